@@ -1,0 +1,1 @@
+//! Connection manager and sequential-node primitives under the `lockkeeper` recipes.

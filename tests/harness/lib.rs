@@ -1,0 +1,1 @@
+//! Test harness of lockkeeper: real ZooKeeper servers with fault verbs.
