@@ -1,1 +1,53 @@
-//! Connection manager and sequential-node primitives under the `lockkeeper` recipes.
+//! The machinery under the [`lockkeeper`](https://docs.rs/lockkeeper) recipes: a connection to an Apache ZooKeeper
+//! ensemble that survives, and lines of contenders that never forget.
+//!
+//! **To take a lock, use the crate `lockkeeper`**; it re-exports what its users need from here. This crate is for
+//! authors of further recipes.
+//!
+//! * [`ConnectionManager`]: one session after the other, what is known of each, and what is held on it.
+//! * [`Line`], [`Ticket`], [`HeldNode`]: the sequential node, the one primitive under all recipes.
+//! * [`Txn`]: writes that are committed only while a hold stands. [`Znodes`]: nodes beside the locks.
+//!
+//! Data flows one way: application → recipe → [`Line`] → [`ConnectionManager`] → client.
+
+mod acl;
+mod backend;
+mod clock;
+mod connect_string;
+mod deadline;
+mod error;
+mod identity;
+mod janitor;
+mod lease;
+mod manager;
+mod path;
+mod release;
+mod retry;
+mod secure;
+mod sequence;
+mod session;
+mod token;
+mod txn;
+mod znodes;
+
+pub use self::acl::{Acl, Permissions};
+pub use self::backend::{CreateMode, Stat};
+pub use self::clock::BootInstant;
+pub use self::connect_string::{ConnectString, ConnectStringError};
+pub use self::deadline::Deadline;
+pub use self::error::{
+    ConfigError, ConnectError, Error, LossReason, Lost, Operation, Outcome, Phase, Refusal,
+};
+pub use self::manager::{
+    ConfirmWith, ConnectionManager, ConnectionManagerBuilder, State, Transition, Transitions,
+};
+pub use self::path::{PATH_BYTES_MAX, PathError, ZnodePath};
+pub use self::release::ReleaseError;
+pub use self::retry::RetryPolicy;
+#[cfg(feature = "tls")]
+pub use self::secure::Tls;
+pub use self::sequence::{HeldNode, Kind, Label, Line, NodeName, Rule, Ticket};
+pub use self::session::Epoch;
+pub use self::token::FencingToken;
+pub use self::txn::{Txn, TxnError, TxnResult};
+pub use self::znodes::Znodes;

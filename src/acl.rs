@@ -1,0 +1,81 @@
+use std::fmt::{self, Debug, Formatter};
+
+/// What an identity may do with a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Permissions(pub(crate) u32);
+
+impl Permissions {
+    /// Read data and list children.
+    pub const READ: Self = Self(1);
+    /// Set data.
+    pub const WRITE: Self = Self(2);
+    /// Create children.
+    pub const CREATE: Self = Self(4);
+    /// Delete children.
+    pub const DELETE: Self = Self(8);
+    /// Change the access list.
+    pub const ADMIN: Self = Self(16);
+    /// All of them.
+    pub const ALL: Self = Self(31);
+
+    /// These and `other`.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// The access list put on every node that is made: contenders and their parents alike.
+///
+/// Default: open to anyone, as Curator's is. A lock that another identity must not break needs a closed one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acl {
+    pub(crate) entries: Vec<(Permissions, String, String)>,
+}
+
+impl Acl {
+    /// Anyone may do everything.
+    #[must_use]
+    pub fn open() -> Self {
+        Self::new(Permissions::ALL, "world", "anyone")
+    }
+
+    /// Only the identities this session was authenticated with may do anything. Needs
+    /// [`digest_auth`](crate::ConnectionManagerBuilder::digest_auth) or another authentication.
+    #[must_use]
+    pub fn creator_only() -> Self {
+        Self::new(Permissions::ALL, "auth", "")
+    }
+
+    /// One entry: `permissions` for the identity `id` of `scheme`, such as `digest` or `ip`.
+    #[must_use]
+    pub fn new(permissions: Permissions, scheme: &str, id: &str) -> Self {
+        Self { entries: vec![(permissions, scheme.to_owned(), id.to_owned())] }
+    }
+
+    /// A further entry.
+    #[must_use]
+    pub fn and(mut self, permissions: Permissions, scheme: &str, id: &str) -> Self {
+        self.entries.push((permissions, scheme.to_owned(), id.to_owned()));
+        self
+    }
+}
+
+impl Default for Acl {
+    fn default() -> Self {
+        Self::open()
+    }
+}
+
+/// What a connection proves about who it is.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub(crate) scheme: String,
+    pub(crate) secret: Vec<u8>,
+}
+
+impl Debug for Credentials {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Credentials").field("scheme", &self.scheme).finish_non_exhaustive()
+    }
+}

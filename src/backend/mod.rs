@@ -1,0 +1,180 @@
+//! The seam to the client crate: the dozen calls we use, as one trait.
+//!
+//! Every method sends its request *when it is called*; the returned future only waits for the reply. Two calls in a
+//! row are therefore pipelined in that order, and a dropped future does not take its request back.
+
+mod nodelay;
+mod zookeeper;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use thiserror::Error;
+
+use crate::error::{LossReason, Outcome, Refusal};
+
+pub(crate) use self::zookeeper::ZooKeeper;
+
+/// A reply that is on its way.
+pub(crate) type Reply<T> = BoxFuture<'static, Result<T, WireError>>;
+
+/// Fires once, when the watched node changes or the session ends.
+pub(crate) type Watch = BoxFuture<'static, WatchEvent>;
+
+/// Opens sessions.
+pub(crate) trait Backend: Debug + Send + Sync + 'static {
+    /// Opens one new session.
+    fn open(&self) -> Reply<Arc<dyn Wire>>;
+}
+
+/// One session with the server, over one connection after another.
+pub(crate) trait Wire: Debug + Send + Sync + 'static {
+    fn session_id(&self) -> i64;
+    fn session_timeout(&self) -> std::time::Duration;
+    /// The link as it is now.
+    fn link(&self) -> Link;
+    /// How many interruptions the link has had, seen before any reply that came after them.
+    fn interruptions(&self) -> u64;
+    /// Resolves when the link changes from what it was when the call was made, at the latest at its next change.
+    fn link_changed(&self) -> BoxFuture<'static, ()>;
+    /// Resolves when the session is over; does not keep it alive.
+    fn ended(&self) -> BoxFuture<'static, ()>;
+
+    fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created>;
+    fn delete(&self, path: &str, version: Option<i32>) -> Reply<()>;
+    fn exists(&self, path: &str) -> Reply<Option<Stat>>;
+    fn data(&self, path: &str) -> Reply<(Vec<u8>, Stat)>;
+    fn watch_data(&self, path: &str) -> Reply<(Vec<u8>, Stat, Watch)>;
+    fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat>;
+    fn children(&self, path: &str) -> Reply<Vec<String>>;
+    fn sync(&self, path: &str) -> Reply<()>;
+    /// All operations or none.
+    fn multi(&self, operations: &[WriteOp]) -> BoxFuture<'static, Result<Vec<WriteResult>, MultiError>>;
+    /// The ephemeral nodes of this very session whose path begins with `prefix`.
+    fn own_ephemerals(&self, prefix: &str) -> Reply<Vec<String>>;
+    /// Called whenever the link came up: what can be tuned on a fresh connection.
+    fn tune(&self) {}
+}
+
+/// The link between us and the ensemble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    Up,
+    Down,
+    /// For ever: the session is over.
+    Ended(LossReason),
+}
+
+/// What a watch saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WatchEvent {
+    Deleted,
+    Changed,
+    SessionEnded,
+}
+
+/// How a node comes and goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CreateMode {
+    /// Stays until it is deleted.
+    Persistent,
+    /// Stays until it is deleted; a number is appended to its name.
+    PersistentSequential,
+    /// Goes with the session.
+    Ephemeral,
+    /// Goes with the session; a number is appended to its name.
+    EphemeralSequential,
+    /// The server deletes it some time after its last child went.
+    Container,
+}
+
+/// What the server tells about a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// The transaction that created it.
+    pub czxid: i64,
+    /// The transaction that last wrote its data.
+    pub mzxid: i64,
+    /// How often its data was written.
+    pub version: i32,
+    /// The session it goes with; 0 for a node that stays.
+    pub ephemeral_owner: i64,
+    /// How many bytes its data has.
+    pub data_length: i32,
+    /// How many children it has.
+    pub children: i32,
+}
+
+/// A node that was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Created {
+    /// Its path, with the number the server appended.
+    pub(crate) path: String,
+    /// Missing where the server does not say (before 3.5).
+    pub(crate) stat: Option<Stat>,
+}
+
+/// One write of a transaction; paths are whole paths.
+#[derive(Clone, Debug)]
+pub(crate) enum WriteOp {
+    Check { path: String, version: Option<i32> },
+    Create { path: String, data: Vec<u8>, mode: CreateMode },
+    SetData { path: String, data: Vec<u8>, version: Option<i32> },
+    Delete { path: String, version: Option<i32> },
+}
+
+/// What one write of a transaction gave.
+#[derive(Clone, Debug)]
+pub(crate) enum WriteResult {
+    Done,
+    Created(String),
+    Written(Stat),
+}
+
+/// Why a request has no result.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum WireError {
+    /// The server said no.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The session is over, and its ephemeral nodes with it.
+    #[error("{0}")]
+    SessionEnded(LossReason),
+    /// No session could be opened with these credentials.
+    #[error("the servers refused our credentials")]
+    AuthFailed,
+    /// No answer within the time given to one request.
+    #[error("no answer in time")]
+    Timeout,
+    /// Anything else. On a write: it may have been applied.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl WireError {
+    /// Only a definite answer counts as one.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Refused(_) => Outcome::NotApplied,
+            Self::SessionEnded(_) | Self::AuthFailed | Self::Timeout | Self::Broken(_) => Outcome::Unknown,
+        }
+    }
+
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(*refusal),
+            _ => None,
+        }
+    }
+}
+
+/// Why a transaction was not committed.
+#[derive(Clone, Debug)]
+pub(crate) enum MultiError {
+    /// The write at this place was refused, so none was done. The quorum said so.
+    Operation { index: usize, refusal: Refusal },
+    /// The request as a whole failed.
+    Request(WireError),
+}

@@ -1,0 +1,40 @@
+//! Who we are, for people who look at a node.
+
+use std::fmt::Write;
+
+/// Host and process id of this process.
+pub(crate) fn of_this_process() -> Vec<u8> {
+    let mut text = String::new();
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    // Writing to a string does not fail.
+    let _ = write!(text, "host={host} pid={}", std::process::id());
+    text.into_bytes()
+}
+
+/// A node's data as one line of text, for messages: short, and nothing that would break a log.
+pub(crate) fn shown(data: &[u8]) -> String {
+    let text = String::from_utf8_lossy(data);
+    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(120).collect();
+    if line.trim().is_empty() {
+        line = "says nothing about itself".to_owned();
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_says_where_it_runs() {
+        let text = String::from_utf8(of_this_process()).unwrap();
+        assert!(text.contains(&format!("pid={}", std::process::id())), "{text}");
+    }
+
+    #[test]
+    fn foreign_data_is_shown_in_one_short_line() {
+        assert_eq!(shown(b"a\nb"), "a b");
+        assert_eq!(shown(&[0xff; 1000]).chars().count(), 120);
+        assert_eq!(shown(b""), "says nothing about itself");
+    }
+}

@@ -1,0 +1,195 @@
+//! Cleaning up what nobody waits for: nodes of dropped guards, cancelled waits and creates without an answer.
+//!
+//! A chore is handed over through a channel, from anywhere: `Drop` neither blocks nor needs a runtime. It is tried
+//! until the node is gone or its session is over, which takes the node with it.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+use tracing::{debug, error};
+
+use crate::backend::{Created, Reply, WireError};
+use crate::deadline::Deadline;
+use crate::error::{Outcome, Refusal};
+use crate::path::ZnodePath;
+use crate::retry::Pauses;
+use crate::sequence::Protection;
+use crate::session::Session;
+
+/// Where chores are handed in.
+#[derive(Clone, Debug)]
+pub(crate) struct Janitor {
+    chores: mpsc::UnboundedSender<Chore>,
+}
+
+/// The other end: does the chores.
+pub(crate) struct Chores {
+    receiver: mpsc::UnboundedReceiver<Chore>,
+}
+
+enum Chore {
+    /// A node of ours that should go; its first delete may be on its way already.
+    Delete { session: Session, path: String, reply: Option<Reply<()>> },
+    /// A create nobody waits for any more; its reply may still come.
+    Disown { session: Session, directory: ZnodePath, protection: Protection, reply: Option<Reply<Created>> },
+}
+
+impl std::fmt::Debug for Chore {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Delete { path, .. } => formatter.debug_tuple("Delete").field(path).finish(),
+            Self::Disown { protection, .. } => {
+                formatter.debug_tuple("Disown").field(&protection.to_string()).finish()
+            }
+        }
+    }
+}
+
+impl Janitor {
+    pub(crate) fn new() -> (Self, Chores) {
+        let (chores, receiver) = mpsc::unbounded_channel();
+        (Self { chores }, Chores { receiver })
+    }
+
+    /// Deletes a node. The first request is sent before this returns, so that a create that follows on the same
+    /// session comes after it.
+    pub(crate) fn delete(&self, session: &Session, path: &str) {
+        let reply = session.write(|wire| wire.delete(path, None));
+        self.delete_sent(session, path, Some(reply));
+    }
+
+    /// Sees to it that a delete that may already be on its way is done.
+    pub(crate) fn delete_sent(&self, session: &Session, path: &str, reply: Option<Reply<()>>) {
+        self.hand_in(Chore::Delete { session: session.clone(), path: path.to_owned(), reply });
+    }
+
+    /// Sees to it that a create whose outcome is not known leaves no node.
+    pub(crate) fn disown(
+        &self,
+        session: &Session,
+        directory: &ZnodePath,
+        protection: Protection,
+        reply: Option<Reply<Created>>,
+    ) {
+        self.hand_in(Chore::Disown {
+            session: session.clone(),
+            directory: directory.clone(),
+            protection,
+            reply,
+        });
+    }
+
+    fn hand_in(&self, chore: Chore) {
+        // With the manager's task gone, its sessions are closed, and their nodes with them.
+        if let Err(late) = self.chores.send(chore) {
+            debug!(chore = ?late.0, "the manager is gone; the session's end takes the node");
+        }
+    }
+}
+
+impl Chores {
+    /// Does chores for as long as it is polled.
+    pub(crate) async fn work(mut self) {
+        let mut open = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                chore = self.receiver.recv() => match chore {
+                    Some(chore) => open.push(work_on(chore)),
+                    None => break,
+                },
+                Some(()) = open.next(), if !open.is_empty() => {}
+            }
+        }
+    }
+}
+
+async fn work_on(chore: Chore) {
+    match chore {
+        Chore::Delete { session, path, reply } => delete(&session, &path, reply).await,
+        Chore::Disown { session, directory, protection, reply } => {
+            disown(&session, &directory, protection, reply).await;
+        }
+    }
+}
+
+async fn delete(session: &Session, path: &str, mut sent: Option<Reply<()>>) {
+    let mut pauses = session.settings().retry.start();
+    loop {
+        let mut reply = sent.take().unwrap_or_else(|| session.write(|wire| wire.delete(path, None)));
+        match session.answer(&mut reply, Deadline::never()).await {
+            Ok(()) | Err(WireError::Refused(Refusal::NoNode) | WireError::SessionEnded(_)) => return,
+            Err(WireError::Refused(refusal)) => {
+                error!(path, %refusal, "a node of ours cannot be deleted and stands until the session ends");
+            }
+            Err(error) => debug!(path, %error, "deleting again"),
+        }
+        if !pause(session, &mut pauses).await {
+            return;
+        }
+    }
+}
+
+async fn disown(
+    session: &Session,
+    directory: &ZnodePath,
+    protection: Protection,
+    sent: Option<Reply<Created>>,
+) {
+    if let Some(mut reply) = sent {
+        loop {
+            match session.answer(&mut reply, Deadline::never()).await {
+                Ok(created) => return delete(session, &created.path, None).await,
+                Err(WireError::Timeout) => {}
+                Err(WireError::SessionEnded(_)) => return,
+                Err(error) if error.outcome() == Outcome::NotApplied => return,
+                Err(error) => {
+                    debug!(%directory, %error, "looking for a node that may have been made");
+                    break;
+                }
+            }
+        }
+    }
+    // Not finding it proves nothing yet: the old connection's server may still apply what it has read, or a
+    // follower may be behind. A session timeout later, whatever was under way has arrived or died.
+    for wait in [Duration::ZERO, session.timeout()] {
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            _ = session.ended() => return,
+        }
+        if let Some(found) = find(session, directory, protection).await {
+            return delete(session, &found, None).await;
+        }
+    }
+}
+
+/// Looks for the node of an attempt until there is a definite answer; `None` when it is not there.
+pub(crate) async fn find(session: &Session, directory: &ZnodePath, protection: Protection) -> Option<String> {
+    let mut pauses = session.settings().retry.start();
+    loop {
+        // Back to back: the list is answered by a server that has caught up.
+        let mut sync = session.read(|wire| wire.sync(directory.as_str()));
+        let mut list = session.read(|wire| wire.children(directory.as_str()));
+        let synced = session.answer(&mut sync, Deadline::never()).await;
+        let listed = session.answer(&mut list, Deadline::never()).await;
+        match (synced, listed) {
+            (Ok(()), Ok(children)) => {
+                return protection.find(&children).map(|child| directory.listed_child(child));
+            }
+            (_, Err(WireError::Refused(Refusal::NoNode) | WireError::SessionEnded(_))) => return None,
+            (synced, listed) => debug!(%directory, ?synced, failed = ?listed.err(), "looking again"),
+        }
+        if !pause(session, &mut pauses).await {
+            return None;
+        }
+    }
+}
+
+/// Waits before the next try; `false` when the session ended meanwhile.
+async fn pause(session: &Session, pauses: &mut Pauses) -> bool {
+    tokio::select! {
+        () = tokio::time::sleep(pauses.next()) => true,
+        _ = session.ended() => false,
+    }
+}

@@ -1,0 +1,222 @@
+//! The connection manager: one handle for the application, one task behind it that owns the client.
+
+mod builder;
+mod state;
+mod task;
+
+use std::any::{Any, TypeId};
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashmap::DashMap;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub use self::builder::{ConfirmWith, ConnectionManagerBuilder};
+use self::state::StateBoard;
+pub use self::state::{State, Transition, Transitions};
+use crate::deadline::Deadline;
+use crate::error::{ConnectError, Error, Phase};
+use crate::path::{PathError, ZnodePath};
+use crate::retry::RetryPolicy;
+use crate::session::Session;
+use crate::znodes::Znodes;
+
+/// The connection to an ensemble: opens sessions, follows them, replaces them when they expire, and cleans up.
+///
+/// Cheap to clone; clones share one session. Recipes and guards hold a clone each. When the last one is dropped the
+/// session is closed and the server deletes what was left; [`shutdown`](Self::shutdown) does it in order and waits
+/// for it.
+///
+/// A manager is never in the way of a restart of the ensemble: it reconnects, within a session if that is still
+/// alive, else with a new one, for ever, until it is shut down. What was held is told by each guard; waits for a
+/// lock go on in the new session, at the end of the line.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use lockkeeper_core::ConnectionManager;
+///
+/// let manager = ConnectionManager::builder("zk1:2181,zk2:2181,zk3:2181/shop")
+///     .session_timeout(Duration::from_secs(15))
+///     .connect()
+///     .await?;
+/// println!("{}", manager.state());
+/// manager.shutdown().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ConnectionManager(Arc<Handle>);
+
+/// What the clones of a manager share; the task behind it does not.
+struct Handle {
+    shared: Arc<Shared>,
+    /// Dropped with the last clone, it ends the task.
+    _last_clone: DropGuard,
+}
+
+/// What handles and task share.
+pub(crate) struct Shared {
+    settings: Arc<Settings>,
+    board: Arc<StateBoard>,
+    /// Asks the task to end.
+    closing: CancellationToken,
+    /// The task has ended; nothing is left to wait for.
+    closed: CancellationToken,
+    /// The session was closed in order, as far as could be seen.
+    close_confirmed: std::sync::atomic::AtomicBool,
+    extensions: DashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+}
+
+/// What the builder settled, for all sessions.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) chroot: ZnodePath,
+    pub(crate) servers: String,
+    pub(crate) operation_timeout: Duration,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) tick: Duration,
+    pub(crate) keep_confirmed: Duration,
+    pub(crate) confirm_with: ConfirmWith,
+    pub(crate) node_data: Vec<u8>,
+}
+
+impl ConnectionManager {
+    /// Connects to `servers` with the default settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConnectionManagerBuilder::connect`].
+    pub async fn connect(servers: &str) -> Result<Self, ConnectError> {
+        Self::builder(servers).connect().await
+    }
+
+    /// Settings for a connection to `servers`: `host:port,host:port,…/chroot`, see
+    /// [`ConnectString`](crate::ConnectString).
+    pub fn builder(servers: &str) -> ConnectionManagerBuilder {
+        ConnectionManagerBuilder::new(servers)
+    }
+
+    /// How the manager stands with the ensemble now.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.0.shared.board.state()
+    }
+
+    /// Every change of state from now on, none left out.
+    #[must_use]
+    pub fn transitions(&self) -> Transitions {
+        self.0.shared.board.subscribe()
+    }
+
+    /// Resolves as soon as a session is connected.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] when `deadline` passes first, [`Error::Closed`] after a shutdown.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is lost.
+    pub async fn connected(&self, deadline: Deadline) -> Result<(), Error> {
+        self.session(deadline, "/").await.map(|_| ())
+    }
+
+    /// Reading and writing nodes beside the locks.
+    #[must_use]
+    pub fn znodes(&self) -> Znodes {
+        Znodes::new(self.clone())
+    }
+
+    /// Closes the session and waits until the server has done so: then every node of ours is gone.
+    ///
+    /// Waiters get [`Error::Closed`] first, then guards are lost, then the session is closed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] when the server could not be reached to say so: the nodes go with the session, at the
+    /// latest a session timeout and a tick from now.
+    ///
+    /// # Cancel safety
+    ///
+    /// The shutdown goes on when this future is dropped.
+    pub async fn shutdown(&self) -> Result<(), Error> {
+        let shared = &self.0.shared;
+        let deadline = Deadline::never();
+        shared.closing.cancel();
+        shared.closed.cancelled().await;
+        if shared.close_confirmed.load(std::sync::atomic::Ordering::Acquire) {
+            return Ok(());
+        }
+        Err(Error::Timeout {
+            phase: Phase::Answer,
+            path: shared.settings.servers.clone(),
+            waited: deadline.waited(),
+        })
+    }
+
+    /// A table that recipes share within this manager, made on first use.
+    ///
+    /// For recipe authors: what must be one per connection, such as who holds what in this process, lives here
+    /// instead of in a static.
+    #[must_use]
+    pub fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        let fresh = || Arc::new(T::default()) as Arc<dyn Any + Send + Sync>;
+        let any = Arc::clone(&*self.0.shared.extensions.entry(TypeId::of::<T>()).or_insert_with(fresh));
+        // The key is the type, so this is the type.
+        any.downcast().unwrap_or_default()
+    }
+
+    /// The whole path of `path` on the server, with the chroot in front.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError`] when the two together are too long.
+    pub fn full_path(&self, path: &ZnodePath) -> Result<ZnodePath, PathError> {
+        self.0.shared.settings.chroot.join(path)
+    }
+
+    /// What is written into a contender's node when the recipe sets nothing else.
+    #[must_use]
+    pub fn node_data(&self) -> &[u8] {
+        &self.0.shared.settings.node_data
+    }
+
+    /// How long one request may take, and how long `try_acquire` waits for a connection.
+    #[must_use]
+    pub fn operation_timeout(&self) -> Duration {
+        self.0.shared.settings.operation_timeout
+    }
+
+    /// The session in use, as soon as there is a connected one.
+    pub(crate) async fn session(&self, deadline: Deadline, path: &str) -> Result<Session, Error> {
+        let mut standing = self.0.shared.board.watch();
+        let ready = standing.wait_for(|standing| {
+            matches!(standing.state, State::Connected(_) | State::Closed)
+                || self.0.shared.closing.is_cancelled()
+        });
+        let found = tokio::select! {
+            biased;
+            () = self.0.shared.closing.cancelled() => return Err(Error::Closed),
+            found = ready => found.ok().and_then(|standing| standing.session.clone()),
+            () = deadline.passed() => {
+                let (path, waited) = (path.to_owned(), deadline.waited());
+                return Err(Error::Timeout { phase: Phase::Connecting, path, waited });
+            }
+        };
+        found.ok_or(Error::Closed)
+    }
+}
+
+impl Debug for ConnectionManager {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ConnectionManager")
+            .field("servers", &self.0.shared.settings.servers)
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,156 @@
+use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+
+use crate::clock::BootInstant;
+use crate::error::LossReason;
+use crate::session::{Epoch, Session};
+
+/// How a manager stands with the ensemble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// No session yet, or none any more: one is being opened.
+    Connecting,
+    /// The session of this epoch is connected.
+    Connected(Epoch),
+    /// The link is down. The session of this epoch may live on: what is held stays valid until its lease runs out.
+    Suspended(Epoch),
+    /// The session of this epoch is over, and everything held on it. Said once for each epoch, and for ever.
+    Lost(Epoch, LossReason),
+    /// The manager was shut down.
+    Closed,
+}
+
+impl Display for State {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connecting => formatter.write_str("connecting"),
+            Self::Connected(epoch) => write!(formatter, "connected, {epoch}"),
+            Self::Suspended(epoch) => write!(formatter, "suspended, {epoch}"),
+            Self::Lost(epoch, reason) => write!(formatter, "lost, {epoch}: {reason}"),
+            Self::Closed => formatter.write_str("closed"),
+        }
+    }
+}
+
+/// A numbered change of state: no number is ever left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// Counts from 1, one by one.
+    pub number: u64,
+    /// When it was seen.
+    pub at: BootInstant,
+    /// The state it led to.
+    pub state: State,
+}
+
+/// Every change of state from the moment of subscribing, in order, none left out.
+#[derive(Debug)]
+pub struct Transitions {
+    receiver: mpsc::UnboundedReceiver<Transition>,
+}
+
+impl Transitions {
+    /// The next change; `None` after [`State::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a change not returned is returned next time.
+    pub async fn next(&mut self) -> Option<Transition> {
+        self.receiver.recv().await
+    }
+}
+
+/// The present state: the latest value for those who ask now, and every change for those who subscribed.
+#[derive(Debug)]
+pub(crate) struct StateBoard {
+    latest: watch::Sender<Standing>,
+    log: Mutex<Log>,
+}
+
+/// The latest state, and the session in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    pub(crate) state: State,
+    pub(crate) session: Option<Session>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    number: u64,
+    subscribers: Vec<mpsc::UnboundedSender<Transition>>,
+}
+
+impl StateBoard {
+    pub(crate) fn new() -> Arc<Self> {
+        let (latest, _) = watch::channel(Standing { state: State::Connecting, session: None });
+        Arc::new(Self { latest, log: Mutex::new(Log::default()) })
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<Standing> {
+        self.latest.subscribe()
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.latest.borrow().state
+    }
+
+    pub(crate) fn subscribe(&self) -> Transitions {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut log = self.log.lock();
+        if self.state() != State::Closed {
+            log.subscribers.push(sender);
+        }
+        Transitions { receiver }
+    }
+
+    /// Enters a state; one that is the present one already is no change.
+    pub(crate) fn enter(&self, state: State, session: Option<Session>) {
+        let mut log = self.log.lock();
+        let present = self.state();
+        if present == state || present == State::Closed {
+            return;
+        }
+        log.number += 1;
+        let transition = Transition { number: log.number, at: BootInstant::now(), state };
+        log.subscribers.retain(|subscriber| subscriber.send(transition).is_ok());
+        if state == State::Closed {
+            log.subscribers.clear();
+        }
+        self.latest.send_replace(Standing { state, session });
+        tracing::info!(number = transition.number, %state, "connection state");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn every_change_is_numbered_and_none_is_missed() {
+        let board = StateBoard::new();
+        let mut transitions = board.subscribe();
+        let first = Epoch(1);
+        let states = [
+            State::Connected(first),
+            State::Suspended(first),
+            State::Lost(first, LossReason::SessionExpired),
+            State::Closed,
+        ];
+        for state in states {
+            board.enter(state, None);
+            board.enter(state, None);
+        }
+        board.enter(State::Connecting, None);
+        for (number, state) in (1..).zip(states) {
+            let transition = transitions.next().await.unwrap();
+            assert_eq!((transition.number, transition.state), (number, state));
+        }
+        assert_eq!(transitions.next().await, None);
+        assert_eq!(board.state(), State::Closed);
+        assert_eq!(board.subscribe().next().await, None);
+    }
+}

@@ -1,0 +1,264 @@
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// An absolute path of a znode, checked once and valid from then on.
+///
+/// Parts are separated by `/`; there is no empty part, no `.` and no `..`, no trailing slash, and none of the
+/// characters the server refuses (U+0000–U+001F, U+007F–U+009F, surrogates and non-characters).
+/// Source: `PathUtils.validatePath` of Apache ZooKeeper.
+///
+/// # Examples
+///
+/// ```
+/// use lockkeeper_core::ZnodePath;
+///
+/// let path: ZnodePath = "/shop/locks/train-7".parse()?;
+/// assert_eq!(path.name(), "train-7");
+/// assert!("shop/locks".parse::<ZnodePath>().is_err());
+/// # Ok::<(), lockkeeper_core::PathError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ZnodePath(String);
+
+/// Longest path accepted, in bytes.
+///
+/// The server's own limit is its request size (`jute.maxbuffer`, 1 MiB by default). A lock path this long is a
+/// mistake, and every watch on it costs its bytes again at each reconnect.
+pub const PATH_BYTES_MAX: usize = 4096;
+
+impl ZnodePath {
+    /// The path as text, always starting with `/`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The last part of the path; empty for the root.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The path one level up, or `None` for the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        if self.is_root() {
+            return None;
+        }
+        match self.0.rsplit_once('/') {
+            Some(("", _)) | None => Some(Self("/".to_owned())),
+            Some((parent, _)) => Some(Self(parent.to_owned())),
+        }
+    }
+
+    /// Whether this is `/`.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.0 == "/"
+    }
+
+    /// The child called `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError`] when `name` is not a valid single part.
+    pub fn child(&self, name: &str) -> Result<Self, PathError> {
+        if name.contains('/') {
+            return Err(PathError::new(name, Flaw::SlashInName));
+        }
+        self.join(&Self::from_str(&format!("/{name}"))?)
+    }
+
+    /// This path with `below` appended: how a chroot is put in front of a path.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError`] when the two together are longer than [`PATH_BYTES_MAX`].
+    pub fn join(&self, below: &Self) -> Result<Self, PathError> {
+        let joined = match (self.is_root(), below.is_root()) {
+            (true, _) => return Ok(below.clone()),
+            (_, true) => return Ok(self.clone()),
+            _ => format!("{}{}", self.0, below.0),
+        };
+        if joined.len() > PATH_BYTES_MAX {
+            return Err(PathError::new(&joined, Flaw::TooLong));
+        }
+        Ok(Self(joined))
+    }
+
+    /// The path of a child whose name came from the server, which has already checked it.
+    pub(crate) fn listed_child(&self, name: &str) -> String {
+        if self.is_root() { format!("/{name}") } else { format!("{}/{name}", self.0) }
+    }
+}
+
+impl FromStr for ZnodePath {
+    type Err = PathError;
+
+    fn from_str(path: &str) -> Result<Self, PathError> {
+        match flaw(path) {
+            None => Ok(Self(path.to_owned())),
+            Some(flaw) => Err(PathError::new(path, flaw)),
+        }
+    }
+}
+
+impl TryFrom<&str> for ZnodePath {
+    type Error = PathError;
+
+    fn try_from(path: &str) -> Result<Self, PathError> {
+        path.parse()
+    }
+}
+
+impl TryFrom<String> for ZnodePath {
+    type Error = PathError;
+
+    fn try_from(path: String) -> Result<Self, PathError> {
+        path.parse()
+    }
+}
+
+impl TryFrom<&String> for ZnodePath {
+    type Error = PathError;
+
+    fn try_from(path: &String) -> Result<Self, PathError> {
+        path.parse()
+    }
+}
+
+impl TryFrom<&Self> for ZnodePath {
+    type Error = PathError;
+
+    fn try_from(path: &Self) -> Result<Self, PathError> {
+        Ok(path.clone())
+    }
+}
+
+impl From<std::convert::Infallible> for PathError {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
+impl Display for ZnodePath {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// A path that no server would take, and what to change.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("path {path:?}: {flaw}")]
+pub struct PathError {
+    path: String,
+    flaw: Flaw,
+}
+
+impl PathError {
+    fn new(path: &str, flaw: Flaw) -> Self {
+        // An error is printed: a path of a megabyte should not fill the log.
+        Self { path: path.chars().take(200).collect(), flaw }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+enum Flaw {
+    #[error("is empty; give an absolute path such as /locks/a")]
+    Empty,
+    #[error("does not start with '/'; give an absolute path")]
+    Relative,
+    #[error("ends with '/'; leave the last slash out")]
+    TrailingSlash,
+    #[error("has an empty part ('//'); leave one slash out")]
+    EmptyPart,
+    #[error("has a '.' or '..' part; ZooKeeper has no relative paths")]
+    DotPart,
+    #[error("has a character ZooKeeper refuses (control, surrogate or non-character)")]
+    BadCharacter,
+    #[error("has a '/' in a single name; give one part only")]
+    SlashInName,
+    #[error("is longer than {PATH_BYTES_MAX} bytes; use a shorter one")]
+    TooLong,
+}
+
+fn flaw(path: &str) -> Option<Flaw> {
+    let Some(parts) = path.strip_prefix('/') else {
+        return Some(if path.is_empty() { Flaw::Empty } else { Flaw::Relative });
+    };
+    if path.len() > PATH_BYTES_MAX {
+        return Some(Flaw::TooLong);
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    if parts.ends_with('/') {
+        return Some(Flaw::TrailingSlash);
+    }
+    if path.chars().any(is_refused) {
+        return Some(Flaw::BadCharacter);
+    }
+    parts.split('/').find_map(|part| match part {
+        "" => Some(Flaw::EmptyPart),
+        "." | ".." => Some(Flaw::DotPart),
+        _ => None,
+    })
+}
+
+fn is_refused(c: char) -> bool {
+    // A Rust char is never a surrogate; the private-use area is refused by the server, too.
+    matches!(c, '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absolute_paths_are_taken_and_split() {
+        for (path, name, parent) in [
+            ("/", "", None),
+            ("/a", "a", Some("/")),
+            ("/a/b c", "b c", Some("/a")),
+            ("/ä/…", "…", Some("/ä")),
+        ] {
+            let parsed: ZnodePath = path.parse().unwrap();
+            assert_eq!(parsed.name(), name);
+            assert_eq!(parsed.parent().as_ref().map(ZnodePath::as_str), parent);
+        }
+    }
+
+    #[test]
+    fn bad_paths_are_refused_with_what_to_change() {
+        for (path, word) in [
+            ("", "empty"),
+            ("a", "absolute"),
+            ("/a/", "last slash"),
+            ("//", "last slash"),
+            ("/a//b", "'//'"),
+            ("/a/./b", "'.'"),
+            ("/..", "'..'"),
+            ("/a\0", "character"),
+            ("/a\u{7f}", "character"),
+        ] {
+            let message = path.parse::<ZnodePath>().unwrap_err().to_string();
+            assert!(message.contains(word), "{path:?}: {message}");
+        }
+        assert!(format!("/{}", "x".repeat(PATH_BYTES_MAX)).parse::<ZnodePath>().is_err());
+    }
+
+    #[test]
+    fn a_chroot_goes_in_front() {
+        let root: ZnodePath = "/".parse().unwrap();
+        let app: ZnodePath = "/app".parse().unwrap();
+        let lock: ZnodePath = "/lock".parse().unwrap();
+        assert_eq!(app.join(&lock).unwrap().as_str(), "/app/lock");
+        assert_eq!(root.join(&lock).unwrap(), lock);
+        assert_eq!(app.join(&root).unwrap(), app);
+        assert_eq!(root.child("x").unwrap().as_str(), "/x");
+        assert!(app.child("x/y").is_err());
+        assert_eq!(root.listed_child("x"), "/x");
+    }
+}

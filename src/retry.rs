@@ -1,0 +1,78 @@
+use std::time::Duration;
+
+use backoff::ExponentialBackoffBuilder;
+use backoff::backoff::Backoff;
+
+/// How long to wait before the next try: at reconnecting with a new session and at cleaning up.
+///
+/// The pause doubles from `initial` to `max`, each one varied by half of itself so that a fleet does not come back
+/// in step. There is no number of tries: what is tried for has its own end, a deadline or the end of the session.
+///
+/// This is the one file that knows the `backoff` crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    initial: Duration,
+    max: Duration,
+}
+
+impl RetryPolicy {
+    /// Pauses from `initial` up to `max`. Default: 50 ms up to 5 s. Anything below 1 ms counts as 1 ms, a `max`
+    /// below `initial` as `initial`.
+    #[must_use]
+    pub fn exponential(initial: Duration, max: Duration) -> Self {
+        let initial = initial.max(Duration::from_millis(1));
+        Self { initial, max: max.max(initial) }
+    }
+
+    pub(crate) fn start(&self) -> Pauses {
+        let backoff = ExponentialBackoffBuilder::new()
+            .with_initial_interval(self.initial)
+            .with_max_interval(self.max)
+            .with_multiplier(2.0)
+            .with_randomization_factor(0.5)
+            .with_max_elapsed_time(None)
+            .build();
+        Pauses { backoff, max: self.max }
+    }
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self::exponential(Duration::from_millis(50), Duration::from_secs(5))
+    }
+}
+
+/// The pauses of one row of tries.
+#[derive(Debug)]
+pub(crate) struct Pauses {
+    backoff: backoff::ExponentialBackoff,
+    max: Duration,
+}
+
+impl Pauses {
+    pub(crate) fn next(&mut self) -> Duration {
+        self.backoff.next_backoff().unwrap_or(self.max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_the_limit_and_never_end() {
+        let (initial, max) = (Duration::from_millis(10), Duration::from_millis(200));
+        let mut pauses = RetryPolicy::exponential(initial, max).start();
+        let row: Vec<Duration> = (0..50).map(|_| pauses.next()).collect();
+        assert!(row.iter().all(|pause| *pause >= initial / 2 && *pause <= max * 3 / 2));
+        assert!(row.iter().skip(10).all(|pause| *pause >= max / 2));
+    }
+
+    #[test]
+    fn senseless_limits_are_lifted() {
+        assert_eq!(
+            RetryPolicy::exponential(Duration::ZERO, Duration::ZERO),
+            RetryPolicy::exponential(Duration::from_millis(1), Duration::from_millis(1))
+        );
+    }
+}

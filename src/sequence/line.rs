@@ -1,0 +1,194 @@
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+use super::held::HeldNode;
+use super::name::Label;
+use super::rule::Rule;
+use super::ticket::Ticket;
+use crate::deadline::Deadline;
+use crate::error::{ConfigError, Error};
+use crate::manager::ConnectionManager;
+use crate::path::ZnodePath;
+
+/// A line at one directory: who comes first, comes in first.
+///
+/// The directory belongs to the line alone. It is made when the first contender comes, as a container node that the
+/// server removes when the line has been empty for a while (a persistent node where the server has no containers).
+///
+/// # Ordering and fairness
+///
+/// The server numbers contenders in the order in which it commits their creates: first in, first out, across all
+/// processes. A contender that re-enqueues, because its session expired or its node was deleted, comes last.
+///
+/// # Examples
+///
+/// A recipe for "at most one, and every visit counted", in a few lines:
+///
+/// ```no_run
+/// use lockkeeper_core::{ConnectionManager, Deadline, Error, Label, Line, Rule, ZnodePath};
+///
+/// /// One visitor at a time.
+/// struct Turnstile {
+///     line: Line,
+///     visits: ZnodePath,
+///     manager: ConnectionManager,
+/// }
+///
+/// impl Turnstile {
+///     fn new(manager: &ConnectionManager, path: &str) -> Result<Self, Error> {
+///         let path: ZnodePath = path.parse()?;
+///         let line = Line::new(manager, path.child("line")?, Label::LOCK, Rule::MUTEX)?;
+///         Ok(Self { line, visits: path.child("visits")?, manager: manager.clone() })
+///     }
+///
+///     /// Comes in, does `work`, counts the visit and leaves. The count is exact: it is written only while the
+///     /// hold stands, whatever happened to this process in between.
+///     async fn visit<T>(&self, work: impl Future<Output = T>) -> Result<T, Box<dyn std::error::Error>> {
+///         let held = self.line.acquire(Deadline::never()).await?;
+///         let output = held.run(work).await?;
+///         let seen = self.manager.znodes().read(&self.visits).await?;
+///         let txn = match seen {
+///             None => held.txn().create(self.visits.clone(), b"1".to_vec()),
+///             Some((count, stat)) => {
+///                 let count: u64 = String::from_utf8(count)?.parse()?;
+///                 held.txn().set(self.visits.clone(), (count + 1).to_string().into_bytes(), stat.version)
+///             }
+///         };
+///         txn.commit().await?;
+///         held.release().await?;
+///         Ok(output)
+///     }
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Line {
+    manager: ConnectionManager,
+    directory: ZnodePath,
+    label: Label,
+    rule: Rule,
+    data: Arc<[u8]>,
+}
+
+impl Line {
+    /// The line at `directory`, whose contenders are called `label` and wait by `rule`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when the path is the root, or too long with the chroot in front. Nothing is sent.
+    pub fn new(
+        manager: &ConnectionManager,
+        directory: ZnodePath,
+        label: Label,
+        rule: Rule,
+    ) -> Result<Self, Error> {
+        if directory.is_root() {
+            return Err(Error::Config(ConfigError::Setting {
+                name: "path",
+                value: "/".to_owned(),
+                advice: "give the lock a path of its own, such as /locks/a",
+            }));
+        }
+        let directory = manager.full_path(&directory)?;
+        Ok(Self { manager: manager.clone(), directory, label, rule, data: manager.node_data().into() })
+    }
+
+    /// What is written into the contender's node, for people who look. Default: the manager's node data.
+    #[must_use]
+    pub fn node_data(mut self, data: impl Into<Vec<u8>>) -> Self {
+        self.data = data.into().into();
+        self
+    }
+
+    /// The whole path of the directory, chroot included.
+    #[must_use]
+    pub fn directory(&self) -> &ZnodePath {
+        &self.directory
+    }
+
+    /// The manager it works through.
+    #[must_use]
+    pub fn manager(&self) -> &ConnectionManager {
+        &self.manager
+    }
+
+    /// Takes a place in the line.
+    ///
+    /// One round trip: create and list are sent together. A further one or two when the directory has to be made.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] when `deadline` passes first, [`Error::Refused`] when the server will not have the node
+    /// (access list, quota), [`Error::MixedKinds`] when the path is in use for another kind of lock,
+    /// [`Error::Closed`] after a shutdown.
+    ///
+    /// # Session loss
+    ///
+    /// Starts over in the next session.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe at every await: a dropped future leaves no node behind.
+    pub async fn enqueue(&self, deadline: Deadline) -> Result<Ticket, Error> {
+        let mut ticket = Ticket::new(self.clone());
+        ticket.enqueue(deadline).await?;
+        Ok(ticket)
+    }
+
+    /// Takes a place and waits in it: [`enqueue`](Self::enqueue), then [`Ticket::wait`].
+    ///
+    /// # Errors
+    ///
+    /// Those of both.
+    ///
+    /// # Session loss
+    ///
+    /// Starts over in the next session, at the end of the line.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
+    pub async fn acquire(&self, deadline: Deadline) -> Result<HeldNode, Error> {
+        Ticket::new(self.clone()).wait(deadline).await
+    }
+
+    /// Takes a place and keeps it only if it is the first: `None` when someone else holds.
+    ///
+    /// Costs what [`enqueue`](Self::enqueue) costs; the node of a try in vain is deleted without waiting for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`enqueue`](Self::enqueue). `deadline` bounds the wait for a connection and for answers.
+    ///
+    /// # Session loss
+    ///
+    /// Starts over in the next session, within the deadline.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe at every await: no node is left behind.
+    pub async fn try_acquire(&self, deadline: Deadline) -> Result<Option<HeldNode>, Error> {
+        Ticket::new(self.clone()).try_wait(deadline).await
+    }
+
+    pub(super) fn label(&self) -> Label {
+        self.label
+    }
+
+    pub(super) fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    pub(super) fn data(&self) -> &[u8] {
+        &self.data
+    }
+}
+
+impl Debug for Line {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Line")
+            .field("directory", &self.directory)
+            .field("label", &self.label)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,38 @@
+//! The sequential node: the one primitive under all recipes.
+//!
+//! A contender creates an ephemeral node with a number in the directory of what it wants, and waits until no node
+//! in front blocks it. [`Line::enqueue`] takes a place, [`Ticket::wait`] waits in it, and a [`HeldNode`] is what
+//! comes out: a hold with a fencing token, a deadline the server cannot undercut, and writes that only commit while
+//! the hold stands.
+//!
+//! # Protocol
+//!
+//! 1. *Create* `_c_<uuid>-<label>` as an ephemeral sequential node and *list* the directory, sent back to back: one
+//!    session's requests are answered in order, so the list shows every node in front. One round trip.
+//! 2. *Judge* the list by a [`Rule`]. Nothing in front that blocks: held.
+//! 3. Else set a watch by *getData* on the nearest blocker (an `exists` on a node that is gone would leave a watch
+//!    behind) and on the own node. When the last blocker of the list goes: held, with no further read.
+//! 4. Release by *delete*.
+//!
+//! A create without an answer is looked for by its UUID, and taken for ours only if this session owns it. A wait
+//! whose session expires goes on at the end of the line in the next session. Whatever is dropped on the way is
+//! cleaned up by the manager.
+//!
+//! Sources: Apache Curator's lock recipes (layout, protection), ZOOKEEPER-3249 (the counter's end), CURATOR-498 and
+//! CURATOR-604 (why the owner is compared), CURATOR-107 (why not `exists`).
+
+mod claim;
+mod held;
+mod line;
+mod name;
+mod rule;
+mod ticket;
+mod view;
+
+pub use self::held::HeldNode;
+pub use self::line::Line;
+pub(crate) use self::name::Protection;
+pub use self::name::{Kind, Label, NodeName};
+pub use self::rule::Rule;
+pub use self::ticket::Ticket;
+pub(crate) use self::ticket::make_directory;

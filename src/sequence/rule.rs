@@ -1,0 +1,216 @@
+//! Who waits for whom: pure, and the only place that knows.
+
+use super::name::{Kind, NodeName};
+
+/// Which lower nodes a contender waits for.
+///
+/// # Examples
+///
+/// ```
+/// use lockkeeper_core::{Kind, Rule};
+///
+/// // A reader waits for writers and shares with readers; anything else on its path is a mistake.
+/// let reader = Rule::blocked_by(&[Kind::Write]).sharing_with(&[Kind::Read]);
+/// # let _ = reader;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    blocks: &'static [Kind],
+    shares: &'static [Kind],
+    look_again_after: &'static [Kind],
+}
+
+impl Rule {
+    /// A mutex: every lower lock node blocks.
+    pub const MUTEX: Self = Self::blocked_by(&[Kind::Lock]);
+
+    /// A contender that waits for every lower node of these kinds.
+    #[must_use]
+    pub const fn blocked_by(kinds: &'static [Kind]) -> Self {
+        Self { blocks: kinds, shares: &[], look_again_after: &[] }
+    }
+
+    /// Kinds that may stand on the same path without blocking.
+    #[must_use]
+    pub const fn sharing_with(self, kinds: &'static [Kind]) -> Self {
+        Self { shares: kinds, ..self }
+    }
+
+    /// Kinds whose going may make a *lower* node appear, so that the line must be read again before any grant.
+    ///
+    /// A writer that downgrades leaves a read node with its own, lower, number (CURATOR-621).
+    #[must_use]
+    pub const fn looking_again_after(self, kinds: &'static [Kind]) -> Self {
+        Self { look_again_after: kinds, ..self }
+    }
+
+    pub(super) fn must_look_again_after(&self, gone: &NodeName) -> bool {
+        !gone.is_ordered_by_number() || self.look_again_after.contains(&gone.kind())
+    }
+
+    /// Judges a listing of the line's directory for the contender called `me`.
+    ///
+    /// Only lower nodes count, so a listing that is behind the present can make a contender wait too long and never
+    /// too short: nothing lower can be created any more.
+    pub(super) fn judge(&self, children: &[String], me: &str) -> Verdict {
+        let line: Vec<NodeName> = children.iter().filter_map(|child| NodeName::parse(child)).collect();
+        let Some(mine) = line.iter().find(|node| node.as_str() == me) else {
+            return Verdict::Gone;
+        };
+        let mut contenders = Vec::new();
+        for node in line.iter().filter(|node| node.as_str() != me) {
+            if self.blocks.contains(&node.kind()) {
+                contenders.push(node.clone());
+            } else if !self.shares.contains(&node.kind()) && node.kind() != mine.kind() {
+                return Verdict::Mixed(node.clone());
+            }
+        }
+        let by_number = mine.is_ordered_by_number()
+            && contenders
+                .iter()
+                .all(|node| node.is_ordered_by_number() && node.sequence() != mine.sequence());
+        if !by_number && !contenders.is_empty() {
+            return Verdict::AskCreationOrder(contenders);
+        }
+        contenders.retain(|node| node.sequence() < mine.sequence());
+        contenders.sort_by_key(NodeName::sequence);
+        Verdict::of(contenders)
+    }
+
+    /// Judges by the order in which nodes were created, where numbers do not tell.
+    pub(super) fn judge_by_creation(mut contenders: Vec<(i64, NodeName)>, my_czxid: i64) -> Verdict {
+        contenders.retain(|(czxid, _)| *czxid < my_czxid);
+        contenders.sort_by_key(|(czxid, _)| *czxid);
+        Verdict::of(contenders.into_iter().map(|(_, node)| node).collect())
+    }
+}
+
+/// What a listing says about one contender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing lower blocks: the line's head.
+    Held,
+    /// These lower nodes block, lowest first; never empty.
+    WaitFor(Vec<NodeName>),
+    /// My own node is not there.
+    Gone,
+    /// Numbers do not tell: compare the creation zxid with these.
+    AskCreationOrder(Vec<NodeName>),
+    /// A contender of another kind of lock uses this path.
+    Mixed(NodeName),
+}
+
+impl Verdict {
+    fn of(lower: Vec<NodeName>) -> Self {
+        if lower.is_empty() { Self::Held } else { Self::WaitFor(lower) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const READER: Rule = Rule::blocked_by(&[Kind::Write]).sharing_with(&[Kind::Read]);
+
+    fn names(all: &[&str]) -> Vec<String> {
+        all.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn blockers(verdict: Verdict) -> Vec<i32> {
+        match verdict {
+            Verdict::Held => Vec::new(),
+            Verdict::WaitFor(lower) => lower.iter().map(NodeName::sequence).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_lowest_node_holds_and_the_others_wait_for_the_lower_ones() {
+        let line = names(&["b-lock-0000000009", "a-lock-0000000010", "z-lock-0000000002", "readme"]);
+        assert_eq!(Rule::MUTEX.judge(&line, "z-lock-0000000002"), Verdict::Held);
+        assert_eq!(blockers(Rule::MUTEX.judge(&line, "b-lock-0000000009")), [2]);
+        assert_eq!(blockers(Rule::MUTEX.judge(&line, "a-lock-0000000010")), [2, 9]);
+    }
+
+    #[test]
+    fn a_listing_without_my_node_never_grants() {
+        assert_eq!(Rule::MUTEX.judge(&[], "a-lock-0000000001"), Verdict::Gone);
+        assert_eq!(Rule::MUTEX.judge(&names(&["b-lock-0000000002"]), "a-lock-0000000001"), Verdict::Gone);
+    }
+
+    #[test]
+    fn a_lock_node_of_another_library_blocks() {
+        let line = names(&["0f__lock__0000000001", "_c_ab-lock-0000000002", "me-lock-0000000003"]);
+        assert_eq!(blockers(Rule::MUTEX.judge(&line, "me-lock-0000000003")), [1, 2]);
+    }
+
+    #[test]
+    fn another_kind_of_lock_on_the_path_is_reported() {
+        let line = names(&["me-lock-0000000001", "r-__READ__0000000002"]);
+        assert!(matches!(Rule::MUTEX.judge(&line, "me-lock-0000000001"), Verdict::Mixed(_)));
+    }
+
+    #[test]
+    fn a_reader_waits_for_earlier_writers_only() {
+        let line = names(&[
+            "a-__READ__0000000001",
+            "b-__WRIT__0000000002",
+            "c-__READ__0000000003",
+            "d-__WRIT__0000000004",
+        ]);
+        assert_eq!(READER.judge(&line, "a-__READ__0000000001"), Verdict::Held);
+        assert_eq!(blockers(READER.judge(&line, "c-__READ__0000000003")), [2]);
+    }
+
+    #[test]
+    fn where_the_counter_ends_the_numbers_are_not_believed() {
+        for other in ["b-lock-2147483647", "b-lock--2147483648", "b-lock--000000001"] {
+            let line = names(&["me-lock-2147483646", other]);
+            let verdict = Rule::MUTEX.judge(&line, "me-lock-2147483646");
+            assert!(matches!(verdict, Verdict::AskCreationOrder(_)), "{other}: {verdict:?}");
+        }
+        let line = names(&["me-lock-0000000005", "b-lock-0000000005"]);
+        assert!(matches!(Rule::MUTEX.judge(&line, "me-lock-0000000005"), Verdict::AskCreationOrder(_)));
+        assert_eq!(Rule::MUTEX.judge(&names(&["me-lock-2147483647"]), "me-lock-2147483647"), Verdict::Held);
+    }
+
+    #[test]
+    fn creation_order_decides_there() {
+        let node = |name: &str| NodeName::parse(name).unwrap();
+        let others = vec![(9, node("a-lock-2147483647")), (12, node("b-lock--2147483648"))];
+        assert_eq!(Rule::judge_by_creation(others.clone(), 8), Verdict::Held);
+        assert_eq!(Rule::judge_by_creation(others, 10), Verdict::WaitFor(vec![node("a-lock-2147483647")]));
+    }
+
+    #[test]
+    fn a_writer_that_went_makes_a_writer_look_again() {
+        let writer = Rule::blocked_by(&[Kind::Read, Kind::Write]).looking_again_after(&[Kind::Write]);
+        assert!(writer.must_look_again_after(&NodeName::parse("a-__WRIT__0000000001").unwrap()));
+        assert!(!writer.must_look_again_after(&NodeName::parse("a-__READ__0000000001").unwrap()));
+        assert!(Rule::MUTEX.must_look_again_after(&NodeName::parse("a-lock-2147483647").unwrap()));
+    }
+
+    proptest! {
+        #[test]
+        fn exactly_one_contender_of_a_mutex_holds(mut sequences in prop::collection::hash_set(0..i32::MAX - 1, 1..20)) {
+            let line: Vec<String> = sequences.drain().map(|sequence| format!("x-lock-{sequence:010}")).collect();
+            let held = line.iter().filter(|me| Rule::MUTEX.judge(&line, me) == Verdict::Held).count();
+            prop_assert_eq!(held, 1);
+        }
+
+        #[test]
+        fn a_listing_that_is_behind_only_makes_one_wait_longer(
+            sequences in prop::collection::hash_set(0..10_000i32, 2..20), keep: prop::sample::Index,
+        ) {
+            // `me` was in the later listing too, since nothing of mine left; lower nodes may have left meanwhile.
+            let earlier: Vec<String> = sequences.iter().map(|sequence| format!("x-lock-{sequence:010}")).collect();
+            let me = keep.get(&earlier).clone();
+            let before = blockers(Rule::MUTEX.judge(&earlier, &me));
+            let later: Vec<String> = earlier.iter().filter(|n| **n == me || n.len() % 2 == 0 || n.as_str() > me.as_str()).cloned().collect();
+            let after = blockers(Rule::MUTEX.judge(&later, &me));
+            prop_assert!(after.iter().all(|sequence| before.contains(sequence)));
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! What runs beside a session for as long as it lives: it follows the link, keeps the lease confirmed while that is
+//! needed, and watches the clock.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tracing::{debug, warn};
+
+use super::{OwnNode, Session};
+use crate::backend::{Link, MultiError, WireError, WriteOp};
+use crate::clock::BootInstant;
+use crate::deadline::Deadline;
+use crate::error::{LossReason, Refusal};
+use crate::manager::ConfirmWith;
+
+/// At most this many nodes are checked by one request, to stay far below the server's request size.
+const CHECKS_MAX: usize = 1_000;
+
+impl Session {
+    /// Runs until the session is over; `on_link` is told of each change of the link.
+    pub(crate) async fn keep(&self, on_link: impl Fn(Link)) -> LossReason {
+        tokio::select! {
+            reason = self.follow_link(on_link) => reason,
+            reason = self.ended() => reason,
+            () = self.confirm_while_needed() => LossReason::SessionExpired,
+            () = self.watch_clock() => LossReason::SessionExpired,
+        }
+    }
+
+    pub(crate) fn lease_valid_until(&self) -> BootInstant {
+        self.0.lease.lock().valid_until()
+    }
+
+    /// Whether the server cannot have expired the session yet.
+    pub(crate) fn is_lease_valid(&self) -> bool {
+        self.loss().is_none() && self.0.lease.lock().is_valid(self.now())
+    }
+
+    pub(crate) fn lapses(&self) -> u64 {
+        self.0.lease.lock().observe(self.now())
+    }
+
+    /// Notes that locks are in use here: the lease is kept confirmed for a while, so that the next one is cheap.
+    pub(crate) fn touch(&self) {
+        *self.0.last_used.lock() = self.now();
+        self.wake_keeper();
+    }
+
+    pub(crate) fn wake_keeper(&self) {
+        self.0.keeper.notify_one();
+    }
+
+    /// Enters a node of ours.
+    pub(crate) fn own(&self, path: String) -> Arc<OwnNode> {
+        let number = self.0.next_own_node.fetch_add(1, Ordering::Relaxed);
+        let node = Arc::new(OwnNode::new(number, path, self.clone()));
+        self.0.own_nodes.lock().insert(number, Arc::clone(&node));
+        // The session may have ended meanwhile, and its end does not see what is entered later.
+        if let Some(reason) = self.loss() {
+            self.disown(&node);
+            node.lose(reason);
+        }
+        node
+    }
+
+    /// Strikes a node of ours out.
+    pub(crate) fn disown(&self, node: &OwnNode) {
+        self.0.own_nodes.lock().remove(&node.number());
+    }
+
+    /// The last step before "held" is said: the session lives, and the lease covers this instant.
+    pub(crate) fn grant(&self, node: &OwnNode) -> bool {
+        let mut lease = self.0.lease.lock();
+        let now = self.now();
+        if self.loss().is_some() || !lease.is_valid(now) {
+            return false;
+        }
+        node.grant(lease.observe(now));
+        drop(lease);
+        self.0.granted.notify_one();
+        self.touch();
+        true
+    }
+
+    /// The lease ran out while a node was held: it is lost, and must not stand in anyone's way if the session lives
+    /// on.
+    pub(super) fn give_up(&self, node: &OwnNode) {
+        if node.lose(LossReason::LeaseRanOut) {
+            self.janitor().delete(self, node.path());
+        }
+    }
+
+    /// Waits until the lease is valid; `Ok(false)` when the deadline passed first.
+    pub(crate) async fn until_lease_is_valid(&self, deadline: Deadline) -> Result<bool, LossReason> {
+        if self.is_lease_valid() {
+            return Ok(true);
+        }
+        debug!(epoch = self.epoch().as_u64(), "waiting for the ensemble to confirm the session");
+        self.0.waiting_for_lease.fetch_add(1, Ordering::AcqRel);
+        let _waiting = Countdown(&self.0.waiting_for_lease);
+        loop {
+            let mut moved = std::pin::pin!(self.0.lease_moved.notified());
+            moved.as_mut().enable();
+            if self.is_lease_valid() {
+                return Ok(true);
+            }
+            self.wake_keeper();
+            tokio::select! {
+                () = moved => {}
+                reason = self.ended() => return Err(reason),
+                () = deadline.passed() => return Ok(false),
+            }
+        }
+    }
+
+    /// A request sent at `sent` on `connection` was processed by the quorum.
+    pub(super) fn confirmed(&self, connection: u64, sent: BootInstant) {
+        // Sent on one connection and answered on another: it proves nothing about either.
+        if self.wire().is_ok_and(|wire| wire.interruptions() == connection) {
+            self.0.lease.lock().confirm(connection, sent, self.now());
+            self.0.lease_moved.notify_waiters();
+        }
+    }
+
+    /// The present connection was seen to carry this session.
+    pub(super) fn verified(&self, connection: u64) {
+        if self.wire().is_ok_and(|wire| wire.interruptions() == connection) {
+            self.0.lease.lock().verify(connection, self.now());
+            self.0.lease_moved.notify_waiters();
+        }
+    }
+
+    async fn follow_link(&self, on_link: impl Fn(Link)) -> LossReason {
+        let mut interruptions_seen = 0;
+        loop {
+            let Ok(wire) = self.wire() else {
+                return self.ended().await;
+            };
+            // Armed first, then looked at: no change falls between.
+            let changed = wire.link_changed();
+            let (link, interruptions) = (wire.link(), wire.interruptions());
+            match link {
+                Link::Ended(reason) => return reason,
+                Link::Down => on_link(Link::Down),
+                Link::Up => {
+                    if interruptions != interruptions_seen {
+                        // It may have been down for so short a time that only its being up again was seen.
+                        on_link(Link::Down);
+                    }
+                    on_link(Link::Up);
+                    wire.tune();
+                    self.wake_keeper();
+                }
+            }
+            interruptions_seen = interruptions;
+            drop(wire);
+            let changed = async {
+                changed.await;
+            };
+            if link == Link::Up && !self.0.lease.lock().is_verified(interruptions) {
+                tokio::select! {
+                    () = changed => {}
+                    () = self.verify_until_known(interruptions) => {}
+                }
+            } else {
+                changed.await;
+            }
+        }
+    }
+
+    /// Finds out whether the new connection carries this session, by a node of ours.
+    ///
+    /// Resolves when another look at the link is due.
+    async fn verify_until_known(&self, connection: u64) {
+        loop {
+            let nodes: Vec<Arc<OwnNode>> = self.0.own_nodes.lock().values().take(4).cloned().collect();
+            for node in nodes {
+                if self.verify_by(node.path(), connection).await {
+                    return;
+                }
+            }
+            // With no node of ours standing, the next create tells.
+            tokio::time::sleep(self.timeout() / 20).await;
+            if self.0.lease.lock().is_verified(connection) {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Whether this node of ours showed what session the connection carries.
+    async fn verify_by(&self, path: &str, connection: u64) -> bool {
+        let limit = Deadline::never();
+        let mut listed = self.read(|wire| wire.own_ephemerals(path));
+        match self.answer(&mut listed, limit).await {
+            Ok(mine) if mine.iter().any(|own| own == path) => {
+                self.verified(connection);
+                true
+            }
+            Ok(_) => {
+                let mut reply = self.read(|wire| wire.exists(path));
+                match self.answer(&mut reply, limit).await {
+                    // It stands, but not among this connection's nodes.
+                    Ok(Some(stat)) if stat.ephemeral_owner == self.id() => {
+                        warn!(path, "the server replaced our session on reconnect");
+                        self.end(LossReason::SessionReplaced);
+                        true
+                    }
+                    _ => false,
+                }
+            }
+            Err(WireError::Refused(Refusal::Unimplemented)) => {
+                warn!(
+                    "this server cannot show which session a connection carries; a reconnect ends the session"
+                );
+                self.end(LossReason::SessionReplaced);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    async fn confirm_while_needed(&self) {
+        let mut last_sent = None;
+        loop {
+            let now = self.now();
+            let due =
+                self.needs_confirmation(now).then(|| self.0.lease.lock().next_confirmation(last_sent, now));
+            let poked = self.0.keeper.notified();
+            match due {
+                None => poked.await,
+                Some(due) if due > now => {
+                    tokio::select! {
+                        () = tokio::time::sleep(due.since(now)) => {}
+                        () = poked => {}
+                    }
+                }
+                // A request would only queue up; the return of the link wakes us.
+                Some(_) if self.link() != Link::Up => poked.await,
+                Some(_) => {
+                    last_sent = Some(now);
+                    if let Err(error) = self.confirm().await {
+                        debug!(%error, "the session could not be confirmed");
+                        tokio::time::sleep(self.timeout() / 40).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn needs_confirmation(&self, now: BootInstant) -> bool {
+        self.0.waiting_for_lease.load(Ordering::Acquire) > 0
+            || now < self.0.last_used.lock().after(self.settings().keep_confirmed)
+            || self.0.own_nodes.lock().values().any(|node| node.needs_confirmation())
+    }
+
+    /// Lets the quorum confirm the session, and with it that everything held still stands.
+    async fn confirm(&self) -> Result<(), WireError> {
+        let limit = Deadline::after(self.timeout() / 3);
+        if self.settings().confirm_with == ConfirmWith::Sync {
+            let mut reply = self.write(|wire| wire.sync("/"));
+            return self.answer(&mut reply, limit).await;
+        }
+        let held = self.held_nodes();
+        if held.is_empty() {
+            let check = WriteOp::Check { path: "/".to_owned(), version: None };
+            return match self.multi(&[check], limit).await {
+                // A refusal is an answer of the quorum, too.
+                Ok(_) | Err(MultiError::Operation { .. }) => Ok(()),
+                Err(MultiError::Request(error)) => Err(error),
+            };
+        }
+        for nodes in held.chunks(CHECKS_MAX) {
+            let mut nodes = nodes.to_vec();
+            while !nodes.is_empty() {
+                let checks: Vec<WriteOp> = nodes
+                    .iter()
+                    .map(|node| WriteOp::Check { path: node.path().to_owned(), version: None })
+                    .collect();
+                match self.multi(&checks, limit).await {
+                    Ok(_) => break,
+                    Err(MultiError::Operation { index, refusal }) if index < nodes.len() => {
+                        let node = nodes.remove(index);
+                        if refusal == Refusal::NoNode && self.0.own_nodes.lock().contains_key(&node.number())
+                        {
+                            node.lose(LossReason::NodeDeleted);
+                        }
+                    }
+                    Err(MultiError::Operation { .. }) => break,
+                    Err(MultiError::Request(error)) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells holders the moment the lease runs out.
+    ///
+    /// Timers stand still while the machine sleeps, so the clock is read at least every quarter of the margin.
+    async fn watch_clock(&self) {
+        let slice = (self.timeout() / 400).clamp(Duration::from_millis(5), Duration::from_millis(250));
+        loop {
+            let granted = self.0.granted.notified();
+            let held = self.held_nodes();
+            for node in &held {
+                // Asking is enough: a node finds out by the clock that it is lost.
+                if let Err(lost) = node.check() {
+                    debug!(path = node.path(), reason = %lost.reason, "a hold is lost");
+                }
+            }
+            if held.is_empty() {
+                granted.await;
+                continue;
+            }
+            let remaining = self.lease_valid_until().since(self.now());
+            tokio::time::sleep(if remaining.is_zero() { slice } else { slice.min(remaining) }).await;
+        }
+    }
+
+    fn held_nodes(&self) -> Vec<Arc<OwnNode>> {
+        self.0.own_nodes.lock().values().filter(|node| node.is_held()).cloned().collect()
+    }
+}
+
+/// Takes one off a count when dropped.
+struct Countdown<'a>(&'a std::sync::atomic::AtomicUsize);
+
+impl Drop for Countdown<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,294 @@
+//! One ZooKeeper session: one epoch.
+//!
+//! Nothing moves from one session to the next: nodes, watches, replies and guards belong to the session they were
+//! made in and end with it. Every wait for a reply ends with the session at the latest.
+
+mod keeper;
+mod own_node;
+mod watch_budget;
+
+use std::collections::HashMap;
+use std::fmt::{self, Debug, Display, Formatter};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+pub(crate) use self::own_node::OwnNode;
+pub(crate) use self::watch_budget::{Reservation, WatchBudget};
+use crate::backend::{
+    CreateMode, Created, Link, MultiError, Reply, Stat, Wire, WireError, WriteOp, WriteResult,
+};
+use crate::clock::{BootInstant, Clock};
+use crate::deadline::Deadline;
+use crate::error::LossReason;
+use crate::janitor::Janitor;
+use crate::lease::Lease;
+use crate::manager::Settings;
+
+/// The number of a session within its manager: the first is 1, and each expiry adds one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub(crate) u64);
+
+impl Epoch {
+    /// The number.
+    #[must_use]
+    pub fn as_u64(self) -> u64 {
+        self.0
+    }
+}
+
+impl Display for Epoch {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(formatter, "epoch {}", self.0)
+    }
+}
+
+/// A handle to one session; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Session(Arc<Inner>);
+
+struct Inner {
+    epoch: Epoch,
+    id: i64,
+    timeout: Duration,
+    settings: Arc<Settings>,
+    /// Gone once the session ended: as long as one clone of the client lives, its session is kept alive.
+    wire: RwLock<Option<Arc<dyn Wire>>>,
+    ended: CancellationToken,
+    loss: OnceLock<LossReason>,
+    clock: Arc<dyn Clock>,
+    lease: Mutex<Lease>,
+    /// Tells waiters that the lease was set forward.
+    lease_moved: Notify,
+    /// Tells the keeper that there is something to do for it.
+    keeper: Notify,
+    /// Tells the watcher of the clock that something is held now.
+    granted: Notify,
+    own_nodes: Mutex<HashMap<u64, Arc<OwnNode>>>,
+    next_own_node: AtomicU64,
+    /// Tasks that wait for the lease to become valid.
+    waiting_for_lease: AtomicUsize,
+    last_used: Mutex<BootInstant>,
+    /// Whether the server knows container nodes, as far as we know.
+    has_containers: AtomicBool,
+    watch_budget: WatchBudget,
+    janitor: Janitor,
+}
+
+impl Session {
+    pub(crate) fn new(
+        epoch: Epoch,
+        wire: Arc<dyn Wire>,
+        opened: BootInstant,
+        settings: Arc<Settings>,
+        clock: Arc<dyn Clock>,
+        janitor: Janitor,
+    ) -> Self {
+        let timeout = wire.session_timeout();
+        Self(Arc::new(Inner {
+            epoch,
+            id: wire.session_id(),
+            timeout,
+            lease: Mutex::new(Lease::new(timeout, settings.tick, opened)),
+            settings,
+            wire: RwLock::new(Some(wire)),
+            ended: CancellationToken::new(),
+            loss: OnceLock::new(),
+            clock,
+            lease_moved: Notify::new(),
+            keeper: Notify::new(),
+            granted: Notify::new(),
+            own_nodes: Mutex::new(HashMap::new()),
+            next_own_node: AtomicU64::new(0),
+            waiting_for_lease: AtomicUsize::new(0),
+            last_used: Mutex::new(opened),
+            has_containers: AtomicBool::new(true),
+            watch_budget: WatchBudget::default(),
+            janitor,
+        }))
+    }
+
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.0.epoch
+    }
+
+    pub(crate) fn id(&self) -> i64 {
+        self.0.id
+    }
+
+    /// The timeout the server granted.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.0.timeout
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(crate) fn janitor(&self) -> &Janitor {
+        &self.0.janitor
+    }
+
+    pub(crate) fn watch_budget(&self) -> &WatchBudget {
+        &self.0.watch_budget
+    }
+
+    pub(crate) fn now(&self) -> BootInstant {
+        self.0.clock.now()
+    }
+
+    /// Why the session is over, if it is.
+    pub(crate) fn loss(&self) -> Option<LossReason> {
+        self.0.loss.get().copied()
+    }
+
+    /// Resolves when the session is over.
+    pub(crate) async fn ended(&self) -> LossReason {
+        self.0.ended.cancelled().await;
+        self.loss().unwrap_or(LossReason::SessionExpired)
+    }
+
+    /// Ends the session for ever. What was held on it is lost before this returns; the connection is dropped, so
+    /// that the server closes the session if it still has it.
+    pub(crate) fn end(&self, reason: LossReason) {
+        if self.0.loss.set(reason).is_err() {
+            return;
+        }
+        let own_nodes: Vec<Arc<OwnNode>> = self.0.own_nodes.lock().drain().map(|(_, node)| node).collect();
+        for node in own_nodes {
+            node.lose(reason);
+        }
+        self.0.ended.cancel();
+        self.0.wire.write().take();
+    }
+
+    pub(crate) fn wire(&self) -> Result<Arc<dyn Wire>, WireError> {
+        self.0.wire.read().clone().ok_or_else(|| self.over())
+    }
+
+    fn over(&self) -> WireError {
+        WireError::SessionEnded(self.loss().unwrap_or(LossReason::SessionExpired))
+    }
+
+    /// Waits for a reply until the session ends, the deadline passes, or one request has had its time.
+    pub(crate) async fn answer<T>(&self, reply: &mut Reply<T>, deadline: Deadline) -> Result<T, WireError> {
+        let limit = deadline.or_after(self.settings().operation_timeout);
+        let result = tokio::select! {
+            biased;
+            result = reply => result,
+            _ = self.ended() => Err(self.over()),
+            () = limit.passed() => Err(WireError::Timeout),
+        };
+        if let Err(WireError::SessionEnded(reason)) = &result {
+            self.end(*reason);
+        }
+        result
+    }
+
+    /// A read: sent now, awaited later.
+    pub(crate) fn read<T: Send + 'static>(&self, send: impl FnOnce(&dyn Wire) -> Reply<T>) -> Reply<T> {
+        match self.wire() {
+            Ok(wire) => send(&*wire),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    /// A write: sent now, awaited later. Its success confirms the lease.
+    pub(crate) fn write<T: Send + 'static>(&self, send: impl FnOnce(&dyn Wire) -> Reply<T>) -> Reply<T> {
+        let wire = match self.wire() {
+            Ok(wire) => wire,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let (connection, sent) = (wire.interruptions(), self.now());
+        let reply = send(&*wire);
+        let session = self.clone();
+        Box::pin(async move {
+            let result = reply.await;
+            if result.is_ok() {
+                session.confirmed(connection, sent);
+            }
+            result
+        })
+    }
+
+    /// Creates a node of this session, and checks that it is of this session.
+    pub(crate) fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created> {
+        let connection = self.wire().map(|wire| wire.interruptions());
+        let reply = self.write(|wire| wire.create(path, data, mode));
+        let session = self.clone();
+        let is_ephemeral = matches!(mode, CreateMode::Ephemeral | CreateMode::EphemeralSequential);
+        Box::pin(async move {
+            let created = reply.await?;
+            if let (true, Some(stat), Ok(connection)) = (is_ephemeral, created.stat, connection) {
+                session.check_owner(&created.path, &stat, connection)?;
+            }
+            Ok(created)
+        })
+    }
+
+    /// All writes or none; a refusal by the quorum confirms the lease as much as a success.
+    pub(crate) async fn multi(
+        &self,
+        operations: &[WriteOp],
+        deadline: Deadline,
+    ) -> Result<Vec<WriteResult>, MultiError> {
+        let wire = self.wire().map_err(MultiError::Request)?;
+        let (connection, sent) = (wire.interruptions(), self.now());
+        let commit = wire.multi(operations);
+        drop(wire);
+        let mut reply: Reply<Result<Vec<WriteResult>, MultiError>> = Box::pin(async move {
+            match commit.await {
+                Err(MultiError::Request(error)) => Err(error),
+                answered => Ok(answered),
+            }
+        });
+        let answered = self.answer(&mut reply, deadline).await.map_err(MultiError::Request)?;
+        self.confirmed(connection, sent);
+        answered
+    }
+
+    /// Compares a node's owner with this session: some servers replace the session on reconnect without a word.
+    pub(crate) fn check_owner(&self, path: &str, stat: &Stat, connection: u64) -> Result<(), WireError> {
+        if stat.ephemeral_owner == self.id() {
+            self.verified(connection);
+            return Ok(());
+        }
+        warn!(path, owner = stat.ephemeral_owner, session = self.id(), "the server replaced our session");
+        self.end(LossReason::SessionReplaced);
+        Err(self.over())
+    }
+
+    pub(crate) fn has_containers(&self) -> bool {
+        self.0.has_containers.load(Ordering::Relaxed)
+    }
+
+    /// The server does not know container nodes: parents will be persistent and stay.
+    pub(crate) fn without_containers(&self) {
+        debug!("the server has no container nodes; empty lock directories will stay");
+        self.0.has_containers.store(false, Ordering::Relaxed);
+    }
+
+    fn link(&self) -> Link {
+        match self.wire() {
+            Ok(wire) => wire.link(),
+            Err(_) => Link::Ended(self.loss().unwrap_or(LossReason::SessionExpired)),
+        }
+    }
+}
+
+impl Debug for Session {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Session")
+            .field("epoch", &self.0.epoch)
+            .field("id", &format_args!("{:#x}", self.0.id))
+            .field("timeout", &self.0.timeout)
+            .field("loss", &self.loss())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,217 @@
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::backend::{CreateMode, MultiError, WireError, WriteOp, WriteResult};
+use crate::deadline::Deadline;
+use crate::error::{Error, LossReason, Lost, Operation, Refusal};
+use crate::manager::ConnectionManager;
+use crate::path::ZnodePath;
+use crate::session::OwnNode;
+
+/// Writes under a hold: all of them are committed, or none; and none once the hold's node is gone.
+///
+/// The check of the hold is part of the same transaction on the server, so no clock and no timeout is involved: a
+/// holder that was paused for an hour commits nothing. This also holds when lock nodes are deleted by hand.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example(held: lockkeeper_core::HeldNode) -> Result<(), Box<dyn std::error::Error>> {
+/// held.txn()
+///     .set("/trains/7/left".parse()?, b"41".to_vec(), 3)
+///     .create_sequential("/trains/7/sales/sale-".parse()?, b"alice 2".to_vec())
+///     .commit()
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing is written before commit()"]
+pub struct Txn<'a> {
+    manager: &'a ConnectionManager,
+    hold: &'a Arc<OwnNode>,
+    writes: Vec<Write>,
+}
+
+/// One write, its path still without the chroot.
+#[derive(Debug)]
+enum Write {
+    Check { path: ZnodePath, version: i32 },
+    Create { path: ZnodePath, data: Vec<u8>, mode: CreateMode },
+    Set { path: ZnodePath, data: Vec<u8>, version: i32 },
+    Delete { path: ZnodePath, version: i32 },
+}
+
+/// What a committed write gave, in the order of the writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TxnResult {
+    /// A check that held, or a deletion.
+    Done,
+    /// A node made at this whole path.
+    Created(String),
+    /// Data written; the node now has this version.
+    Written {
+        /// The new version.
+        version: i32,
+    },
+}
+
+/// Why a transaction was not committed, or may not have been.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum TxnError {
+    /// The hold is gone; nothing was written.
+    #[error("nothing was written: {0}")]
+    Lost(Lost),
+    /// The server refused this write, so none was done.
+    #[error("nothing was written: write {index} of {path} was refused: {refusal}")]
+    Refused {
+        /// Which write, counted from 0.
+        index: usize,
+        /// Its path.
+        path: String,
+        /// What the server said.
+        refusal: Refusal,
+    },
+    /// The request as a whole failed: see [`Error::outcome`] whether it may have been committed.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+impl TxnError {
+    /// Whether the hold was lost, and nothing written.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost(_))
+    }
+
+    /// Whether it may have been committed all the same.
+    #[must_use]
+    pub fn outcome_unknown(&self) -> bool {
+        matches!(self, Self::Failed(error) if error.outcome_unknown())
+    }
+}
+
+impl<'a> Txn<'a> {
+    pub(crate) fn under(manager: &'a ConnectionManager, hold: &'a Arc<OwnNode>) -> Self {
+        Self { manager, hold, writes: Vec::new() }
+    }
+
+    /// Commits only if the node has this version.
+    pub fn check(mut self, path: ZnodePath, version: i32) -> Self {
+        self.writes.push(Write::Check { path, version });
+        self
+    }
+
+    /// Creates a persistent node.
+    pub fn create(self, path: ZnodePath, data: Vec<u8>) -> Self {
+        self.create_with(path, data, CreateMode::Persistent)
+    }
+
+    /// Creates a persistent node with a number appended to its name.
+    pub fn create_sequential(self, path: ZnodePath, data: Vec<u8>) -> Self {
+        self.create_with(path, data, CreateMode::PersistentSequential)
+    }
+
+    /// Creates a node.
+    pub fn create_with(mut self, path: ZnodePath, data: Vec<u8>, mode: CreateMode) -> Self {
+        self.writes.push(Write::Create { path, data, mode });
+        self
+    }
+
+    /// Writes a node's data, if it has this version (−1: any).
+    pub fn set(mut self, path: ZnodePath, data: Vec<u8>, version: i32) -> Self {
+        self.writes.push(Write::Set { path, data, version });
+        self
+    }
+
+    /// Deletes a node, if it has this version (−1: any).
+    pub fn delete(mut self, path: ZnodePath, version: i32) -> Self {
+        self.writes.push(Write::Delete { path, version });
+        self
+    }
+
+    /// Commits everything, if the hold still stands. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`TxnError::Lost`] and [`TxnError::Refused`]: nothing was written. [`TxnError::Failed`] with an
+    /// [unknown outcome](TxnError::outcome_unknown) when the link broke before the answer: look at what is there
+    /// before trying again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe: a dropped commit may or may not have been done.
+    pub async fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
+        self.hold.check().map_err(TxnError::Lost)?;
+        let hold = self.hold.path().to_owned();
+        let mut operations = vec![WriteOp::Check { path: hold.clone(), version: None }];
+        for write in self.writes {
+            operations.push(write.on_server(self.manager)?);
+        }
+        let session = self.hold.session();
+        match session.multi(&operations, Deadline::never()).await {
+            // The first result is the check of the hold.
+            Ok(results) => Ok(results.into_iter().skip(1).map(TxnResult::from).collect()),
+            Err(MultiError::Operation { index: 0, refusal: Refusal::NoNode }) => {
+                self.hold.lose(LossReason::NodeDeleted);
+                Err(TxnError::Lost(self.hold.loss_by(LossReason::NodeDeleted)))
+            }
+            Err(MultiError::Operation { index, refusal }) => {
+                let path = operations.get(index).map(WriteOp::path).unwrap_or_default().to_owned();
+                Err(TxnError::Refused { index: index.saturating_sub(1), path, refusal })
+            }
+            Err(MultiError::Request(error @ WireError::Refused(_))) => {
+                Err(TxnError::Failed(Error::of_wire(Operation::Commit, &hold, &error)))
+            }
+            Err(MultiError::Request(error)) => Err(TxnError::Failed(Error::Unknown {
+                operation: Operation::Commit,
+                path: hold,
+                cause: error.to_string(),
+            })),
+        }
+    }
+}
+
+impl Write {
+    fn on_server(self, manager: &ConnectionManager) -> Result<WriteOp, Error> {
+        let full = |path: ZnodePath| manager.full_path(&path).map(|path| path.to_string());
+        // ZooKeeper writes "any version" as −1.
+        let version_of = |version: i32| (version >= 0).then_some(version);
+        Ok(match self {
+            Self::Check { path, version } => {
+                WriteOp::Check { path: full(path)?, version: version_of(version) }
+            }
+            Self::Create { path, data, mode } => WriteOp::Create { path: full(path)?, data, mode },
+            Self::Set { path, data, version } => {
+                WriteOp::SetData { path: full(path)?, data, version: version_of(version) }
+            }
+            Self::Delete { path, version } => {
+                WriteOp::Delete { path: full(path)?, version: version_of(version) }
+            }
+        })
+    }
+}
+
+impl WriteOp {
+    fn path(&self) -> &str {
+        match self {
+            Self::Check { path, .. }
+            | Self::Create { path, .. }
+            | Self::SetData { path, .. }
+            | Self::Delete { path, .. } => path,
+        }
+    }
+}
+
+impl From<WriteResult> for TxnResult {
+    fn from(result: WriteResult) -> Self {
+        match result {
+            WriteResult::Done => Self::Done,
+            WriteResult::Created(path) => Self::Created(path),
+            WriteResult::Written(stat) => Self::Written { version: stat.version },
+        }
+    }
+}

@@ -1,0 +1,114 @@
+use crate::backend::{CreateMode, Stat, WireError};
+use crate::deadline::Deadline;
+use crate::error::{Error, Operation, Refusal};
+use crate::manager::ConnectionManager;
+use crate::path::ZnodePath;
+use crate::sequence::make_directory;
+
+/// Nodes beside the locks: the state an application keeps in ZooKeeper.
+///
+/// Reads are answered by the connected server, which may be behind the others, but never behind what this session
+/// has seen: who has just been granted a lock reads everything earlier holders wrote. Writes that must not happen
+/// without the lock belong into [`HeldNode::txn`](crate::HeldNode::txn).
+///
+/// Each call waits for a connection and for one answer, both together no longer than the manager's operation
+/// timeout.
+#[derive(Clone, Debug)]
+pub struct Znodes {
+    manager: ConnectionManager,
+}
+
+impl Znodes {
+    pub(crate) fn new(manager: ConnectionManager) -> Self {
+        Self { manager }
+    }
+
+    /// A node's data and stat; `None` when there is no such node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], [`Error::Refused`] (no right to read) or [`Error::Unknown`] (the link broke).
+    pub async fn read(&self, path: &ZnodePath) -> Result<Option<(Vec<u8>, Stat)>, Error> {
+        let (session, full, deadline) = self.begin(path).await?;
+        let mut reply = session.read(|wire| wire.data(full.as_str()));
+        match session.answer(&mut reply, deadline).await {
+            Ok(read) => Ok(Some(read)),
+            Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
+            Err(error) => Err(Error::of_wire(Operation::Read, full.as_str(), &error)),
+        }
+    }
+
+    /// The names of a node's children, in no order; `None` when there is no such node.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub async fn children(&self, path: &ZnodePath) -> Result<Option<Vec<String>>, Error> {
+        let (session, full, deadline) = self.begin(path).await?;
+        let mut reply = session.read(|wire| wire.children(full.as_str()));
+        match session.answer(&mut reply, deadline).await {
+            Ok(children) => Ok(Some(children)),
+            Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
+            Err(error) => Err(Error::of_wire(Operation::List, full.as_str(), &error)),
+        }
+    }
+
+    /// Creates a node and what is missing above it; returns its whole path on the server.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] with [`Refusal::NodeExists`] when it is there already; else as [`read`](Self::read). After
+    /// [`Error::Unknown`] the node may stand.
+    pub async fn create(&self, path: &ZnodePath, data: &[u8], mode: CreateMode) -> Result<String, Error> {
+        let (session, full, deadline) = self.begin(path).await?;
+        let failed = |error: WireError| Error::of_wire(Operation::Create, full.as_str(), &error);
+        let mut reply = session.create(full.as_str(), data, mode);
+        match session.answer(&mut reply, deadline).await {
+            Ok(created) => return Ok(created.path),
+            Err(WireError::Refused(Refusal::NoNode)) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        if let Some(parent) = full.parent() {
+            make_directory(&session, &parent, deadline).await.map_err(failed)?;
+        }
+        let mut reply = session.create(full.as_str(), data, mode);
+        session.answer(&mut reply, deadline).await.map(|created| created.path).map_err(failed)
+    }
+
+    /// Writes a node's data if it has `version` (−1: any); returns the new stat.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] with [`Refusal::BadVersion`] or [`Refusal::NoNode`]; else as [`read`](Self::read). After
+    /// [`Error::Unknown`] it may have been written.
+    pub async fn write(&self, path: &ZnodePath, data: &[u8], version: i32) -> Result<Stat, Error> {
+        let (session, full, deadline) = self.begin(path).await?;
+        let version = (version >= 0).then_some(version);
+        let mut reply = session.write(|wire| wire.set_data(full.as_str(), data, version));
+        let answer = session.answer(&mut reply, deadline).await;
+        answer.map_err(|error| Error::of_wire(Operation::Write, full.as_str(), &error))
+    }
+
+    /// Deletes a node; `false` when there was none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] with [`Refusal::NotEmpty`]; else as [`read`](Self::read). After [`Error::Unknown`] it may
+    /// be gone.
+    pub async fn delete(&self, path: &ZnodePath) -> Result<bool, Error> {
+        let (session, full, deadline) = self.begin(path).await?;
+        let mut reply = session.write(|wire| wire.delete(full.as_str(), None));
+        match session.answer(&mut reply, deadline).await {
+            Ok(()) => Ok(true),
+            Err(WireError::Refused(Refusal::NoNode)) => Ok(false),
+            Err(error) => Err(Error::of_wire(Operation::Delete, full.as_str(), &error)),
+        }
+    }
+
+    async fn begin(&self, path: &ZnodePath) -> Result<(crate::session::Session, ZnodePath, Deadline), Error> {
+        let deadline = Deadline::after(self.manager.operation_timeout());
+        let full = self.manager.full_path(path)?;
+        let session = self.manager.session(deadline, full.as_str()).await?;
+        Ok((session, full, deadline))
+    }
+}
