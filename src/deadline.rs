@@ -52,7 +52,7 @@ impl Deadline {
     }
 
     /// Resolves when it passes; never, if there is none.
-    pub(crate) async fn passed(&self) {
+    pub async fn passed(&self) {
         match self.at {
             Some(at) => tokio::time::sleep_until(at).await,
             None => std::future::pending().await,

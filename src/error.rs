@@ -164,6 +164,9 @@ pub enum ConfigError {
         /// How large it may be.
         max: usize,
     },
+    /// A reentrant lock was asked for without saying for whom.
+    #[error("no owner is in scope here; run this within Owner::scope(), or name an owner")]
+    NoOwner,
     /// No tokio runtime with timers is running here.
     #[error("no tokio runtime with time enabled; call from within one built with enable_all()")]
     NoRuntime,

@@ -30,8 +30,8 @@ pub(crate) struct Chores {
 }
 
 enum Chore {
-    /// A node of ours that should go; its first delete may be on its way already.
-    Delete { session: Session, path: String, reply: Option<Reply<()>> },
+    /// A node of ours that should go; its first delete is on its way.
+    Delete { session: Session, path: String, reply: Reply<()> },
     /// A create nobody waits for any more; its reply may still come.
     Disown { session: Session, directory: ZnodePath, protection: Protection, reply: Option<Reply<Created>> },
 }
@@ -57,11 +57,11 @@ impl Janitor {
     /// session comes after it.
     pub(crate) fn delete(&self, session: &Session, path: &str) {
         let reply = session.write(|wire| wire.delete(path, None));
-        self.delete_sent(session, path, Some(reply));
+        self.delete_sent(session, path, reply);
     }
 
-    /// Sees to it that a delete that may already be on its way is done.
-    pub(crate) fn delete_sent(&self, session: &Session, path: &str, reply: Option<Reply<()>>) {
+    /// Sees to it that a delete that is on its way is done.
+    pub(crate) fn delete_sent(&self, session: &Session, path: &str, reply: Reply<()>) {
         self.hand_in(Chore::Delete { session: session.clone(), path: path.to_owned(), reply });
     }
 
@@ -107,7 +107,7 @@ impl Chores {
 
 async fn work_on(chore: Chore) {
     match chore {
-        Chore::Delete { session, path, reply } => delete(&session, &path, reply).await,
+        Chore::Delete { session, path, reply } => delete(&session, &path, Some(reply)).await,
         Chore::Disown { session, directory, protection, reply } => {
             disown(&session, &directory, protection, reply).await;
         }

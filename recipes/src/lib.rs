@@ -1,1 +1,49 @@
-//! Distributed locks on Apache ZooKeeper.
+//! Distributed locks on [Apache ZooKeeper](https://zookeeper.apache.org), in async Rust.
+//!
+//! Many processes on many machines agree on who may do what right now. What is promised, and what no lock can
+//! promise, is short and exact: see the README and `docs/failure-model.md`. The layout of the nodes is that of Apache
+//! Curator, so Java and Rust services share one lock.
+//!
+//! * [`ConnectionManager`]: connect once, give it to every lock.
+//! * [`Mutex`]: one holder at a time.
+//! * [`ReentrantMutex`]: its [`Owner`] may take it again.
+//! * [`HeldNode`]: what every guard can do: tell whether it is still valid, when it is lost, its
+//!   [`FencingToken`], and writes that only commit while it stands ([`Txn`]).
+//!
+//! # Examples
+//!
+//! ```no_run
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use lockkeeper::{ConnectionManager, Mutex};
+//!
+//! let manager = ConnectionManager::connect("127.0.0.1:2181").await?;
+//! let mutex = Mutex::new(&manager, "/locks/nightly-report")?;
+//!
+//! let guard = mutex.acquire().await?;
+//! let report = guard.run(async { "written once" }).await?; // dropped if the lock is lost
+//! println!("{report}, fenced by {}", guard.fencing_token());
+//! guard.release().await?;
+//!
+//! manager.shutdown().await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod mutex;
+mod owner;
+mod reentrant_mutex;
+
+pub use self::mutex::{Mutex, MutexGuard, OwnedMutexGuard};
+pub use self::owner::Owner;
+pub use self::reentrant_mutex::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard};
+#[cfg(feature = "tls")]
+#[doc(inline)]
+pub use lockkeeper_core::Tls;
+#[doc(inline)]
+pub use lockkeeper_core::{
+    Acl, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString, ConnectStringError,
+    ConnectionManager, ConnectionManagerBuilder, CreateMode, Deadline, Epoch, Error, FencingToken, HeldNode,
+    LossReason, Lost, Operation, Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy,
+    Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath, Znodes,
+};

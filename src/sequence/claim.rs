@@ -1,15 +1,13 @@
+use super::name::{Label, Protection};
 use crate::backend::{CreateMode, Created, Reply, Stat, WireError};
 use crate::deadline::Deadline;
-use crate::error::Outcome;
+use crate::error::{Outcome, Refusal};
 use crate::path::ZnodePath;
 use crate::session::Session;
 
-use super::name::{Label, Protection};
-
-/// A node that was asked for and, from the moment the request is sent, is never forgotten.
+/// A create that was sent and whose outcome is not settled yet.
 ///
-/// Dropped at any point, it leaves the rest to the janitor: a reply that is still coming, an outcome that is not
-/// known, a node that stands.
+/// Dropped at any point, it leaves the rest to the janitor: a reply that is still coming, or a node that may stand.
 pub(super) struct Claim {
     session: Session,
     directory: ZnodePath,
@@ -20,14 +18,10 @@ pub(super) struct Claim {
 enum State {
     /// The create is on its way.
     Asked(Reply<Created>),
-    /// The create's answer did not come: the node may stand, or still come to stand.
+    /// Its answer did not come: the node may stand, or still come to stand.
     Unresolved,
-    /// The node stands, as far as we know.
-    Standing(String),
-    /// Its delete is on its way.
-    Leaving { path: String, reply: Reply<()> },
-    /// There is no node.
-    Over,
+    /// There is no node, or it is no longer this claim's.
+    Settled,
 }
 
 impl Claim {
@@ -45,100 +39,116 @@ impl Claim {
     }
 
     /// Waits for the create's answer. Cancel safe.
-    pub(super) async fn answered(&mut self, deadline: Deadline) -> Result<Created, WireError> {
+    pub(super) async fn answered(
+        &mut self,
+        deadline: Deadline,
+    ) -> Result<(Standing, Option<Stat>), WireError> {
         let State::Asked(reply) = &mut self.state else {
             return Err(WireError::Broken("the create was answered already".to_owned()));
         };
-        let result = self.session.answer(reply, deadline).await;
-        match &result {
-            Ok(created) => self.state = State::Standing(created.path.clone()),
-            // The reply may still come: it stays here, for the janitor.
-            Err(WireError::Timeout) => {}
-            Err(WireError::SessionEnded(_)) => self.state = State::Over,
-            Err(error) if error.outcome() == Outcome::NotApplied => self.state = State::Over,
-            Err(_) => self.state = State::Unresolved,
-        }
-        result
-    }
-
-    /// Takes the node found at `path` for the one this claim made: its session is ours.
-    pub(super) fn found(&mut self, path: String) {
-        self.state = State::Standing(path);
-    }
-
-    pub(super) fn protection(&self) -> Protection {
-        self.protection
-    }
-
-    /// Deletes the node and waits for the answer. `Ok(false)` when it was gone already.
-    ///
-    /// Without a definite answer the janitor goes on.
-    pub(super) async fn delete(mut self, deadline: Deadline) -> Result<bool, WireError> {
-        let State::Standing(path) = std::mem::replace(&mut self.state, State::Over) else {
-            return Ok(false);
-        };
-        let reply = self.session.write(|wire| wire.delete(&path, None));
-        self.state = State::Leaving { path, reply };
-        let State::Leaving { reply, .. } = &mut self.state else {
-            return Ok(false);
-        };
-        let result = self.session.answer(reply, deadline).await;
-        match result {
-            Ok(()) => {
-                self.state = State::Over;
-                Ok(true)
-            }
-            Err(WireError::Refused(crate::error::Refusal::NoNode)) => {
-                self.state = State::Over;
-                Ok(false)
-            }
+        match self.session.answer(reply, deadline).await {
+            Ok(created) => Ok((self.found(created.path), created.stat)),
             Err(error) => {
-                if error != WireError::Timeout {
-                    self.retry_delete();
+                match &error {
+                    // The reply may still come: it stays here, for the janitor.
+                    WireError::Timeout => {}
+                    WireError::SessionEnded(_) => self.state = State::Settled,
+                    error if error.outcome() == Outcome::NotApplied => self.state = State::Settled,
+                    _ => self.state = State::Unresolved,
                 }
                 Err(error)
             }
         }
     }
 
-    /// The reply is spent; the delete has to be sent again.
-    fn retry_delete(&mut self) {
-        if let State::Leaving { path, .. } = std::mem::replace(&mut self.state, State::Over) {
-            self.session.janitor().delete_sent(&self.session, &path, None);
-        }
+    /// The node at `path` is the one this claim made.
+    pub(super) fn found(&mut self, path: String) -> Standing {
+        self.state = State::Settled;
+        Standing { session: self.session.clone(), path, is_gone: false }
     }
 
-    /// The node is known to be gone.
-    pub(super) fn is_gone(&mut self) {
-        self.state = State::Over;
+    pub(super) fn protection(&self) -> Protection {
+        self.protection
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let (session, janitor) = (&self.session, self.session.janitor());
-        if session.loss().is_some() {
-            return;
-        }
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Asked(reply) => janitor.disown(session, &self.directory, self.protection, Some(reply)),
-            State::Unresolved => janitor.disown(session, &self.directory, self.protection, None),
-            State::Standing(path) => janitor.delete(session, &path),
-            State::Leaving { path, reply } => janitor.delete_sent(session, &path, Some(reply)),
-            State::Over => {}
+        let reply = match std::mem::replace(&mut self.state, State::Settled) {
+            State::Asked(reply) => Some(reply),
+            State::Unresolved => None,
+            State::Settled => return,
+        };
+        if self.session.loss().is_none() {
+            self.session.janitor().disown(&self.session, &self.directory, self.protection, reply);
         }
     }
 }
 
-impl std::fmt::Debug for Claim {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let state = match &self.state {
-            State::Asked(_) => "asked",
-            State::Unresolved => "unresolved",
-            State::Standing(path) | State::Leaving { path, .. } => path,
-            State::Over => "over",
+/// A node of ours that stands, as far as we know. Dropped, it is deleted in the background.
+pub(super) struct Standing {
+    session: Session,
+    path: String,
+    is_gone: bool,
+}
+
+impl Standing {
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The node is known to be gone.
+    pub(super) fn is_gone(&mut self) {
+        self.is_gone = true;
+    }
+
+    /// Deletes the node and waits for the answer. `Ok(false)` when it was gone already.
+    ///
+    /// Without a definite answer, and when this future is dropped, the janitor goes on.
+    pub(super) async fn delete(mut self, deadline: Deadline) -> Result<bool, WireError> {
+        let reply = self.session.write(|wire| wire.delete(&self.path, None));
+        self.is_gone = true;
+        let mut leaving = Leaving { session: &self.session, path: &self.path, reply: Some(reply) };
+        let answer = match &mut leaving.reply {
+            Some(reply) => self.session.answer(reply, deadline).await,
+            None => Ok(()),
         };
-        formatter.debug_tuple("Claim").field(&state).finish()
+        let deleted = match answer {
+            Ok(()) => true,
+            Err(WireError::Refused(Refusal::NoNode)) => false,
+            // The reply may still come.
+            Err(WireError::Timeout) => return Err(WireError::Timeout),
+            Err(error) => {
+                leaving.reply = None;
+                self.session.janitor().delete(&self.session, &self.path);
+                return Err(error);
+            }
+        };
+        leaving.reply = None;
+        Ok(deleted)
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        if !self.is_gone && self.session.loss().is_none() {
+            self.session.janitor().delete(&self.session, &self.path);
+        }
+    }
+}
+
+/// A delete that is on its way.
+struct Leaving<'a> {
+    session: &'a Session,
+    path: &'a str,
+    reply: Option<Reply<()>>,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if let Some(reply) = self.reply.take() {
+            self.session.janitor().delete_sent(self.session, self.path, reply);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use tracing::debug;
 
-use super::claim::Claim;
+use super::claim::Standing;
 use super::ticket::Entry;
 use crate::clock::BootInstant;
 use crate::deadline::Deadline;
@@ -31,7 +31,7 @@ pub struct HeldNode {
     token: FencingToken,
     // Dropped in this order: struck out of the session's books, deleted, and only then the manager.
     entry: Entry,
-    claim: Claim,
+    standing: Standing,
     manager: ConnectionManager,
 }
 
@@ -40,10 +40,10 @@ impl HeldNode {
         manager: ConnectionManager,
         node: Arc<OwnNode>,
         entry: Entry,
-        claim: Claim,
+        standing: Standing,
         token: FencingToken,
     ) -> Self {
-        Self { node, token, entry, claim, manager }
+        Self { node, token, entry, standing, manager }
     }
 
     /// The token to fence writes with: greater than that of every earlier holder of this line.
@@ -148,11 +148,11 @@ impl HeldNode {
     /// Cancel safe: the release goes on in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
         let before = self.check();
-        let Self { node, entry, claim, manager, .. } = self;
+        let Self { node, entry, standing, manager, .. } = self;
         // Out of the books first: a check that no longer finds the node must not take that for a loss.
         drop(entry);
         let deadline = Deadline::after(manager.operation_timeout());
-        let deleted = claim.delete(deadline).await;
+        let deleted = standing.delete(deadline).await;
         before.map_err(ReleaseError::Lost)?;
         match deleted {
             Ok(true) => {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use futures::future::join_all;
 use tracing::{debug, warn};
 
-use super::claim::{Claim, czxid};
+use super::claim::{Claim, Standing, czxid};
 use super::held::HeldNode;
 use super::line::Line;
 use super::name::{NodeName, Protection};
 use super::rule::{Rule, Verdict};
 use super::view::{Next, View};
-use crate::backend::{CreateMode, Created, Reply, Stat, Watch, WatchEvent, WireError};
+use crate::backend::{CreateMode, Reply, Stat, Watch, WatchEvent, WireError};
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Operation, Outcome, Phase, Refusal};
 use crate::identity;
@@ -37,7 +37,7 @@ pub struct Ticket {
 struct Place {
     // Dropped in this order: struck out first, then deleted.
     entry: Entry,
-    claim: Claim,
+    standing: Standing,
     name: String,
     czxid: Option<i64>,
     state: Judged,
@@ -184,18 +184,18 @@ impl Ticket {
         for _ in 0..DIRECTORY_TRIES_MAX {
             let mut claim = Claim::ask(&session, &directory, self.line.label(), self.line.data());
             let mut list = session.read(|wire| wire.children(directory.as_str()));
-            let created = match claim.answered(deadline).await {
-                Ok(created) => created,
+            let (standing, stat) = match claim.answered(deadline).await {
+                Ok(made) => made,
                 Err(WireError::Refused(Refusal::NoNode)) => {
                     self.make_directory(&session, deadline).await?;
                     continue;
                 }
                 Err(error) => match self.after_failed_create(&session, &mut claim, error, deadline).await? {
-                    Some(created) => created,
+                    Some(made) => made,
                     None => continue,
                 },
             };
-            let place = Place::new(&session, claim, &directory, created);
+            let place = Place::new(&session, standing, &directory, stat);
             // The list was sent with the create; if it does not come, another will be asked for.
             let listed = session.answer(&mut list, deadline).await;
             return self.judge(place, listed.ok(), deadline).await;
@@ -239,7 +239,7 @@ impl Ticket {
         claim: &mut Claim,
         error: WireError,
         deadline: Deadline,
-    ) -> Result<Option<Created>, Interruption> {
+    ) -> Result<Option<(Standing, Option<Stat>)>, Interruption> {
         let path = self.line.directory().as_str();
         match error {
             WireError::SessionEnded(LossReason::Closed) => Err(Error::Closed.into()),
@@ -270,7 +270,7 @@ impl Ticket {
         session: &Session,
         claim: &mut Claim,
         deadline: Deadline,
-    ) -> Result<Option<Created>, Interruption> {
+    ) -> Result<Option<(Standing, Option<Stat>)>, Interruption> {
         let directory = self.line.directory().clone();
         let find = janitor::find(session, &directory, claim.protection());
         let found = tokio::select! {
@@ -291,8 +291,7 @@ impl Ticket {
             (Ok((_, stat)), Ok(connection)) => {
                 // A node of another session is not ours, whatever its name says.
                 session.check_owner(&path, &stat, connection).map_err(|_| Interruption::StartOver)?;
-                claim.found(path.clone());
-                Ok(Some(Created { path, stat: Some(stat) }))
+                Ok(Some((claim.found(path), Some(stat))))
             }
             // Dropping the claim leaves it to the janitor.
             _ => {
@@ -363,8 +362,8 @@ impl Ticket {
         };
         let token = FencingToken::from_czxid(czxid);
         debug!(path = place.entry.0.path(), %token, waited = ?deadline.waited(), "acquired");
-        let Place { entry, claim, .. } = place;
-        Ok(HeldNode::new(self.line.manager().clone(), Arc::clone(&entry.0), entry, claim, token))
+        let Place { entry, standing, .. } = place;
+        Ok(HeldNode::new(self.line.manager().clone(), Arc::clone(&entry.0), entry, standing, token))
     }
 }
 
@@ -380,14 +379,14 @@ impl Debug for Ticket {
 }
 
 impl Place {
-    fn new(session: &Session, claim: Claim, directory: &ZnodePath, created: Created) -> Self {
-        let name = created.path.rsplit('/').next().unwrap_or_default().to_owned();
-        debug_assert_eq!(directory.listed_child(&name), created.path, "a node outside its directory");
+    fn new(session: &Session, standing: Standing, directory: &ZnodePath, stat: Option<Stat>) -> Self {
+        let name = standing.path().rsplit('/').next().unwrap_or_default().to_owned();
+        debug_assert_eq!(directory.listed_child(&name), standing.path(), "a node outside its directory");
         Self {
-            entry: Entry(session.own(created.path)),
-            claim,
+            entry: Entry(session.own(standing.path().to_owned())),
+            standing,
             name,
-            czxid: czxid(created.stat.as_ref()),
+            czxid: czxid(stat.as_ref()),
             state: Judged::Unknown,
             who: String::new(),
         }
@@ -576,7 +575,7 @@ impl Place {
 
     /// Our node is not there any more.
     fn gone(&mut self) -> Interruption {
-        self.claim.is_gone();
+        self.standing.is_gone();
         Interruption::StartOver
     }
 

@@ -1,0 +1,267 @@
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkeeper_core::{
+    ConnectionManager, Deadline, Error, HeldNode, Label, Line, PathError, ReleaseError, Rule, ZnodePath,
+};
+
+use crate::owner::{HolderEntry, Holders, Owner};
+
+/// A mutex over all processes: at most one guard at a time is valid.
+///
+/// Not reentrant: a second acquire waits for the first guard like everyone else's. For an owner that calls itself,
+/// use [`ReentrantMutex`](crate::ReentrantMutex).
+///
+/// Cheap to clone; clones, and other objects with the same path in any process, are the same lock. The path belongs
+/// to the lock alone: put nothing else below it.
+///
+/// # Ordering and fairness
+///
+/// First in, first out, in the order in which the server committed the contenders' nodes, across processes. A
+/// release wakes one waiter.
+///
+/// # Cost
+///
+/// Acquire, when free: one round trip (a write and a read sent together). Release: one. Hand-over to a waiter: the
+/// release's commit and one event.
+///
+/// # Session loss
+///
+/// A guard of an expired session is lost, and told so before the server can grant the lock to anyone else. A wait
+/// goes on in the next session, at the end of the line.
+///
+/// # Layout
+///
+/// That of Curator's `InterProcessMutex`: `<path>/_c_<uuid>-lock-<sequence>`, ephemeral, below container nodes. A
+/// Java service on the same path and this mutex exclude each other and stand in one line.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use lockkeeper::{ConnectionManager, Mutex};
+///
+/// let manager = ConnectionManager::connect("zk1,zk2,zk3").await?;
+/// let mutex = Mutex::new(&manager, "/locks/train-7")?;
+///
+/// let guard = mutex.acquire().await?;
+/// guard.txn().set("/trains/7".parse()?, b"41 seats left".to_vec(), -1).commit().await?;
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Mutex {
+    line: Line,
+    holders: Arc<Holders>,
+}
+
+impl Mutex {
+    /// The mutex at `path`, below the manager's chroot. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when the path is not one, or is the root.
+    pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
+    where
+        P: TryInto<ZnodePath>,
+        PathError: From<P::Error>,
+    {
+        let path = path.try_into().map_err(PathError::from)?;
+        let line = Line::new(manager, path, Label::LOCK, Rule::MUTEX)?;
+        Ok(Self { line, holders: Holders::of(manager) })
+    }
+
+    /// What is written into the nodes of this mutex's contenders, for people who look. Default: the manager's node
+    /// data, which is host and process id.
+    #[must_use]
+    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
+        Self { line: self.line.node_data(data), ..self }
+    }
+
+    /// The whole path of the lock, chroot included.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        self.line.directory()
+    }
+
+    /// Waits for the lock for as long as it takes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WouldDeadlock`] when the [owner in scope](Owner::scope) holds it already. [`Error::Refused`] when
+    /// the server will not have the node (access list, quota). [`Error::MixedKinds`] when another kind of lock uses
+    /// the path. [`Error::Closed`] after a shutdown.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
+    pub async fn acquire(&self) -> Result<MutexGuard<'_>, Error> {
+        self.lock(Deadline::never()).await.map(MutexGuard::borrowed)
+    }
+
+    /// Waits for the lock for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], which names who was in front; else as [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<MutexGuard<'_>, Error> {
+        self.lock(Deadline::after(timeout)).await.map(MutexGuard::borrowed)
+    }
+
+    /// Takes the lock if it is free now; `None` if not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
+    /// [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: no node is left behind.
+    pub async fn try_acquire(&self) -> Result<Option<MutexGuard<'_>>, Error> {
+        Ok(self.try_lock().await?.map(MutexGuard::borrowed))
+    }
+
+    /// As [`acquire`](Self::acquire), with a guard that borrows nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_owned(&self) -> Result<OwnedMutexGuard, Error> {
+        self.lock(Deadline::never()).await
+    }
+
+    /// As [`acquire_timeout`](Self::acquire_timeout), with a guard that borrows nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_timeout`](Self::acquire_timeout).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_owned_timeout(&self, timeout: Duration) -> Result<OwnedMutexGuard, Error> {
+        self.lock(Deadline::after(timeout)).await
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), with a guard that borrows nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    pub async fn try_acquire_owned(&self) -> Result<Option<OwnedMutexGuard>, Error> {
+        self.try_lock().await
+    }
+
+    async fn lock(&self, deadline: Deadline) -> Result<OwnedMutexGuard, Error> {
+        let owner = self.owner()?;
+        let held = self.line.acquire(deadline).await?;
+        Ok(self.guard(held, owner.as_ref()))
+    }
+
+    async fn try_lock(&self) -> Result<Option<OwnedMutexGuard>, Error> {
+        let owner = self.owner()?;
+        let limit = Deadline::after(self.line.manager().operation_timeout());
+        let held = self.line.try_acquire(limit).await?;
+        Ok(held.map(|held| self.guard(held, owner.as_ref())))
+    }
+
+    /// The owner in scope, if it does not hold the lock already.
+    fn owner(&self) -> Result<Option<Owner>, Error> {
+        let owner = Owner::current();
+        if let Some(owner) = &owner {
+            self.holders.check(self.path(), owner)?;
+        }
+        Ok(owner)
+    }
+
+    fn guard(&self, held: HeldNode, owner: Option<&Owner>) -> OwnedMutexGuard {
+        OwnedMutexGuard { held, _entry: owner.map(|owner| self.holders.enter(self.path(), owner)) }
+    }
+}
+
+/// A held [`Mutex`]. What it can do is told by [`HeldNode`], to which it dereferences: `is_valid()`, `lost()`,
+/// `valid_until()`, `fencing_token()`, `txn()`, `run()`.
+///
+/// Dropping it releases the lock in the background.
+#[derive(Debug)]
+#[must_use = "a guard that is not kept releases the lock at once"]
+#[clippy::has_significant_drop]
+pub struct MutexGuard<'a> {
+    guard: OwnedMutexGuard,
+    mutex: PhantomData<&'a Mutex>,
+}
+
+/// A held [`Mutex`] that borrows nothing: it may be kept anywhere. See [`MutexGuard`].
+#[derive(Debug)]
+#[must_use = "a guard that is not kept releases the lock at once"]
+#[clippy::has_significant_drop]
+pub struct OwnedMutexGuard {
+    held: HeldNode,
+    _entry: Option<HolderEntry>,
+}
+
+impl MutexGuard<'_> {
+    fn borrowed(guard: OwnedMutexGuard) -> Self {
+        Self { guard, mutex: PhantomData }
+    }
+
+    /// Releases the lock and waits until the server has done so.
+    ///
+    /// # Errors
+    ///
+    /// As [`HeldNode::release`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the release goes on in the background.
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        self.guard.release().await
+    }
+}
+
+impl OwnedMutexGuard {
+    /// Releases the lock and waits until the server has done so.
+    ///
+    /// # Errors
+    ///
+    /// As [`HeldNode::release`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the release goes on in the background.
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        self.held.release().await
+    }
+}
+
+impl Deref for MutexGuard<'_> {
+    type Target = HeldNode;
+
+    fn deref(&self) -> &HeldNode {
+        &self.guard.held
+    }
+}
+
+impl Deref for OwnedMutexGuard {
+    type Target = HeldNode;
+
+    fn deref(&self) -> &HeldNode {
+        &self.held
+    }
+}

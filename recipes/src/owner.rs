@@ -1,0 +1,144 @@
+use std::fmt::{self, Display, Formatter};
+use std::future::Future;
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use lockkeeper_core::{ConfigError, ConnectionManager, Error, ZnodePath};
+
+tokio::task_local! {
+    static CURRENT: Owner;
+}
+
+/// Who holds a lock: said explicitly, or carried down a chain of calls by a scope.
+///
+/// Never a thread or a task: a task moves between threads, and `join!` runs two things in one task. Clones are the
+/// same owner.
+///
+/// # Examples
+///
+/// ```
+/// use lockkeeper::Owner;
+///
+/// # async fn example() {
+/// let owner = Owner::new("order 4711");
+/// owner
+///     .scope(async {
+///         assert_eq!(Owner::current().unwrap().name(), "order 4711");
+///     })
+///     .await;
+/// assert!(Owner::current().is_none());
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Owner(Arc<str>);
+
+impl Owner {
+    /// A new owner. The name is for people: it is written into the lock's node. Two owners of one name are two.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self(name.into())
+    }
+
+    /// The name given.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// Runs `work` with this owner in scope. A task spawned inside does not inherit it: give it a clone.
+    pub async fn scope<F: Future>(&self, work: F) -> F::Output {
+        CURRENT.scope(self.clone(), work).await
+    }
+
+    /// The owner in scope here, if any.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        CURRENT.try_with(Self::clone).ok()
+    }
+
+    pub(crate) fn in_scope() -> Result<Self, Error> {
+        Self::current().ok_or(Error::Config(ConfigError::NoOwner))
+    }
+
+    pub(crate) fn id(&self) -> OwnerId {
+        OwnerId(Arc::as_ptr(&self.0).cast::<()>() as usize)
+    }
+}
+
+impl PartialEq for Owner {
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+}
+
+impl Eq for Owner {}
+
+impl Display for Owner {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Tells owners apart for as long as one of its clones lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct OwnerId(usize);
+
+/// Who holds which exclusive lock through one manager: what can be known of a wait that would never end.
+#[derive(Debug, Default)]
+pub(crate) struct Holders(DashMap<(ZnodePath, OwnerId), Owner>);
+
+impl Holders {
+    pub(crate) fn of(manager: &ConnectionManager) -> Arc<Self> {
+        manager.extension()
+    }
+
+    /// Refuses what `owner` holds already.
+    pub(crate) fn check(&self, path: &ZnodePath, owner: &Owner) -> Result<(), Error> {
+        if self.0.contains_key(&(path.clone(), owner.id())) {
+            return Err(Error::WouldDeadlock { path: path.to_string(), owner: owner.to_string() });
+        }
+        Ok(())
+    }
+
+    /// Enters a hold, until the entry is dropped.
+    pub(crate) fn enter(self: &Arc<Self>, path: &ZnodePath, owner: &Owner) -> HolderEntry {
+        let key = (path.clone(), owner.id());
+        self.0.insert(key.clone(), owner.clone());
+        HolderEntry { holders: Arc::clone(self), key }
+    }
+}
+
+/// One hold in the books.
+#[derive(Debug)]
+pub(crate) struct HolderEntry {
+    holders: Arc<Holders>,
+    key: (ZnodePath, OwnerId),
+}
+
+impl Drop for HolderEntry {
+    fn drop(&mut self) {
+        self.holders.0.remove(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_are_one_owner_and_equal_names_are_two() {
+        let owner = Owner::new("a");
+        assert_eq!(owner, owner.clone());
+        assert_ne!(owner, Owner::new("a"));
+        assert_ne!(Owner::new(""), Owner::new(""));
+    }
+
+    #[tokio::test]
+    async fn a_scope_is_carried_down_calls_and_not_into_tasks() {
+        let owner = Owner::new("a");
+        let inside = owner
+            .scope(async { (Owner::current(), tokio::spawn(async { Owner::current() }).await.unwrap()) });
+        assert_eq!(inside.await, (Some(owner), None));
+        assert!(Owner::in_scope().is_err());
+    }
+}

@@ -1,0 +1,381 @@
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use dashmap::DashMap;
+use lockkeeper_core::{
+    ConnectionManager, Deadline, Error, HeldNode, Label, Line, PathError, Phase, ReleaseError, Rule,
+    ZnodePath,
+};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard as SlotGuard};
+
+use crate::owner::{HolderEntry, Holders, Owner, OwnerId};
+
+/// A mutex over all processes that its owner may take again while holding it.
+///
+/// Whose hold it is, is said explicitly: by an [`Owner`], or by a scope that carries one down a chain of calls. Only
+/// an owner's first hold and its last release go over the network; those between are counted in this process. All
+/// objects of one path and one [`ConnectionManager`] count together.
+///
+/// Everything else is as for [`Mutex`](crate::Mutex), with which it shares layout and line: fairness, cost, session
+/// loss, interchange with Curator's `InterProcessMutex`.
+///
+/// # Session loss
+///
+/// All holds of an owner rest on one node and are lost together. While a lost one is still kept, a further acquire
+/// of the same owner fails with [`Error::Lost`]: drop the lost guards first.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use lockkeeper::{ConnectionManager, Owner, ReentrantMutex};
+///
+/// let manager = ConnectionManager::connect("zk1,zk2,zk3").await?;
+/// let mutex = ReentrantMutex::new(&manager, "/locks/order-4711")?;
+///
+/// let owner = Owner::new("checkout");
+/// let outer = mutex.acquire(&owner).await?;
+/// let inner = mutex.acquire(&owner).await?; // no round trip
+/// assert_eq!(mutex.hold_count(&owner), 2);
+/// inner.release().await?; // none either
+/// outer.release().await?;
+///
+/// // The same by a scope: the functions called need not be given the owner.
+/// owner.scope(async { mutex.acquire_scoped().await?.release().await.map_err(Box::<dyn std::error::Error>::from) }).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ReentrantMutex {
+    line: Line,
+    data: Arc<[u8]>,
+    holders: Arc<Holders>,
+    slots: Arc<Slots>,
+}
+
+/// The holds of all owners, within one manager.
+#[derive(Debug, Default)]
+struct Slots(DashMap<(ZnodePath, OwnerId), Arc<AsyncMutex<Weak<Shared>>>>);
+
+/// One owner's hold, shared by its guards.
+#[derive(Debug)]
+struct Shared {
+    // Dropped in this order: given up first, struck out last.
+    held: HeldNode,
+    entry: HolderEntry,
+    slot: SlotEntry,
+}
+
+/// One owner's slot in the table; taken out when nobody uses it any more.
+#[derive(Debug)]
+struct SlotEntry {
+    slots: Arc<Slots>,
+    key: (ZnodePath, OwnerId),
+    // An owner is told apart by its address: kept alive for as long as that is in the table.
+    _owner: Owner,
+}
+
+impl Drop for SlotEntry {
+    fn drop(&mut self) {
+        // A task that is acquiring has a clone, which it can only get from this table.
+        self.slots.0.remove_if(&self.key, |_, slot| Arc::strong_count(slot) == 1);
+    }
+}
+
+impl ReentrantMutex {
+    /// The mutex at `path`, below the manager's chroot. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when the path is not one, or is the root.
+    pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
+    where
+        P: TryInto<ZnodePath>,
+        PathError: From<P::Error>,
+    {
+        let path = path.try_into().map_err(PathError::from)?;
+        let line = Line::new(manager, path, Label::LOCK, Rule::MUTEX)?;
+        let data = manager.node_data().into();
+        Ok(Self { line, data, holders: Holders::of(manager), slots: manager.extension() })
+    }
+
+    /// What is written into the nodes of this mutex's contenders, before the owner's name. Default: the manager's
+    /// node data, which is host and process id.
+    #[must_use]
+    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
+        Self { data: data.into().into(), ..self }
+    }
+
+    /// The whole path of the lock, chroot included.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        self.line.directory()
+    }
+
+    /// How many guards `owner` has now, in this process.
+    #[must_use]
+    pub fn hold_count(&self, owner: &Owner) -> usize {
+        let slot = self.slots.0.get(&self.key(owner)).map(|slot| Arc::clone(&slot));
+        slot.and_then(|slot| slot.try_lock().map(|shared| shared.strong_count()).ok()).unwrap_or(0)
+    }
+
+    /// Waits for the lock on behalf of `owner`, for as long as it takes; at once if it holds it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when `owner` still keeps guards of a hold that was lost. [`Error::WouldDeadlock`] when it
+    /// holds the path as a plain [`Mutex`](crate::Mutex). Else as [`Mutex::acquire`](crate::Mutex::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
+    pub async fn acquire(&self, owner: &Owner) -> Result<ReentrantMutexGuard<'_>, Error> {
+        self.lock(owner, Deadline::never()).await.map(ReentrantMutexGuard::borrowed)
+    }
+
+    /// Waits for the lock on behalf of `owner`, for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]; else as [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_timeout(
+        &self,
+        owner: &Owner,
+        timeout: Duration,
+    ) -> Result<ReentrantMutexGuard<'_>, Error> {
+        self.lock(owner, Deadline::after(timeout)).await.map(ReentrantMutexGuard::borrowed)
+    }
+
+    /// Takes the lock on behalf of `owner` if it is free or held by it; `None` if not.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`Error::Timeout`] when there was no connection or no answer within the
+    /// manager's operation timeout.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: no node is left behind.
+    pub async fn try_acquire(&self, owner: &Owner) -> Result<Option<ReentrantMutexGuard<'_>>, Error> {
+        Ok(self.try_lock(owner).await?.map(ReentrantMutexGuard::borrowed))
+    }
+
+    /// As [`acquire`](Self::acquire), on behalf of the [owner in scope](Owner::scope).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when no owner is in scope; else as [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_scoped(&self) -> Result<ReentrantMutexGuard<'_>, Error> {
+        self.acquire(&Owner::in_scope()?).await
+    }
+
+    /// As [`acquire`](Self::acquire), with a guard that borrows nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_owned(&self, owner: &Owner) -> Result<OwnedReentrantMutexGuard, Error> {
+        self.lock(owner, Deadline::never()).await
+    }
+
+    /// As [`acquire_timeout`](Self::acquire_timeout), with a guard that borrows nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_timeout`](Self::acquire_timeout).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_owned_timeout(
+        &self,
+        owner: &Owner,
+        timeout: Duration,
+    ) -> Result<OwnedReentrantMutexGuard, Error> {
+        self.lock(owner, Deadline::after(timeout)).await
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), with a guard that borrows nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    pub async fn try_acquire_owned(&self, owner: &Owner) -> Result<Option<OwnedReentrantMutexGuard>, Error> {
+        self.try_lock(owner).await
+    }
+
+    async fn lock(&self, owner: &Owner, deadline: Deadline) -> Result<OwnedReentrantMutexGuard, Error> {
+        let slot = self.slot(owner);
+        let entry = self.slot_entry(owner);
+        let limit = deadline_passed(deadline);
+        let mut shared = tokio::select! {
+            biased;
+            shared = slot.lock_owned() => shared,
+            waited = limit => {
+                let path = self.path().to_string();
+                return Err(Error::Timeout { phase: Phase::SameOwner, path, waited });
+            }
+        };
+        if let Some(again) = Self::again(&shared)? {
+            return Ok(again);
+        }
+        self.holders.check(self.path(), owner)?;
+        let held = self.line_of(owner).acquire(deadline).await?;
+        Ok(self.guard(&mut shared, held, owner, entry))
+    }
+
+    async fn try_lock(&self, owner: &Owner) -> Result<Option<OwnedReentrantMutexGuard>, Error> {
+        let slot = self.slot(owner);
+        let entry = self.slot_entry(owner);
+        // Another task of the same owner is acquiring: not free now.
+        let Ok(mut shared) = slot.try_lock_owned() else {
+            return Ok(None);
+        };
+        if let Some(again) = Self::again(&shared)? {
+            return Ok(Some(again));
+        }
+        self.holders.check(self.path(), owner)?;
+        let limit = Deadline::after(self.line.manager().operation_timeout());
+        let held = self.line_of(owner).try_acquire(limit).await?;
+        Ok(held.map(|held| self.guard(&mut shared, held, owner, entry)))
+    }
+
+    /// A further guard of a hold there is already.
+    fn again(slot: &SlotGuard<Weak<Shared>>) -> Result<Option<OwnedReentrantMutexGuard>, Error> {
+        let Some(shared) = slot.upgrade() else {
+            return Ok(None);
+        };
+        shared.held.check()?;
+        Ok(Some(OwnedReentrantMutexGuard { shared }))
+    }
+
+    fn guard(
+        &self,
+        slot: &mut SlotGuard<Weak<Shared>>,
+        held: HeldNode,
+        owner: &Owner,
+        entry: SlotEntry,
+    ) -> OwnedReentrantMutexGuard {
+        let holder = self.holders.enter(self.path(), owner);
+        let shared = Arc::new(Shared { held, entry: holder, slot: entry });
+        **slot = Arc::downgrade(&shared);
+        OwnedReentrantMutexGuard { shared }
+    }
+
+    fn line_of(&self, owner: &Owner) -> Line {
+        let mut data = self.data.to_vec();
+        data.extend_from_slice(b" owner=");
+        data.extend_from_slice(owner.name().as_bytes());
+        self.line.clone().node_data(data)
+    }
+
+    fn key(&self, owner: &Owner) -> (ZnodePath, OwnerId) {
+        (self.path().clone(), owner.id())
+    }
+
+    fn slot(&self, owner: &Owner) -> Arc<AsyncMutex<Weak<Shared>>> {
+        Arc::clone(&self.slots.0.entry(self.key(owner)).or_default())
+    }
+
+    fn slot_entry(&self, owner: &Owner) -> SlotEntry {
+        SlotEntry { slots: Arc::clone(&self.slots), key: self.key(owner), _owner: owner.clone() }
+    }
+}
+
+async fn deadline_passed(deadline: Deadline) -> Duration {
+    deadline.passed().await;
+    deadline.waited()
+}
+
+/// One hold of a [`ReentrantMutex`]. What it can do is told by [`HeldNode`], to which it dereferences; all holds of
+/// an owner have one fencing token.
+///
+/// Dropping the owner's last one releases the lock in the background.
+#[derive(Debug)]
+#[must_use = "a guard that is not kept gives its hold back at once"]
+#[clippy::has_significant_drop]
+pub struct ReentrantMutexGuard<'a> {
+    guard: OwnedReentrantMutexGuard,
+    mutex: PhantomData<&'a ReentrantMutex>,
+}
+
+/// One hold of a [`ReentrantMutex`] that borrows nothing. See [`ReentrantMutexGuard`].
+#[derive(Debug)]
+#[must_use = "a guard that is not kept gives its hold back at once"]
+#[clippy::has_significant_drop]
+pub struct OwnedReentrantMutexGuard {
+    shared: Arc<Shared>,
+}
+
+impl ReentrantMutexGuard<'_> {
+    fn borrowed(guard: OwnedReentrantMutexGuard) -> Self {
+        Self { guard, mutex: PhantomData }
+    }
+
+    /// Gives this hold back; the owner's last one releases the lock and waits until the server has done so.
+    ///
+    /// # Errors
+    ///
+    /// As [`HeldNode::release`], for the last one; `Ok` for the others.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the release goes on in the background.
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        self.guard.release().await
+    }
+}
+
+impl OwnedReentrantMutexGuard {
+    /// Gives this hold back; the owner's last one releases the lock and waits until the server has done so.
+    ///
+    /// # Errors
+    ///
+    /// As [`HeldNode::release`], for the last one; `Ok` for the others.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the release goes on in the background.
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        let Some(Shared { held, entry, slot }) = Arc::into_inner(self.shared) else {
+            return Ok(());
+        };
+        let released = held.release().await;
+        drop((entry, slot));
+        released
+    }
+}
+
+impl Deref for ReentrantMutexGuard<'_> {
+    type Target = HeldNode;
+
+    fn deref(&self) -> &HeldNode {
+        &self.guard.shared.held
+    }
+}
+
+impl Deref for OwnedReentrantMutexGuard {
+    type Target = HeldNode;
+
+    fn deref(&self) -> &HeldNode {
+        &self.shared.held
+    }
+}
