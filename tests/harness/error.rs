@@ -64,6 +64,13 @@ pub enum HarnessError {
         session: i64,
     },
 
+    /// A session that no proxy has seen.
+    #[error("session {session:#x} did not come by these proxies: take one of `Proxies::sessions()`")]
+    UnknownSession {
+        /// The session that was asked for.
+        session: i64,
+    },
+
     /// The server answered a raw request with an error code.
     #[error("ZooKeeper answered {op:?} {path} with error {code}; see `KeeperException.Code` for its name")]
     Answered {

@@ -7,4 +7,5 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod harness_proxy;
 mod harness_servers;

@@ -28,16 +28,6 @@ impl ConnectRequest {
             .bool(false)
             .finish()
     }
-
-    pub(crate) fn decode(message: &[u8]) -> Result<Self, HarnessError> {
-        let mut reader = Reader::new(message);
-        let (_version, _last_zxid) = (reader.int()?, reader.long()?);
-        Ok(Self {
-            timeout: milliseconds(reader.int()?),
-            session: reader.long()?,
-            password: reader.buffer()?.to_vec(),
-        })
-    }
 }
 
 /// The server grants a session, or refuses it (timeout 0).
@@ -53,7 +43,7 @@ impl ConnectResponse {
         let mut reader = Reader::new(message);
         let _version = reader.int()?;
         Ok(Self {
-            timeout: milliseconds(reader.int()?),
+            timeout: Duration::from_millis(u64::try_from(reader.int()?).unwrap_or(0)),
             session: reader.long()?,
             password: reader.buffer()?.to_vec(),
         })
@@ -63,8 +53,4 @@ impl ConnectResponse {
     pub(crate) fn is_granted(&self) -> bool {
         !self.timeout.is_zero()
     }
-}
-
-fn milliseconds(count: i32) -> Duration {
-    Duration::from_millis(u64::try_from(count).unwrap_or(0))
 }

@@ -23,6 +23,10 @@ impl<'a> Reader<'a> {
         self.rest.try_get_i64().map_err(|_| too_short())
     }
 
+    pub(crate) fn bool(&mut self) -> Result<bool, HarnessError> {
+        self.rest.try_get_u8().map(|byte| byte != 0).map_err(|_| too_short())
+    }
+
     pub(crate) fn buffer(&mut self) -> Result<&'a [u8], HarnessError> {
         let length = usize::try_from(self.int()?).unwrap_or(0);
         let (buffer, rest) = self.rest.split_at_checked(length).ok_or_else(too_short)?;

@@ -7,6 +7,8 @@ mod create_mode;
 mod expire;
 mod handshake;
 mod jute;
+mod message;
+mod multi;
 mod op_code;
 mod raw_client;
 mod stat;
@@ -15,14 +17,12 @@ pub use self::create_mode::CreateMode;
 pub use self::expire::expire_session;
 pub(crate) use self::handshake::{ConnectRequest, ConnectResponse};
 pub(crate) use self::jute::{Reader, Writer};
+pub(crate) use self::message::{Reply, Request};
 pub use self::op_code::OpCode;
 pub use self::raw_client::RawClient;
 pub use self::stat::Stat;
 
 use tokio_util::codec::LengthDelimitedCodec;
-
-/// The xid of a watch event.
-pub(crate) const XID_EVENT: i32 = -1;
 
 /// ZooKeeper's frames. The limit is far above the server's (`jute.maxbuffer`, 1 MiB), as the harness judges no one.
 pub(crate) fn frames() -> LengthDelimitedCodec {

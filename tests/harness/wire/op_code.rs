@@ -1,12 +1,14 @@
 //! The kinds of request.
 
-/// What a request asks for (`ZooDefs.OpCode`), and the handshake, which has no number of its own.
+/// What a request asks for (`ZooDefs.OpCode`), and the two messages that are no requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "named as in ZooKeeper")]
 pub enum OpCode {
     /// The first message of a connection: it asks for a new session, or for one to be attached again.
     Connect,
+    /// Not a request: a watch event, which the server sends unasked.
+    Event,
     Create,
     Delete,
     Exists,
@@ -41,7 +43,8 @@ pub enum OpCode {
 }
 
 /// Numbers on the wire; [`OpCode::Connect`] has none.
-const NUMBERS: [(OpCode, i32); 29] = [
+const NUMBERS: [(OpCode, i32); 30] = [
+    (OpCode::Event, 0),
     (OpCode::Create, 1),
     (OpCode::Delete, 2),
     (OpCode::Exists, 3),
