@@ -1,1 +1,50 @@
-//! Test harness of lockkeeper: real ZooKeeper servers with fault verbs.
+//! Test harness of lockkeeper: real ZooKeeper servers, and the faults that befall them.
+//!
+//! * [`Ensemble`] starts Debian's ZooKeeper on loopback, one server or three. Each [`Server`] has verbs (`kill`, `stop`,
+//!   `pause`, `resume`, `restart`), and a verb returns when its effect has been seen.
+//! * [`Proxies`] stand between a client and the servers. They cut, refuse and hold connections, strike at chosen
+//!   requests and replies ([`Match`]), and keep a [`Log`] of all that passed.
+//! * [`RawClient`] speaks the wire protocol by itself, so that what a test believes does not depend on the client under test.
+//! * [`inspect`] reads the servers' own reports (the four-letter words).
+//! * [`Timing`] scales every wait, [`eventually`] is the way to wait.
+//!
+//! Nothing is left running: servers die with their [`Ensemble`], and with the test process however it dies.
+//!
+//! # Examples
+//!
+//! The server commits a create, and the client never learns of it:
+//!
+//! ```no_run
+//! # use lockkeeper_tests::{CreateMode, Ensemble, HarnessError, Match, OpCode, Proxies, RawClient};
+//! # async fn test() -> Result<(), HarnessError> {
+//! let ensemble = Ensemble::start(1).await?;
+//! let proxies = Proxies::start(&ensemble).await?;
+//! let lost = proxies.on(Match::new().op(OpCode::Create2).path_contains("lock-")).drop_reply_and_cut();
+//!
+//! let mut client = RawClient::connect(proxies.proxy(0).address()).await?;
+//! assert!(client.create("/lock-", b"", CreateMode::PersistentSequential).await.is_err());
+//!
+//! lost.triggered().await?;
+//! let mut oracle = ensemble.raw().await?;
+//! assert_eq!(oracle.children("/").await?, ["lock-0000000000", "zookeeper"]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod ensemble;
+mod error;
+pub mod inspect;
+mod left_out;
+mod proxy;
+mod timing;
+pub mod wire;
+
+pub use ensemble::{Ensemble, EnsembleBuilder, Server};
+pub use error::HarnessError;
+pub use inspect::Role;
+pub use left_out::left_out;
+pub use proxy::{
+    Arming, Direction, Fate, Fault, Hold, Log, Match, Message, Proxies, Proxy, Record, RelayedSession,
+};
+pub use timing::{Timing, eventually};
+pub use wire::{CreateMode, OpCode, RawClient, Stat};

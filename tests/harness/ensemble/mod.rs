@@ -1,0 +1,169 @@
+//! Real ZooKeeper servers: one, or three that elect a leader.
+
+mod builder;
+mod install;
+mod ports;
+mod process;
+mod server;
+mod watchdog;
+
+use std::net::SocketAddr;
+
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+pub use self::builder::EnsembleBuilder;
+use self::install::Installation;
+use self::ports::Ports;
+pub use self::server::Server;
+use crate::error::HarnessError;
+use crate::inspect::{self, Role};
+use crate::timing::{Timing, eventually};
+use crate::wire::{self, RawClient};
+
+/// A set of servers on loopback that serve one tree. Dropping it ends them and removes their folders.
+///
+/// It holds nothing of a runtime, so that it may outlive the test that made it.
+#[derive(Debug)]
+pub struct Ensemble {
+    // In the order of their end: servers, their folder, their ports.
+    servers: Vec<Server>,
+    _folder: TempDir,
+    _ports: Ports,
+}
+
+impl Ensemble {
+    /// Starts `servers` servers (one or three) as [`Ensemble::builder`] has them by default.
+    ///
+    /// # Errors
+    ///
+    /// [`HarnessError::NotInstalled`] without Java and ZooKeeper; otherwise what kept a server from serving.
+    pub async fn start(servers: usize) -> Result<Self, HarnessError> {
+        Self::builder().servers(servers).start().await
+    }
+
+    /// Starts with other settings than the default.
+    pub fn builder() -> EnsembleBuilder {
+        EnsembleBuilder::default()
+    }
+
+    /// One standalone server for all tests of this process, started by the first that asks.
+    ///
+    /// It is for tests that harm no server: they use a path of their own, and faults only of their own [`Proxies`](crate::Proxies).
+    /// The watchdog ends it with the process.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ensemble::start`]; the next caller tries again.
+    pub async fn shared() -> Result<&'static Self, HarnessError> {
+        static SHARED: OnceCell<Ensemble> = OnceCell::const_new();
+        SHARED.get_or_try_init(|| Self::start(1)).await
+    }
+
+    /// Whether this machine can run ZooKeeper.
+    ///
+    /// # Errors
+    ///
+    /// [`HarnessError::NotInstalled`], which says what to install.
+    pub fn available() -> Result<(), HarnessError> {
+        Installation::find().map(|_| ())
+    }
+
+    /// All servers, as a client takes them: `127.0.0.1:p,127.0.0.1:q,…`.
+    #[must_use]
+    pub fn connect_string(&self) -> String {
+        let addresses: Vec<String> = self.servers.iter().map(|server| server.address().to_string()).collect();
+        addresses.join(",")
+    }
+
+    /// Every server, up or down.
+    #[must_use]
+    pub fn servers(&self) -> &[Server] {
+        &self.servers
+    }
+
+    /// Server `index`, from 0.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such server.
+    #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "a wrong index is a mistake in a test, which must fail")]
+    pub fn server(&self, index: usize) -> &Server {
+        &self.servers[index]
+    }
+
+    /// The client addresses of all servers, up or down.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.servers.iter().map(Server::address).collect()
+    }
+
+    /// Waits until the running servers agree: exactly one leads and the others follow, or the only one stands alone.
+    ///
+    /// # Errors
+    ///
+    /// [`HarnessError::Timeout`], also when too few servers run for a quorum.
+    pub async fn settled(&self) -> Result<(), HarnessError> {
+        self.leader().await.map(|_| ())
+    }
+
+    /// The leader, once the running servers agree on one; the only server if there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ensemble::settled`].
+    pub async fn leader(&self) -> Result<&Server, HarnessError> {
+        eventually("one server leads and the others follow", Timing::settle(), async || {
+            let mut leader = None;
+            for server in self.servers.iter().filter(|server| server.is_running()) {
+                match server.role().await {
+                    Ok(Role::Leader | Role::Standalone) if leader.is_none() => leader = Some(server),
+                    Ok(Role::Follower) => {}
+                    _ => return None,
+                }
+            }
+            leader
+        })
+        .await
+    }
+
+    /// The running servers that follow, once they agree on a leader; none if there is only one server.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ensemble::settled`].
+    pub async fn followers(&self) -> Result<Vec<&Server>, HarnessError> {
+        let leader = self.leader().await?.index();
+        Ok(self.servers.iter().filter(|server| server.is_running() && server.index() != leader).collect())
+    }
+
+    /// Expires a session on the servers, as if its client had been silent too long, and waits until they have forgotten it.
+    ///
+    /// For a session seen by a proxy, [`Proxies::expire_session`](crate::Proxies::expire_session) needs no password.
+    ///
+    /// # Errors
+    ///
+    /// [`HarnessError::Timeout`] if the session lives on, as with a wrong password.
+    pub async fn expire_session(&self, session: i64, password: &[u8]) -> Result<(), HarnessError> {
+        wire::expire_session(&self.addresses(), session, password).await
+    }
+
+    /// Waits until the servers have forgotten `session`: it expired or was closed, and its ephemeral nodes are gone.
+    ///
+    /// # Errors
+    ///
+    /// [`HarnessError::Timeout`] if it lives on.
+    pub async fn session_gone(&self, session: i64) -> Result<(), HarnessError> {
+        inspect::session_gone(&self.addresses(), session).await
+    }
+
+    /// A client of the harness's own, attached to the leader, so that it reads what was last committed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ensemble::settled`] and [`RawClient::connect`].
+    pub async fn raw(&self) -> Result<RawClient, HarnessError> {
+        RawClient::connect(self.leader().await?.address()).await
+    }
+}

@@ -1,0 +1,103 @@
+//! Sessions and their ephemeral nodes (`dump`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use super::{Role, role, session_id, word};
+use crate::error::HarnessError;
+use crate::timing::{Timing, eventually};
+
+/// The sessions that a server knows, and the nodes that go with them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dump {
+    /// Every session. A follower knows only those of its own clients.
+    pub sessions: BTreeSet<i64>,
+    /// The ephemeral nodes of each session that has some.
+    pub ephemerals: BTreeMap<i64, BTreeSet<String>>,
+}
+
+/// What the server at `address` knows. Ask the leader for the whole truth.
+///
+/// # Errors
+///
+/// As [`word`]; [`HarnessError::Malformed`] for a report of another shape.
+pub async fn dump(address: SocketAddr) -> Result<Dump, HarnessError> {
+    parse(&word(address, "dump").await?)
+}
+
+/// Waits until the leader among `servers` has forgotten `session`. Its ephemeral nodes are gone before that.
+///
+/// # Errors
+///
+/// [`HarnessError::Timeout`] if it lives on, or no leader could be asked.
+pub async fn session_gone(servers: &[SocketAddr], session: i64) -> Result<(), HarnessError> {
+    let what = format!("the servers forget session {session:#x}");
+    eventually(what, Timing::event(), async || {
+        let leader = leader(servers).await?;
+        let dump = dump(leader).await.ok()?;
+        (!dump.sessions.contains(&session)).then_some(())
+    })
+    .await
+}
+
+/// The one among `servers` that leads or stands alone.
+pub(crate) async fn leader(servers: &[SocketAddr]) -> Option<SocketAddr> {
+    for &server in servers {
+        if matches!(role(server).await, Ok(Role::Leader | Role::Standalone)) {
+            return Some(server);
+        }
+    }
+    None
+}
+
+fn parse(report: &str) -> Result<Dump, HarnessError> {
+    enum Part {
+        Other,
+        Sessions,
+        Ephemerals,
+    }
+
+    let mut dump = Dump::default();
+    let mut part = Part::Other;
+    let mut owner = None;
+    for line in report.lines() {
+        let entry = line.trim();
+        match part {
+            _ if entry.starts_with("SessionTracker dump") => part = Part::Sessions,
+            _ if entry.starts_with("ephemeral nodes dump") => part = Part::Ephemerals,
+            _ if entry.starts_with("Connections dump") => part = Part::Other,
+            // `0x…`, on a follower with the timeout behind it; the other lines are headings.
+            Part::Sessions if entry.starts_with("0x") => {
+                let session = entry.split_whitespace().next().unwrap_or(entry);
+                dump.sessions.insert(session_id(session)?);
+            }
+            Part::Ephemerals if entry.starts_with("0x") => {
+                owner = Some(session_id(entry.trim_end_matches(':'))?)
+            }
+            Part::Ephemerals if entry.starts_with('/') => {
+                let owner =
+                    owner.ok_or_else(|| HarnessError::malformed("an ephemeral node without a session"))?;
+                dump.ephemerals.entry(owner).or_default().insert(entry.to_owned());
+            }
+            _ => {}
+        }
+    }
+    Ok(dump)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_yields_its_sessions_and_their_nodes() {
+        let report = "SessionTracker dump:\nGlobal Session Sets (2)/(2):\n0 expire at Sat:\n2 expire at Sun:\n\
+                      \t0x100a\n\t0xffffffffffffffff\nephemeral nodes dump:\nSessions with Ephemerals (1):\n0x100a:\n\
+                      \t/a/b\n\t/a/c d\nConnections dump:\nConnections Sets (1)/(1):\n\tip: /127.0.0.1 sessionId: 0x7\n";
+        let dump = parse(report).unwrap_or_default();
+        assert_eq!(dump.sessions, BTreeSet::from([0x100a, -1]));
+        let nodes = BTreeSet::from(["/a/b".to_owned(), "/a/c d".to_owned()]);
+        assert_eq!(dump.ephemerals, BTreeMap::from([(0x100a, nodes)]));
+    }
+}

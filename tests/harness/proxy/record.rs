@@ -1,0 +1,56 @@
+//! One message that came by.
+
+use crate::wire::OpCode;
+
+/// A message that a proxy has passed on or dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Record {
+    /// Its place in the order of all messages of these proxies.
+    pub at: u64,
+    /// Whether it asks, answers, or tells.
+    pub message: Message,
+    /// The request, or the request that is answered; [`OpCode::Event`] for a watch event.
+    pub op: OpCode,
+    /// The path of the request or event. A multi has its paths in `parts`, and a reply those of its request.
+    pub path: Option<String>,
+    /// What a multi consists of.
+    pub parts: Vec<(OpCode, String)>,
+    /// The session of the connection; 0 until the handshake is answered.
+    pub session: i64,
+    /// Index of the server.
+    pub server: usize,
+    /// The connection, numbered over all proxies.
+    pub connection: u64,
+    /// The client's number of the request.
+    pub xid: i32,
+    /// Of a reply: the last transaction the server had seen.
+    pub zxid: i64,
+    /// Of a reply: ZooKeeper's error code, 0 for none.
+    pub error: i32,
+    /// How many requests of this connection, pings aside, had passed without their reply having passed yet. A request with 1 or more was
+    /// certainly sent without waiting. (One with 0 may have been slow to arrive: to be sure, [hold](super::Arming::hold_reply) the reply before it.)
+    pub in_flight: usize,
+    /// Whether the other side got it.
+    pub fate: Fate,
+}
+
+/// Which way a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Message {
+    /// From the client.
+    Request,
+    /// From the server, to a request.
+    Reply,
+    /// From the server, unasked.
+    Event,
+}
+
+/// What a proxy did with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// Passed it on.
+    Passed,
+    /// Dropped it, and cut the connection.
+    Dropped,
+}

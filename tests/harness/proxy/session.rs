@@ -1,0 +1,17 @@
+//! What a proxy learned of a session.
+
+use std::time::Duration;
+
+/// A session whose handshake came by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RelayedSession {
+    /// Its number.
+    pub id: i64,
+    /// What proves its ownership.
+    pub password: Vec<u8>,
+    /// The timeout that the server granted.
+    pub timeout: Duration,
+    /// Index of the server it was last attached to.
+    pub server: usize,
+}

@@ -1,0 +1,252 @@
+//! What the proxies of one client know and decide together: rules, log, sessions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::ledger::{Ledger, Unanswered};
+use super::record::{Fate, Message, Record};
+use super::rule::Rule;
+use super::{Log, RelayedSession};
+use crate::error::HarnessError;
+use crate::wire::{ConnectResponse, OpCode, Reply, Request};
+
+/// Shared by all connections of a [`Proxies`](super::Proxies). A message is first judged and then either passed or dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Tap {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rules: Vec<Arc<Rule>>,
+    log: Log,
+    messages: u64,
+    sessions: Vec<RelayedSession>,
+    ledgers: BTreeMap<u64, Ledger>,
+    connections: u64,
+}
+
+/// A message that has been read, and the rule that strikes it.
+#[derive(Debug)]
+pub(crate) struct Judged<M> {
+    pub(crate) message: M,
+    pub(crate) rule: Option<Arc<Rule>>,
+    /// A request's rule for its reply.
+    later: Option<Arc<Rule>>,
+}
+
+impl Tap {
+    pub(crate) fn arm(&self, rule: Arc<Rule>) {
+        self.state.lock().rules.push(rule);
+    }
+
+    pub(crate) fn disarm_all(&self) {
+        let mut state = self.state.lock();
+        state.rules.clear();
+    }
+
+    pub(crate) fn log(&self) -> Log {
+        self.state.lock().log.clone()
+    }
+
+    pub(crate) fn clear_log(&self) {
+        self.state.lock().log = Log::default();
+    }
+
+    pub(crate) fn sessions(&self) -> Vec<RelayedSession> {
+        self.state.lock().sessions.clone()
+    }
+
+    pub(crate) fn forget_session(&self, session: i64) {
+        self.state.lock().sessions.retain(|known| known.id != session);
+    }
+
+    /// A connection begins; yields its number.
+    pub(crate) fn opened(&self, server: usize) -> u64 {
+        let mut state = self.state.lock();
+        state.connections += 1;
+        let connection = state.connections;
+        state.ledgers.insert(connection, Ledger::new(server));
+        connection
+    }
+
+    /// A connection has ended.
+    pub(crate) fn closed(&self, connection: u64) {
+        self.state.lock().ledgers.remove(&connection);
+    }
+
+    /// Reads a request and looks whether a rule strikes it, or will strike its reply.
+    pub(crate) fn judge_request(
+        &self,
+        connection: u64,
+        message: &[u8],
+    ) -> Result<Judged<Request>, HarnessError> {
+        let mut state = self.state.lock();
+        let ledger = state.ledger(connection)?;
+        let (server, session) = (ledger.server, ledger.session);
+        let message = ledger.read_request(message)?;
+        let rule = state.strike(&message, session, server);
+        Ok(match rule {
+            Some(rule) if rule.action().is_on_reply() => Judged { message, rule: None, later: Some(rule) },
+            rule => Judged { message, rule, later: None },
+        })
+    }
+
+    /// Reads a reply or event and looks whether a rule strikes it.
+    pub(crate) fn judge_reply(&self, connection: u64, message: &[u8]) -> Result<Judged<Reply>, HarnessError> {
+        let mut state = self.state.lock();
+        let ledger = state.ledger(connection)?;
+        let (server, session) = (ledger.server, ledger.session);
+        let message = ledger.read_reply(message)?;
+        let rule = match &message.event {
+            None => ledger.request_of(&message).and_then(|unanswered| unanswered.rule.clone()),
+            Some(path) => state.strike(&event(path), session, server),
+        };
+        Ok(Judged { message, rule, later: None })
+    }
+
+    /// A request that is held back, as it will be logged later.
+    pub(crate) fn arriving_request(
+        &self,
+        connection: u64,
+        judged: &Judged<Request>,
+    ) -> Result<Record, HarnessError> {
+        let mut state = self.state.lock();
+        Ok(record_request(state.ledger(connection)?, connection, &judged.message, Fate::Passed))
+    }
+
+    /// A reply or event that is held back, as it will be logged later.
+    pub(crate) fn arriving_reply(
+        &self,
+        connection: u64,
+        judged: &Judged<Reply>,
+    ) -> Result<Record, HarnessError> {
+        let mut state = self.state.lock();
+        Ok(record_reply(state.ledger(connection)?, connection, &judged.message, Fate::Passed))
+    }
+
+    /// A request goes to the server, or not.
+    pub(crate) fn request(
+        &self,
+        connection: u64,
+        judged: &Judged<Request>,
+        fate: Fate,
+    ) -> Result<Record, HarnessError> {
+        let mut state = self.state.lock();
+        let ledger = state.ledger(connection)?;
+        let record = record_request(ledger, connection, &judged.message, fate);
+        if fate == Fate::Passed {
+            ledger.passed_request(judged.message.clone(), judged.later.clone());
+        }
+        Ok(state.note(record))
+    }
+
+    /// A reply or event goes to the client, or not.
+    pub(crate) fn reply(
+        &self,
+        connection: u64,
+        judged: &Judged<Reply>,
+        message: &[u8],
+        fate: Fate,
+    ) -> Result<Record, HarnessError> {
+        let mut state = self.state.lock();
+        let ledger = state.ledger(connection)?;
+        let reply = &judged.message;
+        let mut record = record_reply(ledger, connection, reply, fate);
+        if ledger.passed_reply(reply) {
+            let granted = ConnectResponse::decode(message)?;
+            if granted.is_granted() {
+                ledger.session = granted.session;
+                record.session = granted.session;
+                let server = ledger.server;
+                state.learn(granted, server);
+            }
+        }
+        if record.op == OpCode::CloseSession && record.error == 0 {
+            state.sessions.retain(|known| known.id != record.session);
+        }
+        Ok(state.note(record))
+    }
+}
+
+impl State {
+    fn ledger(&mut self, connection: u64) -> Result<&mut Ledger, HarnessError> {
+        self.ledgers
+            .get_mut(&connection)
+            .ok_or_else(|| HarnessError::malformed("a connection that has ended"))
+    }
+
+    /// The first rule that chooses this message, which is thereby spent. All others count it.
+    fn strike(&mut self, request: &Request, session: i64, server: usize) -> Option<Arc<Rule>> {
+        let mut striking = None;
+        for (place, rule) in self.rules.iter().enumerate() {
+            if rule.chooses(request, session, server) && striking.is_none() {
+                striking = Some(place);
+            }
+        }
+        striking.map(|place| self.rules.remove(place))
+    }
+
+    fn learn(&mut self, granted: ConnectResponse, server: usize) {
+        self.sessions.retain(|known| known.id != granted.session);
+        let ConnectResponse { timeout, session: id, password } = granted;
+        self.sessions.push(RelayedSession { id, password, timeout, server });
+    }
+
+    fn note(&mut self, mut record: Record) -> Record {
+        record.at = self.messages;
+        self.messages += 1;
+        self.log.push(record.clone());
+        record
+    }
+}
+
+fn event(path: &str) -> Request {
+    Request { xid: -1, op: OpCode::Event, path: Some(path.to_owned()), parts: Vec::new() }
+}
+
+fn record_request(ledger: &Ledger, connection: u64, request: &Request, fate: Fate) -> Record {
+    Record {
+        at: 0,
+        message: Message::Request,
+        op: request.op,
+        path: request.path.clone(),
+        parts: request.parts.clone(),
+        session: ledger.session,
+        server: ledger.server,
+        connection,
+        xid: request.xid,
+        zxid: 0,
+        error: 0,
+        in_flight: ledger.in_flight(),
+        fate,
+    }
+}
+
+fn record_reply(ledger: &Ledger, connection: u64, reply: &Reply, fate: Fate) -> Record {
+    let (message, request) = match (&reply.event, ledger.request_of(reply)) {
+        (Some(path), _) => (Message::Event, event(path)),
+        (None, Some(Unanswered { request, .. })) => (Message::Reply, request.clone()),
+        // A server that answers what nobody asked; the tests may want to know.
+        (None, None) => {
+            (Message::Reply, Request { xid: reply.xid, op: OpCode::Other(0), path: None, parts: Vec::new() })
+        }
+    };
+    Record {
+        at: 0,
+        message,
+        op: request.op,
+        path: request.path,
+        parts: request.parts,
+        session: ledger.session,
+        server: ledger.server,
+        connection,
+        xid: reply.xid,
+        zxid: reply.zxid,
+        error: reply.error,
+        in_flight: ledger.in_flight(),
+        fate,
+    }
+}

@@ -1,0 +1,114 @@
+//! One scale for every wait of the harness and of the tests.
+//!
+//! Nothing here sleeps to let something happen: a wait polls a condition and has an end. On a slow machine one number
+//! makes all of them longer.
+
+use std::env;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::error::HarnessError;
+
+/// Between two looks at a condition. Short, as most conditions come true within a few milliseconds.
+const POLL: Duration = Duration::from_millis(10);
+
+/// The limits of all waits, times the factor in `LOCKKEEPER_TEST_TIMING` (default 1).
+///
+/// A limit is how long to wait before calling it a failure, not how long things take: a larger factor makes a
+/// passing test no slower.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing;
+
+impl Timing {
+    /// A limit of `base`, scaled.
+    #[must_use]
+    pub fn scaled(base: Duration) -> Duration {
+        static FACTOR: OnceLock<f64> = OnceLock::new();
+        let factor = *FACTOR.get_or_init(|| {
+            env::var("LOCKKEEPER_TEST_TIMING")
+                .ok()
+                .and_then(|text| text.trim().parse::<f64>().ok())
+                .filter(|factor| factor.is_finite() && *factor > 0.0)
+                .unwrap_or(1.0)
+        });
+        base.mul_f64(factor)
+    }
+
+    /// For servers to start and to agree on a leader: 30 s.
+    #[must_use]
+    pub fn settle() -> Duration {
+        Self::scaled(Duration::from_secs(30))
+    }
+
+    /// For a signal to show in a process: 10 s.
+    #[must_use]
+    pub fn signal() -> Duration {
+        Self::scaled(Duration::from_secs(10))
+    }
+
+    /// For one question to a server to be answered: 3 s.
+    #[must_use]
+    pub fn answer() -> Duration {
+        Self::scaled(Duration::from_secs(3))
+    }
+
+    /// For a server to forget a session, or a fault to strike: 20 s.
+    #[must_use]
+    pub fn event() -> Duration {
+        Self::scaled(Duration::from_secs(20))
+    }
+}
+
+/// Polls `look` until it yields a value; `what` reads on after "until".
+///
+/// # Errors
+///
+/// [`HarnessError::Timeout`] when `limit` has passed; `limit` is taken as it is, so scale it with [`Timing`].
+///
+/// # Examples
+///
+/// ```
+/// # use lockkeeper_tests::{Timing, eventually};
+/// # async fn example() -> Result<(), lockkeeper_tests::HarnessError> {
+/// let mut looks = 0;
+/// let seen = eventually("a third look", Timing::answer(), || {
+///     looks += 1;
+///     let now = looks;
+///     async move { (now == 3).then_some(now) }
+/// })
+/// .await?;
+/// assert_eq!(seen, 3);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+/// ```
+#[expect(clippy::disallowed_methods, reason = "a stopwatch for real processes, which follow no paused clock")]
+pub async fn eventually<T, F, Look>(
+    what: impl Into<String>,
+    limit: Duration,
+    mut look: F,
+) -> Result<T, HarnessError>
+where
+    F: FnMut() -> Look,
+    Look: Future<Output = Option<T>>,
+{
+    let begun = Instant::now();
+    loop {
+        if let Some(value) = look().await {
+            return Ok(value);
+        }
+        if begun.elapsed() >= limit {
+            return Err(HarnessError::Timeout { what: what.into(), limit });
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Bounds `work` by `limit`; `what` reads on after "until".
+pub(crate) async fn within<T>(
+    what: impl Into<String>,
+    limit: Duration,
+    work: impl Future<Output = T>,
+) -> Result<T, HarnessError> {
+    tokio::time::timeout(limit, work).await.map_err(|_| HarnessError::Timeout { what: what.into(), limit })
+}

@@ -1,0 +1,49 @@
+//! Ending someone else's session.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use tokio::net::TcpStream;
+use tokio_util::codec::Framed;
+
+use super::{ConnectRequest, OpCode, Writer, frames};
+use crate::error::HarnessError;
+use crate::inspect::{dump, leader};
+use crate::timing::{Timing, eventually, within};
+
+/// Makes `servers` forget `session`, and waits until the leader among them has. Its client sees what it sees at an expiry.
+///
+/// A second connection attaches the session and closes it. The owner may snatch it back in between, so this is done until it holds.
+///
+/// # Errors
+///
+/// [`HarnessError::Timeout`] if the session lives on, as with a wrong password or without a quorum.
+pub async fn expire_session(
+    servers: &[SocketAddr],
+    session: i64,
+    password: &[u8],
+) -> Result<(), HarnessError> {
+    let what = format!("the servers forget session {session:#x}, if that is its password");
+    eventually(what, Timing::event(), async || {
+        let leader = leader(servers).await?;
+        if dump(leader).await.ok()?.sessions.contains(&session) {
+            // What matters is not how this ends, but what the leader says afterwards.
+            let _ = within("a session is closed", Timing::answer(), close(leader, session, password)).await;
+            return None;
+        }
+        Some(())
+    })
+    .await
+}
+
+async fn close(server: SocketAddr, session: i64, password: &[u8]) -> std::io::Result<()> {
+    let mut frames = Framed::new(TcpStream::connect(server).await?, frames());
+    let request = ConnectRequest { timeout: Duration::from_secs(10), session, password: password.to_vec() };
+    frames.feed(request.encode()).await?;
+    // Behind it at once, without waiting for the answer: that leaves the owner the least time to come back.
+    frames.send(Writer::default().int(1).int(OpCode::CloseSession.to_wire()).finish()).await?;
+    // The server ends the connection when it has closed the session, or refused it.
+    while let Some(Ok(_)) = frames.next().await {}
+    Ok(())
+}

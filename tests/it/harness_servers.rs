@@ -1,0 +1,259 @@
+//! The harness's servers do what their verbs say.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use std::{env, fs, process};
+
+use lockkeeper_tests::{CreateMode, Ensemble, HarnessError, RawClient, Role, Timing, eventually, left_out};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Command;
+
+type Outcome = Result<(), HarnessError>;
+
+#[tokio::test]
+async fn one_server_stands_alone_and_serves() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::start(1).await?;
+    assert_eq!(ensemble.server(0).role().await?, Role::Standalone);
+
+    let mut client = ensemble.raw().await?;
+    client.create("/a", b"1", CreateMode::Persistent).await?;
+    let (name, stat) = client.create("/a/b-", b"2", CreateMode::EphemeralSequential).await?;
+    assert_eq!(name, "/a/b-0000000000");
+    assert_eq!(stat.ephemeral_owner, client.session());
+    assert_eq!(client.children("/a").await?, ["b-0000000000"]);
+    assert_eq!(client.data("/a").await?.0, b"1");
+    assert!(client.delete("/none").await.unwrap_err().is_no_node());
+    assert_eq!(client.exists("/none").await?, None);
+    Ok(())
+}
+
+#[tokio::test]
+async fn three_servers_agree_on_a_leader() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::start(3).await?;
+    let leader = ensemble.leader().await?;
+    assert_eq!(leader.role().await?, Role::Leader);
+    assert_eq!(ensemble.followers().await?.len(), 2);
+    assert_eq!(ensemble.connect_string().split(',').count(), 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_killed_leader_is_replaced_and_comes_back_as_follower() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::start(3).await?;
+    ensemble.raw().await?.create("/kept", b"", CreateMode::Persistent).await?;
+    let first = ensemble.leader().await?;
+    first.kill().await?;
+    assert_eq!(first.pid(), None);
+
+    let second = ensemble.leader().await?;
+    assert_ne!(second.index(), first.index());
+    assert!(ensemble.raw().await?.exists("/kept").await?.is_some());
+
+    first.restart().await?;
+    ensemble.settled().await?;
+    assert_eq!(first.role().await?, Role::Follower);
+    assert!(RawClient::connect(first.address()).await?.exists("/kept").await?.is_some());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_paused_leader_is_replaced_and_rejoins_when_resumed() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::start(3).await?;
+    let first = ensemble.leader().await?;
+    first.pause().await?;
+    assert!(!first.is_running());
+
+    assert_ne!(ensemble.leader().await?.index(), first.index());
+    first.resume().await?;
+    ensemble.settled().await?;
+    assert_eq!(first.role().await?, Role::Follower);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_restarted_server_keeps_its_data_and_its_address() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::start(1).await?;
+    let server = ensemble.server(0);
+    ensemble.raw().await?.create("/kept", b"data", CreateMode::Persistent).await?;
+    let (address, pid) = (server.address(), server.pid());
+
+    server.restart().await?;
+    assert_eq!(server.address(), address);
+    assert_ne!(server.pid(), pid);
+    assert_eq!(ensemble.raw().await?.data("/kept").await?.0, b"data");
+
+    server.kill().await?;
+    assert!(matches!(server.pause().await, Err(HarnessError::Down { server: 0 })));
+    server.restart().await?;
+    assert_eq!(ensemble.raw().await?.data("/kept").await?.0, b"data");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_expired_session_takes_its_ephemeral_nodes_along() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::start(3).await?;
+    let follower = ensemble.followers().await?[0];
+    let mut client = RawClient::connect(follower.address()).await?;
+    client.create("/mine", b"", CreateMode::Ephemeral).await?;
+    let leader = ensemble.leader().await?;
+    let dump = leader.dump().await?;
+    assert!(dump.sessions.contains(&client.session()));
+    assert!(dump.ephemerals[&client.session()].contains("/mine"));
+
+    ensemble.expire_session(client.session(), client.password()).await?;
+    assert_eq!(ensemble.raw().await?.exists("/mine").await?, None);
+    let refused = RawClient::attach(leader.address(), client.session(), client.password()).await;
+    assert!(matches!(refused, Err(HarnessError::SessionRefused { .. })));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_silent_session_expires_after_its_timeout() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::start(1).await?;
+    let client = RawClient::connect_for(ensemble.server(0).address(), Duration::from_millis(1)).await?;
+    assert_eq!(client.timeout(), Duration::from_secs(1), "two ticks is the least");
+    ensemble.session_gone(client.session()).await
+}
+
+#[tokio::test]
+async fn reports_tell_of_watches_and_packets() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::start(1).await?;
+    let server = ensemble.server(0);
+    let mut client = ensemble.raw().await?;
+    client.watch("/").await?;
+    client.watch("/zookeeper").await?;
+    assert_eq!(server.watch_count().await?, 2);
+    assert!(server.watches().await?["/zookeeper"].contains(&client.session()));
+    assert!(server.packets_received().await? >= 3);
+
+    let connections = server.connections().await?;
+    let mine = connections.iter().find(|connection| connection.session == Some(client.session())).unwrap();
+    assert_eq!(mine.received, 3, "the handshake and two reads");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_dropped_ensemble_leaves_nothing() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::start(1).await?;
+    let traces = Traces::of(&ensemble);
+    ensemble.server(0).pause().await?;
+    drop(ensemble);
+    assert!(traces.are_gone());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_start_shows_its_log() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let failed = Ensemble::builder().setting("tickTime", "soon").start().await.unwrap_err();
+    let HarnessError::EndedAtStart { log, .. } = failed else { panic!("{failed}") };
+    assert!(log.contains("soon"), "{log}");
+    Ok(())
+}
+
+/// What an ensemble leaves in the system while it lives.
+struct Traces {
+    pids: Vec<u32>,
+    folder: PathBuf,
+}
+
+impl Traces {
+    fn of(ensemble: &Ensemble) -> Self {
+        let pids = ensemble.servers().iter().filter_map(|server| server.pid()).collect();
+        let folder = ensemble.server(0).log_file().ancestors().nth(2).unwrap().to_owned();
+        Self { pids, folder }
+    }
+
+    /// No process of these servers but a zombie that nobody has reaped yet, and no folder.
+    fn are_gone(&self) -> bool {
+        let folder = self.folder.to_str().unwrap();
+        let ours = |pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| contains(&line, folder));
+        !self.pids.iter().any(ours) && !self.folder.exists()
+    }
+}
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+/// Not a test: the process that [`nothing_is_left_however_the_test_process_dies`] starts and kills.
+#[tokio::test]
+#[ignore = "started by another test"]
+async fn victim() -> Outcome {
+    let Some(report) = env::var_os("LOCKKEEPER_VICTIM_REPORT") else { return Ok(()) };
+    let ensemble = Ensemble::start(1).await?;
+    if env::var_os("LOCKKEEPER_VICTIM_PAUSES").is_some() {
+        ensemble.server(0).pause().await?;
+    }
+    let Traces { pids, folder } = Traces::of(&ensemble);
+    let report = Path::new(&report);
+    // Renamed into place, so that it is read whole.
+    fs::write(report.with_extension("part"), format!("{} {}", pids[0], folder.display())).unwrap();
+    fs::rename(report.with_extension("part"), report).unwrap();
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn nothing_is_left_however_the_test_process_dies() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    for (signal, pauses) in
+        [(Signal::KILL, false), (Signal::KILL, true), (Signal::INT, false), (Signal::TERM, true)]
+    {
+        let report = env::temp_dir().join(format!("lockkeeper-victim-{}", process::id()));
+        let mut command = Command::new(env::current_exe().unwrap());
+        command
+            .args(["--ignored", "--exact", "harness_servers::victim"])
+            .env("LOCKKEEPER_VICTIM_REPORT", &report);
+        if pauses {
+            command.env("LOCKKEEPER_VICTIM_PAUSES", "1");
+        }
+        let mut victim = command.stdout(Stdio::null()).kill_on_drop(true).spawn().unwrap();
+        let told = eventually("the victim reports its server", Timing::settle(), async || {
+            fs::read_to_string(&report).ok()
+        });
+        let told = told.await?;
+        fs::remove_file(&report).unwrap();
+        let (pid, folder) = told.split_once(' ').unwrap();
+        let traces = Traces { pids: vec![pid.parse().unwrap()], folder: folder.into() };
+        assert!(!traces.are_gone());
+
+        let process = victim.id().and_then(|id| Pid::from_raw(id.cast_signed())).unwrap();
+        kill_process(process, signal).unwrap();
+        victim.wait().await.unwrap();
+        let gone = async || traces.are_gone().then_some(());
+        eventually(format!("the server is gone after {signal:?}"), Timing::signal(), gone).await?;
+    }
+    Ok(())
+}

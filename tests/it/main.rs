@@ -1,0 +1,11 @@
+#![doc = "Integration tests. Those on real servers need Debian's package `zookeeper`."]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed expectation is a failed test"
+)]
+
+mod harness_proxy;
+mod harness_servers;
