@@ -9,3 +9,5 @@
 
 mod harness_proxy;
 mod harness_servers;
+mod mutex;
+mod support;
