@@ -117,8 +117,7 @@ fn spans(said: &[String]) -> Vec<Span> {
 }
 
 fn judge(all_said: &[Vec<String>]) -> usize {
-    let mut all: Vec<Span> =
-        all_said.iter().flat_map(|said| spans(said)).collect();
+    let mut all: Vec<Span> = all_said.iter().flat_map(|said| spans(said)).collect();
     all.sort_by_key(|span| span.token);
     for pair in all.windows(2) {
         let (earlier, later) = (&pair[0], &pair[1]);

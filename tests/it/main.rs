@@ -7,7 +7,13 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod cancellation;
+mod exclusion;
 mod harness_proxy;
 mod harness_servers;
+mod loss;
 mod mutex;
+mod recovery;
+mod reentrant;
+mod sessions;
 mod support;
