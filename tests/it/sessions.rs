@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper::{Acl, ConnectError, ConnectionManager, Error, Mutex, Refusal, State};
+use lockkeeper::{Acl, ConnectError, ConnectionManager, CreateMode, Error, Mutex, Refusal, State};
 use lockkeeper_tests::{Ensemble, Timing, eventually};
 
 use crate::support::{builder, children, connect, no_node_is_left, nodes_become};
@@ -115,5 +115,22 @@ async fn an_acquire_after_a_long_idle_time_is_valid_when_it_returns() {
     let guard = mutex.acquire().await.unwrap();
     assert!(guard.is_valid());
     assert!(guard.valid_until() > idle_until);
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn data_too_large_for_a_request_is_refused_before_it_is_sent() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let large = vec![b'x'; 2_000_000];
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let error = mutex.clone().node_data(large.clone()).acquire().await.unwrap_err();
+    assert!(matches!(error, Error::Config(_)), "{error}");
+    let error =
+        manager.znodes().create(&"/x".parse().unwrap(), &large, CreateMode::Persistent).await.unwrap_err();
+    assert!(matches!(error, Error::Config(_)), "{error}");
+    let guard = mutex.acquire().await.unwrap();
+    let error = guard.txn().create("/x".parse().unwrap(), large).commit().await.unwrap_err();
+    assert!(error.to_string().contains("the server takes at most"), "{error}");
     guard.release().await.unwrap();
 }
