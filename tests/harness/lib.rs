@@ -36,6 +36,7 @@ mod error;
 pub mod inspect;
 mod left_out;
 mod proxy;
+mod readme;
 mod timing;
 pub mod wire;
 
