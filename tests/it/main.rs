@@ -11,3 +11,4 @@ mod harness_proxy;
 mod harness_servers;
 mod mutex;
 mod support;
+mod tidy;
