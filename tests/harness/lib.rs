@@ -37,6 +37,7 @@ mod error;
 pub mod inspect;
 mod left_out;
 mod proxy;
+mod readme;
 mod timing;
 pub mod wire;
 

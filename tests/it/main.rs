@@ -17,3 +17,4 @@ mod recovery;
 mod reentrant;
 mod sessions;
 mod support;
+mod tidy;

@@ -1,0 +1,234 @@
+//! The rules of the repository itself.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Every file below `folder` whose name ends with one of `ends`, by its path from the root.
+fn files(folder: &str, ends: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            let name = entry.file_name().into_string().unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                if !name.starts_with("target") && name != ".git" {
+                    folders.push(path);
+                }
+            } else if ends.iter().any(|end| name.ends_with(end)) {
+                found.push(path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The packages a manifest depends on, but for those of its tests.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for line in read(manifest).lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            inside =
+                name == "dependencies" || (name.starts_with("target.") && name.ends_with(".dependencies"));
+        } else if inside && let Some((name, _)) = line.split_once(['.', ' ', '=']) {
+            found.push(name.to_owned());
+        }
+    }
+    found
+}
+
+/// The value of `key` in a manifest.
+fn setting(manifest: &str, key: &str) -> String {
+    let text = read(manifest);
+    let line = text.lines().find(|line| line.starts_with(&format!("{key} = "))).unwrap_or_default();
+    line.split_once(" = ").map(|(_, value)| value.trim_matches('"').to_owned()).unwrap_or_default()
+}
+
+/// The paths of all packages' manifests, the root's first.
+fn manifests() -> Vec<String> {
+    let members = setting("Cargo.toml", "members");
+    let folders = members.split('"').filter(|part| part.starts_with(|c: char| c == '.' || c.is_alphabetic()));
+    let manifests: Vec<String> =
+        folders.map(|folder| format!("{folder}/Cargo.toml").replace("./", "")).collect();
+    assert!(manifests.len() >= 5, "{members}");
+    manifests
+}
+
+/// The text between pairs of backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn one_file_names_the_client_crate() {
+    let named: Vec<String> = ["src", "recipes"]
+        .into_iter()
+        .flat_map(|folder| files(folder, &[".rs"]))
+        .filter(|file| read(file).contains("zookeeper_client"))
+        .collect();
+    assert_eq!(named, ["src/backend/zookeeper.rs"]);
+}
+
+#[test]
+fn only_the_core_depends_on_the_client_crate() {
+    let depend: Vec<String> = manifests()
+        .into_iter()
+        .filter(|manifest| dependencies(manifest).iter().any(|name| name == "zookeeper-client"))
+        // The comparison with peers runs the client by itself.
+        .filter(|manifest| manifest != "benches/Cargo.toml")
+        .collect();
+    assert_eq!(depend, ["Cargo.toml"]);
+}
+
+#[test]
+fn imports_point_downward() {
+    let ours = |manifest: &str| -> Vec<String> {
+        dependencies(manifest).into_iter().filter(|name| name.starts_with("lockkeeper")).collect()
+    };
+    assert_eq!(ours("Cargo.toml"), [""; 0], "the core stands on nothing of ours");
+    assert_eq!(ours("tests/server/Cargo.toml"), [""; 0], "the test server stands alone");
+    assert_eq!(ours("recipes/Cargo.toml"), ["lockkeeper-core"]);
+    for manifest in manifests() {
+        let unpublished = setting(&manifest, "publish") == "false";
+        let on_unpublished = ours(&manifest).iter().any(|name| name == "lockkeeper-tests");
+        assert!(unpublished || !on_unpublished, "{manifest} is published and needs the tests");
+    }
+}
+
+#[test]
+fn every_package_keeps_the_rules_of_the_workspace() {
+    for manifest in manifests() {
+        let text = read(&manifest);
+        for line in [
+            "version.workspace = true",
+            "edition.workspace = true",
+            "rust-version.workspace = true",
+            "license.workspace = true",
+            "[lints]\nworkspace = true",
+        ] {
+            assert!(text.contains(line), "{manifest} has no `{line}`");
+        }
+    }
+}
+
+#[test]
+fn cargo_test_covers_every_package() {
+    assert_eq!(setting("Cargo.toml", "default-members"), setting("Cargo.toml", "members"));
+}
+
+#[test]
+fn nothing_is_left_to_be_done_in_the_code() {
+    // In two parts, so that this file does not find itself.
+    let marks =
+        [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("to", "do!"), concat!("unimple", "mented!")];
+    for file in files(".", &[".rs", ".md", ".toml", "run"]) {
+        let text = read(&file);
+        for mark in marks {
+            assert!(
+                !text.contains(mark),
+                "{file} contains {mark}: do it, or write down as a fact what is missing"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_stated_compiler_is_the_same_everywhere() {
+    let stated = setting("Cargo.toml", "rust-version");
+    assert!(!stated.is_empty());
+    assert!(read("README.md").contains(&format!("Rust {stated} or later")), "the README states another Rust");
+}
+
+#[test]
+fn the_protocol_page_has_every_label() {
+    let source = read("src/sequence/name.rs");
+    let page = read("docs/protocol.md");
+    let labels: Vec<&str> = source
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("pub const ")?.split_once("Self(\""))
+        .filter_map(|(_, rest)| rest.split('"').next())
+        .collect();
+    assert!(labels.contains(&"lock-"), "{labels:?}");
+    for label in labels {
+        assert!(page.contains(&format!("`{label}`")), "docs/protocol.md does not mention `{label}`");
+    }
+}
+
+#[test]
+fn the_failure_model_names_tests_that_exist() {
+    let tests: BTreeSet<String> = files(".", &[".rs"])
+        .iter()
+        .flat_map(|file| {
+            let text = read(file);
+            let names = text.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next());
+            names.map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    let page = read("docs/failure-model.md");
+    let promises = page.lines().filter(|line| {
+        let number = line.strip_prefix("| ").and_then(|rest| rest.split(' ').next());
+        number.is_some_and(|number| number.parse::<u8>().is_ok())
+    });
+    let is_name =
+        |text: &&str| text.contains('_') && text.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+    let mut named = 0;
+    for promise in promises {
+        let column = promise.rsplit(" | ").next().unwrap();
+        for name in quoted(column).filter(is_name) {
+            assert!(tests.contains(name), "docs/failure-model.md names `{name}`, which no file has");
+            named += 1;
+        }
+    }
+    assert!(named > 0, "the table of promises was not found");
+}
+
+#[test]
+fn the_readme_and_the_failure_model_make_the_same_promises() {
+    // The README may leave a part out where its recipe does not exist yet; the sentences it has are the same.
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let model = words(&read("docs/failure-model.md"));
+    for sentence in [
+        "At any time at most one guard of a mutex *is valid by its lease clock*, if clock rates differ by less than 1 %.",
+        "In a running process `guard.lost()` resolves, and `guard.is_valid()` turns false, before the server can hand the lock to anyone else.",
+        "`guard.txn()` commits writes to ZooKeeper only if the lock node still exists: exact, no clock involved. This holds even when nodes are deleted by hand.",
+        "Dropping any future or guard, at any await, leaves no node behind once the manager can reach ZooKeeper, or the session ends.",
+        "A crash of a holder frees its locks after at most the session timeout plus a tick (a leader change starts it anew); of a waiter, harms nobody.",
+        "A failed `release` is reported and never reads as released; the janitor keeps trying.",
+    ] {
+        assert!(model.contains(sentence), "docs/failure-model.md lacks: {sentence}");
+        assert!(words(&read("README.md")).contains(sentence), "README.md lacks: {sentence}");
+    }
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    for file in files(".", &[".md"]) {
+        let text = read(&file);
+        let folder = Path::new(&file).parent().unwrap();
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let path = target.split('#').next().unwrap();
+            if path.is_empty() || path.contains("://") {
+                continue;
+            }
+            assert!(root().join(folder).join(path).exists(), "{file} links to {target}, which is not there");
+        }
+    }
+}
+
+#[test]
+fn ci_runs_what_everyone_runs() {
+    let script = read(".ci/run");
+    let commands: Vec<&str> = script.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(commands, [r#"exec "$(dirname "${BASH_SOURCE[0]}")/../tests/run" "$@""#]);
+}
