@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::backend::WireError;
 use crate::connect_string::ConnectStringError;
+use crate::deadline::Deadline;
 use crate::path::PathError;
 
 /// Why an operation did not do what was asked.
@@ -14,7 +15,8 @@ pub enum Error {
     /// An argument no server would take; nothing was sent.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Time was up. Whatever was begun is undone by the manager in the background.
+    /// Time was up. A place in a line is given up by the manager in the background, unless a ticket keeps it; a write
+    /// may still be done ([`outcome`](Self::outcome)).
     #[error("gave up after {waited:.1?} while {phase} ({path})")]
     Timeout {
         /// What was being waited for.
@@ -86,7 +88,7 @@ impl Error {
     /// Whether the server may have done it all the same.
     #[must_use]
     pub fn outcome_unknown(&self) -> bool {
-        matches!(self, Self::Unknown { .. })
+        self.outcome() == Outcome::Unknown
     }
 
     /// What is known of the write that was asked for.
@@ -107,11 +109,13 @@ impl Error {
         matches!(self, Self::Closed)
     }
 
-    pub(crate) fn of_wire(operation: Operation, path: &str, error: &WireError) -> Self {
+    pub(crate) fn of_wire(operation: Operation, path: &str, error: &WireError, deadline: Deadline) -> Self {
         let path = path.to_owned();
-        match error.refusal() {
-            Some(refusal) => Self::Refused { operation, path, refusal },
-            None => Self::Unknown { operation, path, cause: error.to_string() },
+        match error {
+            WireError::Refused(refusal) => Self::Refused { operation, path, refusal: *refusal },
+            WireError::Timeout => Self::Timeout { phase: Phase::Answer, path, waited: deadline.waited() },
+            WireError::SessionEnded(LossReason::Closed) => Self::Closed,
+            _ => Self::Unknown { operation, path, cause: error.to_string() },
         }
     }
 }

@@ -154,7 +154,8 @@ impl<'a> Txn<'a> {
             operations.push(write.on_server(self.manager)?);
         }
         let session = self.hold.session();
-        match session.multi(&operations, Deadline::never()).await {
+        let deadline = Deadline::after(self.manager.operation_timeout());
+        match session.multi(&operations, deadline).await {
             // The first result is the check of the hold.
             Ok(results) => Ok(results.into_iter().skip(1).map(TxnResult::from).collect()),
             Err(MultiError::Operation { index: 0, refusal: Refusal::NoNode }) => {
@@ -165,8 +166,8 @@ impl<'a> Txn<'a> {
                 let path = operations.get(index).map(WriteOp::path).unwrap_or_default().to_owned();
                 Err(TxnError::Refused { index: index.saturating_sub(1), path, refusal })
             }
-            Err(MultiError::Request(error @ WireError::Refused(_))) => {
-                Err(TxnError::Failed(Error::of_wire(Operation::Commit, &hold, &error)))
+            Err(MultiError::Request(error @ (WireError::Refused(_) | WireError::Timeout))) => {
+                Err(TxnError::Failed(Error::of_wire(Operation::Commit, &hold, &error, deadline)))
             }
             Err(MultiError::Request(error)) => Err(TxnError::Failed(Error::Unknown {
                 operation: Operation::Commit,

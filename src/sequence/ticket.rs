@@ -109,7 +109,8 @@ impl Ticket {
         self.place.as_ref().map(|place| place.name.as_str())
     }
 
-    /// Waits until the place is the first that is not blocked, and takes the hold.
+    /// Waits until the place is the first that is not blocked, and takes the hold. A ticket that has given its hold
+    /// takes a new place when waited for again.
     ///
     /// # Ordering and fairness
     ///
@@ -140,6 +141,26 @@ impl Ticket {
                 Err(Interruption::Fail(error)) => return Err(error),
             }
         }
+    }
+
+    /// Waits, or only tries where no time is given for waiting: connection and answers get theirs all the same.
+    pub(super) async fn wait_or_try(mut self, deadline: Deadline) -> Result<HeldNode, Error> {
+        if !deadline.is_immediate() {
+            return self.wait(deadline).await;
+        }
+        let limit = Deadline::after(self.line.manager().operation_timeout());
+        if let Some(held) = self.try_wait(limit).await? {
+            return Ok(held);
+        }
+        let phase = match self.place.as_ref().map(|place| &place.state) {
+            Some(Judged::Waiting(view)) => Phase::InLine {
+                behind: view.nearest().map(ToString::to_string).unwrap_or_default(),
+                who: "not asked".to_owned(),
+                ahead: view.ahead(),
+            },
+            _ => Phase::Answer,
+        };
+        Err(time_over(deadline, self.line.directory().as_str(), phase))
     }
 
     /// Takes the hold if nothing blocks now.
@@ -185,42 +206,35 @@ impl Ticket {
         self.ghosts.retain(|(of, _)| of.epoch() == session.epoch());
         let mut directories_made = 0;
         loop {
+            let connection = session.connection();
             let mut claim = Claim::ask(&session, &directory, self.line.label(), self.line.data());
             let mut list = session.read(|wire| wire.children(directory.as_str()));
             let (standing, stat) = match claim.answered(deadline).await {
                 Ok(made) => made,
                 Err(error @ WireError::Refused(Refusal::NoNode)) => {
                     if directories_made == DIRECTORIES_MAX {
-                        return Err(Error::of_wire(Operation::Create, directory.as_str(), &error).into());
+                        return Err(
+                            Error::of_wire(Operation::Create, directory.as_str(), &error, deadline).into()
+                        );
                     }
                     directories_made += 1;
                     self.make_directory(&session, deadline).await?;
                     continue;
                 }
                 Err(error) => match self.after_failed_create(&session, &mut claim, error, deadline).await? {
-                    Some(made) => made,
+                    // The list that was sent with it may have been read before it was there: another is asked for.
+                    Some((standing, stat)) => return Ok(Place::new(&session, standing, &directory, stat)),
                     None => continue,
                 },
             };
-            let place = Place::new(&session, standing, &directory, stat);
-            // The list was sent with the create; if it does not come, another will be asked for.
-            let listed = session.answer(&mut list, deadline).await;
-            return self.judge(place, listed.ok(), deadline).await;
+            let mut place = Place::new(&session, standing, &directory, stat);
+            // If the list does not come, another is asked for.
+            if let Ok(children) = session.answer(&mut list, deadline).await {
+                self.bust_ghosts(&place, &children);
+                place.judge(&children, connection, &self.line, deadline).await?;
+            }
+            return Ok(place);
         }
-    }
-
-    /// Puts a new place in front of a first list.
-    async fn judge(
-        &mut self,
-        mut place: Place,
-        listed: Option<Vec<String>>,
-        deadline: Deadline,
-    ) -> Result<Place, Interruption> {
-        if let Some(children) = listed {
-            self.bust_ghosts(&place, &children);
-            place.judge(&children, &self.line, deadline).await?;
-        }
-        Ok(place)
     }
 
     /// Deletes what an earlier attempt of this ticket turned out to have made after all.
@@ -252,7 +266,7 @@ impl Ticket {
                 Ok(None)
             }
             error if error.outcome() == Outcome::NotApplied => {
-                Err(Error::of_wire(Operation::Create, path, &error).into())
+                Err(Error::of_wire(Operation::Create, path, &error, deadline).into())
             }
             WireError::Timeout => {
                 time_left(deadline, path, Phase::Answer)?;
@@ -287,12 +301,11 @@ impl Ticket {
             self.ghosts.push((session.clone(), claim.protection()));
             return Ok(None);
         };
-        let connection = session.wire().map(|wire| wire.interruptions());
         let mut reply = session.read(|wire| wire.data(&path));
-        match (session.answer(&mut reply, deadline).await, connection) {
-            (Ok((_, stat)), Ok(connection)) => {
+        match session.answer(&mut reply, deadline).await {
+            Ok((_, stat)) => {
                 // A node of another session is not ours, whatever its name says.
-                session.check_owner(&path, &stat, connection).map_err(|_| Interruption::StartOver)?;
+                session.check_owner(&path, &stat).map_err(|_| Interruption::StartOver)?;
                 Ok(Some((claim.found(path), Some(stat))))
             }
             // Dropping the claim leaves it to the janitor.
@@ -309,7 +322,7 @@ impl Ticket {
             WireError::SessionEnded(LossReason::Closed) => Error::Closed.into(),
             WireError::SessionEnded(_) => Interruption::StartOver,
             error if error.outcome() == Outcome::NotApplied => {
-                Error::of_wire(Operation::Create, self.line.directory().as_str(), &error).into()
+                Error::of_wire(Operation::Create, self.line.directory().as_str(), &error, deadline).into()
             }
             // Making a directory twice does no harm: try again until the time is up.
             _ if deadline.has_passed() => {
@@ -349,7 +362,11 @@ impl Ticket {
         let session = place.entry.0.session().clone();
         let czxid = place.token_zxid(deadline, directory).await?;
         while !session.grant(&place.entry.0) {
-            match session.until_lease_is_valid(deadline).await {
+            let confirmed = tokio::select! {
+                confirmed = session.until_lease_is_valid(deadline) => confirmed,
+                _ = place.entry.0.lost() => return Err(Interruption::StartOver),
+            };
+            match confirmed {
                 Ok(true) => {}
                 Ok(false) => return Err(time_over(deadline, directory, Phase::Confirmation).into()),
                 Err(LossReason::Closed) => return Err(Error::Closed.into()),
@@ -400,18 +417,21 @@ impl Place {
 
     async fn list(&mut self, line: &Line, deadline: Deadline) -> Result<(), Interruption> {
         let directory = line.directory().as_str();
+        let connection = self.session().connection();
         let mut reply = self.session().read(|wire| wire.children(directory));
         match self.session().answer(&mut reply, deadline).await {
-            Ok(children) => self.judge(&children, line, deadline).await,
+            Ok(children) => self.judge(&children, connection, line, deadline).await,
             // No directory, no node of ours.
-            Err(WireError::Refused(Refusal::NoNode)) => Err(self.gone()),
+            Err(WireError::Refused(Refusal::NoNode)) => Err(Interruption::StartOver),
             Err(error) => self.look_again_after(&error, Operation::List, directory, deadline).await,
         }
     }
 
+    /// Judges a list that was read on `connection`.
     async fn judge(
         &mut self,
         children: &[String],
+        connection: Option<u64>,
         line: &Line,
         deadline: Deadline,
     ) -> Result<(), Interruption> {
@@ -424,8 +444,9 @@ impl Place {
         }
         self.state = match verdict {
             Verdict::Held => Judged::Held,
-            Verdict::WaitFor(lower) => Judged::Waiting(View::new(lower)),
-            Verdict::Gone | Verdict::AskCreationOrder(_) => return Err(self.gone()),
+            Verdict::WaitFor(lower) => Judged::Waiting(View::new(lower, connection)),
+            // Whatever stands of ours is deleted: a list alone does not prove that nothing does.
+            Verdict::Gone | Verdict::AskCreationOrder(_) => return Err(Interruption::StartOver),
             Verdict::Mixed(node) => {
                 return Err(Error::MixedKinds {
                     path: line.directory().to_string(),
@@ -434,7 +455,6 @@ impl Place {
                 .into());
             }
         };
-        self.entry.0.set_next(matches!(&self.state, Judged::Waiting(view) if view.ahead() == 1));
         Ok(())
     }
 
@@ -481,7 +501,7 @@ impl Place {
         let blocker = line.directory().listed_child(nearest.as_str());
         let session = self.session().clone();
         let Some(room) = session.watch_budget().reserve(&blocker) else {
-            return self.poll_instead(line, deadline).await;
+            return self.poll_instead(&blocker, line, deadline).await;
         };
         let mut blocker_reply = session.read(|wire| wire.watch_data(&blocker));
         let own_watch = self.ask_own_watch();
@@ -527,11 +547,31 @@ impl Place {
         }
     }
 
-    /// No room for another watch: look again after a while.
-    async fn poll_instead(&mut self, line: &Line, deadline: Deadline) -> Result<(), Interruption> {
-        pause(self.session(), deadline).await;
-        self.state = Judged::Unknown;
-        time_left(deadline, line.directory().as_str(), Phase::Answer)
+    /// No room for another watch: looks at the blocker now and then, and reads the line only once it is gone.
+    async fn poll_instead(
+        &mut self,
+        blocker: &str,
+        line: &Line,
+        deadline: Deadline,
+    ) -> Result<(), Interruption> {
+        let mut wait = self.session().timeout() / 40;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                _ = self.entry.0.lost() => return Err(Interruption::StartOver),
+                () = deadline.passed() => {}
+            }
+            time_left(deadline, line.directory().as_str(), Phase::Answer)?;
+            let mut reply = self.session().read(|wire| wire.exists(blocker));
+            match self.session().answer(&mut reply, deadline).await {
+                Ok(Some(_)) => wait = (wait * 2).min(self.session().timeout() / 4),
+                Ok(None) => {
+                    self.state = Judged::Unknown;
+                    return Ok(());
+                }
+                Err(error) => return self.look_again_after(&error, Operation::Read, blocker, deadline).await,
+            }
+        }
     }
 
     /// Asks for a watch on our own node, sent right behind the one on the blocker, unless there is one.
@@ -565,17 +605,18 @@ impl Place {
 
     fn blocker_gone(&mut self, blocker: &NodeName, line: &Line) -> Result<(), Interruption> {
         let can_see_own_node = self.entry.0.has_watch();
+        let connection = self.session().connection();
         let Judged::Waiting(view) = &mut self.state else {
             return Ok(());
         };
-        self.state = match view.gone(blocker.as_str(), line.rule()) {
+        self.state = match view.gone(blocker.as_str(), line.rule(), connection) {
             Next::Held if can_see_own_node => Judged::Held,
             Next::Held | Next::List => Judged::Unknown,
         };
         Ok(())
     }
 
-    /// Our node is not there any more.
+    /// Our node is not there any more: said by the node itself, not by a list, which may be an old one.
     fn gone(&mut self) -> Interruption {
         self.standing.is_gone();
         Interruption::StartOver
@@ -612,7 +653,7 @@ impl Place {
                 pause(self.session(), deadline).await;
                 time_left(deadline, path, Phase::Answer)
             }
-            WireError::Refused(_) => Err(Error::of_wire(operation, path, error).into()),
+            WireError::Refused(_) => Err(Error::of_wire(operation, path, error, deadline).into()),
             _ => {
                 debug!(path, %error, "no answer; looking again");
                 self.state = Judged::Unknown;
