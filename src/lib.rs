@@ -22,6 +22,7 @@ mod lease;
 mod manager;
 mod path;
 mod release;
+mod request_size;
 mod retry;
 mod secure;
 mod sequence;

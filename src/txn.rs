@@ -7,6 +7,7 @@ use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Lost, Operation, Refusal};
 use crate::manager::ConnectionManager;
 use crate::path::ZnodePath;
+use crate::request_size;
 use crate::session::OwnNode;
 
 /// Writes under a hold: all of them are committed, or none; and none once the hold's node is gone.
@@ -145,6 +146,7 @@ impl<'a> Txn<'a> {
     ///
     /// Not cancel safe: a dropped commit may or may not have been done.
     pub async fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
+        request_size::check(self.writes.iter().map(Write::bytes).sum()).map_err(Error::Config)?;
         self.hold.check().map_err(TxnError::Lost)?;
         let hold = self.hold.path().to_owned();
         let mut operations = vec![WriteOp::Check { path: hold.clone(), version: None }];
@@ -176,6 +178,16 @@ impl<'a> Txn<'a> {
 }
 
 impl Write {
+    fn bytes(&self) -> usize {
+        // A path and its framing count, too.
+        match self {
+            Self::Create { path, data, .. } | Self::Set { path, data, .. } => {
+                path.as_str().len() + data.len() + 64
+            }
+            Self::Check { path, .. } | Self::Delete { path, .. } => path.as_str().len() + 64,
+        }
+    }
+
     fn on_server(self, manager: &ConnectionManager) -> Result<WriteOp, Error> {
         let full = |path: ZnodePath| manager.full_path(&path).map(|path| path.to_string());
         // ZooKeeper writes "any version" as −1.

@@ -3,6 +3,7 @@ use crate::deadline::Deadline;
 use crate::error::{Error, Operation, Refusal};
 use crate::manager::ConnectionManager;
 use crate::path::ZnodePath;
+use crate::request_size;
 use crate::sequence::make_directory;
 
 /// Nodes beside the locks: the state an application keeps in ZooKeeper.
@@ -60,6 +61,7 @@ impl Znodes {
     /// [`Error::Refused`] with [`Refusal::NodeExists`] when it is there already; else as [`read`](Self::read). After
     /// [`Error::Unknown`] the node may stand.
     pub async fn create(&self, path: &ZnodePath, data: &[u8], mode: CreateMode) -> Result<String, Error> {
+        request_size::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
         let failed = |error: WireError| Error::of_wire(Operation::Create, full.as_str(), &error);
         let mut reply = session.create(full.as_str(), data, mode);
@@ -82,6 +84,7 @@ impl Znodes {
     /// [`Error::Refused`] with [`Refusal::BadVersion`] or [`Refusal::NoNode`]; else as [`read`](Self::read). After
     /// [`Error::Unknown`] it may have been written.
     pub async fn write(&self, path: &ZnodePath, data: &[u8], version: i32) -> Result<Stat, Error> {
+        request_size::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
         let version = (version >= 0).then_some(version);
         let mut reply = session.write(|wire| wire.set_data(full.as_str(), data, version));

@@ -30,6 +30,8 @@
 //! # }
 //! ```
 
+#[cfg(test)]
+mod bounds_test;
 mod mutex;
 mod owner;
 mod reentrant_mutex;

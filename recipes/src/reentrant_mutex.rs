@@ -80,7 +80,10 @@ struct SlotEntry {
 impl Drop for SlotEntry {
     fn drop(&mut self) {
         // A task that is acquiring has a clone, which it can only get from this table.
-        self.slots.0.remove_if(&self.key, |_, slot| Arc::strong_count(slot) == 1);
+        self.slots.0.remove_if(&self.key, |_, slot| {
+            let is_free = slot.try_lock().is_ok_and(|shared| shared.strong_count() == 0);
+            is_free && Arc::strong_count(slot) == 1
+        });
     }
 }
 

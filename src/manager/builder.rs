@@ -12,11 +12,9 @@ use crate::backend::{Backend, ZooKeeper};
 use crate::connect_string::ConnectString;
 use crate::error::{ConfigError, ConnectError};
 use crate::identity;
+use crate::request_size;
 use crate::retry::RetryPolicy;
 use crate::secure::{Sasl, Tls};
-
-/// Largest node data taken: the server's default request limit is 1 MiB, and a request has more in it than data.
-const NODE_DATA_BYTES_MAX: usize = 1_000_000;
 
 /// Settings of a [`ConnectionManager`]; every one has a default.
 ///
@@ -209,7 +207,7 @@ impl ConnectionManagerBuilder {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a dropped attempt leaves no session behind.
+    /// Cancel safe. A session that the server was just opening for a dropped attempt expires by itself.
     pub async fn connect(self) -> Result<ConnectionManager, ConnectError> {
         let (settings, backend) = self.check()?;
         ensure_runtime()?;
@@ -259,9 +257,7 @@ impl ConnectionManagerBuilder {
             });
         }
         let node_data = self.node_data.clone().unwrap_or_else(identity::of_this_process);
-        if node_data.len() > NODE_DATA_BYTES_MAX {
-            return Err(ConfigError::DataTooLarge { bytes: node_data.len(), max: NODE_DATA_BYTES_MAX });
-        }
+        request_size::check(node_data.len())?;
         if self.acl.entries.is_empty()
             || (self.acl == Acl::creator_only() && self.credentials.is_empty() && self.sasl.is_none())
         {

@@ -147,13 +147,13 @@ impl HeldNode {
     ///
     /// Cancel safe: the release goes on in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
-        let before = self.check();
+        // Nothing to wait for: what is left of a lost hold is cleaned up in the background.
+        self.check().map_err(ReleaseError::Lost)?;
         let Self { node, entry, standing, manager, .. } = self;
         // Out of the books first: a check that no longer finds the node must not take that for a loss.
         drop(entry);
         let deadline = Deadline::after(manager.operation_timeout());
         let deleted = standing.delete(deadline).await;
-        before.map_err(ReleaseError::Lost)?;
         match deleted {
             Ok(true) => {
                 debug!(path = node.path(), "released");

@@ -16,11 +16,12 @@ use crate::error::{Error, LossReason, Operation, Outcome, Phase, Refusal};
 use crate::identity;
 use crate::janitor;
 use crate::path::ZnodePath;
+use crate::request_size;
 use crate::session::{OwnNode, Reservation, Session};
 use crate::token::FencingToken;
 
-/// How often a directory is made again when it is reaped between its making and our create.
-const DIRECTORY_TRIES_MAX: usize = 8;
+/// How often a directory is made again that was reaped between its making and our create.
+const DIRECTORIES_MAX: usize = 8;
 
 /// A place in a [`Line`].
 ///
@@ -160,6 +161,7 @@ impl Ticket {
 
     /// Takes a place, if there is none yet.
     pub(super) async fn enqueue(&mut self, deadline: Deadline) -> Result<(), Error> {
+        request_size::check(self.line.data().len())?;
         while self.place.is_none() {
             match self.take_place(deadline).await {
                 Ok(place) => self.place = Some(place),
@@ -181,12 +183,17 @@ impl Ticket {
         let session = self.line.manager().session(deadline, directory.as_str()).await?;
         session.touch();
         self.ghosts.retain(|(of, _)| of.epoch() == session.epoch());
-        for _ in 0..DIRECTORY_TRIES_MAX {
+        let mut directories_made = 0;
+        loop {
             let mut claim = Claim::ask(&session, &directory, self.line.label(), self.line.data());
             let mut list = session.read(|wire| wire.children(directory.as_str()));
             let (standing, stat) = match claim.answered(deadline).await {
                 Ok(made) => made,
-                Err(WireError::Refused(Refusal::NoNode)) => {
+                Err(error @ WireError::Refused(Refusal::NoNode)) => {
+                    if directories_made == DIRECTORIES_MAX {
+                        return Err(Error::of_wire(Operation::Create, directory.as_str(), &error).into());
+                    }
+                    directories_made += 1;
                     self.make_directory(&session, deadline).await?;
                     continue;
                 }
@@ -200,11 +207,6 @@ impl Ticket {
             let listed = session.answer(&mut list, deadline).await;
             return self.judge(place, listed.ok(), deadline).await;
         }
-        Err(Interruption::Fail(Error::Refused {
-            operation: Operation::Create,
-            path: directory.to_string(),
-            refusal: Refusal::NoNode,
-        }))
     }
 
     /// Puts a new place in front of a first list.

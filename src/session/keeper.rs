@@ -299,16 +299,18 @@ impl Session {
     /// Timers stand still while the machine sleeps, so the clock is read at least every quarter of the margin.
     async fn watch_clock(&self) {
         let slice = (self.timeout() / 400).clamp(Duration::from_millis(5), Duration::from_millis(250));
+        let mut lapses_seen = self.lapses();
         loop {
             let granted = self.0.granted.notified();
-            let held = self.held_nodes();
-            for node in &held {
-                // Asking is enough: a node finds out by the clock that it is lost.
-                if let Err(lost) = node.check() {
-                    debug!(path = node.path(), reason = %lost.reason, "a hold is lost");
+            let lapses = self.lapses();
+            if lapses != lapses_seen {
+                lapses_seen = lapses;
+                for node in self.held_nodes() {
+                    // Asking is enough: a node finds out by the clock that it is lost.
+                    let _ = node.check();
                 }
             }
-            if held.is_empty() {
+            if !self.0.own_nodes.lock().values().any(|node| node.is_standing_hold()) {
                 granted.await;
                 continue;
             }
@@ -318,7 +320,7 @@ impl Session {
     }
 
     fn held_nodes(&self) -> Vec<Arc<OwnNode>> {
-        self.0.own_nodes.lock().values().filter(|node| node.is_held()).cloned().collect()
+        self.0.own_nodes.lock().values().filter(|node| node.is_standing_hold()).cloned().collect()
     }
 }
 

@@ -1,9 +1,9 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
 
-use futures::task::noop_waker_ref;
+use futures::FutureExt;
+use futures::future::Shared;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -28,7 +28,9 @@ pub(crate) struct OwnNode {
     lost: CancellationToken,
     reason: OnceLock<LossReason>,
     /// A watch on the node itself, where one was set while waiting.
-    watch: Mutex<Option<(Watch, Reservation)>>,
+    ///
+    /// Shared, since several look at it at once: each has its own waker in it.
+    watch: Mutex<Option<(Shared<Watch>, Reservation)>>,
 }
 
 impl OwnNode {
@@ -62,8 +64,13 @@ impl OwnNode {
         self.held.load(Ordering::Acquire)
     }
 
+    /// Whether it is held and not known to be lost.
+    pub(super) fn is_standing_hold(&self) -> bool {
+        self.is_held() && self.reason.get().is_none()
+    }
+
     pub(super) fn needs_confirmation(&self) -> bool {
-        self.is_held() || self.next.load(Ordering::Acquire)
+        self.is_standing_hold() || self.next.load(Ordering::Acquire)
     }
 
     /// Says that only one contender is left in front.
@@ -79,7 +86,7 @@ impl OwnNode {
     }
 
     pub(crate) fn set_watch(&self, watch: Watch, reservation: Reservation) {
-        *self.watch.lock() = Some((watch, reservation));
+        *self.watch.lock() = Some((watch.shared(), reservation));
     }
 
     pub(crate) fn has_watch(&self) -> bool {
@@ -100,22 +107,29 @@ impl OwnNode {
 
     /// Reads the clock and everything else that is known, and says whether the node is still ours.
     pub(crate) fn check(&self) -> Result<(), Lost> {
-        self.look(&mut Context::from_waker(noop_waker_ref()));
+        self.look();
         self.verdict()
     }
 
     /// Resolves when the node is lost.
     pub(crate) async fn lost(&self) -> Lost {
-        // The keeper of the session watches the clock and tells; only the watch is ours to poll.
-        let watched = std::future::poll_fn(|context| {
-            self.look(context);
-            if self.reason.get().is_some() { Poll::Ready(()) } else { Poll::Pending }
-        });
-        tokio::select! {
-            () = self.lost.cancelled() => {}
-            () = watched => {}
+        // The session's keeper watches the clock and the session, and tells; the watch on the node tells by itself.
+        loop {
+            if let Err(lost) = self.check() {
+                return lost;
+            }
+            let watch = self.watch.lock().as_ref().map(|(watch, _)| watch.clone());
+            let changed = async {
+                match watch {
+                    Some(watch) => watch.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.lost.cancelled() => {}
+                _ = changed => {}
+            }
         }
-        self.verdict().err().unwrap_or_else(|| self.loss_by(LossReason::SessionExpired))
     }
 
     /// The instant before which the node cannot have gone with its session.
@@ -134,7 +148,7 @@ impl OwnNode {
         }
     }
 
-    fn look(&self, context: &mut Context<'_>) {
+    fn look(&self) {
         if self.reason.get().is_some() {
             return;
         }
@@ -148,13 +162,11 @@ impl OwnNode {
         }
         let event = {
             let mut watch = self.watch.lock();
-            match watch.as_mut().map(|(watch, _)| watch.as_mut().poll(context)) {
-                Some(Poll::Ready(event)) => {
-                    *watch = None;
-                    Some(event)
-                }
-                _ => None,
+            let event = watch.as_ref().and_then(|(watch, _)| watch.clone().now_or_never());
+            if event.is_some() {
+                *watch = None;
             }
+            event
         };
         // A changed node is still ours, and the end of the session is told by the session.
         if event == Some(WatchEvent::Deleted) {

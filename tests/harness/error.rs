@@ -1,12 +1,13 @@
 //! What can go wrong in the harness itself, said so that the reader knows what to do.
 
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
 use crate::wire::OpCode;
 
 /// A failure of the harness, not of the code under test.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum HarnessError {
     /// Java or ZooKeeper's jar is missing on this machine.
@@ -17,6 +18,13 @@ pub enum HarnessError {
     NotInstalled {
         /// The file or command that was looked for.
         missing: String,
+    },
+
+    /// An ensemble of another size.
+    #[error("an ensemble has one server or three, not {asked}")]
+    Servers {
+        /// How many were asked for.
+        asked: usize,
     },
 
     /// A condition was not seen in time.
@@ -97,6 +105,14 @@ pub enum HarnessError {
         /// The system's answer.
         source: io::Error,
     },
+}
+
+/// The message itself: a test that fails with an error shows its `Debug` form, and the reader must see what
+/// to do.
+impl fmt::Debug for HarnessError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
 }
 
 impl HarnessError {

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::{env, thread};
 
-/// Whether tests on real servers are to be left out (`LOCKKEEPER_WITHOUT_ZOOKEEPER=1`), which is then said aloud.
+/// Whether tests on real servers are to be left out (`LOCKKEEPER_WITHOUT_ZOOKEEPER=1`), which is then said
+/// aloud.
 ///
 /// Without the variable a test that finds no ZooKeeper fails with the message of what to install: a missing
 /// package must never look like a passing test.

@@ -1,10 +1,11 @@
 //! Test harness of lockkeeper: real ZooKeeper servers, and the faults that befall them.
 //!
-//! * [`Ensemble`] starts Debian's ZooKeeper on loopback, one server or three. Each [`Server`] has verbs (`kill`, `stop`,
-//!   `pause`, `resume`, `restart`), and a verb returns when its effect has been seen.
-//! * [`Proxies`] stand between a client and the servers. They cut, refuse and hold connections, strike at chosen
-//!   requests and replies ([`Match`]), and keep a [`Log`] of all that passed.
-//! * [`RawClient`] speaks the wire protocol by itself, so that what a test believes does not depend on the client under test.
+//! * [`Ensemble`] starts Debian's ZooKeeper on loopback, one server or three. Each [`Server`] has verbs
+//!   (`kill`, `stop`, `pause`, `resume`, `restart`), and a verb returns when its effect has been seen.
+//! * [`Proxies`] stand between a client and the servers. They cut, refuse and hold connections, strike at
+//!   chosen requests and replies ([`Match`]), and keep a [`Log`] of all that passed.
+//! * [`RawClient`] speaks the wire protocol by itself, so that what a test believes does not depend on the
+//!   client under test.
 //! * [`inspect`] reads the servers' own reports (the four-letter words).
 //! * [`Timing`] scales every wait, [`eventually`] is the way to wait.
 //!

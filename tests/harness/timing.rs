@@ -1,7 +1,7 @@
 //! One scale for every wait of the harness and of the tests.
 //!
-//! Nothing here sleeps to let something happen: a wait polls a condition and has an end. On a slow machine one number
-//! makes all of them longer.
+//! Nothing here sleeps to let something happen: a wait polls a condition and has an end. On a slow machine
+//! one number makes all of them longer.
 
 use std::env;
 use std::sync::OnceLock;
@@ -15,7 +15,8 @@ const POLL: Duration = Duration::from_millis(10);
 /// The limits of all waits, times the factor in `LOCKKEEPER_TEST_TIMING` (default 1).
 ///
 /// A limit is how long to wait before calling it a failure, not how long things take: a larger factor makes a
-/// passing test no slower.
+/// passing test no slower. Real processes know nothing of a paused tokio clock: do not pause it in a test
+/// that has some.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing;
 

@@ -102,6 +102,23 @@ async fn a_held_reply_can_be_dropped() -> Outcome {
 }
 
 #[tokio::test]
+async fn a_held_reply_is_dropped_when_its_connection_ends() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let Scene { ensemble: _ensemble, proxies, mut client, .. } = Scene::set(1).await?;
+    let hold = proxies.on(Match::new().op(OpCode::Create2)).hold_reply();
+    let create = tokio::spawn(async move { client.create("/a", b"", PERSISTENT).await });
+
+    hold.triggered().await?;
+    proxies.cut().await?;
+    assert!(create.await.unwrap().is_err());
+    assert_eq!(hold.drop_and_cut().await?.fate, Fate::Dropped);
+    assert_eq!(proxies.log().last().map(|record| record.fate), Some(Fate::Dropped));
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_held_request_is_done_when_it_is_released() -> Outcome {
     if left_out() {
         return Ok(());

@@ -257,3 +257,47 @@ async fn nothing_is_left_however_the_test_process_dies() -> Outcome {
     }
     Ok(())
 }
+
+/// Runs one test of this binary in a process of its own; yields whether it passed, and all it wrote.
+async fn run_alone(test: &str, variable: &str, value: &str) -> (bool, String) {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", test]).env_remove("JAVA_HOME").env_remove("LOCKKEEPER_WITHOUT_ZOOKEEPER");
+    let output = command.env(variable, value).kill_on_drop(true).output().await.unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
+}
+
+#[tokio::test]
+async fn without_java_a_test_fails_and_says_what_to_install() {
+    if left_out() {
+        return;
+    }
+    let test = "harness_servers::one_server_stands_alone_and_serves";
+    let (passed, text) = run_alone(test, "PATH", "/nowhere").await;
+    assert!(!passed);
+    assert!(text.contains("apt-get install zookeeper"), "{text}");
+}
+
+#[tokio::test]
+async fn a_test_that_is_left_out_says_so_aloud() {
+    let test = "harness_servers::one_server_stands_alone_and_serves";
+    let (passed, text) = run_alone(test, "LOCKKEEPER_WITHOUT_ZOOKEEPER", "1").await;
+    assert!(passed);
+    assert!(text.contains(&format!("LEFT OUT (LOCKKEEPER_WITHOUT_ZOOKEEPER=1): {test}")), "{text}");
+}
+
+#[tokio::test]
+async fn the_shared_server_is_one_for_all() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let (one, other) = tokio::try_join!(Ensemble::shared(), Ensemble::shared())?;
+    assert_eq!(one.connect_string(), other.connect_string());
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_ensemble_of_two_is_refused() {
+    let refused = Ensemble::start(2).await;
+    assert!(matches!(refused, Err(HarnessError::Servers { asked: 2 })));
+}

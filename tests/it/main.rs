@@ -7,8 +7,14 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod cancellation;
+mod exclusion;
 mod harness_proxy;
 mod harness_servers;
+mod loss;
 mod mutex;
+mod recovery;
+mod reentrant;
+mod sessions;
 mod support;
 mod tidy;

@@ -3,26 +3,107 @@
 use std::time::Duration;
 
 use lockkeeper::Mutex;
-use lockkeeper_tests::{Ensemble, OpCode};
+use lockkeeper_tests::{Ensemble, Match, OpCode, Proxies, Timing, eventually};
 
-use crate::support::{behind_proxy, connect};
+use crate::support::{behind_proxy, connect, nodes_become};
+
+/// What was sent, but for the confirmations of the session, which come by themselves.
+fn sent(proxies: &Proxies) -> Vec<OpCode> {
+    proxies.log().ops().into_iter().filter(|op| *op != OpCode::Multi).collect()
+}
 
 #[tokio::test]
 async fn an_uncontended_acquire_is_one_round_trip_and_a_release_one() {
-    let (_ensemble, proxies, manager) = behind_proxy().await;
+    let (ensemble, proxies, manager) = behind_proxy().await;
     let mutex = Mutex::new(&manager, "/locks/a").unwrap();
     // The directory is made by the first one.
     mutex.acquire().await.unwrap().release().await.unwrap();
     proxies.clear_log();
-    let guard = mutex.acquire().await.unwrap();
-    let log = proxies.log();
-    assert_eq!(
-        log.requests().map(|r| r.op).filter(|op| *op != OpCode::Multi).collect::<Vec<_>>(),
-        [OpCode::Create2, OpCode::GetChildren]
-    );
+    let answer = proxies.on(Match::new().op(OpCode::Create2)).hold_reply();
+    let acquiring = mutex.clone();
+    let acquiring = tokio::spawn(async move { acquiring.acquire_owned().await.unwrap() });
+    answer.triggered().await.unwrap();
+    // The second request is on its way before the answer to the first: both are one round trip.
+    let both = eventually("both requests", Timing::answer(), || async {
+        (sent(&proxies) == [OpCode::Create2, OpCode::GetChildren]).then_some(())
+    });
+    both.await.unwrap();
+    answer.release();
+    let guard = acquiring.await.unwrap();
+    assert_eq!(sent(&proxies), [OpCode::Create2, OpCode::GetChildren]);
+    let before = ensemble.server(0).packets_received().await.unwrap();
+    proxies.clear_log();
     guard.release().await.unwrap();
-    println!("{:?}", proxies.log().ops());
-    manager.shutdown().await.unwrap();
+    assert_eq!(sent(&proxies), [OpCode::Delete]);
+    // The server's own count agrees with the proxy's: nothing went past it.
+    let packets = ensemble.server(0).packets_received().await.unwrap() - before;
+    let relayed = proxies.log().counts().values().sum::<usize>();
+    assert!(packets >= 1 && packets <= relayed as u64 + 2, "{packets} packets, {relayed} relayed");
+}
+
+#[tokio::test]
+async fn a_hand_over_to_a_waiter_needs_no_read_after_the_event() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let other = connect(&ensemble.connect_string()).await;
+    let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
+    let held = others.acquire().await.unwrap();
+    let waiter = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    // In line, with a watch on the holder and one on itself.
+    let watching = eventually("both watches", Timing::answer(), || async {
+        (proxies.log().count(OpCode::GetData) == 2).then_some(())
+    });
+    watching.await.unwrap();
+    let last = eventually("both answers", Timing::answer(), || async {
+        let log = proxies.log();
+        let answered = log.requests().filter(|r| r.op == OpCode::GetData).all(|r| log.reply_to(r).is_some());
+        answered.then_some(())
+    });
+    last.await.unwrap();
+    proxies.clear_log();
+    held.release().await.unwrap();
+    let guard = waiter.await.unwrap();
+    assert_eq!(sent(&proxies), []);
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_wait_leaves_no_watch_behind() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let (a, b) = (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
+    let (one, two) = (Mutex::new(&a, "/l").unwrap(), Mutex::new(&b, "/l").unwrap());
+    let held = one.acquire().await.unwrap();
+    assert!(two.acquire_timeout(Duration::from_millis(300)).await.unwrap_err().is_timeout());
+    held.release().await.unwrap();
+    two.acquire().await.unwrap().release().await.unwrap();
+    let none = eventually("no watch", Timing::answer(), || async {
+        (ensemble.server(0).watch_count().await.unwrap() == 0).then_some(())
+    });
+    none.await.unwrap();
+}
+
+#[tokio::test]
+async fn waiters_are_served_in_the_order_in_which_they_came_with_growing_tokens() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let managers = [connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await];
+    let held = Mutex::new(&managers[0], "/l").unwrap().acquire_owned().await.unwrap();
+    let (sender, mut served) = tokio::sync::mpsc::unbounded_channel();
+    for number in 0..6 {
+        let (mutex, sender) = (Mutex::new(&managers[number % 2], "/l").unwrap(), sender.clone());
+        tokio::spawn(async move {
+            let guard = mutex.acquire_owned().await.unwrap();
+            sender.send((number, guard.fencing_token())).unwrap();
+            guard.release().await.unwrap();
+        });
+        nodes_become(&ensemble, "/l", number + 2).await;
+    }
+    let mut newest = held.fencing_token();
+    held.release().await.unwrap();
+    for expected in 0..6 {
+        let (number, token) = served.recv().await.unwrap();
+        assert_eq!(number, expected);
+        assert!(token > newest);
+        newest = token;
+    }
 }
 
 #[tokio::test]
@@ -33,8 +114,9 @@ async fn only_one_holds_and_the_next_follows() {
     let first = one.acquire().await.unwrap();
     assert!(two.try_acquire().await.unwrap().is_none());
     let error = two.acquire_timeout(Duration::from_millis(300)).await.unwrap_err();
-    println!("{error}");
     assert!(error.is_timeout());
+    // It says who is in front.
+    assert!(error.to_string().contains(&format!("pid={}", std::process::id())), "{error}");
     let waiter = tokio::spawn(async move { two.acquire_owned().await.unwrap() });
     let token = first.fencing_token();
     first.release().await.unwrap();

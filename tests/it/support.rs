@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, ConnectionManagerBuilder};
-use lockkeeper_tests::{Ensemble, Proxies};
+use lockkeeper_tests::{Ensemble, Proxies, Timing, eventually};
 
 /// The tick of the servers the tests start.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
@@ -26,4 +26,28 @@ pub(crate) async fn behind_proxy() -> (Ensemble, Proxies, ConnectionManager) {
     let proxies = Proxies::start(&ensemble).await.expect("a proxy");
     let manager = connect(&proxies.connect_string()).await;
     (ensemble, proxies, manager)
+}
+
+/// What stands in a directory, asked past the library; empty when there is no directory.
+pub(crate) async fn children(ensemble: &Ensemble, path: &str) -> Vec<String> {
+    let mut oracle = ensemble.raw().await.expect("a raw connection");
+    oracle.sync("/").await.expect("a sync");
+    match oracle.children(path).await {
+        Ok(children) => children,
+        Err(error) if error.is_no_node() => Vec::new(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Waits until nothing is left of ours.
+pub(crate) async fn no_node_is_left(ensemble: &Ensemble, path: &str) {
+    nodes_become(ensemble, path, 0).await;
+}
+
+/// Waits until so many contenders stand in the line.
+pub(crate) async fn nodes_become(ensemble: &Ensemble, path: &str, count: usize) {
+    let seen = eventually(format!("{count} nodes at {path}"), Timing::settle(), || async {
+        (children(ensemble, path).await.len() == count).then_some(())
+    });
+    seen.await.expect("the line to settle");
 }

@@ -1,7 +1,6 @@
 //! The settings of an ensemble, and its start.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,21 +14,22 @@ use super::server::{Launch, Server};
 use super::watchdog::Watchdog;
 use crate::error::HarnessError;
 
-/// A start is tried anew this often, on other ports, if a server ends at once: most likely a port was taken meanwhile.
+/// A start is tried anew this often, on other ports, if a server ends at once: most likely a port was taken
+/// meanwhile.
 const TRIES: usize = 3;
 
 /// How to start an [`Ensemble`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing starts before `start()`"]
 pub struct EnsembleBuilder {
-    servers: usize,
-    tick: Duration,
-    min_session_timeout: Option<Duration>,
-    max_session_timeout: Duration,
-    durable: bool,
-    heap_mebibytes: u32,
-    properties: BTreeMap<String, String>,
-    settings: BTreeMap<String, String>,
+    pub(super) servers: usize,
+    pub(super) tick: Duration,
+    pub(super) min_session_timeout: Option<Duration>,
+    pub(super) max_session_timeout: Duration,
+    pub(super) durable: bool,
+    pub(super) heap_mebibytes: u32,
+    pub(super) properties: BTreeMap<String, String>,
+    pub(super) settings: BTreeMap<String, String>,
 }
 
 impl Default for EnsembleBuilder {
@@ -72,7 +72,8 @@ impl EnsembleBuilder {
         self
     }
 
-    /// Whether a commit waits until it is on the disk (`forceSync`). Default false: it survives a killed server, not a power cut.
+    /// Whether a commit waits until it is on the disk (`forceSync`). Default false: it survives a killed
+    /// server, not a power cut.
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
         self
@@ -105,8 +106,12 @@ impl EnsembleBuilder {
     ///
     /// # Errors
     ///
-    /// [`HarnessError::NotInstalled`] without Java and ZooKeeper; otherwise what kept a server from serving.
+    /// [`HarnessError::NotInstalled`] without Java and ZooKeeper, [`HarnessError::Servers`] for a wrong
+    /// number; otherwise what kept a server from serving.
     pub async fn start(self) -> Result<Ensemble, HarnessError> {
+        if !matches!(self.servers, 1 | 3) {
+            return Err(HarnessError::Servers { asked: self.servers });
+        }
         let installation = Installation::find()?;
         let mut tries = 1;
         loop {
@@ -143,67 +148,6 @@ impl EnsembleBuilder {
         }
         ensemble.settled().await?;
         Ok(ensemble)
-    }
-
-    /// Writes the configuration of server `index` into `home`.
-    fn furnish(&self, home: &Path, index: usize, ports: &Ports) -> Result<(), HarnessError> {
-        let data = home.join("data");
-        fs::create_dir_all(&data).map_err(HarnessError::io("create a data folder"))?;
-        let client = ports.client(index);
-        let min = self.min_session_timeout.unwrap_or(self.tick * 2);
-        let mut settings = BTreeMap::from([
-            ("tickTime".to_owned(), self.tick.as_millis().to_string()),
-            ("minSessionTimeout".to_owned(), min.as_millis().to_string()),
-            ("maxSessionTimeout".to_owned(), self.max_session_timeout.as_millis().to_string()),
-            ("dataDir".to_owned(), data.display().to_string()),
-            ("clientPort".to_owned(), client.port().to_string()),
-            ("clientPortAddress".to_owned(), client.ip().to_string()),
-            ("maxClientCnxns".to_owned(), "0".to_owned()),
-            ("4lw.commands.whitelist".to_owned(), "*".to_owned()),
-            ("admin.enableServer".to_owned(), "false".to_owned()),
-        ]);
-        if self.servers > 1 {
-            fs::write(data.join("myid"), (index + 1).to_string()).map_err(HarnessError::io("write myid"))?;
-            settings.insert("initLimit".to_owned(), "40".to_owned());
-            // How soon followers miss a paused leader: 4 ticks.
-            settings.insert("syncLimit".to_owned(), "4".to_owned());
-            for peer in 0..self.servers {
-                let (quorum, election) = (ports.quorum(peer), ports.election(peer));
-                let address = format!("{}:{}:{}", quorum.ip(), quorum.port(), election.port());
-                settings.insert(format!("server.{}", peer + 1), address);
-            }
-        }
-        settings.extend(self.settings.clone());
-        let lines: String = settings.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
-        fs::write(home.join("zoo.cfg"), lines).map_err(HarnessError::io("write zoo.cfg"))
-    }
-
-    fn arguments(&self, installation: &Installation, home: &Path) -> Vec<String> {
-        let mut arguments: Vec<String> = [
-            // A server of a test lives for seconds: start quickly, rather than run fast later.
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-            "-Xshare:auto",
-            "-Xss512k",
-            // Or a killed server leaves a file in /tmp/hsperfdata_*.
-            "-XX:-UsePerfData",
-            "-XX:+ExitOnOutOfMemoryError",
-            "-Djava.awt.headless=true",
-            "-Djava.net.preferIPv4Stack=true",
-            "-Dzookeeper.jmx.log4j.disable=true",
-            "-Dzookeeper.preAllocSize=1024",
-            "-Dorg.slf4j.simpleLogger.showDateTime=true",
-            "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
-        ]
-        .map(str::to_owned)
-        .into();
-        arguments.push(format!("-Xmx{}m", self.heap_mebibytes));
-        arguments.push(format!("-Dzookeeper.forceSync={}", if self.durable { "yes" } else { "no" }));
-        arguments.extend(self.properties.iter().map(|(name, value)| format!("-D{name}={value}")));
-        arguments.extend(["-cp".to_owned(), installation.class_path.clone()]);
-        arguments.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".to_owned());
-        arguments.push(home.join("zoo.cfg").display().to_string());
-        arguments
     }
 }
 

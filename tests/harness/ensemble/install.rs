@@ -5,10 +5,12 @@ use std::{env, fs};
 
 use crate::error::HarnessError;
 
-/// Debian's package `zookeeper` (through `libzookeeper-java`) puts the jar here; its manifest names every jar it needs.
+/// Debian's package `zookeeper` (through `libzookeeper-java`) puts the jar here; its manifest names every jar
+/// it needs.
 const ZOOKEEPER_JAR: &str = "/usr/share/java/zookeeper.jar";
 
-/// Debian ships no logging back end on ZooKeeper's class path, so it would log nothing. Comes with `libslf4j-java`.
+/// Debian ships no logging back end on ZooKeeper's class path, so it would log nothing. Comes with
+/// `libslf4j-java`.
 const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
 
 /// What is needed to run a server.

@@ -1,9 +1,11 @@
 //! Real ZooKeeper servers: one, or three that elect a leader.
 
 mod builder;
+mod configuration;
 mod install;
 mod ports;
 mod process;
+mod reports;
 mod server;
 mod watchdog;
 
@@ -49,8 +51,8 @@ impl Ensemble {
 
     /// One standalone server for all tests of this process, started by the first that asks.
     ///
-    /// It is for tests that harm no server: they use a path of their own, and faults only of their own [`Proxies`](crate::Proxies).
-    /// The watchdog ends it with the process.
+    /// It is for tests that harm no server: they use a path of their own, and faults only of their own
+    /// [`Proxies`](crate::Proxies). The watchdog ends it with the process.
     ///
     /// # Errors
     ///
@@ -99,7 +101,10 @@ impl Ensemble {
         self.servers.iter().map(Server::address).collect()
     }
 
-    /// Waits until the running servers agree: exactly one leads and the others follow, or the only one stands alone.
+    /// Waits until the running servers agree: exactly one leads and the others follow, or the only one stands
+    /// alone.
+    ///
+    /// A leader that has just lost its quorum may not know it yet, and is taken at its word.
     ///
     /// # Errors
     ///
@@ -138,9 +143,11 @@ impl Ensemble {
         Ok(self.servers.iter().filter(|server| server.is_running() && server.index() != leader).collect())
     }
 
-    /// Expires a session on the servers, as if its client had been silent too long, and waits until they have forgotten it.
+    /// Expires a session on the servers, as if its client had been silent too long, and waits until they have
+    /// forgotten it.
     ///
-    /// For a session seen by a proxy, [`Proxies::expire_session`](crate::Proxies::expire_session) needs no password.
+    /// For a session seen by a proxy, [`Proxies::expire_session`](crate::Proxies::expire_session) needs no
+    /// password.
     ///
     /// # Errors
     ///
@@ -149,7 +156,8 @@ impl Ensemble {
         wire::expire_session(&self.addresses(), session, password).await
     }
 
-    /// Waits until the servers have forgotten `session`: it expired or was closed, and its ephemeral nodes are gone.
+    /// Waits until the servers have forgotten `session`: it expired or was closed, and its ephemeral nodes
+    /// are gone.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Ports for the servers of one ensemble, which no other test process takes.
 //!
-//! The system's free ports (bind to 0) will not do: while a server is down, any outgoing connection may be given
-//! its port, or a client that retries may connect to itself. So ports come from below the range the system
-//! hands out, in blocks, each guarded by a lock file that the system releases when its holder dies.
+//! The system's free ports (bind to 0) will not do: while a server is down, any outgoing connection may be
+//! given its port, or a client that retries may connect to itself. So ports come from below the range the
+//! system hands out, in blocks, each guarded by a lock file that the system releases when its holder dies.
 
 use std::fs::File;
 use std::io;
@@ -30,12 +30,15 @@ impl Ports {
         // A start of its own for each process and call, so that neighbours seldom probe the same block.
         static TURN: AtomicU16 = AtomicU16::new(0);
         let turn = TURN.fetch_add(1, Ordering::Relaxed);
-        let start = (process::id() % u32::from(BLOCKS)) as u16 * 7 + turn;
+        let start = (process::id() % u32::from(BLOCKS)) as u16 * 7;
 
-        let folder = env::temp_dir().join("lockkeeper-tests-ports");
+        // One folder for each user, as nobody can open another's locks; a stranger's servers show as ports
+        // that are taken.
+        let user = rustix::process::getuid().as_raw();
+        let folder = env::temp_dir().join(format!("lockkeeper-tests-ports-{user}"));
         fs::create_dir_all(&folder).map_err(HarnessError::io("create the folder of port locks"))?;
         for step in 0..BLOCKS {
-            let first = FIRST + (start.wrapping_add(step) % BLOCKS) * BLOCK;
+            let first = FIRST + (start.wrapping_add(turn).wrapping_add(step) % BLOCKS) * BLOCK;
             let Ok(lock) = File::create(folder.join(first.to_string())) else { continue };
             if lock.try_lock().is_ok() && (first..first + BLOCK).all(is_free) {
                 return Ok(Self { first, _lock: lock });

@@ -15,7 +15,8 @@ use crate::error::HarnessError;
 /// Waits for one line, then becomes the server: so the watchdog knows the process before it does anything.
 const GATE: &str = r#"IFS= read -r go && exec "$@" </dev/null"#;
 
-/// A running, paused or ended process. It is not reaped before [`Process::reap`], so its number stays its own.
+/// A running, paused or ended process. It is not reaped before [`Process::reap`], so its number stays its
+/// own.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,

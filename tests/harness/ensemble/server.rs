@@ -11,10 +11,10 @@ use rustix::process::Signal;
 use super::process::{Process, ProcessState};
 use super::watchdog::Watchdog;
 use crate::error::HarnessError;
-use crate::inspect::{self, Connection, Dump, Role, Watches};
 use crate::timing::{Timing, eventually};
 
-/// One ZooKeeper server of an [`Ensemble`](super::Ensemble). Every verb returns when its effect has been seen.
+/// One ZooKeeper server of an [`Ensemble`](super::Ensemble). Every verb returns when its effect has been
+/// seen.
 #[derive(Debug)]
 pub struct Server {
     index: usize,
@@ -69,7 +69,8 @@ impl Server {
         self.launch.home.join("server.log")
     }
 
-    /// Kills the process (SIGKILL) and waits for its end. Killing a paused server works, and one that is down is left so.
+    /// Kills the process (SIGKILL) and waits for its end. Killing a paused server works, and one that is down
+    /// is left so.
     ///
     /// # Errors
     ///
@@ -102,7 +103,8 @@ impl Server {
 
     /// Lets a paused process go on (SIGCONT), and waits until it answers.
     ///
-    /// It may still believe that it leads: wait with [`Ensemble::settled`](super::Ensemble::settled) for its peers to set it right.
+    /// It may still believe that it leads: wait with [`Ensemble::settled`](super::Ensemble::settled) for its
+    /// peers to set it right.
     ///
     /// # Errors
     ///
@@ -127,9 +129,11 @@ impl Server {
         self.answers().await
     }
 
-    /// Starts the server anew on its data and its ports (SIGTERM first if it is up), and waits until it leads, follows or stands alone.
+    /// Starts the server anew on its data and its ports (SIGTERM first if it is up), and waits until it
+    /// leads, follows or stands alone.
     ///
-    /// Where the others are too few for a quorum, use [`Server::start`] and then [`Ensemble::settled`](super::Ensemble::settled).
+    /// Where the others are too few for a quorum, use [`Server::start`] and then
+    /// [`Ensemble::settled`](super::Ensemble::settled).
     ///
     /// # Errors
     ///
@@ -139,69 +143,6 @@ impl Server {
         self.end(Signal::TERM).await?;
         self.launch()?;
         self.serves().await
-    }
-
-    /// The part it plays now, in its own opinion.
-    ///
-    /// # Errors
-    ///
-    /// [`HarnessError::NotServing`] without a quorum, [`HarnessError::Io`] or [`HarnessError::Timeout`] if it does not answer.
-    pub async fn role(&self) -> Result<Role, HarnessError> {
-        inspect::role(self.address).await
-    }
-
-    /// The answer to any four-letter word.
-    ///
-    /// # Errors
-    ///
-    /// [`HarnessError::Io`] or [`HarnessError::Timeout`] if it does not answer.
-    pub async fn word(&self, word: &str) -> Result<String, HarnessError> {
-        inspect::word(self.address, word).await
-    }
-
-    /// How many packets it has received from clients (`mntr`), these questions included: for one client, see [`Server::connections`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Server::role`].
-    pub async fn packets_received(&self) -> Result<u64, HarnessError> {
-        inspect::counter(self.address, "zk_packets_received").await
-    }
-
-    /// The connections of its clients, with what each has sent (`cons`).
-    ///
-    /// # Errors
-    ///
-    /// As [`Server::role`].
-    pub async fn connections(&self) -> Result<Vec<Connection>, HarnessError> {
-        inspect::connections(self.address).await
-    }
-
-    /// The sessions it knows and their ephemeral nodes (`dump`). Only a leader or a standalone server knows all sessions.
-    ///
-    /// # Errors
-    ///
-    /// As [`Server::role`].
-    pub async fn dump(&self) -> Result<Dump, HarnessError> {
-        inspect::dump(self.address).await
-    }
-
-    /// The watches of its own clients, by path (`wchp`).
-    ///
-    /// # Errors
-    ///
-    /// As [`Server::role`].
-    pub async fn watches(&self) -> Result<Watches, HarnessError> {
-        inspect::watches(self.address).await
-    }
-
-    /// How many watches its own clients have (`wchs`).
-    ///
-    /// # Errors
-    ///
-    /// As [`Server::role`].
-    pub async fn watch_count(&self) -> Result<u64, HarnessError> {
-        inspect::watch_count(self.address).await
     }
 
     /// Starts the process and waits for nothing.

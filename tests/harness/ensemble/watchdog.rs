@@ -1,8 +1,9 @@
 //! Ends the servers when the test process cannot do it itself.
 //!
-//! A destructor does not run when a process is killed. So a small shell holds the read end of a pipe whose write end
-//! only the test process has: however that dies, the shell sees the end of the pipe, kills what is left and removes the
-//! folder. (`PR_SET_PDEATHSIG` would not do: it fires when the *thread* that started the child ends, as test threads do.)
+//! A destructor does not run when a process is killed. So a small shell holds the read end of a pipe whose
+//! write end only the test process has: however that dies, the shell sees the end of the pipe, kills what is
+//! left and removes the folder. (`PR_SET_PDEATHSIG` would not do: it fires when the *thread* that started the
+//! child ends, as test threads do.)
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -14,8 +15,9 @@ use parking_lot::Mutex;
 
 use crate::error::HarnessError;
 
-/// Every line read replaces the processes to kill. A process number may have been given to a stranger in the meantime, so only
-/// one whose command line names our folder is killed; paused ones die as well. A zombie's command line is empty, which ends the wait.
+/// Every line read replaces the processes to kill. A process number may have been given to a stranger in the
+/// meantime, so only one whose command line names our folder is killed; paused ones die as well. A zombie's
+/// command line is empty, which ends the wait.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 pids=

@@ -1,7 +1,7 @@
 //! What the servers say of themselves: ZooKeeper's four-letter words, read.
 //!
-//! Each function asks one server by its address. Formats: the "Commands" part of ZooKeeper's administrator's guide,
-//! and `org.apache.zookeeper.server.command` of 3.8, which is more exact.
+//! Each function asks one server by its address. Formats: the "Commands" part of ZooKeeper's administrator's
+//! guide, and `org.apache.zookeeper.server.command` of 3.8, which is more exact.
 
 mod connection;
 mod dump;

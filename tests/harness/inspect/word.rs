@@ -12,8 +12,8 @@ use crate::timing::{Timing, within};
 ///
 /// # Errors
 ///
-/// [`HarnessError::Io`] if nothing listens there, [`HarnessError::Timeout`] if nothing answers, as from a paused server, and
-/// [`HarnessError::NotServing`] if the server has no quorum.
+/// [`HarnessError::Io`] if nothing listens there, [`HarnessError::Timeout`] if nothing answers, as from a
+/// paused server, and [`HarnessError::NotServing`] if the server has no quorum.
 pub async fn word(address: SocketAddr, word: &str) -> Result<String, HarnessError> {
     let ask = async {
         let mut stream = TcpStream::connect(address).await?;

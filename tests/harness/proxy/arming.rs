@@ -19,25 +19,28 @@ impl<'a> Arming<'a> {
         Self { tap, matching }
     }
 
-    /// The request never reaches the server, and its connection is cut. Requests before it do reach the server.
+    /// The request never reaches the server, and its connection is cut. Requests before it do reach the
+    /// server.
     pub fn cut_before_forward(self) -> Fault {
         Fault::new(self.arm(Action::CutBeforeForward))
     }
 
-    /// The server has done what was asked; the client never sees the reply, and its connection is cut. Replies before it do reach the client.
+    /// The server has done what was asked; the client never sees the reply, and its connection is cut.
+    /// Replies before it do reach the client.
     ///
     /// For a watch event: the client never sees the event.
     pub fn drop_reply_and_cut(self) -> Fault {
         Fault::new(self.arm(Action::DropReplyAndCut))
     }
 
-    /// The request, and those behind it on its connection, stay in the proxy until the handle says what to do.
+    /// The request, and those behind it on its connection, stay in the proxy until the handle says what to
+    /// do.
     pub fn hold_request(self) -> Hold {
         Hold::new(self.arm(Action::HoldRequest))
     }
 
-    /// The reply (or watch event), and what comes behind it on its connection, pings included, stay in the proxy until the handle
-    /// says what to do. Requests pass.
+    /// The reply (or watch event), and what comes behind it on its connection, pings included, stay in the
+    /// proxy until the handle says what to do. Requests pass.
     pub fn hold_reply(self) -> Hold {
         Hold::new(self.arm(Action::HoldReply))
     }

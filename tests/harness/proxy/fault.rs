@@ -74,7 +74,8 @@ impl Hold {
     /// Passes the message on. If it has not come by yet, it will pass freely.
     pub fn release(self) {}
 
-    /// Drops the message and cuts its connection, and returns when that is done. If it has not come by yet, waits for it.
+    /// Drops the message and cuts its connection, and returns when that is done. If it has not come by yet,
+    /// waits for it.
     ///
     /// # Errors
     ///

@@ -12,6 +12,7 @@ use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
 use tokio_util::sync::CancellationToken;
 
 use super::gate::Gate;
+use super::held::Held;
 use super::record::{Fate, Record};
 use super::rule::{Judgement, Rule};
 use super::tap::Tap;
@@ -39,14 +40,16 @@ struct Strike {
 }
 
 impl Link {
-    /// Relays until a side ends, the proxy cuts, or a fault strikes. Calls `ended` when both sides have been told so.
+    /// Relays until a side ends, the proxy cuts, or a fault strikes. Calls `ended` when both sides have been
+    /// told so.
     pub(crate) async fn run(self, client: TcpStream, ended: impl FnOnce()) {
         let server = tokio::select! {
             biased;
             () = self.cut.cancelled() => None,
             server = TcpStream::connect(self.target) => server.ok(),
         };
-        // A server that refuses shows as a connection that ends at once: a proxy cannot take back that it accepted.
+        // A server that refuses shows as a connection that ends at once: a proxy cannot take back that it
+        // accepted.
         let Some(server) = server else {
             self.tap.closed(self.connection);
             drop(client);
@@ -72,7 +75,8 @@ impl Link {
             rule.strike(record);
         }
         ended();
-        // Closing a socket with unread bytes resets it; so read them, until the peers have closed or for a while.
+        // Closing a socket with unread bytes resets it; so read them, until the peers have closed or for a
+        // while.
         let (mut client, mut server) = (from_client.into_inner(), from_server.into_inner());
         let (mut one, mut other) = (sink(), sink());
         let rest = async { tokio::join!(copy(&mut client, &mut one), copy(&mut server, &mut other)) };
@@ -88,8 +92,8 @@ impl Link {
             let judged = self.tap.judge_request(self.connection, &frame).ok()?;
             if let Some(rule) = &judged.rule {
                 let dropped = if rule.action().holds() {
-                    rule.strike(self.tap.arriving_request(self.connection, &judged).ok()?);
-                    rule.judged().await == Judgement::Cut
+                    let record = self.tap.arriving_request(self.connection, &judged).ok()?;
+                    Held::new(&self.tap, rule, record).judged().await == Judgement::Cut
                 } else {
                     true
                 };
@@ -111,8 +115,8 @@ impl Link {
             let judged = self.tap.judge_reply(self.connection, &frame).ok()?;
             if let Some(rule) = &judged.rule {
                 let dropped = if rule.action().holds() {
-                    rule.strike(self.tap.arriving_reply(self.connection, &judged).ok()?);
-                    rule.judged().await == Judgement::Cut
+                    let record = self.tap.arriving_reply(self.connection, &judged).ok()?;
+                    Held::new(&self.tap, rule, record).judged().await == Judgement::Cut
                 } else {
                     true
                 };

@@ -6,7 +6,8 @@ use std::ops::Deref;
 use super::{Message, Record};
 use crate::wire::OpCode;
 
-/// The messages of one or several proxies, in the order in which they passed. It derefs to a slice of [`Record`]s.
+/// The messages of one or several proxies, in the order in which they passed. It derefs to a slice of
+/// [`Record`]s.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
     records: Vec<Record>,

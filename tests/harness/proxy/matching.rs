@@ -4,7 +4,8 @@ use crate::wire::{OpCode, Request};
 
 /// Chooses one message: the n-th that fits, from the moment the fault is armed.
 ///
-/// Without [`Match::op`] every request fits but pings and handshakes; watch events and these two have to be named.
+/// Without [`Match::op`] every request fits but pings and handshakes; watch events and these two have to be
+/// named.
 #[derive(Clone, Debug)]
 #[must_use = "a match strikes nothing before it is given to `Proxies::on`"]
 pub struct Match {
@@ -27,7 +28,8 @@ impl Match {
         Self::default()
     }
 
-    /// Only requests of this kind, or of any given kind if called again. [`OpCode::Event`] stands for a watch event.
+    /// Only requests of this kind, or of any given kind if called again. [`OpCode::Event`] stands for a watch
+    /// event.
     pub fn op(mut self, op: OpCode) -> Self {
         self.ops.push(op);
         self

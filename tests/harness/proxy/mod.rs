@@ -1,11 +1,13 @@
-//! Between a client and its servers: connections that break, messages that are lost at chosen moments, and a log of all that passed.
+//! Between a client and its servers: connections that break, messages that are lost at chosen moments, and a
+//! log of all that passed.
 //!
-//! A proxy reads ZooKeeper's frames, so it knows which reply belongs to which request. It does not change a message.
-//! Use one [`Proxies`] for each client under test, so that its faults strike no other.
+//! A proxy reads ZooKeeper's frames, so it knows which reply belongs to which request. It does not change a
+//! message. Use one [`Proxies`] for each client under test, so that its faults strike no other.
 
 mod arming;
 mod fault;
 mod gate;
+mod held;
 mod ledger;
 mod link;
 mod log;

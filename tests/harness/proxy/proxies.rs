@@ -12,7 +12,8 @@ use crate::error::HarnessError;
 use crate::inspect;
 use crate::wire::{self, OpCode};
 
-/// One [`Proxy`] before each server; rules, log and sessions in common. Dropping it ends all connections through it.
+/// One [`Proxy`] before each server; rules, log and sessions in common. Dropping it ends all connections
+/// through it.
 #[derive(Debug)]
 pub struct Proxies {
     proxies: Vec<Proxy>,
@@ -34,7 +35,8 @@ impl Proxies {
         Self::before(ensemble.addresses()).await
     }
 
-    /// Puts a proxy before each of `servers`, which may be any that speak ZooKeeper's protocol. Whether they are up does not matter.
+    /// Puts a proxy before each of `servers`, which may be any that speak ZooKeeper's protocol. Whether they
+    /// are up does not matter.
     ///
     /// # Errors
     ///
@@ -108,12 +110,14 @@ impl Proxies {
         self.proxies.iter().for_each(|proxy| proxy.release(direction));
     }
 
-    /// Chooses a message for a fault to strike once, whichever server it goes to. What is armed first, strikes first.
+    /// Chooses a message for a fault to strike once, whichever server it goes to. What is armed first,
+    /// strikes first.
     pub fn on(&self, matching: Match) -> Arming<'_> {
         Arming::new(&self.tap, matching)
     }
 
-    /// Disarms every fault that waits for its message. One that waits for the reply to a message it has chosen will still strike.
+    /// Disarms every fault that waits for its message. One that waits for the reply to a message it has
+    /// chosen will still strike.
     pub fn disarm_all(&self) {
         self.tap.disarm_all();
     }
@@ -135,13 +139,15 @@ impl Proxies {
         self.log().counts()
     }
 
-    /// The sessions that came by, the last attached last, without those that were closed or expired through these proxies.
+    /// The sessions that came by, the last attached last, without those that were closed or expired through
+    /// these proxies.
     #[must_use]
     pub fn sessions(&self) -> Vec<RelayedSession> {
         self.tap.sessions()
     }
 
-    /// Expires a session that came by, and waits until the servers have forgotten it: see [`Ensemble::expire_session`].
+    /// Expires a session that came by, and waits until the servers have forgotten it: see
+    /// [`Ensemble::expire_session`].
     ///
     /// # Errors
     ///

@@ -15,7 +15,8 @@ use super::tap::Tap;
 use crate::error::HarnessError;
 use crate::timing::{Timing, within};
 
-/// Stands between clients and one server. Made by [`Proxies`](super::Proxies), and lives in the runtime that made it.
+/// Stands between clients and one server. Made by [`Proxies`](super::Proxies), and lives in the runtime that
+/// made it.
 #[derive(Debug)]
 pub struct Proxy {
     index: usize,
@@ -72,7 +73,8 @@ impl Proxy {
         self.links.borrow().len()
     }
 
-    /// Ends all present connections, and returns when both sides of each have been told. New ones are welcome.
+    /// Ends all present connections, and returns when both sides of each have been told. New ones are
+    /// welcome.
     ///
     /// # Errors
     ///
@@ -104,7 +106,8 @@ impl Proxy {
         self.listen(true).await
     }
 
-    /// From now on nothing passes this way, the end of a connection included, while all connections stay open. New ones are taken and held alike.
+    /// From now on nothing passes this way, the end of a connection included, while all connections stay
+    /// open. New ones are taken and held alike.
     pub fn hold(&self, direction: Direction) {
         self.gate.set(direction, true);
     }

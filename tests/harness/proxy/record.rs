@@ -1,6 +1,7 @@
 //! One message that came by.
 
-use crate::wire::OpCode;
+use super::ledger::Ledger;
+use crate::wire::{OpCode, Reply, Request};
 
 /// A message that a proxy has passed on or dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +29,47 @@ pub struct Record {
     pub zxid: i64,
     /// Of a reply: ZooKeeper's error code, 0 for none.
     pub error: i32,
-    /// How many requests of this connection, pings aside, had passed without their reply having passed yet. A request with 1 or more was
-    /// certainly sent without waiting. (One with 0 may have been slow to arrive: to be sure, [hold](super::Arming::hold_reply) the reply before it.)
+    /// How many requests of this connection, pings aside, had passed without their reply having passed yet. A
+    /// request with 1 or more was certainly sent without waiting. A reply counts its own request. (One with 0
+    /// may have been slow to arrive: to be sure, [hold](super::Arming::hold_reply) the reply before it.)
     pub in_flight: usize,
     /// Whether the other side got it.
     pub fate: Fate,
+}
+
+impl Record {
+    pub(crate) fn of_request(ledger: &Ledger, connection: u64, request: &Request, fate: Fate) -> Self {
+        Self {
+            at: 0,
+            message: Message::Request,
+            op: request.op,
+            path: request.path.clone(),
+            parts: request.parts.clone(),
+            session: ledger.session,
+            server: ledger.server,
+            connection,
+            xid: request.xid,
+            zxid: 0,
+            error: 0,
+            in_flight: ledger.in_flight(),
+            fate,
+        }
+    }
+
+    pub(crate) fn of_reply(ledger: &Ledger, connection: u64, reply: &Reply, fate: Fate) -> Self {
+        let asked = ledger.request_of(reply).map(|unanswered| unanswered.request.clone());
+        let (message, request) = match (&reply.event, asked) {
+            (Some(path), _) => (Message::Event, Request::event(path)),
+            (None, Some(request)) => (Message::Reply, request),
+            // A server that answers what nobody asked; the tests may want to know.
+            (None, None) => {
+                let op = OpCode::Other(0);
+                (Message::Reply, Request { xid: reply.xid, op, path: None, parts: Vec::new() })
+            }
+        };
+        let (xid, zxid, error) = (reply.xid, reply.zxid, reply.error);
+        Self { message, xid, zxid, error, ..Self::of_request(ledger, connection, &request, fate) }
+    }
 }
 
 /// Which way a message goes.

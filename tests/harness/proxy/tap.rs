@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::ledger::{Ledger, Unanswered};
-use super::record::{Fate, Message, Record};
+use super::ledger::Ledger;
+use super::record::{Fate, Record};
 use super::rule::Rule;
 use super::{Log, RelayedSession};
 use crate::error::HarnessError;
 use crate::wire::{ConnectResponse, OpCode, Reply, Request};
 
-/// Shared by all connections of a [`Proxies`](super::Proxies). A message is first judged and then either passed or dropped.
+/// Shared by all connections of a [`Proxies`](super::Proxies). A message is first judged and then either
+/// passed or dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Tap {
     state: Mutex<State>,
@@ -102,7 +103,7 @@ impl Tap {
         let message = ledger.read_reply(message)?;
         let rule = match &message.event {
             None => ledger.request_of(&message).and_then(|unanswered| unanswered.rule.clone()),
-            Some(path) => state.strike(&event(path), session, server),
+            Some(path) => state.strike(&Request::event(path), session, server),
         };
         Ok(Judged { message, rule, later: None })
     }
@@ -114,7 +115,7 @@ impl Tap {
         judged: &Judged<Request>,
     ) -> Result<Record, HarnessError> {
         let mut state = self.state.lock();
-        Ok(record_request(state.ledger(connection)?, connection, &judged.message, Fate::Passed))
+        Ok(Record::of_request(state.ledger(connection)?, connection, &judged.message, Fate::Passed))
     }
 
     /// A reply or event that is held back, as it will be logged later.
@@ -124,7 +125,12 @@ impl Tap {
         judged: &Judged<Reply>,
     ) -> Result<Record, HarnessError> {
         let mut state = self.state.lock();
-        Ok(record_reply(state.ledger(connection)?, connection, &judged.message, Fate::Passed))
+        Ok(Record::of_reply(state.ledger(connection)?, connection, &judged.message, Fate::Passed))
+    }
+
+    /// A message that was held back will never pass.
+    pub(crate) fn dropped(&self, record: Record) -> Record {
+        self.state.lock().note(Record { fate: Fate::Dropped, ..record })
     }
 
     /// A request goes to the server, or not.
@@ -136,7 +142,7 @@ impl Tap {
     ) -> Result<Record, HarnessError> {
         let mut state = self.state.lock();
         let ledger = state.ledger(connection)?;
-        let record = record_request(ledger, connection, &judged.message, fate);
+        let record = Record::of_request(ledger, connection, &judged.message, fate);
         if fate == Fate::Passed {
             ledger.passed_request(judged.message.clone(), judged.later.clone());
         }
@@ -154,7 +160,7 @@ impl Tap {
         let mut state = self.state.lock();
         let ledger = state.ledger(connection)?;
         let reply = &judged.message;
-        let mut record = record_reply(ledger, connection, reply, fate);
+        let mut record = Record::of_reply(ledger, connection, reply, fate);
         if ledger.passed_reply(reply) {
             let granted = ConnectResponse::decode(message)?;
             if granted.is_granted() {
@@ -200,53 +206,5 @@ impl State {
         self.messages += 1;
         self.log.push(record.clone());
         record
-    }
-}
-
-fn event(path: &str) -> Request {
-    Request { xid: -1, op: OpCode::Event, path: Some(path.to_owned()), parts: Vec::new() }
-}
-
-fn record_request(ledger: &Ledger, connection: u64, request: &Request, fate: Fate) -> Record {
-    Record {
-        at: 0,
-        message: Message::Request,
-        op: request.op,
-        path: request.path.clone(),
-        parts: request.parts.clone(),
-        session: ledger.session,
-        server: ledger.server,
-        connection,
-        xid: request.xid,
-        zxid: 0,
-        error: 0,
-        in_flight: ledger.in_flight(),
-        fate,
-    }
-}
-
-fn record_reply(ledger: &Ledger, connection: u64, reply: &Reply, fate: Fate) -> Record {
-    let (message, request) = match (&reply.event, ledger.request_of(reply)) {
-        (Some(path), _) => (Message::Event, event(path)),
-        (None, Some(Unanswered { request, .. })) => (Message::Reply, request.clone()),
-        // A server that answers what nobody asked; the tests may want to know.
-        (None, None) => {
-            (Message::Reply, Request { xid: reply.xid, op: OpCode::Other(0), path: None, parts: Vec::new() })
-        }
-    };
-    Record {
-        at: 0,
-        message,
-        op: request.op,
-        path: request.path,
-        parts: request.parts,
-        session: ledger.session,
-        server: ledger.server,
-        connection,
-        xid: reply.xid,
-        zxid: reply.zxid,
-        error: reply.error,
-        in_flight: ledger.in_flight(),
-        fate,
     }
 }

@@ -12,9 +12,11 @@ use crate::error::HarnessError;
 use crate::inspect::{dump, leader};
 use crate::timing::{Timing, eventually, within};
 
-/// Makes `servers` forget `session`, and waits until the leader among them has. Its client sees what it sees at an expiry.
+/// Makes `servers` forget `session`, and waits until the leader among them has. Its client sees what it sees
+/// at an expiry.
 ///
-/// A second connection attaches the session and closes it. The owner may snatch it back in between, so this is done until it holds.
+/// A second connection attaches the session and closes it. The owner may snatch it back in between, so this
+/// is done until it holds.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! ZooKeeper's serialization: numbers in network order; strings and buffers with their length in front, −1 for none.
+//! ZooKeeper's serialization: numbers in network order; strings and buffers with their length in front, −1
+//! for none.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 

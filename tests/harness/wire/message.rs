@@ -27,6 +27,11 @@ impl Request {
         Ok(Self { xid, op, path, parts })
     }
 
+    /// A watch event in the shape of a request.
+    pub(crate) fn event(path: &str) -> Self {
+        Self { xid: XID_EVENT, op: OpCode::Event, path: Some(path.to_owned()), parts: Vec::new() }
+    }
+
     /// The handshake in the shape of a request.
     pub(crate) fn handshake() -> Self {
         Self { xid: 0, op: OpCode::Connect, path: None, parts: Vec::new() }

@@ -18,8 +18,8 @@ const NO_NODE: i32 = -101;
 
 /// A plain ZooKeeper client: one connection, one request at a time, no pings and no reconnects.
 ///
-/// Its session lives until [`RawClient::close`], or 60 s beyond the last request: make one when there is something to look at.
-/// Dropping it leaves the session to expire, as a crashed client does.
+/// Its session lives until [`RawClient::close`], or 60 s beyond the last request: make one when there is
+/// something to look at. Dropping it leaves the session to expire, as a crashed client does.
 #[derive(Debug)]
 pub struct RawClient {
     frames: Framed<TcpStream, LengthDelimitedCodec>,
@@ -52,7 +52,8 @@ impl RawClient {
     ///
     /// # Errors
     ///
-    /// [`HarnessError::SessionRefused`] if it has expired or the password is wrong; else as [`RawClient::connect`].
+    /// [`HarnessError::SessionRefused`] if it has expired or the password is wrong; else as
+    /// [`RawClient::connect`].
     pub async fn attach(address: SocketAddr, session: i64, password: &[u8]) -> Result<Self, HarnessError> {
         let request = ConnectRequest { timeout: SESSION_TIMEOUT, session, password: password.to_vec() };
         Self::handshake(address, request).await
@@ -92,11 +93,13 @@ impl RawClient {
         self.timeout
     }
 
-    /// Creates a node that anyone may use; yields its name, which a sequential node gets only now, and its stat.
+    /// Creates a node that anyone may use; yields its name, which a sequential node gets only now, and its
+    /// stat.
     ///
     /// # Errors
     ///
-    /// [`HarnessError::Answered`] as the server refuses it; else as [`RawClient::connect`]. So do all requests below.
+    /// [`HarnessError::Answered`] as the server refuses it; else as [`RawClient::connect`]. So do all
+    /// requests below.
     pub async fn create(
         &mut self,
         path: &str,

@@ -1,0 +1,48 @@
+//! The auto traits users rely on: guards move between tasks, futures are spawned.
+
+use crate::{
+    ConnectionManager, Error, FencingToken, HeldNode, Mutex, MutexGuard, OwnedMutexGuard,
+    OwnedReentrantMutexGuard, Owner, ReentrantMutex, ReentrantMutexGuard, ReleaseError, Txn, TxnError,
+};
+
+fn shareable<T: Send + Sync + Unpin>() {}
+fn spawnable<T: Send + 'static>(_: impl Fn(&'static T) -> Box<dyn Send>) {}
+
+#[test]
+fn locks_and_guards_may_be_shared_between_threads() {
+    shareable::<ConnectionManager>();
+    shareable::<Mutex>();
+    shareable::<MutexGuard<'static>>();
+    shareable::<OwnedMutexGuard>();
+    shareable::<ReentrantMutex>();
+    shareable::<ReentrantMutexGuard<'static>>();
+    shareable::<OwnedReentrantMutexGuard>();
+    shareable::<Owner>();
+    shareable::<HeldNode>();
+    shareable::<Txn<'static>>();
+    shareable::<FencingToken>();
+    shareable::<Error>();
+    shareable::<ReleaseError>();
+    shareable::<TxnError>();
+}
+
+#[test]
+fn all_futures_may_be_spawned() {
+    spawnable(|mutex: &'static Mutex| Box::new(mutex.acquire()));
+    spawnable(|mutex: &'static Mutex| Box::new(mutex.try_acquire()));
+    spawnable(|mutex: &'static Mutex| Box::new(mutex.acquire_timeout(std::time::Duration::ZERO)));
+    spawnable(|held: &'static HeldNode| Box::new(held.lost()));
+    spawnable(|held: &'static HeldNode| Box::new(held.run(std::future::ready(()))));
+    spawnable(|held: &'static HeldNode| Box::new(held.txn().commit()));
+    spawnable(|manager: &'static ConnectionManager| Box::new(manager.shutdown()));
+    spawnable(|mutex: &'static ReentrantMutex| {
+        Box::new(async {
+            let owner = Owner::new("");
+            drop(mutex.acquire(&owner).await);
+        })
+    });
+    fn release(guard: OwnedMutexGuard) -> Box<dyn Send> {
+        Box::new(guard.release())
+    }
+    let _ = release;
+}

@@ -1,0 +1,95 @@
+//! One process that contends for a mutex and writes down when it believed to hold it.
+//!
+//! `contender CONNECT LOCK REGISTER SESSION_MS TICK_MS`: takes the lock again and again until its standard input
+//! ends. One line for each event, with nanoseconds of the machine's boot clock, which all processes share:
+//!
+//! * `granted TOKEN AT`, `valid TOKEN AT` (at AT the guard still said that it was valid), `over TOKEN AT`
+//! * `written TOKEN VERSION`: a fenced write was committed as this version of the register
+//!
+//! The test reads the lines and judges; this program judges nothing.
+
+use std::error::Error;
+use std::io::Write;
+use std::time::Duration;
+
+use lockkeeper::{ConnectionManager, Mutex, OwnedMutexGuard, TxnResult, ZnodePath};
+use tokio::io::AsyncReadExt;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [connect, lock, register, session, tick] = arguments.as_slice() else {
+        return Err("usage: contender CONNECT LOCK REGISTER SESSION_MS TICK_MS".into());
+    };
+    let manager = ConnectionManager::builder(connect)
+        .session_timeout(Duration::from_millis(session.parse()?))
+        .tick_time(Duration::from_millis(tick.parse()?))
+        .connect_deadline(Duration::from_secs(60))
+        .connect()
+        .await?;
+    let mutex = Mutex::new(&manager, lock)?;
+    let register: ZnodePath = register.parse()?;
+    let mut input = tokio::io::stdin();
+    let mut byte = [0];
+    tokio::select! {
+        _ = input.read(&mut byte) => {}
+        result = contend(&mutex, &register) => result?,
+    }
+    manager.shutdown().await?;
+    // A blocked read of standard input would keep the runtime from ending.
+    std::process::exit(0);
+}
+
+async fn contend(mutex: &Mutex, register: &ZnodePath) -> Result<(), Box<dyn Error>> {
+    loop {
+        let guard = match mutex.acquire_owned().await {
+            Ok(guard) => guard,
+            Err(error) => {
+                say(&format!("failed {error}"))?;
+                continue;
+            }
+        };
+        let token = guard.fencing_token().as_u64();
+        say(&format!("granted {token} {}", now()))?;
+        hold(&guard, token, register).await?;
+        say(&format!("over {token} {}", now()))?;
+        if let Err(error) = guard.release().await {
+            say(&format!("unreleased {error}"))?;
+        }
+    }
+}
+
+async fn hold(guard: &OwnedMutexGuard, token: u64, register: &ZnodePath) -> Result<(), Box<dyn Error>> {
+    for step in 0..8 {
+        // The clock is read first: at that instant the guard was valid, if it says so afterwards.
+        let at = now();
+        if !guard.is_valid() {
+            return Ok(());
+        }
+        say(&format!("valid {token} {at}"))?;
+        if step == 4 {
+            let written =
+                guard.txn().set(register.clone(), token.to_string().into_bytes(), -1).commit().await;
+            if let Ok(Some(TxnResult::Written { version })) = written.map(|results| results.first().cloned())
+            {
+                say(&format!("written {token} {version}"))?;
+            }
+        } else {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    Ok(())
+}
+
+fn now() -> u128 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let seconds = u128::try_from(time.tv_sec).unwrap_or_default();
+    seconds * 1_000_000_000 + u128::try_from(time.tv_nsec).unwrap_or_default()
+}
+
+/// Writes a line at once: what was said before a kill counts.
+fn say(line: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
+}

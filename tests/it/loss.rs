@@ -1,0 +1,192 @@
+//! What a holder learns, and when.
+
+use std::time::Duration;
+
+use lockkeeper::{BootInstant, Epoch, LossReason, Mutex, ReleaseError, State};
+use lockkeeper_core::Deadline;
+use lockkeeper_tests::{Direction, Ensemble, Proxies};
+
+use crate::support::{behind_proxy, children, connect, no_node_is_left, nodes_become};
+
+fn epoch(state: State) -> Option<Epoch> {
+    match state {
+        State::Connected(epoch) | State::Suspended(epoch) | State::Lost(epoch, _) => Some(epoch),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn a_holder_cut_off_learns_its_loss_before_anyone_else_is_granted() {
+    for direction in [Direction::Both, Direction::ToServer, Direction::ToClient] {
+        let (ensemble, proxies, manager) = behind_proxy().await;
+        let other = connect(&ensemble.connect_string()).await;
+        let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
+        let guard = mutex.acquire_owned().await.unwrap();
+        let valid_until = guard.valid_until();
+        let next = tokio::spawn(async move {
+            let guard = others.acquire_owned().await.unwrap();
+            (BootInstant::now(), guard)
+        });
+        nodes_become(&ensemble, "/lock", 2).await;
+        proxies.hold(direction);
+        let lost = guard.lost().await;
+        let lost_at = BootInstant::now();
+        assert_eq!(lost.reason, LossReason::LeaseRanOut, "{direction:?}");
+        assert!(!guard.is_valid());
+        assert!(lost_at >= valid_until, "given up early");
+        let (granted_at, granted) = next.await.unwrap();
+        assert!(lost_at < granted_at, "{direction:?}: lost {:?} after the grant", lost_at.since(granted_at));
+        assert!(granted.fencing_token() > guard.fencing_token());
+        // Late, as a paused process would be: nothing is written, and the release does not read as one.
+        let error = guard.txn().create("/late".parse().unwrap(), Vec::new()).commit().await.unwrap_err();
+        assert!(error.is_lost());
+        proxies.release(direction);
+        assert!(matches!(guard.release().await, Err(ReleaseError::Lost(_))));
+        granted.release().await.unwrap();
+        no_node_is_left(&ensemble, "/lock").await;
+    }
+}
+
+#[tokio::test]
+async fn a_loss_is_for_ever_and_its_node_makes_way_when_the_session_lives_on() {
+    // The server is the one that stands still: it keeps the session, the holder cannot know.
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let guard = mutex.acquire().await.unwrap();
+    ensemble.server(0).pause().await.unwrap();
+    let lost = guard.lost().await;
+    assert_eq!(lost.reason, LossReason::LeaseRanOut);
+    ensemble.server(0).resume().await.unwrap();
+    no_node_is_left(&ensemble, "/lock").await;
+    manager.connected(Deadline::after(Duration::from_secs(30))).await.unwrap();
+    assert!(!guard.is_valid(), "a lost hold came back");
+    mutex.acquire().await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_expired_session_loses_its_holds_and_a_new_one_is_opened() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let mut transitions = manager.transitions();
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let guard = mutex.acquire().await.unwrap();
+    let first = epoch(manager.state()).unwrap();
+    proxies.expire_session(proxies.sessions()[0].id).await.unwrap();
+    assert_eq!(guard.lost().await.reason, LossReason::SessionExpired);
+    let mut said = Vec::new();
+    loop {
+        let transition = transitions.next().await.unwrap();
+        said.push(transition);
+        if matches!(transition.state, State::Connected(epoch) if epoch > first) {
+            break;
+        }
+    }
+    assert!(said.iter().any(|transition| transition.state == State::Lost(first, LossReason::SessionExpired)));
+    let numbers: Vec<u64> = said.iter().map(|transition| transition.number).collect();
+    let expected: Vec<u64> = (numbers[0]..).take(numbers.len()).collect();
+    assert_eq!(numbers, expected, "a transition was left out");
+    assert!(!guard.is_valid());
+    mutex.acquire().await.unwrap().release().await.unwrap();
+    no_node_is_left(&ensemble, "/lock").await;
+}
+
+#[tokio::test]
+async fn a_waiter_of_a_dead_session_gets_the_lock_on_its_next_one() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let other = connect(&ensemble.connect_string()).await;
+    let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
+    let held = others.acquire().await.unwrap();
+    let waiter = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    nodes_become(&ensemble, "/lock", 2).await;
+    let before = children(&ensemble, "/lock").await;
+    proxies.expire_session(proxies.sessions()[0].id).await.unwrap();
+    nodes_become(&ensemble, "/lock", 2).await;
+    assert_ne!(before, children(&ensemble, "/lock").await, "the old session's node is still there");
+    held.release().await.unwrap();
+    let guard = waiter.await.unwrap();
+    assert!(guard.is_valid());
+    assert_eq!(guard.epoch().as_u64(), 2);
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_deleted_by_hand_is_a_loss_for_its_holder() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let guard = mutex.acquire().await.unwrap();
+    ensemble.raw().await.unwrap().delete(guard.path()).await.unwrap();
+    // Exact, and at once: the server itself refuses what comes under the lost hold.
+    let error = guard.txn().create("/late".parse().unwrap(), Vec::new()).commit().await.unwrap_err();
+    assert!(error.is_lost());
+    assert!(manager.znodes().read(&"/late".parse().unwrap()).await.unwrap().is_none());
+    assert_eq!(guard.lost().await.reason, LossReason::NodeDeleted);
+
+    // And without a write, by the confirmation of what is held.
+    let guard = mutex.acquire().await.unwrap();
+    ensemble.raw().await.unwrap().delete(guard.path()).await.unwrap();
+    assert_eq!(guard.lost().await.reason, LossReason::NodeDeleted);
+    assert!(matches!(guard.release().await, Err(ReleaseError::Lost(_))));
+}
+
+#[tokio::test]
+async fn a_waiter_whose_node_is_deleted_by_hand_stands_in_line_again() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let (manager, other) =
+        (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
+    let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
+    let held = others.acquire().await.unwrap();
+    let waiter = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    nodes_become(&ensemble, "/lock", 2).await;
+    let mine =
+        children(&ensemble, "/lock").await.into_iter().find(|child| !held.path().ends_with(child)).unwrap();
+    ensemble.raw().await.unwrap().delete(&format!("/lock/{mine}")).await.unwrap();
+    nodes_become(&ensemble, "/lock", 2).await;
+    assert!(!waiter.is_finished(), "granted without a node");
+    held.release().await.unwrap();
+    let guard = waiter.await.unwrap();
+    assert!(!guard.path().ends_with(&mine));
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn work_under_a_lost_hold_is_dropped_and_not_polled_again() {
+    let (_ensemble, proxies, manager) = behind_proxy().await;
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let guard = mutex.acquire().await.unwrap();
+    assert_eq!(guard.run(async { 7 }).await.unwrap(), 7);
+    proxies.hold(Direction::Both);
+    let mut polls_when_invalid = 0;
+    let endless = std::future::poll_fn(|context| {
+        // The clock may pass the end within this very poll; there must be no further one.
+        polls_when_invalid += usize::from(!guard.is_valid());
+        // Woken all the time, as busy work is.
+        context.waker().wake_by_ref();
+        std::task::Poll::<()>::Pending
+    });
+    let lost = guard.run(endless).await.unwrap_err();
+    assert_eq!(lost.reason, LossReason::LeaseRanOut);
+    proxies.release(Direction::Both);
+    drop(guard);
+    assert!(polls_when_invalid <= 1, "polled {polls_when_invalid} times after the loss");
+}
+
+#[tokio::test]
+async fn a_killed_server_of_three_costs_no_session_and_no_hold() {
+    let ensemble = Ensemble::start(3).await.unwrap();
+    let proxies = Proxies::start(&ensemble).await.unwrap();
+    let manager = connect(&proxies.connect_string()).await;
+    let mut transitions = manager.transitions();
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+    let before = manager.state();
+    let connected = (0..3).find(|index| proxies.proxy(*index).connections() > 0).unwrap();
+    ensemble.server(connected).kill().await.unwrap();
+    let mut seen = Vec::new();
+    while seen.last() != Some(&before) {
+        seen.push(transitions.next().await.unwrap().state);
+    }
+    assert_eq!(seen, [State::Suspended(epoch(before).unwrap()), before]);
+    assert!(guard.is_valid());
+    guard.release().await.unwrap();
+    manager.shutdown().await.unwrap();
+}

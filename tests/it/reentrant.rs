@@ -1,0 +1,110 @@
+//! Ownership.
+
+use std::time::Duration;
+
+use lockkeeper::{Error, Mutex, Owner, Phase, ReentrantMutex};
+use lockkeeper_tests::{Ensemble, OpCode};
+
+use crate::support::{behind_proxy, children, connect, no_node_is_left};
+
+#[tokio::test]
+async fn nested_holds_cost_no_round_trip_and_share_token_and_node() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
+    let owner = Owner::new("one");
+    let outer = mutex.acquire(&owner).await.unwrap();
+    proxies.clear_log();
+    // Another object on the same path counts together with the first.
+    let same = ReentrantMutex::new(&manager, "/lock").unwrap();
+    let inner = same.acquire(&owner).await.unwrap();
+    let tried = mutex.try_acquire(&owner).await.unwrap().unwrap();
+    assert_eq!(mutex.hold_count(&owner), 3);
+    assert_eq!(inner.fencing_token(), outer.fencing_token());
+    tried.release().await.unwrap();
+    inner.release().await.unwrap();
+    let sent = proxies.log().requests().filter(|request| request.op != OpCode::Multi).count();
+    assert_eq!(sent, 0, "{:?}", proxies.log().ops());
+    assert_eq!(mutex.hold_count(&owner), 1);
+    assert_eq!(children(&ensemble, "/lock").await.len(), 1);
+    outer.release().await.unwrap();
+    assert_eq!(mutex.hold_count(&owner), 0);
+    assert_eq!(children(&ensemble, "/lock").await.len(), 0);
+}
+
+#[tokio::test]
+async fn the_last_guard_releases_in_whatever_order_they_go() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
+    let owner = Owner::new("one");
+    let outer = mutex.acquire_owned(&owner).await.unwrap();
+    let inner = mutex.acquire_owned(&owner).await.unwrap();
+    outer.release().await.unwrap();
+    assert!(inner.is_valid());
+    assert!(mutex.try_acquire(&Owner::new("two")).await.unwrap().is_none());
+    drop(inner);
+    no_node_is_left(&ensemble, "/lock").await;
+    assert!(mutex.try_acquire(&Owner::new("two")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn owners_exclude_each_other_and_tasks_of_one_owner_do_not() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
+    let (one, two) = (Owner::new("same name"), Owner::new("same name"));
+    // At the same moment: one goes over the network, the other waits for it in this process.
+    let (first, second) = tokio::join!(mutex.acquire(&one), mutex.acquire(&one));
+    let (first, second) = (first.unwrap(), second.unwrap());
+    assert_eq!(children(&ensemble, "/lock").await.len(), 1);
+    assert!(mutex.try_acquire(&two).await.unwrap().is_none());
+    let error = mutex.acquire_timeout(&two, Duration::from_millis(100)).await.unwrap_err();
+    let Error::Timeout { phase: Phase::InLine { who, .. }, .. } = &error else { panic!("{error}") };
+    assert!(who.contains("owner=same name"), "{who}");
+    first.release().await.unwrap();
+    second.release().await.unwrap();
+    mutex.acquire(&two).await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_scope_carries_the_owner_down_the_calls() {
+    async fn inner(mutex: &ReentrantMutex) {
+        mutex.acquire_scoped().await.unwrap().release().await.unwrap();
+    }
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
+    assert!(matches!(mutex.acquire_scoped().await.unwrap_err(), Error::Config(_)));
+    Owner::new("outer")
+        .scope(async {
+            let guard = mutex.acquire_scoped().await.unwrap();
+            inner(&mutex).await;
+            assert!(guard.is_valid());
+            guard.release().await.unwrap();
+        })
+        .await;
+    no_node_is_left(&ensemble, "/lock").await;
+}
+
+#[tokio::test]
+async fn a_mutex_taken_again_under_its_own_owner_is_an_error_and_not_a_deadlock() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let reentrant = ReentrantMutex::new(&manager, "/lock").unwrap();
+    let owner = Owner::new("one");
+    owner
+        .scope(async {
+            let guard = mutex.acquire().await.unwrap();
+            assert!(matches!(mutex.acquire().await.unwrap_err(), Error::WouldDeadlock { .. }));
+            assert!(matches!(mutex.try_acquire().await.unwrap_err(), Error::WouldDeadlock { .. }));
+            assert!(matches!(reentrant.acquire_scoped().await.unwrap_err(), Error::WouldDeadlock { .. }));
+            guard.release().await.unwrap();
+            let again = reentrant.acquire_scoped().await.unwrap();
+            assert!(matches!(mutex.acquire().await.unwrap_err(), Error::WouldDeadlock { .. }));
+            again.release().await.unwrap();
+            mutex.acquire().await.unwrap().release().await.unwrap();
+        })
+        .await;
+    no_node_is_left(&ensemble, "/lock").await;
+}
