@@ -74,7 +74,8 @@ impl Driver {
         fs::write(&source, SOURCE).map_err(PeerError::io("write the Java driver"))?;
         let made = folder.path().join("classes");
         let compiler = Command::new(tool("javac"))
-            .args(["-encoding", "UTF-8", "-cp", CURATOR_JAR, "-d"])
+            // For whichever Java is the machine's default: it may be older than the compiler.
+            .args(["--release", "11", "-encoding", "UTF-8", "-cp", CURATOR_JAR, "-d"])
             .args([&made, &source])
             .stdin(Stdio::null())
             .kill_on_drop(true)

@@ -1,6 +1,7 @@
 //! Threads and tasks at random on one path.
 
 use std::env;
+use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,7 +13,10 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::scene::{Contender, Failure, Outcome, Scene};
+use super::scene::{Contender, Failure, Hold, Outcome, Scene};
+
+/// Java or Rust.
+type Language = Discriminant<Hold>;
 
 /// What the lock protects, and what notices when it does not.
 struct Witness {
@@ -20,15 +24,15 @@ struct Witness {
     register: String,
     /// Used by one at a time, but for each request alone: it protects nothing.
     client: AsyncMutex<RawClient>,
-    /// In the order of the grants.
-    tokens: Shared<Vec<u64>>,
+    /// Token and language, in the order of the visits.
+    grants: Shared<Vec<(u64, Language)>>,
 }
 
 impl Witness {
     /// Reads the register, dawdles, and writes it: whoever else does so meanwhile makes a visit go uncounted.
-    async fn visit(&self, token: u64, dawdle: usize) -> Outcome {
+    async fn visit(&self, hold: &Hold, dawdle: usize) -> Outcome {
         assert!(!self.inside.swap(true, Ordering::SeqCst), "two inside at once");
-        self.tokens.lock().push(token);
+        self.grants.lock().push((hold.token(), discriminant(hold)));
         let visits = self.visits().await?;
         for _ in 0..dawdle {
             self.client.lock().await.exists("/").await?;
@@ -65,7 +69,7 @@ async fn under_random_contention_one_is_inside_and_grants_follow_the_line() -> O
         inside: AtomicBool::new(false),
         register,
         client: AsyncMutex::new(scene.ensemble.raw().await?),
-        tokens: Shared::new(Vec::new()),
+        grants: Shared::new(Vec::new()),
     });
     let contenders =
         (0..CONTENDERS).flat_map(|number| [scene.java(&format!("thread-{number}")), scene.rust()]);
@@ -73,11 +77,19 @@ async fn under_random_contention_one_is_inside_and_grants_follow_the_line() -> O
         let witness = Arc::clone(&witness);
         tokio::spawn(contend(contender, witness, StdRng::seed_from_u64(seed ^ number)))
     });
+    // Nobody begins before all are there: else the quicker language is done before the other has come.
+    let start = scene.rust().acquire().await?;
+    let tasks: Vec<_> = tasks.collect();
+    scene.line_of(1 + tasks.len()).await?;
+    start.release().await?;
     for outcome in try_join_all(tasks).await? {
         outcome?;
     }
     assert_eq!(witness.visits().await?, 2 * CONTENDERS * VISITS);
-    assert!(witness.tokens.lock().is_sorted_by(|earlier, later| earlier < later), "someone overtook");
+    let grants = witness.grants.lock().clone();
+    assert!(grants.is_sorted_by(|(earlier, _), (later, _)| earlier < later), "someone overtook");
+    let handovers = grants.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
+    assert!(handovers > VISITS, "{handovers} between the languages: they hardly met");
     scene.line_of(0).await?;
     Ok(())
 }
@@ -85,13 +97,13 @@ async fn under_random_contention_one_is_inside_and_grants_follow_the_line() -> O
 async fn contend(contender: Contender, witness: Arc<Witness>, mut random: StdRng) -> Outcome {
     let mut visits = 0;
     while visits < VISITS {
-        let hold = if random.random_bool(0.3) {
+        let hold = if visits > 0 && random.random_bool(0.3) {
             contender.acquire_timeout(Duration::from_millis(random.random_range(0..60))).await?
         } else {
             Some(contender.acquire().await?)
         };
         if let Some(hold) = hold {
-            witness.visit(hold.token(), random.random_range(0..4)).await?;
+            witness.visit(&hold, random.random_range(0..4)).await?;
             hold.release().await?;
             visits += 1;
         }
