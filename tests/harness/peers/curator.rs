@@ -10,8 +10,8 @@ use crate::timing::Timing;
 
 /// A Java process with one `CuratorFramework`, and so one session. Clones are the same process.
 ///
-/// It dies with this process, and when the last clone and the last of its threads are dropped: its session then expires, as that
-/// of a crashed service does.
+/// It dies with this process, and when the last clone and the last of its threads are dropped: its session then
+/// expires, as that of a crashed service does.
 ///
 /// # Examples
 ///
@@ -33,8 +33,8 @@ pub struct CuratorPeer {
     session: i64,
 }
 
-/// A thread of a [`CuratorPeer`]. Curator's locks belong to threads: only the thread that acquired one may release it, or acquire
-/// it again at once.
+/// A thread of a [`CuratorPeer`]. Curator's locks belong to threads: only the thread that acquired one may release
+/// it, or acquire it again at once.
 ///
 /// It does one thing after the other: a release that is asked for while it acquires comes after that.
 #[derive(Clone, Debug)]
@@ -53,7 +53,8 @@ pub struct CuratorGrant {
 }
 
 impl CuratorPeer {
-    /// Starts a process and waits until it is connected. `session_timeout` is what it asks for: the servers have the last word.
+    /// Starts a process and waits until it is connected. `session_timeout` is what it asks for: the servers have the
+    /// last word.
     ///
     /// # Errors
     ///
@@ -138,7 +139,7 @@ impl CuratorThread {
         granted(&answer)?.ok_or_else(|| PeerError::malformed(answer))
     }
 
-    /// Waits for the lock for at most `timeout` by Curator's clock; none if it was not granted. Zero is one look.
+    /// Waits for the lock for at most `timeout` by Curator's clock; `None` if that was in vain. Zero is one look.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Clients that other people wrote, as processes of their own: what they do is what our layouts are judged by.
+//! Clients that other people wrote, as processes of their own: our layouts are judged by what they do.
 
 mod curator;
 mod dialogue;

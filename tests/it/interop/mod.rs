@@ -1,6 +1,7 @@
 //! Java Curator's own `InterProcessMutex` and our mutexes are one lock.
 //!
-//! These tests need Debian's packages `libcurator-recipes-java` and `default-jdk-headless` besides `zookeeper`.
+//! These tests need Debian's packages `libcurator-recipes-java` and `default-jdk-headless`, besides
+//! `zookeeper`.
 
 mod contention;
 mod crashes;

@@ -18,20 +18,21 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 /**
  * A Java service that takes Curator's own locks, told what to do line by line by a test in another language.
  *
- * <p>Started with the connect string and the session timeout in milliseconds. Says {@code ready <session, hex>} once it is
- * connected. Every line it reads is {@code <tag> <verb> <argument>...}, separated by single spaces:
+ * <p>Started with the connect string and the session timeout in milliseconds. Says {@code ready <session, hex>}
+ * once it is connected. Every line it reads is {@code <tag> <verb> <argument>...}, separated by single spaces:
  *
  * <pre>
- * acquire THREAD PATH MILLISECONDS   waits for ever if negative; answers "CZXID NODE", or nothing when the time was up
+ * acquire THREAD PATH MILLISECONDS   answers "CZXID NODE", or nothing when the time was up; negative: none
  * release THREAD PATH                answers nothing
  * participants PATH                  the contenders' nodes in Curator's order
  * data NODE                          what the node says, read as UTF-8
  * exit                               closes the session, answers, and ends
  * </pre>
  *
- * <p>It answers {@code <tag> ok <answer>} or {@code <tag> failed <why>}, in the order in which things get done. Curator's
- * locks belong to threads, so each THREAD named is one; all of them use one lock object for each path, as the beans of a
- * service would. The end of its input is the end of whoever started it: it ends at once, and its session is left to expire.
+ * <p>It answers {@code <tag> ok <answer>} or {@code <tag> failed <why>}, in the order in which things get done.
+ * Curator's locks belong to threads, so each THREAD named is one; all of them use one lock object for each path, as
+ * the beans of a service would. The end of its input is the end of whoever started it: it ends at once, and its
+ * session is left to expire.
  */
 public final class CuratorPeer {
     private static final int CONNECT_SECONDS = 30;
@@ -88,7 +89,8 @@ public final class CuratorPeer {
     private void greet() {
         try {
             if (client.blockUntilConnected(CONNECT_SECONDS, TimeUnit.SECONDS)) {
-                answers.println("ready " + Long.toHexString(client.getZookeeperClient().getZooKeeper().getSessionId()));
+                long session = client.getZookeeperClient().getZooKeeper().getSessionId();
+                answers.println("ready " + Long.toHexString(session));
                 return;
             }
             System.err.println("not connected after " + CONNECT_SECONDS + " s");
@@ -143,7 +145,8 @@ public final class CuratorPeer {
     }
 
     private void on(String name, String tag, Work work) {
-        Executor thread = threads.computeIfAbsent(name, key -> Executors.newSingleThreadExecutor(CuratorPeer::thread));
+        Executor thread =
+                threads.computeIfAbsent(name, key -> Executors.newSingleThreadExecutor(CuratorPeer::thread));
         thread.execute(() -> {
             String answer;
             try {
