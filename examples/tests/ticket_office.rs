@@ -1,0 +1,1 @@
+//! The ticket office, end to end.
