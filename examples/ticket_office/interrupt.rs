@@ -9,9 +9,9 @@ pub(crate) struct Interrupt {
     terminated: Signal,
 }
 
-/// The sale was ended before its time.
+/// The sale was ended before its time, by the signal of this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Interrupted;
+pub(crate) struct Interrupted(pub(crate) u8);
 
 impl Interrupt {
     /// From now on these signals no longer end the process by themselves.
@@ -26,8 +26,8 @@ impl Interrupt {
     pub(crate) async fn or<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Interrupted> {
         tokio::select! {
             biased;
-            _ = self.interrupted.recv() => Err(Interrupted),
-            _ = self.terminated.recv() => Err(Interrupted),
+            _ = self.interrupted.recv() => Err(Interrupted(2)),
+            _ = self.terminated.recv() => Err(Interrupted(15)),
             output = work => Ok(output),
         }
     }

@@ -25,6 +25,7 @@ mod sale;
 mod seller;
 mod server;
 
+use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let runtime = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&error.into()),
+        Err(error) => return failed(&error),
     };
     let code = match options.seller {
         Some(_) => runtime.block_on(seller::work()).map(|()| ExitCode::SUCCESS).map_err(Into::into),
@@ -45,11 +46,11 @@ fn main() -> ExitCode {
     };
     // A read of standard input that no one waits for any more must not keep the process.
     runtime.shutdown_timeout(Duration::from_millis(100));
-    code.unwrap_or_else(|error| failed(&error))
+    code.unwrap_or_else(|error: Box<dyn Error>| failed(&*error))
 }
 
 /// Says what went wrong, and what to do about it if that is known.
-fn failed(error: &Box<dyn std::error::Error>) -> ExitCode {
+fn failed(error: &(dyn Error + 'static)) -> ExitCode {
     eprintln!("ticket_office: {error}");
     ExitCode::from(error.downcast_ref::<run::RunError>().map_or(run::TROUBLE, run::RunError::code))
 }

@@ -164,7 +164,7 @@ impl<'a> Office<'a> {
         let in_hand = left.in_hand.len();
         let mut taken_up = 0;
         for number in left.in_hand.iter().rev() {
-            let Some(order) = self.orders.get(*number as usize - 1) else { continue };
+            let Some(order) = self.order(*number) else { continue };
             match self.ledger.entry(order).await? {
                 Some(entry) => self.is_done(*number, if entry.sold { entry.seats } else { 0 }),
                 None => {
@@ -190,7 +190,12 @@ impl<'a> Office<'a> {
 
     fn is_done(&mut self, number: u32, sold: u32) {
         self.done += 1;
-        let asked = self.orders.get(number as usize - 1).map_or(0, |order| order.seats);
+        let asked = self.order(number).map_or(0, |order| order.seats);
         self.progress.done(sold, asked);
+    }
+
+    /// The orders stand as they are numbered, from 1.
+    fn order(&self, number: u32) -> Option<&'a Order> {
+        self.orders.get((number as usize).checked_sub(1)?)
     }
 }

@@ -70,7 +70,7 @@ const AFTER_HELP: &str = "\
 Sold, refused and oversold count seats: sold + refused is what all orders asked for together.
 
 Exit code: 0 all is well; 1 a seat was sold twice, or an order was lost; 2 the input is wrong; 3 the sale could not
-be finished; 130 interrupted.";
+be finished; 130 interrupted (Ctrl-C).";
 
 impl Options {
     /// Between reading what is left and selling.

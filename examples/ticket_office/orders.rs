@@ -1,9 +1,8 @@
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use csv::{ReaderBuilder, StringRecord, Trim};
+use csv::{Position, ReaderBuilder, StringRecord, Trim};
 use lockkeeper::{PathError, ZnodePath};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -56,9 +55,8 @@ pub(crate) enum Problem {
 
 /// Reads the orders in `file`, all of them or none.
 pub(crate) fn read(file: &Path) -> Result<Vec<Order>, OrdersError> {
-    let opened = File::open(file);
-    let opened = opened.map_err(|source| OrdersError::Unreadable { file: file.to_owned(), source })?;
-    parse(opened, file)
+    let text = fs::read(file).map_err(|source| OrdersError::Unreadable { file: file.to_owned(), source })?;
+    parse(&text, file)
 }
 
 /// The trains that are asked for, in alphabetical order.
@@ -66,19 +64,22 @@ pub(crate) fn trains(orders: &[Order]) -> BTreeSet<&str> {
     orders.iter().map(|order| order.train.as_str()).collect()
 }
 
-fn parse(text: impl io::Read, file: &Path) -> Result<Vec<Order>, OrdersError> {
+fn parse(text: &[u8], file: &Path) -> Result<Vec<Order>, OrdersError> {
+    let at = |position: Option<&Position>, problem| {
+        let line = position.map_or(1, |position| line(text, position));
+        OrdersError::Line { file: file.to_owned(), line, problem }
+    };
+    let not_csv = |error: csv::Error| at(error.position().cloned().as_ref(), Problem::Csv(error));
     let mut reader = ReaderBuilder::new().trim(Trim::All).flexible(true).from_reader(text);
-    let columns = reader.headers().map_err(|error| of_csv(error, file))?;
+    let columns = reader.headers().map_err(not_csv)?;
     if columns.iter().map(|column| column.trim_start_matches('\u{feff}')).ne(COLUMNS) {
         let found = columns.iter().collect::<Vec<_>>().join(",");
         return Err(OrdersError::Columns { file: file.to_owned(), found });
     }
     let mut orders = Vec::new();
     for (number, record) in (1..).zip(reader.records()) {
-        let record = record.map_err(|error| of_csv(error, file))?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let order = order(number, &record);
-        orders.push(order.map_err(|problem| OrdersError::Line { file: file.to_owned(), line, problem })?);
+        let record = record.map_err(not_csv)?;
+        orders.push(order(number, &record).map_err(|problem| at(record.position(), problem))?);
         if orders.len() > ORDERS_MAX {
             return Err(OrdersError::TooMany { file: file.to_owned() });
         }
@@ -87,6 +88,14 @@ fn parse(text: impl io::Read, file: &Path) -> Result<Vec<Order>, OrdersError> {
         return Err(OrdersError::Empty { file: file.to_owned() });
     }
     Ok(orders)
+}
+
+/// The line of a record. Its position is before the empty lines in front of it, which are no records.
+fn line(text: &[u8], position: &Position) -> u64 {
+    let start = usize::try_from(position.byte()).unwrap_or(usize::MAX);
+    let rest = text.get(start..).unwrap_or_default().iter();
+    let empty = rest.take_while(|byte| b"\r\n".contains(byte)).filter(|byte| **byte == b'\n');
+    position.line() + empty.count() as u64
 }
 
 fn order(number: u32, record: &StringRecord) -> Result<Order, Problem> {
@@ -106,14 +115,6 @@ fn order(number: u32, record: &StringRecord) -> Result<Order, Problem> {
     let node = "/".parse().and_then(|root: ZnodePath| root.child(train));
     node.map_err(|source| Problem::Train { train: train.to_owned(), source })?;
     Ok(Order { number, user: user.to_owned(), train: train.to_owned(), seats: count })
-}
-
-fn of_csv(error: csv::Error, file: &Path) -> OrdersError {
-    let (file, line) = (file.to_owned(), error.position().map_or(1, csv::Position::line));
-    if error.is_io_error() {
-        return OrdersError::Unreadable { file, source: error.into() };
-    }
-    OrdersError::Line { file, line, problem: Problem::Csv(error) }
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ struct JsonTrain<'a> {
 
 impl Report {
     /// One line of JSON.
-    pub(crate) fn json(&self) -> String {
+    pub(crate) fn json(&self) -> serde_json::Result<String> {
         let books = &self.books;
         let json = Json {
             trains: books.trains.iter().map(JsonTrain::of).collect(),
@@ -55,14 +55,14 @@ impl Report {
             refused: books.refused(),
             oversold: books.oversold(),
             orders: self.orders,
-            seconds: (self.spent.as_secs_f64() * 10.0).round() / 10.0,
+            seconds: tenths(self.spent.as_secs_f64()),
             lost: &books.lost,
             unbalanced: books.unbalanced(),
             lock: self.lock,
             killed: self.killed.as_ref(),
             verdict: self.verdict(),
         };
-        serde_json::json!(json).to_string()
+        serde_json::to_string(&json)
     }
 
     /// What it comes to, in plain words.
@@ -70,20 +70,28 @@ impl Report {
         let (books, mut words) = (&self.books, Vec::new());
         if books.oversold() > 0 {
             let trains = books.trains.iter().filter(|train| train.oversold() > 0).count();
-            words.push(format!("OVERSOLD: {} seats on {trains} trains were sold twice", books.oversold()));
+            words.push(format!(
+                "OVERSOLD: {} seats that do not exist were sold, on {trains} trains",
+                books.oversold()
+            ));
         }
         if !books.lost.is_empty() {
             words.push(format!("LOST: {} orders are not in the ledger", books.lost.len()));
         }
         if !books.unbalanced().is_empty() {
             let trains = books.unbalanced().len();
-            words.push(format!("the stock of {trains} trains is not what the sales left"));
+            words.push(format!("what is left by the stock of {trains} trains is not what was not sold"));
         }
-        match (words.is_empty(), self.lock) {
-            (true, true) => "every order was done once, and no seat was sold twice".to_owned(),
-            (true, false) => "nothing went wrong without locks, by luck: try more orders".to_owned(),
-            (false, true) => words.join("; "),
-            (false, false) => format!("{}, since nobody held a lock", words.join("; ")),
+        match (words.is_empty(), self.lock, &self.killed) {
+            (true, true, None) => "every order was done once, and no seat was sold twice".to_owned(),
+            (true, true, Some(killed)) => format!(
+                "every order was done once, and no seat was sold twice, though seller {} was killed: \
+                 others got its locks and took up {} of its orders",
+                killed.seller, killed.taken_up
+            ),
+            (true, false, _) => "nothing went wrong without the locks, by luck; try more orders".to_owned(),
+            (false, true, _) => words.join("; "),
+            (false, false, _) => format!("{}: without the locks", words.join("; ")),
         }
     }
 }
@@ -138,7 +146,12 @@ impl<'a> JsonTrain<'a> {
 }
 
 fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1_000.0
+    tenths(duration.as_secs_f64() * 1_000.0)
+}
+
+/// More digits than these say nothing.
+fn tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
 }
 
 #[cfg(test)]
@@ -165,13 +178,14 @@ mod tests {
     #[test]
     fn what_went_wrong_is_said_in_words() {
         let text = report(books(3, 1), false).to_string();
-        assert!(text.contains("OVERSOLD: 1 seats on 1 trains were sold twice"), "{text}");
-        assert!(text.contains("since nobody held a lock"), "{text}");
+        assert!(text.contains("OVERSOLD: 1 seats that do not exist were sold, on 1 trains"), "{text}");
+        assert!(text.contains(": without the locks"), "{text}");
     }
 
     #[test]
     fn json_says_the_same() {
-        let json: serde_json::Value = serde_json::from_str(&report(books(2, 1), true).json()).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_str(&report(books(2, 1), true).json().unwrap()).unwrap();
         assert_eq!((&json["sold"], &json["refused"], &json["oversold"]), (&9.into(), &2.into(), &0.into()));
         assert_eq!((&json["orders"], &json["seconds"]), (&4.into(), &12.3.into()));
         assert_eq!((&json["trains"][0]["train"], &json["trains"][0]["left"]), (&"A".into(), &1.into()));

@@ -37,8 +37,10 @@ pub(crate) enum RunError {
     Ledger(#[from] LedgerError),
     #[error(transparent)]
     Office(#[from] OfficeError),
-    #[error("interrupted; the sellers have gone home")]
-    Interrupted,
+    #[error("interrupted; no seller is left at work")]
+    Interrupted { signal: u8 },
+    #[error("cannot write the report as JSON: {0}")]
+    Json(#[from] serde_json::Error),
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -48,15 +50,16 @@ impl RunError {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Orders(_) | Self::Connect(ConnectError::Config(_)) => 2,
-            Self::Interrupted => 130,
+            // What a shell says of a command that a signal ended.
+            Self::Interrupted { signal } => 128 + signal,
             _ => TROUBLE,
         }
     }
 }
 
 impl From<Interrupted> for RunError {
-    fn from(_: Interrupted) -> Self {
-        Self::Interrupted
+    fn from(Interrupted(signal): Interrupted) -> Self {
+        Self::Interrupted { signal }
     }
 }
 
@@ -86,7 +89,7 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode, RunError> {
     // All our locks were the sellers'; a session that cannot be closed in order expires.
     let _ = interrupt.or(manager.shutdown()).await?;
     let report = sold?;
-    let text = if options.json { report.json() } else { report.to_string() };
+    let text = if options.json { report.json()? } else { report.to_string() };
     writeln!(io::stdout(), "{text}")?;
     Ok(if report.books.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -42,9 +42,10 @@ impl Counter {
     pub(crate) async fn serve(&self, order: &Order) -> Result<Entry, SaleError> {
         let mut waited = Duration::ZERO;
         loop {
-            let served = match self.lock {
-                true => self.under_lock(order, &mut waited).await,
-                false => self.without_lock(order).await,
+            let served = if self.lock {
+                self.under_lock(order, &mut waited).await
+            } else {
+                self.without_lock(order).await
             };
             match served {
                 Err(error) if error.is_passing() => sleep(PAUSE).await,

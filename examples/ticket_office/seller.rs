@@ -7,7 +7,7 @@ use lockkeeper::{ConnectError, Error};
 use thiserror::Error;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin, stdin};
 use tokio::sync::{Mutex, mpsc};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::ledger::Ledger;
 use crate::messages::{Briefing, Done};
@@ -27,6 +27,8 @@ pub(crate) enum SellerError {
     Sale(#[from] SaleError),
     #[error("a seller could not close its session: {0}")]
     Shutdown(#[from] Error),
+    #[error("a seller's task failed: {0}")]
+    Task(#[from] JoinError),
 }
 
 type Queue = Arc<Mutex<mpsc::UnboundedReceiver<Order>>>;
@@ -58,7 +60,7 @@ pub(crate) async fn work() -> Result<(), SellerError> {
     }
     let served = tokio::select! {
         _ = &mut closed => Ok(()),
-        Some(Ok(served)) = tasks.join_next() => served,
+        Some(ended) = tasks.join_next() => ended.unwrap_or_else(|error| Err(error.into())),
     };
     // Whoever still holds or waits stops here; dropping guards and waits leaves nothing behind.
     tasks.shutdown().await;
