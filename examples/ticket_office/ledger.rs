@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::orders::Order;
+use crate::patience::patiently;
 
 /// How many requests are under way at a time when many nodes are read or deleted.
 const AT_A_TIME: usize = 64;
@@ -20,6 +21,8 @@ const AT_A_TIME: usize = 64;
 ///
 /// An entry is created in the same transaction that takes its seats from the stock, and a node can be created only
 /// once. So an order is done exactly once, however often it is tried and by whomever.
+///
+/// Reads outlast a broken connection; a write whose answer is lost is told to whoever asked for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     znodes: Znodes,
@@ -77,22 +80,22 @@ impl Ledger {
     }
 
     /// The path of the train's mutex.
-    pub(crate) fn lock(&self, train: &str) -> Result<ZnodePath, PathError> {
-        self.root.child("locks")?.child(train)
+    pub(crate) fn lock(&self, train: &str) -> Result<ZnodePath, LedgerError> {
+        Ok(self.root.child("locks")?.child(train)?)
     }
 
     /// The node that says how many seats are left.
-    pub(crate) fn stock(&self, train: &str) -> Result<ZnodePath, PathError> {
-        self.root.child("stock")?.child(train)
+    pub(crate) fn stock(&self, train: &str) -> Result<ZnodePath, LedgerError> {
+        Ok(self.root.child("stock")?.child(train)?)
     }
 
     /// The node that says what became of an order.
-    pub(crate) fn sale(&self, order: &Order) -> Result<ZnodePath, PathError> {
-        self.sales(&order.train)?.child(&order.number.to_string())
+    pub(crate) fn sale(&self, order: &Order) -> Result<ZnodePath, LedgerError> {
+        Ok(self.sales(&order.train)?.child(&order.number.to_string())?)
     }
 
-    fn sales(&self, train: &str) -> Result<ZnodePath, PathError> {
-        self.root.child("sales")?.child(train)
+    fn sales(&self, train: &str) -> Result<ZnodePath, LedgerError> {
+        Ok(self.root.child("sales")?.child(train)?)
     }
 
     /// Makes the nodes of a sale that begins: every train with all its seats, and nothing sold.
@@ -110,7 +113,7 @@ impl Ledger {
     /// How many seats of the train are left.
     pub(crate) async fn left(&self, train: &str) -> Result<u32, LedgerError> {
         let path = self.stock(train)?;
-        let Some((data, _)) = self.znodes.read(&path).await? else {
+        let Some((data, _)) = patiently(|| self.znodes.read(&path)).await? else {
             return Err(LedgerError::Missing { path });
         };
         let left = str::from_utf8(&data).ok().and_then(|text| text.parse().ok());
@@ -141,7 +144,7 @@ impl Ledger {
     /// All that is known of a train.
     pub(crate) async fn page(&self, train: &str) -> Result<Page, LedgerError> {
         let (left, path) = (self.left(train).await?, self.sales(train)?);
-        let Some(names) = self.znodes.children(&path).await? else {
+        let Some(names) = patiently(|| self.znodes.children(&path)).await? else {
             return Err(LedgerError::Missing { path });
         };
         let entries = stream::iter(names).map(|name| self.numbered(&path, name)).buffer_unordered(AT_A_TIME);
@@ -154,7 +157,7 @@ impl Ledger {
     }
 
     async fn remove_below(&self, path: ZnodePath) -> Result<(), LedgerError> {
-        let names = self.znodes.children(&path).await?.unwrap_or_default();
+        let names = patiently(|| self.znodes.children(&path)).await?.unwrap_or_default();
         stream::iter(names)
             .map(|name| path.child(&name))
             .map(|child| async { Box::pin(self.remove_below(child?)).await })
@@ -173,7 +176,7 @@ impl Ledger {
     }
 
     async fn entry_at(&self, path: ZnodePath) -> Result<Option<Entry>, LedgerError> {
-        match self.znodes.read(&path).await? {
+        match patiently(|| self.znodes.read(&path)).await? {
             None => Ok(None),
             Some((data, _)) => serde_json::from_slice(&data).map(Some).map_err(|_| garbled(path, &data)),
         }

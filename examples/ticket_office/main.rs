@@ -18,6 +18,7 @@ mod messages;
 mod office;
 mod options;
 mod orders;
+mod patience;
 mod progress;
 mod report;
 mod run;

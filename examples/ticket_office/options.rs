@@ -32,7 +32,7 @@ pub(crate) struct Options {
     #[arg(
         long,
         value_name = "MILLISECONDS",
-        default_value_t = 10,
+        default_value_t = 25,
         value_parser = value_parser!(u64).range(0..=10_000)
     )]
     pub(crate) think: u64,

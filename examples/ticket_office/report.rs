@@ -70,17 +70,14 @@ impl Report {
         let (books, mut words) = (&self.books, Vec::new());
         if books.oversold() > 0 {
             let trains = books.trains.iter().filter(|train| train.oversold() > 0).count();
-            words.push(format!(
-                "OVERSOLD: {} seats that do not exist were sold, on {trains} trains",
-                books.oversold()
-            ));
+            words.push(format!("OVERSOLD: {} seats on {trains} trains were sold twice", books.oversold()));
         }
         if !books.lost.is_empty() {
             words.push(format!("LOST: {} orders are not in the ledger", books.lost.len()));
         }
         if !books.unbalanced().is_empty() {
             let trains = books.unbalanced().len();
-            words.push(format!("what is left by the stock of {trains} trains is not what was not sold"));
+            words.push(format!("the stock of {trains} trains does not match what was sold"));
         }
         match (words.is_empty(), self.lock, &self.killed) {
             (true, true, None) => "every order was done once, and no seat was sold twice".to_owned(),
@@ -91,7 +88,7 @@ impl Report {
             ),
             (true, false, _) => "nothing went wrong without the locks, by luck; try more orders".to_owned(),
             (false, true, _) => words.join("; "),
-            (false, false, _) => format!("{}: without the locks", words.join("; ")),
+            (false, false, _) => format!("{}; this is a sale without the locks", words.join("; ")),
         }
     }
 }
@@ -178,8 +175,8 @@ mod tests {
     #[test]
     fn what_went_wrong_is_said_in_words() {
         let text = report(books(3, 1), false).to_string();
-        assert!(text.contains("OVERSOLD: 1 seats that do not exist were sold, on 1 trains"), "{text}");
-        assert!(text.contains(": without the locks"), "{text}");
+        assert!(text.contains("OVERSOLD: 1 seats on 1 trains were sold twice"), "{text}");
+        assert!(text.contains("this is a sale without the locks"), "{text}");
     }
 
     #[test]

@@ -83,8 +83,14 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode, RunError> {
 
     if options.keep {
         eprintln!("the nodes of this run are at {}", ledger.root());
-    } else if let Err(error) = interrupt.or(ledger.remove()).await? {
-        eprintln!("the nodes at {} could not be deleted: {error}; delete them by hand", ledger.root());
+    } else {
+        let removed = match interrupt.or(ledger.remove()).await {
+            Ok(removed) => removed.map_err(RunError::from),
+            Err(interrupted) => Err(interrupted.into()),
+        };
+        if let Err(error) = removed {
+            eprintln!("the nodes at {} are left there ({error}); delete them by hand", ledger.root());
+        }
     }
     // All our locks were the sellers'; a session that cannot be closed in order expires.
     let _ = interrupt.or(manager.shutdown()).await?;

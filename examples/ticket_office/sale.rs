@@ -6,9 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::ledger::{ANY_VERSION, Entry, Ledger, LedgerError, stock_data};
 use crate::orders::Order;
-
-/// Before an order is tried again.
-const PAUSE: Duration = Duration::from_millis(50);
+use crate::patience::{PAUSE, is_passing};
 
 /// The first write of a sale's transaction: the entry.
 const ENTRY: usize = 0;
@@ -56,7 +54,7 @@ impl Counter {
 
     /// Read what is left, think, sell: nobody else sells for this train meanwhile.
     async fn under_lock(&self, order: &Order, waited: &mut Duration) -> Result<Entry, SaleError> {
-        let mutex = Mutex::new(&self.manager, self.ledger.lock(&order.train).map_err(Error::from)?)?;
+        let mutex = Mutex::new(&self.manager, self.ledger.lock(&order.train)?)?;
         let asked = Instant::now();
         let acquired = mutex.acquire().await;
         *waited += asked.elapsed();
@@ -70,11 +68,9 @@ impl Counter {
 
         // All or nothing, and nothing once the lock is lost. The stock is set whatever its version: it is the lock
         // that keeps others out.
-        let path = self.ledger.sale(order).map_err(Error::from)?;
-        let mut txn = guard.txn().create(path, entry.data());
+        let mut txn = guard.txn().create(self.ledger.sale(order)?, entry.data());
         if let Some(remaining) = remaining {
-            let stock = self.ledger.stock(&order.train).map_err(Error::from)?;
-            txn = txn.set(stock, stock_data(remaining), ANY_VERSION);
+            txn = txn.set(self.ledger.stock(&order.train)?, stock_data(remaining), ANY_VERSION);
         }
         match txn.commit().await {
             Ok(_) => {
@@ -84,7 +80,7 @@ impl Counter {
             }
             // It had been done: by us, in a transaction whose answer was lost, or by a seller that died since.
             Err(TxnError::Refused { index: ENTRY, refusal: Refusal::NodeExists, .. }) => {
-                let path = self.ledger.sale(order).map_err(Error::from)?;
+                let path = self.ledger.sale(order)?;
                 Ok(self.ledger.entry(order).await?.ok_or(LedgerError::Missing { path })?)
             }
             Err(error) => Err(error.into()),
@@ -116,15 +112,7 @@ impl SaleError {
         match self {
             Self::Lock(error)
             | Self::Txn(TxnError::Failed(error))
-            | Self::Ledger(LedgerError::Node(error)) => {
-                error.is_timeout()
-                    || error.is_lost()
-                    || error.outcome_unknown()
-                    || matches!(
-                        error,
-                        Error::Refused { refusal: Refusal::Throttled | Refusal::SessionMoved, .. }
-                    )
-            }
+            | Self::Ledger(LedgerError::Node(error)) => is_passing(error),
             Self::Txn(error) => error.is_lost(),
             Self::Ledger(_) => false,
         }
