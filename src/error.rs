@@ -52,6 +52,16 @@ pub enum Error {
         /// How the link broke.
         cause: String,
     },
+    /// The link broke before the answer to a read: there is nothing to undo, ask again.
+    #[error("no answer to {operation} {path}: {cause}; ask again")]
+    NoAnswer {
+        /// What was asked.
+        operation: Operation,
+        /// Of which node.
+        path: String,
+        /// How the link broke.
+        cause: String,
+    },
     /// Waiting could never end, since the waiter itself holds what it waits for.
     #[error(
         "{owner} holds {path} already and would wait for itself; release it first, or use a reentrant mutex"
@@ -91,6 +101,16 @@ impl Error {
         self.outcome() == Outcome::Unknown
     }
 
+    /// Whether trying again can help. After a write whose [`outcome`](Self::outcome) is unknown, look first.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Timeout { .. } | Self::Lost(_) | Self::Unknown { .. } | Self::NoAnswer { .. } => true,
+            Self::Refused { refusal, .. } => refusal.is_transient(),
+            _ => false,
+        }
+    }
+
     /// What is known of the write that was asked for.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
@@ -115,6 +135,7 @@ impl Error {
             WireError::Refused(refusal) => Self::Refused { operation, path, refusal: *refusal },
             WireError::Timeout => Self::Timeout { phase: Phase::Answer, path, waited: deadline.waited() },
             WireError::SessionEnded(LossReason::Closed) => Self::Closed,
+            _ if operation.is_read() => Self::NoAnswer { operation, path, cause: error.to_string() },
             _ => Self::Unknown { operation, path, cause: error.to_string() },
         }
     }
@@ -290,6 +311,12 @@ pub enum Operation {
     Commit,
 }
 
+impl Operation {
+    fn is_read(self) -> bool {
+        matches!(self, Self::Read | Self::List)
+    }
+}
+
 impl Display for Operation {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -346,4 +373,12 @@ pub enum Refusal {
     /// The session went on at another server, which did not see the request.
     #[error("the session moved to another server")]
     SessionMoved,
+}
+
+impl Refusal {
+    /// Whether the same request may be taken later.
+    #[must_use]
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::Throttled | Self::ReadOnly | Self::SessionMoved)
+    }
 }

@@ -88,6 +88,17 @@ impl TxnError {
         matches!(self, Self::Lost(_))
     }
 
+    /// Whether trying again can help, under a new hold where this one is lost. After an
+    /// [unknown outcome](Self::outcome_unknown), look first.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Lost(_) => true,
+            Self::Refused { refusal, .. } => refusal.is_transient(),
+            Self::Failed(error) => error.is_transient(),
+        }
+    }
+
     /// Whether it may have been committed all the same.
     #[must_use]
     pub fn outcome_unknown(&self) -> bool {

@@ -4,7 +4,7 @@ use crate::error::{Error, Operation, Refusal};
 use crate::manager::ConnectionManager;
 use crate::path::ZnodePath;
 use crate::request_size;
-use crate::sequence::make_directory;
+use crate::sequence::{Lasting, make_directory};
 
 /// Nodes beside the locks: the state an application keeps in ZooKeeper.
 ///
@@ -29,7 +29,8 @@ impl Znodes {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], [`Error::Refused`] (no right to read) or [`Error::Unknown`] (the link broke).
+    /// [`Error::Timeout`], [`Error::Refused`] (no right to read), [`Error::NoAnswer`] (the link broke) or
+    /// [`Error::Closed`].
     pub async fn read(&self, path: &ZnodePath) -> Result<Option<(Vec<u8>, Stat)>, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let failed = |error: WireError| Error::of_wire(Operation::Read, full.as_str(), &error, deadline);
@@ -59,7 +60,7 @@ impl Znodes {
         }
     }
 
-    /// Creates a node and what is missing above it; returns its whole path on the server.
+    /// Creates a node, and persistent nodes for what is missing above it; returns its whole path on the server.
     ///
     /// # Errors
     ///
@@ -76,7 +77,7 @@ impl Znodes {
             Err(error) => return Err(failed(error)),
         }
         if let Some(parent) = full.parent() {
-            make_directory(&session, &parent, deadline).await.map_err(failed)?;
+            make_directory(&session, &parent, Lasting::ForEver, deadline).await.map_err(failed)?;
         }
         let mut reply = session.create(full.as_str(), data, mode);
         session.answer(&mut reply, deadline).await.map(|created| created.path).map_err(failed)

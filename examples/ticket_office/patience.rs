@@ -2,20 +2,11 @@
 
 use std::time::Duration;
 
-use lockkeeper::{Error, Refusal};
+use lockkeeper::Error;
 use tokio::time::sleep;
 
 /// Before another try.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
-
-/// Whether trying again can help.
-pub(crate) fn is_passing(error: &Error) -> bool {
-    let busy = [Refusal::Throttled, Refusal::SessionMoved];
-    error.is_timeout()
-        || error.is_lost()
-        || error.outcome_unknown()
-        || matches!(error, Error::Refused { refusal, .. } if busy.contains(refusal))
-}
 
 /// Reads until there is an answer.
 pub(crate) async fn patiently<T, F>(read: impl Fn() -> F) -> Result<T, Error>
@@ -24,7 +15,7 @@ where
 {
     loop {
         match read().await {
-            Err(error) if is_passing(&error) => sleep(PAUSE).await,
+            Err(error) if error.is_transient() => sleep(PAUSE).await,
             answer => return answer,
         }
     }

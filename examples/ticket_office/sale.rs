@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::ledger::{ANY_VERSION, Entry, Ledger, LedgerError, stock_data};
 use crate::orders::Order;
-use crate::patience::{PAUSE, is_passing};
+use crate::patience::PAUSE;
 
 /// The first write of a sale's transaction: the entry.
 const ENTRY: usize = 0;
@@ -112,7 +112,7 @@ impl SaleError {
         match self {
             Self::Lock(error)
             | Self::Txn(TxnError::Failed(error))
-            | Self::Ledger(LedgerError::Node(error)) => is_passing(error),
+            | Self::Ledger(LedgerError::Node(error)) => error.is_transient(),
             Self::Txn(error) => error.is_lost(),
             Self::Ledger(_) => false,
         }

@@ -7,7 +7,7 @@ use std::task::Poll;
 use tracing::debug;
 
 use super::claim::Standing;
-use super::ticket::Entry;
+use super::place::Entry;
 use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{LossReason, Lost};
