@@ -5,7 +5,7 @@ use super::replica::{Past, Replica, Txn, Waiting};
 use super::sessions::Sessions;
 use super::{ClientId, Isolation, Output, Settings};
 use crate::protocol::{ConnectRequest, ConnectResponse, ErrorCode, Reply, Request};
-use crate::tree::{Change, Identity, Stat, Tree};
+use crate::tree::{Acl, Change, Identity, Permissions, Stat, Tree};
 
 /// One ensemble: a tree, its sessions, and the servers in front of it.
 ///
@@ -237,8 +237,9 @@ impl Machine {
             let (stat, effect) = self.tree.apply(change, txn.zxid, txn.time);
             stats.push(stat);
             for replica in self.replicas.iter_mut().filter(|replica| replica.past.is_none()) {
-                let events = replica.watches.trigger(&effect).into_iter();
-                out.extend(events.map(|(client, event)| Output::Event { client, event }));
+                let events =
+                    replica.watches.trigger(&effect, |client, acl| may_read(&self.clients, client, acl));
+                out.extend(events.into_iter().map(|(client, event)| Output::Event { client, event }));
             }
         }
         for past in self.replicas.iter_mut().filter_map(|replica| replica.past.as_mut()) {
@@ -349,8 +350,9 @@ impl Machine {
         for txn in past.missed {
             for change in &txn.changes {
                 let (_, effect) = past.tree.apply(change, txn.zxid, txn.time);
-                let events = replica.watches.trigger(&effect).into_iter();
-                out.extend(events.map(|(client, event)| Output::Event { client, event }));
+                let events =
+                    replica.watches.trigger(&effect, |client, acl| may_read(&self.clients, client, acl));
+                out.extend(events.into_iter().map(|(client, event)| Output::Event { client, event }));
             }
             ended.extend(txn.ended);
         }
@@ -413,4 +415,8 @@ impl Machine {
     pub fn servers(&self) -> usize {
         self.replicas.len()
     }
+}
+
+fn may_read(clients: &BTreeMap<ClientId, Client>, client: ClientId, acl: &[Acl]) -> bool {
+    clients.get(&client).is_some_and(|client| Acl::permit(acl, Permissions::READ, &client.identities))
 }

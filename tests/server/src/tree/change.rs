@@ -46,14 +46,36 @@ pub enum Change {
 }
 
 /// What a change means to watchers.
+///
+/// It carries the access lists of the nodes that watchers are told of: who may not read a node is not told
+/// (CVE-2024-23944, fixed in 3.8.4 and in Debian's 3.8.0).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// The node was made.
-    Created(String),
+    Created {
+        /// Path of the node.
+        path: String,
+        /// Its access list.
+        acl: Arc<[Acl]>,
+        /// The parent's.
+        parent_acl: Arc<[Acl]>,
+    },
     /// The node was removed.
-    Deleted(String),
+    Deleted {
+        /// Path of the node.
+        path: String,
+        /// The access list it had.
+        acl: Arc<[Acl]>,
+        /// The parent's.
+        parent_acl: Arc<[Acl]>,
+    },
     /// The data of the node was set, perhaps to the same bytes.
-    DataChanged(String),
+    DataChanged {
+        /// Path of the node.
+        path: String,
+        /// Its access list.
+        acl: Arc<[Acl]>,
+    },
     /// Nothing that a watch could see.
     Unseen,
 }

@@ -119,7 +119,7 @@ impl Tree {
                 node.version = *version;
                 node.mzxid = zxid;
                 node.mtime = time;
-                (Some(node.stat()), Effect::DataChanged(path.clone()))
+                (Some(node.stat()), Effect::DataChanged { path: path.clone(), acl: Arc::clone(&node.acl) })
             }
             Change::SetAcl { path, acl, version } => {
                 let Some(node) = self.node_mut(path) else { return (None, Effect::Unseen) };
@@ -134,6 +134,7 @@ impl Tree {
         let Some((parent, name)) = path.rsplit_once('/') else { return (None, Effect::Unseen) };
         let Some(parent) = self.node_mut(parent) else { return (None, Effect::Unseen) };
         parent.children.insert(name.to_owned());
+        let parent_acl = Arc::clone(&parent.acl);
         // Only a larger count is kept. So the counter stops at `i32::MAX` instead of wrapping (ZOOKEEPER-3249),
         // and pzxid stops with it.
         if parent_created > parent.created_children {
@@ -149,9 +150,9 @@ impl Tree {
             }
             Owner::Nobody => {}
         }
-        let stat = node.stat();
+        let (stat, acl) = (node.stat(), Arc::clone(&node.acl));
         self.nodes.insert(path.to_owned(), node);
-        (Some(stat), Effect::Created(path.to_owned()))
+        (Some(stat), Effect::Created { path: path.to_owned(), acl, parent_acl })
     }
 
     fn delete(&mut self, path: &str, zxid: i64) -> (Option<Stat>, Effect) {
@@ -165,12 +166,14 @@ impl Tree {
             }
         }
         self.reapable.remove(path);
+        let mut parent_acl = Arc::from([]);
         if let Some(parent) = parent(path).and_then(|parent| self.node_mut(parent)) {
             let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
             parent.children.remove(name);
             parent.pzxid = parent.pzxid.max(zxid);
+            parent_acl = Arc::clone(&parent.acl);
         }
-        (None, Effect::Deleted(path.to_owned()))
+        (None, Effect::Deleted { path: path.to_owned(), acl: node.acl, parent_acl })
     }
 }
 

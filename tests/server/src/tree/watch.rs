@@ -1,5 +1,5 @@
 use super::watch_list::WatchList;
-use super::{Effect, Tree, parent};
+use super::{Acl, Effect, Tree, parent};
 use crate::machine::ClientId;
 
 /// What happened to a watched node.
@@ -121,35 +121,42 @@ impl Watches {
     }
 
     /// The events that a change causes, in the order in which they are sent.
-    pub fn trigger(&mut self, effect: &Effect) -> Vec<(ClientId, WatchEvent)> {
+    ///
+    /// A client that may not read the node gets no event, but its watch is used up all the same.
+    pub fn trigger(
+        &mut self,
+        effect: &Effect,
+        may_read: impl Fn(ClientId, &[Acl]) -> bool,
+    ) -> Vec<(ClientId, WatchEvent)> {
         let mut events = Vec::new();
-        let mut tell = |clients: &mut dyn Iterator<Item = ClientId>, path: &str, kind| {
-            events.extend(clients.map(|client| (client, WatchEvent { path: path.to_owned(), kind })));
+        let mut tell = |clients: &mut dyn Iterator<Item = ClientId>, path: &str, acl: &[Acl], kind| {
+            let allowed = clients.filter(|client| may_read(*client, acl));
+            events.extend(allowed.map(|client| (client, WatchEvent { path: path.to_owned(), kind })));
         };
         match effect {
-            Effect::Created(path) => {
+            Effect::Created { path, acl, .. } => {
                 let clients = self.data.trigger(path, EventKind::Created);
-                tell(&mut clients.into_iter(), path, EventKind::Created);
+                tell(&mut clients.into_iter(), path, acl, EventKind::Created);
             }
-            Effect::Deleted(path) => {
+            Effect::Deleted { path, acl, .. } => {
                 let by_data = self.data.trigger(path, EventKind::Deleted);
-                tell(&mut by_data.iter().copied(), path, EventKind::Deleted);
+                tell(&mut by_data.iter().copied(), path, acl, EventKind::Deleted);
                 // One deletion is one event, also for a client that watched both the node and its children.
                 let by_children = self.children.trigger(path, EventKind::Deleted);
-                tell(&mut by_children.difference(&by_data).copied(), path, EventKind::Deleted);
+                tell(&mut by_children.difference(&by_data).copied(), path, acl, EventKind::Deleted);
             }
-            Effect::DataChanged(path) => {
+            Effect::DataChanged { path, acl } => {
                 let clients = self.data.trigger(path, EventKind::DataChanged);
-                tell(&mut clients.into_iter(), path, EventKind::DataChanged);
+                tell(&mut clients.into_iter(), path, acl, EventKind::DataChanged);
             }
             Effect::Unseen => {}
         }
-        if let Effect::Created(path) | Effect::Deleted(path) = effect
+        if let Effect::Created { path, parent_acl, .. } | Effect::Deleted { path, parent_acl, .. } = effect
             && let Some(above) = parent(path)
         {
             let above = if above.is_empty() { "/" } else { above };
             let clients = self.children.trigger(above, EventKind::ChildrenChanged);
-            tell(&mut clients.into_iter(), above, EventKind::ChildrenChanged);
+            tell(&mut clients.into_iter(), above, parent_acl, EventKind::ChildrenChanged);
         }
         events
     }

@@ -70,9 +70,9 @@ fn multi_header(frame: &mut Writer, kind: i32) -> &mut Writer {
     frame.int(kind).bool(false).int(0)
 }
 
-fn multi_error(frame: &mut Writer, error: Option<ErrorCode>) {
+fn multi_error(frame: &mut Writer, error: Option<ErrorCode>) -> &mut Writer {
     let code = error.map_or(0, ErrorCode::code);
-    frame.int(opcode::ERROR).bool(false).int(code).int(code);
+    frame.int(opcode::ERROR).bool(false).int(code).int(code)
 }
 
 fn multi_end(frame: &mut Writer) -> &mut Writer {
@@ -88,7 +88,7 @@ fn write_result(frame: &mut Writer, result: &WriteResult) {
         WriteResult::Deleted => multi_header(frame, opcode::DELETE),
         WriteResult::DataSet(stat) => multi_header(frame, opcode::SET_DATA).stat(stat),
         WriteResult::Checked => multi_header(frame, opcode::CHECK),
-        WriteResult::Failed(error) => return multi_error(frame, *error),
+        WriteResult::Failed(error) => multi_error(frame, *error),
     };
 }
 
@@ -100,6 +100,8 @@ fn read_result(frame: &mut Writer, result: &ReadResult) {
         ReadResult::Children(names) => {
             multi_header(frame, opcode::GET_CHILDREN).strings(names);
         }
-        ReadResult::Failed(error) => multi_error(frame, Some(*error)),
+        ReadResult::Failed(error) => {
+            multi_error(frame, Some(*error));
+        }
     }
 }
