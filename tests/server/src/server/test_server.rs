@@ -1,11 +1,13 @@
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::sleep;
 
 use super::connection::serve;
@@ -33,7 +35,7 @@ pub struct TestServer {
     running: Arc<Running>,
     index: usize,
     address: SocketAddr,
-    listener: Mutex<Option<AbortHandle>>,
+    listener: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What all servers of an ensemble run on; stops with the last of them.
@@ -82,13 +84,12 @@ impl TestServer {
     fn open_port(&self) -> Result<SocketAddr, StartError> {
         let refused = |source| StartError::Listen { port: self.address.port(), source };
         let _entered = self.running.runtime.enter();
-        // Tokio sets SO_REUSEADDR, so that a server can come back to its port.
-        let listener = std::net::TcpListener::bind(self.address).map_err(refused)?;
+        let listener = bind(self.address).map_err(refused)?;
         listener.set_nonblocking(true).map_err(refused)?;
         let listener = TcpListener::from_std(listener).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let accepting = accept(Arc::clone(&self.running.shared), self.index, listener);
-        *self.listener.lock() = Some(self.running.runtime.spawn(accepting).abort_handle());
+        *self.listener.lock() = Some(self.running.runtime.spawn(accepting));
         Ok(address)
     }
 
@@ -144,12 +145,22 @@ impl TestServer {
     }
 
     /// Stops as a killed process does: connections break and the port is closed. The tree and the sessions are kept
-    /// for [`TestServer::restart`].
-    pub fn stop(&self) {
-        if let Some(listener) = self.listener.lock().take() {
-            listener.abort();
+    /// for [`TestServer::restart`], and time goes on for them.
+    pub async fn stop(&self) {
+        let listening = self.close_port();
+        if let Some(listening) = listening {
+            // Aborted, so it ends with an error that says so; by then the port is closed.
+            let _ = listening.await;
         }
         self.drop_connections();
+    }
+
+    fn close_port(&self) -> Option<JoinHandle<()>> {
+        let listening = self.listener.lock().take();
+        if let Some(listening) = &listening {
+            listening.abort();
+        }
+        listening
     }
 
     /// Listens again, on the same port, after [`TestServer::stop`]. Every session gets its whole timeout anew, as when
@@ -159,7 +170,7 @@ impl TestServer {
     ///
     /// [`StartError::Listen`] when somebody else has taken the port.
     pub async fn restart(&self) -> Result<(), StartError> {
-        self.stop();
+        self.stop().await;
         self.shared().command(|machine, now| {
             machine.renew_sessions(now);
             Vec::new()
@@ -229,9 +240,27 @@ impl TestServer {
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        self.stop();
+        self.close_port();
+        self.drop_connections();
         // Frozen connections wait for the thaw before they notice that they are closed.
         self.thaw();
+    }
+}
+
+/// Ports below the range that the kernel gives to outgoing connections.
+///
+/// In that range a client that tries again and again to reach a stopped server would sooner or later be given the
+/// server's own port, connect to itself, and keep the server from coming back.
+const QUIET_PORTS: Range<u16> = 10_000..32_000;
+
+fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let quiet = || {
+        let ports = (0..100).map(|_| rand::random_range(QUIET_PORTS));
+        ports.filter_map(|port| std::net::TcpListener::bind((address.ip(), port)).ok()).next()
+    };
+    match address.port() {
+        0 => quiet().map_or_else(|| std::net::TcpListener::bind(address), Ok),
+        _ => std::net::TcpListener::bind(address),
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 const JAR: &str = "/usr/share/java/zookeeper.jar";
 
@@ -41,7 +41,7 @@ impl Debian {
     /// Starts a server with that tick in milliseconds and waits until it serves.
     pub(crate) async fn start(tick: u32, properties: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let config = format!(
             "tickTime={tick}\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
              admin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n",
@@ -85,8 +85,19 @@ impl Drop for Debian {
     }
 }
 
-/// The answer to a four-letter command.
+/// A port that no outgoing connection can get: while the server is not yet there, a connection to a port of the
+/// ephemeral range may get that very port as its own, connect to itself, and keep the server from listening.
+fn free_port() -> u16 {
+    let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    (0..1000).map(|_| rand::random_range(10_000..32_000)).find(free).unwrap()
+}
+
+/// The answer to a four-letter command, if it comes at once.
 pub(crate) async fn four_letters(address: &str, command: &str) -> Option<String> {
+    timeout(Duration::from_secs(5), ask(address, command)).await.ok()?
+}
+
+async fn ask(address: &str, command: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     stream.write_all(command.as_bytes()).await.ok()?;
     let mut text = String::new();

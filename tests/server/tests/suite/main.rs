@@ -1,6 +1,16 @@
 //! Tests of the test server, over real sockets.
 
+#[cfg(test)]
 mod debian;
+#[cfg(test)]
 mod differential;
+#[cfg(test)]
+mod ensemble;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod protocol;
+#[cfg(test)]
 mod raw;
+#[cfg(test)]
 mod script;

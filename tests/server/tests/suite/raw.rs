@@ -302,3 +302,10 @@ impl Conn {
         assert!(matches!(error.kind(), UnexpectedEof | ConnectionReset | BrokenPipe), "{error}");
     }
 }
+
+impl Conn {
+    /// Pings, and fails if anything but the answer comes.
+    pub(crate) async fn drain_only_pings(&mut self) {
+        assert_eq!(self.drain().await.unwrap(), []);
+    }
+}

@@ -169,7 +169,7 @@ impl Script {
             22 => match self.below(3) {
                 0 => (op::WHO_AM_I, Body::new()),
                 1 => (op::GET_ALL_CHILDREN_NUMBER, Body::new().str(&self.valid_path())),
-                _ => (op::GET_EPHEMERALS, Body::new().str(&self.pick(&["/t", "/nowhere", " ", "/", ""]))),
+                _ => (op::GET_EPHEMERALS, Body::new().str(self.pick(&["/t", "/nowhere", " ", "/", ""]))),
             },
             23 => {
                 let credentials = self.pick(&["u:p", "v:q", "nopassword", ""]);

@@ -1,0 +1,186 @@
+//! What the server promises every client, apart from faults.
+
+use std::time::Duration;
+
+use lockkeeper_testserver::TestServer;
+
+use crate::debian::{Debian, four_letters, left_out};
+use crate::raw::{Body, Conn, Fields, op};
+
+const T: i32 = 10_000;
+
+/// Runs a check against our server and, where there is one, against Debian's, with a tick of 200 ms.
+async fn on_both<F: AsyncFn(&str)>(check: F) {
+    let ours = TestServer::builder().tick(Duration::from_millis(200)).start().await.unwrap();
+    check(&ours.connect_string()).await;
+    if !left_out() {
+        let real = Debian::start(200, &[]).await;
+        check(&real.address).await;
+    }
+}
+
+#[tokio::test]
+async fn odd_requests_end_as_on_the_real_server() {
+    on_both(async |at| {
+        // The timeout is brought into the range from 2 to 20 ticks.
+        for (asked, got) in [(1, 400), (-5, 400), (1000, 1000), (1_000_000, 4000)] {
+            assert_eq!(Conn::new(at, asked).await.timeout, got);
+        }
+        // A number that no operation has is answered, and the connection is closed.
+        for unknown in [999, 0, -2, 10] {
+            let mut client = Conn::new(at, 4000).await;
+            let reply = client.call(unknown, &Body::new()).await.unwrap();
+            assert_eq!((reply.err, reply.zxid), (-6, -1), "op {unknown}");
+            client.closed().await;
+        }
+        // An unknown scheme of credentials too.
+        let mut client = Conn::new(at, 4000).await;
+        let reply =
+            client.call(op::AUTH, &Body::new().int(0).str("nonsense").bytes(Some(b"x"))).await.unwrap();
+        assert_eq!((reply.err, reply.zxid), (-115, 0));
+        client.closed().await;
+        // Reconfiguration is off.
+        let mut client = Conn::new(at, 4000).await;
+        let reconfig = Body::new().str("").str("").str("").long(-1);
+        assert_eq!(client.call(op::RECONFIG, &reconfig).await.unwrap().err, -123);
+        // A check that fails is answered.
+        assert_eq!(client.call(op::CHECK, &Body::version("/nowhere", 0)).await.unwrap().err, -101);
+        assert_eq!(client.call(op::CHECK, &Body::version("/", 7)).await.unwrap().err, -103);
+        // Frames with impossible lengths, and too short ones, close the connection.
+        for bytes in
+            [&[0xff, 0xff, 0xff, 0xff][..], &[0, 0x10, 0, 0], &[0, 0, 0, 0], &[0, 0, 0, 4, 0, 0, 0, 1]]
+        {
+            let mut client = Conn::new(at, 4000).await;
+            client.send_raw(bytes).await.unwrap();
+            client.closed().await;
+        }
+        // A client that has seen the future is sent away.
+        let ahead = Conn::attach(at, 4000, 0, &[0; 16], i64::MAX).await;
+        assert!(ahead.is_err());
+        assert_eq!(four_letters(at, "ruok").await.unwrap(), "imok");
+        assert!(four_letters(at, "srvr").await.unwrap().contains("\nMode: standalone\n"));
+        assert!(four_letters(at, "mntr").await.unwrap().contains("\nzk_server_state\tstandalone\n"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn create2_in_a_transaction_tells_no_metadata_unless_asked_to_as_later_releases_do() {
+    let both =
+        Body::multi(&[(op::CREATE2, Body::create("/a", 0)), (op::CREATE_CONTAINER, Body::create("/c", 4))]);
+    let kinds = async |at: &str| {
+        let mut client = Conn::new(at, 4000).await;
+        let reply = client.ok(op::MULTI, &both).await;
+        let mut fields = Fields(&reply.body);
+        let first = fields.int();
+        fields.take(5);
+        fields.str();
+        if first == op::CREATE2 {
+            fields.take(68);
+        }
+        [first, fields.int()]
+    };
+    on_both(async |at| assert_eq!(kinds(at).await, [op::CREATE, op::CREATE2])).await;
+    let later = TestServer::builder().stat_in_multi(true).start().await.unwrap();
+    assert_eq!(kinds(&later.connect_string()).await, [op::CREATE2, op::CREATE2]);
+}
+
+#[tokio::test]
+async fn event_stands_before_the_reply_that_shows_the_change() {
+    let server = TestServer::start().await.unwrap();
+    let mut client = Conn::new(&server.connect_string(), T).await;
+    client.call(op::EXISTS, &Body::watch("/a", true)).await.unwrap();
+    let reply = client.ok(op::CREATE, &Body::create("/a", 0)).await;
+    assert_eq!(reply.path(), "/a");
+    assert_eq!(client.events, [(1, "/a".to_owned())]);
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_order() {
+    let server = TestServer::start().await.unwrap();
+    let mut client = Conn::new(&server.connect_string(), T).await;
+    let mut sent = Vec::new();
+    for n in 0..1000 {
+        sent.push(client.send(op::CREATE2, &Body::create(&format!("/n{n}-"), 3)).await.unwrap());
+    }
+    for xid in sent {
+        let reply = client.reply().await.unwrap();
+        assert_eq!((reply.xid, reply.err), (xid, 0));
+    }
+}
+
+#[tokio::test]
+async fn silent_session_ends_within_a_tick_of_its_timeout() {
+    let server = TestServer::start().await.unwrap();
+    let mut client = Conn::new(&server.connect_string(), 300).await;
+    client.ok(op::CREATE, &Body::create("/mine", 1)).await;
+    let last_heard = tokio::time::Instant::now();
+    server.wait_until(|machine| machine.tree().node("/mine").is_none()).await;
+    let lived = last_heard.elapsed();
+    assert!(lived >= Duration::from_millis(299), "{lived:?}");
+    assert!(lived < Duration::from_millis(300 + 100 + 200), "{lived:?}");
+    client.closed().await;
+}
+
+#[tokio::test]
+async fn container_goes_when_it_was_used_and_is_empty() {
+    let server = TestServer::start().await.unwrap();
+    let mut client = Conn::new(&server.connect_string(), T).await;
+    for path in ["/used", "/unused", "/full"] {
+        client.ok(op::CREATE_CONTAINER, &Body::create(path, 4)).await;
+    }
+    client.ok(op::CREATE, &Body::create("/used/x", 0)).await;
+    client.ok(op::CREATE, &Body::create("/full/x", 0)).await;
+    client.ok(op::DELETE, &Body::version("/used/x", -1)).await;
+    client.ok(op::EXISTS, &Body::watch("/used", true)).await;
+    server.reap();
+    assert_eq!(client.drain().await.unwrap(), [(2, "/used".to_owned())]);
+    client.ok(op::EXISTS, &Body::watch("/unused", false)).await;
+    client.ok(op::EXISTS, &Body::watch("/full", false)).await;
+}
+
+#[tokio::test]
+async fn unused_container_goes_when_an_age_is_set() {
+    let server =
+        TestServer::builder().container_max_never_used(Duration::from_secs(300)).start().await.unwrap();
+    let mut client = Conn::new(&server.connect_string(), 40_000).await;
+    client.ok(op::CREATE_CONTAINER, &Body::create("/unused", 4)).await;
+    server.reap();
+    assert!(server.inspect(|machine| machine.tree().node("/unused").is_some()));
+    server.advance_clock(Duration::from_secs(301));
+    assert!(server.inspect(|machine| machine.tree().node("/unused").is_none()));
+}
+
+#[tokio::test]
+async fn hundred_servers_live_in_one_process_and_stop_when_dropped() {
+    let started = tokio::time::Instant::now();
+    let mut servers = Vec::new();
+    for _ in 0..100 {
+        servers.push(TestServer::start().await.unwrap());
+    }
+    for server in &servers {
+        let mut client = Conn::new(&server.connect_string(), T).await;
+        client.ok(op::CREATE, &Body::create("/a", 0)).await;
+    }
+    assert!(started.elapsed() < Duration::from_millis(50 * 100), "{:?}", started.elapsed());
+    let addresses: Vec<_> = servers.iter().map(TestServer::connect_string).collect();
+    let mut client = Conn::new(&addresses[0], T).await;
+    drop(servers);
+    client.closed().await;
+    for address in &addresses {
+        assert!(Conn::attach(address, T, 0, &[0; 16], 0).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn server_is_ready_within_50_milliseconds() {
+    // The best of a few, since other tests run beside this one.
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let started = tokio::time::Instant::now();
+        let server = TestServer::start().await.unwrap();
+        Conn::new(&server.connect_string(), T).await;
+        best = best.min(started.elapsed());
+    }
+    assert!(best < Duration::from_millis(50), "{best:?}");
+}
