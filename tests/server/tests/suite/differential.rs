@@ -15,7 +15,6 @@ use crate::script::{SESSIONS, Script, Step};
 const TICK: u32 = 200;
 const SESSION_TIMEOUT: i32 = 8_000;
 const SHORT_TIMEOUT: i32 = 400;
-const REAP_INTERVAL: u64 = 500;
 
 /// One server and the sessions that a script uses there.
 struct Player {
@@ -108,30 +107,13 @@ impl Player {
                 let (id, password) = (doomed.session, doomed.password.clone());
                 drop(doomed);
                 let observer = &mut self.sessions[*session];
+                // Expiry is the one thing a client cannot ask for and has to wait for.
                 while observer.call(op::EXISTS, &Body::watch(&path, false)).await.unwrap().err == 0 {
                     sleep(Duration::from_millis(20)).await;
                 }
                 let mut late = Conn::attach(&self.address, 8000, id, &password, 0).await.unwrap();
                 late.closed().await;
                 writeln!(told, "too late: {:?}", (late.session, late.timeout, late.password)).unwrap();
-            }
-            Step::Reap => {
-                let path = format!("{}/reaped", self.root);
-                let session = &mut self.sessions[0];
-                let made = session.call(op::CREATE_CONTAINER, &Body::create(&path, 4)).await.unwrap();
-                writeln!(told, "container: {}", made.err).unwrap();
-                let child = format!("{path}/child");
-                let mut used = made.err == 0;
-                for (op, body) in
-                    [(op::CREATE, Body::create(&child, 0)), (op::DELETE, Body::version(&child, -1))]
-                {
-                    let reply = session.call(op, &body).await.unwrap();
-                    writeln!(told, "child: {}", reply.err).unwrap();
-                    used &= reply.err == 0;
-                }
-                while used && session.call(op::EXISTS, &Body::watch(&path, false)).await.unwrap().err == 0 {
-                    sleep(Duration::from_millis(20)).await;
-                }
             }
         }
         // Whatever the step caused for anybody stands before the answer to a ping.
@@ -235,10 +217,12 @@ async fn compare(seeds: impl Iterator<Item = u64>, steps: usize) {
     if left_out() {
         return;
     }
-    let reap = format!("znode.container.checkIntervalMs={REAP_INTERVAL}");
-    let real = Debian::start(TICK, &["zookeeper.extendedTypesEnabled=true", &reap]).await;
+    // Containers are left to another test: when one is removed depends on when its server looks.
+    let hour = Duration::from_secs(3600);
+    let look = format!("znode.container.checkIntervalMs={}", hour.as_millis());
+    let real = Debian::start(TICK, &["zookeeper.extendedTypesEnabled=true", &look]).await;
     let builder = TestServer::builder().tick(Duration::from_millis(TICK.into())).ttl_nodes(true);
-    let ours = builder.container_interval(Duration::from_millis(REAP_INTERVAL)).start().await.unwrap();
+    let ours = builder.container_interval(hour).start().await.unwrap();
     let mut players =
         [Player::new("real", &real.address).await, Player::new("ours", &ours.connect_string()).await];
     let mut compared = 0;

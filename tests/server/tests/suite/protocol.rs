@@ -3,20 +3,59 @@
 use std::time::Duration;
 
 use lockkeeper_testserver::TestServer;
+use tokio::time::sleep;
 
 use crate::debian::{Debian, four_letters, left_out};
 use crate::raw::{Body, Conn, Fields, op};
 
 const T: i32 = 10_000;
 
-/// Runs a check against our server and, where there is one, against Debian's, with a tick of 200 ms.
+/// Runs a check against our server and, where there is one, against Debian's. Both have a tick of 200 ms, allow nodes
+/// with a time to live and look for containers every 300 ms.
 async fn on_both<F: AsyncFn(&str)>(check: F) {
-    let ours = TestServer::builder().tick(Duration::from_millis(200)).start().await.unwrap();
+    let builder = TestServer::builder().tick(Duration::from_millis(200)).ttl_nodes(true);
+    let ours = builder.container_interval(Duration::from_millis(300)).start().await.unwrap();
     check(&ours.connect_string()).await;
     if !left_out() {
-        let real = Debian::start(200, &[]).await;
+        let options = ["zookeeper.extendedTypesEnabled=true", "znode.container.checkIntervalMs=300"];
+        let real = Debian::start(200, &options).await;
         check(&real.address).await;
     }
+}
+
+#[tokio::test]
+async fn emptied_containers_and_overdue_nodes_are_removed_as_on_the_real_server() {
+    on_both(async |at| {
+        let mut client = Conn::new(at, 4000).await;
+        let ttl = |path: &str, ttl: i64| Body::create(path, 5).long(ttl);
+        for path in ["/used", "/unused", "/full"] {
+            client.ok(op::CREATE_CONTAINER, &Body::create(path, 4)).await;
+        }
+        for (path, time) in [("/short", 1), ("/long", 1_000_000), ("/short-with-child", 1)] {
+            client.ok(op::CREATE_TTL, &ttl(path, time)).await;
+            client.call(op::EXISTS, &Body::watch(path, true)).await.unwrap();
+        }
+        for path in ["/used/x", "/full/x", "/short-with-child/x"] {
+            // The short-lived parent may be gone already: then it is made again with its child at once.
+            if client.call(op::CREATE, &Body::create(path, 0)).await.unwrap().err != 0 {
+                let parent = (op::CREATE_TTL, ttl("/short-with-child", 1));
+                client.ok(op::MULTI, &Body::multi(&[parent, (op::CREATE, Body::create(path, 0))])).await;
+            }
+        }
+        client.ok(op::EXISTS, &Body::watch("/used", true)).await;
+        client.ok(op::DELETE, &Body::version("/used/x", -1)).await;
+        for gone in ["/used", "/short"] {
+            while client.call(op::EXISTS, &Body::watch(gone, false)).await.unwrap().err == 0 {
+                sleep(Duration::from_millis(20)).await;
+            }
+            let events = client.drain().await.unwrap();
+            assert!(gone == "/short" || events.contains(&(2, gone.to_owned())), "{events:?}");
+        }
+        for kept in ["/unused", "/full", "/long", "/short-with-child"] {
+            client.ok(op::EXISTS, &Body::watch(kept, false)).await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -21,8 +21,6 @@ pub(crate) enum Step {
     Close { session: usize },
     /// A session falls silent until it is gone, and a new one takes its place.
     Expire { session: usize },
-    /// Time passes until emptied containers are gone.
-    Reap,
 }
 
 type AclLines = Vec<(i32, &'static str, &'static str)>;
@@ -197,7 +195,6 @@ impl Script {
             0 => Step::Reconnect { session },
             1 => Step::Close { session },
             2 if self.chance(4) => Step::WrongPassword { session },
-            3 if self.chance(4) => Step::Reap,
             4 => {
                 let (op, mut body) = self.call();
                 if matches!(op, op::AUTH) || body.0.is_empty() {
