@@ -1,7 +1,13 @@
+use bytes::Bytes;
+
 use super::replica::Replica;
 use super::{ClientId, Machine, Output};
 use crate::protocol::{ErrorCode, ReadOp, ReadResult, Reply, Request};
 use crate::tree::{Acl, Identity, Node, Permissions, Tree, WatchEvent, WatchMode};
+
+/// The longest answer to a multi-read, in bytes of data and names. A small request can name one large node a hundred
+/// thousand times.
+const MAX_MULTI_READ: usize = 64 << 20;
 
 impl Machine {
     /// Answers what needs no leader, from the tree as the client's server has it.
@@ -55,6 +61,17 @@ impl Machine {
             }
             Request::GetAcl { path } => get_acl(tree, &path, identities),
             Request::MultiRead(ops) => {
+                let length = |op: &ReadOp| match op {
+                    ReadOp::Data(path) => {
+                        tree.node(path).and_then(|node| node.data.as_ref()).map_or(0, Bytes::len)
+                    }
+                    ReadOp::Children(path) => {
+                        tree.node(path).map_or(0, |node| node.children.iter().map(String::len).sum())
+                    }
+                };
+                if ops.iter().map(length).sum::<usize>() > MAX_MULTI_READ {
+                    return Err(ErrorCode::MarshallingError);
+                }
                 let result = |op: &ReadOp| match readable(tree, op.path(), identities) {
                     Err(error) => ReadResult::Failed(error),
                     Ok(node) => match op {

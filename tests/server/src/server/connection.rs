@@ -1,5 +1,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncWriteExt, BufReader};
@@ -7,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep};
 
-use super::outbox::Outbox;
+use super::outbox::{Outbox, Parcel};
 use super::shared::{Fate, Incoming, Shared};
 use crate::fault::{Fault, Gate, Strike};
 use crate::machine::ClientId;
@@ -16,12 +17,15 @@ use crate::wire::{FourLetter, Frame, decode_connect, decode_request, read_frame}
 /// How many bytes are gathered before they are written.
 const BATCH: usize = 64 * 1024;
 
+/// How long a connection may take to ask for a session.
+const FIRST_FRAME: Duration = Duration::from_secs(10);
+
 /// Serves one connection until either side closes it.
 pub(super) async fn serve(shared: Arc<Shared>, server: usize, stream: TcpStream, peer: SocketAddr) {
     // Replies are small and waited for: they must not wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
     let (read, write) = stream.into_split();
-    let outbox = Arc::new(Outbox::new());
+    let outbox = Arc::new(Outbox::default());
     let client = shared.open(server, &peer.ip().to_string(), Arc::clone(&outbox));
     let writer = tokio::spawn(write_all(Arc::clone(&shared), server, Arc::clone(&outbox), write));
     let connection = Connection { shared, server, client, outbox };
@@ -77,6 +81,7 @@ impl Connection {
         loop {
             let frame = tokio::select! {
                 frame = read_frame(&mut socket, first) => frame,
+                () = sleep(FIRST_FRAME), if first => return,
                 () = self.outbox.closing() => return,
             };
             if let Some(front) = self.shared.fronts.get(self.server) {
@@ -105,7 +110,7 @@ impl Connection {
 
     fn four_letters(&self, letters: [u8; 4]) {
         let answer = self.shared.four_letters(self.server, FourLetter::from(letters));
-        self.outbox.push(super::outbox::Parcel { frame: answer.into(), gate: None });
+        self.outbox.push(Parcel { frame: answer.into(), gate: None });
         self.outbox.finish();
     }
 

@@ -9,6 +9,8 @@ mod ensemble;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod peers;
 #[cfg(test)]
 mod protocol;
