@@ -111,7 +111,10 @@ impl Machine {
     pub fn request(&mut self, client: ClientId, xid: i32, request: Request, now: i64) -> Vec<Output> {
         let mut out = Vec::new();
         let Some((server, session, timeout)) = self.attached(client) else {
-            out.push(Output::Close { client });
+            // A client may send on before its connect request is answered.
+            if !self.wait_behind_connect(client, xid, request) {
+                out.push(Output::Close { client });
+            }
             return out;
         };
         self.touch(server, session, timeout, now);
@@ -129,6 +132,17 @@ impl Machine {
         }
         self.serve(client, xid, request, now, &mut out);
         out
+    }
+
+    fn wait_behind_connect(&mut self, client: ClientId, xid: i32, request: Request) -> bool {
+        let Some(known) = self.clients.get_mut(&client).filter(|known| known.waiting > 0) else {
+            return false;
+        };
+        let past = self.replicas.get_mut(known.server).and_then(|replica| replica.past.as_mut());
+        let Some(past) = past else { return false };
+        known.waiting += 1;
+        past.waiting.push_back((client, Waiting::Request(xid, request)));
+        true
     }
 
     fn attached(&self, client: ClientId) -> Option<(usize, i64, i32)> {
@@ -165,7 +179,7 @@ impl Machine {
             Request::CloseSession => {
                 self.end(session, now, out);
                 out.push(Output::Reply { client, xid, zxid: self.zxid, result: Ok(Reply::Done) });
-                out.push(Output::Close { client });
+                self.close_clients(session, None, out);
             }
             Request::Sync { path } => {
                 if self.may_write(session, server) || self.is_cut_off(server) {

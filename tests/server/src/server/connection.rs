@@ -64,7 +64,13 @@ async fn write_all(shared: Arc<Shared>, server: usize, outbox: Arc<Outbox>, mut 
         () = outbox.cut_off() => {}
     }
     outbox.cut();
-    let _ = socket.shutdown().await;
+    if outbox.ends_by_reset() {
+        // Nothing is left to be sent, so the close of the socket is a reset.
+        let _ = socket.as_ref().set_zero_linger();
+        socket.forget();
+    } else {
+        let _ = socket.shutdown().await;
+    }
 }
 
 struct Connection {
@@ -119,10 +125,10 @@ impl Connection {
             return self.apply(incoming, &Fate::Sent);
         };
         match strike.fault() {
-            Fault::DropConnectionBefore => self.outbox.finish(),
+            Fault::DropConnectionBefore => self.shared.break_off(self.server, &self.outbox),
             Fault::DropConnectionAfter => {
                 self.apply(incoming, &Fate::Silenced);
-                self.outbox.finish();
+                self.shared.break_off(self.server, &self.outbox);
             }
             Fault::HoldRequest => return self.hold(incoming, &strike).await,
             Fault::DelayRequest(by) => {

@@ -7,11 +7,16 @@ use tokio::sync::watch;
 pub(super) struct Front {
     frozen: watch::Sender<bool>,
     refusing: AtomicBool,
+    resetting: AtomicBool,
 }
 
 impl Front {
     pub(super) fn new() -> Self {
-        Self { frozen: watch::Sender::new(false), refusing: AtomicBool::new(false) }
+        Self {
+            frozen: watch::Sender::new(false),
+            refusing: AtomicBool::new(false),
+            resetting: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn set_frozen(&self, frozen: bool) {
@@ -30,5 +35,13 @@ impl Front {
 
     pub(super) fn is_refusing(&self) -> bool {
         self.refusing.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_resetting(&self, resetting: bool) {
+        self.resetting.store(resetting, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_resetting(&self) -> bool {
+        self.resetting.load(Ordering::Relaxed)
     }
 }

@@ -43,11 +43,13 @@ struct Queue {
     parcels: VecDeque<Parcel>,
     weight: usize,
     state: State,
+    /// Whether the connection is to end with a reset instead of an orderly close.
+    reset: bool,
 }
 
 impl Queue {
     fn cut(&mut self) {
-        *self = Self { state: State::Cut, ..Self::default() };
+        *self = Self { state: State::Cut, reset: self.reset, ..Self::default() };
     }
 
     fn take(&mut self, wanted: impl FnOnce(&mut Parcel) -> bool) -> Option<Parcel> {
@@ -91,6 +93,15 @@ impl Outbox {
     /// Closes the connection without sending what is queued.
     pub(super) fn cut(&self) {
         self.change(Queue::cut);
+    }
+
+    /// Makes the connection end with a reset, once it ends.
+    pub(super) fn end_by_reset(&self) {
+        self.queue.lock().reset = true;
+    }
+
+    pub(super) fn ends_by_reset(&self) -> bool {
+        self.queue.lock().reset
     }
 
     /// The next frame. `None` when the connection is to be closed.

@@ -210,7 +210,7 @@ impl Shared {
                             gate = Some(Gate::At(Instant::now() + by))
                         }
                         Fault::DropConnectionAfter => finish = true,
-                        Fault::DropConnectionBefore => outbox.finish(),
+                        Fault::DropConnectionBefore => self.break_off(server, &outbox),
                         Fault::DropReply | Fault::Refuse(_) => return strike.done(),
                         Fault::SwapSession => {}
                     }
@@ -226,7 +226,7 @@ impl Shared {
             outbox.push(Parcel { frame, gate });
         }
         if finish {
-            outbox.finish();
+            self.break_off(server, &outbox);
         }
     }
 
@@ -245,20 +245,35 @@ impl Shared {
         self.rearm.notify_one();
     }
 
-    /// Closes the connections of one server, or of all.
-    pub(super) fn cut_connections(&self, server: Option<usize>) {
+    /// Closes the connections of one server.
+    pub(super) fn cut_connections(&self, server: usize) {
         let mut state = self.state.lock();
         let chosen = |(id, (at, outbox)): (&ClientId, &(usize, Arc<Outbox>))| {
-            server.is_none_or(|server| server == *at).then(|| (*id, Arc::clone(outbox)))
+            (server == *at).then(|| (*id, Arc::clone(outbox)))
         };
         let chosen: Vec<_> = state.outboxes.iter().filter_map(chosen).collect();
         for (client, outbox) in chosen {
+            if self.resets(server) {
+                outbox.end_by_reset();
+            }
             outbox.cut();
             state.machine.disconnect(client);
             state.outboxes.remove(&client);
         }
         drop(state);
         self.changed.notify_waiters();
+    }
+
+    fn resets(&self, server: usize) -> bool {
+        self.fronts.get(server).is_some_and(Front::is_resetting)
+    }
+
+    /// Breaks a connection on order of a fault, after what is queued was sent.
+    pub(super) fn break_off(&self, server: usize, outbox: &Outbox) {
+        if self.resets(server) {
+            outbox.end_by_reset();
+        }
+        outbox.finish();
     }
 
     pub(super) fn four_letters(&self, server: usize, command: FourLetter) -> String {

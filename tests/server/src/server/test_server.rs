@@ -114,7 +114,13 @@ impl TestServer {
 
     /// Closes all connections to this server. Sessions live on.
     pub fn drop_connections(&self) {
-        self.shared().cut_connections(Some(self.index));
+        self.shared().cut_connections(self.index);
+    }
+
+    /// From now on, connections that are dropped on order end with a reset, as those of a killed process do, and no
+    /// longer with an orderly close; or the other way round. Clients tell the two apart. Default: an orderly close.
+    pub fn reset_connections(&self, reset: bool) {
+        self.front(|front| front.set_resetting(reset));
     }
 
     /// From now on closes every new connection as soon as it is made.

@@ -323,3 +323,46 @@ async fn disarmed_fault_hits_no_more() {
     fault.disarm();
     client.ok(op::EXISTS, &Body::watch("/", false)).await;
 }
+
+#[tokio::test]
+async fn dropped_connection_ends_in_order_or_with_a_reset_as_asked() {
+    let (server, address) = server().await;
+    for (reset, kind) in
+        [(false, std::io::ErrorKind::UnexpectedEof), (true, std::io::ErrorKind::ConnectionReset)]
+    {
+        server.reset_connections(reset);
+        let mut client = Conn::new(&address, T).await;
+        let fault = server.fault(When::create(), Fault::DropConnectionBefore);
+        client.send(op::CREATE, &Body::create("/a", 0)).await.unwrap();
+        fault.hit().await;
+        assert_eq!(client.frame().await.unwrap_err().kind(), kind);
+        let mut client = Conn::new(&address, T).await;
+        server.drop_connections();
+        assert_eq!(client.frame().await.unwrap_err().kind(), kind);
+    }
+}
+
+#[tokio::test]
+async fn connect_request_and_what_follows_it_wait_at_a_cut_off_server() {
+    let (server, address) = server().await;
+    let old = Conn::new(&address, T).await;
+    server.cut_off(lockkeeper_testserver::Isolation::Stale);
+    let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let hello = Body::new().int(0).long(0).int(T).long(old.session).bytes(Some(&old.password)).bool(false);
+    let ping = Body::new().int(-2).int(op::PING);
+    for body in [hello, ping] {
+        tokio::io::AsyncWriteExt::write_all(
+            &mut stream,
+            &[&(body.0.len() as i32).to_be_bytes()[..], &body.0].concat(),
+        )
+        .await
+        .unwrap();
+    }
+    let mut answer = [0; 41 + 20];
+    let mut read = Box::pin(tokio::io::AsyncReadExt::read_exact(&mut stream, &mut answer));
+    assert!(timeout(Duration::from_millis(30), &mut read).await.is_err());
+    server.heal();
+    read.await.unwrap();
+    assert_eq!(answer[12..20], old.session.to_be_bytes());
+    assert_eq!(answer[45..49], (-2_i32).to_be_bytes());
+}
