@@ -11,7 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-const JAR: &str = "/usr/share/java/zookeeper.jar";
+/// ZooKeeper and, through its manifest, everything it needs.
+pub(crate) const JAR: &str = "/usr/share/java/zookeeper.jar";
 
 pub(crate) struct Debian {
     process: Child,
@@ -40,7 +41,11 @@ pub(crate) fn left_out() -> bool {
 impl Debian {
     /// Starts a server with that tick in milliseconds and waits until it serves.
     pub(crate) async fn start(tick: u32, properties: &[&str]) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::start_with(tempfile::tempdir().unwrap(), tick, properties).await
+    }
+
+    /// The same on a directory that already holds a snapshot.
+    pub(crate) async fn start_with(dir: TempDir, tick: u32, properties: &[&str]) -> Self {
         let port = free_port();
         let config = format!(
             "tickTime={tick}\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\

@@ -63,7 +63,10 @@ impl Player {
                     return "not compared: the real server does not answer a check that holds".to_owned();
                 }
                 match self.sessions[*session].call(*op, body).await {
-                    Ok(reply) => writeln!(told, "{}", self.describe(*op, &reply)).unwrap(),
+                    Ok(reply) => {
+                        let before = &self.sessions[*session].events;
+                        writeln!(told, "{}, after {before:?}", self.describe(*op, &reply)).unwrap();
+                    }
                     Err(error) => writeln!(told, "connection closed: {:?}", error.kind()).unwrap(),
                 }
             }
@@ -119,7 +122,12 @@ impl Player {
         // Whatever the step caused for anybody stands before the answer to a ping.
         for index in 0..SESSIONS {
             match self.sessions[index].drain().await {
-                Ok(events) => writeln!(told, "events of {index}: {:?}", sorted(events)).unwrap(),
+                Ok(events) => {
+                    // The nodes of a session go in the order of a Java hash set; everything else has an order.
+                    let ordered = !matches!(step, Step::Close { .. } | Step::Expire { .. });
+                    let events = if ordered { events } else { sorted(events) };
+                    writeln!(told, "events of {index}: {events:?}").unwrap();
+                }
                 Err(_) => {
                     writeln!(told, "connection of {index} was closed").unwrap();
                     self.sessions[index] = self.sessions[index].again(&self.address).await.unwrap();

@@ -1,5 +1,7 @@
-//! Tests of the test server, over real sockets.
+//! Tests of the test server, over real sockets, against the real server, and with other people's clients.
 
+#[cfg(test)]
+mod binary;
 #[cfg(test)]
 mod debian;
 #[cfg(test)]
@@ -14,6 +16,8 @@ mod hostile;
 mod peers;
 #[cfg(test)]
 mod protocol;
+#[cfg(test)]
+mod pure;
 #[cfg(test)]
 mod raw;
 #[cfg(test)]

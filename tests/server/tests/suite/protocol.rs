@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockkeeper_testserver::TestServer;
 use tokio::time::sleep;
 
-use crate::debian::{Debian, four_letters, left_out};
+use crate::debian::{Debian, JAR, four_letters, left_out};
 use crate::raw::{Body, Conn, Fields, op};
 
 const T: i32 = 10_000;
@@ -222,4 +222,62 @@ async fn server_is_ready_within_50_milliseconds() {
         best = best.min(started.elapsed());
     }
     assert!(best < Duration::from_millis(50), "{best:?}");
+}
+
+/// Makes sequential nodes where the counter ends, and tells their names and the parent's counters.
+async fn count_to_the_end(at: &str) -> Vec<String> {
+    let mut client = Conn::new(at, 4000).await;
+    let mut told = Vec::new();
+    for (prefix, times) in [("a", 3), ("b", 2), ("a", 1)] {
+        for _ in 0..times {
+            let reply = client.call(op::CREATE, &Body::create(&format!("/q/{prefix}-"), 2)).await.unwrap();
+            told.push(if reply.err == 0 { reply.path() } else { reply.err.to_string() });
+            let stat = client.ok(op::EXISTS, &Body::watch("/q", false)).await;
+            let mut fields = Fields(&stat.body);
+            fields.take(32);
+            let versions = (fields.int(), fields.int(), fields.int());
+            fields.take(8);
+            told.push(format!("{versions:?} {} {}", (fields.int(), fields.int()).1, fields.long()));
+        }
+    }
+    let three = ["x", "y", "z"].map(|prefix| (op::CREATE, Body::create(&format!("/q/{prefix}-"), 2)));
+    let reply = client.ok(op::MULTI, &Body::multi(&three)).await;
+    let mut fields = Fields(&reply.body);
+    for _ in three {
+        fields.take(9);
+        told.push(fields.str());
+    }
+    client.ok(op::DELETE, &Body::version("/q/a-2147483645", -1)).await;
+    let reply = client.ok(op::CREATE, &Body::create("/q/after-delete-", 3)).await;
+    told.push(reply.path());
+    told
+}
+
+#[tokio::test]
+async fn counter_ends_as_on_the_real_server() {
+    const FIRST: i32 = i32::MAX - 2;
+    let ours = TestServer::builder().start().await.unwrap();
+    // The real server starts from a snapshot whose newest transaction is the first.
+    Conn::new(&ours.connect_string(), 4000).await.ok(op::CREATE, &Body::create("/q", 0)).await;
+    ours.set_sequence("/q", FIRST);
+    let mut told = count_to_the_end(&ours.connect_string()).await;
+    assert_eq!(told[0], "/q/a-2147483645");
+    assert_eq!(told[12..15], ["/q/x-2147483647", "/q/y--2147483648", "/q/z--2147483647"]);
+    if left_out() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let writer = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/FullCounter.java");
+    let mut java = tokio::process::Command::new("java");
+    java.args(["-cp", JAR, writer]).arg(dir.path()).arg(FIRST.to_string());
+    assert!(java.status().await.unwrap().success());
+    let real = Debian::start_with(dir, 200, &[]).await;
+    let mut expected = count_to_the_end(&real.address).await;
+    // Transaction numbers started elsewhere; everything else is equal.
+    for line in told.iter_mut().chain(&mut expected) {
+        if let Some((rest, _)) = line.rsplit_once(' ') {
+            *line = rest.to_owned();
+        }
+    }
+    assert_eq!(told, expected);
 }
