@@ -103,7 +103,7 @@ impl Script {
         let kind = self.pick(&[op::CREATE, op::CREATE, op::CREATE2, op::CREATE_CONTAINER, op::CREATE_TTL]);
         let flags = match kind {
             op::CREATE_CONTAINER => 4,
-            // Flags without a time to live crash the real server here (ZooKeeper 3.8.0), so they are not compared.
+            // Flags without a time to live take the real server down (3.8.0), so they are not compared.
             op::CREATE_TTL => self.pick(&[5, 6]),
             _ => self.pick(&[0, 0, 0, 1, 1, 2, 3, 4, 7, -1]),
         };
