@@ -18,15 +18,19 @@
 //! assert!(matches!(answer.as_slice(), [Output::Reply { xid: 1, result: Ok(Reply::Stat(_)), .. }]));
 //! ```
 
+mod attach;
 mod client;
+mod isolate;
 #[expect(clippy::module_inception, reason = "the machine is the main type of the machine module")]
 mod machine;
 mod output;
 mod prepare;
 mod read;
 mod replica;
+mod serve;
 mod sessions;
 mod settings;
+mod time;
 mod write;
 
 pub use client::ClientId;

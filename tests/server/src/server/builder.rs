@@ -1,6 +1,8 @@
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use super::clock::millis;
+use super::running::Running;
 use super::{StartError, TestEnsemble, TestServer};
 use crate::machine::Settings;
 
@@ -82,10 +84,8 @@ impl Builder {
     /// # Errors
     ///
     /// [`StartError`] when the port is taken or the process is out of files or threads.
-    pub async fn start(mut self) -> Result<TestServer, StartError> {
-        self.settings.servers = 1;
-        let shared = TestServer::share(self.settings)?;
-        TestServer::listen(shared, 0, self.port)
+    pub async fn start(self) -> Result<TestServer, StartError> {
+        TestServer::listen(self.running(1)?, 0, self.port)
     }
 
     /// Starts several servers with one tree behind them.
@@ -93,15 +93,24 @@ impl Builder {
     /// # Errors
     ///
     /// [`StartError`] when a port is taken or the process is out of files or threads.
-    pub async fn start_ensemble(mut self, servers: usize) -> Result<TestEnsemble, StartError> {
-        self.settings.servers = servers.max(1);
-        let count = self.settings.servers;
-        let shared = TestServer::share(self.settings)?;
+    pub async fn start_ensemble(self, servers: usize) -> Result<TestEnsemble, StartError> {
+        let count = servers.max(1);
+        let running = self.running(count)?;
         let port = |index: usize| match self.port {
             0 => 0,
             first => first.saturating_add(u16::try_from(index).unwrap_or(u16::MAX)),
         };
-        let servers = (0..count).map(|index| TestServer::listen(shared.clone(), index, port(index)));
+        let servers = (0..count).map(|index| TestServer::listen(running.clone(), index, port(index)));
         Ok(TestEnsemble::new(servers.collect::<Result<_, _>>()?))
+    }
+
+    /// Sessions differ from server to server, so that a client of one cannot attach to a session of another that has
+    /// taken its port.
+    fn running(&self, servers: usize) -> Result<Arc<Running>, StartError> {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // The highest byte is the number of a server and stays 0; five bytes of time follow.
+        let first_session = (millis(since_epoch) & ((1 << 40) - 1)) << 16;
+        let settings = Settings { servers, first_session, secret: rand::random(), ..self.settings.clone() };
+        Running::start(settings)
     }
 }

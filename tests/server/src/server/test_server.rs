@@ -1,20 +1,17 @@
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
-use tokio::task::{AbortHandle, JoinHandle};
-use tokio::time::sleep;
+use tokio::task::JoinHandle;
 
-use super::connection::serve;
+use super::listener::{accept, bind};
+use super::running::Running;
 use super::shared::Shared;
-use super::{Builder, StartError, runtime};
+use super::{Builder, StartError};
 use crate::fault::{ArmedFault, Fault, When};
-use crate::machine::{Isolation, Machine, Settings};
+use crate::machine::{Isolation, Machine};
 
 /// A server on a loopback port, for tests and demos. Never for production data: it keeps everything in memory.
 ///
@@ -38,20 +35,6 @@ pub struct TestServer {
     listener: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What all servers of an ensemble run on; stops with the last of them.
-#[derive(Debug)]
-pub(super) struct Running {
-    shared: Arc<Shared>,
-    runtime: Handle,
-    ticker: AbortHandle,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.ticker.abort();
-    }
-}
-
 impl TestServer {
     /// Starts a server on a free port with default options.
     ///
@@ -65,13 +48,6 @@ impl TestServer {
     /// Options for a server.
     pub fn builder() -> Builder {
         Builder::new()
-    }
-
-    pub(super) fn share(settings: Settings) -> Result<Arc<Running>, StartError> {
-        let runtime = runtime::handle()?;
-        let shared = Arc::new(Shared::new(settings));
-        let ticker = runtime.spawn(tick(Arc::clone(&shared))).abort_handle();
-        Ok(Arc::new(Running { shared, runtime, ticker }))
     }
 
     pub(super) fn listen(running: Arc<Running>, index: usize, port: u16) -> Result<Self, StartError> {
@@ -250,52 +226,5 @@ impl Drop for TestServer {
         self.drop_connections();
         // Frozen connections wait for the thaw before they notice that they are closed.
         self.thaw();
-    }
-}
-
-/// Ports below the range that the kernel gives to outgoing connections.
-///
-/// In that range a client that tries again and again to reach a stopped server would sooner or later be given the
-/// server's own port, connect to itself, and keep the server from coming back.
-const QUIET_PORTS: Range<u16> = 10_000..32_000;
-
-fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let quiet = || {
-        let ports = (0..100).map(|_| rand::random_range(QUIET_PORTS));
-        ports.filter_map(|port| std::net::TcpListener::bind((address.ip(), port)).ok()).next()
-    };
-    match address.port() {
-        0 => quiet().map_or_else(|| std::net::TcpListener::bind(address), Ok),
-        _ => std::net::TcpListener::bind(address),
-    }
-}
-
-async fn accept(shared: Arc<Shared>, server: usize, listener: TcpListener) {
-    loop {
-        let Ok((stream, peer)) = listener.accept().await else {
-            // Out of files, most likely; connections that end give some back.
-            sleep(Duration::from_millis(10)).await;
-            continue;
-        };
-        match shared.fronts.get(server) {
-            Some(front) if !front.is_refusing() => {
-                tokio::spawn(serve(Arc::clone(&shared), server, stream, peer));
-            }
-            _ => drop(stream),
-        }
-    }
-}
-
-async fn tick(shared: Arc<Shared>) {
-    loop {
-        // The first server keeps the sessions; while it is frozen, nobody's time runs out.
-        if let Some(front) = shared.fronts.first() {
-            front.thawed().await;
-        }
-        let wait = shared.tick();
-        tokio::select! {
-            () = sleep(wait) => {}
-            () = shared.rearm.notified() => {}
-        }
     }
 }
