@@ -30,7 +30,7 @@ impl When {
         Self { subject, path: None, session: None, server: None, first: 1, last: 1 }
     }
 
-    /// Any request but connect requests.
+    /// Any request but connect requests; pings are requests too.
     pub fn request() -> Self {
         Self::new(Chosen::AnyRequest)
     }

@@ -28,6 +28,7 @@ impl Machine {
         self.sessions.renew(now);
     }
 
+    /// Closes what connections a session has at one server, or at all that are not cut off: those learn of it later.
     pub(super) fn close_clients(&self, session: i64, at: Option<usize>, out: &mut Vec<Output>) {
         for (id, client) in &self.clients {
             let here = at.map_or_else(|| !self.is_cut_off(client.server), |server| server == client.server);

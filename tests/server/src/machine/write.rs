@@ -39,6 +39,18 @@ impl Machine {
         out
     }
 
+    /// Deletes a node without asking for permission or version, as an administrator might. Nothing if it is not there
+    /// or has children.
+    pub fn delete_node(&mut self, path: &str, now: i64) -> Vec<Output> {
+        let mut out = Vec::new();
+        if path != "/" && self.tree.node(path).is_some_and(|node| node.children.is_empty()) {
+            self.zxid += 1;
+            let changes = vec![Change::Delete { path: path.to_owned() }];
+            self.commit(Txn { zxid: self.zxid, time: now, changes, ended: None }, &mut out);
+        }
+        out
+    }
+
     /// Does a write. `None` when the session may not write through that server.
     pub(super) fn write(
         &mut self,

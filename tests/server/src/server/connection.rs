@@ -8,8 +8,9 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep};
 
+use super::incoming::{Fate, Incoming};
 use super::outbox::{Outbox, Parcel};
-use super::shared::{Fate, Incoming, Shared};
+use super::shared::Shared;
 use crate::fault::{Fault, Gate, Strike};
 use crate::machine::ClientId;
 use crate::wire::{FourLetter, Frame, decode_connect, decode_request, read_frame};

@@ -6,6 +6,7 @@ mod connection;
 mod ensemble;
 mod error;
 mod front;
+mod incoming;
 mod listener;
 mod outbox;
 mod running;

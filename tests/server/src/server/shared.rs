@@ -9,31 +9,12 @@ use tokio::time::Instant;
 
 use super::clock::Clock;
 use super::front::Front;
+use super::incoming::{Fate, Incoming};
 use super::outbox::{Outbox, Parcel};
 use crate::fault::{Fault, Gate, Occasion, Strike, Subject, Switchboard};
 use crate::machine::{ClientId, Machine, Origin, Output, Settings};
-use crate::protocol::{ConnectRequest, ConnectResponse, ErrorCode, Op, Request};
+use crate::protocol::{ConnectResponse, ErrorCode, Op, Request};
 use crate::wire::{FourLetter, Report, encode};
-
-/// A frame that was read.
-#[derive(Debug, Clone)]
-pub(super) enum Incoming {
-    Connect(ConnectRequest),
-    Request(i32, Request),
-}
-
-/// What becomes of the answer to a request.
-#[derive(Debug, Clone)]
-pub(super) enum Fate {
-    /// It is sent.
-    Sent,
-    /// It is sent later.
-    Gated(Gate),
-    /// It is not sent, but events that stand before it are.
-    Dropped,
-    /// Nothing of what the request causes is sent to its sender.
-    Silenced,
-}
 
 struct State {
     machine: Machine,

@@ -145,8 +145,8 @@ impl TestServer {
         listening
     }
 
-    /// Listens again, on the same port, after [`TestServer::stop`]. Every session gets its whole timeout anew, as when
-    /// a new leader takes over.
+    /// Listens again, on the same port, after [`TestServer::stop`]. If it is the only server, every session gets its
+    /// whole timeout anew, as when a new leader takes over.
     ///
     /// # Errors
     ///
@@ -154,7 +154,9 @@ impl TestServer {
     pub async fn restart(&self) -> Result<(), StartError> {
         self.stop().await;
         self.shared().command(|machine, now| {
-            machine.renew_sessions(now);
+            if machine.servers() == 1 {
+                machine.renew_sessions(now);
+            }
             Vec::new()
         });
         self.open_port().map(drop)
@@ -185,6 +187,19 @@ impl TestServer {
         found
     }
 
+    /// Deletes a node behind everybody's back, as an administrator might: no permission or version is asked for, and
+    /// watchers are told. Says whether there was such a node without children.
+    pub fn delete_node(&self, path: &str) -> bool {
+        let mut deleted = false;
+        self.shared().command(|machine, now| {
+            let before = machine.zxid();
+            let outputs = machine.delete_node(path, now);
+            deleted = machine.zxid() > before;
+            outputs
+        });
+        deleted
+    }
+
     /// Moves the server's clock forward: sessions expire, containers are removed, as if that time had passed.
     pub fn advance_clock(&self, by: Duration) {
         self.shared().advance_clock(by);
@@ -209,12 +224,13 @@ impl TestServer {
         self.shared().command(|machine, now| machine.heal(self.index, now));
     }
 
-    /// Looks at the state behind the server.
+    /// Looks at the state behind the server. The server waits meanwhile, so `look` must not call it.
     pub fn inspect<T>(&self, look: impl FnOnce(&Machine) -> T) -> T {
         self.shared().inspect(look)
     }
 
-    /// Waits until the state behind the server is so. It is asked again after every request and every change.
+    /// Waits until the state behind the server is so. It is asked again after every request and every change, and the
+    /// server waits meanwhile, so `reached` must not call it.
     pub async fn wait_until(&self, reached: impl FnMut(&Machine) -> bool) {
         self.shared().wait_until(reached).await;
     }

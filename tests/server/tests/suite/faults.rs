@@ -366,3 +366,16 @@ async fn connect_request_and_what_follows_it_wait_at_a_cut_off_server() {
     assert_eq!(answer[12..20], old.session.to_be_bytes());
     assert_eq!(answer[45..49], (-2_i32).to_be_bytes());
 }
+
+#[tokio::test]
+async fn node_can_be_deleted_behind_its_owners_back() {
+    let (server, address) = server().await;
+    let mut owner = Conn::new(&address, T).await;
+    owner.ok(op::CREATE, &Body::create("/q", 0)).await;
+    owner.ok(op::CREATE, &Body::create("/q/mine", 1)).await;
+    owner.ok(op::EXISTS, &Body::watch("/q/mine", true)).await;
+    assert!(!server.delete_node("/q"), "it has a child");
+    assert!(server.delete_node("/q/mine"));
+    assert!(!server.delete_node("/q/mine"));
+    assert_eq!(owner.drain().await.unwrap(), [(2, "/q/mine".to_owned())]);
+}
