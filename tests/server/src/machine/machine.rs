@@ -1,10 +1,10 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::client::Client;
 use super::replica::{Replica, Txn};
 use super::sessions::Sessions;
 use super::{ClientId, Output, Settings};
-use crate::tree::{Acl, Permissions, Stat, Tree};
+use crate::tree::{Acl, Change, Permissions, Stat, Tree};
 
 /// One ensemble: a tree, its sessions, and the servers in front of it.
 ///
@@ -17,6 +17,8 @@ pub struct Machine {
     pub(super) clients: BTreeMap<ClientId, Client>,
     pub(super) replicas: Vec<Replica>,
     pub(super) zxid: i64,
+    pub(super) counts_ahead: bool,
+    pub(super) ahead: HashMap<String, i32>,
     next_client: u64,
     pub(super) next_reaping: i64,
     pub(super) next_relay: i64,
@@ -31,6 +33,8 @@ impl Machine {
             clients: BTreeMap::new(),
             replicas: vec![Replica::default(); settings.servers.max(1)],
             zxid: 0,
+            counts_ahead: false,
+            ahead: HashMap::new(),
             next_client: 1,
             next_reaping: now + settings.container_interval,
             next_relay: now + settings.tick / 2,
@@ -70,6 +74,9 @@ impl Machine {
         let mut stats = Vec::new();
         for change in &txn.changes {
             let (stat, effect) = self.tree.apply(change, txn.zxid, txn.time);
+            if let Change::Delete { path } = change {
+                self.ahead.remove(path);
+            }
             stats.push(stat);
             for replica in self.replicas.iter_mut().filter(|replica| replica.past.is_none()) {
                 let events =
@@ -88,6 +95,7 @@ impl Machine {
         for past in self.replicas.iter_mut().filter_map(|replica| replica.past.as_mut()) {
             past.tree.set_sequence(path, next);
         }
+        self.ahead.remove(path);
         self.tree.set_sequence(path, next)
     }
 

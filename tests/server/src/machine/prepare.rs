@@ -24,12 +24,19 @@ pub(super) struct Prepare<'a> {
     tree: &'a Tree,
     origin: &'a Origin,
     ttl_nodes: bool,
+    /// Counters of parents as creates that are under way would leave them.
+    ahead: &'a HashMap<String, i32>,
     pending: HashMap<String, Option<Record>>,
 }
 
 impl<'a> Prepare<'a> {
-    pub(super) fn new(tree: &'a Tree, origin: &'a Origin, ttl_nodes: bool) -> Self {
-        Self { tree, origin, ttl_nodes, pending: HashMap::new() }
+    pub(super) fn new(
+        tree: &'a Tree,
+        origin: &'a Origin,
+        ttl_nodes: bool,
+        ahead: &'a HashMap<String, i32>,
+    ) -> Self {
+        Self { tree, origin, ttl_nodes, ahead, pending: HashMap::new() }
     }
 
     /// Checks one operation. `None` when it changes nothing.
@@ -145,7 +152,7 @@ impl<'a> Prepare<'a> {
                 let node = self.tree.node(path).ok_or(ErrorCode::NoNode)?;
                 let stat = node.stat();
                 Ok(Record {
-                    created_children: node.created_children,
+                    created_children: self.ahead.get(path).copied().unwrap_or(node.created_children),
                     children: node.children.len(),
                     version: stat.version,
                     aversion: stat.aversion,

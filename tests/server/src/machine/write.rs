@@ -2,7 +2,7 @@ use super::prepare::Prepare;
 use super::replica::Txn;
 use super::{ClientId, Machine, Output};
 use crate::protocol::{CreateOp, ErrorCode, Reply, Request, WriteOp, WriteResult};
-use crate::tree::{Change, Identity, Stat};
+use crate::tree::{Change, Identity, Stat, parent};
 
 /// Who a write comes from, apart from any connection.
 ///
@@ -39,6 +39,15 @@ impl Machine {
         out
     }
 
+    /// Makes sequence numbers run on past the end of their range from transaction to transaction, or no longer.
+    ///
+    /// That is what the real server does while creates are under way: each takes its number from the one before, and
+    /// only when all are done does it go back to the counter of the node, which stops at its maximum.
+    pub fn count_ahead(&mut self, ahead: bool) {
+        self.counts_ahead = ahead;
+        self.ahead.clear();
+    }
+
     /// Deletes a node without asking for permission or version, as an administrator might. Nothing if it is not there
     /// or has children.
     pub fn delete_node(&mut self, path: &str, now: i64) -> Vec<Output> {
@@ -68,12 +77,15 @@ impl Machine {
             Ok(Decided { changes, answer }) => (changes, Ok(answer)),
             Err(error) => (Vec::new(), Err(error)),
         };
+        if self.counts_ahead {
+            self.ahead.extend(changes.iter().filter_map(counted));
+        }
         let stats = self.commit(Txn { zxid: self.zxid, time: now, changes, ended: None }, out);
         Some(answer.map(|answer| answer.into_reply(stats, self.settings.stat_in_multi)))
     }
 
     fn decide(&self, origin: &Origin, request: &Request) -> Result<Decided, ErrorCode> {
-        let mut prepare = Prepare::new(&self.tree, origin, self.settings.ttl_nodes);
+        let mut prepare = Prepare::new(&self.tree, origin, self.settings.ttl_nodes, &self.ahead);
         match request {
             Request::Write(op) => {
                 let change = prepare.op(op)?;
@@ -98,6 +110,12 @@ impl Machine {
             _ => Err(ErrorCode::MarshallingError),
         }
     }
+}
+
+/// The parent of a node that is made, and its counter afterwards.
+fn counted(change: &Change) -> Option<(String, i32)> {
+    let Change::Create { path, parent_created, .. } = change else { return None };
+    Some((parent(path)?.to_owned(), *parent_created))
 }
 
 fn transaction(mut prepare: Prepare<'_>, ops: &[WriteOp]) -> Decided {

@@ -176,8 +176,7 @@ impl TestServer {
 
     /// Sets the number that the next sequential child of that node gets. Says whether the node exists.
     ///
-    /// At `i32::MAX` the counter stops and the number repeats; from `i32::MIN` it counts negative numbers up, as a
-    /// counter that has wrapped would.
+    /// At `i32::MAX` the counter stops and the number repeats, unless [`TestServer::count_ahead`] makes it run on.
     pub fn set_sequence(&self, path: &str, next: i32) -> bool {
         let mut found = false;
         self.shared().command(|machine, _| {
@@ -185,6 +184,16 @@ impl TestServer {
             Vec::new()
         });
         found
+    }
+
+    /// Makes sequence numbers run on past the end of their range (`2147483647`, then `-2147483648` and up), or stop
+    /// there again. The real server does the first while creates are under way and the second when none is. Default:
+    /// they stop.
+    pub fn count_ahead(&self, ahead: bool) {
+        self.shared().command(|machine, _| {
+            machine.count_ahead(ahead);
+            Vec::new()
+        });
     }
 
     /// Deletes a node behind everybody's back, as an administrator might: no permission or version is asked for, and

@@ -379,3 +379,20 @@ async fn node_can_be_deleted_behind_its_owners_back() {
     assert!(!server.delete_node("/q/mine"));
     assert_eq!(owner.drain().await.unwrap(), [(2, "/q/mine".to_owned())]);
 }
+
+#[tokio::test]
+async fn counter_runs_on_past_its_end_as_it_does_for_creates_under_way() {
+    let (server, address) = server().await;
+    let mut client = Conn::new(&address, T).await;
+    client.ok(op::CREATE, &Body::create("/q", 0)).await;
+    server.set_sequence("/q", i32::MAX);
+    server.count_ahead(true);
+    let mut names = Vec::new();
+    for _ in 0..3 {
+        names.push(client.ok(op::CREATE, &Body::create("/q/", 2)).await.path());
+    }
+    assert_eq!(names, ["/q/2147483647", "/q/-2147483648", "/q/-2147483647"]);
+    server.count_ahead(false);
+    let reply = client.call(op::CREATE, &Body::create("/q/", 2)).await.unwrap();
+    assert_eq!(reply.err, -110, "back at the end");
+}
