@@ -1,1 +1,35 @@
 //! An in-process ZooKeeper look-alike for tests and demos. Never for production data.
+//!
+//! [`TestServer`] speaks the wire protocol of ZooKeeper 3.8 on a loopback port, so that any client can talk to it, and
+//! does on order what a real server does only on a bad day: see [`fault`]. It starts in a few milliseconds, keeps
+//! everything in memory, and stops when it is dropped.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! use lockkeeper_testserver::TestServer;
+//!
+//! let server = TestServer::start().await?;
+//! assert!(server.connect_string().starts_with("127.0.0.1:"));
+//! # Ok::<_, lockkeeper_testserver::StartError>(())
+//! # })?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`TestEnsemble`] puts several servers in front of one tree, for tests of fail-over and of stale servers.
+//!
+//! Underneath is [`machine`], the same server as a pure state machine for simulations.
+//!
+//! Its answers are compared with those of Debian's ZooKeeper 3.8.0; the README lists where it differs and why.
+
+pub mod fault;
+pub mod machine;
+pub mod protocol;
+pub mod tree;
+
+mod server;
+mod wire;
+
+pub use fault::{ArmedFault, Fault, When};
+pub use machine::Isolation;
+pub use protocol::{ErrorCode, Op};
+pub use server::{Builder, StartError, TestEnsemble, TestServer};

@@ -1,0 +1,50 @@
+use super::ClientId;
+use crate::protocol::{ConnectResponse, ErrorCode, Reply};
+use crate::tree::WatchEvent;
+
+/// Something that leaves the server. Outputs of one call are in sending order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// The answer to a connect request.
+    Connected {
+        /// To whom.
+        client: ClientId,
+        /// The answer; a [`Output::Close`] follows when the session is gone.
+        response: ConnectResponse,
+    },
+    /// The answer to a request.
+    Reply {
+        /// To whom.
+        client: ClientId,
+        /// The number the client gave the request.
+        xid: i32,
+        /// The newest transaction its server has applied.
+        zxid: i64,
+        /// The answer.
+        result: Result<Reply, ErrorCode>,
+    },
+    /// A watch event.
+    Event {
+        /// To whom.
+        client: ClientId,
+        /// What happened.
+        event: WatchEvent,
+    },
+    /// The server closes the connection.
+    Close {
+        /// Whose.
+        client: ClientId,
+    },
+}
+
+impl Output {
+    /// Whom it goes to.
+    pub fn client(&self) -> ClientId {
+        match self {
+            Self::Connected { client, .. }
+            | Self::Reply { client, .. }
+            | Self::Event { client, .. }
+            | Self::Close { client } => *client,
+        }
+    }
+}

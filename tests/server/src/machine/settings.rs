@@ -1,0 +1,50 @@
+/// How a [`Machine`](super::Machine) behaves. All times are in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Number of servers in front of the tree. Default 1.
+    pub servers: usize,
+    /// Length of a tick: sessions end at multiples of it. Default 100, where a real server has 2000, so that tests of
+    /// expiry need not be slow.
+    pub tick: i64,
+    /// Shortest session timeout a client can get. Default two ticks.
+    pub min_timeout: i32,
+    /// Longest session timeout a client can get. Default 40 000, as with the real server's default tick.
+    pub max_timeout: i32,
+    /// Whether nodes with a time to live are allowed. Default false, as in the real server.
+    pub ttl_nodes: bool,
+    /// Whether `create2` in a transaction answers with metadata. Default false: 3.8.0 forgets it (ZOOKEEPER-4026),
+    /// 3.8.2 and later do not.
+    pub stat_in_multi: bool,
+    /// Time between two searches for containers to remove. Default 60 000.
+    pub container_interval: i64,
+    /// How long a container that never had children is kept; 0, the default, is for ever.
+    pub container_max_never_used: i64,
+    /// Whether servers other than the first tell it only every half tick which sessions are alive, as followers do.
+    /// Default false.
+    pub relay_touches: bool,
+    /// The number of the first sequential child of every node made. Default 0.
+    pub first_sequence: i32,
+    /// Id of the first session; later ones count up. Default `0x1000000000000`.
+    pub first_session: i64,
+    /// What session passwords are made from.
+    pub secret: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            servers: 1,
+            tick: 100,
+            min_timeout: 200,
+            max_timeout: 40_000,
+            ttl_nodes: false,
+            stat_in_multi: false,
+            container_interval: 60_000,
+            container_max_never_used: 0,
+            relay_touches: false,
+            first_sequence: 0,
+            first_session: 1 << 48,
+            secret: 0x5eed,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+
+use super::shared::Shared;
+use super::{StartError, runtime};
+use crate::machine::Settings;
+
+/// What all servers of an ensemble run on; stops with the last of them.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) shared: Arc<Shared>,
+    pub(super) runtime: Handle,
+    ticker: AbortHandle,
+}
+
+impl Running {
+    pub(super) fn start(settings: Settings) -> Result<Arc<Self>, StartError> {
+        let runtime = runtime::handle()?;
+        let shared = Arc::new(Shared::new(settings));
+        let ticker = runtime.spawn(tick(Arc::clone(&shared))).abort_handle();
+        Ok(Arc::new(Self { shared, runtime, ticker }))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.ticker.abort();
+    }
+}
+
+/// Lets the machine do what falls due.
+async fn tick(shared: Arc<Shared>) {
+    loop {
+        // The first server keeps the sessions; while it is frozen, nobody's time runs out.
+        if let Some(front) = shared.fronts.first() {
+            front.thawed().await;
+        }
+        let wait = shared.tick();
+        tokio::select! {
+            () = sleep(wait) => {}
+            () = shared.rearm.notified() => {}
+        }
+    }
+}

@@ -1,0 +1,195 @@
+use std::net::Ipv4Addr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha1::{Digest, Sha1};
+
+/// A set of permissions, as the bits the wire carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Permissions(pub i32);
+
+impl Permissions {
+    /// Read data and list children.
+    pub const READ: Self = Self(1);
+    /// Set data.
+    pub const WRITE: Self = Self(2);
+    /// Create children.
+    pub const CREATE: Self = Self(4);
+    /// Delete children.
+    pub const DELETE: Self = Self(8);
+    /// Set the access list.
+    pub const ADMIN: Self = Self(16);
+    /// All of them.
+    pub const ALL: Self = Self(31);
+    /// What `getACL` asks for: either of the two is enough.
+    pub const READ_OR_ADMIN: Self = Self(17);
+
+    fn overlaps(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Who someone is: a scheme and an id in it. Both the answer to an `auth` request and one side of an [`Acl`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// `world`, `digest` or `ip`; `auth` in a request, where it stands for the requester.
+    pub scheme: String,
+    /// The id: `anyone`, `user:base64(sha1(user:password))`, an address with an optional prefix length.
+    pub id: String,
+}
+
+impl Identity {
+    /// An identity of that scheme.
+    pub fn new(scheme: impl Into<String>, id: impl Into<String>) -> Self {
+        Self { scheme: scheme.into(), id: id.into() }
+    }
+
+    /// Everybody.
+    pub fn anyone() -> Self {
+        Self::new("world", "anyone")
+    }
+
+    /// The digest identity of `user:password`.
+    ///
+    /// ```
+    /// use lockkeeper_testserver::tree::Identity;
+    /// assert_eq!(Identity::digest("super:test").id, "super:D/InIHSb7yEEbrWz8b9l71RjZJU=");
+    /// ```
+    pub fn digest(user_and_password: &str) -> Self {
+        let user = user_and_password.split(':').next().unwrap_or_default();
+        let hash = STANDARD.encode(Sha1::digest(user_and_password.as_bytes()));
+        Self::new("digest", format!("{user}:{hash}"))
+    }
+
+    /// The name without its secret part, as `whoAmI` tells it.
+    pub fn user(&self) -> &str {
+        if self.scheme == "digest" { self.id.split(':').next().unwrap_or_default() } else { &self.id }
+    }
+
+    /// Whether the id has the form its scheme asks for.
+    fn is_valid(&self) -> bool {
+        match self.scheme.as_str() {
+            // Trailing empty parts do not count, a leading one does: `:hash` passes on the real server too.
+            "digest" => self.id.trim_end_matches(':').split(':').count() == 2,
+            "ip" => subnet(&self.id).is_some(),
+            _ => false,
+        }
+    }
+
+    fn matches(&self, requester: &Self) -> bool {
+        if self.scheme != requester.scheme {
+            return false;
+        }
+        match self.scheme.as_str() {
+            "digest" => self.id == requester.id,
+            "ip" => match (subnet(&self.id), requester.id.parse::<Ipv4Addr>()) {
+                (Some((network, mask)), Ok(address)) => u32::from(address) & mask == network & mask,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+fn subnet(text: &str) -> Option<(u32, u32)> {
+    let (address, bits) = text.split_once('/').unwrap_or((text, "32"));
+    let bits: u32 = bits.parse().ok().filter(|bits| *bits <= 32)?;
+    let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
+    Some((address.parse::<Ipv4Addr>().ok()?.into(), mask))
+}
+
+/// One line of an access list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Acl {
+    /// What is allowed.
+    pub permissions: Permissions,
+    /// To whom.
+    pub identity: Identity,
+}
+
+impl Acl {
+    /// A line of an access list.
+    pub fn new(permissions: Permissions, identity: Identity) -> Self {
+        Self { permissions, identity }
+    }
+
+    /// Whether someone with these identities may do that.
+    pub fn permit(list: &[Self], wanted: Permissions, requester: &[Identity]) -> bool {
+        list.is_empty()
+            || list.iter().filter(|acl| acl.permissions.overlaps(wanted)).any(|acl| {
+                acl.identity == Identity::anyone() || requester.iter().any(|id| acl.identity.matches(id))
+            })
+    }
+
+    /// The list as it is stored: duplicates removed, `auth` replaced by the requester's own identities.
+    ///
+    /// `None` when the list is empty, a scheme is unknown, an id has the wrong form, or `auth` stands for nobody.
+    pub fn expand(list: &[Self], requester: &[Identity]) -> Option<Vec<Self>> {
+        let mut unique: Vec<&Self> = Vec::new();
+        for acl in list {
+            if !unique.contains(&acl) {
+                unique.push(acl);
+            }
+        }
+        let mut expanded = Vec::new();
+        for acl in unique {
+            if acl.identity == Identity::anyone() || acl.identity.is_valid() {
+                expanded.push(acl.clone());
+            } else if acl.identity.scheme == "auth" {
+                // An address is an identity, but it authenticates nobody.
+                let own = requester.iter().filter(|id| id.scheme == "digest");
+                let before = expanded.len();
+                expanded.extend(own.map(|id| Self::new(acl.permissions, id.clone())));
+                if expanded.len() == before {
+                    return None;
+                }
+            } else {
+                return None;
+            }
+        }
+        (!expanded.is_empty()).then_some(expanded)
+    }
+
+    /// The line as someone without the `ADMIN` permission sees it: the password hash is hidden.
+    pub fn redacted(&self) -> Self {
+        if self.identity.scheme != "digest" {
+            return self.clone();
+        }
+        let user = self.identity.id.split(':').next().unwrap_or_default();
+        Self::new(self.permissions, Identity::new("digest", format!("{user}:x")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_matches_its_subnet_only() {
+        let acl = [Acl::new(Permissions::READ, Identity::new("ip", "127.0.0.0/8"))];
+        assert!(Acl::permit(&acl, Permissions::READ, &[Identity::new("ip", "127.1.2.3")]));
+        assert!(!Acl::permit(&acl, Permissions::READ, &[Identity::new("ip", "10.0.0.1")]));
+        assert!(!Acl::permit(&acl, Permissions::WRITE, &[Identity::new("ip", "127.1.2.3")]));
+    }
+
+    #[test]
+    fn auth_stands_for_the_requesters_digests() {
+        let me = [Identity::new("ip", "127.0.0.1"), Identity::digest("me:secret")];
+        let list = [Acl::new(Permissions::ALL, Identity::new("auth", ""))];
+        assert_eq!(
+            Acl::expand(&list, &me),
+            Some(vec![Acl::new(Permissions::ALL, Identity::digest("me:secret"))])
+        );
+        assert_eq!(Acl::expand(&list, &[Identity::new("ip", "127.0.0.1")]), None);
+    }
+
+    #[test]
+    fn unknown_schemes_and_malformed_ids_are_refused() {
+        for (scheme, id) in
+            [("sasl", "x"), ("world", "me"), ("digest", "nocolon"), ("digest", "a:b:c"), ("ip", "1.2.3")]
+        {
+            let list = [Acl::new(Permissions::ALL, Identity::new(scheme, id))];
+            assert_eq!(Acl::expand(&list, &[]), None, "{scheme}:{id}");
+        }
+    }
+}

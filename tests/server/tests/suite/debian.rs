@@ -1,0 +1,111 @@
+//! Debian's ZooKeeper on a loopback port, for as long as a test runs.
+
+use std::fs::{File, write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+/// ZooKeeper and, through its manifest, everything it needs.
+pub(crate) const JAR: &str = "/usr/share/java/zookeeper.jar";
+
+pub(crate) struct Debian {
+    process: Child,
+    pub(crate) address: String,
+    dir: TempDir,
+}
+
+/// Whether tests against the real server are left out, because it is not there and that was said to be fine.
+///
+/// Fails when it is not there and nobody said so.
+pub(crate) fn left_out() -> bool {
+    let java = Command::new("java").arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if java.is_ok_and(|status| status.success()) && Path::new(JAR).exists() {
+        return false;
+    }
+    let excused = std::env::var("LOCKKEEPER_WITHOUT_ZOOKEEPER").is_ok_and(|value| value == "1");
+    assert!(
+        excused,
+        "this test compares with the real server: install it (apt-get install zookeeper), or set \
+         LOCKKEEPER_WITHOUT_ZOOKEEPER=1 to leave the comparison out"
+    );
+    eprintln!("LEFT OUT: no ZooKeeper here, so nothing was compared with the real server");
+    true
+}
+
+impl Debian {
+    /// Starts a server with that tick in milliseconds and waits until it serves.
+    pub(crate) async fn start(tick: u32, properties: &[&str]) -> Self {
+        Self::start_with(tempfile::tempdir().unwrap(), tick, properties).await
+    }
+
+    /// The same on a directory that already holds a snapshot.
+    pub(crate) async fn start_with(dir: TempDir, tick: u32, properties: &[&str]) -> Self {
+        let port = free_port();
+        let config = format!(
+            "tickTime={tick}\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
+             admin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n",
+            dir.path().display()
+        );
+        let config_path = dir.path().join("zoo.cfg");
+        write(&config_path, config).unwrap();
+        let log = File::create(dir.path().join("log")).unwrap();
+        let process = Command::new("java")
+            .args(["-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.forceSync=no"])
+            .args(properties.iter().map(|property| format!("-D{property}")))
+            .args(["-cp", JAR, "org.apache.zookeeper.server.ZooKeeperServerMain"])
+            .arg(&config_path)
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let server = Self { process, address: format!("127.0.0.1:{port}"), dir };
+        server.serving().await;
+        server
+    }
+
+    async fn serving(&self) {
+        for _ in 0..600 {
+            if four_letters(&self.address, "srvr").await.is_some_and(|text| text.contains("Mode: standalone"))
+            {
+                return;
+            }
+            // No state of ours to wait on: another process is starting.
+            sleep(Duration::from_millis(50)).await;
+        }
+        let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+        panic!("ZooKeeper did not start; its log:\n{log}");
+    }
+}
+
+impl Drop for Debian {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A port that no outgoing connection can get: while the server is not yet there, a connection to a port of the
+/// ephemeral range may get that very port as its own, connect to itself, and keep the server from listening.
+fn free_port() -> u16 {
+    let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    (0..1000).map(|_| rand::random_range(10_000..32_000)).find(free).unwrap()
+}
+
+/// The answer to a four-letter command, if it comes at once.
+pub(crate) async fn four_letters(address: &str, command: &str) -> Option<String> {
+    timeout(Duration::from_secs(5), ask(address, command)).await.ok()?
+}
+
+async fn ask(address: &str, command: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    stream.write_all(command.as_bytes()).await.ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.ok()?;
+    Some(text)
+}

@@ -1,0 +1,24 @@
+//! Tests of the test server, over real sockets, against the real server, and with other people's clients.
+
+#[cfg(test)]
+mod binary;
+#[cfg(test)]
+mod debian;
+#[cfg(test)]
+mod differential;
+#[cfg(test)]
+mod ensemble;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod peers;
+#[cfg(test)]
+mod protocol;
+#[cfg(test)]
+mod pure;
+#[cfg(test)]
+mod raw;
+#[cfg(test)]
+mod script;

@@ -1,0 +1,64 @@
+//! Other people's clients and recipes work against this server.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use lockkeeper_testserver::TestServer;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::debian::left_out;
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(name)
+}
+
+/// Runs a peer to its end and answers the checks it passed.
+async fn run(command: &mut Command, patience: Duration) -> Vec<String> {
+    let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).output();
+    let output = timeout(patience, running).await.expect("the peer hangs").unwrap();
+    let (told, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{told}\n{wrong}");
+    told.lines().filter_map(|line| line.strip_prefix("ok: ")).map(str::to_owned).collect()
+}
+
+/// Python with kazoo: the one that `LOCKKEEPER_KAZOO_PYTHON` names, or a fresh environment with kazoo in it.
+async fn python(dir: &Path) -> PathBuf {
+    if let Ok(python) = std::env::var("LOCKKEEPER_KAZOO_PYTHON") {
+        return python.into();
+    }
+    let python = dir.join("bin/python");
+    let minutes = Duration::from_secs(180);
+    run(Command::new("python3").args(["-m", "venv"]).arg(dir), minutes).await;
+    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "kazoo==2.11.0"]), minutes).await;
+    python
+}
+
+#[tokio::test]
+async fn kazoo_recipes_work() {
+    if std::env::var("LOCKKEEPER_WITHOUT_KAZOO").is_ok_and(|value| value == "1") {
+        eprintln!("LEFT OUT: kazoo was not tried, as LOCKKEEPER_WITHOUT_KAZOO says");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let python = python(dir.path()).await;
+    let server = TestServer::start().await.unwrap();
+    let mut command = Command::new(python);
+    command.arg(source("kazoo_peer.py")).arg(server.connect_string());
+    assert_eq!(run(&mut command, Duration::from_secs(120)).await.len(), 8);
+}
+
+#[tokio::test]
+async fn curator_recipes_work() {
+    if left_out() {
+        return;
+    }
+    let recipes = "/usr/share/java/curator-recipes.jar";
+    assert!(Path::new(recipes).exists(), "install Curator: apt-get install libcurator-recipes-java");
+    let server = TestServer::start().await.unwrap();
+    let mut command = Command::new("java");
+    command.args(["-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", recipes]);
+    command.arg(source("CuratorPeer.java")).arg(server.connect_string());
+    assert_eq!(run(&mut command, Duration::from_secs(120)).await.len(), 7);
+}

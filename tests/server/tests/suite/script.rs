@@ -1,0 +1,213 @@
+//! Random scripts: what several sessions do to a small tree, in one order.
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::raw::{Body, op};
+
+pub(crate) const SESSIONS: usize = 3;
+
+/// One step of a script.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    /// A session asks for something.
+    Call { session: usize, op: i32, name: String, body: Body },
+    /// A session's connection breaks and is made again.
+    Reconnect { session: usize },
+    /// A session re-attaches with a wrong password, which loses it the connection and not the session; a new session
+    /// takes its place.
+    WrongPassword { session: usize },
+    /// A session is closed, and a new one takes its place.
+    Close { session: usize },
+    /// A session falls silent until it is gone, and a new one takes its place.
+    Expire { session: usize },
+}
+
+type AclLines = Vec<(i32, &'static str, &'static str)>;
+
+pub(crate) struct Script {
+    rng: StdRng,
+    root: String,
+}
+
+impl Script {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { rng: StdRng::seed_from_u64(seed), root: format!("/t{seed}") }
+    }
+
+    pub(crate) fn root(&self) -> &str {
+        &self.root
+    }
+
+    pub(crate) fn steps(mut self, count: usize) -> Vec<Step> {
+        let mut steps: Vec<Step> = (0..count).map(|_| self.step()).collect();
+        // Slow ones: once a script.
+        let at = self.below(steps.len());
+        steps.insert(at, Step::Expire { session: self.below(SESSIONS) });
+        steps
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        self.rng.random_range(0..limit)
+    }
+
+    fn chance(&mut self, one_in: usize) -> bool {
+        self.below(one_in) == 0
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())].clone()
+    }
+
+    fn path(&mut self) -> String {
+        if self.chance(25) {
+            return self
+                .pick(&["", "/", "x", "/zookeeper/quota", "//", "/a//b", "/a/", "/a/./b", "/a/..", "/\u{1}"])
+                .to_owned();
+        }
+        let names = ["", "/a", "/b", "/a/x", "/a/y", "/b/x", "/a/x/deep", "/e", "/s0000000001", "/c", "/c/x"];
+        let name = self.pick(&names);
+        format!("{}{name}", self.root)
+    }
+
+    fn version(&mut self) -> i32 {
+        self.pick(&[-1, -1, -1, 0, 1, 2, -2])
+    }
+
+    fn acl(&mut self) -> AclLines {
+        if !self.chance(5) {
+            return vec![(31, "world", "anyone")];
+        }
+        self.pick(&[
+            vec![],
+            vec![(31, "auth", "")],
+            vec![(1, "world", "anyone")],
+            vec![(31, "world", "anyone"), (31, "world", "anyone"), (1, "ip", "127.0.0.1")],
+            vec![(9, "world", "anyone"), (31, "auth", "")],
+            vec![(31, "ip", "127.0.0.0/8")],
+            vec![(31, "ip", "10.0.0.0/8")],
+            vec![(31, "ip", "127.0.0.1/33")],
+            vec![(31, "digest", "u:notahash"), (5, "world", "anyone")],
+            vec![(31, "digest", "nocolon")],
+            vec![(31, "nonsense", "x")],
+            vec![(31, "world", "me")],
+            vec![(0, "world", "anyone")],
+        ])
+    }
+
+    fn data(&mut self) -> Option<&'static [u8]> {
+        self.pick(&[Some(&b""[..]), Some(b"1"), Some(b"some bytes"), None])
+    }
+
+    fn create(&mut self) -> (i32, Body) {
+        let kind = self.pick(&[op::CREATE, op::CREATE, op::CREATE2, op::CREATE_CONTAINER, op::CREATE_TTL]);
+        let flags = match kind {
+            op::CREATE_CONTAINER => 4,
+            // Flags without a time to live take the real server down (3.8.0), so they are not compared.
+            op::CREATE_TTL => self.pick(&[5, 6]),
+            _ => self.pick(&[0, 0, 0, 1, 1, 2, 3, 4, 7, -1]),
+        };
+        let mut path = self.path();
+        if matches!(flags, 2 | 3 | 6) {
+            path = format!("{}{}", path, self.pick(&["", "/s", "/"]));
+        }
+        let (data, acl) = (self.data(), self.acl());
+        let mut body = Body::new().str(&path).bytes(data).acl(&acl).int(flags);
+        if kind == op::CREATE_TTL {
+            body = body.long(self.pick(&[1_000_000, 0, -1, (1 << 40) - 1, 1 << 40]));
+        }
+        (kind, body)
+    }
+
+    fn write(&mut self) -> (i32, Body) {
+        match self.below(6) {
+            0..3 => self.create(),
+            3 => (op::DELETE, Body::version(&self.path(), self.version())),
+            4 => (op::SET_DATA, Body::new().str(&self.path()).bytes(self.data()).int(self.version())),
+            _ => (op::CHECK, Body::version(&self.path(), self.version())),
+        }
+    }
+
+    fn paths(&mut self) -> Vec<String> {
+        (0..self.below(3)).map(|_| self.valid_path()).collect()
+    }
+
+    fn valid_path(&mut self) -> String {
+        loop {
+            let path = self.path();
+            if path.starts_with(&self.root) {
+                return path;
+            }
+        }
+    }
+
+    fn call(&mut self) -> (i32, Body) {
+        match self.below(28) {
+            0..6 => self.create(),
+            6 | 7 => (op::DELETE, Body::version(&self.path(), self.version())),
+            8 | 9 => (op::SET_DATA, Body::new().str(&self.path()).bytes(self.data()).int(self.version())),
+            10 | 11 => (op::EXISTS, Body::watch(&self.path(), self.chance(2))),
+            12 | 13 => (op::GET_DATA, Body::watch(&self.path(), self.chance(2))),
+            14 => (op::GET_CHILDREN, Body::watch(&self.valid_path(), self.chance(2))),
+            15 => (op::GET_CHILDREN2, Body::watch(&self.valid_path(), self.chance(2))),
+            16 => (op::GET_ACL, Body::new().str(&self.path())),
+            17 => (op::SET_ACL, Body::new().str(&self.path()).acl(&self.acl()).int(self.version())),
+            18 => (op::SYNC, Body::new().str(&self.path())),
+            19 | 20 => {
+                let ops: Vec<_> = (0..self.below(5)).map(|_| self.write()).collect();
+                (op::MULTI, Body::multi(&ops))
+            }
+            21 => {
+                let read = |this: &mut Self| {
+                    (this.pick(&[op::GET_DATA, op::GET_CHILDREN]), Body::watch(&this.valid_path(), false))
+                };
+                let ops: Vec<_> = (0..self.below(4)).map(|_| read(self)).collect();
+                (op::MULTI_READ, Body::multi(&ops))
+            }
+            22 => match self.below(3) {
+                0 => (op::WHO_AM_I, Body::new()),
+                1 => (op::GET_ALL_CHILDREN_NUMBER, Body::new().str(&self.valid_path())),
+                _ => (op::GET_EPHEMERALS, Body::new().str(self.pick(&["/t", "/nowhere", " ", "/", ""]))),
+            },
+            23 => {
+                let credentials = self.pick(&["u:p", "v:q", "nopassword", ""]);
+                (op::AUTH, Body::new().int(0).str("digest").bytes(Some(credentials.as_bytes())))
+            }
+            24 => {
+                let seen = self.pick(&[0, i64::MAX]);
+                let lists = [self.paths(), self.paths(), self.paths()];
+                let body = lists.iter().fold(Body::new().long(seen), |body, list| body.strs(list));
+                if self.chance(2) {
+                    return (op::SET_WATCHES, body);
+                }
+                let lists = [self.paths(), self.paths()];
+                (op::SET_WATCHES2, lists.iter().fold(body, |body, list| body.strs(list)))
+            }
+            25 => (op::ADD_WATCH, Body::version(&self.valid_path(), self.pick(&[0, 1, 1, 2]))),
+            26 => (op::REMOVE_WATCHES, Body::version(&self.valid_path(), self.pick(&[1, 2, 3, 4]))),
+            _ => (op::CHECK_WATCHES, Body::version(&self.valid_path(), self.pick(&[1, 2, 3, 0]))),
+        }
+    }
+
+    fn step(&mut self) -> Step {
+        let session = self.below(SESSIONS);
+        match self.below(60) {
+            0 => Step::Reconnect { session },
+            1 => Step::Close { session },
+            2 if self.chance(4) => Step::WrongPassword { session },
+            4 => {
+                let (op, mut body) = self.call();
+                if matches!(op, op::AUTH) || body.0.is_empty() {
+                    return self.step();
+                }
+                body.0.truncate(self.below(body.0.len()));
+                Step::Call { session, op, name: format!("malformed op {op}"), body }
+            }
+            _ => {
+                let (op, body) = self.call();
+                let name = format!("op {op} {}", String::from_utf8_lossy(&body.0).escape_debug());
+                Step::Call { session, op, name, body }
+            }
+        }
+    }
+}
