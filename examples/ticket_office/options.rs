@@ -49,7 +49,7 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The ensemble to use, as host:port,host:port/chroot [default: a ZooKeeper started for this run]
+    /// The ensemble to use, as host:port,host:port/chroot [default: an embedded server, for this run]
     #[arg(long, value_name = "SERVERS")]
     pub(crate) connect: Option<String>,
 

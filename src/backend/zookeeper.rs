@@ -390,9 +390,10 @@ fn with_tls(connector: client::Connector, tls: Option<&Tls>) -> Result<client::C
         value: error.to_string(),
         advice: "give certificates and keys in PEM form",
     };
-    let mut options = client::TlsOptions::no_ca();
-    for ca in tls.authorities() {
-        options = options.with_pem_ca_certs(ca).map_err(refused)?;
+    let mut options = client::TlsOptions::new();
+    // The client takes one text; PEM texts are put together by writing one after the other.
+    if !tls.authorities().is_empty() {
+        options = options.with_pem_ca(&tls.authorities().join("\n")).map_err(refused)?;
     }
     if let Some((certificate, key)) = tls.identity() {
         options = options.with_pem_identity(certificate, key).map_err(refused)?;

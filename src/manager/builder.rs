@@ -331,6 +331,14 @@ mod tests {
         assert!(builder().acl(Acl::creator_only()).digest_auth("a", "b").check().is_ok());
     }
 
+    #[cfg(feature = "tls")]
+    #[test]
+    fn certificates_that_are_none_are_refused_before_anything_is_sent() {
+        let tls = Tls::new().authority("not a certificate");
+        assert!(refusal(ConnectionManagerBuilder::new("tcp+tls://localhost:1").tls(tls)).contains("PEM"));
+        assert!(ConnectionManagerBuilder::new("tcp+tls://localhost:1").tls(Tls::new()).check().is_ok());
+    }
+
     #[test]
     fn without_a_runtime_there_is_an_error_and_no_panic() {
         let connect = ConnectionManagerBuilder::new("localhost:1").connect();
