@@ -45,17 +45,22 @@ impl Deadline {
         self.at.is_some_and(|at| Instant::now() >= at)
     }
 
+    /// Whether no time was given at all.
+    pub(crate) fn is_immediate(&self) -> bool {
+        self.at == Some(self.started)
+    }
+
     /// How long ago the wait began.
     #[must_use]
     pub fn waited(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Resolves when it passes; never, if there is none.
+    /// Resolves when it passes; never, if there is none, or no tokio runtime to tell the time here.
     pub async fn passed(&self) {
         match self.at {
-            Some(at) => tokio::time::sleep_until(at).await,
-            None => std::future::pending().await,
+            Some(at) if tokio::runtime::Handle::try_current().is_ok() => tokio::time::sleep_until(at).await,
+            _ => std::future::pending().await,
         }
     }
 }

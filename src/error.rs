@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::backend::WireError;
 use crate::connect_string::ConnectStringError;
+use crate::deadline::Deadline;
 use crate::path::PathError;
 
 /// Why an operation did not do what was asked.
@@ -14,7 +15,8 @@ pub enum Error {
     /// An argument no server would take; nothing was sent.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Time was up. Whatever was begun is undone by the manager in the background.
+    /// Time was up. A place in a line is given up by the manager in the background, unless a ticket keeps it; a write
+    /// may still be done ([`outcome`](Self::outcome)).
     #[error("gave up after {waited:.1?} while {phase} ({path})")]
     Timeout {
         /// What was being waited for.
@@ -43,6 +45,16 @@ pub enum Error {
     /// The link broke before the answer: the server may or may not have done it. Look before trying again.
     #[error("it is not known whether the server did {operation} {path}: {cause}; look before trying again")]
     Unknown {
+        /// What was asked.
+        operation: Operation,
+        /// Of which node.
+        path: String,
+        /// How the link broke.
+        cause: String,
+    },
+    /// The link broke before the answer to a read: there is nothing to undo, ask again.
+    #[error("no answer to {operation} {path}: {cause}; ask again")]
+    NoAnswer {
         /// What was asked.
         operation: Operation,
         /// Of which node.
@@ -86,7 +98,17 @@ impl Error {
     /// Whether the server may have done it all the same.
     #[must_use]
     pub fn outcome_unknown(&self) -> bool {
-        matches!(self, Self::Unknown { .. })
+        self.outcome() == Outcome::Unknown
+    }
+
+    /// Whether trying again can help. After a write whose [`outcome`](Self::outcome) is unknown, look first.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Timeout { .. } | Self::Lost(_) | Self::Unknown { .. } | Self::NoAnswer { .. } => true,
+            Self::Refused { refusal, .. } => refusal.is_transient(),
+            _ => false,
+        }
     }
 
     /// What is known of the write that was asked for.
@@ -107,11 +129,14 @@ impl Error {
         matches!(self, Self::Closed)
     }
 
-    pub(crate) fn of_wire(operation: Operation, path: &str, error: &WireError) -> Self {
+    pub(crate) fn of_wire(operation: Operation, path: &str, error: &WireError, deadline: Deadline) -> Self {
         let path = path.to_owned();
-        match error.refusal() {
-            Some(refusal) => Self::Refused { operation, path, refusal },
-            None => Self::Unknown { operation, path, cause: error.to_string() },
+        match error {
+            WireError::Refused(refusal) => Self::Refused { operation, path, refusal: *refusal },
+            WireError::Timeout => Self::Timeout { phase: Phase::Answer, path, waited: deadline.waited() },
+            WireError::SessionEnded(LossReason::Closed) => Self::Closed,
+            _ if operation.is_read() => Self::NoAnswer { operation, path, cause: error.to_string() },
+            _ => Self::Unknown { operation, path, cause: error.to_string() },
         }
     }
 }
@@ -286,6 +311,12 @@ pub enum Operation {
     Commit,
 }
 
+impl Operation {
+    fn is_read(self) -> bool {
+        matches!(self, Self::Read | Self::List)
+    }
+}
+
 impl Display for Operation {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -342,4 +373,12 @@ pub enum Refusal {
     /// The session went on at another server, which did not see the request.
     #[error("the session moved to another server")]
     SessionMoved,
+}
+
+impl Refusal {
+    /// Whether the same request may be taken later.
+    #[must_use]
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::Throttled | Self::ReadOnly | Self::SessionMoved)
+    }
 }

@@ -46,6 +46,8 @@ struct Connection {
     verified: bool,
     /// The base this connection will give once it is verified.
     unverified_base: Option<BootInstant>,
+    /// Whether it has given a base: from then on there is no hurry.
+    has_given: bool,
     /// Confirmed requests that still wait for a second one: `(sent, replied)`, oldest first.
     pending: VecDeque<(BootInstant, BootInstant)>,
 }
@@ -61,7 +63,7 @@ impl Lease {
             // Half a tick between two pings of the leader, and a twentieth for the scheduling of a busy one.
             relay: tick / 2 + tick / 20,
             base: opened,
-            connection: Connection { verified: true, ..Connection::default() },
+            connection: Connection { verified: true, has_given: true, ..Connection::default() },
             lapsed: false,
             lapses: 0,
         }
@@ -124,13 +126,14 @@ impl Lease {
 
     /// When the next confirmation should be sent, if confirmations are wanted at all.
     ///
-    /// Every sixth of the timeout in steady state; as soon as it can count while the lease has lapsed.
+    /// Every sixth of the timeout in steady state; as soon as it can count while the lease has lapsed, or rests on an
+    /// earlier connection.
     pub(crate) fn next_confirmation(
         &mut self,
         last_sent: Option<BootInstant>,
         now: BootInstant,
     ) -> BootInstant {
-        if self.is_valid(now) {
+        if self.is_valid(now) && self.connection.has_given {
             return last_sent.map_or(now, |sent| sent.after(self.timeout / 6));
         }
         match self.connection.pending.front() {
@@ -156,6 +159,7 @@ impl Lease {
         }
         if let Some(base) = self.connection.unverified_base.take() {
             self.base = self.base.max(base);
+            self.connection.has_given = true;
         }
         if now < self.valid_until() {
             self.lapsed = false;
@@ -259,6 +263,18 @@ mod tests {
         assert_eq!(lease.next_confirmation(Some(at(60_000)), at(60_010)), at(61_105));
         lease.confirm(0, at(61_105), at(61_110));
         assert_eq!(lease.next_confirmation(Some(at(61_105)), at(61_111)), at(61_105).after(T / 6));
+    }
+
+    #[test]
+    fn a_new_connection_is_in_a_hurry_until_the_lease_rests_on_it() {
+        let mut lease = lease();
+        assert_eq!(lease.next_confirmation(Some(at(1_000)), at(2_000)), at(1_000).after(T / 6));
+        lease.verify(1, at(2_000));
+        assert_eq!(lease.next_confirmation(Some(at(1_000)), at(2_000)), at(2_000));
+        lease.confirm(1, at(2_000), at(2_010));
+        assert_eq!(lease.next_confirmation(Some(at(2_000)), at(2_011)), at(3_110));
+        lease.confirm(1, at(3_110), at(3_120));
+        assert_eq!(lease.next_confirmation(Some(at(3_110)), at(3_121)), at(3_110).after(T / 6));
     }
 
     /// A leader, a follower that relays each half tick and may die, and a client behind it.

@@ -88,6 +88,17 @@ impl TxnError {
         matches!(self, Self::Lost(_))
     }
 
+    /// Whether trying again can help, under a new hold where this one is lost. After an
+    /// [unknown outcome](Self::outcome_unknown), look first.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Lost(_) => true,
+            Self::Refused { refusal, .. } => refusal.is_transient(),
+            Self::Failed(error) => error.is_transient(),
+        }
+    }
+
     /// Whether it may have been committed all the same.
     #[must_use]
     pub fn outcome_unknown(&self) -> bool {
@@ -154,7 +165,8 @@ impl<'a> Txn<'a> {
             operations.push(write.on_server(self.manager)?);
         }
         let session = self.hold.session();
-        match session.multi(&operations, Deadline::never()).await {
+        let deadline = Deadline::after(self.manager.operation_timeout());
+        match session.multi(&operations, deadline).await {
             // The first result is the check of the hold.
             Ok(results) => Ok(results.into_iter().skip(1).map(TxnResult::from).collect()),
             Err(MultiError::Operation { index: 0, refusal: Refusal::NoNode }) => {
@@ -165,8 +177,8 @@ impl<'a> Txn<'a> {
                 let path = operations.get(index).map(WriteOp::path).unwrap_or_default().to_owned();
                 Err(TxnError::Refused { index: index.saturating_sub(1), path, refusal })
             }
-            Err(MultiError::Request(error @ WireError::Refused(_))) => {
-                Err(TxnError::Failed(Error::of_wire(Operation::Commit, &hold, &error)))
+            Err(MultiError::Request(error @ (WireError::Refused(_) | WireError::Timeout))) => {
+                Err(TxnError::Failed(Error::of_wire(Operation::Commit, &hold, &error, deadline)))
             }
             Err(MultiError::Request(error)) => Err(TxnError::Failed(Error::Unknown {
                 operation: Operation::Commit,

@@ -4,12 +4,13 @@ use crate::error::{Error, Operation, Refusal};
 use crate::manager::ConnectionManager;
 use crate::path::ZnodePath;
 use crate::request_size;
-use crate::sequence::make_directory;
+use crate::sequence::{Lasting, make_directory};
 
 /// Nodes beside the locks: the state an application keeps in ZooKeeper.
 ///
 /// Reads are answered by the connected server, which may be behind the others, but never behind what this session
-/// has seen: who has just been granted a lock reads everything earlier holders wrote. Writes that must not happen
+/// has seen: who has just been granted a lock reads everything earlier holders wrote. (After a reconnect a `sync` goes
+/// in front of the first read, since a server that is behind may have taken us over.) Writes that must not happen
 /// without the lock belong into [`HeldNode::txn`](crate::HeldNode::txn).
 ///
 /// Each call waits for a connection and for one answer, both together no longer than the manager's operation
@@ -28,14 +29,17 @@ impl Znodes {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], [`Error::Refused`] (no right to read) or [`Error::Unknown`] (the link broke).
+    /// [`Error::Timeout`], [`Error::Refused`] (no right to read), [`Error::NoAnswer`] (the link broke) or
+    /// [`Error::Closed`].
     pub async fn read(&self, path: &ZnodePath) -> Result<Option<(Vec<u8>, Stat)>, Error> {
         let (session, full, deadline) = self.begin(path).await?;
+        let failed = |error: WireError| Error::of_wire(Operation::Read, full.as_str(), &error, deadline);
+        session.catch_up(deadline).await.map_err(failed)?;
         let mut reply = session.read(|wire| wire.data(full.as_str()));
         match session.answer(&mut reply, deadline).await {
             Ok(read) => Ok(Some(read)),
             Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
-            Err(error) => Err(Error::of_wire(Operation::Read, full.as_str(), &error)),
+            Err(error) => Err(failed(error)),
         }
     }
 
@@ -46,15 +50,17 @@ impl Znodes {
     /// As [`read`](Self::read).
     pub async fn children(&self, path: &ZnodePath) -> Result<Option<Vec<String>>, Error> {
         let (session, full, deadline) = self.begin(path).await?;
+        let failed = |error: WireError| Error::of_wire(Operation::List, full.as_str(), &error, deadline);
+        session.catch_up(deadline).await.map_err(failed)?;
         let mut reply = session.read(|wire| wire.children(full.as_str()));
         match session.answer(&mut reply, deadline).await {
             Ok(children) => Ok(Some(children)),
             Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
-            Err(error) => Err(Error::of_wire(Operation::List, full.as_str(), &error)),
+            Err(error) => Err(failed(error)),
         }
     }
 
-    /// Creates a node and what is missing above it; returns its whole path on the server.
+    /// Creates a node, and persistent nodes for what is missing above it; returns its whole path on the server.
     ///
     /// # Errors
     ///
@@ -63,7 +69,7 @@ impl Znodes {
     pub async fn create(&self, path: &ZnodePath, data: &[u8], mode: CreateMode) -> Result<String, Error> {
         request_size::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
-        let failed = |error: WireError| Error::of_wire(Operation::Create, full.as_str(), &error);
+        let failed = |error: WireError| Error::of_wire(Operation::Create, full.as_str(), &error, deadline);
         let mut reply = session.create(full.as_str(), data, mode);
         match session.answer(&mut reply, deadline).await {
             Ok(created) => return Ok(created.path),
@@ -71,7 +77,7 @@ impl Znodes {
             Err(error) => return Err(failed(error)),
         }
         if let Some(parent) = full.parent() {
-            make_directory(&session, &parent, deadline).await.map_err(failed)?;
+            make_directory(&session, &parent, Lasting::ForEver, deadline).await.map_err(failed)?;
         }
         let mut reply = session.create(full.as_str(), data, mode);
         session.answer(&mut reply, deadline).await.map(|created| created.path).map_err(failed)
@@ -89,7 +95,7 @@ impl Znodes {
         let version = (version >= 0).then_some(version);
         let mut reply = session.write(|wire| wire.set_data(full.as_str(), data, version));
         let answer = session.answer(&mut reply, deadline).await;
-        answer.map_err(|error| Error::of_wire(Operation::Write, full.as_str(), &error))
+        answer.map_err(|error| Error::of_wire(Operation::Write, full.as_str(), &error, deadline))
     }
 
     /// Deletes a node; `false` when there was none.
@@ -104,7 +110,7 @@ impl Znodes {
         match session.answer(&mut reply, deadline).await {
             Ok(()) => Ok(true),
             Err(WireError::Refused(Refusal::NoNode)) => Ok(false),
-            Err(error) => Err(Error::of_wire(Operation::Delete, full.as_str(), &error)),
+            Err(error) => Err(Error::of_wire(Operation::Delete, full.as_str(), &error, deadline)),
         }
     }
 

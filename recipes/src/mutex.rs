@@ -55,6 +55,7 @@ use crate::owner::{HolderEntry, Holders, Owner};
 #[derive(Clone, Debug)]
 pub struct Mutex {
     line: Line,
+    data: Arc<[u8]>,
     holders: Arc<Holders>,
 }
 
@@ -71,14 +72,14 @@ impl Mutex {
     {
         let path = path.try_into().map_err(PathError::from)?;
         let line = Line::new(manager, path, Label::LOCK, Rule::MUTEX)?;
-        Ok(Self { line, holders: Holders::of(manager) })
+        Ok(Self { line, data: manager.node_data().into(), holders: Holders::of(manager) })
     }
 
     /// What is written into the nodes of this mutex's contenders, for people who look. Default: the manager's node
-    /// data, which is host and process id.
+    /// data, which is host and process id. The name of an [owner in scope](Owner::scope) is put behind it.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
-        Self { line: self.line.node_data(data), ..self }
+        Self { data: data.into().into(), ..self }
     }
 
     /// The whole path of the lock, chroot included.
@@ -91,7 +92,8 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// [`Error::WouldDeadlock`] when the [owner in scope](Owner::scope) holds it already. [`Error::Refused`] when
+    /// [`Error::WouldDeadlock`] when the [owner in scope](Owner::scope) holds it already, be it by a guard that is lost
+    /// and still kept. [`Error::Refused`] when
     /// the server will not have the node (access list, quota). [`Error::MixedKinds`] when another kind of lock uses
     /// the path. [`Error::Closed`] after a shutdown.
     ///
@@ -106,7 +108,8 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front; else as [`acquire`](Self::acquire).
+    /// [`Error::Timeout`], which names who was in front; with no time at all, when the lock is not free now. Else as
+    /// [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
@@ -115,7 +118,7 @@ impl Mutex {
         self.lock(Deadline::after(timeout)).await.map(MutexGuard::borrowed)
     }
 
-    /// Takes the lock if it is free now; `None` if not.
+    /// Takes the lock if it is free now; `None` when someone is in front, be it with a try of its own.
     ///
     /// # Errors
     ///
@@ -170,15 +173,20 @@ impl Mutex {
 
     async fn lock(&self, deadline: Deadline) -> Result<OwnedMutexGuard, Error> {
         let owner = self.owner()?;
-        let held = self.line.acquire(deadline).await?;
+        let held = self.line_of(owner.as_ref()).acquire(deadline).await?;
         Ok(self.guard(held, owner.as_ref()))
     }
 
     async fn try_lock(&self) -> Result<Option<OwnedMutexGuard>, Error> {
         let owner = self.owner()?;
         let limit = Deadline::after(self.line.manager().operation_timeout());
-        let held = self.line.try_acquire(limit).await?;
+        let held = self.line_of(owner.as_ref()).try_acquire(limit).await?;
         Ok(held.map(|held| self.guard(held, owner.as_ref())))
+    }
+
+    fn line_of(&self, owner: Option<&Owner>) -> Line {
+        let data = owner.map_or_else(|| self.data.to_vec(), |owner| owner.sign(&self.data));
+        self.line.clone().node_data(data)
     }
 
     /// The owner in scope, if it does not hold the lock already.
@@ -191,7 +199,7 @@ impl Mutex {
     }
 
     fn guard(&self, held: HeldNode, owner: Option<&Owner>) -> OwnedMutexGuard {
-        OwnedMutexGuard { held, _entry: owner.map(|owner| self.holders.enter(self.path(), owner)) }
+        OwnedMutexGuard { entry: owner.map(|owner| self.holders.enter(self.path(), owner)), held }
     }
 }
 
@@ -212,8 +220,9 @@ pub struct MutexGuard<'a> {
 #[must_use = "a guard that is not kept releases the lock at once"]
 #[clippy::has_significant_drop]
 pub struct OwnedMutexGuard {
+    // Dropped first.
+    entry: Option<HolderEntry>,
     held: HeldNode,
-    _entry: Option<HolderEntry>,
 }
 
 impl MutexGuard<'_> {
@@ -246,6 +255,7 @@ impl OwnedMutexGuard {
     ///
     /// Cancel safe: the release goes on in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
+        drop(self.entry);
         self.held.release().await
     }
 }

@@ -1,6 +1,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use dashmap::DashMap;
 use lockkeeper_core::{ConfigError, ConnectionManager, Error, ZnodePath};
@@ -60,6 +61,11 @@ impl Owner {
         Self::current().ok_or(Error::Config(ConfigError::NoOwner))
     }
 
+    /// `data` with the owner's name behind it, for people who look at the node.
+    pub(crate) fn sign(&self, data: &[u8]) -> Vec<u8> {
+        [data, b" owner=", self.name().as_bytes()].concat()
+    }
+
     pub(crate) fn id(&self) -> OwnerId {
         OwnerId(Arc::as_ptr(&self.0).cast::<()>() as usize)
     }
@@ -85,7 +91,10 @@ pub(crate) struct OwnerId(usize);
 
 /// Who holds which exclusive lock through one manager: what can be known of a wait that would never end.
 #[derive(Debug, Default)]
-pub(crate) struct Holders(DashMap<(ZnodePath, OwnerId), Owner>);
+pub(crate) struct Holders {
+    entries: DashMap<(ZnodePath, OwnerId), u64>,
+    next: AtomicU64,
+}
 
 impl Holders {
     pub(crate) fn of(manager: &ConnectionManager) -> Arc<Self> {
@@ -94,7 +103,7 @@ impl Holders {
 
     /// Refuses what `owner` holds already.
     pub(crate) fn check(&self, path: &ZnodePath, owner: &Owner) -> Result<(), Error> {
-        if self.0.contains_key(&(path.clone(), owner.id())) {
+        if self.entries.contains_key(&(path.clone(), owner.id())) {
             return Err(Error::WouldDeadlock { path: path.to_string(), owner: owner.to_string() });
         }
         Ok(())
@@ -102,22 +111,27 @@ impl Holders {
 
     /// Enters a hold, until the entry is dropped.
     pub(crate) fn enter(self: &Arc<Self>, path: &ZnodePath, owner: &Owner) -> HolderEntry {
-        let key = (path.clone(), owner.id());
-        self.0.insert(key.clone(), owner.clone());
-        HolderEntry { holders: Arc::clone(self), key }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.entries.insert((path.clone(), owner.id()), number);
+        HolderEntry { holders: Arc::clone(self), path: path.clone(), owner: owner.clone(), number }
     }
 }
 
-/// One hold in the books.
+/// One hold in the books. Drop it before the hold's node is given up: from then on the owner may wait for the lock
+/// like everyone else.
 #[derive(Debug)]
 pub(crate) struct HolderEntry {
     holders: Arc<Holders>,
-    key: (ZnodePath, OwnerId),
+    path: ZnodePath,
+    owner: Owner,
+    number: u64,
 }
 
 impl Drop for HolderEntry {
     fn drop(&mut self) {
-        self.holders.0.remove(&self.key);
+        // The owner's next hold may stand there already.
+        let key = (self.path.clone(), self.owner.id());
+        self.holders.entries.remove_if(&key, |_, number| *number == self.number);
     }
 }
 

@@ -8,7 +8,8 @@ use lockkeeper_core::{
     ConnectionManager, Deadline, Error, HeldNode, Label, Line, PathError, Phase, ReleaseError, Rule,
     ZnodePath,
 };
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard as SlotGuard};
+use parking_lot::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::owner::{HolderEntry, Holders, Owner, OwnerId};
 
@@ -57,14 +58,38 @@ pub struct ReentrantMutex {
 
 /// The holds of all owners, within one manager.
 #[derive(Debug, Default)]
-struct Slots(DashMap<(ZnodePath, OwnerId), Arc<AsyncMutex<Weak<Shared>>>>);
+struct Slots(DashMap<(ZnodePath, OwnerId), Arc<Slot>>);
+
+/// Where one owner's hold of one path is found.
+#[derive(Debug, Default)]
+struct Slot {
+    hold: Mutex<Weak<Shared>>,
+    /// Held by the task that goes over the network for the owner.
+    acquiring: AsyncMutex<()>,
+}
+
+impl Slot {
+    /// A further guard of a hold there is already.
+    fn again(&self) -> Result<Option<OwnedReentrantMutexGuard>, Error> {
+        let Some(shared) = self.hold.lock().upgrade() else {
+            return Ok(None);
+        };
+        let again = OwnedReentrantMutexGuard { shared };
+        again.check()?;
+        Ok(Some(again))
+    }
+
+    fn hold_count(&self) -> usize {
+        self.hold.lock().strong_count()
+    }
+}
 
 /// One owner's hold, shared by its guards.
 #[derive(Debug)]
 struct Shared {
-    // Dropped in this order: given up first, struck out last.
-    held: HeldNode,
+    // Dropped in this order: out of the books first, given up, and the slot last.
     entry: HolderEntry,
+    held: HeldNode,
     slot: SlotEntry,
 }
 
@@ -80,10 +105,7 @@ struct SlotEntry {
 impl Drop for SlotEntry {
     fn drop(&mut self) {
         // A task that is acquiring has a clone, which it can only get from this table.
-        self.slots.0.remove_if(&self.key, |_, slot| {
-            let is_free = slot.try_lock().is_ok_and(|shared| shared.strong_count() == 0);
-            is_free && Arc::strong_count(slot) == 1
-        });
+        self.slots.0.remove_if(&self.key, |_, slot| slot.hold_count() == 0 && Arc::strong_count(slot) == 1);
     }
 }
 
@@ -120,8 +142,7 @@ impl ReentrantMutex {
     /// How many guards `owner` has now, in this process.
     #[must_use]
     pub fn hold_count(&self, owner: &Owner) -> usize {
-        let slot = self.slots.0.get(&self.key(owner)).map(|slot| Arc::clone(&slot));
-        slot.and_then(|slot| slot.try_lock().map(|shared| shared.strong_count()).ok()).unwrap_or(0)
+        self.slots.0.get(&self.key(owner)).map_or(0, |slot| slot.hold_count())
     }
 
     /// Waits for the lock on behalf of `owner`, for as long as it takes; at once if it holds it.
@@ -226,86 +247,72 @@ impl ReentrantMutex {
     }
 
     async fn lock(&self, owner: &Owner, deadline: Deadline) -> Result<OwnedReentrantMutexGuard, Error> {
-        let slot = self.slot(owner);
-        let entry = self.slot_entry(owner);
-        let limit = deadline_passed(deadline);
-        let mut shared = tokio::select! {
+        let (entry, slot) = self.slot(owner);
+        if let Some(again) = slot.again()? {
+            return Ok(again);
+        }
+        let _acquiring = tokio::select! {
             biased;
-            shared = slot.lock_owned() => shared,
-            waited = limit => {
-                let path = self.path().to_string();
+            acquiring = slot.acquiring.lock() => acquiring,
+            () = deadline.passed() => {
+                let (path, waited) = (self.path().to_string(), deadline.waited());
                 return Err(Error::Timeout { phase: Phase::SameOwner, path, waited });
             }
         };
-        if let Some(again) = Self::again(&shared)? {
+        if let Some(again) = slot.again()? {
             return Ok(again);
         }
         self.holders.check(self.path(), owner)?;
         let held = self.line_of(owner).acquire(deadline).await?;
-        Ok(self.guard(&mut shared, held, owner, entry))
+        Ok(self.guard(&slot, held, owner, entry))
     }
 
     async fn try_lock(&self, owner: &Owner) -> Result<Option<OwnedReentrantMutexGuard>, Error> {
-        let slot = self.slot(owner);
-        let entry = self.slot_entry(owner);
+        let (entry, slot) = self.slot(owner);
+        if let Some(again) = slot.again()? {
+            return Ok(Some(again));
+        }
         // Another task of the same owner is acquiring: not free now.
-        let Ok(mut shared) = slot.try_lock_owned() else {
+        let Ok(_acquiring) = slot.acquiring.try_lock() else {
             return Ok(None);
         };
-        if let Some(again) = Self::again(&shared)? {
+        if let Some(again) = slot.again()? {
             return Ok(Some(again));
         }
         self.holders.check(self.path(), owner)?;
         let limit = Deadline::after(self.line.manager().operation_timeout());
         let held = self.line_of(owner).try_acquire(limit).await?;
-        Ok(held.map(|held| self.guard(&mut shared, held, owner, entry)))
-    }
-
-    /// A further guard of a hold there is already.
-    fn again(slot: &SlotGuard<Weak<Shared>>) -> Result<Option<OwnedReentrantMutexGuard>, Error> {
-        let Some(shared) = slot.upgrade() else {
-            return Ok(None);
-        };
-        shared.held.check()?;
-        Ok(Some(OwnedReentrantMutexGuard { shared }))
+        Ok(held.map(|held| self.guard(&slot, held, owner, entry)))
     }
 
     fn guard(
         &self,
-        slot: &mut SlotGuard<Weak<Shared>>,
+        slot: &Slot,
         held: HeldNode,
         owner: &Owner,
         entry: SlotEntry,
     ) -> OwnedReentrantMutexGuard {
         let holder = self.holders.enter(self.path(), owner);
-        let shared = Arc::new(Shared { held, entry: holder, slot: entry });
-        **slot = Arc::downgrade(&shared);
+        let shared = Arc::new(Shared { entry: holder, held, slot: entry });
+        *slot.hold.lock() = Arc::downgrade(&shared);
         OwnedReentrantMutexGuard { shared }
     }
 
     fn line_of(&self, owner: &Owner) -> Line {
-        let mut data = self.data.to_vec();
-        data.extend_from_slice(b" owner=");
-        data.extend_from_slice(owner.name().as_bytes());
-        self.line.clone().node_data(data)
+        self.line.clone().node_data(owner.sign(&self.data))
     }
 
     fn key(&self, owner: &Owner) -> (ZnodePath, OwnerId) {
         (self.path().clone(), owner.id())
     }
 
-    fn slot(&self, owner: &Owner) -> Arc<AsyncMutex<Weak<Shared>>> {
-        Arc::clone(&self.slots.0.entry(self.key(owner)).or_default())
+    /// The owner's slot, and what takes it out of the table once nobody needs it. Dropped in this order: first the
+    /// slot, then the entry.
+    fn slot(&self, owner: &Owner) -> (SlotEntry, Arc<Slot>) {
+        let entry = SlotEntry { slots: Arc::clone(&self.slots), key: self.key(owner), _owner: owner.clone() };
+        let slot = Arc::clone(&self.slots.0.entry(self.key(owner)).or_default());
+        (entry, slot)
     }
-
-    fn slot_entry(&self, owner: &Owner) -> SlotEntry {
-        SlotEntry { slots: Arc::clone(&self.slots), key: self.key(owner), _owner: owner.clone() }
-    }
-}
-
-async fn deadline_passed(deadline: Deadline) -> Duration {
-    deadline.passed().await;
-    deadline.waited()
 }
 
 /// One hold of a [`ReentrantMutex`]. What it can do is told by [`HeldNode`], to which it dereferences; all holds of
@@ -337,7 +344,7 @@ impl ReentrantMutexGuard<'_> {
     ///
     /// # Errors
     ///
-    /// As [`HeldNode::release`], for the last one; `Ok` for the others.
+    /// As [`HeldNode::release`]; for all but the last one only [`ReleaseError::Lost`].
     ///
     /// # Cancel safety
     ///
@@ -352,18 +359,18 @@ impl OwnedReentrantMutexGuard {
     ///
     /// # Errors
     ///
-    /// As [`HeldNode::release`], for the last one; `Ok` for the others.
+    /// As [`HeldNode::release`]; for all but the last one only [`ReleaseError::Lost`].
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: the release goes on in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
+        let checked = self.shared.held.check();
         let Some(Shared { held, entry, slot }) = Arc::into_inner(self.shared) else {
-            return Ok(());
+            return checked.map_err(ReleaseError::Lost);
         };
-        let released = held.release().await;
         drop((entry, slot));
-        released
+        held.release().await
     }
 }
 

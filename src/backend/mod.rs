@@ -4,6 +4,7 @@
 //! row are therefore pipelined in that order, and a dropped future does not take its request back.
 
 mod nodelay;
+mod under_way;
 mod zookeeper;
 
 use std::fmt::Debug;
@@ -55,6 +56,8 @@ pub(crate) trait Wire: Debug + Send + Sync + 'static {
     fn own_ephemerals(&self, prefix: &str) -> Reply<Vec<String>>;
     /// Called whenever the link came up: what can be tuned on a fresh connection.
     fn tune(&self) {}
+    /// The session is given up: what still waits for replies must not keep it alive.
+    fn abandon(&self) {}
 }
 
 /// The link between us and the ensemble.
@@ -159,13 +162,6 @@ impl WireError {
         match self {
             Self::Refused(_) => Outcome::NotApplied,
             Self::SessionEnded(_) | Self::AuthFailed | Self::Timeout | Self::Broken(_) => Outcome::Unknown,
-        }
-    }
-
-    pub(crate) fn refusal(&self) -> Option<Refusal> {
-        match self {
-            Self::Refused(refusal) => Some(*refusal),
-            _ => None,
         }
     }
 }

@@ -50,7 +50,10 @@ mod linux {
             else {
                 continue;
             };
-            let socket = pidfd_getfd(&myself, number, PidfdGetfdFlags::empty())?;
+            // It may have been closed since.
+            let Ok(socket) = pidfd_getfd(&myself, number, PidfdGetfdFlags::empty()) else {
+                continue;
+            };
             let peer = getpeername(&socket).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok());
             if peer.is_some_and(|peer| servers.iter().any(|server| same(*server, peer))) {
                 sockopt::set_tcp_nodelay(&socket, true)?;

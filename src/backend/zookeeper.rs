@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use futures::future::{BoxFuture, ready};
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use zookeeper_client as client;
 
+use super::under_way::{UnderWay, send_now};
 use super::{
     Backend, CreateMode, Created, Link, MultiError, Reply, Stat, Watch, WatchEvent, Wire, WireError, WriteOp,
     WriteResult, nodelay,
@@ -81,7 +82,8 @@ impl Backend for ZooKeeper {
                 other => WireError::Broken(other.to_string()),
             })?;
             let interruptions = Mutex::new((client.state_watcher(), 0));
-            let wire: Arc<dyn Wire> = Arc::new(Session { client, interruptions, endpoints, acl });
+            let under_way = UnderWay::default();
+            let wire: Arc<dyn Wire> = Arc::new(Session { client, interruptions, under_way, endpoints, acl });
             Ok(wire)
         })
     }
@@ -92,6 +94,8 @@ struct Session {
     client: client::Client,
     /// A watcher of the link, and how many changes it has seen.
     interruptions: Mutex<(client::StateWatcher, u64)>,
+    /// Replies that hold a client: it keeps the session alive, also in a future that nobody polls.
+    under_way: UnderWay,
     endpoints: Arc<[Endpoint]>,
     acl: Arc<[client::Acl]>,
 }
@@ -103,7 +107,8 @@ impl Session {
         T: Send + 'static,
         F: Future<Output = Result<T, client::Error>> + Send + 'static,
     {
-        send_now(request(self.client.clone()).map(|reply| reply.map_err(wire_error)))
+        self.under_way
+            .send(request(self.client.clone()).map(|reply| reply.map_err(wire_error)), || Err(abandoned()))
     }
 }
 
@@ -214,7 +219,7 @@ impl Wire for Session {
         let client = self.client.clone();
         let operations = operations.to_vec();
         let acl = Arc::clone(&self.acl);
-        send_now(async move {
+        let commit = async move {
             let mut writer = client.new_multi_writer();
             for operation in &operations {
                 match operation {
@@ -230,7 +235,8 @@ impl Wire for Session {
             }
             let results = writer.commit().await.map_err(multi_error)?;
             Ok(results.into_iter().map(write_result).collect())
-        })
+        };
+        self.under_way.send(commit, || Err(MultiError::Request(abandoned())))
     }
 
     fn own_ephemerals(&self, prefix: &str) -> Reply<Vec<String>> {
@@ -241,15 +247,14 @@ impl Wire for Session {
     fn tune(&self) {
         nodelay::set_on_connections_to(&self.endpoints);
     }
+
+    fn abandon(&self) {
+        self.under_way.abandon();
+    }
 }
 
-/// Polls a future once, so that the request inside it is sent before this returns.
-fn send_now<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> BoxFuture<'static, T> {
-    let mut future = Box::pin(future);
-    match future.as_mut().now_or_never() {
-        Some(output) => Box::pin(ready(output)),
-        None => future,
-    }
+fn abandoned() -> WireError {
+    WireError::SessionEnded(LossReason::SessionExpired)
 }
 
 /// The endpoints for the client, the fewer the more often each.
@@ -336,6 +341,10 @@ fn multi_error(error: client::MultiWriteError) -> MultiError {
     match error {
         client::MultiWriteError::RequestFailed { source } => MultiError::Request(wire_error(source)),
         client::MultiWriteError::OperationFailed { index, source } => match wire_error(source) {
+            // Said by the server we talk to, not by the quorum, and about the request rather than the operation.
+            refused @ WireError::Refused(Refusal::SessionMoved | Refusal::Throttled | Refusal::ReadOnly) => {
+                MultiError::Request(refused)
+            }
             WireError::Refused(refusal) => MultiError::Operation { index, refusal },
             other => MultiError::Request(other),
         },
@@ -363,7 +372,7 @@ fn wire_error(error: client::Error) -> WireError {
         Error::AuthFailed => return WireError::SessionEnded(LossReason::AuthFailed),
         Error::ClientClosed => return WireError::SessionEnded(LossReason::SessionExpired),
         // So the client reports that its own task is gone: nothing will ever answer on this session.
-        Error::UnexpectedError(text) if text.starts_with("BUG") => {
+        Error::UnexpectedError(text) if text.starts_with("BUG") || text.starts_with("expect error state") => {
             return WireError::SessionEnded(LossReason::SessionExpired);
         }
         other => return WireError::Broken(other.to_string()),

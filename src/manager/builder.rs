@@ -85,7 +85,8 @@ impl ConnectionManagerBuilder {
 
     /// How long the server keeps a session it hears nothing from. Default 15 s.
     ///
-    /// A crashed holder's lock is free after at most this and a tick. The server keeps it within its own limits, by
+    /// All servers must grant the same: what another server grants on a reconnect is not seen. A crashed holder's
+    /// lock is free after at most this and a tick. The server keeps it within its own limits, by
     /// default 2 to 20 ticks. Take at least twice the ensemble's `syncLimit × tickTime` (20 s with the usual
     /// configuration) where a short partition of one server must not cost sessions.
     #[must_use]

@@ -16,7 +16,7 @@ pub use self::builder::{ConfirmWith, ConnectionManagerBuilder};
 use self::state::StateBoard;
 pub use self::state::{State, Transition, Transitions};
 use crate::deadline::Deadline;
-use crate::error::{ConnectError, Error, Phase};
+use crate::error::{ConfigError, ConnectError, Error, Phase};
 use crate::path::{PathError, ZnodePath};
 use crate::retry::RetryPolicy;
 use crate::session::Session;
@@ -137,8 +137,8 @@ impl ConnectionManager {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when the server could not be reached to say so: the nodes go with the session, at the
-    /// latest a session timeout and a tick from now.
+    /// [`Error::Timeout`] when the server could not be reached to say so, or the last session had been lost just
+    /// before: its nodes go with it, at the latest a session timeout and a tick from now.
     ///
     /// # Cancel safety
     ///
@@ -194,9 +194,14 @@ impl ConnectionManager {
     /// The session in use, as soon as there is a connected one.
     pub(crate) async fn session(&self, deadline: Deadline, path: &str) -> Result<Session, Error> {
         let mut standing = self.0.shared.board.watch();
-        let ready = standing.wait_for(|standing| {
-            matches!(standing.state, State::Connected(_) | State::Closed)
-                || self.0.shared.closing.is_cancelled()
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(Error::Config(ConfigError::NoRuntime));
+        }
+        let ready = standing.wait_for(|standing| match standing.state {
+            State::Closed => true,
+            // One that has just ended is replaced in a moment.
+            State::Connected(_) => standing.session.as_ref().is_some_and(|session| session.loss().is_none()),
+            _ => false,
         });
         let found = tokio::select! {
             biased;

@@ -94,6 +94,11 @@ impl StateBoard {
         self.latest.subscribe()
     }
 
+    /// The session in use, if there is one.
+    pub(crate) fn session(&self) -> Option<Session> {
+        self.latest.borrow().session.clone()
+    }
+
     pub(crate) fn state(&self) -> State {
         self.latest.borrow().state
     }

@@ -12,8 +12,9 @@ use super::state::State;
 use crate::backend::{Backend, Link, Wire, WireError};
 use crate::clock::{Clock, SystemClock};
 use crate::deadline::Deadline;
-use crate::error::{ConnectError, LossReason};
+use crate::error::{ConfigError, ConnectError, LossReason};
 use crate::janitor::Janitor;
+use crate::retry::Pauses;
 use crate::session::{Epoch, Session};
 
 /// Starts the task and waits for its first session.
@@ -26,9 +27,7 @@ pub(super) async fn start(
     let (janitor, chores) = Janitor::new();
     let task = Task { shared: Arc::clone(&shared), backend, janitor, clock: Arc::new(SystemClock) };
     tokio::spawn(async move {
-        let shared = Arc::clone(&task.shared);
-        // Set also when this task is ended by force, so that nobody waits for it.
-        let _closed = shared.closed.clone().drop_guard();
+        let _last_words = LastWords(Arc::clone(&task.shared));
         tokio::select! {
             () = task.run(first, connect_deadline) => {}
             () = chores.work() => {}
@@ -37,6 +36,22 @@ pub(super) async fn start(
     match opened.await {
         Ok(result) => result,
         Err(_) => Err(timeout(&shared, Duration::ZERO, "the runtime shut down")),
+    }
+}
+
+/// Said also when the task is ended by force, by the end of its runtime or by a panic: what was held is lost, waiters
+/// are told, and nobody waits for a task that is not there.
+struct LastWords(Arc<Shared>);
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        let session = self.0.board.session();
+        self.0.board.enter(State::Closed, None);
+        if let Some(session) = session {
+            session.end(LossReason::Closed);
+        }
+        self.0.closing.cancel();
+        self.0.closed.cancel();
     }
 }
 
@@ -62,7 +77,9 @@ impl Task {
             }
         };
         let _ = first.send(Ok(()));
+        let mut pauses = self.shared.settings.retry.start();
         loop {
+            let opened = self.clock.now();
             let reason = tokio::select! {
                 reason = session.keep(|link| self.follow(&session, link)) => reason,
                 () = self.shared.closing.cancelled() => break,
@@ -70,9 +87,13 @@ impl Task {
             session.end(reason);
             self.shared.board.enter(State::Lost(session.epoch(), reason), None);
             let next = Epoch(session.epoch().0 + 1);
+            if self.clock.now().since(opened) > session.timeout() {
+                pauses = self.shared.settings.retry.start();
+            }
             session = tokio::select! {
-                session = self.open_until_done(next) => session,
-                () = self.shared.closing.cancelled() => return self.close(true),
+                session = self.open_until_done(next, &mut pauses) => session,
+                // What the lost session left may stand for as long as it does on the server.
+                () = self.shared.closing.cancelled() => return self.close(false),
             };
         }
         self.close_session(&session).await;
@@ -88,7 +109,10 @@ impl Task {
                 () = self.shared.closing.cancelled() => return Err(timeout(&self.shared, deadline.waited(), "shut down")),
             };
             match opened {
-                Ok(session) => return Ok(session),
+                Ok(session) => {
+                    self.check_granted_timeout(&session)?;
+                    return Ok(session);
+                }
                 Err(WireError::AuthFailed) => {
                     return Err(ConnectError::AuthFailed { servers: self.shared.settings.servers.clone() });
                 }
@@ -101,16 +125,15 @@ impl Task {
         }
     }
 
-    /// Opens a session, however long it takes.
-    async fn open_until_done(&self, epoch: Epoch) -> Session {
+    /// Opens a session, however long it takes. Sessions that end at once are not replaced in a hurry.
+    async fn open_until_done(&self, epoch: Epoch, pauses: &mut Pauses) -> Session {
         self.shared.board.enter(State::Connecting, None);
-        let mut pauses = self.shared.settings.retry.start();
         loop {
+            tokio::time::sleep(pauses.next()).await;
             match self.open(epoch).await {
                 Ok(session) => return session,
                 Err(error) => info!(%error, %epoch, "no session yet; trying again"),
             }
-            tokio::time::sleep(pauses.next()).await;
         }
     }
 
@@ -129,6 +152,20 @@ impl Task {
         info!(%epoch, session = format_args!("{:#x}", session.id()), timeout = ?session.timeout(), "session opened");
         self.shared.board.enter(State::Connected(epoch), Some(session.clone()));
         Ok(session)
+    }
+
+    /// A session shorter than two ticks could never be confirmed: servers grant at least that, so the tick is wrong.
+    fn check_granted_timeout(&self, session: &Session) -> Result<(), ConnectError> {
+        let tick = self.shared.settings.tick;
+        if session.timeout() >= tick * 2 {
+            return Ok(());
+        }
+        session.end(LossReason::Closed);
+        Err(ConnectError::Config(ConfigError::Setting {
+            name: "tick_time",
+            value: format!("{tick:?}, and the servers granted a session timeout of {:?}", session.timeout()),
+            advice: "servers grant at least two ticks; set tick_time to what they have",
+        }))
     }
 
     fn follow(&self, session: &Session, link: Link) {

@@ -7,7 +7,7 @@ use std::task::Poll;
 use tracing::debug;
 
 use super::claim::Standing;
-use super::ticket::Entry;
+use super::place::Entry;
 use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{LossReason, Lost};
@@ -27,11 +27,11 @@ use crate::txn::Txn;
 #[must_use = "a hold that is not kept is released at once"]
 #[clippy::has_significant_drop]
 pub struct HeldNode {
-    node: Arc<OwnNode>,
     token: FencingToken,
-    // Dropped in this order: struck out of the session's books, deleted, and only then the manager.
+    // Dropped in this order: struck out of the session's books, deleted, its watch given up, and last the manager.
     entry: Entry,
     standing: Standing,
+    node: Arc<OwnNode>,
     manager: ConnectionManager,
 }
 
@@ -69,8 +69,9 @@ impl HeldNode {
         self.node.check()
     }
 
-    /// The instant until which the hold is valid whatever happens, as far as is known now. It moves on while the
-    /// ensemble confirms the session.
+    /// The instant until which the server cannot have given the place to anyone else by expiring the session, as far
+    /// as is known now. It moves on while the ensemble confirms the session, and lies in the past once the hold is
+    /// lost.
     #[must_use]
     pub fn valid_until(&self) -> BootInstant {
         self.node.valid_until()

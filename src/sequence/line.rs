@@ -74,7 +74,8 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is the root, or too long with the chroot in front. Nothing is sent.
+    /// [`Error::Config`] when the path is the root, or too long with the chroot in front, or when contenders of this
+    /// label would not see each other by this rule. Nothing is sent.
     pub fn new(
         manager: &ConnectionManager,
         directory: ZnodePath,
@@ -86,6 +87,13 @@ impl Line {
                 name: "path",
                 value: "/".to_owned(),
                 advice: "give the lock a path of its own, such as /locks/a",
+            }));
+        }
+        if !rule.admits(label.kind()) {
+            return Err(Error::Config(ConfigError::Setting {
+                name: "label",
+                value: label.as_str().to_owned(),
+                advice: "take one of a kind the rule blocks or shares with, or everyone would hold at once",
             }));
         }
         let directory = manager.full_path(&directory)?;
@@ -138,7 +146,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// Those of both.
+    /// Those of both. A deadline of no time at all tries once: [`Error::Timeout`] when someone is in front.
     ///
     /// # Session loss
     ///
@@ -148,10 +156,11 @@ impl Line {
     ///
     /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
     pub async fn acquire(&self, deadline: Deadline) -> Result<HeldNode, Error> {
-        Ticket::new(self.clone()).wait(deadline).await
+        Ticket::new(self.clone()).wait_or_try(deadline).await
     }
 
-    /// Takes a place and keeps it only if it is the first: `None` when someone else holds.
+    /// Takes a place and keeps it only if it is the first: `None` when someone is in front, be it with a try of its
+    /// own.
     ///
     /// Costs what [`enqueue`](Self::enqueue) costs; the node of a try in vain is deleted without waiting for it.
     ///

@@ -22,17 +22,21 @@
 //! CURATOR-604 (why the owner is compared), CURATOR-107 (why not `exists`).
 
 mod claim;
+mod directory;
+mod enqueue;
 mod held;
+mod interruption;
 mod line;
 mod name;
+mod place;
 mod rule;
 mod ticket;
 mod view;
 
+pub(crate) use self::directory::{Lasting, make_directory};
 pub use self::held::HeldNode;
 pub use self::line::Line;
 pub(crate) use self::name::Protection;
 pub use self::name::{Kind, Label, NodeName};
 pub use self::rule::Rule;
 pub use self::ticket::Ticket;
-pub(crate) use self::ticket::make_directory;

@@ -24,6 +24,10 @@ impl Label {
     pub fn as_str(self) -> &'static str {
         self.0
     }
+
+    pub(super) fn kind(self) -> Kind {
+        kind_of(self.0).unwrap_or(Kind::Other)
+    }
 }
 
 /// What a child of a lock's directory contends for, read from its name.
@@ -51,6 +55,10 @@ const LABELS: [(&str, Kind); 6] = [
     ("lease-", Kind::Lease),
     ("lock-", Kind::Lock),
 ];
+
+fn kind_of(stem: &str) -> Option<Kind> {
+    LABELS.iter().find(|(label, _)| stem.ends_with(label)).map(|(_, kind)| *kind)
+}
 
 /// The prefix by which a create whose reply was lost is found again.
 ///
@@ -103,10 +111,7 @@ impl NodeName {
             .strip_suffix('-')
             .filter(|_| tail.len() >= 9)
             .and_then(|stem| Some((stem, format!("-{tail}").parse().ok()?)));
-        let of_a_known_kind = |(stem, sequence): (&str, i32)| {
-            let kind = LABELS.iter().find(|(label, _)| stem.ends_with(label)).map(|(_, kind)| *kind)?;
-            Some((kind, sequence))
-        };
+        let of_a_known_kind = |(stem, sequence): (&str, i32)| Some((kind_of(stem)?, sequence));
         let (kind, sequence) = positive
             .and_then(of_a_known_kind)
             .or_else(|| negative.and_then(of_a_known_kind))

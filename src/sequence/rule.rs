@@ -44,6 +44,11 @@ impl Rule {
         Self { look_again_after: kinds, ..self }
     }
 
+    /// Whether a contender of this kind is seen by the others.
+    pub(super) fn admits(&self, kind: Kind) -> bool {
+        self.blocks.contains(&kind) || self.shares.contains(&kind)
+    }
+
     pub(super) fn must_look_again_after(&self, gone: &NodeName) -> bool {
         !gone.is_ordered_by_number() || self.look_again_after.contains(&gone.kind())
     }

@@ -14,8 +14,8 @@ use crate::deadline::Deadline;
 use crate::error::{LossReason, Refusal};
 use crate::manager::ConfirmWith;
 
-/// At most this many nodes are checked by one request, to stay far below the server's request size.
-const CHECKS_MAX: usize = 1_000;
+/// At most so many bytes of paths are checked by one request, to stay far below the server's request size.
+const CHECKED_BYTES_MAX: usize = 256 * 1024;
 
 impl Session {
     /// Runs until the session is over; `on_link` is told of each change of the link.
@@ -56,6 +56,7 @@ impl Session {
         let number = self.0.next_own_node.fetch_add(1, Ordering::Relaxed);
         let node = Arc::new(OwnNode::new(number, path, self.clone()));
         self.0.own_nodes.lock().insert(number, Arc::clone(&node));
+        self.wake_keeper();
         // The session may have ended meanwhile, and its end does not see what is entered later.
         if let Some(reason) = self.loss() {
             self.disown(&node);
@@ -176,7 +177,7 @@ impl Session {
         loop {
             let nodes: Vec<Arc<OwnNode>> = self.0.own_nodes.lock().values().take(4).cloned().collect();
             for node in nodes {
-                if self.verify_by(node.path(), connection).await {
+                if self.verify_by(&node, connection).await {
                     return;
                 }
             }
@@ -189,10 +190,13 @@ impl Session {
     }
 
     /// Whether this node of ours showed what session the connection carries.
-    async fn verify_by(&self, path: &str, connection: u64) -> bool {
+    async fn verify_by(&self, node: &OwnNode, connection: u64) -> bool {
+        let path = node.path();
         let limit = Deadline::never();
         let mut listed = self.read(|wire| wire.own_ephemerals(path));
-        match self.answer(&mut listed, limit).await {
+        let listed = self.answer(&mut listed, limit).await;
+        let is_unknown_to_server = self.hung_up_on(&listed);
+        match listed {
             Ok(mine) if mine.iter().any(|own| own == path) => {
                 self.verified(connection);
                 true
@@ -206,10 +210,14 @@ impl Session {
                         self.end(LossReason::SessionReplaced);
                         true
                     }
+                    Ok(None) => {
+                        node.lose(LossReason::NodeDeleted);
+                        false
+                    }
                     _ => false,
                 }
             }
-            Err(WireError::Refused(Refusal::Unimplemented)) => {
+            Err(error) if is_unknown_to_server || error == WireError::Refused(Refusal::Unimplemented) => {
                 warn!(
                     "this server cannot show which session a connection carries; a reconnect ends the session"
                 );
@@ -251,7 +259,7 @@ impl Session {
     fn needs_confirmation(&self, now: BootInstant) -> bool {
         self.0.waiting_for_lease.load(Ordering::Acquire) > 0
             || now < self.0.last_used.lock().after(self.settings().keep_confirmed)
-            || self.0.own_nodes.lock().values().any(|node| node.needs_confirmation())
+            || !self.0.own_nodes.lock().is_empty()
     }
 
     /// Lets the quorum confirm the session, and with it that everything held still stands.
@@ -270,8 +278,16 @@ impl Session {
                 Err(MultiError::Request(error)) => Err(error),
             };
         }
-        for nodes in held.chunks(CHECKS_MAX) {
-            let mut nodes = nodes.to_vec();
+        let mut held = held.into_iter().peekable();
+        while held.peek().is_some() {
+            let mut bytes = 0;
+            let mut nodes = Vec::new();
+            while let Some(node) =
+                held.next_if(|node| nodes.is_empty() || bytes + node.path().len() < CHECKED_BYTES_MAX)
+            {
+                bytes += node.path().len();
+                nodes.push(node);
+            }
             while !nodes.is_empty() {
                 let checks: Vec<WriteOp> = nodes
                     .iter()
@@ -310,7 +326,7 @@ impl Session {
                     let _ = node.check();
                 }
             }
-            if !self.0.own_nodes.lock().values().any(|node| node.is_standing_hold()) {
+            if !self.0.own_nodes.lock().values().any(|node| node.is_held()) {
                 granted.await;
                 continue;
             }
@@ -320,7 +336,7 @@ impl Session {
     }
 
     fn held_nodes(&self) -> Vec<Arc<OwnNode>> {
-        self.0.own_nodes.lock().values().filter(|node| node.is_standing_hold()).cloned().collect()
+        self.0.own_nodes.lock().values().filter(|node| node.is_held()).cloned().collect()
     }
 }
 

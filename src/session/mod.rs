@@ -48,6 +48,9 @@ impl Display for Epoch {
     }
 }
 
+/// So many breaks in a row at the same request are no chance.
+const HANG_UPS_MAX: usize = 3;
+
 /// A handle to one session; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Session(Arc<Inner>);
@@ -76,6 +79,10 @@ struct Inner {
     last_used: Mutex<BootInstant>,
     /// Whether the server knows container nodes, as far as we know.
     has_containers: AtomicBool,
+    /// How often in a row the link broke at a request that some servers do not know and hang up on.
+    hang_ups: AtomicUsize,
+    /// The connection on which reads are known to show all that this session has learned.
+    caught_up: AtomicU64,
     watch_budget: WatchBudget,
     janitor: Janitor,
 }
@@ -108,6 +115,8 @@ impl Session {
             waiting_for_lease: AtomicUsize::new(0),
             last_used: Mutex::new(opened),
             has_containers: AtomicBool::new(true),
+            hang_ups: AtomicUsize::new(0),
+            caught_up: AtomicU64::new(0),
             watch_budget: WatchBudget::default(),
             janitor,
         }))
@@ -153,18 +162,22 @@ impl Session {
         self.loss().unwrap_or(LossReason::SessionExpired)
     }
 
-    /// Ends the session for ever. What was held on it is lost before this returns; the connection is dropped, so
-    /// that the server closes the session if it still has it.
+    /// Ends the session for ever. Nothing is granted on it from here on; waiters are told before holders. The
+    /// connection is dropped, so that the server closes the session if it still has it.
     pub(crate) fn end(&self, reason: LossReason) {
         if self.0.loss.set(reason).is_err() {
             return;
         }
-        let own_nodes: Vec<Arc<OwnNode>> = self.0.own_nodes.lock().drain().map(|(_, node)| node).collect();
+        let mut own_nodes: Vec<Arc<OwnNode>> =
+            self.0.own_nodes.lock().drain().map(|(_, node)| node).collect();
+        own_nodes.sort_by_key(|node| node.is_held());
         for node in own_nodes {
             node.lose(reason);
         }
         self.0.ended.cancel();
-        self.0.wire.write().take();
+        if let Some(wire) = self.0.wire.write().take() {
+            wire.abandon();
+        }
     }
 
     pub(crate) fn wire(&self) -> Result<Arc<dyn Wire>, WireError> {
@@ -175,9 +188,10 @@ impl Session {
         WireError::SessionEnded(self.loss().unwrap_or(LossReason::SessionExpired))
     }
 
-    /// Waits for a reply until the session ends, the deadline passes, or one request has had its time.
+    /// Waits for a reply until the session ends, the deadline passes, or one request has had more time than any
+    /// server takes.
     pub(crate) async fn answer<T>(&self, reply: &mut Reply<T>, deadline: Deadline) -> Result<T, WireError> {
-        let limit = deadline.or_after(self.settings().operation_timeout);
+        let limit = deadline.or_after(self.timeout().max(self.settings().operation_timeout));
         let result = tokio::select! {
             biased;
             result = reply => result,
@@ -225,7 +239,9 @@ impl Session {
         Box::pin(async move {
             let created = reply.await?;
             if let (true, Some(stat), Ok(connection)) = (is_ephemeral, created.stat, connection) {
-                session.check_owner(&created.path, &stat, connection)?;
+                session.check_owner(&created.path, &stat)?;
+                // What this connection made is ours, so this connection carries our session.
+                session.verified(connection);
             }
             Ok(created)
         })
@@ -253,9 +269,8 @@ impl Session {
     }
 
     /// Compares a node's owner with this session: some servers replace the session on reconnect without a word.
-    pub(crate) fn check_owner(&self, path: &str, stat: &Stat, connection: u64) -> Result<(), WireError> {
+    pub(crate) fn check_owner(&self, path: &str, stat: &Stat) -> Result<(), WireError> {
         if stat.ephemeral_owner == self.id() {
-            self.verified(connection);
             return Ok(());
         }
         warn!(path, owner = stat.ephemeral_owner, session = self.id(), "the server replaced our session");
@@ -271,6 +286,38 @@ impl Session {
     pub(crate) fn without_containers(&self) {
         debug!("the server has no container nodes; empty lock directories will stay");
         self.0.has_containers.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes how a request ended that some servers do not know and hang up on; `true` once it broke the link too
+    /// often for chance.
+    pub(crate) fn hung_up_on<T>(&self, result: &Result<T, WireError>) -> bool {
+        match result {
+            Err(WireError::Broken(_)) => self.0.hang_ups.fetch_add(1, Ordering::Relaxed) + 1 >= HANG_UPS_MAX,
+            _ => {
+                self.0.hang_ups.store(0, Ordering::Relaxed);
+                false
+            }
+        }
+    }
+
+    /// Sees to it that a read that follows shows all that this session has learned.
+    ///
+    /// A watch's event does not move the mark by which a server that is behind refuses a client. Who was granted a
+    /// lock by an event and was then moved to such a server would read old data: one `sync` per connection helps.
+    pub(crate) async fn catch_up(&self, deadline: Deadline) -> Result<(), WireError> {
+        let connection = self.wire()?.interruptions();
+        if self.0.caught_up.load(Ordering::Acquire) == connection {
+            return Ok(());
+        }
+        let mut sync = self.read(|wire| wire.sync("/"));
+        self.answer(&mut sync, deadline).await?;
+        self.0.caught_up.store(connection, Ordering::Release);
+        Ok(())
+    }
+
+    /// The number of the present connection; every interruption of the link makes another one.
+    pub(crate) fn connection(&self) -> Option<u64> {
+        self.wire().ok().map(|wire| wire.interruptions())
     }
 
     fn link(&self) -> Link {

@@ -21,12 +21,11 @@ pub(crate) struct OwnNode {
     path: String,
     session: Session,
     held: AtomicBool,
-    /// Whether the next event may grant it: the session must be confirmed then.
-    next: AtomicBool,
     /// How often the lease had lapsed when it was granted.
     lapses: AtomicU64,
     lost: CancellationToken,
-    reason: OnceLock<LossReason>,
+    /// Why it is lost, and when that was found out.
+    loss: OnceLock<(LossReason, BootInstant)>,
     /// A watch on the node itself, where one was set while waiting.
     ///
     /// Shared, since several look at it at once: each has its own waker in it.
@@ -40,10 +39,9 @@ impl OwnNode {
             path,
             session,
             held: AtomicBool::new(false),
-            next: AtomicBool::new(false),
             lapses: AtomicU64::new(0),
             lost: CancellationToken::new(),
-            reason: OnceLock::new(),
+            loss: OnceLock::new(),
             watch: Mutex::new(None),
         }
     }
@@ -64,22 +62,6 @@ impl OwnNode {
         self.held.load(Ordering::Acquire)
     }
 
-    /// Whether it is held and not known to be lost.
-    pub(super) fn is_standing_hold(&self) -> bool {
-        self.is_held() && self.reason.get().is_none()
-    }
-
-    pub(super) fn needs_confirmation(&self) -> bool {
-        self.is_standing_hold() || self.next.load(Ordering::Acquire)
-    }
-
-    /// Says that only one contender is left in front.
-    pub(crate) fn set_next(&self, next: bool) {
-        if self.next.swap(next, Ordering::AcqRel) != next && next {
-            self.session.wake_keeper();
-        }
-    }
-
     pub(super) fn grant(&self, lapses: u64) {
         self.lapses.store(lapses, Ordering::Release);
         self.held.store(true, Ordering::Release);
@@ -95,8 +77,10 @@ impl OwnNode {
 
     /// Ends the hold, or the wait. Returns whether this was the first to do so.
     pub(crate) fn lose(&self, reason: LossReason) -> bool {
-        let first = self.reason.set(reason).is_ok();
+        let first = self.loss.set((reason, self.session.now())).is_ok();
         if first {
+            // What is lost needs no confirmation any more.
+            self.session.disown(self);
             if self.is_held() {
                 warn!(path = self.path, %reason, "lost what was held");
             }
@@ -132,9 +116,13 @@ impl OwnNode {
         }
     }
 
-    /// The instant before which the node cannot have gone with its session.
+    /// The instant before which the node cannot have gone with its session; in the past once it is lost.
     pub(crate) fn valid_until(&self) -> BootInstant {
-        self.session.lease_valid_until()
+        let lease = self.session.lease_valid_until();
+        match (self.check(), self.loss.get()) {
+            (Err(_), Some((_, lost_at))) => lease.min(*lost_at),
+            _ => lease,
+        }
     }
 
     pub(crate) fn loss_by(&self, reason: LossReason) -> Lost {
@@ -142,14 +130,14 @@ impl OwnNode {
     }
 
     pub(crate) fn verdict(&self) -> Result<(), Lost> {
-        match self.reason.get() {
-            Some(reason) => Err(self.loss_by(*reason)),
+        match self.loss.get() {
+            Some((reason, _)) => Err(self.loss_by(*reason)),
             None => Ok(()),
         }
     }
 
     fn look(&self) {
-        if self.reason.get().is_some() {
+        if self.loss.get().is_some() {
             return;
         }
         if let Some(reason) = self.session.loss() {
@@ -181,7 +169,7 @@ impl Debug for OwnNode {
             .debug_struct("OwnNode")
             .field("path", &self.path)
             .field("held", &self.is_held())
-            .field("lost", &self.reason.get())
+            .field("lost", &self.loss.get())
             .finish_non_exhaustive()
     }
 }

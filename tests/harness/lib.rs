@@ -6,6 +6,7 @@
 //!   chosen requests and replies ([`Match`]), and keep a [`Log`] of all that passed.
 //! * [`RawClient`] speaks the wire protocol by itself, so that what a test believes does not depend on the
 //!   client under test.
+//! * [`CuratorPeer`] is a Java process that takes the same locks with Apache Curator.
 //! * [`inspect`] reads the servers' own reports (the four-letter words).
 //! * [`Timing`] scales every wait, [`eventually`] is the way to wait.
 //!
@@ -36,6 +37,7 @@ mod ensemble;
 mod error;
 pub mod inspect;
 mod left_out;
+mod peers;
 mod proxy;
 mod readme;
 mod timing;
@@ -45,6 +47,7 @@ pub use ensemble::{Ensemble, EnsembleBuilder, Server};
 pub use error::HarnessError;
 pub use inspect::Role;
 pub use left_out::left_out;
+pub use peers::{CuratorGrant, CuratorPeer, CuratorThread, PeerError};
 pub use proxy::{
     Arming, Direction, Fate, Fault, Hold, Log, Match, Message, Proxies, Proxy, Record, RelayedSession,
 };

@@ -115,7 +115,7 @@ async fn an_expired_session_takes_its_ephemeral_nodes_along() -> Outcome {
     let mut client = RawClient::connect(follower.address()).await?;
     client.create("/mine", b"", CreateMode::Ephemeral).await?;
     let leader = ensemble.leader().await?;
-    let dump = leader.dump().await?;
+    let dump = ensemble.dump().await?;
     assert!(dump.sessions.contains(&client.session()));
     assert!(dump.ephemerals[&client.session()].contains("/mine"));
 

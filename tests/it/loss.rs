@@ -190,3 +190,36 @@ async fn a_killed_server_of_three_costs_no_session_and_no_hold() {
     guard.release().await.unwrap();
     manager.shutdown().await.unwrap();
 }
+
+#[test]
+fn the_end_of_the_managers_runtime_is_a_loss_that_wakes_its_holders() {
+    let other = tokio::runtime::Runtime::new().unwrap();
+    let ensemble = other.block_on(Ensemble::start(1)).unwrap();
+    let managers = tokio::runtime::Runtime::new().unwrap();
+    let manager = managers.block_on(connect(&ensemble.connect_string()));
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let guard = managers.block_on(mutex.acquire_owned()).unwrap();
+    let (waiting, is_waiting) = tokio::sync::oneshot::channel();
+    let holder = other.spawn(async move {
+        let mut lost = std::pin::pin!(guard.lost());
+        assert!(futures::poll!(&mut lost).is_pending());
+        waiting.send(()).unwrap();
+        lost.await.reason
+    });
+    other.block_on(is_waiting).unwrap();
+    drop(managers);
+    assert_eq!(other.block_on(holder).unwrap(), LossReason::Closed);
+    assert_eq!(manager.state(), State::Closed);
+    assert!(other.block_on(mutex.acquire()).unwrap_err().is_closed());
+}
+
+#[tokio::test]
+async fn a_lost_hold_is_not_valid_until_some_later_time() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+    assert!(!guard.valid_until().remaining().is_zero());
+    ensemble.raw().await.unwrap().delete(guard.path()).await.unwrap();
+    guard.lost().await;
+    assert!(guard.valid_until().remaining().is_zero());
+}

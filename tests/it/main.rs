@@ -11,6 +11,7 @@ mod cancellation;
 mod exclusion;
 mod harness_proxy;
 mod harness_servers;
+mod interop;
 mod loss;
 mod mutex;
 mod recovery;

@@ -117,12 +117,16 @@ async fn only_one_holds_and_the_next_follows() {
     assert!(error.is_timeout());
     // It says who is in front.
     assert!(error.to_string().contains(&format!("pid={}", std::process::id())), "{error}");
+    let error = two.acquire_timeout(Duration::ZERO).await.unwrap_err();
+    assert!(error.to_string().contains("1 in front"), "{error}");
     let waiter = tokio::spawn(async move { two.acquire_owned().await.unwrap() });
     let token = first.fencing_token();
     first.release().await.unwrap();
     let second = waiter.await.unwrap();
     assert!(second.fencing_token() > token);
     second.release().await.unwrap();
+    // No time for waiting is time enough for a lock that is free.
+    one.acquire_timeout(Duration::ZERO).await.unwrap().release().await.unwrap();
     a.shutdown().await.unwrap();
     b.shutdown().await.unwrap();
 }

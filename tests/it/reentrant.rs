@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use lockkeeper::{Error, Mutex, Owner, Phase, ReentrantMutex};
-use lockkeeper_tests::{Ensemble, OpCode};
+use lockkeeper_tests::{Ensemble, Match, OpCode};
 
-use crate::support::{behind_proxy, children, connect, no_node_is_left};
+use crate::support::{behind_proxy, children, connect, no_node_is_left, nodes_become};
 
 #[tokio::test]
 async fn nested_holds_cost_no_round_trip_and_share_token_and_node() {
@@ -107,4 +107,30 @@ async fn a_mutex_taken_again_under_its_own_owner_is_an_error_and_not_a_deadlock(
         })
         .await;
     no_node_is_left(&ensemble, "/lock").await;
+}
+
+#[tokio::test]
+async fn an_owner_may_acquire_again_while_its_release_is_under_way() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
+    let owner = Owner::new("one");
+    let guard = mutex.acquire_owned(&owner).await.unwrap();
+    let answer = proxies.on(Match::new().op(OpCode::Delete)).hold_reply();
+    let releasing = tokio::spawn(guard.release());
+    answer.triggered().await.unwrap();
+    let again = tokio::spawn({
+        let (mutex, owner) = (mutex.clone(), owner.clone());
+        async move { mutex.acquire_owned(&owner).await }
+    });
+    // In line behind nobody: the old node is gone, its answer is only late.
+    nodes_become(&ensemble, "/lock", 1).await;
+    answer.release();
+    releasing.await.unwrap().unwrap();
+    let again = again.await.unwrap().unwrap();
+    assert_eq!(mutex.hold_count(&owner), 1);
+    // The books of the hold that went did not take this one's entry along.
+    let plain = Mutex::new(&manager, "/lock").unwrap();
+    let error = owner.scope(async { plain.acquire().await.unwrap_err() }).await;
+    assert!(matches!(error, Error::WouldDeadlock { .. }));
+    again.release().await.unwrap();
 }

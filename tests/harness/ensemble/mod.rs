@@ -19,7 +19,7 @@ use self::install::Installation;
 use self::ports::Ports;
 pub use self::server::Server;
 use crate::error::HarnessError;
-use crate::inspect::{self, Role};
+use crate::inspect::{self, Dump, Role};
 use crate::timing::{Timing, eventually};
 use crate::wire::{self, RawClient};
 
@@ -166,7 +166,19 @@ impl Ensemble {
         inspect::session_gone(&self.addresses(), session).await
     }
 
-    /// A client of the harness's own, attached to the leader, so that it reads what was last committed.
+    /// All sessions and their ephemeral nodes, as the leader knows them when it has applied everything that
+    /// any server has answered before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ensemble::settled`], or that the leader does not answer.
+    pub async fn dump(&self) -> Result<Dump, HarnessError> {
+        inspect::settled_dump(self.leader().await?.address()).await
+    }
+
+    /// A client of the harness's own at the leader. It sees at least what any server has answered before this
+    /// call; for what was answered later, [`RawClient::sync`] first: a leader may apply a write after a
+    /// follower that has answered it.
     ///
     /// # Errors
     ///

@@ -10,8 +10,8 @@ mod watches;
 mod word;
 
 pub use self::connection::{Connection, connections};
-pub(crate) use self::dump::leader;
 pub use self::dump::{Dump, dump, session_gone};
+pub(crate) use self::dump::{forgotten, leader, settled_dump};
 pub use self::role::{Role, role};
 pub use self::watches::{Watches, watch_count, watches};
 pub use self::word::{counter, word};

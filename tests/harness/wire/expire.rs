@@ -9,7 +9,7 @@ use tokio_util::codec::Framed;
 
 use super::{ConnectRequest, OpCode, Writer, frames};
 use crate::error::HarnessError;
-use crate::inspect::{dump, leader};
+use crate::inspect::{forgotten, leader};
 use crate::timing::{Timing, eventually, within};
 
 /// Makes `servers` forget `session`, and waits until the leader among them has. Its client sees what it sees
@@ -29,12 +29,12 @@ pub async fn expire_session(
     let what = format!("the servers forget session {session:#x}, if that is its password");
     eventually(what, Timing::event(), async || {
         let leader = leader(servers).await?;
-        if dump(leader).await.ok()?.sessions.contains(&session) {
-            // What matters is not how this ends, but what the leader says afterwards.
-            let _ = within("a session is closed", Timing::answer(), close(leader, session, password)).await;
-            return None;
+        if forgotten(leader, session).await.ok()? {
+            return Some(());
         }
-        Some(())
+        // What matters is not how this ends, but what the leader says afterwards.
+        let _ = within("a session is closed", Timing::answer(), close(leader, session, password)).await;
+        None
     })
     .await
 }

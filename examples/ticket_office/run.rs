@@ -1,0 +1,128 @@
+//! One sale from the first node to the last.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use lockkeeper::{ConnectError, PathError};
+use thiserror::Error;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::audit::Books;
+use crate::connection::Connection;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::ledger::{Ledger, LedgerError};
+use crate::messages::Briefing;
+use crate::office::{Office, OfficeError};
+use crate::options::Options;
+use crate::orders::{self, Order, OrdersError};
+use crate::report::Report;
+use crate::server::{Server, ServerError};
+
+/// The exit code of a sale that could not be finished.
+pub(crate) const TROUBLE: u8 = 3;
+
+/// Why there is nothing to report.
+#[derive(Debug, Error)]
+pub(crate) enum RunError {
+    #[error(transparent)]
+    Orders(#[from] OrdersError),
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Path(#[from] PathError),
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    #[error(transparent)]
+    Office(#[from] OfficeError),
+    #[error("interrupted; no seller is left at work")]
+    Interrupted { signal: u8 },
+    #[error("cannot write the report as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl RunError {
+    /// What the process ends with.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Orders(_) | Self::Connect(ConnectError::Config(_)) => 2,
+            // What a shell says of a command that a signal ended.
+            Self::Interrupted { signal } => 128 + signal,
+            _ => TROUBLE,
+        }
+    }
+}
+
+impl From<Interrupted> for RunError {
+    fn from(Interrupted(signal): Interrupted) -> Self {
+        Self::Interrupted { signal }
+    }
+}
+
+/// Sells, and tells how it went.
+pub(crate) async fn run(options: &Options) -> Result<ExitCode, RunError> {
+    let orders = orders::read(&options.orders)?;
+    let mut interrupt = Interrupt::listen()?;
+    // The server lives until everything is cleaned up.
+    let (mut connection, _server) = match &options.connect {
+        Some(servers) => (Connection::to(servers), None),
+        None => {
+            let server = interrupt.or(Server::start()).await??;
+            (server.connection(), Some(server))
+        }
+    };
+    connection.session_timeout = options.session_timeout().or(connection.session_timeout);
+    let manager = interrupt.or(connection.open("ticket office")).await??;
+    let ledger = Ledger::new(&manager, format!("/ticket-office/{}", Uuid::new_v4()).parse()?);
+
+    let sold = sell(options, &orders, &ledger, connection, &mut interrupt).await;
+
+    if options.keep {
+        eprintln!("the nodes of this run are at {}", ledger.root());
+    } else {
+        let removed = match interrupt.or(ledger.remove()).await {
+            Ok(removed) => removed.map_err(RunError::from),
+            Err(interrupted) => Err(interrupted.into()),
+        };
+        if let Err(error) = removed {
+            eprintln!("the nodes at {} are left there ({error}); delete them by hand", ledger.root());
+        }
+    }
+    // All our locks were the sellers'; a session that cannot be closed in order expires.
+    let _ = interrupt.or(manager.shutdown()).await?;
+    let report = sold?;
+    let text = if options.json { report.json()? } else { report.to_string() };
+    writeln!(io::stdout(), "{text}")?;
+    Ok(if report.books.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn sell(
+    options: &Options,
+    orders: &[Order],
+    ledger: &Ledger,
+    connection: Connection,
+    interrupt: &mut Interrupt,
+) -> Result<Report, RunError> {
+    interrupt.or(ledger.open(&orders::trains(orders), options.seats)).await??;
+    let briefing = Briefing {
+        // The office numbers its sellers.
+        seller: 0,
+        connection,
+        root: ledger.root().to_string(),
+        tasks: options.tasks,
+        lock: !options.no_lock,
+        think: options.think(),
+    };
+    let mut office = Office::new(ledger, orders, briefing, options.kill);
+    let opened = Instant::now();
+    let sold = interrupt.or(office.sell(options.processes)).await;
+    let spent = opened.elapsed();
+    let killed = office.close().await;
+    sold??;
+    let books = interrupt.or(Books::read(ledger, orders, options.seats)).await??;
+    Ok(Report { books, orders: orders.len(), lock: !options.no_lock, killed, spent })
+}

@@ -1,0 +1,120 @@
+use std::time::Duration;
+
+use lockkeeper::{ConnectionManager, Error, Mutex, Refusal, TxnError};
+use thiserror::Error;
+use tokio::time::{Instant, sleep};
+
+use crate::ledger::{ANY_VERSION, Entry, Ledger, LedgerError, stock_data};
+use crate::orders::Order;
+use crate::patience::PAUSE;
+
+/// The first write of a sale's transaction: the entry.
+const ENTRY: usize = 0;
+
+/// Serves orders, one at a time and each one once.
+#[derive(Clone, Debug)]
+pub(crate) struct Counter {
+    pub(crate) seller: u32,
+    pub(crate) manager: ConnectionManager,
+    pub(crate) ledger: Ledger,
+    pub(crate) lock: bool,
+    pub(crate) think: Duration,
+}
+
+/// An order could not be served.
+#[derive(Debug, Error)]
+pub(crate) enum SaleError {
+    #[error(transparent)]
+    Lock(#[from] Error),
+    #[error(transparent)]
+    Txn(#[from] TxnError),
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+impl Counter {
+    /// Sells what is ordered, or refuses it; returns what stands in the ledger then.
+    ///
+    /// A lost lock, a new session, an answer that never came: after each of these it starts over, for as long as it
+    /// takes. That is safe, as the ledger takes every order only once.
+    pub(crate) async fn serve(&self, order: &Order) -> Result<Entry, SaleError> {
+        let mut waited = Duration::ZERO;
+        loop {
+            let served = if self.lock {
+                self.under_lock(order, &mut waited).await
+            } else {
+                self.without_lock(order).await
+            };
+            match served {
+                Err(error) if error.is_passing() => sleep(PAUSE).await,
+                served => return served,
+            }
+        }
+    }
+
+    /// Read what is left, think, sell: nobody else sells for this train meanwhile.
+    async fn under_lock(&self, order: &Order, waited: &mut Duration) -> Result<Entry, SaleError> {
+        let mutex = Mutex::new(&self.manager, self.ledger.lock(&order.train)?)?;
+        let asked = Instant::now();
+        let acquired = mutex.acquire().await;
+        *waited += asked.elapsed();
+        let guard = acquired?;
+
+        let left = self.ledger.left(&order.train).await?;
+        sleep(self.think).await;
+        let remaining = left.checked_sub(order.seats);
+        let token = guard.fencing_token().to_string();
+        let entry = self.entry(order, remaining.is_some(), token, *waited);
+
+        // All or nothing, and nothing once the lock is lost. The stock is set whatever its version: it is the lock
+        // that keeps others out.
+        let mut txn = guard.txn().create(self.ledger.sale(order)?, entry.data());
+        if let Some(remaining) = remaining {
+            txn = txn.set(self.ledger.stock(&order.train)?, stock_data(remaining), ANY_VERSION);
+        }
+        match txn.commit().await {
+            Ok(_) => {
+                // The sale stands, whatever becomes of the release: lockkeeper goes on trying.
+                let _ = guard.release().await;
+                Ok(entry)
+            }
+            // It had been done: by us, in a transaction whose answer was lost, or by a seller that died since.
+            Err(TxnError::Refused { index: ENTRY, refusal: Refusal::NodeExists, .. }) => {
+                let path = self.ledger.sale(order)?;
+                Ok(self.ledger.entry(order).await?.ok_or(LedgerError::Missing { path })?)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The same without the lock: between reading and writing, everyone else does the same.
+    async fn without_lock(&self, order: &Order) -> Result<Entry, SaleError> {
+        if let Some(entry) = self.ledger.entry(order).await? {
+            return Ok(entry);
+        }
+        let left = self.ledger.left(&order.train).await?;
+        sleep(self.think).await;
+        let remaining = left.checked_sub(order.seats);
+        let entry = self.entry(order, remaining.is_some(), String::new(), Duration::ZERO);
+        self.ledger.write_without_lock(order, &entry, remaining.unwrap_or(left)).await?;
+        Ok(entry)
+    }
+
+    fn entry(&self, order: &Order, sold: bool, token: String, waited: Duration) -> Entry {
+        let waited = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        Entry { user: order.user.clone(), seats: order.seats, sold, seller: self.seller, token, waited }
+    }
+}
+
+impl SaleError {
+    /// Whether trying again can help.
+    fn is_passing(&self) -> bool {
+        match self {
+            Self::Lock(error)
+            | Self::Txn(TxnError::Failed(error))
+            | Self::Ledger(LedgerError::Node(error)) => error.is_transient(),
+            Self::Txn(error) => error.is_lost(),
+            Self::Ledger(_) => false,
+        }
+    }
+}

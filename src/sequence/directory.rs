@@ -1,0 +1,53 @@
+//! The directory of a line, made when the first contender comes.
+
+use crate::backend::{CreateMode, WireError};
+use crate::deadline::Deadline;
+use crate::error::Refusal;
+use crate::path::ZnodePath;
+use crate::session::Session;
+
+/// How a directory that is made comes to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lasting {
+    /// The server removes it when it has been empty for a while, if it can.
+    WhileUsed,
+    /// It stays.
+    ForEver,
+}
+
+/// Makes a directory and what is missing above it.
+pub(crate) async fn make_directory(
+    session: &Session,
+    directory: &ZnodePath,
+    lasting: Lasting,
+    deadline: Deadline,
+) -> Result<(), WireError> {
+    // Up to the deepest one there is, so that no right on the upper levels is needed.
+    let mut missing = vec![directory.clone()];
+    let mut above = directory.parent();
+    while let Some(path) = above.take().filter(|path| !path.is_root()) {
+        let mut reply = session.read(|wire| wire.exists(path.as_str()));
+        if session.answer(&mut reply, deadline).await?.is_none() {
+            above = path.parent();
+            missing.push(path);
+        }
+    }
+    while let Some(path) = missing.pop() {
+        let as_container = lasting == Lasting::WhileUsed && session.has_containers();
+        let mode = if as_container { CreateMode::Container } else { CreateMode::Persistent };
+        let mut reply = session.create(path.as_str(), &[], mode);
+        match session.answer(&mut reply, deadline).await {
+            Ok(_) | Err(WireError::Refused(Refusal::NodeExists)) => {}
+            Err(WireError::Refused(Refusal::Unimplemented | Refusal::BadRequest))
+                if session.has_containers() =>
+            {
+                session.without_containers();
+                missing.push(path);
+            }
+            // Reaped in between: the create that follows finds out, and all starts over.
+            Err(WireError::Refused(Refusal::NoNode)) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! A Java service that takes locks with Apache Curator.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::dialogue::Dialogue;
+use super::driver::Driver;
+use super::error::PeerError;
+use crate::timing::Timing;
+
+/// A Java process with one `CuratorFramework`, and so one session. Clones are the same process.
+///
+/// It dies with this process, and when the last clone and the last of its threads are dropped: its session then
+/// expires, as that of a crashed service does.
+///
+/// # Examples
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # use lockkeeper_tests::{CuratorPeer, Ensemble};
+/// # async fn test() -> Result<(), Box<dyn std::error::Error>> {
+/// let ensemble = Ensemble::start(1).await?;
+/// let java = CuratorPeer::start(&ensemble.connect_string(), Duration::from_secs(4)).await?;
+/// let grant = java.thread("a").acquire("/locks/a").await?;
+/// assert_eq!(java.participants("/locks/a").await?, [grant.node]);
+/// java.thread("a").release("/locks/a").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct CuratorPeer {
+    dialogue: Arc<Dialogue>,
+    session: i64,
+}
+
+/// A thread of a [`CuratorPeer`]. Curator's locks belong to threads: only the thread that acquired one may release
+/// it, or acquire it again at once.
+///
+/// It does one thing after the other: a release that is asked for while it acquires comes after that.
+#[derive(Clone, Debug)]
+pub struct CuratorThread {
+    dialogue: Arc<Dialogue>,
+    name: String,
+}
+
+/// What a thread got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CuratorGrant {
+    /// The transaction that created the node: Curator has no fencing token, and this is what one would be.
+    pub czxid: u64,
+    /// The path of the node.
+    pub node: String,
+}
+
+impl CuratorPeer {
+    /// Starts a process and waits until it is connected. `session_timeout` is what it asks for: the servers have the
+    /// last word.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerError::NotInstalled`] without Curator and a JDK; otherwise what kept it from connecting.
+    pub async fn start(servers: &str, session_timeout: Duration) -> Result<Self, PeerError> {
+        let driver = Driver::compiled().await?;
+        let (dialogue, session) = Dialogue::start(driver.command(servers, session_timeout)).await?;
+        let session =
+            u64::from_str_radix(&session, 16).map_err(|_| PeerError::malformed(&session))?.cast_signed();
+        Ok(Self { dialogue: Arc::new(dialogue), session })
+    }
+
+    /// The session it started with.
+    #[must_use]
+    pub fn session(&self) -> i64 {
+        self.session
+    }
+
+    /// The number of the process; `None` once it was seen to end.
+    pub async fn pid(&self) -> Option<u32> {
+        self.dialogue.pid().await
+    }
+
+    /// The thread of that name, made when it is first asked for something.
+    ///
+    /// # Panics
+    ///
+    /// If there is a blank in the name: the driver is asked in words.
+    #[must_use]
+    pub fn thread(&self, name: &str) -> CuratorThread {
+        assert!(!name.contains(' '), "a blank in {name:?}");
+        CuratorThread { dialogue: Arc::clone(&self.dialogue), name: name.to_owned() }
+    }
+
+    /// `InterProcessMutex.getParticipantNodes`: the paths of all contenders, in Curator's order.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerError::Failed`] with what Curator threw. So do all requests below.
+    pub async fn participants(&self, path: &str) -> Result<Vec<String>, PeerError> {
+        let answer = self.dialogue.ask(&format!("participants {path}"), Timing::event()).await?;
+        Ok(answer.split_whitespace().map(str::to_owned).collect())
+    }
+
+    /// The data of a node, as text.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuratorPeer::participants`].
+    pub async fn data(&self, node: &str) -> Result<String, PeerError> {
+        self.dialogue.ask(&format!("data {node}"), Timing::event()).await
+    }
+
+    /// Closes the session, which frees its locks, and waits for the end of the process.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuratorPeer::participants`].
+    pub async fn exit(&self) -> Result<(), PeerError> {
+        self.dialogue.ask("exit", Timing::event()).await?;
+        self.dialogue.ended().await
+    }
+
+    /// Kills the process (SIGKILL) and waits for its end. Its session lives on until it expires.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerError::Io`] if the system does not let us.
+    pub async fn kill(&self) -> Result<(), PeerError> {
+        self.dialogue.kill().await
+    }
+}
+
+impl CuratorThread {
+    /// Waits for the lock, at most for as long as a test waits for anything.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerError::Timeout`], after which the thread waits on; else as [`CuratorPeer::participants`].
+    pub async fn acquire(&self, path: &str) -> Result<CuratorGrant, PeerError> {
+        let answer = self.ask("acquire", path, " -1", Timing::settle()).await?;
+        granted(&answer)?.ok_or_else(|| PeerError::malformed(answer))
+    }
+
+    /// Waits for the lock for at most `timeout` by Curator's clock; `None` if that was in vain. Zero is one look.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuratorPeer::participants`].
+    pub async fn acquire_timeout(
+        &self,
+        path: &str,
+        timeout: Duration,
+    ) -> Result<Option<CuratorGrant>, PeerError> {
+        let milliseconds = format!(" {}", timeout.as_millis());
+        granted(&self.ask("acquire", path, &milliseconds, timeout + Timing::event()).await?)
+    }
+
+    /// Gives one acquire back; the last one frees the lock.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuratorPeer::participants`].
+    pub async fn release(&self, path: &str) -> Result<(), PeerError> {
+        self.ask("release", path, "", Timing::event()).await.map(|_| ())
+    }
+
+    async fn ask(&self, verb: &str, path: &str, rest: &str, limit: Duration) -> Result<String, PeerError> {
+        self.dialogue.ask(&format!("{verb} {} {path}{rest}", self.name), limit).await
+    }
+}
+
+fn granted(answer: &str) -> Result<Option<CuratorGrant>, PeerError> {
+    if answer.is_empty() {
+        return Ok(None);
+    }
+    let grant = answer
+        .split_once(' ')
+        .and_then(|(czxid, node)| Some(CuratorGrant { czxid: czxid.parse().ok()?, node: node.to_owned() }));
+    grant.map(Some).ok_or_else(|| PeerError::malformed(answer))
+}

@@ -1,0 +1,96 @@
+//! What can go wrong with a peer.
+
+use std::fmt::{self, Debug, Formatter};
+use std::io;
+use std::time::Duration;
+
+/// A failure of a peer, or of the machinery around it.
+///
+/// A test that returns an error shows its `Debug` form, which is the message here.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// Curator, or what it takes to run it, is missing on this machine.
+    #[error(
+        "cannot start Java Curator: {missing} was not found. Install it with `apt-get install \
+         libcurator-recipes-java default-jdk-headless zookeeper` (Debian 12), or set \
+         LOCKKEEPER_WITHOUT_ZOOKEEPER=1 to leave these tests out"
+    )]
+    NotInstalled {
+        /// The file or command that was looked for.
+        missing: String,
+    },
+
+    /// The driver does not compile against the Curator of this machine.
+    #[error("javac refuses the driver of Java Curator; the harness knows Curator 5.4:\n{output}")]
+    NotCompiled {
+        /// What the compiler said.
+        output: String,
+    },
+
+    /// Curator threw an exception.
+    #[error("Java Curator failed to {request}: {exception}")]
+    Failed {
+        /// What it was asked.
+        request: String,
+        /// What it threw.
+        exception: String,
+    },
+
+    /// The process ended, or was killed, before it answered.
+    #[error("the Java peer ended before it could {request}. It wrote at last:\n{last_words}")]
+    Ended {
+        /// What it was asked.
+        request: String,
+        /// The last lines of its standard error.
+        last_words: String,
+    },
+
+    /// No answer in time.
+    #[error(
+        "waited {limit:?} in vain until the Java peer could {request}; on a slow machine set \
+         LOCKKEEPER_TEST_TIMING=3 to wait three times as long. It wrote at last:\n{last_words}"
+    )]
+    Timeout {
+        /// What it was asked.
+        request: String,
+        /// How long it was waited for.
+        limit: Duration,
+        /// The last lines of its standard error.
+        last_words: String,
+    },
+
+    /// An answer that cannot be read.
+    #[error(
+        "cannot read what the Java peer says: {line:?}; the harness and its driver do not belong together"
+    )]
+    Malformed {
+        /// What it said.
+        line: String,
+    },
+
+    /// The operating system said no.
+    #[error("cannot {doing}: {source}")]
+    Io {
+        /// What was being done, in words that follow "cannot".
+        doing: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl PeerError {
+    pub(super) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { doing, source }
+    }
+
+    pub(super) fn malformed(line: impl Into<String>) -> Self {
+        Self::Malformed { line: line.into() }
+    }
+}
+
+impl Debug for PeerError {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{self}")
+    }
+}

@@ -1,0 +1,9 @@
+//! Clients that other people wrote, as processes of their own: our layouts are judged by what they do.
+
+mod curator;
+mod dialogue;
+mod driver;
+mod error;
+
+pub use self::curator::{CuratorGrant, CuratorPeer, CuratorThread};
+pub use self::error::PeerError;

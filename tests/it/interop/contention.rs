@@ -1,0 +1,112 @@
+//! Threads and tasks at random on one path.
+
+use std::env;
+use std::mem::{Discriminant, discriminant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use lockkeeper_tests::{CreateMode, RawClient, left_out};
+use parking_lot::Mutex as Shared;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::scene::{Contender, Failure, Hold, Outcome, Scene};
+
+/// Java or Rust.
+type Language = Discriminant<Hold>;
+
+/// What the lock protects, and what notices when it does not.
+struct Witness {
+    inside: AtomicBool,
+    register: String,
+    /// Used by one at a time, but for each request alone: it protects nothing.
+    client: AsyncMutex<RawClient>,
+    /// Token and language, in the order of the visits.
+    grants: Shared<Vec<(u64, Language)>>,
+}
+
+impl Witness {
+    /// Reads the register, dawdles, and writes it: whoever else does so meanwhile makes a visit go uncounted.
+    async fn visit(&self, hold: &Hold, dawdle: usize) -> Outcome {
+        assert!(!self.inside.swap(true, Ordering::SeqCst), "two inside at once");
+        self.grants.lock().push((hold.token(), discriminant(hold)));
+        let visits = self.visits().await?;
+        for _ in 0..dawdle {
+            self.client.lock().await.exists("/").await?;
+        }
+        let visits = (visits + 1).to_string();
+        self.client.lock().await.set_data(&self.register, visits.as_bytes()).await?;
+        assert!(self.inside.swap(false, Ordering::SeqCst), "two inside at once");
+        Ok(())
+    }
+
+    async fn visits(&self) -> Result<usize, Failure> {
+        let (visits, _) = self.client.lock().await.data(&self.register).await?;
+        Ok(String::from_utf8(visits)?.parse()?)
+    }
+}
+
+/// Of this many in each language, each comes in this often.
+const CONTENDERS: usize = 3;
+const VISITS: usize = 15;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn under_random_contention_one_is_inside_and_grants_follow_the_line() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let seed = env::var("LOCKKEEPER_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed: u64 = seed.unwrap_or_else(rand::random);
+    println!("to replay the choices: LOCKKEEPER_TEST_SEED={seed}");
+
+    let scene = Scene::at("/interop/random").await?;
+    let register = "/interop-register".to_owned();
+    scene.oracle.lock().await.create(&register, b"0", CreateMode::Persistent).await?;
+    let witness = Arc::new(Witness {
+        inside: AtomicBool::new(false),
+        register,
+        client: AsyncMutex::new(scene.ensemble.raw().await?),
+        grants: Shared::new(Vec::new()),
+    });
+    let contenders =
+        (0..CONTENDERS).flat_map(|number| [scene.java(&format!("thread-{number}")), scene.rust()]);
+    let tasks = contenders.zip(0..).map(|(contender, number)| {
+        let witness = Arc::clone(&witness);
+        tokio::spawn(contend(contender, witness, StdRng::seed_from_u64(seed ^ number)))
+    });
+    // Nobody begins before all are there: else the quicker language is done before the other has come.
+    let start = scene.rust().acquire().await?;
+    let tasks: Vec<_> = tasks.collect();
+    scene.line_of(1 + tasks.len()).await?;
+    start.release().await?;
+    for outcome in try_join_all(tasks).await? {
+        outcome?;
+    }
+    assert_eq!(witness.visits().await?, 2 * CONTENDERS * VISITS);
+    let grants = witness.grants.lock().clone();
+    assert!(grants.is_sorted_by(|(earlier, _), (later, _)| earlier < later), "someone overtook");
+    let handovers = grants.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
+    assert!(handovers > VISITS, "{handovers} between the languages: they hardly met");
+    scene.line_of(0).await?;
+    Ok(())
+}
+
+async fn contend(contender: Contender, witness: Arc<Witness>, mut random: StdRng) -> Outcome {
+    let mut visits = 0;
+    while visits < VISITS {
+        let hold = if visits > 0 && random.random_bool(0.3) {
+            contender.acquire_timeout(Duration::from_millis(random.random_range(0..60))).await?
+        } else {
+            Some(contender.acquire().await?)
+        };
+        if let Some(hold) = hold {
+            witness.visit(&hold, random.random_range(0..4)).await?;
+            hold.release().await?;
+            visits += 1;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! What is written on the server: each side reads the other, and whoever else may come.
+
+use lockkeeper::{Error, Mutex, Phase};
+use lockkeeper_tests::{CreateMode, CuratorPeer, Ensemble, Timing, eventually, left_out};
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::scene::{Contender, Outcome, SESSION, SHORTLY, Scene, line_of};
+use crate::support::connect;
+
+#[tokio::test]
+async fn each_reads_the_others_nodes() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let scene = Scene::at("/interop/nodes").await?;
+    let holder = scene.java.thread("holder");
+    let grant = holder.acquire(&scene.path).await?;
+    let mutex = scene.mutex().node_data("the train office");
+    let mut waiter = tokio::spawn(async move { mutex.acquire_owned().await });
+    let line = scene.line_of(2).await?;
+
+    // Curator sorts our node where it belongs, and reads what it says.
+    assert_eq!(line[0], grant.node);
+    assert_eq!(scene.java.participants(&scene.path).await?, line);
+    assert_eq!(scene.java.data(&line[1]).await?, "the train office");
+
+    // We name Curator's node to those who wait in vain, with what it says.
+    waiter.abort();
+    assert!((&mut waiter).await.unwrap_err().is_cancelled());
+    scene.line_of(1).await?;
+    let error = scene.mutex().acquire_timeout(SHORTLY).await.unwrap_err();
+    let Error::Timeout { phase: Phase::InLine { behind, who, ahead }, .. } = error else { panic!("{error}") };
+    let (data, _) = scene.oracle.lock().await.data(&grant.node).await?;
+    assert_eq!(format!("{}/{behind}", scene.path), grant.node);
+    assert_eq!((who.as_bytes(), ahead), (&data[..], 1), "Curator's node data is the host's address");
+    holder.release(&scene.path).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn directories_of_either_are_containers_and_once_reaped_are_made_anew_by_the_other() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    // A server tells no client which nodes are containers; but it removes no other kind.
+    let ensemble = Ensemble::builder().property("znode.container.checkIntervalMs", "100").start().await?;
+    let java = CuratorPeer::start(&ensemble.connect_string(), SESSION).await?;
+    let manager = connect(&ensemble.connect_string()).await;
+    let path = "/reaped/deep/lock";
+    let contenders =
+        [Contender::Java(java.thread("a"), path.into()), Contender::Rust(Mutex::new(&manager, path)?)];
+    let oracle = AsyncMutex::new(ensemble.raw().await?);
+    let mut token = 0;
+    for contender in contenders.iter().cycle().take(4) {
+        let hold = contender.acquire().await?;
+        assert!(hold.token() > token, "tokens go on where sequence numbers begin anew");
+        token = hold.token();
+        hold.release().await?;
+        eventually("the directories are reaped", Timing::event(), async || {
+            oracle.lock().await.exists("/reaped").await.ok()?.is_none().then_some(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn contenders_of_go_and_kazoo_stand_in_our_line() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::shared().await?;
+    let manager = connect(&ensemble.connect_string()).await;
+    let mutex = Mutex::new(&manager, "/interop/foreign")?;
+    mutex.acquire().await?.release().await?;
+    let mut foreign = ensemble.raw().await?;
+    for name in
+        ["_c_6f9619ff8b864d11b42d00cf4fc964ff-lock-", "6f9619ff8b864d11b42d00cf4fc964ff__lock__", "lock-"]
+    {
+        let node = format!("/interop/foreign/{name}");
+        let (node, stat) = foreign.create(&node, b"", CreateMode::EphemeralSequential).await?;
+        assert!(mutex.try_acquire().await?.is_none(), "{node}");
+        line_of(ensemble, "/interop/foreign", 1).await?;
+        let waiter = tokio::spawn({
+            let mutex = mutex.clone();
+            async move { mutex.acquire_owned().await }
+        });
+        line_of(ensemble, "/interop/foreign", 2).await?;
+        assert!(!waiter.is_finished());
+        foreign.delete(&node).await?;
+        let guard = waiter.await??;
+        assert!(guard.fencing_token().as_u64() > stat.czxid.cast_unsigned());
+        guard.release().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn another_kind_of_lock_on_the_path_is_reported_and_left_alone() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::shared().await?;
+    let manager = connect(&ensemble.connect_string()).await;
+    let mutex = Mutex::new(&manager, "/interop/mixed")?;
+    mutex.acquire().await?.release().await?;
+    let mut foreign = ensemble.raw().await?;
+    for name in ["__WRIT__", "__READ__", "lease-"] {
+        let node = format!("/interop/mixed/_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-{name}");
+        let (node, _) = foreign.create(&node, b"", CreateMode::EphemeralSequential).await?;
+        for error in [mutex.try_acquire().await.unwrap_err(), mutex.acquire().await.unwrap_err()] {
+            let Error::MixedKinds { path, child } = error else { panic!("{error}") };
+            assert_eq!((format!("{path}/{child}"), &path[..]), (node.clone(), "/interop/mixed"));
+        }
+        assert_eq!(
+            line_of(ensemble, "/interop/mixed", 1).await?,
+            *std::slice::from_ref(&node),
+            "ours are taken back"
+        );
+        foreign.delete(&node).await?;
+        mutex.acquire().await?.release().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Who holds keeps the others out, and who comes first comes in first, whatever the language.
+
+use std::time::Duration;
+
+use lockkeeper::{Mutex, Owner, ReentrantMutex};
+use lockkeeper_tests::{CreateMode, CuratorPeer, Ensemble, left_out};
+use tokio::sync::mpsc;
+
+use super::scene::{Outcome, SESSION, SHORTLY, Scene};
+use crate::support::connect;
+
+#[tokio::test]
+async fn while_java_holds_we_do_not_get_in() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let scene = Scene::at("/interop/java-holds").await?;
+    let (mutex, thread) = (scene.mutex(), scene.java.thread("holder"));
+    let reentrant = ReentrantMutex::new(&scene.manager, &scene.path)?;
+    let grant = thread.acquire(&scene.path).await?;
+
+    assert!(mutex.try_acquire().await?.is_none());
+    assert!(reentrant.try_acquire(&Owner::new("o")).await?.is_none());
+    assert!(mutex.acquire_timeout(SHORTLY).await.unwrap_err().is_timeout());
+    assert_eq!(scene.line_of(1).await?, [grant.node], "a try in vain leaves no node");
+
+    thread.release(&scene.path).await?;
+    let guard = mutex.try_acquire().await?.expect("free");
+    assert!(guard.fencing_token().as_u64() > grant.czxid);
+    guard.release().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn while_we_hold_java_does_not_get_in() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let scene = Scene::at("/interop/rust-holds").await?;
+    let thread = scene.java.thread("waiter");
+    let guard = scene.mutex().acquire_owned().await?;
+
+    assert_eq!(thread.acquire_timeout(&scene.path, Duration::ZERO).await?, None);
+    assert_eq!(thread.acquire_timeout(&scene.path, SHORTLY).await?, None);
+    assert!(guard.is_valid());
+    assert_eq!(scene.line_of(1).await?, [guard.path()]);
+
+    let token = guard.fencing_token().as_u64();
+    guard.release().await?;
+    let grant = thread.acquire_timeout(&scene.path, Duration::ZERO).await?.expect("free");
+    assert!(grant.czxid > token);
+    Ok(())
+}
+
+#[tokio::test]
+async fn java_and_rust_stand_in_one_line() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    for holder_is_java in [true, false] {
+        let scene = Scene::at(&format!("/interop/fifo-behind-java-{holder_is_java}")).await?;
+        let holder = if holder_is_java { scene.java("holder") } else { scene.rust() };
+        let mut hold = holder.acquire().await?;
+        let (granted, mut grants) = mpsc::unbounded_channel();
+        let line =
+            [scene.java("a"), scene.rust(), scene.java("b"), scene.rust(), scene.java("c"), scene.rust()];
+        for (place, contender) in line.into_iter().enumerate() {
+            let granted = granted.clone();
+            tokio::spawn(async move { granted.send((place, contender.acquire().await)).ok() });
+            scene.line_of(place + 2).await?;
+        }
+        for expected in 0..6 {
+            let token = hold.token();
+            assert!(grants.is_empty(), "someone was granted what is held");
+            hold.release().await?;
+            let (place, next) = grants.recv().await.expect("the next in line");
+            assert_eq!(place, expected);
+            hold = next?;
+            assert!(hold.token() > token);
+        }
+        hold.release().await?;
+        scene.line_of(0).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reentrant_hold_keeps_the_other_out_until_its_last_release() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let scene = Scene::at("/interop/reentrant").await?;
+    let mutex = ReentrantMutex::new(&scene.manager, &scene.path)?;
+    let (owner, thread) = (Owner::new("order 4711"), scene.java.thread("a"));
+
+    let outer = mutex.acquire(&owner).await?;
+    let inner = mutex.acquire(&owner).await?;
+    assert_eq!(thread.acquire_timeout(&scene.path, Duration::ZERO).await?, None);
+    inner.release().await?;
+    assert_eq!(thread.acquire_timeout(&scene.path, Duration::ZERO).await?, None);
+    let waiter = tokio::spawn({
+        let (thread, path) = (thread.clone(), scene.path.clone());
+        async move { thread.acquire(&path).await }
+    });
+    let line = scene.line_of(2).await?;
+    assert!(scene.java.data(&line[0]).await?.ends_with("owner=order 4711"));
+    outer.release().await?;
+    let grant = waiter.await??;
+    assert_eq!(grant.node, line[1]);
+
+    assert_eq!(thread.acquire(&scene.path).await?, grant, "the same hold");
+    thread.release(&scene.path).await?;
+    assert!(mutex.try_acquire(&owner).await?.is_none());
+    thread.release(&scene.path).await?;
+    assert!(mutex.try_acquire(&owner).await?.is_some());
+    Ok(())
+}
+
+#[tokio::test]
+async fn below_one_chroot_both_mean_the_same_lock() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::shared().await?;
+    ensemble.raw().await?.create("/interop-chroot", b"", CreateMode::Persistent).await?;
+    let servers = format!("{}/interop-chroot", ensemble.connect_string());
+    let java = CuratorPeer::start(&servers, SESSION).await?;
+    let manager = connect(&servers).await;
+    let guard = Mutex::new(&manager, "/lock")?.acquire_owned().await?;
+    assert_eq!(java.thread("a").acquire_timeout("/lock", Duration::ZERO).await?, None);
+    let inside = guard.path().strip_prefix("/interop-chroot").expect("below the chroot").to_owned();
+    assert_eq!(java.participants("/lock").await?, [inside]);
+    Ok(())
+}
