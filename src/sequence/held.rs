@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use tracing::debug;
+use tracing::{debug, instrument};
 
 use super::claim::Standing;
 use super::place::Entry;
@@ -147,6 +147,7 @@ impl HeldNode {
     /// # Cancel safety
     ///
     /// Cancel safe: the release goes on in the background.
+    #[instrument(level = "debug", name = "release", skip_all, fields(node = self.path(), token = %self.token))]
     pub async fn release(self) -> Result<(), ReleaseError> {
         // Nothing to wait for: what is left of a lost hold is cleaned up in the background.
         self.check().map_err(ReleaseError::Lost)?;

@@ -1,9 +1,10 @@
 //! A node of ours in the line, and what is known of who is in front of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join_all;
-use tracing::debug;
+use tracing::{debug, info};
 
 use super::claim::{Standing, czxid};
 use super::interruption::{Interruption, pause, time_left, time_over};
@@ -49,6 +50,9 @@ impl Drop for Entry {
 
 /// A watch that was asked for, and the room it takes.
 type AskedWatch = (Reply<(Vec<u8>, Stat, Watch)>, Reservation);
+
+/// A wait that takes this long is told to whoever reads the log, and told again.
+const LONG_WAIT: Duration = Duration::from_secs(30);
 
 /// What ended a wait.
 enum Woken {
@@ -187,7 +191,7 @@ impl Place {
             Err(error) => return self.look_again_after(&error, Operation::Read, &blocker, deadline).await,
         };
         debug!(path = self.entry.0.path(), behind = %nearest, who = self.who, ahead, "waiting in line");
-        let woken = self.sleep(watch, room, deadline).await;
+        let woken = self.sleep(&nearest, watch, room, deadline).await;
         match woken {
             // Server order delivers the end of our own node first, if it came first.
             _ if self.entry.0.check().is_err() => Err(self.gone()),
@@ -206,14 +210,28 @@ impl Place {
         }
     }
 
-    async fn sleep(&self, mut watch: Watch, _room: Reservation, deadline: Deadline) -> Woken {
+    async fn sleep(
+        &self,
+        behind: &NodeName,
+        mut watch: Watch,
+        _room: Reservation,
+        deadline: Deadline,
+    ) -> Woken {
         let session = self.session();
-        tokio::select! {
-            biased;
-            _ = self.entry.0.lost() => if session.loss().is_some() { Woken::SessionOver } else { Woken::Myself },
-            _ = session.ended() => Woken::SessionOver,
-            event = &mut watch => Woken::Blocker(event),
-            () = deadline.passed() => Woken::Time,
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.entry.0.lost() => {
+                    return if session.loss().is_some() { Woken::SessionOver } else { Woken::Myself };
+                }
+                _ = session.ended() => return Woken::SessionOver,
+                event = &mut watch => return Woken::Blocker(event),
+                () = deadline.passed() => return Woken::Time,
+                () = tokio::time::sleep(LONG_WAIT) => {
+                    let waited = deadline.waited();
+                    info!(path = self.entry.0.path(), %behind, who = self.who, ?waited, "still waiting in line");
+                }
+            }
         }
     }
 

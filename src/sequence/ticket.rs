@@ -1,7 +1,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use tracing::debug;
+use tracing::{debug, instrument};
 
 use super::held::HeldNode;
 use super::interruption::{Interruption, time_over};
@@ -66,6 +66,7 @@ impl Ticket {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: the place is kept as long as the ticket is.
+    #[instrument(level = "debug", name = "acquire", skip_all, fields(lock = %self.line.directory()))]
     pub async fn wait(&mut self, deadline: Deadline) -> Result<HeldNode, Error> {
         loop {
             self.enqueue(deadline).await?;
@@ -101,6 +102,7 @@ impl Ticket {
     }
 
     /// Takes the hold if nothing blocks now.
+    #[instrument(level = "debug", name = "try_acquire", skip_all, fields(lock = %self.line.directory()))]
     pub(super) async fn try_wait(&mut self, deadline: Deadline) -> Result<Option<HeldNode>, Error> {
         loop {
             self.enqueue(deadline).await?;
