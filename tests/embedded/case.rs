@@ -54,7 +54,11 @@ impl Case {
     /// `None` when the operation came to its end before it got to the site.
     pub(crate) async fn run(self) -> Result<Option<Kept>, String> {
         let stage = self.scenario.set(Some(self.mishap)).await?;
-        let armed = self.mishap.arm(&stage.world.server, self.site, stage.session);
+        let armed =
+            self.mishap.arm(&stage.world.server, self.site, stage.session, self.scenario.reconnects());
+        if self.mishap.is_decreed() {
+            stage.world.court.suspend();
+        }
         let ended = watch::Sender::new(false);
         let act = async {
             let ending = within("the end of the operation", self.scenario.act(&stage)).await;

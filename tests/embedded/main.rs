@@ -7,8 +7,10 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod cancellation;
 mod case;
 mod court;
+mod edges;
 mod limit;
 mod matrix;
 mod mishap;

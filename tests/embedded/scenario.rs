@@ -15,7 +15,7 @@ use crate::court::{Guard, Hold};
 use crate::limit::within;
 use crate::mishap::Mishap;
 use crate::site::{Site, What};
-use crate::world::{LOCK, World, builder, children, in_line};
+use crate::world::{LOCK, SESSION, World, builder, children, in_line};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scenario {
@@ -88,6 +88,11 @@ impl Scenario {
     /// Whether somebody else is in line, so that nobody may be put in front of the actor's turn.
     pub(crate) fn waits(self) -> bool {
         matches!(self, Self::Wait | Self::WaitOvertaken | Self::WaitReconnecting)
+    }
+
+    /// How often it reconnects by itself.
+    pub(crate) fn reconnects(self) -> u64 {
+        u64::from(matches!(self, Self::AcquireRecovering | Self::WaitReconnecting | Self::HoldReconnecting))
     }
 
     /// What of a recording is part of the scenario, and comes again each time.
@@ -164,8 +169,12 @@ impl Scenario {
             }
             Self::WaitReconnecting => {
                 stage.begin_to_wait()?;
-                stage.actor_watches().await?;
-                server.refuse_connections();
+                // The one in front, and itself.
+                let watches = server.wait_until(|machine| machine.watch_count(0) == 2);
+                within("both watches", watches).await?;
+                // Answers come in order: with this one, those of the watches have come.
+                let actor = stage.actor.lock().clone().ok_or("no actor")?;
+                actor.znodes().read(&LOCK.parse().map_err(say)?).await.map_err(say)?;
             }
             _ => {}
         }
@@ -185,7 +194,7 @@ impl Scenario {
             Self::AcquireRecovering | Self::WaitReconnecting => {
                 stage.world.server.accept_connections();
                 if self == Self::WaitReconnecting {
-                    stage.everything_healed().await?;
+                    stage.actor_watches_or_failed().await?;
                     stage.they_release().await?;
                 }
                 let waiting = stage.waiting.lock().take().ok_or("nobody waits")?;
@@ -252,8 +261,8 @@ impl Scenario {
             Self::Shutdown => {
                 let actor = stage.actor.lock().clone().ok_or("no actor")?;
                 match actor.shutdown().await {
-                    Ok(()) if stage.world.server.inspect(|machine| !in_line(machine).is_empty()) => {
-                        Err("shut down, and a node stands".to_owned())
+                    Ok(()) if stage.world.server.sessions().contains(&stage.session) => {
+                        Err("shut down, and the session lives".to_owned())
                     }
                     Ok(()) => Ok(Ending::new("closed")),
                     Err(error) if error.is_timeout() && !stage.is_mild() => Ok(Ending::new("timeout")),
@@ -292,8 +301,18 @@ impl Stage {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
+        let without_watch = async {
+            // A watch that was refused need not come again: the waiter may know another way.
+            self.everything_healed().await?;
+            if !self.mishap.is_some_and(Mishap::refuses) {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(SESSION / 2).await;
+            Ok::<_, String>(())
+        };
         tokio::select! {
             () = refused => return Ok(()),
+            without = without_watch => return without,
             watches = self.actor_watches() => watches?,
         }
         if *self.struck.borrow() {

@@ -61,7 +61,10 @@ impl Site {
     /// Chooses it, of that session.
     pub(crate) fn when(self, session: i64) -> When {
         let when = self.what.when().session(session).nth(self.nth);
-        self.path.map_or(when.clone(), |path| when.path(path))
+        match self.path {
+            Some(path) => when.path(path),
+            None => when,
+        }
     }
 
     pub(crate) fn request(op: Op, nth: u64) -> Self {

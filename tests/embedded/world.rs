@@ -63,9 +63,9 @@ impl World {
 
     pub(crate) async fn line_becomes(&self, count: usize) -> Result<(), String> {
         let line = self.server.wait_until(|machine| in_line(machine).len() == count);
-        within(&format!("{count} nodes in line"), line).await.map_err(|error| {
-            format!("{error}; there are {:?}", self.server.inspect(|machine| in_line(machine)))
-        })
+        within(&format!("{count} nodes in line"), line)
+            .await
+            .map_err(|error| format!("{error}; there are {:?}", self.server.inspect(in_line)))
     }
 }
 
