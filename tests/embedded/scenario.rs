@@ -15,7 +15,7 @@ use crate::court::{Guard, Hold};
 use crate::limit::within;
 use crate::mishap::Mishap;
 use crate::site::{Site, What};
-use crate::world::{LOCK, SESSION, World, builder, children, in_line};
+use crate::world::{LOCK, World, builder, children, in_line};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scenario {
@@ -301,18 +301,8 @@ impl Stage {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let without_watch = async {
-            // A watch that was refused need not come again: the waiter may know another way.
-            self.everything_healed().await?;
-            if !self.mishap.is_some_and(Mishap::refuses) {
-                std::future::pending::<()>().await;
-            }
-            tokio::time::sleep(SESSION / 2).await;
-            Ok::<_, String>(())
-        };
         tokio::select! {
             () = refused => return Ok(()),
-            without = without_watch => return without,
             watches = self.actor_watches() => watches?,
         }
         if *self.struck.borrow() {
