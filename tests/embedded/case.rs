@@ -44,6 +44,8 @@ pub(crate) async fn record(scenario: Scenario) -> Result<Vec<Site>, String> {
     stage.struck.send_replace(true);
     stage.healed.send_replace(true);
     let ending = within("the scenario by itself", scenario.act(&stage)).await??;
+    // What is done in the background belongs to it.
+    stage.world.line_becomes(usize::from(ending.hold.is_some())).await?;
     let sites = recording.sites();
     drop(recording);
     aftermath(&stage, ending.hold, None).await?;
@@ -86,7 +88,8 @@ impl Case {
         tokio::select! {
             biased;
             () = armed.hit() => {}
-            () = has_ended() => {}
+            // What is left to be done in the background comes a little later.
+            () = has_ended() => armed.hit_soon().await,
         }
         let has_hit = armed.has_hit();
         stage.struck.send_replace(true);

@@ -154,6 +154,12 @@ impl Mishap {
         matches!(self, Self::ExpireBefore | Self::ExpireAfter)
     }
 
+    /// Whether the session is over, and what was held in it is lost in any case.
+    pub(crate) fn ends_session(self) -> bool {
+        let is_replaced = matches!(self, Self::SwapBefore | Self::SwapAfter);
+        is_replaced || matches!(self, Self::StarveBefore | Self::StarveAfter) || self.is_decreed()
+    }
+
     pub(crate) fn refuses(self) -> bool {
         matches!(self, Self::Refuse(_))
     }
@@ -210,6 +216,11 @@ pub(crate) struct Armed {
 impl Armed {
     pub(crate) async fn hit(&self) {
         self.fault.hit().await;
+    }
+
+    /// Waits for it where it need not come.
+    pub(crate) async fn hit_soon(&self) {
+        let _ = tokio::time::timeout(SESSION, self.hit()).await;
     }
 
     pub(crate) fn has_hit(&self) -> bool {

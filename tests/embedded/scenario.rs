@@ -445,13 +445,13 @@ impl Stage {
         }
     }
 
-    /// Holds until everything healed and, if the hold lives, its session is confirmed anew.
+    /// Holds until everything healed and the hold is lost, or its session is confirmed anew if that lives on.
     async fn hold_on(&self, hold: Hold) -> Result<Ending, String> {
         self.everything_healed().await?;
         let begun = hold.valid_until();
+        let must_be_lost = self.mishap.is_some_and(Mishap::ends_session);
         let settled = async {
-            // Lost, or confirmed after all that happened.
-            while hold.is_valid() && hold.valid_until() <= begun {
+            while hold.is_valid() && (must_be_lost || hold.valid_until() <= begun) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
