@@ -334,6 +334,13 @@ impl Stage {
         self.mishap.is_none_or(Mishap::is_mild)
     }
 
+    /// Whether a try of the actor came first for certain: the one behind comes with the strike.
+    fn is_first(&self) -> bool {
+        let is_applied_at_once =
+            self.mishap.is_none_or(|mishap| matches!(mishap, Mishap::HoldReply | Mishap::DelayReply));
+        is_applied_at_once && self.world.server.sessions().contains(&self.session)
+    }
+
     /// An acquire without a deadline ends with the lock, or with a refusal if there was one.
     fn acquired(&self, result: Result<lockkeeper::OwnedMutexGuard, Error>) -> Result<Ending, String> {
         match result {
@@ -352,7 +359,7 @@ impl Stage {
 
     fn tried(&self, result: Result<Option<lockkeeper::OwnedMutexGuard>, Error>) -> Result<Ending, String> {
         match result {
-            Ok(None) if self.theirs.lock().is_some() || !self.is_mild() => Ok(Ending::new("not free")),
+            Ok(None) if self.theirs.lock().is_some() || !self.is_first() => Ok(Ending::new("not free")),
             Ok(None) => Err("a free lock was not free".to_owned()),
             Ok(Some(guard)) => self.acquired(Ok(guard)),
             Err(error) if error.is_timeout() && !self.is_mild() => Ok(Ending::new("timeout")),
