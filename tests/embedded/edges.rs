@@ -1,0 +1,224 @@
+//! Where servers differ or fail in ways of their own: the end of the sequence, no containers, replaced sessions,
+//! servers that show the past.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkeeper::{BootInstant, ConnectionManager, HeldNode, LossReason, Mutex, OwnedMutexGuard};
+use lockkeeper_testserver::tree::Owner as NodeOwner;
+use lockkeeper_testserver::{ErrorCode, Fault, Isolation, Op, TestEnsemble, TestServer, When};
+
+use crate::court::{Court, Guard};
+use crate::limit::within;
+use crate::world::{LOCK, TICK, World, builder, in_line};
+
+async fn make_directory(world: &World) {
+    Mutex::new(&world.rival, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
+}
+
+/// So many tasks of each client take the lock again and again.
+async fn contend(world: &World, clients: &[ConnectionManager], tasks_each: usize, rounds: usize) {
+    let mut tasks = Vec::new();
+    for client in clients.iter().flat_map(|client| vec![client; tasks_each]) {
+        let (mutex, court) = (Mutex::new(client, LOCK).unwrap(), Arc::clone(&world.court));
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..rounds {
+                let hold = court.enter("a contender", Guard::Plain(mutex.acquire_owned().await.unwrap()));
+                tokio::task::yield_now().await;
+                hold.release().await.unwrap().unwrap();
+            }
+        }));
+    }
+    for task in tasks {
+        within("a turn for everyone", task).await.unwrap().unwrap();
+    }
+    world.court.verdict().unwrap();
+    world.line_becomes(0).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn at_the_end_of_the_sequence_there_is_one_holder_at_a_time() {
+    for is_ahead in [false, true] {
+        for before in 0..6 {
+            let world = World::start().await.unwrap();
+            // As long as that of the other: nothing here is about sessions.
+            let long = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(30));
+            let other = long.connect().await.unwrap();
+            make_directory(&world).await;
+            world.server.count_ahead(is_ahead);
+            assert!(world.server.set_sequence(LOCK, i32::MAX - before));
+            contend(&world, &[world.rival.clone(), other], 2, 3).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_containers_directories_are_persistent_and_the_lock_is_the_same() {
+    for refusal in [ErrorCode::Unimplemented, ErrorCode::MarshallingError, ErrorCode::BadArguments] {
+        let world = World::start().await.unwrap();
+        let old = world.server.fault(When::op(Op::CreateContainer).always(), Fault::Refuse(refusal));
+        let other = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(30));
+        let other = other.connect().await.unwrap();
+        contend(&world, &[world.rival.clone(), other], 1, 3).await;
+        assert!(old.hits() > 0);
+        let owner = world.server.inspect(|machine| machine.tree().node(LOCK).map(|node| node.owner));
+        assert_eq!(owner, Some(NodeOwner::Nobody));
+    }
+}
+
+/// Who is granted next, and when.
+fn next(world: &World) -> tokio::task::JoinHandle<(BootInstant, OwnedMutexGuard)> {
+    let mutex = Mutex::new(&world.rival, LOCK).unwrap();
+    tokio::spawn(async move {
+        let guard = mutex.acquire_owned().await.unwrap();
+        (BootInstant::now(), guard)
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_replaced_on_reconnect_is_lost_before_anyone_else_is_granted() {
+    for is_reset in [false, true] {
+        let world = World::start().await.unwrap();
+        let actor = world.actor().await.unwrap();
+        let session = world.sessions_of_actor()[0];
+        let guard = Mutex::new(&actor, LOCK).unwrap().acquire_owned().await.unwrap();
+        let next = next(&world);
+        world.line_becomes(2).await.unwrap();
+        let swapped = world.server.fault(When::connect().session(session), Fault::SwapSession);
+        world.server.reset_connections(is_reset);
+        world.server.drop_connections();
+        within("the swap", swapped.hit()).await.unwrap();
+        let lost = within("the loss", guard.lost()).await.unwrap();
+        let lost_at = BootInstant::now();
+        assert!(
+            matches!(lost.reason, LossReason::SessionReplaced | LossReason::LeaseRanOut),
+            "{:?}",
+            lost.reason
+        );
+        assert!(!guard.is_valid());
+        let (granted_at, granted) = within("the next grant", next).await.unwrap().unwrap();
+        assert!(lost_at < granted_at && guard.valid_until() < granted_at);
+        assert!(granted.fencing_token() > guard.fencing_token());
+        assert!(guard.txn().check("/locks".parse().unwrap(), -1).commit().await.unwrap_err().is_lost());
+        assert!(guard.release().await.unwrap_err().is_lost());
+        granted.release().await.unwrap();
+        world.line_becomes(0).await.unwrap();
+        // The manager goes on with a session of its own.
+        Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_show_its_session_is_believed_only_by_its_lease() {
+    // Neither `getEphemerals` nor anything else tells whose connection it is: the reconnect ends the session.
+    let world = World::start().await.unwrap();
+    let _unknown =
+        world.server.fault(When::op(Op::GetEphemerals).always(), Fault::Refuse(ErrorCode::Unimplemented));
+    let actor = world.actor().await.unwrap();
+    let guard = Mutex::new(&actor, LOCK).unwrap().acquire_owned().await.unwrap();
+    world.server.drop_connections();
+    let lost = within("the loss", guard.lost()).await.unwrap();
+    assert!(matches!(lost.reason, LossReason::SessionReplaced | LossReason::LeaseRanOut), "{lost}");
+    world.line_becomes(0).await.unwrap();
+    Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
+}
+
+/// Three servers; the holder is a client of the last one only, the other of the first two.
+struct Trio {
+    ensemble: TestEnsemble,
+    holder: ConnectionManager,
+    other: ConnectionManager,
+}
+
+impl Trio {
+    async fn start() -> Self {
+        let ensemble = TestServer::builder()
+            .tick(TICK)
+            .session_timeouts(TICK * 2, Duration::from_secs(60))
+            .relay_touches(true)
+            .start_ensemble(3)
+            .await
+            .unwrap();
+        let address = |index: usize| ensemble.server(index).unwrap().connect_string();
+        let other = builder(&format!("{},{}", address(0), address(1)));
+        let other = other.session_timeout(Duration::from_secs(30)).connect().await.unwrap();
+        let holder = builder(&address(2)).connect().await.unwrap();
+        Self { ensemble, holder, other }
+    }
+
+    fn server(&self, index: usize) -> &TestServer {
+        self.ensemble.server(index).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_holder_at_a_server_that_shows_the_past_is_lost_before_anyone_else_is_granted() {
+    for isolation in [Isolation::Stale, Isolation::Deposed] {
+        let trio = Trio::start().await;
+        let court = Arc::<Court>::default();
+        let guard = Mutex::new(&trio.holder, LOCK).unwrap().acquire_owned().await.unwrap();
+        let others = Mutex::new(&trio.other, LOCK).unwrap();
+        let next = tokio::spawn(async move {
+            let guard = others.acquire_owned().await.unwrap();
+            (BootInstant::now(), guard)
+        });
+        within("both in line", trio.server(0).wait_until(|machine| in_line(machine).len() == 2))
+            .await
+            .unwrap();
+        trio.server(2).cut_off(isolation);
+        // It pings its server, and is answered, all the time.
+        let lost = within("the loss", guard.lost()).await.unwrap();
+        let lost_at = BootInstant::now();
+        assert_eq!(lost.reason, LossReason::LeaseRanOut, "{isolation:?}");
+        assert!(!guard.is_valid());
+        let (granted_at, granted) = within("the next grant", next).await.unwrap().unwrap();
+        assert!(lost_at < granted_at, "{isolation:?}: lost {:?} after the grant", lost_at.since(granted_at));
+        assert!(granted.fencing_token() > guard.fencing_token());
+        drop(guard);
+        let hold = court.enter("the next", Guard::Plain(granted));
+        // Back among the others, it learns that its session is over, and begins anew, at the end of the line.
+        trio.server(2).heal();
+        let mutex = Mutex::new(&trio.holder, LOCK).unwrap();
+        let again = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+        within("in line again", trio.server(0).wait_until(|machine| in_line(machine).len() == 2))
+            .await
+            .unwrap();
+        hold.release().await.unwrap().unwrap();
+        let again = court.enter("the first", Guard::Plain(within("a turn", again).await.unwrap().unwrap()));
+        again.release().await.unwrap().unwrap();
+        court.verdict().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_deleted_by_hand_is_told_to_its_holder_and_its_waiter_starts_over() {
+    let world = World::start().await.unwrap();
+    let actor = world.actor().await.unwrap();
+    let mutex = Mutex::new(&actor, LOCK).unwrap();
+    let guard = mutex.acquire_owned().await.unwrap();
+    let waiting = tokio::spawn({
+        let mutex = mutex.clone();
+        async move { mutex.acquire_owned().await.unwrap() }
+    });
+    world.line_becomes(2).await.unwrap();
+    within("its watches", world.server.wait_until(|machine| machine.watch_count(0) == 2)).await.unwrap();
+    let waiter = world.server.inspect(in_line).into_iter().map(|name| format!("{LOCK}/{name}"));
+    let waiter = waiter.into_iter().find(|path| path != guard.path()).unwrap();
+    assert!(world.server.delete_node(&waiter));
+    let is_anew = |path: &str| {
+        let gone = path.to_owned();
+        world.server.wait_until(move |machine| {
+            in_line(machine).len() == 2 && !in_line(machine).iter().any(|name| gone.ends_with(name.as_str()))
+        })
+    };
+    within("a new place", is_anew(&waiter)).await.unwrap();
+    let path = HeldNode::path(&guard).to_owned();
+    assert!(world.server.delete_node(&path));
+    let next = within("the next grant", waiting).await.unwrap().unwrap();
+    let lost = within("the loss", guard.lost()).await.unwrap();
+    assert_eq!(lost.reason, LossReason::NodeDeleted);
+    assert!(guard.txn().check("/locks".parse().unwrap(), -1).commit().await.unwrap_err().is_lost());
+    assert!(guard.release().await.unwrap_err().is_lost());
+    next.release().await.unwrap();
+    world.line_becomes(0).await.unwrap();
+}

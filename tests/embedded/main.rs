@@ -1,0 +1,19 @@
+#![doc = "The second ring: the real client over sockets against a server that fails on order."]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed expectation is a failed test"
+)]
+
+mod cancellation;
+mod case;
+mod court;
+mod edges;
+mod limit;
+mod matrix;
+mod mishap;
+mod scenario;
+mod site;
+mod world;
