@@ -138,17 +138,12 @@ async fn disown(
     sent: Option<Reply<Created>>,
 ) {
     if let Some(mut reply) = sent {
-        loop {
-            match session.answer(&mut reply, Deadline::never()).await {
-                Ok(created) => return delete(session, &created.path, None).await,
-                Err(WireError::Timeout) => {}
-                Err(WireError::SessionEnded(_)) => return,
-                Err(error) if error.outcome() == Outcome::NotApplied => return,
-                Err(error) => {
-                    debug!(%directory, %error, "looking for a node that may have been made");
-                    break;
-                }
-            }
+        match session.answer(&mut reply, Deadline::never()).await {
+            Ok(created) => return delete(session, &created.path, None).await,
+            Err(WireError::SessionEnded(_)) => return,
+            Err(error) if error.outcome() == Outcome::NotApplied => return,
+            // Also when the answer only does not come: what asks for the node is sent behind what makes it.
+            Err(error) => debug!(%directory, %error, "looking for a node that may have been made"),
         }
     }
     // Not finding it proves nothing yet: the old connection's server may still apply what it has read, or a

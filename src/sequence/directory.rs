@@ -36,11 +36,16 @@ pub(crate) async fn make_directory(
         let as_container = lasting == Lasting::WhileUsed && session.has_containers();
         let mode = if as_container { CreateMode::Container } else { CreateMode::Persistent };
         let mut reply = session.create(path.as_str(), &[], mode);
-        match session.answer(&mut reply, deadline).await {
+        let made = session.answer(&mut reply, deadline).await;
+        let is_unknown_to_server = as_container && session.hung_up_on(&made);
+        match made {
             Ok(_) | Err(WireError::Refused(Refusal::NodeExists)) => {}
-            Err(WireError::Refused(Refusal::Unimplemented | Refusal::BadRequest))
-                if session.has_containers() =>
-            {
+            Err(WireError::Refused(Refusal::Unimplemented | Refusal::BadRequest)) if as_container => {
+                session.without_containers();
+                missing.push(path);
+            }
+            // Some servers hang up on what they do not know.
+            Err(WireError::Broken(_)) if is_unknown_to_server => {
                 session.without_containers();
                 missing.push(path);
             }

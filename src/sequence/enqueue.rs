@@ -89,7 +89,8 @@ impl Ticket {
             }
             WireError::Timeout => {
                 time_left(deadline, path, Phase::Answer)?;
-                // Dropping the claim leaves the late answer to the janitor.
+                // It may stand, or come to stand: the next list looks for it, and so does the janitor.
+                self.ghosts.push((session.clone(), claim.protection()));
                 Err(Interruption::StartOver)
             }
             error => {

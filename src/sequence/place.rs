@@ -59,6 +59,7 @@ enum Woken {
     Blocker(WatchEvent),
     Myself,
     SessionOver,
+    Reconnected,
     Time,
 }
 
@@ -177,6 +178,7 @@ impl Place {
         let Some(room) = session.watch_budget().reserve(&blocker) else {
             return self.poll_instead(&blocker, line, deadline).await;
         };
+        let asked_on = session.connection();
         let mut blocker_reply = session.read(|wire| wire.watch_data(&blocker));
         let own_watch = self.ask_own_watch();
         let answer = session.answer(&mut blocker_reply, deadline).await;
@@ -191,13 +193,18 @@ impl Place {
             Err(error) => return self.look_again_after(&error, Operation::Read, &blocker, deadline).await,
         };
         debug!(path = self.entry.0.path(), behind = %nearest, who = self.who, ahead, "waiting in line");
-        let woken = self.sleep(&nearest, watch, room, deadline).await;
+        let woken = self.sleep(&nearest, watch, room, asked_on, deadline).await;
         match woken {
             // Server order delivers the end of our own node first, if it came first.
             _ if self.entry.0.check().is_err() => Err(self.gone()),
             Woken::Blocker(WatchEvent::Deleted) => self.blocker_gone(&nearest, line),
             Woken::Blocker(_) => {
                 self.state = Judged::Unknown;
+                Ok(())
+            }
+            // The client sets its watches again by itself, but says nothing when the server refuses that.
+            Woken::Reconnected => {
+                self.entry.0.forget_watch();
                 Ok(())
             }
             Woken::Myself => Err(self.gone()),
@@ -215,9 +222,11 @@ impl Place {
         behind: &NodeName,
         mut watch: Watch,
         _room: Reservation,
+        asked_on: Option<u64>,
         deadline: Deadline,
     ) -> Woken {
         let session = self.session();
+        let mut reconnected = std::pin::pin!(session.reconnected(asked_on));
         loop {
             tokio::select! {
                 biased;
@@ -227,6 +236,7 @@ impl Place {
                 _ = session.ended() => return Woken::SessionOver,
                 event = &mut watch => return Woken::Blocker(event),
                 () = deadline.passed() => return Woken::Time,
+                () = &mut reconnected => return Woken::Reconnected,
                 () = tokio::time::sleep(LONG_WAIT) => {
                     let waited = deadline.waited();
                     info!(path = self.entry.0.path(), %behind, who = self.who, ?waited, "still waiting in line");

@@ -320,6 +320,23 @@ impl Session {
         self.wire().ok().map(|wire| wire.interruptions())
     }
 
+    /// Resolves once the link is up on another connection than `before`.
+    pub(crate) async fn reconnected(&self, before: Option<u64>) {
+        loop {
+            let changed = match self.wire() {
+                Ok(wire) => {
+                    let changed = wire.link_changed();
+                    if wire.link() == Link::Up && Some(wire.interruptions()) != before {
+                        return;
+                    }
+                    changed
+                }
+                Err(_) => return std::future::pending().await,
+            };
+            changed.await;
+        }
+    }
+
     fn link(&self) -> Link {
         match self.wire() {
             Ok(wire) => wire.link(),

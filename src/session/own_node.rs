@@ -71,6 +71,12 @@ impl OwnNode {
         *self.watch.lock() = Some((watch.shared(), reservation));
     }
 
+    /// Gives the watch up: it may not have come through a reconnect.
+    pub(crate) fn forget_watch(&self) {
+        let forgotten = self.watch.lock().take();
+        drop(forgotten);
+    }
+
     pub(crate) fn has_watch(&self) -> bool {
         self.watch.lock().is_some()
     }

@@ -59,7 +59,7 @@ async fn without_containers_directories_are_persistent_and_the_lock_is_the_same(
         let old = world.server.fault(When::op(Op::CreateContainer).always(), Fault::Refuse(refusal));
         let other = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(30));
         let other = other.connect().await.unwrap();
-        contend(&world, &[world.rival.clone(), other], 1, 3).await;
+        contend(&world, &[world.rival.clone(), other], 2, 3).await;
         assert!(old.hits() > 0);
         let owner = world.server.inspect(|machine| machine.tree().node(LOCK).map(|node| node.owner));
         assert_eq!(owner, Some(NodeOwner::Nobody));
