@@ -110,6 +110,7 @@ impl OwnNode {
                 }
             };
             tokio::select! {
+                biased;
                 () = self.lost.cancelled() => {}
                 _ = changed => {}
             }
