@@ -59,7 +59,7 @@ async fn simulate(seed: u64, traced: bool) -> Run {
     tokio::time::sleep(Duration::from_millis(plan.safety)).await;
     world.heal();
     // What was cut off without noticing expires; then all take their turns.
-    let patience = Duration::from_millis(plan.timeout * 8);
+    let patience = Duration::from_millis(plan.patience());
     let served = tokio::time::timeout(patience, futures::future::join_all(clients)).await;
     match served {
         Err(_) => {

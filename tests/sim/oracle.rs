@@ -50,6 +50,8 @@ struct Books {
     tokens: BTreeMap<String, u64>,
     registers: BTreeMap<String, u64>,
     broken: Vec<String>,
+    /// The last transaction looked at.
+    zxid: i64,
     grants: u64,
     losses: u64,
 }
@@ -186,6 +188,12 @@ impl Oracle {
 
     /// Looks at everything after something has happened.
     pub(crate) fn look(&self, world: &World) {
+        let zxid = world.machine(|machine| machine.zxid());
+        let has_changed = std::mem::replace(&mut self.0.lock().zxid, zxid) != zxid;
+        let stops = |hold: &Hold| hold.process.is_frozen() != hold.frozen_until.is_some();
+        if !has_changed && !self.0.lock().holds.values().any(stops) {
+            return;
+        }
         let holds: Vec<(u64, Hold)> =
             self.0.lock().holds.iter().map(|(number, hold)| (*number, hold.clone())).collect();
         for (number, mut hold) in holds {

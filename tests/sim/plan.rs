@@ -93,6 +93,17 @@ impl Plan {
         }
     }
 
+    pub(crate) fn latency_in_peace(&self) -> u64 {
+        self.latency.min(self.timeout / 40)
+    }
+
+    /// How long, once all faults have ended, until everyone must have been served: what was cut off expires, the
+    /// lease is confirmed anew, and then each takes its turns, some round trips each.
+    pub(crate) fn patience(&self) -> u64 {
+        let turns = (self.processes * self.workers * (self.locks + 1)) as u64;
+        self.timeout * 6 + turns * (40 * self.latency_in_peace() + 10)
+    }
+
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             servers: self.servers,

@@ -592,7 +592,9 @@ impl State {
             }
             Happening::NewLeader => self.machine.renew_sessions(now),
             Happening::Calm => {
-                self.latency = self.plan.latency;
+                if !self.is_healing {
+                    self.latency = self.plan.latency;
+                }
                 self.away.retain(|_, until| *until > self.now);
                 self.partitioned.retain(|_, until| *until > self.now);
             }
@@ -745,7 +747,7 @@ impl State {
         self.is_healing = true;
         self.away.clear();
         self.partitioned.clear();
-        self.latency = self.plan.latency.min(self.plan.timeout / 40);
+        self.latency = self.plan.latency_in_peace();
         let broken = self.connections.iter().filter(|(_, connection)| connection.loses_replies);
         for client in broken.map(|(client, _)| *client).collect::<Vec<_>>() {
             self.break_up(client);
