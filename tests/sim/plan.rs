@@ -48,6 +48,8 @@ pub(crate) enum Fault {
     Slow,
     /// Empty directories are removed.
     Reap,
+    /// A server silently gives a client that comes back another session, as ClickHouse Keeper does.
+    Swap,
     /// Somebody deletes a contender's node by hand.
     DeleteByHand,
 }
@@ -69,6 +71,9 @@ impl Plan {
         let timeout = dice.pick(&[4_000, 6_000, 10_000, 20_000]);
         let servers = dice.pick(&[1, 3, 3]);
         let mut faults: Vec<Fault> = ALL.into_iter().filter(|_| dice.percent(60)).collect();
+        if dice.percent(20) {
+            faults.push(Fault::Swap);
+        }
         if dice.percent(15) {
             faults.push(Fault::DeleteByHand);
         }

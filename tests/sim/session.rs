@@ -29,6 +29,8 @@ pub(crate) struct ClientSession {
     pub(crate) process: Arc<Process>,
     /// 0 until the server has given one.
     pub(crate) id: i64,
+    /// What it attaches to: another one than its own, if the server has swapped them without a word.
+    pub(crate) attached: i64,
     pub(crate) password: Vec<u8>,
     /// The newest transaction it has seen; an event does not move it.
     pub(crate) seen: i64,
@@ -58,6 +60,7 @@ impl ClientSession {
         Self {
             process,
             id: 0,
+            attached: 0,
             password: Vec::new(),
             seen: 0,
             connection: None,

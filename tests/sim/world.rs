@@ -46,6 +46,8 @@ struct State {
     away: BTreeMap<usize, u64>,
     partitioned: BTreeMap<usize, u64>,
     is_healing: bool,
+    /// The next client that comes back gets another session.
+    swaps_next: bool,
     /// What waits for each process that stands still.
     backlogs: BTreeMap<usize, Vec<Happening>>,
     deleted_by_hand: BTreeSet<String>,
@@ -113,6 +115,7 @@ impl World {
             away: BTreeMap::new(),
             partitioned: BTreeMap::new(),
             is_healing: false,
+            swaps_next: false,
             backlogs: BTreeMap::new(),
             deleted_by_hand: BTreeSet::new(),
             trace: None,
@@ -359,13 +362,17 @@ impl State {
         };
         self.connections.insert(client, connection);
         let timeout = i32::try_from(self.plan.timeout).unwrap();
+        let swapped = std::mem::take(&mut self.swaps_next) && self.sessions[number].id != 0;
+        if swapped {
+            self.note(|| format!("FAULT s{number} gets another session"));
+        }
         let session = &mut self.sessions[number];
         session.connection = Some(client);
         session.last_sent = self.now;
         let request = ConnectRequest {
             last_zxid: session.seen,
             timeout,
-            session: session.id,
+            session: if swapped { 0 } else { session.attached },
             password: session.password.clone(),
             read_only: Some(false),
         };
@@ -447,7 +454,10 @@ impl State {
                     self.sessions[number].end();
                     return;
                 }
-                session.id = response.session;
+                session.attached = response.session;
+                if session.id == 0 {
+                    session.id = response.session;
+                }
                 session.password = response.password;
                 session.set_link(Link::Up);
                 if let Some(opened) = session.opened.take() {
@@ -694,6 +704,7 @@ impl State {
                 let outputs = self.machine.reap(self.server_time());
                 self.emit(outputs);
             }
+            Fault::Swap => self.swaps_next = true,
             Fault::DeleteByHand => self.delete_by_hand(),
         }
     }
@@ -745,6 +756,7 @@ impl State {
     fn heal(&mut self) {
         self.note(|| "HEALING".to_owned());
         self.is_healing = true;
+        self.swaps_next = false;
         self.away.clear();
         self.partitioned.clear();
         self.latency = self.plan.latency_in_peace();
