@@ -14,7 +14,9 @@ mod session;
 mod wire;
 mod world;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
 
 use crate::dice::Dice;
 use crate::host::Process;
@@ -93,14 +95,17 @@ async fn leave_nothing(world: &World, oracle: &Oracle) {
             machine.sessions().iter().flat_map(of).collect::<Vec<_>>()
         })
     };
-    let end = tokio::time::Instant::now() + patience;
+    let end = Instant::now() + patience;
     while !left().is_empty() {
-        if tokio::time::Instant::now() > end {
+        if Instant::now() > end {
             return oracle.breach(world, format!("promise 6: {:?} left after {patience:?} of peace", left()));
         }
         tokio::time::sleep(patience / 100).await;
     }
 }
+
+/// So many by default: some seconds in a debug build.
+const SEEDS: u64 = 150;
 
 fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
@@ -116,22 +121,35 @@ fn every_seed_keeps_the_promises() {
         assert!(run.broken.is_empty(), "seed {seed}: {:#?}", run.broken);
         return;
     }
-    let first = number("LOCKKEEPER_SIM_FIRST").unwrap_or(0);
-    let seeds = number("LOCKKEEPER_SIM_SEEDS").unwrap_or(300);
-    #[expect(clippy::disallowed_methods, reason = "a stopwatch")]
-    let began = std::time::Instant::now();
-    let (mut grants, mut losses) = (0, 0);
-    for seed in first..first + seeds {
+    let began = Instant::now();
+    let (first, enough) = how_many();
+    let (mut seeds, mut grants, mut losses) = (0, 0, 0);
+    while !enough(seeds, began.elapsed()) {
+        let seed = first + seeds;
         let run = run(seed, false);
-        grants += run.grants;
-        losses += run.losses;
         assert!(
             run.broken.is_empty(),
             "{:#?}\nreplay: LOCKKEEPER_SIM_SEED={seed} cargo test -p lockkeeper-tests --test sim -- --nocapture",
             run.broken
         );
+        seeds += 1;
+        grants += run.grants;
+        losses += run.losses;
     }
-    println!("{seeds} seeds, {grants} grants, {losses} losses in {:.1?}", began.elapsed());
+    println!("{seeds} seeds from {first}, {grants} grants, {losses} losses in {:.1?}", began.elapsed());
+    assert!(seeds < 100 || grants > seeds && losses > 0, "nothing happens any more");
+}
+
+/// Which seed is the first, and when it is enough: so many of the same ones, or, as a soak, new ones for so long.
+fn how_many() -> (u64, Box<dyn Fn(u64, Duration) -> bool>) {
+    if std::env::var_os("LOCKKEEPER_SOAK").is_some_and(|soak| soak == "1") {
+        let minutes = number("LOCKKEEPER_SIM_MINUTES").unwrap_or(10);
+        let today = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let limit = Duration::from_secs(60 * minutes);
+        return (today.as_secs() * 1_000, Box::new(move |_, elapsed| elapsed >= limit));
+    }
+    let seeds = number("LOCKKEEPER_SIM_SEEDS").unwrap_or(SEEDS);
+    (number("LOCKKEEPER_SIM_FIRST").unwrap_or(0), Box::new(move |done, _| done >= seeds))
 }
 
 #[test]

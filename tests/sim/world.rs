@@ -469,6 +469,11 @@ impl State {
                 for call in std::mem::take(&mut self.sessions[number].queued) {
                     self.transmit(number, call);
                 }
+                // Asked for before the last connection broke.
+                if self.sessions[number].is_closing && self.sessions[number].under_way.is_empty() {
+                    let (reply, _) = oneshot::channel();
+                    self.call(number, Call { request: Request::CloseSession, watched: None, reply });
+                }
             }
             Output::Reply { xid: -2, zxid, .. } => {
                 let session = &mut self.sessions[number];
