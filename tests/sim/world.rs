@@ -308,10 +308,10 @@ impl State {
         let request = call.request.clone();
         self.note(|| format!("s{number} {connection:?} -> #{xid} {request:?}"));
         self.sessions[number].under_way.push_back((xid, call));
-        self.to_server(connection, ToServer::Request(xid, request));
+        self.forward(connection, ToServer::Request(xid, request));
     }
 
-    fn to_server(&mut self, client: ClientId, message: ToServer) {
+    fn forward(&mut self, client: ClientId, message: ToServer) {
         let way = self.way();
         let Some(connection) = self.connections.get_mut(&client) else { return };
         let at = (self.now + way).max(connection.to_server_from);
@@ -376,7 +376,7 @@ impl State {
             password: session.password.clone(),
             read_only: Some(false),
         };
-        self.to_server(client, ToServer::Connect(request));
+        self.forward(client, ToServer::Connect(request));
     }
 
     /// The client's end of a connection is gone.
@@ -423,7 +423,7 @@ impl State {
             (Some(client), Link::Down) if since_sent > timeout / 5 => self.break_up(client),
             (Some(client), Link::Up) if since_sent > timeout * 3 / 20 => {
                 session.last_sent = self.now;
-                self.to_server(client, ToServer::Request(-2, Request::Ping));
+                self.forward(client, ToServer::Request(-2, Request::Ping));
             }
             _ => {}
         }
