@@ -1,4 +1,3 @@
-use std::fmt::Debug;
 use std::time::Duration;
 
 /// An instant on a clock that also runs while the machine sleeps.
@@ -13,7 +12,7 @@ impl BootInstant {
     /// The present instant.
     #[must_use]
     pub fn now() -> Self {
-        SystemClock.now()
+        system_time()
     }
 
     /// The time from `earlier` until this instant; zero when `earlier` is later.
@@ -41,33 +40,24 @@ impl BootInstant {
     }
 
     /// An instant `span` after the clock's zero.
-    #[cfg(test)]
-    pub(crate) fn at(span: Duration) -> Self {
+    #[cfg(any(test, feature = "__simulation"))]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn at(span: Duration) -> Self {
         Self(span)
     }
 }
 
-/// Where the lease clock reads its time: the system, or a simulation.
-pub(crate) trait Clock: Debug + Send + Sync + 'static {
-    /// The present instant.
-    fn now(&self) -> BootInstant;
-}
-
 /// `CLOCK_BOOTTIME` where there is one.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now(&self) -> BootInstant {
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        let clock = rustix::time::ClockId::Boottime;
-        #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        let clock = rustix::time::ClockId::Monotonic;
-        let time = rustix::time::clock_gettime(clock);
-        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-        let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or(0);
-        BootInstant(Duration::new(seconds, nanoseconds))
-    }
+pub(crate) fn system_time() -> BootInstant {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let clock = rustix::time::ClockId::Boottime;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let clock = rustix::time::ClockId::Monotonic;
+    let time = rustix::time::clock_gettime(clock);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or(0);
+    BootInstant(Duration::new(seconds, nanoseconds))
 }
 
 #[cfg(test)]

@@ -95,6 +95,7 @@ impl Chores {
         let mut open = FuturesUnordered::new();
         loop {
             tokio::select! {
+                biased;
                 chore = self.receiver.recv() => match chore {
                     Some(chore) => open.push(work_on(chore)),
                     None => break,
@@ -150,6 +151,7 @@ async fn disown(
     // follower may be behind. A session timeout later, whatever was under way has arrived or died.
     for wait in [Duration::ZERO, session.timeout()] {
         tokio::select! {
+            biased;
             () = tokio::time::sleep(wait) => {}
             _ = session.ended() => return,
         }
@@ -184,6 +186,7 @@ pub(crate) async fn find(session: &Session, directory: &ZnodePath, protection: P
 /// Waits before the next try; `false` when the session ended meanwhile.
 async fn pause(session: &Session, pauses: &mut Pauses) -> bool {
     tokio::select! {
+        biased;
         () = tokio::time::sleep(pauses.next()) => true,
         _ = session.ended() => false,
     }

@@ -16,6 +16,7 @@ mod clock;
 mod connect_string;
 mod deadline;
 mod error;
+mod host;
 mod identity;
 mod janitor;
 mod lease;
@@ -27,6 +28,9 @@ mod retry;
 mod secure;
 mod sequence;
 mod session;
+#[cfg(feature = "__simulation")]
+#[doc(hidden)]
+pub mod simulation;
 mod token;
 mod txn;
 mod znodes;

@@ -13,6 +13,8 @@ use backoff::backoff::Backoff;
 pub struct RetryPolicy {
     initial: Duration,
     max: Duration,
+    /// Whether pauses are varied by chance.
+    varied: bool,
 }
 
 impl RetryPolicy {
@@ -21,7 +23,13 @@ impl RetryPolicy {
     #[must_use]
     pub fn exponential(initial: Duration, max: Duration) -> Self {
         let initial = initial.max(Duration::from_millis(1));
-        Self { initial, max: max.max(initial) }
+        Self { initial, max: max.max(initial), varied: true }
+    }
+
+    /// The same without chance.
+    #[cfg(feature = "__simulation")]
+    pub(crate) fn in_step(self) -> Self {
+        Self { varied: false, ..self }
     }
 
     pub(crate) fn start(&self) -> Pauses {
@@ -29,7 +37,7 @@ impl RetryPolicy {
             .with_initial_interval(self.initial)
             .with_max_interval(self.max)
             .with_multiplier(2.0)
-            .with_randomization_factor(0.5)
+            .with_randomization_factor(if self.varied { 0.5 } else { 0.0 })
             .with_max_elapsed_time(None)
             .build();
         Pauses { backoff, max: self.max }

@@ -3,6 +3,8 @@
 //! Every method sends its request *when it is called*; the returned future only waits for the reply. Two calls in a
 //! row are therefore pipelined in that order, and a dropped future does not take its request back.
 
+#![cfg_attr(not(feature = "__simulation"), allow(unreachable_pub, reason = "reachable for the simulation"))]
+
 mod nodelay;
 mod under_way;
 mod zookeeper;
@@ -18,20 +20,22 @@ use crate::error::{LossReason, Outcome, Refusal};
 pub(crate) use self::zookeeper::ZooKeeper;
 
 /// A reply that is on its way.
-pub(crate) type Reply<T> = BoxFuture<'static, Result<T, WireError>>;
+pub type Reply<T> = BoxFuture<'static, Result<T, WireError>>;
 
 /// Fires once, when the watched node changes or the session ends.
-pub(crate) type Watch = BoxFuture<'static, WatchEvent>;
+pub type Watch = BoxFuture<'static, WatchEvent>;
 
 /// Opens sessions.
-pub(crate) trait Backend: Debug + Send + Sync + 'static {
+pub trait Backend: Debug + Send + Sync + 'static {
     /// Opens one new session.
     fn open(&self) -> Reply<Arc<dyn Wire>>;
 }
 
 /// One session with the server, over one connection after another.
-pub(crate) trait Wire: Debug + Send + Sync + 'static {
+pub trait Wire: Debug + Send + Sync + 'static {
+    /// The session's number.
     fn session_id(&self) -> i64;
+    /// The timeout the server granted.
     fn session_timeout(&self) -> std::time::Duration;
     /// The link as it is now.
     fn link(&self) -> Link;
@@ -42,13 +46,21 @@ pub(crate) trait Wire: Debug + Send + Sync + 'static {
     /// Resolves when the session is over; does not keep it alive.
     fn ended(&self) -> BoxFuture<'static, ()>;
 
+    /// Creates a node.
     fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created>;
+    /// Deletes a node, if it has this version.
     fn delete(&self, path: &str, version: Option<i32>) -> Reply<()>;
+    /// A node's stat, if there is such a node.
     fn exists(&self, path: &str) -> Reply<Option<Stat>>;
+    /// A node's data.
     fn data(&self, path: &str) -> Reply<(Vec<u8>, Stat)>;
+    /// A node's data, and a watch on it. Without such a node there is no watch.
     fn watch_data(&self, path: &str) -> Reply<(Vec<u8>, Stat, Watch)>;
+    /// Writes a node's data, if it has this version.
     fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat>;
+    /// The names of a node's children.
     fn children(&self, path: &str) -> Reply<Vec<String>>;
+    /// Brings the server up to date.
     fn sync(&self, path: &str) -> Reply<()>;
     /// All operations or none.
     fn multi(&self, operations: &[WriteOp]) -> BoxFuture<'static, Result<Vec<WriteResult>, MultiError>>;
@@ -62,8 +74,10 @@ pub(crate) trait Wire: Debug + Send + Sync + 'static {
 
 /// The link between us and the ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
+pub enum Link {
+    /// Connected.
     Up,
+    /// Not connected; the session may live on.
     Down,
     /// For ever: the session is over.
     Ended(LossReason),
@@ -71,9 +85,12 @@ pub(crate) enum Link {
 
 /// What a watch saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WatchEvent {
+pub enum WatchEvent {
+    /// The node is gone.
     Deleted,
+    /// The node was written.
     Changed,
+    /// Nothing more will be seen on this session.
     SessionEnded,
 }
 
@@ -112,33 +129,64 @@ pub struct Stat {
 
 /// A node that was made.
 #[derive(Clone, Debug)]
-pub(crate) struct Created {
+pub struct Created {
     /// Its path, with the number the server appended.
-    pub(crate) path: String,
+    pub path: String,
     /// Missing where the server does not say (before 3.5).
-    pub(crate) stat: Option<Stat>,
+    pub stat: Option<Stat>,
 }
 
 /// One write of a transaction; paths are whole paths.
 #[derive(Clone, Debug)]
-pub(crate) enum WriteOp {
-    Check { path: String, version: Option<i32> },
-    Create { path: String, data: Vec<u8>, mode: CreateMode },
-    SetData { path: String, data: Vec<u8>, version: Option<i32> },
-    Delete { path: String, version: Option<i32> },
+pub enum WriteOp {
+    /// The node must be there, in this version.
+    Check {
+        /// Which node.
+        path: String,
+        /// `None`: any.
+        version: Option<i32>,
+    },
+    /// Makes a node.
+    Create {
+        /// Where.
+        path: String,
+        /// What is in it.
+        data: Vec<u8>,
+        /// How it comes and goes.
+        mode: CreateMode,
+    },
+    /// Writes a node's data.
+    SetData {
+        /// Which node.
+        path: String,
+        /// What is to be in it.
+        data: Vec<u8>,
+        /// `None`: any.
+        version: Option<i32>,
+    },
+    /// Deletes a node.
+    Delete {
+        /// Which node.
+        path: String,
+        /// `None`: any.
+        version: Option<i32>,
+    },
 }
 
 /// What one write of a transaction gave.
 #[derive(Clone, Debug)]
-pub(crate) enum WriteResult {
+pub enum WriteResult {
+    /// A check that held, or a deletion.
     Done,
+    /// The path of the node made.
     Created(String),
+    /// The stat of the node written.
     Written(Stat),
 }
 
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(crate) enum WireError {
+pub enum WireError {
     /// The server said no.
     #[error("{0}")]
     Refused(Refusal),
@@ -168,9 +216,14 @@ impl WireError {
 
 /// Why a transaction was not committed.
 #[derive(Clone, Debug)]
-pub(crate) enum MultiError {
+pub enum MultiError {
     /// The write at this place was refused, so none was done. The quorum said so.
-    Operation { index: usize, refusal: Refusal },
+    Operation {
+        /// Which write, counted from 0.
+        index: usize,
+        /// What the quorum said.
+        refusal: Refusal,
+    },
     /// The request as a whole failed.
     Request(WireError),
 }

@@ -11,6 +11,7 @@ use crate::acl::{Acl, Credentials};
 use crate::backend::{Backend, ZooKeeper};
 use crate::connect_string::ConnectString;
 use crate::error::{ConfigError, ConnectError};
+use crate::host::{Host, ThisMachine};
 use crate::identity;
 use crate::request_size;
 use crate::retry::RetryPolicy;
@@ -210,8 +211,27 @@ impl ConnectionManagerBuilder {
     ///
     /// Cancel safe. A session that the server was just opening for a dropped attempt expires by itself.
     pub async fn connect(self) -> Result<ConnectionManager, ConnectError> {
-        let (settings, backend) = self.check()?;
+        let servers = self.check()?;
+        let backend = self.backend(&servers)?;
+        let settings = self.settings(&servers, Arc::new(ThisMachine));
         ensure_runtime()?;
+        Self::start(settings, backend, self.connect_deadline).await
+    }
+
+    /// As [`connect`](Self::connect), over a simulated ensemble and machine.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect).
+    #[cfg(feature = "__simulation")]
+    #[doc(hidden)]
+    pub async fn connect_over(
+        self,
+        backend: Arc<dyn Backend>,
+        host: Arc<dyn Host>,
+    ) -> Result<ConnectionManager, ConnectError> {
+        let mut settings = self.settings(&self.check()?, host);
+        settings.retry = settings.retry.in_step();
         Self::start(settings, backend, self.connect_deadline).await
     }
 
@@ -222,8 +242,8 @@ impl ConnectionManagerBuilder {
     ) -> Result<ConnectionManager, ConnectError> {
         let closing = CancellationToken::new();
         let shared = Arc::new(Shared {
+            board: StateBoard::new(Arc::clone(&settings.host)),
             settings: Arc::new(settings),
-            board: StateBoard::new(),
             closing: closing.clone(),
             closed: CancellationToken::new(),
             close_confirmed: AtomicBool::new(false),
@@ -238,7 +258,7 @@ impl ConnectionManagerBuilder {
         Ok(manager)
     }
 
-    fn check(&self) -> Result<(Settings, Arc<dyn Backend>), ConfigError> {
+    fn check(&self) -> Result<ConnectString, ConfigError> {
         let servers: ConnectString = self.servers.parse()?;
         within(
             "session_timeout",
@@ -248,8 +268,12 @@ impl ConnectionManagerBuilder {
         )?;
         within("tick_time", self.tick, Duration::from_millis(1), Duration::from_secs(3_600))?;
         within("connect_deadline", self.connect_deadline, Duration::from_millis(1), Duration::MAX)?;
-        let operation_timeout = self.operation_timeout.unwrap_or(self.session_timeout);
-        within("operation_timeout", operation_timeout, Duration::from_millis(1), Duration::MAX)?;
+        within(
+            "operation_timeout",
+            self.chosen_operation_timeout(),
+            Duration::from_millis(1),
+            Duration::MAX,
+        )?;
         if self.session_timeout < self.tick * 2 {
             return Err(ConfigError::Setting {
                 name: "session_timeout",
@@ -257,8 +281,7 @@ impl ConnectionManagerBuilder {
                 advice: "servers grant at least two ticks; raise it, or set tick_time to what the servers have",
             });
         }
-        let node_data = self.node_data.clone().unwrap_or_else(identity::of_this_process);
-        request_size::check(node_data.len())?;
+        request_size::check(self.node_data.as_ref().map_or(0, Vec::len))?;
         if self.acl.entries.is_empty()
             || (self.acl == Acl::creator_only() && self.credentials.is_empty() && self.sasl.is_none())
         {
@@ -268,25 +291,37 @@ impl ConnectionManagerBuilder {
                 advice: "add digest_auth(), or use Acl::open()",
             });
         }
+        Ok(servers)
+    }
+
+    fn backend(&self, servers: &ConnectString) -> Result<Arc<dyn Backend>, ConfigError> {
         let backend = ZooKeeper::new(
-            &servers,
+            servers,
             self.session_timeout,
             &self.credentials,
             &self.acl,
             self.tls.as_ref(),
             self.sasl.as_ref(),
         )?;
-        let settings = Settings {
+        Ok(Arc::new(backend))
+    }
+
+    fn settings(&self, servers: &ConnectString, host: Arc<dyn Host>) -> Settings {
+        Settings {
             chroot: servers.chroot().clone(),
             servers: self.servers.clone(),
-            operation_timeout,
+            operation_timeout: self.chosen_operation_timeout(),
             retry: self.retry,
             tick: self.tick,
             keep_confirmed: self.keep_confirmed,
             confirm_with: self.confirm_with,
-            node_data,
-        };
-        Ok((settings, Arc::new(backend)))
+            node_data: self.node_data.clone().unwrap_or_else(identity::of_this_process),
+            host,
+        }
+    }
+
+    fn chosen_operation_timeout(&self) -> Duration {
+        self.operation_timeout.unwrap_or(self.session_timeout)
     }
 }
 

@@ -17,6 +17,7 @@ use self::state::StateBoard;
 pub use self::state::{State, Transition, Transitions};
 use crate::deadline::Deadline;
 use crate::error::{ConfigError, ConnectError, Error, Phase};
+use crate::host::Host;
 use crate::path::{PathError, ZnodePath};
 use crate::retry::RetryPolicy;
 use crate::session::Session;
@@ -82,6 +83,7 @@ pub(crate) struct Settings {
     pub(crate) keep_confirmed: Duration,
     pub(crate) confirm_with: ConfirmWith,
     pub(crate) node_data: Vec<u8>,
+    pub(crate) host: Arc<dyn Host>,
 }
 
 impl ConnectionManager {
@@ -193,11 +195,10 @@ impl ConnectionManager {
 
     /// The session in use, as soon as there is a connected one.
     pub(crate) async fn session(&self, deadline: Deadline, path: &str) -> Result<Session, Error> {
-        let mut standing = self.0.shared.board.watch();
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(Error::Config(ConfigError::NoRuntime));
         }
-        let ready = standing.wait_for(|standing| match standing.state {
+        let ready = self.0.shared.board.wait_for(|standing| match standing.state {
             State::Closed => true,
             // One that has just ended is replaced in a moment.
             State::Connected(_) => standing.session.as_ref().is_some_and(|session| session.loss().is_none()),
@@ -206,7 +207,7 @@ impl ConnectionManager {
         let found = tokio::select! {
             biased;
             () = self.0.shared.closing.cancelled() => return Err(Error::Closed),
-            found = ready => found.ok().and_then(|standing| standing.session.clone()),
+            found = ready => found.session,
             () = deadline.passed() => {
                 let (path, waited) = (path.to_owned(), deadline.waited());
                 return Err(Error::Timeout { phase: Phase::Connecting, path, waited });

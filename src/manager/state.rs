@@ -2,10 +2,11 @@ use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 
 use crate::clock::BootInstant;
 use crate::error::LossReason;
+use crate::host::Host;
 use crate::session::{Epoch, Session};
 
 /// How a manager stands with the ensemble.
@@ -67,8 +68,11 @@ impl Transitions {
 /// The present state: the latest value for those who ask now, and every change for those who subscribed.
 #[derive(Debug)]
 pub(crate) struct StateBoard {
-    latest: watch::Sender<Standing>,
+    latest: Mutex<Standing>,
+    // Not tokio's `watch`, which wakes its waiters in random order.
+    changed: Notify,
     log: Mutex<Log>,
+    host: Arc<dyn Host>,
 }
 
 /// The latest state, and the session in it.
@@ -85,22 +89,31 @@ struct Log {
 }
 
 impl StateBoard {
-    pub(crate) fn new() -> Arc<Self> {
-        let (latest, _) = watch::channel(Standing { state: State::Connecting, session: None });
-        Arc::new(Self { latest, log: Mutex::new(Log::default()) })
+    pub(crate) fn new(host: Arc<dyn Host>) -> Arc<Self> {
+        let latest = Mutex::new(Standing { state: State::Connecting, session: None });
+        Arc::new(Self { latest, changed: Notify::new(), log: Mutex::new(Log::default()), host })
     }
 
-    pub(crate) fn watch(&self) -> watch::Receiver<Standing> {
-        self.latest.subscribe()
+    /// Waits for a state that will do.
+    pub(crate) async fn wait_for(&self, will_do: impl Fn(&Standing) -> bool) -> Standing {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            let latest = self.latest.lock().clone();
+            if will_do(&latest) {
+                return latest;
+            }
+            changed.await;
+        }
     }
 
     /// The session in use, if there is one.
     pub(crate) fn session(&self) -> Option<Session> {
-        self.latest.borrow().session.clone()
+        self.latest.lock().session.clone()
     }
 
     pub(crate) fn state(&self) -> State {
-        self.latest.borrow().state
+        self.latest.lock().state
     }
 
     pub(crate) fn subscribe(&self) -> Transitions {
@@ -120,12 +133,14 @@ impl StateBoard {
             return;
         }
         log.number += 1;
-        let transition = Transition { number: log.number, at: BootInstant::now(), state };
+        let transition = Transition { number: log.number, at: self.host.now(), state };
         log.subscribers.retain(|subscriber| subscriber.send(transition).is_ok());
         if state == State::Closed {
             log.subscribers.clear();
         }
-        self.latest.send_replace(Standing { state, session });
+        let former = std::mem::replace(&mut *self.latest.lock(), Standing { state, session });
+        self.changed.notify_waiters();
+        drop(former);
         tracing::info!(number = transition.number, %state, "connection state");
     }
 }
@@ -133,10 +148,11 @@ impl StateBoard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::ThisMachine;
 
     #[tokio::test]
     async fn every_change_is_numbered_and_none_is_missed() {
-        let board = StateBoard::new();
+        let board = StateBoard::new(Arc::new(ThisMachine));
         let mut transitions = board.subscribe();
         let first = Epoch(1);
         let states = [

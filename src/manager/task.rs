@@ -10,7 +10,6 @@ use tracing::{debug, info};
 use super::Shared;
 use super::state::State;
 use crate::backend::{Backend, Link, Wire, WireError};
-use crate::clock::{Clock, SystemClock};
 use crate::deadline::Deadline;
 use crate::error::{ConfigError, ConnectError, LossReason};
 use crate::janitor::Janitor;
@@ -25,14 +24,16 @@ pub(super) async fn start(
 ) -> Result<(), ConnectError> {
     let (first, opened) = oneshot::channel();
     let (janitor, chores) = Janitor::new();
-    let task = Task { shared: Arc::clone(&shared), backend, janitor, clock: Arc::new(SystemClock) };
-    tokio::spawn(async move {
+    let task = Task { shared: Arc::clone(&shared), backend, janitor };
+    let host = Arc::clone(&shared.settings.host);
+    host.spawn(Box::pin(async move {
         let _last_words = LastWords(Arc::clone(&task.shared));
         tokio::select! {
+            biased;
             () = task.run(first, connect_deadline) => {}
             () = chores.work() => {}
         }
-    });
+    }));
     match opened.await {
         Ok(result) => result,
         Err(_) => Err(timeout(&shared, Duration::ZERO, "the runtime shut down")),
@@ -63,7 +64,6 @@ struct Task {
     shared: Arc<Shared>,
     backend: Arc<dyn Backend>,
     janitor: Janitor,
-    clock: Arc<dyn Clock>,
 }
 
 impl Task {
@@ -79,18 +79,20 @@ impl Task {
         let _ = first.send(Ok(()));
         let mut pauses = self.shared.settings.retry.start();
         loop {
-            let opened = self.clock.now();
+            let opened = self.shared.settings.host.now();
             let reason = tokio::select! {
+                biased;
                 reason = session.keep(|link| self.follow(&session, link)) => reason,
                 () = self.shared.closing.cancelled() => break,
             };
             session.end(reason);
             self.shared.board.enter(State::Lost(session.epoch(), reason), None);
             let next = Epoch(session.epoch().0 + 1);
-            if self.clock.now().since(opened) > session.timeout() {
+            if self.shared.settings.host.now().since(opened) > session.timeout() {
                 pauses = self.shared.settings.retry.start();
             }
             session = tokio::select! {
+                biased;
                 session = self.open_until_done(next, &mut pauses) => session,
                 // What the lost session left may stand for as long as it does on the server.
                 () = self.shared.closing.cancelled() => return self.close(false),
@@ -104,6 +106,7 @@ impl Task {
         let mut cause = "no answer".to_owned();
         loop {
             let opened = tokio::select! {
+                biased;
                 opened = self.open(Epoch(1)) => opened,
                 () = deadline.passed() => return Err(timeout(&self.shared, deadline.waited(), &cause)),
                 () = self.shared.closing.cancelled() => return Err(timeout(&self.shared, deadline.waited(), "shut down")),
@@ -119,6 +122,7 @@ impl Task {
                 Err(error) => cause = error.to_string(),
             }
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(pauses.next()) => {}
                 () = deadline.passed() => return Err(timeout(&self.shared, deadline.waited(), &cause)),
             }
@@ -139,16 +143,10 @@ impl Task {
 
     async fn open(&self, epoch: Epoch) -> Result<Session, WireError> {
         // Taken before anything is sent: the server heard of us no earlier.
-        let opened = self.clock.now();
+        let opened = self.shared.settings.host.now();
         let wire: Arc<dyn Wire> = self.backend.open().await?;
-        let session = Session::new(
-            epoch,
-            wire,
-            opened,
-            Arc::clone(&self.shared.settings),
-            Arc::clone(&self.clock),
-            self.janitor.clone(),
-        );
+        let session =
+            Session::new(epoch, wire, opened, Arc::clone(&self.shared.settings), self.janitor.clone());
         info!(%epoch, session = format_args!("{:#x}", session.id()), timeout = ?session.timeout(), "session opened");
         self.shared.board.enter(State::Connected(epoch), Some(session.clone()));
         Ok(session)
@@ -186,6 +184,7 @@ impl Task {
         let confirmed = match ended {
             None => true,
             Some(ended) => tokio::select! {
+                biased;
                 () = ended => true,
                 () = limit.passed() => false,
             },

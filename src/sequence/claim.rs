@@ -27,7 +27,7 @@ enum State {
 impl Claim {
     /// Sends the create.
     pub(super) fn ask(session: &Session, directory: &ZnodePath, label: Label, data: &[u8]) -> Self {
-        let protection = Protection::new();
+        let protection = Protection::new(session.settings().host.unique());
         let path = directory.listed_child(&protection.name(label));
         let reply = session.create(&path, data, CreateMode::EphemeralSequential);
         Self {

@@ -110,6 +110,7 @@ impl Ticket {
         let directory = self.line.directory().clone();
         let find = janitor::find(session, &directory, claim.protection());
         let found = tokio::select! {
+            biased;
             found = find => found,
             () = deadline.passed() => return Err(time_over(deadline, directory.as_str(), Phase::Answer).into()),
         };

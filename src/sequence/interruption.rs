@@ -21,6 +21,7 @@ impl From<Error> for Interruption {
 /// A short rest before another try.
 pub(super) async fn pause(session: &Session, deadline: Deadline) {
     tokio::select! {
+        biased;
         () = tokio::time::sleep(session.timeout() / 40) => {}
         _ = session.ended() => {}
         () = deadline.passed() => {}

@@ -67,8 +67,8 @@ fn kind_of(stem: &str) -> Option<Kind> {
 pub(crate) struct Protection(Uuid);
 
 impl Protection {
-    pub(crate) fn new() -> Self {
-        Self(Uuid::new_v4())
+    pub(crate) fn new(unique: Uuid) -> Self {
+        Self(unique)
     }
 
     /// The name to create, without the number that the server appends.
@@ -192,13 +192,13 @@ mod tests {
 
     #[test]
     fn a_lost_create_is_found_by_its_own_protection_only() {
-        let (mine, other) = (Protection::new(), Protection::new());
+        let (mine, other) = (Protection::new(Uuid::new_v4()), Protection::new(Uuid::new_v4()));
         let children = vec![
             format!("{}0000000000", other.name(Label::LOCK)),
             format!("{}0000000001", mine.name(Label::LOCK)),
         ];
         assert_eq!(mine.find(&children), children.get(1));
-        assert_eq!(Protection::new().find(&children), None);
+        assert_eq!(Protection::new(Uuid::new_v4()).find(&children), None);
     }
 
     proptest! {

@@ -255,6 +255,7 @@ impl Place {
         let mut wait = self.session().timeout() / 40;
         loop {
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(wait) => {}
                 _ = self.entry.0.lost() => return Err(Interruption::StartOver),
                 () = deadline.passed() => {}

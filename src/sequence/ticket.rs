@@ -169,6 +169,7 @@ impl Ticket {
         let czxid = place.token_zxid(deadline, directory).await?;
         while !session.grant(&place.entry.0) {
             let confirmed = tokio::select! {
+                biased;
                 confirmed = session.until_lease_is_valid(deadline) => confirmed,
                 _ = place.entry.0.lost() => return Err(Interruption::StartOver),
             };

@@ -21,6 +21,7 @@ impl Session {
     /// Runs until the session is over; `on_link` is told of each change of the link.
     pub(crate) async fn keep(&self, on_link: impl Fn(Link)) -> LossReason {
         tokio::select! {
+            biased;
             reason = self.follow_link(on_link) => reason,
             reason = self.ended() => reason,
             () = self.confirm_while_needed() => LossReason::SessionExpired,
@@ -108,6 +109,7 @@ impl Session {
             }
             self.wake_keeper();
             tokio::select! {
+                biased;
                 () = moved => {}
                 reason = self.ended() => return Err(reason),
                 () = deadline.passed() => return Ok(false),
@@ -161,6 +163,7 @@ impl Session {
             };
             if link == Link::Up && !self.0.lease.lock().is_verified(interruptions) {
                 tokio::select! {
+                    biased;
                     () = changed => {}
                     () = self.verify_until_known(interruptions) => {}
                 }
@@ -239,6 +242,7 @@ impl Session {
                 None => poked.await,
                 Some(due) if due > now => {
                     tokio::select! {
+                        biased;
                         () = tokio::time::sleep(due.since(now)) => {}
                         () = poked => {}
                     }

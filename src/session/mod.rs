@@ -7,7 +7,7 @@ mod keeper;
 mod own_node;
 mod watch_budget;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Display, Formatter};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,7 +23,7 @@ pub(crate) use self::watch_budget::{Reservation, WatchBudget};
 use crate::backend::{
     CreateMode, Created, Link, MultiError, Reply, Stat, Wire, WireError, WriteOp, WriteResult,
 };
-use crate::clock::{BootInstant, Clock};
+use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::LossReason;
 use crate::janitor::Janitor;
@@ -64,7 +64,6 @@ struct Inner {
     wire: RwLock<Option<Arc<dyn Wire>>>,
     ended: CancellationToken,
     loss: OnceLock<LossReason>,
-    clock: Arc<dyn Clock>,
     lease: Mutex<Lease>,
     /// Tells waiters that the lease was set forward.
     lease_moved: Notify,
@@ -72,7 +71,7 @@ struct Inner {
     keeper: Notify,
     /// Tells the watcher of the clock that something is held now.
     granted: Notify,
-    own_nodes: Mutex<HashMap<u64, Arc<OwnNode>>>,
+    own_nodes: Mutex<BTreeMap<u64, Arc<OwnNode>>>,
     next_own_node: AtomicU64,
     /// Tasks that wait for the lease to become valid.
     waiting_for_lease: AtomicUsize,
@@ -93,7 +92,6 @@ impl Session {
         wire: Arc<dyn Wire>,
         opened: BootInstant,
         settings: Arc<Settings>,
-        clock: Arc<dyn Clock>,
         janitor: Janitor,
     ) -> Self {
         let timeout = wire.session_timeout();
@@ -106,11 +104,10 @@ impl Session {
             wire: RwLock::new(Some(wire)),
             ended: CancellationToken::new(),
             loss: OnceLock::new(),
-            clock,
             lease_moved: Notify::new(),
             keeper: Notify::new(),
             granted: Notify::new(),
-            own_nodes: Mutex::new(HashMap::new()),
+            own_nodes: Mutex::new(BTreeMap::new()),
             next_own_node: AtomicU64::new(0),
             waiting_for_lease: AtomicUsize::new(0),
             last_used: Mutex::new(opened),
@@ -148,7 +145,7 @@ impl Session {
     }
 
     pub(crate) fn now(&self) -> BootInstant {
-        self.0.clock.now()
+        self.0.settings.host.now()
     }
 
     /// Why the session is over, if it is.
@@ -169,7 +166,7 @@ impl Session {
             return;
         }
         let mut own_nodes: Vec<Arc<OwnNode>> =
-            self.0.own_nodes.lock().drain().map(|(_, node)| node).collect();
+            std::mem::take(&mut *self.0.own_nodes.lock()).into_values().collect();
         own_nodes.sort_by_key(|node| node.is_held());
         for node in own_nodes {
             node.lose(reason);

@@ -116,6 +116,7 @@ impl OwnNode {
                 }
             };
             tokio::select! {
+                biased;
                 () = self.lost.cancelled() => {}
                 _ = changed => {}
             }

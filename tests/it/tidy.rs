@@ -81,6 +81,17 @@ fn one_file_names_the_client_crate() {
 }
 
 #[test]
+fn no_select_throws_dice() {
+    // The simulation replays a seed only if every choice is the seed's.
+    for file in ["src", "recipes"].into_iter().flat_map(|folder| files(folder, &[".rs"])) {
+        let text = read(&file);
+        for branches in text.split("select! {").skip(1) {
+            assert!(branches.trim_start().starts_with("biased;"), "{file} has a select! without `biased;`");
+        }
+    }
+}
+
+#[test]
 fn only_the_core_depends_on_the_client_crate() {
     let depend: Vec<String> = manifests()
         .into_iter()

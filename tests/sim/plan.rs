@@ -1,0 +1,124 @@
+use lockkeeper_testserver::machine::Settings;
+
+use crate::dice::Dice;
+
+/// What one seed makes of the world: drawn before anything happens.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) servers: usize,
+    /// Session timeout and tick, in milliseconds.
+    pub(crate) timeout: u64,
+    pub(crate) tick: u64,
+    pub(crate) relay_touches: bool,
+    pub(crate) container_interval: u64,
+    /// The first number of a line: near a carry, or near the end of the range.
+    pub(crate) first_sequence: i32,
+    /// Longest way of a message, in milliseconds.
+    pub(crate) latency: u64,
+    /// Client processes, and tasks in each.
+    pub(crate) processes: usize,
+    pub(crate) workers: usize,
+    pub(crate) locks: usize,
+    /// How long faults strike, in milliseconds, and the mean time between two.
+    pub(crate) safety: u64,
+    pub(crate) between_faults: u64,
+    pub(crate) faults: Vec<Fault>,
+    /// How far clock rates may differ from true time, in parts per million.
+    pub(crate) drift: u64,
+}
+
+/// What can strike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A connection breaks; what is on its way may be lost or not.
+    Cut,
+    /// What a server answers is lost from here on, until the client gives the connection up.
+    LoseReplies,
+    /// A process reaches no server for a while.
+    Partition,
+    /// A server hangs up on everyone and is away for a while.
+    Restart,
+    /// A server is cut off from the others without noticing.
+    Stale,
+    /// The same, and it believes it leads.
+    Depose,
+    /// A process stands still, and only its clock runs.
+    Freeze,
+    /// The network is slow for a while.
+    Slow,
+    /// Empty directories are removed.
+    Reap,
+    /// A server silently gives a client that comes back another session, as ClickHouse Keeper does.
+    Swap,
+    /// Somebody deletes a contender's node by hand.
+    DeleteByHand,
+}
+
+const ALL: [Fault; 9] = [
+    Fault::Cut,
+    Fault::LoseReplies,
+    Fault::Partition,
+    Fault::Restart,
+    Fault::Stale,
+    Fault::Depose,
+    Fault::Freeze,
+    Fault::Slow,
+    Fault::Reap,
+];
+
+impl Plan {
+    pub(crate) fn draw(dice: &mut Dice) -> Self {
+        let timeout = dice.pick(&[4_000, 6_000, 10_000, 20_000]);
+        let servers = dice.pick(&[1, 3, 3]);
+        let mut faults: Vec<Fault> = ALL.into_iter().filter(|_| dice.percent(60)).collect();
+        if dice.percent(20) {
+            faults.push(Fault::Swap);
+        }
+        if dice.percent(15) {
+            faults.push(Fault::DeleteByHand);
+        }
+        if servers == 1 {
+            faults.retain(|fault| !matches!(fault, Fault::Stale | Fault::Depose));
+        }
+        Self {
+            servers,
+            timeout,
+            tick: timeout / dice.pick(&[2, 4, 5, 10, 20]),
+            relay_touches: servers > 1,
+            container_interval: dice.pick(&[300, 60_000]),
+            first_sequence: dice.pick(&[0, 0, 7, 99_998, i32::MAX - 3]),
+            latency: dice.pick(&[2, 20, 100, 300]),
+            processes: dice.index(3) + 2,
+            workers: dice.index(3) + 1,
+            locks: dice.pick(&[1, 1, 2]),
+            safety: timeout * dice.between(2, 5),
+            between_faults: timeout / dice.pick(&[2, 5, 10]),
+            faults,
+            drift: dice.pick(&[0, 1_000, 8_000]),
+        }
+    }
+
+    pub(crate) fn latency_in_peace(&self) -> u64 {
+        self.latency.min(self.timeout / 40)
+    }
+
+    /// How long, once all faults have ended, until everyone must have been served: what was cut off expires, the
+    /// lease is confirmed anew, and then each takes its turns, some round trips each.
+    pub(crate) fn patience(&self) -> u64 {
+        let turns = (self.processes * self.workers * (self.locks + 1)) as u64;
+        self.timeout * 6 + turns * (40 * self.latency_in_peace() + 10)
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            servers: self.servers,
+            tick: self.tick.cast_signed(),
+            min_timeout: i32::try_from(self.timeout).unwrap(),
+            max_timeout: i32::try_from(self.timeout).unwrap(),
+            container_interval: self.container_interval.cast_signed(),
+            relay_touches: self.relay_touches,
+            first_sequence: self.first_sequence,
+            ..Settings::default()
+        }
+    }
+}

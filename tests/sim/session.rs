@@ -1,0 +1,155 @@
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use lockkeeper_core::LossReason;
+use lockkeeper_core::simulation::{Link, WatchEvent, WireError};
+use lockkeeper_testserver::machine::ClientId;
+use lockkeeper_testserver::protocol::{ErrorCode, Reply, Request};
+use tokio::sync::{Notify, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::host::Process;
+
+/// A server's answer to one request, and the watch that came with it.
+pub(crate) struct Answer {
+    pub(crate) result: Result<Reply, ErrorCode>,
+    pub(crate) watch: Option<oneshot::Receiver<WatchEvent>>,
+}
+
+/// One request, and where its answer goes.
+pub(crate) struct Call {
+    pub(crate) request: Request,
+    pub(crate) watched: Option<String>,
+    pub(crate) reply: oneshot::Sender<Result<Answer, WireError>>,
+}
+
+/// The client's end of one session, as the real client keeps it: requests queue while there is no connection, those
+/// under way fail when it breaks, watches are set again on the next one.
+pub(crate) struct ClientSession {
+    pub(crate) process: Arc<Process>,
+    /// 0 until the server has given one.
+    pub(crate) id: i64,
+    /// What it attaches to: another one than its own, if the server has swapped them without a word.
+    pub(crate) attached: i64,
+    pub(crate) password: Vec<u8>,
+    /// The newest transaction it has seen; an event does not move it.
+    pub(crate) seen: i64,
+    pub(crate) connection: Option<ClientId>,
+    pub(crate) link: Link,
+    pub(crate) interruptions: u64,
+    pub(crate) next_xid: i32,
+    pub(crate) queued: VecDeque<Call>,
+    pub(crate) under_way: VecDeque<(i32, Call)>,
+    pub(crate) watches: BTreeMap<String, Vec<oneshot::Sender<WatchEvent>>>,
+    /// Milliseconds; when a byte last came and went.
+    pub(crate) last_heard: u64,
+    pub(crate) last_sent: u64,
+    /// Told once, of the first connection.
+    pub(crate) opened: Option<oneshot::Sender<Result<(), WireError>>>,
+    pub(crate) is_closing: bool,
+    pub(crate) changed: Arc<Notify>,
+    pub(crate) ended: CancellationToken,
+}
+
+impl ClientSession {
+    pub(crate) fn new(
+        process: Arc<Process>,
+        now: u64,
+        opened: oneshot::Sender<Result<(), WireError>>,
+    ) -> Self {
+        Self {
+            process,
+            id: 0,
+            attached: 0,
+            password: Vec::new(),
+            seen: 0,
+            connection: None,
+            link: Link::Down,
+            interruptions: 0,
+            next_xid: 1,
+            queued: VecDeque::new(),
+            under_way: VecDeque::new(),
+            watches: BTreeMap::new(),
+            last_heard: now,
+            last_sent: now,
+            opened: Some(opened),
+            is_closing: false,
+            changed: Arc::new(Notify::new()),
+            ended: CancellationToken::new(),
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.link, Link::Ended(_))
+    }
+
+    /// Every change of the link counts as an interruption, and is published before any reply that came after it.
+    pub(crate) fn set_link(&mut self, link: Link) {
+        if self.link == link || self.has_ended() {
+            return;
+        }
+        self.link = link;
+        if self.opened.is_none() {
+            self.interruptions += 1;
+        }
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.set_link(Link::Ended(LossReason::SessionExpired));
+        self.connection = None;
+        for (_, watchers) in std::mem::take(&mut self.watches) {
+            for watcher in watchers {
+                let _ = watcher.send(WatchEvent::SessionEnded);
+            }
+        }
+        let calls = self.under_way.drain(..).map(|(_, call)| call).chain(self.queued.drain(..));
+        for call in calls.collect::<Vec<_>>() {
+            let _ = call.reply.send(Err(WireError::SessionEnded(LossReason::SessionExpired)));
+        }
+        if let Some(opened) = self.opened.take() {
+            let _ = opened.send(Err(WireError::Broken("no session".to_owned())));
+        }
+        self.ended.cancel();
+    }
+
+    pub(crate) fn disconnect(&mut self) {
+        self.connection = None;
+        self.set_link(Link::Down);
+        for (_, call) in self.under_way.drain(..).collect::<Vec<_>>() {
+            let _ = call.reply.send(Err(WireError::Broken("the connection broke".to_owned())));
+        }
+    }
+
+    /// The answer to the oldest request under way.
+    pub(crate) fn answer(&mut self, xid: i32, zxid: i64, result: Result<Reply, ErrorCode>) {
+        self.seen = self.seen.max(zxid);
+        let Some((expected, call)) = self.under_way.pop_front() else { return };
+        assert_eq!(expected, xid, "the server answered out of order");
+        if result == Err(ErrorCode::SessionExpired) {
+            return self.end();
+        }
+        let mut watch = None;
+        if let (Some(path), Ok(_)) = (call.watched, &result) {
+            let (sender, receiver) = oneshot::channel();
+            self.watches.entry(path).or_default().push(sender);
+            watch = Some(receiver);
+        }
+        let _ = call.reply.send(Ok(Answer { result, watch }));
+    }
+
+    pub(crate) fn event(&mut self, path: &str, event: WatchEvent) {
+        for watcher in self.watches.remove(path).unwrap_or_default() {
+            let _ = watcher.send(event);
+        }
+    }
+
+    /// What is still watched.
+    pub(crate) fn watched_paths(&mut self) -> Vec<String> {
+        for watchers in self.watches.values_mut() {
+            watchers.retain(|watcher| !watcher.is_closed());
+        }
+        self.watches.retain(|_, watchers| !watchers.is_empty());
+        self.watches.keys().cloned().collect()
+    }
+}

@@ -1,0 +1,275 @@
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use lockkeeper_core::simulation::{
+    Backend, Created, Link, MultiError, Reply, Watch, WatchEvent, Wire, WireError, WriteOp, WriteResult,
+};
+use lockkeeper_core::{CreateMode, LossReason, Refusal, Stat};
+use lockkeeper_testserver::protocol::{
+    Create, CreateOp, ErrorCode, Reply as ServerReply, Request, WriteOp as ServerOp,
+    WriteResult as ServerResult,
+};
+use lockkeeper_testserver::tree::{self, Acl, Identity, Permissions};
+
+use crate::host::Process;
+use crate::session::Answer;
+use crate::world::World;
+
+/// Opens simulated sessions for one process.
+pub(crate) struct Network {
+    pub(crate) world: World,
+    pub(crate) process: Arc<Process>,
+}
+
+impl Debug for Network {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Network({})", self.process.number)
+    }
+}
+
+impl Backend for Network {
+    fn open(&self) -> Reply<Arc<dyn Wire>> {
+        let (number, opened) = self.world.open(&self.process);
+        // Dropped before it is open, it closes what it began.
+        let wire = SimulatedWire { world: self.world.clone(), number };
+        Box::pin(async move {
+            opened.await.unwrap_or_else(|_| Err(broken()))?;
+            let wire: Arc<dyn Wire> = Arc::new(wire);
+            Ok(wire)
+        })
+    }
+}
+
+/// One simulated session.
+struct SimulatedWire {
+    world: World,
+    number: usize,
+}
+
+impl Drop for SimulatedWire {
+    fn drop(&mut self) {
+        self.world.close(self.number);
+    }
+}
+
+impl Debug for SimulatedWire {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(formatter, "SimulatedWire({})", self.number)
+    }
+}
+
+impl SimulatedWire {
+    fn send<T: Send + 'static>(
+        &self,
+        request: Request,
+        read: impl FnOnce(Answer) -> Result<T, WireError> + Send + 'static,
+    ) -> Reply<T> {
+        let answer = self.world.send(self.number, request, None);
+        Box::pin(async move { read(answer.await.unwrap_or_else(|_| Err(broken()))?) })
+    }
+}
+
+fn broken() -> WireError {
+    WireError::Broken("the simulation is over".to_owned())
+}
+
+impl Wire for SimulatedWire {
+    fn session_id(&self) -> i64 {
+        self.world.session(self.number, |session| session.id)
+    }
+
+    fn session_timeout(&self) -> Duration {
+        self.world.timeout()
+    }
+
+    fn link(&self) -> Link {
+        self.world.session(self.number, |session| session.link)
+    }
+
+    fn interruptions(&self) -> u64 {
+        self.world.session(self.number, |session| session.interruptions)
+    }
+
+    fn link_changed(&self) -> BoxFuture<'static, ()> {
+        let changed = self.world.session(self.number, |session| Arc::clone(&session.changed));
+        Box::pin(changed.notified_owned())
+    }
+
+    fn ended(&self) -> BoxFuture<'static, ()> {
+        let ended = self.world.session(self.number, |session| session.ended.clone());
+        Box::pin(ended.cancelled_owned())
+    }
+
+    fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created> {
+        self.send(Request::Write(create(path, data, mode)), |answer| {
+            match answer.result.map_err(refused)? {
+                ServerReply::PathStat(path, stat) => Ok(Created { path, stat: Some(our_stat(&stat)) }),
+                other => panic!("{other:?}"),
+            }
+        })
+    }
+
+    fn delete(&self, path: &str, version: Option<i32>) -> Reply<()> {
+        let version = version.unwrap_or(-1);
+        self.send(Request::Write(ServerOp::Delete { path: path.to_owned(), version }), done)
+    }
+
+    fn exists(&self, path: &str) -> Reply<Option<Stat>> {
+        self.send(Request::Exists { path: path.to_owned(), watch: false }, |answer| match answer.result {
+            Ok(ServerReply::Stat(stat)) => Ok(Some(our_stat(&stat))),
+            Err(ErrorCode::NoNode) => Ok(None),
+            Err(error) => Err(refused(error)),
+            Ok(other) => panic!("{other:?}"),
+        })
+    }
+
+    fn data(&self, path: &str) -> Reply<(Vec<u8>, Stat)> {
+        self.send(Request::GetData { path: path.to_owned(), watch: false }, data)
+    }
+
+    fn watch_data(&self, path: &str) -> Reply<(Vec<u8>, Stat, Watch)> {
+        let request = Request::GetData { path: path.to_owned(), watch: true };
+        let answer = self.world.send(self.number, request, Some(path.to_owned()));
+        Box::pin(async move {
+            let mut answer = answer.await.unwrap_or_else(|_| Err(broken()))?;
+            let event = answer.watch.take();
+            let (data, stat) = data(answer)?;
+            let watch: Watch = Box::pin(async move {
+                match event {
+                    Some(event) => event.await.unwrap_or(WatchEvent::SessionEnded),
+                    None => std::future::pending().await,
+                }
+            });
+            Ok((data, stat, watch))
+        })
+    }
+
+    fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat> {
+        let request = Request::Write(set_data(path, data, version));
+        self.send(request, |answer| match answer.result.map_err(refused)? {
+            ServerReply::Stat(stat) => Ok(our_stat(&stat)),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn children(&self, path: &str) -> Reply<Vec<String>> {
+        let request = Request::GetChildren { path: path.to_owned(), watch: false, with_stat: false };
+        self.send(request, |answer| match answer.result.map_err(refused)? {
+            ServerReply::Children(names) => Ok(names),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn sync(&self, path: &str) -> Reply<()> {
+        self.send(Request::Sync { path: path.to_owned() }, done)
+    }
+
+    fn multi(&self, operations: &[WriteOp]) -> BoxFuture<'static, Result<Vec<WriteResult>, MultiError>> {
+        let operations = operations.iter().map(|operation| match operation {
+            WriteOp::Check { path, version } => {
+                ServerOp::Check { path: path.clone(), version: version.unwrap_or(-1) }
+            }
+            WriteOp::Create { path, data, mode } => create(path, data, *mode),
+            WriteOp::SetData { path, data, version } => set_data(path, data, *version),
+            WriteOp::Delete { path, version } => {
+                ServerOp::Delete { path: path.clone(), version: version.unwrap_or(-1) }
+            }
+        });
+        let results = self.send(Request::Multi(operations.collect()), |answer| {
+            match answer.result.map_err(refused)? {
+                ServerReply::Multi(results) => Ok(results),
+                other => panic!("{other:?}"),
+            }
+        });
+        Box::pin(async move {
+            let results = results.await.map_err(MultiError::Request)?;
+            for (index, result) in results.iter().enumerate() {
+                match result {
+                    ServerResult::Failed(None | Some(ErrorCode::RuntimeInconsistency)) => {}
+                    ServerResult::Failed(Some(error)) => {
+                        let WireError::Refused(refusal) = refused(*error) else {
+                            return Err(MultiError::Request(refused(*error)));
+                        };
+                        return Err(MultiError::Operation { index, refusal });
+                    }
+                    _ => {}
+                }
+            }
+            Ok(results.into_iter().map(write_result).collect())
+        })
+    }
+
+    fn own_ephemerals(&self, prefix: &str) -> Reply<Vec<String>> {
+        self.send(Request::Ephemerals { prefix: prefix.to_owned() }, |answer| {
+            match answer.result.map_err(refused)? {
+                ServerReply::Ephemerals(paths) => Ok(paths),
+                other => panic!("{other:?}"),
+            }
+        })
+    }
+}
+
+fn done(answer: Answer) -> Result<(), WireError> {
+    answer.result.map(|_| ()).map_err(refused)
+}
+
+fn data(answer: Answer) -> Result<(Vec<u8>, Stat), WireError> {
+    match answer.result.map_err(refused)? {
+        ServerReply::Data(data, stat) => Ok((data.unwrap_or_default().to_vec(), our_stat(&stat))),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn create(path: &str, data: &[u8], mode: CreateMode) -> ServerOp {
+    let (op, flags) = match mode {
+        CreateMode::Persistent => (CreateOp::Create2, 0),
+        CreateMode::Ephemeral => (CreateOp::Create2, 1),
+        CreateMode::PersistentSequential => (CreateOp::Create2, 2),
+        CreateMode::EphemeralSequential => (CreateOp::Create2, 3),
+        CreateMode::Container => (CreateOp::Container, 4),
+        other => panic!("{other:?}"),
+    };
+    let acl = vec![Acl::new(Permissions::ALL, Identity::anyone())];
+    let data = Some(data.to_vec().into());
+    ServerOp::Create(Create { op, path: path.to_owned(), data, acl, flags, ttl: -1 })
+}
+
+fn set_data(path: &str, data: &[u8], version: Option<i32>) -> ServerOp {
+    let data = Some(data.to_vec().into());
+    ServerOp::SetData { path: path.to_owned(), data, version: version.unwrap_or(-1) }
+}
+
+fn write_result(result: ServerResult) -> WriteResult {
+    match result {
+        ServerResult::Created { path, .. } => WriteResult::Created(path),
+        ServerResult::DataSet(stat) => WriteResult::Written(our_stat(&stat)),
+        _ => WriteResult::Done,
+    }
+}
+
+fn our_stat(stat: &tree::Stat) -> Stat {
+    Stat {
+        czxid: stat.czxid,
+        mzxid: stat.mzxid,
+        version: stat.version,
+        ephemeral_owner: stat.ephemeral_owner,
+        data_length: stat.data_length,
+        children: stat.num_children,
+    }
+}
+
+fn refused(error: ErrorCode) -> WireError {
+    WireError::Refused(match error {
+        ErrorCode::NoNode => Refusal::NoNode,
+        ErrorCode::NodeExists => Refusal::NodeExists,
+        ErrorCode::BadVersion => Refusal::BadVersion,
+        ErrorCode::NoAuth => Refusal::NoAuth,
+        ErrorCode::NotEmpty => Refusal::NotEmpty,
+        ErrorCode::NoChildrenForEphemerals => Refusal::EphemeralParent,
+        ErrorCode::Unimplemented => Refusal::Unimplemented,
+        ErrorCode::SessionExpired => return WireError::SessionEnded(LossReason::SessionExpired),
+        other => panic!("{other:?}"),
+    })
+}
