@@ -232,8 +232,11 @@ async fn nothing_is_left_however_the_test_process_dies() -> Outcome {
         [(Signal::KILL, false), (Signal::KILL, true), (Signal::INT, false), (Signal::TERM, true)]
     {
         let report = env::temp_dir().join(format!("lockkeeper-victim-{}", process::id()));
-        let mut command = Command::new(env::current_exe().unwrap());
+        // A shell that starts a job in the background has it ignore SIGINT, and whatever that starts in turn.
+        let mut command = Command::new("env");
         command
+            .arg("--default-signal=INT,TERM")
+            .arg(env::current_exe().unwrap())
             .args(["--ignored", "--exact", "harness_servers::victim"])
             .env("LOCKKEEPER_VICTIM_REPORT", &report);
         if pauses {
@@ -251,7 +254,7 @@ async fn nothing_is_left_however_the_test_process_dies() -> Outcome {
 
         let process = victim.id().and_then(|id| Pid::from_raw(id.cast_signed())).unwrap();
         kill_process(process, signal).unwrap();
-        victim.wait().await.unwrap();
+        tokio::time::timeout(Timing::signal(), victim.wait()).await.expect("the victim ends").unwrap();
         let gone = async || traces.are_gone().then_some(());
         eventually(format!("the server is gone after {signal:?}"), Timing::signal(), gone).await?;
     }
