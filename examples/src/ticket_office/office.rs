@@ -6,11 +6,11 @@ use serde::Serialize;
 use thiserror::Error;
 use tokio::sync::mpsc;
 
-use crate::hired::{Hired, News};
-use crate::ledger::{Ledger, LedgerError};
-use crate::messages::Briefing;
-use crate::orders::Order;
-use crate::progress::Progress;
+use super::hired::{Hired, News};
+use super::ledger::{Ledger, LedgerError};
+use super::messages::Briefing;
+use super::orders::Order;
+use super::progress::Progress;
 
 /// How many sellers may leave by themselves before the office gives up.
 const SPARE: u32 = 3;

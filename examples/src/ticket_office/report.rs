@@ -4,8 +4,8 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
-use crate::audit::{Books, TrainBook};
-use crate::office::Killed;
+use super::audit::{Books, TrainBook};
+use super::office::Killed;
 
 /// What is told at the end: as text by [`Display`], as JSON by [`json`](Self::json).
 #[derive(Clone, Debug)]
@@ -154,7 +154,7 @@ fn tenths(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::tests::books;
+    use crate::ticket_office::audit::tests::books;
 
     fn report(books: Books, lock: bool) -> Report {
         Report { books, orders: 4, lock, killed: None, spent: Duration::from_millis(12_340) }

@@ -1,13 +1,13 @@
 //! What the office and a seller say to each other: one JSON object a line, over the seller's standard input and output.
 //!
-//! The office says a [`Briefing`] first, then [`Order`](crate::orders::Order)s. The seller answers each order with a
+//! The office says a [`Briefing`] first, then [`Order`](super::orders::Order)s. The seller answers each order with a
 //! [`Done`]. The end of its input tells the seller that the office has closed, however that came about.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::connection::Connection;
+use super::connection::Connection;
 
 /// All a seller has to know.
 #[derive(Clone, Debug, Serialize, Deserialize)]

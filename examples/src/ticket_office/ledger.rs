@@ -5,8 +5,8 @@ use lockkeeper::{ConnectionManager, CreateMode, Error, PathError, Refusal, Znode
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::orders::Order;
-use crate::patience::patiently;
+use super::orders::Order;
+use super::patience::patiently;
 
 /// How many requests are under way at a time when many nodes are read or deleted.
 const AT_A_TIME: usize = 64;

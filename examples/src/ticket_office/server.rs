@@ -3,7 +3,7 @@ use std::time::Duration;
 use lockkeeper_testserver::{StartError, TestServer};
 use thiserror::Error;
 
-use crate::connection::Connection;
+use super::connection::Connection;
 
 /// The embedded ZooKeeper for one run of the example: nothing has to be installed. Dropping it ends it.
 #[derive(Debug)]

@@ -33,9 +33,11 @@ use std::time::Duration;
 use clap::Parser;
 use tokio::runtime::Builder;
 
-use crate::options::Options;
+use self::options::Options;
 
-fn main() -> ExitCode {
+/// Runs the office, or one of its sellers, as the command line says.
+#[must_use]
+pub fn main() -> ExitCode {
     let options = Options::parse();
     let runtime = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -4,9 +4,9 @@ use lockkeeper::{ConnectionManager, Error, Mutex, Refusal, TxnError};
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
-use crate::ledger::{ANY_VERSION, Entry, Ledger, LedgerError, stock_data};
-use crate::orders::Order;
-use crate::patience::PAUSE;
+use super::ledger::{ANY_VERSION, Entry, Ledger, LedgerError, stock_data};
+use super::orders::Order;
+use super::patience::PAUSE;
 
 /// The first write of a sale's transaction: the entry.
 const ENTRY: usize = 0;

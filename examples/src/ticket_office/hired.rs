@@ -8,8 +8,8 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::messages::{Briefing, Done};
-use crate::orders::Order;
+use super::messages::{Briefing, Done};
+use super::orders::Order;
 
 /// How long a seller may take to close its session.
 const GRACE: Duration = Duration::from_secs(5);

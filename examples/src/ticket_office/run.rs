@@ -8,16 +8,16 @@ use thiserror::Error;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::audit::Books;
-use crate::connection::Connection;
-use crate::interrupt::{Interrupt, Interrupted};
-use crate::ledger::{Ledger, LedgerError};
-use crate::messages::Briefing;
-use crate::office::{Office, OfficeError};
-use crate::options::Options;
-use crate::orders::{self, Order, OrdersError};
-use crate::report::Report;
-use crate::server::{Server, ServerError};
+use super::audit::Books;
+use super::connection::Connection;
+use super::interrupt::{Interrupt, Interrupted};
+use super::ledger::{Ledger, LedgerError};
+use super::messages::Briefing;
+use super::office::{Office, OfficeError};
+use super::options::Options;
+use super::orders::{self, Order, OrdersError};
+use super::report::Report;
+use super::server::{Server, ServerError};
 
 /// The exit code of a sale that could not be finished.
 pub(crate) const TROUBLE: u8 = 3;

@@ -9,10 +9,10 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin, stdin};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::{JoinError, JoinSet};
 
-use crate::ledger::Ledger;
-use crate::messages::{Briefing, Done};
-use crate::orders::Order;
-use crate::sale::{Counter, SaleError};
+use super::ledger::Ledger;
+use super::messages::{Briefing, Done};
+use super::orders::Order;
+use super::sale::{Counter, SaleError};
 
 /// Why a seller went home before the office closed.
 #[derive(Debug, Error)]

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::ledger::{Entry, Ledger, LedgerError, Page};
-use crate::orders::{Order, trains};
+use super::ledger::{Entry, Ledger, LedgerError, Page};
+use super::orders::{Order, trains};
 
 /// What came of a sale, by the ledger alone. In seats, but for `lost`.
 #[derive(Clone, Debug, PartialEq, Eq)]
