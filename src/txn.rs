@@ -17,10 +17,19 @@ use crate::session::OwnNode;
 ///
 /// # Examples
 ///
-/// ```no_run
-/// # async fn example(held: lockkeeper_core::HeldNode) -> Result<(), Box<dyn std::error::Error>> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let servers = server.connect_string();
+/// # use lockkeeper_core::{ConnectionManager, CreateMode, Deadline, Label, Line, Rule};
+/// # let manager = ConnectionManager::connect(&servers).await?;
+/// # manager.znodes().create(&"/trains/7/left".parse()?, b"42", CreateMode::Persistent).await?;
+/// # manager.znodes().create(&"/trains/7/sales".parse()?, b"", CreateMode::Persistent).await?;
+/// # let line = Line::new(&manager, "/locks/7".parse()?, Label::LOCK, Rule::MUTEX)?;
+/// # let held = line.acquire(Deadline::never()).await?;
 /// held.txn()
-///     .set("/trains/7/left".parse()?, b"41".to_vec(), 3)
+///     .set("/trains/7/left".parse()?, b"41".to_vec(), 0)
 ///     .create_sequential("/trains/7/sales/sale-".parse()?, b"alice 2".to_vec())
 ///     .commit()
 ///     .await?;

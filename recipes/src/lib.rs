@@ -12,12 +12,14 @@
 //!
 //! # Examples
 //!
-//! ```no_run
+//! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let server = lockkeeper_testserver::TestServer::start().await?;
+//! # let servers = server.connect_string();
 //! use lockkeeper::{ConnectionManager, Mutex};
 //!
-//! let manager = ConnectionManager::connect("127.0.0.1:2181").await?;
+//! let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
 //! let mutex = Mutex::new(&manager, "/locks/nightly-report")?;
 //!
 //! let guard = mutex.acquire().await?;

@@ -39,11 +39,15 @@ use crate::owner::{HolderEntry, Holders, Owner};
 ///
 /// # Examples
 ///
-/// ```no_run
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let servers = server.connect_string();
 /// use lockkeeper::{ConnectionManager, Mutex};
 ///
-/// let manager = ConnectionManager::connect("zk1,zk2,zk3").await?;
+/// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
+/// # manager.znodes().create(&"/trains/7".parse()?, b"", lockkeeper::CreateMode::Persistent).await?;
 /// let mutex = Mutex::new(&manager, "/locks/train-7")?;
 ///
 /// let guard = mutex.acquire().await?;

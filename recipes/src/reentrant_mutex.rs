@@ -29,11 +29,14 @@ use crate::owner::{HolderEntry, Holders, Owner, OwnerId};
 ///
 /// # Examples
 ///
-/// ```no_run
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let servers = server.connect_string();
 /// use lockkeeper::{ConnectionManager, Owner, ReentrantMutex};
 ///
-/// let manager = ConnectionManager::connect("zk1,zk2,zk3").await?;
+/// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
 /// let mutex = ReentrantMutex::new(&manager, "/locks/order-4711")?;
 ///
 /// let owner = Owner::new("checkout");

@@ -21,12 +21,15 @@ use crate::secure::{Sasl, Tls};
 ///
 /// # Examples
 ///
-/// ```no_run
-/// # async fn example() -> Result<(), lockkeeper_core::ConnectError> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let servers = server.connect_string();
 /// use std::time::Duration;
 /// use lockkeeper_core::{Acl, ConnectionManager};
 ///
-/// let manager = ConnectionManager::builder("zk1,zk2,zk3/shop")
+/// let manager = ConnectionManager::builder(&servers) // zk1,zk2,zk3/shop
 ///     .session_timeout(Duration::from_secs(20))
 ///     .digest_auth("shop", "secret")
 ///     .acl(Acl::creator_only())

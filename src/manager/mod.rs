@@ -35,12 +35,15 @@ use crate::znodes::Znodes;
 ///
 /// # Examples
 ///
-/// ```no_run
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let servers = format!("{}/shop", server.connect_string());
 /// use std::time::Duration;
 /// use lockkeeper_core::ConnectionManager;
 ///
-/// let manager = ConnectionManager::builder("zk1:2181,zk2:2181,zk3:2181/shop")
+/// let manager = ConnectionManager::builder(&servers) // zk1:2181,zk2:2181,zk3:2181/shop
 ///     .session_timeout(Duration::from_secs(15))
 ///     .connect()
 ///     .await?;

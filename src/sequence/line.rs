@@ -24,7 +24,7 @@ use crate::path::ZnodePath;
 ///
 /// A recipe for "at most one, and every visit counted", in a few lines:
 ///
-/// ```no_run
+/// ```
 /// use lockkeeper_core::{ConnectionManager, Deadline, Error, Label, Line, Rule, ZnodePath};
 ///
 /// /// One visitor at a time.
@@ -59,6 +59,16 @@ use crate::path::ZnodePath;
 ///         Ok(output)
 ///     }
 /// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let manager = ConnectionManager::connect(&server.connect_string()).await?;
+/// # let turnstile = Turnstile::new(&manager, "/museum")?;
+/// # turnstile.visit(async {}).await?;
+/// # assert_eq!(turnstile.visit(async { 7 }).await?, 7);
+/// # assert_eq!(manager.znodes().read(&"/museum/visits".parse()?).await?.unwrap().0, b"2");
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone)]
 pub struct Line {
