@@ -17,6 +17,8 @@ const SIDE_BY_SIDE: usize = 12;
 /// How often a case is tried whose site was not reached: on a busy machine a session may end by itself before.
 const TRIES: usize = 3;
 
+const NOT_REACHED: &str = "the operation ended without coming by there";
+
 async fn holds(scenario: Scenario) {
     let only = env::var("LOCKKEEPER_RING2_CASE").ok();
     let sites = record(scenario).await.unwrap_or_else(|error| panic!("{scenario:?} by itself: {error}"));
@@ -27,12 +29,19 @@ async fn holds(scenario: Scenario) {
     let cases = cases.filter(|case| !is_left_out(case));
     let cases: Vec<Case> =
         cases.filter(|case| only.as_ref().is_none_or(|only| case.to_string().contains(only))).collect();
-    let results: Vec<(Case, Result<Kept, String>)> = futures::stream::iter(cases)
+    let mut results: Vec<(Case, Result<Kept, String>)> = futures::stream::iter(cases)
         .map(|case| async move { (case, tried(case).await) })
         .buffer_unordered(SIDE_BY_SIDE)
         .collect()
         .await;
+    results
+        .retain(|(case, result)| !(may_be_missed(case) && matches!(result, Err(why) if why == NOT_REACHED)));
     report(scenario, &results);
+}
+
+/// The client gives a watch up with a request only if its event has not come yet: which comes first is chance.
+fn may_be_missed(case: &Case) -> bool {
+    matches!(case.site.what, What::Request(Op::RemoveWatches))
 }
 
 /// What is not tried, and why.
@@ -41,13 +50,29 @@ fn is_left_out(case: &Case) -> bool {
         // The close of a session is refused, or is lost and the session replaced on reconnect: the client does not tell,
         // the shutdown reads as done, and the old session lives until its time is up. ZooKeeper does neither.
         (What::Request(Op::CloseSession), Mishap::Refuse(_) | Mishap::SwapBefore) => true,
-        // Whether the client sends one after a reconnect depends on what its own task comes to first.
-        (What::Request(Op::RemoveWatches), _) => case.scenario == Scenario::WaitReconnecting,
         _ => false,
     }
 }
 
+/// Runs a case, and once more if it failed: a machine that stands still for a moment ends sessions of a second by
+/// itself. A case that passes then is said to be unstable, aloud; a soak and a case run by itself take the first word.
 async fn tried(case: Case) -> Result<Kept, String> {
+    let first = tried_once(case).await;
+    let is_strict =
+        env::var_os("LOCKKEEPER_SOAK").is_some() || env::var_os("LOCKKEEPER_RING2_CASE").is_some();
+    match first {
+        Err(why) if !is_strict && why != NOT_REACHED => {
+            let again = tried_once(case).await;
+            if again.is_ok() {
+                eprintln!("UNSTABLE {case}: {why}");
+            }
+            again
+        }
+        first => first,
+    }
+}
+
+async fn tried_once(case: Case) -> Result<Kept, String> {
     for _ in 0..TRIES {
         // A task of its own, so that a panic is this case's and no other's.
         let run = tokio::spawn(case.run());
@@ -55,7 +80,7 @@ async fn tried(case: Case) -> Result<Kept, String> {
             return Ok(kept);
         }
     }
-    Err("the operation ended without coming by there".to_owned())
+    Err(NOT_REACHED.to_owned())
 }
 
 fn report(scenario: Scenario, results: &[(Case, Result<Kept, String>)]) {
