@@ -17,6 +17,8 @@ const SIDE_BY_SIDE: usize = 12;
 /// How often a case is tried whose site was not reached: on a busy machine a session may end by itself before.
 const TRIES: usize = 3;
 
+/// Some sites are a matter of chance: whether an event still comes for a watch that is being given up, how often a line
+/// is read while recovering, or whether a request that the clock sends falls into the operation.
 const NOT_REACHED: &str = "the operation ended without coming by there";
 
 async fn holds(scenario: Scenario) {
@@ -34,14 +36,21 @@ async fn holds(scenario: Scenario) {
         .buffer_unordered(SIDE_BY_SIDE)
         .collect()
         .await;
-    results
-        .retain(|(case, result)| !(may_be_missed(case) && matches!(result, Err(why) if why == NOT_REACHED)));
+    let all = results.len();
+    results.retain(|(case, result)| {
+        let is_missed = matches!(result, Err(why) if why == NOT_REACHED);
+        if is_missed {
+            println!("not come by: {case}");
+        }
+        !is_missed
+    });
+    // Sites that are hardly ever come by would test nothing.
+    let came_about = results.len();
+    assert!(
+        came_about * 2 >= all || only.is_some(),
+        "{scenario:?}: only {came_about} of {all} cases came about"
+    );
     report(scenario, &results);
-}
-
-/// The client gives a watch up with a request only if its event has not come yet: which comes first is chance.
-fn may_be_missed(case: &Case) -> bool {
-    matches!(case.site.what, What::Request(Op::RemoveWatches))
 }
 
 /// What is not tried, and why.
@@ -54,25 +63,7 @@ fn is_left_out(case: &Case) -> bool {
     }
 }
 
-/// Runs a case, and once more if it failed: a machine that stands still for a moment ends sessions of a second by
-/// itself. A case that passes then is said to be unstable, aloud; a soak and a case run by itself take the first word.
 async fn tried(case: Case) -> Result<Kept, String> {
-    let first = tried_once(case).await;
-    let is_strict =
-        env::var_os("LOCKKEEPER_SOAK").is_some() || env::var_os("LOCKKEEPER_RING2_CASE").is_some();
-    match first {
-        Err(why) if !is_strict && why != NOT_REACHED => {
-            let again = tried_once(case).await;
-            if again.is_ok() {
-                eprintln!("UNSTABLE {case}: {why}");
-            }
-            again
-        }
-        first => first,
-    }
-}
-
-async fn tried_once(case: Case) -> Result<Kept, String> {
     for _ in 0..TRIES {
         // A task of its own, so that a panic is this case's and no other's.
         let run = tokio::spawn(case.run());
