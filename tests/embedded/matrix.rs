@@ -17,8 +17,6 @@ const SIDE_BY_SIDE: usize = 12;
 /// How often a case is tried whose site was not reached: on a busy machine a session may end by itself before.
 const TRIES: usize = 3;
 
-/// Some sites are a matter of chance: whether an event still comes for a watch that is being given up, how often a line
-/// is read while recovering, or whether a request that the clock sends falls into the operation.
 const NOT_REACHED: &str = "the operation ended without coming by there";
 
 async fn holds(scenario: Scenario) {
@@ -38,7 +36,7 @@ async fn holds(scenario: Scenario) {
         .await;
     let all = results.len();
     results.retain(|(case, result)| {
-        let is_missed = matches!(result, Err(why) if why == NOT_REACHED);
+        let is_missed = is_chance(case) && matches!(result, Err(why) if why == NOT_REACHED);
         if is_missed {
             println!("not come by: {case}");
         }
@@ -47,10 +45,17 @@ async fn holds(scenario: Scenario) {
     // Sites that are hardly ever come by would test nothing.
     let came_about = results.len();
     assert!(
-        came_about * 2 >= all || only.is_some(),
+        came_about * 4 >= all * 3 || only.is_some(),
         "{scenario:?}: only {came_about} of {all} cases came about"
     );
     report(scenario, &results);
+}
+
+/// Whether chance decides if the site is come by again: whether an event still comes for a watch that is being given up,
+/// or a request gives it up; and how often a line is read while recovering. Any other site must be come by.
+fn is_chance(case: &Case) -> bool {
+    let of_a_watch = !matches!(case.site.what, What::Request(op) if op != Op::RemoveWatches);
+    of_a_watch || case.scenario == Scenario::AcquireRecovering
 }
 
 /// What is not tried, and why.
