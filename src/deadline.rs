@@ -6,7 +6,7 @@ use tokio::time::Instant;
 /// Until when a caller is willing to wait: one point in time for all the steps of an operation.
 ///
 /// This is patience, not safety: it runs on tokio's clock. What a holder may rely on is kept by the lease clock
-/// ([`HeldNode::valid_until`](crate::HeldNode::valid_until)).
+/// ([`Hold::valid_until`](crate::Hold::valid_until)).
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     started: Instant,

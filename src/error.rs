@@ -80,6 +80,12 @@ pub enum Error {
         /// The node of the other kind.
         child: String,
     },
+    /// The directory has given out all its numbers, and this kind of lock cannot go on without.
+    #[error("the numbers of {path} are used up; delete the lock's directory once nobody uses it, or take another path")]
+    NumbersUsedUp {
+        /// The lock, or one of its nodes.
+        path: String,
+    },
 }
 
 impl Error {

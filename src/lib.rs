@@ -5,7 +5,7 @@
 //! authors of further recipes.
 //!
 //! * [`ConnectionManager`]: one session after the other, what is known of each, and what is held on it.
-//! * [`Line`], [`Ticket`], [`HeldNode`]: the sequential node, the one primitive under all recipes.
+//! * [`Line`], [`Ticket`], [`Hold`]: the sequential node, the one primitive under all recipes.
 //! * [`Txn`]: writes that are committed only while a hold stands. [`Znodes`]: nodes beside the locks.
 //!
 //! Data flows one way: application → recipe → [`Line`] → [`ConnectionManager`] → client.
@@ -51,7 +51,9 @@ pub use self::release::ReleaseError;
 pub use self::retry::RetryPolicy;
 #[cfg(feature = "tls")]
 pub use self::secure::Tls;
-pub use self::sequence::{HeldNode, Kind, Label, Line, NodeName, Rule, Ticket};
+pub use self::sequence::{
+    Changes, Exchange, ExchangeError, Exchanged, Hold, Kind, Label, Line, Lines, Look, NodeName, Rule, Sight, Ticket,
+};
 pub use self::session::Epoch;
 pub use self::token::FencingToken;
 pub use self::txn::{Txn, TxnError, TxnResult};

@@ -40,7 +40,8 @@ use crate::session::OwnNode;
 #[must_use = "nothing is written before commit()"]
 pub struct Txn<'a> {
     manager: &'a ConnectionManager,
-    hold: &'a Arc<OwnNode>,
+    /// What must stand; never empty.
+    holds: Vec<&'a Arc<OwnNode>>,
     writes: Vec<Write>,
 }
 
@@ -116,8 +117,8 @@ impl TxnError {
 }
 
 impl<'a> Txn<'a> {
-    pub(crate) fn under(manager: &'a ConnectionManager, hold: &'a Arc<OwnNode>) -> Self {
-        Self { manager, hold, writes: Vec::new() }
+    pub(crate) fn under(manager: &'a ConnectionManager, holds: Vec<&'a Arc<OwnNode>>) -> Self {
+        Self { manager, holds, writes: Vec::new() }
     }
 
     /// Commits only if the node has this version.
@@ -167,31 +168,39 @@ impl<'a> Txn<'a> {
     /// Not cancel safe: a dropped commit may or may not have been done.
     pub async fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
         request_size::check(self.writes.iter().map(Write::bytes).sum()).map_err(Error::Config)?;
-        self.hold.check().map_err(TxnError::Lost)?;
-        let hold = self.hold.path().to_owned();
-        let mut operations = vec![WriteOp::Check { path: hold.clone(), version: None }];
+        let Some(first) = self.holds.first() else {
+            return Err(TxnError::Failed(Error::Closed));
+        };
+        self.holds.iter().try_for_each(|hold| hold.check()).map_err(TxnError::Lost)?;
+        let path = first.path().to_owned();
+        let checks = self.holds.iter();
+        let mut operations: Vec<WriteOp> =
+            checks.map(|hold| WriteOp::Check { path: hold.path().to_owned(), version: None }).collect();
+        let held = operations.len();
         for write in self.writes {
             operations.push(write.on_server(self.manager)?);
         }
-        let session = self.hold.session();
+        let session = first.session();
         let deadline = Deadline::after(self.manager.operation_timeout());
         match session.multi(&operations, deadline).await {
-            // The first result is the check of the hold.
-            Ok(results) => Ok(results.into_iter().skip(1).map(TxnResult::from).collect()),
-            Err(MultiError::Operation { index: 0, refusal: Refusal::NoNode }) => {
-                self.hold.lose(LossReason::NodeDeleted);
-                Err(TxnError::Lost(self.hold.loss_by(LossReason::NodeDeleted)))
-            }
-            Err(MultiError::Operation { index, refusal }) => {
-                let path = operations.get(index).map(WriteOp::path).unwrap_or_default().to_owned();
-                Err(TxnError::Refused { index: index.saturating_sub(1), path, refusal })
-            }
+            // The first results are those of the checks of what is held.
+            Ok(results) => Ok(results.into_iter().skip(held).map(TxnResult::from).collect()),
+            Err(MultiError::Operation { index, refusal }) => match self.holds.get(index) {
+                Some(hold) if refusal == Refusal::NoNode => {
+                    hold.lose(LossReason::NodeDeleted);
+                    Err(TxnError::Lost(hold.loss_by(LossReason::NodeDeleted)))
+                }
+                _ => {
+                    let path = operations.get(index).map(WriteOp::path).unwrap_or_default().to_owned();
+                    Err(TxnError::Refused { index: index.saturating_sub(held), path, refusal })
+                }
+            },
             Err(MultiError::Request(error @ (WireError::Refused(_) | WireError::Timeout))) => {
-                Err(TxnError::Failed(Error::of_wire(Operation::Commit, &hold, &error, deadline)))
+                Err(TxnError::Failed(Error::of_wire(Operation::Commit, &path, &error, deadline)))
             }
             Err(MultiError::Request(error)) => Err(TxnError::Failed(Error::Unknown {
                 operation: Operation::Commit,
-                path: hold,
+                path,
                 cause: error.to_string(),
             })),
         }
@@ -229,7 +238,15 @@ impl Write {
 }
 
 impl WriteOp {
-    fn path(&self) -> &str {
+    /// How many bytes of data and paths it brings.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Create { path, data, .. } | Self::SetData { path, data, .. } => path.len() + data.len() + 64,
+            Self::Check { path, .. } | Self::Delete { path, .. } => path.len() + 64,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &str {
         match self {
             Self::Check { path, .. }
             | Self::Create { path, .. }
@@ -243,7 +260,7 @@ impl From<WriteResult> for TxnResult {
     fn from(result: WriteResult) -> Self {
         match result {
             WriteResult::Done => Self::Done,
-            WriteResult::Created(path) => Self::Created(path),
+            WriteResult::Created(created) => Self::Created(created.path),
             WriteResult::Written(stat) => Self::Written { version: stat.version },
         }
     }

@@ -11,7 +11,7 @@ use crate::sequence::{Lasting, make_directory};
 /// Reads are answered by the connected server, which may be behind the others, but never behind what this session
 /// has seen: who has just been granted a lock reads everything earlier holders wrote. (After a reconnect a `sync` goes
 /// in front of the first read, since a server that is behind may have taken us over.) Writes that must not happen
-/// without the lock belong into [`HeldNode::txn`](crate::HeldNode::txn).
+/// without the lock belong into [`Hold::txn`](crate::Hold::txn).
 ///
 /// Each call waits for a connection and for one answer, both together no longer than the manager's operation
 /// timeout.

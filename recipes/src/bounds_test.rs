@@ -1,7 +1,7 @@
 //! The auto traits users rely on: guards move between tasks, futures are spawned.
 
 use crate::{
-    ConnectionManager, Error, FencingToken, HeldNode, Mutex, MutexGuard, OwnedMutexGuard,
+    ConnectionManager, Error, FencingToken, Hold, Mutex, MutexGuard, OwnedMutexGuard,
     OwnedReentrantMutexGuard, Owner, ReentrantMutex, ReentrantMutexGuard, ReleaseError, Txn, TxnError,
 };
 
@@ -18,7 +18,7 @@ fn locks_and_guards_may_be_shared_between_threads() {
     shareable::<ReentrantMutexGuard<'static>>();
     shareable::<OwnedReentrantMutexGuard>();
     shareable::<Owner>();
-    shareable::<HeldNode>();
+    shareable::<Hold>();
     shareable::<Txn<'static>>();
     shareable::<FencingToken>();
     shareable::<Error>();
@@ -31,9 +31,9 @@ fn all_futures_may_be_spawned() {
     spawnable(|mutex: &'static Mutex| Box::new(mutex.acquire()));
     spawnable(|mutex: &'static Mutex| Box::new(mutex.try_acquire()));
     spawnable(|mutex: &'static Mutex| Box::new(mutex.acquire_timeout(std::time::Duration::ZERO)));
-    spawnable(|held: &'static HeldNode| Box::new(held.lost()));
-    spawnable(|held: &'static HeldNode| Box::new(held.run(std::future::ready(()))));
-    spawnable(|held: &'static HeldNode| Box::new(held.txn().commit()));
+    spawnable(|held: &'static Hold| Box::new(held.lost()));
+    spawnable(|held: &'static Hold| Box::new(held.run(std::future::ready(()))));
+    spawnable(|held: &'static Hold| Box::new(held.txn().commit()));
     spawnable(|manager: &'static ConnectionManager| Box::new(manager.shutdown()));
     spawnable(|mutex: &'static ReentrantMutex| {
         Box::new(async {

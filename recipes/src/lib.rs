@@ -7,7 +7,7 @@
 //! * [`ConnectionManager`]: connect once, give it to every lock.
 //! * [`Mutex`]: one holder at a time.
 //! * [`ReentrantMutex`]: its [`Owner`] may take it again.
-//! * [`HeldNode`]: what every guard can do: tell whether it is still valid, when it is lost, its
+//! * [`Hold`]: what every guard can do: tell whether it is still valid, when it is lost, its
 //!   [`FencingToken`], and writes that only commit while it stands ([`Txn`]).
 //!
 //! # Examples
@@ -47,7 +47,7 @@ pub use lockkeeper_core::Tls;
 #[doc(inline)]
 pub use lockkeeper_core::{
     Acl, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString, ConnectStringError,
-    ConnectionManager, ConnectionManagerBuilder, CreateMode, Deadline, Epoch, Error, FencingToken, HeldNode,
+    ConnectionManager, ConnectionManagerBuilder, CreateMode, Deadline, Epoch, Error, FencingToken, Hold,
     LossReason, Lost, Operation, Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy,
     Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath, Znodes,
 };

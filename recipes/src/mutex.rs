@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConnectionManager, Deadline, Error, HeldNode, Label, Line, PathError, ReleaseError, Rule, ZnodePath,
+    ConnectionManager, Deadline, Error, Hold, Label, Line, PathError, ReleaseError, Rule, ZnodePath,
 };
 
 use crate::owner::{HolderEntry, Holders, Owner};
@@ -202,12 +202,12 @@ impl Mutex {
         Ok(owner)
     }
 
-    fn guard(&self, held: HeldNode, owner: Option<&Owner>) -> OwnedMutexGuard {
+    fn guard(&self, held: Hold, owner: Option<&Owner>) -> OwnedMutexGuard {
         OwnedMutexGuard { entry: owner.map(|owner| self.holders.enter(self.path(), owner)), held }
     }
 }
 
-/// A held [`Mutex`]. What it can do is told by [`HeldNode`], to which it dereferences: `is_valid()`, `lost()`,
+/// A held [`Mutex`]. What it can do is told by [`Hold`], to which it dereferences: `is_valid()`, `lost()`,
 /// `valid_until()`, `fencing_token()`, `txn()`, `run()`.
 ///
 /// Dropping it releases the lock in the background.
@@ -226,7 +226,7 @@ pub struct MutexGuard<'a> {
 pub struct OwnedMutexGuard {
     // Dropped first.
     entry: Option<HolderEntry>,
-    held: HeldNode,
+    held: Hold,
 }
 
 impl MutexGuard<'_> {
@@ -238,7 +238,7 @@ impl MutexGuard<'_> {
     ///
     /// # Errors
     ///
-    /// As [`HeldNode::release`].
+    /// As [`Hold::release`].
     ///
     /// # Cancel safety
     ///
@@ -253,7 +253,7 @@ impl OwnedMutexGuard {
     ///
     /// # Errors
     ///
-    /// As [`HeldNode::release`].
+    /// As [`Hold::release`].
     ///
     /// # Cancel safety
     ///
@@ -265,17 +265,17 @@ impl OwnedMutexGuard {
 }
 
 impl Deref for MutexGuard<'_> {
-    type Target = HeldNode;
+    type Target = Hold;
 
-    fn deref(&self) -> &HeldNode {
+    fn deref(&self) -> &Hold {
         &self.guard.held
     }
 }
 
 impl Deref for OwnedMutexGuard {
-    type Target = HeldNode;
+    type Target = Hold;
 
-    fn deref(&self) -> &HeldNode {
+    fn deref(&self) -> &Hold {
         &self.held
     }
 }

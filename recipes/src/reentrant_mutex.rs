@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use lockkeeper_core::{
-    ConnectionManager, Deadline, Error, HeldNode, Label, Line, PathError, Phase, ReleaseError, Rule,
+    ConnectionManager, Deadline, Error, Hold, Label, Line, PathError, Phase, ReleaseError, Rule,
     ZnodePath,
 };
 use parking_lot::Mutex;
@@ -92,7 +92,7 @@ impl Slot {
 struct Shared {
     // Dropped in this order: out of the books first, given up, and the slot last.
     entry: HolderEntry,
-    held: HeldNode,
+    held: Hold,
     slot: SlotEntry,
 }
 
@@ -291,7 +291,7 @@ impl ReentrantMutex {
     fn guard(
         &self,
         slot: &Slot,
-        held: HeldNode,
+        held: Hold,
         owner: &Owner,
         entry: SlotEntry,
     ) -> OwnedReentrantMutexGuard {
@@ -318,7 +318,7 @@ impl ReentrantMutex {
     }
 }
 
-/// One hold of a [`ReentrantMutex`]. What it can do is told by [`HeldNode`], to which it dereferences; all holds of
+/// One hold of a [`ReentrantMutex`]. What it can do is told by [`Hold`], to which it dereferences; all holds of
 /// an owner have one fencing token.
 ///
 /// Dropping the owner's last one releases the lock in the background.
@@ -347,7 +347,7 @@ impl ReentrantMutexGuard<'_> {
     ///
     /// # Errors
     ///
-    /// As [`HeldNode::release`]; for all but the last one only [`ReleaseError::Lost`].
+    /// As [`Hold::release`]; for all but the last one only [`ReleaseError::Lost`].
     ///
     /// # Cancel safety
     ///
@@ -362,7 +362,7 @@ impl OwnedReentrantMutexGuard {
     ///
     /// # Errors
     ///
-    /// As [`HeldNode::release`]; for all but the last one only [`ReleaseError::Lost`].
+    /// As [`Hold::release`]; for all but the last one only [`ReleaseError::Lost`].
     ///
     /// # Cancel safety
     ///
@@ -378,17 +378,17 @@ impl OwnedReentrantMutexGuard {
 }
 
 impl Deref for ReentrantMutexGuard<'_> {
-    type Target = HeldNode;
+    type Target = Hold;
 
-    fn deref(&self) -> &HeldNode {
+    fn deref(&self) -> &Hold {
         &self.guard.shared.held
     }
 }
 
 impl Deref for OwnedReentrantMutexGuard {
-    type Target = HeldNode;
+    type Target = Hold;
 
-    fn deref(&self) -> &HeldNode {
+    fn deref(&self) -> &Hold {
         &self.shared.held
     }
 }

@@ -60,6 +60,13 @@ pub trait Wire: Debug + Send + Sync + 'static {
     fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat>;
     /// The names of a node's children.
     fn children(&self, path: &str) -> Reply<Vec<String>>;
+    /// The names of a node's children, and its stat.
+    fn children_stat(&self, path: &str) -> Reply<(Vec<String>, Stat)>;
+    /// The names of a node's children, its stat, and a watch on what children it has. Without such a node there is
+    /// no watch.
+    fn watch_children(&self, path: &str) -> Reply<(Vec<String>, Stat, Watch)>;
+    /// The children of several nodes at one instant; `None` for a node there is not.
+    fn children_of_all(&self, paths: &[String]) -> Reply<Vec<Option<Vec<String>>>>;
     /// Brings the server up to date.
     fn sync(&self, path: &str) -> Reply<()>;
     /// All operations or none.
@@ -88,7 +95,7 @@ pub enum Link {
 pub enum WatchEvent {
     /// The node is gone.
     Deleted,
-    /// The node was written.
+    /// The node was written, or has other children.
     Changed,
     /// Nothing more will be seen on this session.
     SessionEnded,
@@ -117,6 +124,10 @@ pub struct Stat {
     pub czxid: i64,
     /// The transaction that last wrote its data.
     pub mzxid: i64,
+    /// When it was created, in milliseconds since 1970 by the leading server's clock.
+    pub ctime: i64,
+    /// When its data was last written, by the same kind of clock.
+    pub mtime: i64,
     /// How often its data was written.
     pub version: i32,
     /// The session it goes with; 0 for a node that stays.
@@ -132,7 +143,7 @@ pub struct Stat {
 pub struct Created {
     /// Its path, with the number the server appended.
     pub path: String,
-    /// Missing where the server does not say (before 3.5).
+    /// Missing where the server does not say: before 3.5, and in a transaction before 3.8.2 (ZOOKEEPER-4026).
     pub stat: Option<Stat>,
 }
 
@@ -178,8 +189,8 @@ pub enum WriteOp {
 pub enum WriteResult {
     /// A check that held, or a deletion.
     Done,
-    /// The path of the node made.
-    Created(String),
+    /// The node made.
+    Created(Created),
     /// The stat of the node written.
     Written(Stat),
 }

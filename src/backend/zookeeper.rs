@@ -192,11 +192,7 @@ impl Wire for Session {
         let path = path.to_owned();
         self.send(move |client| async move {
             let (data, stat, watcher) = client.get_and_watch_data(&path).await?;
-            // A runtime that is shut down takes the client's task away, and its watcher panics then.
-            let changed = AssertUnwindSafe(watcher.changed()).catch_unwind();
-            let watch: Watch =
-                Box::pin(changed.map(|event| event.map_or(WatchEvent::SessionEnded, watch_event)));
-            Ok((data, our_stat(&stat), watch))
+            Ok((data, our_stat(&stat), our_watch(watcher)))
         })
     }
 
@@ -208,6 +204,36 @@ impl Wire for Session {
     fn children(&self, path: &str) -> Reply<Vec<String>> {
         let path = path.to_owned();
         self.send(move |client| async move { client.list_children(&path).await })
+    }
+
+    fn children_stat(&self, path: &str) -> Reply<(Vec<String>, Stat)> {
+        let reply = self.client.get_children(path);
+        send_now(reply.map(|reply| reply.map(|(names, stat)| (names, our_stat(&stat))).map_err(wire_error)))
+    }
+
+    fn watch_children(&self, path: &str) -> Reply<(Vec<String>, Stat, Watch)> {
+        let path = path.to_owned();
+        self.send(move |client| async move {
+            let (names, stat, watcher) = client.get_and_watch_children(&path).await?;
+            Ok((names, our_stat(&stat), our_watch(watcher)))
+        })
+    }
+
+    fn children_of_all(&self, paths: &[String]) -> Reply<Vec<Option<Vec<String>>>> {
+        let paths = paths.to_owned();
+        self.send(move |client| async move {
+            let mut reader = client.new_multi_reader();
+            for path in &paths {
+                reader.add_get_children(path)?;
+            }
+            let lists = reader.commit().await?.into_iter().map(|result| match result {
+                client::MultiReadResult::Children { children } => Ok(Some(children)),
+                client::MultiReadResult::Error { err: client::Error::NoNode } => Ok(None),
+                client::MultiReadResult::Error { err } => Err(err),
+                other => Err(client::Error::UnexpectedError(format!("{other:?} instead of children"))),
+            });
+            lists.collect()
+        })
     }
 
     fn sync(&self, path: &str) -> Reply<()> {
@@ -302,6 +328,8 @@ fn our_stat(stat: &client::Stat) -> Stat {
     Stat {
         czxid: stat.czxid,
         mzxid: stat.mzxid,
+        ctime: stat.ctime,
+        mtime: stat.mtime,
         version: stat.version,
         ephemeral_owner: stat.ephemeral_owner,
         data_length: stat.data_length,
@@ -321,6 +349,12 @@ fn link(state: client::SessionState) -> Link {
     }
 }
 
+fn our_watch(watcher: client::OneshotWatcher) -> Watch {
+    // A runtime that is shut down takes the client's task away, and its watcher panics then.
+    let changed = AssertUnwindSafe(watcher.changed()).catch_unwind();
+    Box::pin(changed.map(|event| event.map_or(WatchEvent::SessionEnded, watch_event)))
+}
+
 fn watch_event(event: client::WatchedEvent) -> WatchEvent {
     match event.event_type {
         client::EventType::NodeDeleted => WatchEvent::Deleted,
@@ -331,7 +365,11 @@ fn watch_event(event: client::WatchedEvent) -> WatchEvent {
 
 fn write_result(result: client::MultiWriteResult) -> WriteResult {
     match result {
-        client::MultiWriteResult::Create { path, .. } => WriteResult::Created(path),
+        client::MultiWriteResult::Create { path, stat } => {
+            // Before 3.8.2 the server sends no stat here, and what it sends instead may read as any (ZOOKEEPER-4026).
+            let stat = (!stat.is_invalid() && stat.czxid > 0).then(|| our_stat(&stat));
+            WriteResult::Created(Created { path, stat })
+        }
         client::MultiWriteResult::SetData { stat } => WriteResult::Written(our_stat(&stat)),
         _ => WriteResult::Done,
     }

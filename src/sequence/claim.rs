@@ -1,5 +1,5 @@
 use super::name::{Label, Protection};
-use crate::backend::{CreateMode, Created, Reply, Stat, WireError};
+use crate::backend::{CreateMode, Created, Reply, Stat, WireError, WriteOp};
 use crate::deadline::Deadline;
 use crate::error::{Outcome, Refusal};
 use crate::path::ZnodePath;
@@ -38,6 +38,25 @@ impl Claim {
         }
     }
 
+    /// A create that is part of a transaction: to be sent with the others.
+    pub(super) fn together(
+        session: &Session,
+        directory: &ZnodePath,
+        label: Label,
+        data: &[u8],
+    ) -> (Self, WriteOp) {
+        let protection = Protection::new(session.settings().host.unique());
+        let path = directory.listed_child(&protection.name(label));
+        let create = WriteOp::Create { path, data: data.to_owned(), mode: CreateMode::EphemeralSequential };
+        let (session, directory) = (session.clone(), directory.clone());
+        (Self { session, directory, protection, state: State::Unresolved }, create)
+    }
+
+    /// There certainly is no node.
+    pub(super) fn settle(&mut self) {
+        self.state = State::Settled;
+    }
+
     /// Waits for the create's answer. Cancel safe.
     pub(super) async fn answered(
         &mut self,
@@ -64,7 +83,7 @@ impl Claim {
     /// The node at `path` is the one this claim made.
     pub(super) fn found(&mut self, path: String) -> Standing {
         self.state = State::Settled;
-        Standing { session: self.session.clone(), path, is_gone: false }
+        Standing::of(&self.session, path)
     }
 
     pub(super) fn protection(&self) -> Protection {
@@ -93,6 +112,10 @@ pub(super) struct Standing {
 }
 
 impl Standing {
+    pub(super) fn of(session: &Session, path: String) -> Self {
+        Self { session: session.clone(), path, is_gone: false }
+    }
+
     pub(super) fn path(&self) -> &str {
         &self.path
     }

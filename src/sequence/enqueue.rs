@@ -5,7 +5,8 @@ use tracing::{debug, warn};
 use super::claim::{Claim, Standing};
 use super::directory::{Lasting, make_directory};
 use super::interruption::{Interruption, pause, time_left, time_over};
-use super::place::Place;
+use super::look::Looks;
+use super::place::{Judged, Place};
 use super::ticket::Ticket;
 use crate::backend::{Stat, WireError};
 use crate::deadline::Deadline;
@@ -28,6 +29,8 @@ impl Ticket {
             let connection = session.connection();
             let mut claim = Claim::ask(&session, &directory, self.line.label(), self.line.data());
             let mut list = session.read(|wire| wire.children(directory.as_str()));
+            // Behind the list: if that grants the place, what is seen here is seen under the hold.
+            let glimpse = Looks::ask(self.line.looks(), &session);
             let (standing, stat) = match claim.answered(deadline).await {
                 Ok(made) => made,
                 Err(error @ WireError::Refused(Refusal::NoNode)) => {
@@ -51,13 +54,16 @@ impl Ticket {
             if let Ok(children) = session.answer(&mut list, deadline).await {
                 self.bust_ghosts(&place, &children);
                 place.judge(&children, connection, &self.line, deadline).await?;
+                if matches!(place.state, Judged::Held) {
+                    place.glimpse = Some((glimpse, connection));
+                }
             }
             return Ok(place);
         }
     }
 
     /// Deletes what an earlier attempt of this ticket turned out to have made after all.
-    fn bust_ghosts(&mut self, place: &Place, children: &[String]) {
+    pub(super) fn bust_ghosts(&mut self, place: &Place, children: &[String]) {
         let directory = self.line.directory();
         for (session, ghost) in self.ghosts.drain(..) {
             if let Some(child) = ghost.find(children).filter(|child| child.as_str() != place.name) {

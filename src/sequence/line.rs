@@ -1,7 +1,8 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use super::held::HeldNode;
+use super::hold::Hold;
+use super::look::Look;
 use super::name::Label;
 use super::rule::Rule;
 use super::ticket::Ticket;
@@ -77,6 +78,10 @@ pub struct Line {
     label: Label,
     rule: Rule,
     data: Arc<[u8]>,
+    /// Whole paths of what contenders look at when their turn has come.
+    looks: Arc<[Look]>,
+    /// A node of the contender's own that is never in its way.
+    besides: Option<Arc<str>>,
 }
 
 impl Line {
@@ -107,7 +112,34 @@ impl Line {
             }));
         }
         let directory = manager.full_path(&directory)?;
-        Ok(Self { manager: manager.clone(), directory, label, rule, data: manager.node_data().into() })
+        Ok(Self {
+            manager: manager.clone(),
+            directory,
+            label,
+            rule,
+            data: manager.node_data().into(),
+            looks: Arc::default(),
+            besides: None,
+        })
+    }
+
+    /// What a contender wants to see when its turn has come, below the manager's chroot: [`Hold::look`] tells. Where
+    /// the turn comes at once, it costs no further round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when a path is too long with the chroot in front. Nothing is sent.
+    pub fn looking_at(mut self, looks: &[Look]) -> Result<Self, Error> {
+        let whole = |look: &Look| Ok(look.at(self.manager.full_path(look.path())?));
+        self.looks = looks.iter().map(whole).collect::<Result<Vec<Look>, Error>>()?.into();
+        Ok(self)
+    }
+
+    /// The same line for a contender that holds `own` already: that is never in its way.
+    #[must_use]
+    pub fn besides(mut self, own: &Hold) -> Self {
+        self.besides = own.path().rsplit('/').next().map(Arc::from);
+        self
     }
 
     /// What is written into the contender's node, for people who look. Default: the manager's node data.
@@ -165,7 +197,7 @@ impl Line {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
-    pub async fn acquire(&self, deadline: Deadline) -> Result<HeldNode, Error> {
+    pub async fn acquire(&self, deadline: Deadline) -> Result<Hold, Error> {
         Ticket::new(self.clone()).wait_or_try(deadline).await
     }
 
@@ -185,8 +217,16 @@ impl Line {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: no node is left behind.
-    pub async fn try_acquire(&self, deadline: Deadline) -> Result<Option<HeldNode>, Error> {
+    pub async fn try_acquire(&self, deadline: Deadline) -> Result<Option<Hold>, Error> {
         Ticket::new(self.clone()).try_wait(deadline).await
+    }
+
+    pub(super) fn looks(&self) -> &Arc<[Look]> {
+        &self.looks
+    }
+
+    pub(super) fn besides_name(&self) -> Option<&str> {
+        self.besides.as_deref()
     }
 
     pub(super) fn label(&self) -> Label {

@@ -1,7 +1,7 @@
 //! The sequential node: the one primitive under all recipes.
 //!
 //! A contender creates an ephemeral node with a number in the directory of what it wants, and waits until no node
-//! in front blocks it. [`Line::enqueue`] takes a place, [`Ticket::wait`] waits in it, and a [`HeldNode`] is what
+//! in front blocks it. [`Line::enqueue`] takes a place, [`Ticket::wait`] waits in it, and a [`Hold`] is what
 //! comes out: a hold with a fencing token, a deadline the server cannot undercut, and writes that only commit while
 //! the hold stands.
 //!
@@ -24,19 +24,25 @@
 mod claim;
 mod directory;
 mod enqueue;
-mod held;
+mod exchange;
+mod hold;
 mod interruption;
 mod line;
+mod look;
 mod name;
 mod place;
 mod rule;
 mod ticket;
+mod together;
 mod view;
 
 pub(crate) use self::directory::{Lasting, make_directory};
-pub use self::held::HeldNode;
+pub use self::exchange::{Exchange, ExchangeError, Exchanged};
+pub use self::hold::Hold;
 pub use self::line::Line;
+pub use self::look::{Changes, Look, Sight};
 pub(crate) use self::name::Protection;
 pub use self::name::{Kind, Label, NodeName};
 pub use self::rule::Rule;
 pub use self::ticket::Ticket;
+pub use self::together::Lines;

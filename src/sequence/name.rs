@@ -71,6 +71,18 @@ impl Protection {
         Self(unique)
     }
 
+    /// The protection in the name of a node of ours.
+    pub(crate) fn of(path: &str) -> Option<Self> {
+        let name = path.rsplit('/').next()?;
+        let uuid = name.strip_prefix("_c_")?.get(..36)?;
+        Uuid::try_parse(uuid).ok().map(Self)
+    }
+
+    /// Another one, which only this one and the number decide.
+    pub(crate) fn derived(self, number: u128) -> Self {
+        Self(Uuid::from_u128(self.0.as_u128().wrapping_add(number)))
+    }
+
     /// The name to create, without the number that the server appends.
     pub(crate) fn name(self, label: Label) -> String {
         format!("{self}{}", label.0)

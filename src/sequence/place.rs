@@ -7,8 +7,10 @@ use futures::future::join_all;
 use tracing::{debug, info};
 
 use super::claim::{Standing, czxid};
+use super::exchange::uncounted;
 use super::interruption::{Interruption, pause, time_left, time_over};
 use super::line::Line;
+use super::look::Sight;
 use super::name::NodeName;
 use super::rule::{Rule, Verdict};
 use super::view::{Next, View};
@@ -25,8 +27,10 @@ pub(super) struct Place {
     pub(super) entry: Entry,
     pub(super) standing: Standing,
     pub(super) name: String,
-    czxid: Option<i64>,
+    pub(super) czxid: Option<i64>,
     pub(super) state: Judged,
+    /// What was asked to be looked at behind the list that granted the place, and over which connection.
+    pub(super) glimpse: Option<(Vec<Reply<Sight>>, Option<u64>)>,
     /// What the nearest blocker's node says about itself.
     who: String,
 }
@@ -78,6 +82,7 @@ impl Place {
             name,
             czxid: czxid(stat.as_ref()),
             state: Judged::Unknown,
+            glimpse: None,
             who: String::new(),
         }
     }
@@ -106,7 +111,7 @@ impl Place {
         line: &Line,
         deadline: Deadline,
     ) -> Result<(), Interruption> {
-        let mut verdict = line.rule().judge(children, &self.name);
+        let mut verdict = line.rule().judge(children, &self.name, line.besides_name());
         if let Verdict::AskCreationOrder(contenders) = verdict {
             match self.creation_order(contenders, line, deadline).await? {
                 Some(ordered) => verdict = ordered,
@@ -118,6 +123,7 @@ impl Place {
             Verdict::WaitFor(lower) => Judged::Waiting(View::new(lower, connection)),
             // Whatever stands of ours is deleted: a list alone does not prove that nothing does.
             Verdict::Gone | Verdict::AskCreationOrder(_) => return Err(Interruption::StartOver),
+            Verdict::Uncounted => return Err(uncounted(line.directory().as_str()).into()),
             Verdict::Mixed(node) => {
                 return Err(Error::MixedKinds {
                     path: line.directory().to_string(),

@@ -18,16 +18,25 @@ pub struct Rule {
     blocks: &'static [Kind],
     shares: &'static [Kind],
     look_again_after: &'static [Kind],
+    by_number_only: bool,
 }
 
 impl Rule {
     /// A mutex: every lower lock node blocks.
     pub const MUTEX: Self = Self::blocked_by(&[Kind::Lock]);
 
+    /// A reader: waits for earlier writers, and shares with readers.
+    pub const READER: Self = Self::blocked_by(&[Kind::Write]).sharing_with(&[Kind::Read]).by_number_only();
+
+    /// A writer: waits for everyone earlier.
+    pub const WRITER: Self = Self::blocked_by(&[Kind::Read, Kind::Write])
+        .looking_again_after(&[Kind::Write])
+        .by_number_only();
+
     /// A contender that waits for every lower node of these kinds.
     #[must_use]
     pub const fn blocked_by(kinds: &'static [Kind]) -> Self {
-        Self { blocks: kinds, shares: &[], look_again_after: &[] }
+        Self { blocks: kinds, shares: &[], look_again_after: &[], by_number_only: false }
     }
 
     /// Kinds that may stand on the same path without blocking.
@@ -44,6 +53,13 @@ impl Rule {
         Self { look_again_after: kinds, ..self }
     }
 
+    /// Where numbers do not tell who came first any more, the order of creation does not either: a node may take over
+    /// the number of another that is older. Waiting ends with an [error](crate::Error::NumbersUsedUp) then.
+    #[must_use]
+    pub const fn by_number_only(self) -> Self {
+        Self { by_number_only: true, ..self }
+    }
+
     /// Whether a contender of this kind is seen by the others.
     pub(super) fn admits(&self, kind: Kind) -> bool {
         self.blocks.contains(&kind) || self.shares.contains(&kind)
@@ -57,8 +73,11 @@ impl Rule {
     ///
     /// Only lower nodes count, so a listing that is behind the present can make a contender wait too long and never
     /// too short: nothing lower can be created any more.
-    pub(super) fn judge(&self, children: &[String], me: &str) -> Verdict {
-        let line: Vec<NodeName> = children.iter().filter_map(|child| NodeName::parse(child)).collect();
+    ///
+    /// `besides` is a node of the contender's own that is never in its way.
+    pub(super) fn judge(&self, children: &[String], me: &str, besides: Option<&str>) -> Verdict {
+        let others = children.iter().filter(|child| Some(child.as_str()) != besides);
+        let line: Vec<NodeName> = others.filter_map(|child| NodeName::parse(child)).collect();
         let Some(mine) = line.iter().find(|node| node.as_str() == me) else {
             return Verdict::Gone;
         };
@@ -74,6 +93,9 @@ impl Rule {
             && contenders
                 .iter()
                 .all(|node| node.is_ordered_by_number() && node.sequence() != mine.sequence());
+        if self.by_number_only && !by_number {
+            return Verdict::Uncounted;
+        }
         if !by_number && !contenders.is_empty() {
             return Verdict::AskCreationOrder(contenders);
         }
@@ -101,6 +123,8 @@ pub(super) enum Verdict {
     Gone,
     /// Numbers do not tell: compare the creation zxid with these.
     AskCreationOrder(Vec<NodeName>),
+    /// Numbers do not tell, and nothing else does.
+    Uncounted,
     /// A contender of another kind of lock uses this path.
     Mixed(NodeName),
 }
@@ -117,8 +141,6 @@ mod tests {
 
     use super::*;
 
-    const READER: Rule = Rule::blocked_by(&[Kind::Write]).sharing_with(&[Kind::Read]);
-
     fn names(all: &[&str]) -> Vec<String> {
         all.iter().map(|name| (*name).to_owned()).collect()
     }
@@ -134,27 +156,27 @@ mod tests {
     #[test]
     fn the_lowest_node_holds_and_the_others_wait_for_the_lower_ones() {
         let line = names(&["b-lock-0000000009", "a-lock-0000000010", "z-lock-0000000002", "readme"]);
-        assert_eq!(Rule::MUTEX.judge(&line, "z-lock-0000000002"), Verdict::Held);
-        assert_eq!(blockers(Rule::MUTEX.judge(&line, "b-lock-0000000009")), [2]);
-        assert_eq!(blockers(Rule::MUTEX.judge(&line, "a-lock-0000000010")), [2, 9]);
+        assert_eq!(Rule::MUTEX.judge(&line, "z-lock-0000000002", None), Verdict::Held);
+        assert_eq!(blockers(Rule::MUTEX.judge(&line, "b-lock-0000000009", None)), [2]);
+        assert_eq!(blockers(Rule::MUTEX.judge(&line, "a-lock-0000000010", None)), [2, 9]);
     }
 
     #[test]
     fn a_listing_without_my_node_never_grants() {
-        assert_eq!(Rule::MUTEX.judge(&[], "a-lock-0000000001"), Verdict::Gone);
-        assert_eq!(Rule::MUTEX.judge(&names(&["b-lock-0000000002"]), "a-lock-0000000001"), Verdict::Gone);
+        assert_eq!(Rule::MUTEX.judge(&[], "a-lock-0000000001", None), Verdict::Gone);
+        assert_eq!(Rule::MUTEX.judge(&names(&["b-lock-0000000002"]), "a-lock-0000000001", None), Verdict::Gone);
     }
 
     #[test]
     fn a_lock_node_of_another_library_blocks() {
         let line = names(&["0f__lock__0000000001", "_c_ab-lock-0000000002", "me-lock-0000000003"]);
-        assert_eq!(blockers(Rule::MUTEX.judge(&line, "me-lock-0000000003")), [1, 2]);
+        assert_eq!(blockers(Rule::MUTEX.judge(&line, "me-lock-0000000003", None)), [1, 2]);
     }
 
     #[test]
     fn another_kind_of_lock_on_the_path_is_reported() {
         let line = names(&["me-lock-0000000001", "r-__READ__0000000002"]);
-        assert!(matches!(Rule::MUTEX.judge(&line, "me-lock-0000000001"), Verdict::Mixed(_)));
+        assert!(matches!(Rule::MUTEX.judge(&line, "me-lock-0000000001", None), Verdict::Mixed(_)));
     }
 
     #[test]
@@ -165,20 +187,20 @@ mod tests {
             "c-__READ__0000000003",
             "d-__WRIT__0000000004",
         ]);
-        assert_eq!(READER.judge(&line, "a-__READ__0000000001"), Verdict::Held);
-        assert_eq!(blockers(READER.judge(&line, "c-__READ__0000000003")), [2]);
+        assert_eq!(Rule::READER.judge(&line, "a-__READ__0000000001", None), Verdict::Held);
+        assert_eq!(blockers(Rule::READER.judge(&line, "c-__READ__0000000003", None)), [2]);
     }
 
     #[test]
     fn where_the_counter_ends_the_numbers_are_not_believed() {
         for other in ["b-lock-2147483647", "b-lock--2147483648", "b-lock--000000001"] {
             let line = names(&["me-lock-2147483646", other]);
-            let verdict = Rule::MUTEX.judge(&line, "me-lock-2147483646");
+            let verdict = Rule::MUTEX.judge(&line, "me-lock-2147483646", None);
             assert!(matches!(verdict, Verdict::AskCreationOrder(_)), "{other}: {verdict:?}");
         }
         let line = names(&["me-lock-0000000005", "b-lock-0000000005"]);
-        assert!(matches!(Rule::MUTEX.judge(&line, "me-lock-0000000005"), Verdict::AskCreationOrder(_)));
-        assert_eq!(Rule::MUTEX.judge(&names(&["me-lock-2147483647"]), "me-lock-2147483647"), Verdict::Held);
+        assert!(matches!(Rule::MUTEX.judge(&line, "me-lock-0000000005", None), Verdict::AskCreationOrder(_)));
+        assert_eq!(Rule::MUTEX.judge(&names(&["me-lock-2147483647"]), "me-lock-2147483647", None), Verdict::Held);
     }
 
     #[test]
@@ -201,7 +223,7 @@ mod tests {
         #[test]
         fn exactly_one_contender_of_a_mutex_holds(mut sequences in prop::collection::hash_set(0..i32::MAX - 1, 1..20)) {
             let line: Vec<String> = sequences.drain().map(|sequence| format!("x-lock-{sequence:010}")).collect();
-            let held = line.iter().filter(|me| Rule::MUTEX.judge(&line, me) == Verdict::Held).count();
+            let held = line.iter().filter(|me| Rule::MUTEX.judge(&line, me, None) == Verdict::Held).count();
             prop_assert_eq!(held, 1);
         }
 
@@ -212,9 +234,9 @@ mod tests {
             // `me` was in the later listing too, since nothing of mine left; lower nodes may have left meanwhile.
             let earlier: Vec<String> = sequences.iter().map(|sequence| format!("x-lock-{sequence:010}")).collect();
             let me = keep.get(&earlier).clone();
-            let before = blockers(Rule::MUTEX.judge(&earlier, &me));
+            let before = blockers(Rule::MUTEX.judge(&earlier, &me, None));
             let later: Vec<String> = earlier.iter().filter(|n| **n == me || n.len() % 2 == 0 || n.as_str() > me.as_str()).cloned().collect();
-            let after = blockers(Rule::MUTEX.judge(&later, &me));
+            let after = blockers(Rule::MUTEX.judge(&later, &me, None));
             prop_assert!(after.iter().all(|sequence| before.contains(sequence)));
         }
     }

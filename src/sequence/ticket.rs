@@ -3,11 +3,13 @@ use std::sync::Arc;
 
 use tracing::{debug, instrument};
 
-use super::held::HeldNode;
+use super::hold::{Foothold, Hold};
 use super::interruption::{Interruption, time_over};
 use super::line::Line;
+use super::look::{Looks, Sight};
 use super::name::Protection;
 use super::place::{Judged, Place};
+use crate::backend::Reply;
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Phase};
 use crate::request_size;
@@ -67,7 +69,7 @@ impl Ticket {
     ///
     /// Cancel safe at every await: the place is kept as long as the ticket is.
     #[instrument(level = "debug", name = "acquire", skip_all, fields(lock = %self.line.directory()))]
-    pub async fn wait(&mut self, deadline: Deadline) -> Result<HeldNode, Error> {
+    pub async fn wait(&mut self, deadline: Deadline) -> Result<Hold, Error> {
         loop {
             self.enqueue(deadline).await?;
             match self.wait_in_place(deadline).await {
@@ -82,7 +84,7 @@ impl Ticket {
     }
 
     /// Waits, or only tries where no time is given for waiting: connection and answers get theirs all the same.
-    pub(super) async fn wait_or_try(mut self, deadline: Deadline) -> Result<HeldNode, Error> {
+    pub(super) async fn wait_or_try(mut self, deadline: Deadline) -> Result<Hold, Error> {
         if !deadline.is_immediate() {
             return self.wait(deadline).await;
         }
@@ -103,7 +105,7 @@ impl Ticket {
 
     /// Takes the hold if nothing blocks now.
     #[instrument(level = "debug", name = "try_acquire", skip_all, fields(lock = %self.line.directory()))]
-    pub(super) async fn try_wait(&mut self, deadline: Deadline) -> Result<Option<HeldNode>, Error> {
+    pub(super) async fn try_wait(&mut self, deadline: Deadline) -> Result<Option<Hold>, Error> {
         loop {
             self.enqueue(deadline).await?;
             let tried = match self.look(deadline).await {
@@ -134,12 +136,45 @@ impl Ticket {
         Ok(())
     }
 
-    fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.place = None;
     }
 
+    pub(super) fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
+    }
+
+    pub(super) fn place_mut(&mut self) -> Option<&mut Place> {
+        self.place.as_mut()
+    }
+
+    /// A place that was taken together with others.
+    pub(super) fn stand_at(&mut self, place: Place) {
+        self.place = Some(place);
+    }
+
+    /// Judges the place by a list that was read behind its create, and what was seen behind that.
+    pub(super) async fn judge(
+        &mut self,
+        children: &[String],
+        connection: Option<u64>,
+        glimpse: Vec<Reply<Sight>>,
+        deadline: Deadline,
+    ) -> Result<(), Interruption> {
+        let Some(mut place) = self.place.take() else {
+            return Err(Interruption::StartOver);
+        };
+        self.bust_ghosts(&place, children);
+        place.judge(children, connection, &self.line, deadline).await?;
+        if matches!(place.state, Judged::Held) {
+            place.glimpse = Some((glimpse, connection));
+        }
+        self.place = Some(place);
+        Ok(())
+    }
+
     /// Looks at the line if needed; `true` when nothing blocks.
-    async fn look(&mut self, deadline: Deadline) -> Result<bool, Interruption> {
+    pub(super) async fn look(&mut self, deadline: Deadline) -> Result<bool, Interruption> {
         let Some(place) = &mut self.place else {
             return Err(Interruption::StartOver);
         };
@@ -149,18 +184,24 @@ impl Ticket {
         Ok(matches!(place.state, Judged::Held))
     }
 
-    async fn wait_in_place(&mut self, deadline: Deadline) -> Result<HeldNode, Interruption> {
+    async fn wait_in_place(&mut self, deadline: Deadline) -> Result<Hold, Interruption> {
+        self.wait_for_turn(deadline).await?;
+        self.take(deadline).await
+    }
+
+    /// Waits until nothing blocks.
+    pub(super) async fn wait_for_turn(&mut self, deadline: Deadline) -> Result<(), Interruption> {
         while !self.look(deadline).await? {
             let Some(place) = &mut self.place else {
                 return Err(Interruption::StartOver);
             };
             place.wait_for_change(&self.line, deadline).await?;
         }
-        self.take(deadline).await
+        Ok(())
     }
 
     /// The last step: the lease is valid now, the node is not known to be gone, the token is known.
-    async fn take(&mut self, deadline: Deadline) -> Result<HeldNode, Interruption> {
+    pub(super) async fn take(&mut self, deadline: Deadline) -> Result<Hold, Interruption> {
         let Some(place) = &mut self.place else {
             return Err(Interruption::StartOver);
         };
@@ -188,8 +229,11 @@ impl Ticket {
         };
         let token = FencingToken::from_czxid(czxid);
         debug!(path = place.entry.0.path(), %token, waited = ?deadline.waited(), "acquired");
-        let Place { entry, standing, .. } = place;
-        Ok(HeldNode::new(self.line.manager().clone(), Arc::clone(&entry.0), entry, standing, token))
+        let Place { entry, standing, glimpse, .. } = place;
+        let (glimpse, asked_on) = glimpse.map_or((None, None), |(glimpse, asked_on)| (Some(glimpse), asked_on));
+        let looks = Looks::new(Arc::clone(self.line.looks()), glimpse, asked_on);
+        let foothold = Foothold { entry, standing };
+        Ok(Hold::new(self.line.manager().clone(), foothold, Vec::new(), token).looking_at(looks))
     }
 }
 

@@ -214,7 +214,7 @@ impl Session {
                         true
                     }
                     Ok(None) => {
-                        node.lose(LossReason::NodeDeleted);
+                        node.is_missing();
                         false
                     }
                     _ => false,
@@ -303,7 +303,7 @@ impl Session {
                         let node = nodes.remove(index);
                         if refusal == Refusal::NoNode && self.0.own_nodes.lock().contains_key(&node.number())
                         {
-                            node.lose(LossReason::NodeDeleted);
+                            node.is_missing();
                         }
                     }
                     Err(MultiError::Operation { .. }) => break,

@@ -48,6 +48,9 @@ impl Display for Epoch {
     }
 }
 
+/// The answer to a transaction.
+pub(crate) type Committed = Result<Vec<WriteResult>, MultiError>;
+
 /// So many breaks in a row at the same request are no chance.
 const HANG_UPS_MAX: usize = 3;
 
@@ -244,25 +247,30 @@ impl Session {
         })
     }
 
-    /// All writes or none; a refusal by the quorum confirms the lease as much as a success.
-    pub(crate) async fn multi(
-        &self,
-        operations: &[WriteOp],
-        deadline: Deadline,
-    ) -> Result<Vec<WriteResult>, MultiError> {
-        let wire = self.wire().map_err(MultiError::Request)?;
+    /// All writes or none: sent now, awaited later. A refusal by the quorum confirms the lease as much as a success.
+    pub(crate) fn send_multi(&self, operations: &[WriteOp]) -> Reply<Committed> {
+        let wire = match self.wire() {
+            Ok(wire) => wire,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
         let (connection, sent) = (wire.interruptions(), self.now());
         let commit = wire.multi(operations);
-        drop(wire);
-        let mut reply: Reply<Result<Vec<WriteResult>, MultiError>> = Box::pin(async move {
+        let session = self.clone();
+        Box::pin(async move {
             match commit.await {
                 Err(MultiError::Request(error)) => Err(error),
-                answered => Ok(answered),
+                answered => {
+                    session.confirmed(connection, sent);
+                    Ok(answered)
+                }
             }
-        });
-        let answered = self.answer(&mut reply, deadline).await.map_err(MultiError::Request)?;
-        self.confirmed(connection, sent);
-        answered
+        })
+    }
+
+    /// As [`send_multi`](Self::send_multi), and waits for the answer.
+    pub(crate) async fn multi(&self, operations: &[WriteOp], deadline: Deadline) -> Committed {
+        let mut reply = self.send_multi(operations);
+        self.answer(&mut reply, deadline).await.map_err(MultiError::Request)?
     }
 
     /// Compares a node's owner with this session: some servers replace the session on reconnect without a word.

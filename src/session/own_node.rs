@@ -21,6 +21,8 @@ pub(crate) struct OwnNode {
     path: String,
     session: Session,
     held: AtomicBool,
+    /// A transaction of ours that deletes it is on its way: that it is gone is then no loss.
+    leaving: AtomicBool,
     /// How often the lease had lapsed when it was granted.
     lapses: AtomicU64,
     lost: CancellationToken,
@@ -39,6 +41,7 @@ impl OwnNode {
             path,
             session,
             held: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
             lapses: AtomicU64::new(0),
             lost: CancellationToken::new(),
             loss: OnceLock::new(),
@@ -60,6 +63,17 @@ impl OwnNode {
 
     pub(crate) fn is_held(&self) -> bool {
         self.held.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_leaving(&self, leaving: bool) {
+        self.leaving.store(leaving, Ordering::Release);
+    }
+
+    /// The node was seen not to be there.
+    pub(super) fn is_missing(&self) {
+        if !self.leaving.load(Ordering::Acquire) {
+            self.lose(LossReason::NodeDeleted);
+        }
     }
 
     pub(super) fn grant(&self, lapses: u64) {
@@ -165,7 +179,7 @@ impl OwnNode {
         };
         // A changed node is still ours, and the end of the session is told by the session.
         if event == Some(WatchEvent::Deleted) {
-            self.lose(LossReason::NodeDeleted);
+            self.is_missing();
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use lockkeeper::{
-    BootInstant, FencingToken, HeldNode, OwnedMutexGuard, OwnedReentrantMutexGuard, ReleaseError,
+    BootInstant, FencingToken, Hold, OwnedMutexGuard, OwnedReentrantMutexGuard, ReleaseError,
 };
 use parking_lot::Mutex;
 
@@ -30,9 +30,9 @@ pub(crate) enum Guard {
 }
 
 impl Deref for Guard {
-    type Target = HeldNode;
+    type Target = Hold;
 
-    fn deref(&self) -> &HeldNode {
+    fn deref(&self) -> &Hold {
         match self {
             Self::Plain(guard) => guard,
             Self::Reentrant(guard) => guard,

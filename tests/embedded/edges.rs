@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{BootInstant, ConnectionManager, HeldNode, LossReason, Mutex, OwnedMutexGuard};
+use lockkeeper::{BootInstant, ConnectionManager, Hold, LossReason, Mutex, OwnedMutexGuard};
 use lockkeeper_testserver::tree::Owner as NodeOwner;
 use lockkeeper_testserver::{ErrorCode, Fault, Isolation, Op, TestEnsemble, TestServer, When};
 
@@ -212,7 +212,7 @@ async fn a_node_deleted_by_hand_is_told_to_its_holder_and_its_waiter_starts_over
         })
     };
     within("a new place", is_anew(&waiter)).await.unwrap();
-    let path = HeldNode::path(&guard).to_owned();
+    let path = Hold::path(&guard).to_owned();
     assert!(world.server.delete_node(&path));
     let next = within("the next grant", waiting).await.unwrap().unwrap();
     let lost = within("the loss", guard.lost()).await.unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use lockkeeper::{BootInstant, HeldNode, OwnedMutexGuard, OwnedReentrantMutexGuard, ReleaseError};
+use lockkeeper::{BootInstant, Hold, OwnedMutexGuard, OwnedReentrantMutexGuard, ReleaseError};
 use lockkeeper_core::simulation::Host;
 use parking_lot::Mutex;
 
@@ -28,9 +28,9 @@ impl Guard {
 }
 
 impl Deref for Guard {
-    type Target = HeldNode;
+    type Target = Hold;
 
-    fn deref(&self) -> &HeldNode {
+    fn deref(&self) -> &Hold {
         match self {
             Self::Plain(guard) => guard,
             Self::Reentrant(guard) => guard,

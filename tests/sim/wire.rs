@@ -243,7 +243,9 @@ fn set_data(path: &str, data: &[u8], version: Option<i32>) -> ServerOp {
 
 fn write_result(result: ServerResult) -> WriteResult {
     match result {
-        ServerResult::Created { path, .. } => WriteResult::Created(path),
+        ServerResult::Created { path, stat } => {
+            WriteResult::Created(Created { path, stat: stat.map(|stat| our_stat(&stat)) })
+        }
         ServerResult::DataSet(stat) => WriteResult::Written(our_stat(&stat)),
         _ => WriteResult::Done,
     }
@@ -253,6 +255,8 @@ fn our_stat(stat: &tree::Stat) -> Stat {
     Stat {
         czxid: stat.czxid,
         mzxid: stat.mzxid,
+        ctime: stat.ctime,
+        mtime: stat.mtime,
         version: stat.version,
         ephemeral_owner: stat.ephemeral_owner,
         data_length: stat.data_length,

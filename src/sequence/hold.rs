@@ -1,0 +1,402 @@
+use std::fmt::{self, Debug, Formatter};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use futures::FutureExt;
+use futures::future::select_all;
+use tracing::{debug, instrument};
+
+use super::claim::Standing;
+use super::exchange::{Exchange, Unsettled};
+use super::look::{Changes, Looks, Sight};
+use super::place::Entry;
+use crate::backend::{MultiError, WireError, WriteOp};
+use crate::clock::BootInstant;
+use crate::deadline::Deadline;
+use crate::error::{Error, LossReason, Lost};
+use crate::manager::ConnectionManager;
+use crate::release::ReleaseError;
+use crate::session::{Epoch, OwnNode, Session};
+use crate::token::FencingToken;
+use crate::txn::Txn;
+
+/// A hold: the first place in a line, until it is released, dropped or lost.
+///
+/// It is *valid* as long as the server cannot have given the place to anyone else. Once lost it stays lost, also
+/// when the connection comes back. It rests on one node, or on several that were made together: then all of them
+/// must stand.
+///
+/// Dropping it gives the place up in the background; [`release`](Self::release) waits until the server has done it.
+/// It keeps the manager alive. A hold that is leaked ([`std::mem::forget`]) blocks the line until the session ends.
+#[must_use = "a hold that is not kept is released at once"]
+#[clippy::has_significant_drop]
+pub struct Hold {
+    token: FencingToken,
+    // Dropped in this order: the nodes, and last the manager.
+    first: Foothold,
+    others: Vec<Foothold>,
+    /// What it looks at beside the line.
+    looks: Looks,
+    /// What tries to exchange it may still come to.
+    unsettled: Unsettled,
+    manager: ConnectionManager,
+}
+
+/// One node a hold rests on.
+pub(super) struct Foothold {
+    // Dropped in this order: struck out of the session's books, then deleted.
+    pub(super) entry: Entry,
+    pub(super) standing: Standing,
+}
+
+impl Foothold {
+    pub(super) fn node(&self) -> &Arc<OwnNode> {
+        &self.entry.0
+    }
+}
+
+impl Hold {
+    pub(super) fn new(
+        manager: ConnectionManager,
+        first: Foothold,
+        others: Vec<Foothold>,
+        token: FencingToken,
+    ) -> Self {
+        let unsettled = Unsettled::none(first.node().session());
+        Self { token, first, others, looks: Looks::default(), unsettled, manager }
+    }
+
+    pub(super) fn looking_at(self, looks: Looks) -> Self {
+        Self { looks, ..self }
+    }
+
+    pub(super) fn unsettled(mut self, more: Unsettled) -> Self {
+        self.unsettled.absorb(more);
+        self
+    }
+
+    /// Whether what was last looked at was seen over the present connection, or nothing was.
+    pub(super) fn has_fresh_looks(&self) -> bool {
+        self.looks.seen_on().is_none_or(|seen_on| Some(seen_on) == self.session().connection())
+    }
+
+    /// The hold that takes this one's place; `None` for nothing to rest on. The own node is gone.
+    pub(super) fn replaced_by(self, footing: Vec<Foothold>) -> Option<Self> {
+        let Self { token, mut first, looks, mut unsettled, manager, .. } = self;
+        first.standing.is_gone();
+        unsettled.settle();
+        let mut footing = footing.into_iter();
+        let new = footing.next()?;
+        Some(Self { token, first: new, others: footing.collect(), looks, unsettled, manager })
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &Arc<OwnNode>> {
+        std::iter::once(&self.first).chain(&self.others).map(Foothold::node)
+    }
+
+    pub(super) fn node(&self) -> &Arc<OwnNode> {
+        self.first.node()
+    }
+
+    /// The session everything of this hold was made in.
+    pub(super) fn session(&self) -> &Session {
+        self.node().session()
+    }
+
+    /// The token to fence writes with: greater than that of every earlier holder of this line.
+    #[must_use]
+    pub fn fencing_token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// Whether the server cannot have given the place to anyone else yet. Costs no request.
+    ///
+    /// Reads the clock at each call: false at the first look after a pause that was too long.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.check().is_ok()
+    }
+
+    /// As [`is_valid`](Self::is_valid), and says why not.
+    ///
+    /// # Errors
+    ///
+    /// [`Lost`] once the hold is lost.
+    pub fn check(&self) -> Result<(), Lost> {
+        self.nodes().try_for_each(|node| node.check())
+    }
+
+    /// The instant until which the server cannot have given the place to anyone else by expiring the session, as far
+    /// as is known now. It moves on while the ensemble confirms the session, and lies in the past once the hold is
+    /// lost.
+    #[must_use]
+    pub fn valid_until(&self) -> BootInstant {
+        self.others.iter().fold(self.node().valid_until(), |until, other| until.min(other.node().valid_until()))
+    }
+
+    /// Resolves when the hold is lost: in a running process, before the server can give the place to anyone else.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a loss is told again to whoever asks later.
+    pub async fn lost(&self) -> Lost {
+        select_all(self.nodes().map(|node| node.lost().boxed())).await.0
+    }
+
+    /// Runs `work` for as long as the hold is valid.
+    ///
+    /// The hold is checked before each poll: once it is lost, `work` is not polled again and is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Lost`] when the hold was lost before `work` was done. What `work` had done by then stays done: give its
+    /// writes the [fencing token](Self::fencing_token), or make them by [`txn`](Self::txn).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops `work`; the hold stays.
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
+        Self::run_under(&[self], work).await
+    }
+
+    /// As [`run`](Self::run), under several holds: until the first of them is lost.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_under<F: Future>(holds: &[&Self], work: F) -> Result<F::Output, Lost> {
+        let mut work = pin!(work);
+        let mut lost = pin!(Self::lost_any(holds));
+        std::future::poll_fn(|context| {
+            if let Poll::Ready(lost) = lost.as_mut().poll(context) {
+                return Poll::Ready(Err(lost));
+            }
+            if let Err(lost) = holds.iter().try_for_each(|hold| hold.check()) {
+                return Poll::Ready(Err(lost));
+            }
+            work.as_mut().poll(context).map(Ok)
+        })
+        .await
+    }
+
+    /// Resolves when the first of these is lost; never for none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a loss is told again to whoever asks later.
+    pub async fn lost_any(holds: &[&Self]) -> Lost {
+        if holds.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(holds.iter().map(|hold| hold.lost().boxed())).await.0
+    }
+
+    /// Writes that are committed only if the hold's node still exists: exact, whatever the clocks do.
+    pub fn txn(&self) -> Txn<'_> {
+        Txn::under(&self.manager, self.nodes().collect())
+    }
+
+    /// Writes that are committed only if everything these holds rest on still exists. `None` for no hold at all.
+    pub fn txn_under<'a>(holds: &[&'a Self]) -> Option<Txn<'a>> {
+        let manager = &holds.first()?.manager;
+        Some(Txn::under(manager, holds.iter().flat_map(|hold| hold.nodes()).collect()))
+    }
+
+    /// The path of the hold's node, chroot included; of the first, if there are several.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.node().path()
+    }
+
+    /// On how many nodes it rests.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// The epoch of the session the hold belongs to.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.session().epoch()
+    }
+
+    /// The manager the hold belongs to.
+    #[must_use]
+    pub fn manager(&self) -> &ConnectionManager {
+        &self.manager
+    }
+
+    /// Reads what its line [looks at](super::Line::looking_at), as it is while this hold stands.
+    ///
+    /// The first call costs nothing when the place was granted at once: the reads were sent along, behind the list
+    /// that granted it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`], [`Error::Timeout`], [`Error::Refused`] and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is lost.
+    pub async fn look(&mut self, deadline: Deadline) -> Result<Vec<Sight>, Error> {
+        self.looks.look(self.first.node(), deadline).await
+    }
+
+    /// As [`look`](Self::look), and sets watches: [`Changes`] tells when there is something else to see.
+    ///
+    /// # Errors
+    ///
+    /// As [`look`](Self::look).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is lost.
+    pub async fn watch(&mut self, deadline: Deadline) -> Result<(Vec<Sight>, Changes), Error> {
+        self.looks.watch(self.first.node(), deadline).await
+    }
+
+    /// Begins a transaction that turns this hold into others.
+    pub fn exchange(self) -> Exchange {
+        Exchange::of(self)
+    }
+
+    /// Gives the place up and waits until the server has done so. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`ReleaseError::Lost`] when the hold had been lost before: the work was not protected to its end.
+    /// [`ReleaseError::Unconfirmed`] when no answer came in time: it counts as held until the node is gone, and the
+    /// manager goes on deleting it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the release goes on in the background.
+    #[instrument(level = "debug", name = "release", skip_all, fields(node = self.path(), token = %self.token))]
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        // Nothing to wait for: what is left of a lost hold is cleaned up in the background.
+        self.check().map_err(ReleaseError::Lost)?;
+        let Self { first, mut others, manager, .. } = self;
+        let deadline = Deadline::after(manager.operation_timeout());
+        if others.is_empty() {
+            return release_one(first, deadline).await;
+        }
+        others.insert(0, first);
+        release_together(others, deadline).await.into_iter().collect()
+    }
+
+    /// Gives several holds up in one transaction, and waits until the server has done so. Where that cannot be, since
+    /// one of them is gone already, each is given up by itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`release`](Self::release), one for each hold that did not end well.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the release goes on in the background.
+    pub async fn release_all(holds: Vec<Self>) -> Vec<ReleaseError> {
+        let mut errors = Vec::new();
+        let mut footing = Vec::new();
+        // The managers live until the end.
+        let mut managers = Vec::new();
+        for hold in holds {
+            if let Err(lost) = hold.check() {
+                errors.push(ReleaseError::Lost(lost));
+                continue;
+            }
+            let Self { first, others, manager, .. } = hold;
+            footing.push(first);
+            footing.extend(others);
+            managers.push(manager);
+        }
+        if let Some(manager) = managers.first() {
+            let deadline = Deadline::after(manager.operation_timeout());
+            errors.extend(release_together(footing, deadline).await.into_iter().filter_map(Result::err));
+        }
+        errors
+    }
+}
+
+/// Deletes one node of a hold.
+async fn release_one(foothold: Foothold, deadline: Deadline) -> Result<(), ReleaseError> {
+    let Foothold { entry, standing } = foothold;
+    let node = Arc::clone(&entry.0);
+    // Out of the books first: a check that no longer finds the node must not take that for a loss.
+    drop(entry);
+    read_release(&node, standing.delete(deadline).await)
+}
+
+fn read_release(node: &OwnNode, deleted: Result<bool, WireError>) -> Result<(), ReleaseError> {
+    match deleted {
+        Ok(true) => {
+            debug!(path = node.path(), "released");
+            Ok(())
+        }
+        Ok(false) => Err(ReleaseError::Lost(node.loss_by(LossReason::NodeDeleted))),
+        Err(error) => match node.session().loss() {
+            Some(reason) => Err(ReleaseError::Lost(node.loss_by(reason))),
+            None => {
+                Err(ReleaseError::Unconfirmed { path: node.path().to_owned(), cause: error.to_string() })
+            }
+        },
+    }
+}
+
+/// Deletes all of them by one transaction if that can be done, else one by one.
+async fn release_together(footing: Vec<Foothold>, deadline: Deadline) -> Vec<Result<(), ReleaseError>> {
+    let Some(session) = footing.first().map(|foothold| foothold.node().session().clone()) else {
+        return Vec::new();
+    };
+    if footing.iter().all(|foothold| foothold.node().session().epoch() == session.epoch()) && footing.len() > 1 {
+        let deletes: Vec<WriteOp> = footing
+            .iter()
+            .map(|foothold| WriteOp::Delete { path: foothold.node().path().to_owned(), version: None })
+            .collect();
+        for foothold in &footing {
+            foothold.node().set_leaving(true);
+        }
+        // Dropped on the way, or without an answer, each is left to the janitor: deleting twice does no harm.
+        match session.multi(&deletes, deadline).await {
+            Ok(_) => {
+                debug!(nodes = footing.len(), path = deletes.first().map(WriteOp::path), "released");
+                return footing
+                    .into_iter()
+                    .map(|mut foothold| {
+                        foothold.standing.is_gone();
+                        Ok(())
+                    })
+                    .collect();
+            }
+            Err(MultiError::Operation { .. }) => {}
+            Err(MultiError::Request(error)) => {
+                return footing
+                    .into_iter()
+                    .map(|foothold| read_release(&Arc::clone(foothold.node()), Err(error.clone())))
+                    .collect();
+            }
+        }
+    }
+    let mut results = Vec::new();
+    for foothold in footing {
+        results.push(release_one(foothold, deadline).await);
+    }
+    results
+}
+
+impl Debug for Hold {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Hold")
+            .field("path", &self.path())
+            .field("width", &self.width())
+            .field("token", &self.token)
+            .field("valid", &self.is_valid())
+            .finish_non_exhaustive()
+    }
+}
