@@ -1,6 +1,8 @@
 use lockkeeper_testserver::machine::Settings;
 
 use crate::dice::Dice;
+use crate::fault::{self, Fault};
+use crate::work::{self, Lock};
 
 /// What one seed makes of the world: drawn before anything happens.
 #[derive(Clone, Debug)]
@@ -18,7 +20,8 @@ pub(crate) struct Plan {
     /// Client processes, and tasks in each.
     pub(crate) processes: usize,
     pub(crate) workers: usize,
-    pub(crate) locks: usize,
+    /// What is contended for.
+    pub(crate) locks: Vec<Lock>,
     /// How long faults strike, in milliseconds, and the mean time between two.
     pub(crate) safety: u64,
     pub(crate) between_faults: u64,
@@ -27,50 +30,11 @@ pub(crate) struct Plan {
     pub(crate) drift: u64,
 }
 
-/// What can strike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// A connection breaks; what is on its way may be lost or not.
-    Cut,
-    /// What a server answers is lost from here on, until the client gives the connection up.
-    LoseReplies,
-    /// A process reaches no server for a while.
-    Partition,
-    /// A server hangs up on everyone and is away for a while.
-    Restart,
-    /// A server is cut off from the others without noticing.
-    Stale,
-    /// The same, and it believes it leads.
-    Depose,
-    /// A process stands still, and only its clock runs.
-    Freeze,
-    /// The network is slow for a while.
-    Slow,
-    /// Empty directories are removed.
-    Reap,
-    /// A server silently gives a client that comes back another session, as ClickHouse Keeper does.
-    Swap,
-    /// Somebody deletes a contender's node by hand.
-    DeleteByHand,
-}
-
-const ALL: [Fault; 9] = [
-    Fault::Cut,
-    Fault::LoseReplies,
-    Fault::Partition,
-    Fault::Restart,
-    Fault::Stale,
-    Fault::Depose,
-    Fault::Freeze,
-    Fault::Slow,
-    Fault::Reap,
-];
-
 impl Plan {
     pub(crate) fn draw(dice: &mut Dice) -> Self {
         let timeout = dice.pick(&[4_000, 6_000, 10_000, 20_000]);
         let servers = dice.pick(&[1, 3, 3]);
-        let mut faults: Vec<Fault> = ALL.into_iter().filter(|_| dice.percent(60)).collect();
+        let mut faults: Vec<Fault> = fault::COMMON.into_iter().filter(|_| dice.percent(60)).collect();
         if dice.percent(20) {
             faults.push(Fault::Swap);
         }
@@ -90,7 +54,7 @@ impl Plan {
             latency: dice.pick(&[2, 20, 100, 300]),
             processes: dice.index(3) + 2,
             workers: dice.index(3) + 1,
-            locks: dice.pick(&[1, 1, 2]),
+            locks: work::draw(dice),
             safety: timeout * dice.between(2, 5),
             between_faults: timeout / dice.pick(&[2, 5, 10]),
             faults,
@@ -105,7 +69,7 @@ impl Plan {
     /// How long, once all faults have ended, until everyone must have been served: what was cut off expires, the
     /// lease is confirmed anew, and then each takes its turns, some round trips each.
     pub(crate) fn patience(&self) -> u64 {
-        let turns = (self.processes * self.workers * (self.locks + 1)) as u64;
+        let turns = (self.processes * self.workers * (self.locks.len() + 1)) as u64;
         self.timeout * 6 + turns * (40 * self.latency_in_peace() + 10)
     }
 

@@ -1,0 +1,145 @@
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkeeper::{ConnectionManager, Error, Owner};
+use tokio::time::sleep;
+
+use super::cancelled::Cancelled;
+use crate::dice::Dice;
+use crate::host::Process;
+use crate::oracle::Oracle;
+use crate::plan::Plan;
+use crate::work::{Hold, Lock, Site, Way};
+use crate::world::World;
+
+/// One task of a process, and what it goes by.
+pub(super) struct Worker {
+    pub(super) name: String,
+    pub(super) world: World,
+    pub(super) oracle: Oracle,
+    pub(super) process: Arc<Process>,
+    pub(super) manager: ConnectionManager,
+    pub(super) plan: Plan,
+    pub(super) dice: Dice,
+    pub(super) owner: Owner,
+}
+
+impl Worker {
+    pub(super) async fn work(mut self) {
+        while !self.world.is_healing() {
+            self.idle(self.plan.timeout / 10).await;
+            self.visit().await;
+        }
+        // The last one, undisturbed: everyone is served.
+        for lock in self.plan.locks.clone() {
+            let kind = lock.kind(&mut self.dice);
+            match kind.take(self.site(lock), Way::Wait).await {
+                Ok(Some(hold)) => self.hold(hold, lock).await,
+                Ok(None) => self.oracle.breach(&self.world, format!("{}: not served", self.name)),
+                Err(error) => self.unexpected(&error),
+            }
+        }
+        self.world.note(|| format!("{} is done", self.name));
+    }
+
+    async fn idle(&mut self, longest: u64) {
+        sleep(Duration::from_millis(self.dice.between(0, longest))).await;
+    }
+
+    fn site(&mut self, lock: Lock) -> Site {
+        Site {
+            manager: self.manager.clone(),
+            owner: self.owner.clone(),
+            path: lock.path(),
+            dice: self.dice.fork(),
+        }
+    }
+
+    fn unexpected(&self, error: &Error) {
+        self.oracle.breach(&self.world, format!("{}: {error}", self.name));
+    }
+
+    /// One attempt, cancelled at some point or not.
+    async fn visit(&mut self) {
+        let lock = self.plan.locks[self.dice.index(self.plan.locks.len())];
+        let kind = lock.kind(&mut self.dice);
+        let patience = Duration::from_millis(self.dice.between(0, self.plan.timeout));
+        let way = match self.dice.index(10) {
+            0..5 => Way::Wait,
+            5..8 => Way::WaitAtMost(patience),
+            _ => Way::Try,
+        };
+        let polls = if self.dice.percent(20) { self.dice.between(1, 12) } else { u64::MAX };
+        let limit =
+            if self.dice.percent(10) { self.dice.between(1, self.plan.timeout) } else { u64::MAX / 4 };
+        self.world.note(|| format!("{} tries {lock:?}: {way:?}", self.name));
+        let taking = Cancelled::after(polls, kind.take(self.site(lock), way));
+        match tokio::time::timeout(Duration::from_millis(limit), taking).await {
+            Ok(Some(Ok(Some(hold)))) => self.hold(hold, lock).await,
+            Ok(Some(Err(error))) if error.is_timeout() && way != Way::Wait => {}
+            Ok(Some(Err(error))) => self.unexpected(&error),
+            Ok(Some(Ok(None)) | None) | Err(_) => {}
+        }
+    }
+
+    /// Works under a lock, and gives it back in one way or another.
+    async fn hold(&mut self, hold: Box<dyn Hold>, lock: Lock) {
+        let hold = Arc::new(hold);
+        let entry = self.oracle.granted(&self.world, &self.process, &hold);
+        let claims = hold.claims();
+        let is_lost = {
+            let mut work = pin!(self.work_under(&**hold, lock));
+            let mut lost = pin!(hold.lost());
+            tokio::select! {
+                biased;
+                () = &mut lost => true,
+                () = &mut work => false,
+            }
+        };
+        if is_lost {
+            self.oracle.told(&entry);
+            self.world.note(|| format!("{} is told that it lost {claims:?}", self.name));
+            // It keeps the guard for a while, as someone who cleans up.
+            self.idle(self.plan.timeout / 20).await;
+        }
+        // From here on it claims nothing.
+        drop(entry);
+        let Ok(hold) = Arc::try_unwrap(hold) else {
+            return self.oracle.breach(&self.world, "the books kept a guard".to_owned());
+        };
+        let way = if self.world.is_healing() { 0 } else { self.dice.index(10) };
+        self.world.note(|| format!("{} gives {claims:?} back in way {way}", self.name));
+        let polls = if way < 7 { u64::MAX } else { self.dice.between(1, 4) };
+        if way == 9 {
+            return drop(hold);
+        }
+        if let Some(Ok(())) = Cancelled::after(polls, hold.release()).await {
+            self.oracle.released(&self.world, &claims);
+        }
+    }
+
+    async fn work_under(&mut self, hold: &dyn Hold, lock: Lock) {
+        let steps = if self.world.is_healing() { 1 } else { self.dice.between(0, 4) };
+        let longest = match self.dice.index(8) {
+            _ if self.world.is_healing() => 10,
+            0 => self.plan.timeout / 2,
+            1 => self.plan.timeout,
+            _ => self.plan.timeout / 20,
+        };
+        for _ in 0..steps {
+            self.idle(longest).await;
+            if let (Some(txn), true) = (hold.txn(), self.dice.percent(50)) {
+                let token = hold.claims()[0].token.to_string().into_bytes();
+                let register = lock.register().parse().expect("a path");
+                let committed = txn.set(register, token, -1).commit().await;
+                self.world.note(|| format!("{} wrote: {committed:?}", self.name));
+            }
+            if self.dice.percent(50)
+                && let Err(wrong) = hold.meanwhile(self.site(lock)).await
+            {
+                self.oracle.breach(&self.world, wrong);
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+/// What can strike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A connection breaks; what is on its way may be lost or not.
+    Cut,
+    /// What a server answers is lost from here on, until the client gives the connection up.
+    LoseReplies,
+    /// A process reaches no server for a while.
+    Partition,
+    /// A server hangs up on everyone and is away for a while.
+    Restart,
+    /// A server is cut off from the others without noticing.
+    Stale,
+    /// The same, and it believes it leads.
+    Depose,
+    /// A process stands still, and only its clock runs.
+    Freeze,
+    /// The network is slow for a while.
+    Slow,
+    /// Empty directories are removed.
+    Reap,
+    /// A server silently gives a client that comes back another session, as ClickHouse Keeper does.
+    Swap,
+    /// Somebody deletes a contender's node by hand.
+    DeleteByHand,
+}
+
+/// What strikes in most plans.
+pub(crate) const COMMON: [Fault; 9] = [
+    Fault::Cut,
+    Fault::LoseReplies,
+    Fault::Partition,
+    Fault::Restart,
+    Fault::Stale,
+    Fault::Depose,
+    Fault::Freeze,
+    Fault::Slow,
+    Fault::Reap,
+];

@@ -1,0 +1,52 @@
+use std::sync::Arc;
+
+use lockkeeper::BootInstant;
+use lockkeeper_core::simulation::Host;
+
+use crate::host::{Process, SimulatedHost};
+use crate::work::{Claim, Hold};
+
+/// One hold, and what its holder may believe.
+#[derive(Clone)]
+pub(super) struct Held {
+    pub(super) process: Arc<Process>,
+    hold: Arc<Box<dyn Hold>>,
+    pub(super) claims: Vec<Claim>,
+    /// `lost()` has resolved.
+    pub(super) is_told: bool,
+    /// The servers no longer have one of its nodes.
+    pub(super) is_gone: bool,
+    /// What the lease clock said when the process stopped.
+    frozen_until: Option<BootInstant>,
+}
+
+impl Held {
+    pub(super) fn new(process: &Arc<Process>, hold: &Arc<Box<dyn Hold>>) -> Self {
+        Self {
+            process: Arc::clone(process),
+            hold: Arc::clone(hold),
+            claims: hold.claims(),
+            is_told: false,
+            is_gone: false,
+            frozen_until: None,
+        }
+    }
+
+    /// Whether the lease clock says that it is valid; of a process that stands still, without waking it.
+    pub(super) fn is_valid(&self) -> bool {
+        match self.frozen_until {
+            Some(until) => SimulatedHost(Arc::clone(&self.process)).now() < until,
+            None => self.hold.is_valid(),
+        }
+    }
+
+    pub(super) fn has_stopped_or_gone_on(&self) -> bool {
+        self.process.is_frozen() != self.frozen_until.is_some()
+    }
+
+    pub(super) fn note_freeze(&mut self) {
+        if self.has_stopped_or_gone_on() {
+            self.frozen_until = self.process.is_frozen().then(|| self.hold.valid_until());
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The judge: sees the servers as they are and the holders as they believe to be, and writes down every broken promise.
+//!
+//! It knows a grant only by its [claims](Claim): what it stands on, and what others may have at the same time.
+
+mod hold;
+mod order;
+mod queue;
+mod tokens;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use self::hold::Held;
+use self::queue::Queues;
+use self::tokens::Tokens;
+use crate::host::Process;
+use crate::work::{Claim, Hold};
+use crate::world::World;
+
+/// A handle to the books.
+#[derive(Clone, Default)]
+pub(crate) struct Oracle(Arc<Mutex<Books>>);
+
+#[derive(Default)]
+struct Books {
+    holds: BTreeMap<u64, Held>,
+    next: u64,
+    /// What was granted in each directory.
+    tokens: BTreeMap<String, Tokens>,
+    /// The last token written into each register.
+    registers: BTreeMap<String, u64>,
+    queues: Queues,
+    broken: Vec<String>,
+    /// The last transaction looked at.
+    zxid: i64,
+    grants: u64,
+    losses: u64,
+}
+
+/// One hold in the books, until it is dropped.
+pub(crate) struct Entry {
+    oracle: Oracle,
+    number: u64,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let hold = self.oracle.0.lock().holds.remove(&self.number);
+        drop(hold);
+    }
+}
+
+impl Oracle {
+    pub(crate) fn breach(&self, world: &World, text: String) {
+        world.note(|| format!("BROKEN {text}"));
+        self.0.lock().broken.push(text);
+    }
+
+    pub(crate) fn broken(&self) -> Vec<String> {
+        self.0.lock().broken.clone()
+    }
+
+    /// How many grants and losses there were.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let books = self.0.lock();
+        (books.grants, books.losses)
+    }
+
+    /// Something was granted just now.
+    pub(crate) fn granted(&self, world: &World, process: &Arc<Process>, hold: &Arc<Box<dyn Hold>>) -> Entry {
+        let held = Held::new(process, hold);
+        for claim in &held.claims {
+            world.note(|| format!("p{} GRANTED {claim:?}", process.number));
+            if held.is_valid() && !claim.nodes.iter().any(|node| world.was_deleted_by_hand(node)) {
+                if let Err(wrong) = world.machine(|machine| order::check(machine.tree(), claim)) {
+                    self.breach(world, wrong);
+                }
+                self.check_rivals(world, claim);
+            }
+            self.check_token(world, claim);
+        }
+        let mut books = self.0.lock();
+        books.grants += 1;
+        books.next += 1;
+        let number = books.next;
+        books.holds.insert(number, held);
+        Entry { oracle: self.clone(), number }
+    }
+
+    /// Promise 1: what is valid at the same time may be so.
+    fn check_rivals(&self, world: &World, claim: &Claim) {
+        let holds: Vec<Held> = self.0.lock().holds.values().cloned().collect();
+        let mut permits = claim.share.permits();
+        for held in holds {
+            let by_hand = |rival: &Claim| rival.nodes.iter().any(|node| world.was_deleted_by_hand(node));
+            let here = |rival: &&Claim| rival.directory() == claim.directory() && !rival.is_same_as(claim);
+            for rival in held.claims.iter().filter(here) {
+                if by_hand(rival) || !held.is_valid() {
+                    continue;
+                }
+                permits += rival.share.permits();
+                if claim.share.excludes(rival.share) {
+                    let (mine, theirs) = (&claim.nodes, &rival.nodes);
+                    self.breach(world, format!("promise 1: {mine:?} was granted while {theirs:?} is valid"));
+                }
+            }
+        }
+        if let Some(limit) = claim.share.limit().filter(|limit| permits > *limit) {
+            let nodes = &claim.nodes;
+            self.breach(world, format!("promise 1: with {nodes:?}, {permits} permits of {limit} are valid"));
+        }
+    }
+
+    fn check_token(&self, world: &World, claim: &Claim) {
+        let mut books = self.0.lock();
+        let is_again = books.holds.values().any(|held| held.claims.iter().any(|one| one.is_same_as(claim)));
+        let tokens = books.tokens.entry(claim.directory().to_owned()).or_default();
+        let entered = tokens.enter(claim, is_again);
+        drop(books);
+        let by_hand = claim.nodes.iter().any(|node| world.was_deleted_by_hand(node));
+        if let (Err(wrong), false) = (entered, by_hand) {
+            self.breach(world, format!("promise 3: {:?} {wrong}", claim.nodes));
+        }
+    }
+
+    /// `lost()` has resolved for this hold.
+    pub(crate) fn told(&self, entry: &Entry) {
+        let mut books = self.0.lock();
+        books.losses += 1;
+        if let Some(held) = books.holds.get_mut(&entry.number) {
+            held.is_told = true;
+        }
+    }
+
+    /// A release said that it is done.
+    pub(crate) fn released(&self, world: &World, claims: &[Claim]) {
+        for node in claims.iter().flat_map(|claim| &claim.nodes) {
+            if world.machine(|machine| machine.tree().node(node).is_some()) {
+                self.breach(world, format!("promise 8: {node} reads as released and stands"));
+            }
+        }
+    }
+
+    /// Looks at everything after something has happened.
+    pub(crate) fn look(&self, world: &World) {
+        let zxid = world.machine(|machine| machine.zxid());
+        let has_changed = std::mem::replace(&mut self.0.lock().zxid, zxid) != zxid;
+        if !has_changed && !self.0.lock().holds.values().any(Held::has_stopped_or_gone_on) {
+            return;
+        }
+        let holds: Vec<(u64, Held)> =
+            self.0.lock().holds.iter().map(|(number, held)| (*number, held.clone())).collect();
+        for (number, mut held) in holds {
+            held.note_freeze();
+            let stands = |node: &String| world.machine(|machine| machine.tree().node(node).is_some());
+            let gone = held.claims.iter().flat_map(|claim| &claim.nodes).find(|node| !stands(node)).cloned();
+            if let (Some(node), false) = (gone, held.is_gone) {
+                held.is_gone = true;
+                if !world.was_deleted_by_hand(&node) {
+                    self.judge_end(world, &held, &node);
+                }
+            }
+            if let Some(entered) = self.0.lock().holds.get_mut(&number) {
+                held.is_told = entered.is_told;
+                *entered = held;
+            }
+        }
+        let wrong = {
+            let mut books = self.0.lock();
+            world.machine(|machine| books.queues.look(machine))
+        };
+        wrong.into_iter().for_each(|wrong| self.breach(world, wrong));
+        self.read_registers(world);
+    }
+
+    /// Promises 1 and 2: a node of a hold went, and its holder must have known before.
+    fn judge_end(&self, world: &World, held: &Held, node: &str) {
+        if held.is_valid() {
+            self.breach(world, format!("promise 1: {node} is gone, and its guard is valid"));
+        } else if held.process.is_awake() && !held.is_told {
+            self.breach(world, format!("promise 2: {node} is gone, and its holder was not told"));
+        }
+    }
+
+    /// Promise 4: what is written under a hold is never older than what is there.
+    fn read_registers(&self, world: &World) {
+        let written: Vec<(String, u64)> = world.machine(|machine| {
+            let tree = machine.tree();
+            let names = tree.node("/registers").map(|node| node.children.clone()).unwrap_or_default();
+            let read = |name: &String| {
+                let data = tree.node(&format!("/registers/{name}"))?.data.clone()?;
+                Some((name.clone(), String::from_utf8(data.to_vec()).ok()?.parse().ok()?))
+            };
+            names.iter().filter_map(read).collect()
+        });
+        for (name, token) in written {
+            let last = self.0.lock().registers.insert(name.clone(), token).unwrap_or(0);
+            if token < last {
+                self.breach(world, format!("promise 4: register {name} went back from {last} to {token}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! One seed, from its dice to its verdict.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::clients;
+use crate::dice::Dice;
+use crate::host::Process;
+use crate::oracle::Oracle;
+use crate::plan::Plan;
+use crate::world::World;
+
+/// What came of one seed.
+pub(crate) struct Run {
+    pub(crate) plan: Plan,
+    pub(crate) broken: Vec<String>,
+    pub(crate) trace: Vec<String>,
+    pub(crate) grants: u64,
+    pub(crate) losses: u64,
+}
+
+/// Runs a seed; `traced` keeps what happened, line by line.
+pub(crate) fn run(seed: u64, traced: bool) -> Run {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime").block_on(simulate(seed, traced))
+}
+
+async fn simulate(seed: u64, traced: bool) -> Run {
+    let mut dice = Dice::new(seed);
+    let plan = Plan::draw(&mut dice);
+    let world = World::new(plan.clone(), dice.fork());
+    if traced {
+        world.keep_trace();
+    }
+    let oracle = Oracle::default();
+    let clients: Vec<_> = (0..plan.processes)
+        .map(|number| {
+            let process = Process::new(number, plan.drift, dice.fork());
+            world.add(&process);
+            let client = clients::run(world.clone(), oracle.clone(), process.clone(), dice.fork());
+            process.run(client)
+        })
+        .collect();
+    let turning = {
+        let (world, oracle) = (world.clone(), oracle.clone());
+        tokio::spawn(async move { world.turn(&oracle).await })
+    };
+    tokio::time::sleep(Duration::from_millis(plan.safety)).await;
+    world.heal();
+    // What was cut off without noticing expires; then all take their turns.
+    let patience = Duration::from_millis(plan.patience());
+    let served = tokio::time::timeout(patience, futures::future::join_all(clients)).await;
+    match served {
+        Err(_) => {
+            oracle.breach(&world, format!("liveness: not everyone was served within {patience:?} of peace"))
+        }
+        Ok(managers) => {
+            let managers: Vec<_> = managers.into_iter().filter_map(Result::ok).collect();
+            leave_nothing(&world, &oracle).await;
+            for manager in managers {
+                if let Err(error) = manager.shutdown().await {
+                    oracle.breach(&world, format!("shutdown: {error}"));
+                }
+            }
+        }
+    }
+    turning.abort();
+    if turning.await.is_err_and(|error| error.is_panic()) {
+        oracle.breach(&world, "the world ended in a panic".to_owned());
+    }
+    let (grants, losses) = oracle.counts();
+    Run { plan, broken: oracle.broken(), trace: world.trace(), grants, losses }
+}
+
+/// Promise 6: with everybody gone and the sessions alive, no node is left.
+async fn leave_nothing(world: &World, oracle: &Oracle) {
+    let patience = world.timeout() * 3;
+    let left = || {
+        world.machine(|machine| {
+            let of =
+                |session: &i64| machine.tree().ephemerals(*session).map(str::to_owned).collect::<Vec<_>>();
+            machine.sessions().iter().flat_map(of).collect::<Vec<_>>()
+        })
+    };
+    let end = Instant::now() + patience;
+    while !left().is_empty() {
+        if Instant::now() > end {
+            return oracle.breach(world, format!("promise 6: {:?} left after {patience:?} of peace", left()));
+        }
+        tokio::time::sleep(patience / 100).await;
+    }
+}

@@ -1,0 +1,93 @@
+//! Which seeds run, and all of them on all cores.
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::run::run;
+
+/// So many by default: some seconds.
+const SEEDS: u64 = 2_000;
+
+/// What came of them all.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) seeds: u64,
+    pub(crate) grants: u64,
+    pub(crate) losses: u64,
+    /// What each failing seed broke.
+    pub(crate) failed: BTreeMap<u64, Vec<String>>,
+}
+
+/// Which seed is the first, and when it is enough.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seeds {
+    pub(crate) first: u64,
+    pub(crate) limit: Limit,
+}
+
+/// When it is enough.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    Seeds(u64),
+    Time(Duration),
+}
+
+pub(crate) fn number(variable: &str) -> Option<u64> {
+    let value = std::env::var(variable).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{variable}={value} is not a number")))
+}
+
+impl Seeds {
+    /// So many of the same ones, or, as a soak, new ones for so long.
+    pub(crate) fn chosen() -> Self {
+        if std::env::var_os("LOCKKEEPER_SOAK").is_some_and(|soak| soak == "1") {
+            let minutes = number("LOCKKEEPER_SIM_MINUTES").unwrap_or(10);
+            let today = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            return Self {
+                first: today.as_secs() * 1_000,
+                limit: Limit::Time(Duration::from_secs(60 * minutes)),
+            };
+        }
+        let seeds = number("LOCKKEEPER_SIM_SEEDS").unwrap_or(SEEDS);
+        Self { first: number("LOCKKEEPER_SIM_FIRST").unwrap_or(0), limit: Limit::Seeds(seeds) }
+    }
+
+    /// Runs them on all cores until one fails. Those that were begun before it are finished, so that the lowest
+    /// failing seed is always the same.
+    pub(crate) fn run(self) -> Outcome {
+        let began = Instant::now();
+        let (next, outcome) = (AtomicU64::new(0), Mutex::new(Outcome::default()));
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let is_enough = match self.limit {
+                    Limit::Seeds(seeds) => number >= seeds,
+                    Limit::Time(limit) => began.elapsed() >= limit,
+                };
+                if is_enough || !outcome.lock().failed.is_empty() {
+                    return;
+                }
+                let run = run(self.first + number, false);
+                let mut outcome = outcome.lock();
+                outcome.seeds += 1;
+                outcome.grants += run.grants;
+                outcome.losses += run.losses;
+                if !run.broken.is_empty() {
+                    outcome.failed.insert(self.first + number, run.broken);
+                }
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
+                scope.spawn(work);
+            }
+        });
+        outcome.into_inner()
+    }
+}

@@ -1,0 +1,68 @@
+use lockkeeper::Hold;
+
+/// What a hold says of itself for one path: all that the oracle has to know of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    /// The nodes that stand for it: one, or one for each permit. All in one directory.
+    pub(crate) nodes: Vec<String>,
+    pub(crate) token: u64,
+    /// The token is an earlier hold's, as that of a downgraded reader, and not its node's.
+    pub(crate) is_inherited: bool,
+    pub(crate) share: Share,
+}
+
+/// What others may have at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// Nothing: a mutex, a writer. Its token is above all earlier ones of its directory.
+    Exclusive,
+    /// The same: a reader. Its token is above all earlier writers'.
+    #[allow(dead_code, reason = "for readers")]
+    Shared,
+    /// So many that together they are no more than the limit. Its token is its own.
+    #[allow(dead_code, reason = "for semaphores")]
+    Permits { permits: usize, limit: usize },
+}
+
+impl Claim {
+    pub(crate) fn exclusive(node: &Hold) -> Self {
+        Self {
+            nodes: vec![node.path().to_owned()],
+            token: node.fencing_token().as_u64(),
+            is_inherited: false,
+            share: Share::Exclusive,
+        }
+    }
+
+    /// The directory in which its rivals are.
+    pub(crate) fn directory(&self) -> &str {
+        self.nodes.first().and_then(|node| node.rsplit_once('/')).map_or("", |(directory, _)| directory)
+    }
+
+    /// Whether it stands for the same node, as the second hold of a reentrant lock does.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        self.nodes == other.nodes
+    }
+}
+
+impl Share {
+    /// How many permits `self` and its valid rivals may have together; `None` where that is no question of numbers.
+    pub(crate) fn limit(self) -> Option<usize> {
+        match self {
+            Self::Permits { limit, .. } => Some(limit),
+            Self::Exclusive | Self::Shared => None,
+        }
+    }
+
+    pub(crate) fn permits(self) -> usize {
+        match self {
+            Self::Permits { permits, .. } => permits,
+            Self::Exclusive | Self::Shared => 0,
+        }
+    }
+
+    /// Whether the two exclude each other.
+    pub(crate) fn excludes(self, other: Self) -> bool {
+        !matches!((self, other), (Self::Shared, Self::Shared) | (Self::Permits { .. }, Self::Permits { .. }))
+    }
+}

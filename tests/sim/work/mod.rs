@@ -1,0 +1,113 @@
+//! What is taken and held. A new kind of work is a file here that implements [`Kind`] and [`Hold`], and a line in
+//! [`FAMILIES`]; the oracle judges it by what its holds [claim](Claim).
+
+mod claim;
+mod mutex;
+mod reentrant;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use lockkeeper::{BootInstant, ConnectionManager, Error, Owner, ReleaseError, Txn};
+
+pub(crate) use self::claim::{Claim, Share};
+use crate::dice::Dice;
+
+/// Kinds of work that may meet on one path, one line for each sort of path. A kind that stands twice is twice as
+/// likely.
+static FAMILIES: &[Family] =
+    &[Family { name: "mutex", kinds: &[&mutex::Plain, &mutex::Plain, &reentrant::Reentrant] }];
+
+/// How many locks a plan has.
+const LOCKS: [usize; 3] = [1, 1, 2];
+
+/// A sort of path.
+pub(crate) struct Family {
+    name: &'static str,
+    kinds: &'static [&'static dyn Kind],
+}
+
+impl Debug for Family {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name)
+    }
+}
+
+/// One path that is contended for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lock {
+    number: usize,
+    family: &'static Family,
+}
+
+/// Draws what a plan's processes contend for.
+pub(crate) fn draw(dice: &mut Dice) -> Vec<Lock> {
+    let locks = dice.pick(&LOCKS);
+    (0..locks).map(|number| Lock { number, family: &FAMILIES[dice.index(FAMILIES.len())] }).collect()
+}
+
+impl Lock {
+    pub(crate) fn path(&self) -> String {
+        format!("/locks/{}", self.number)
+    }
+
+    /// What its exclusive holders write into.
+    pub(crate) fn register(&self) -> String {
+        format!("/registers/{}", self.number)
+    }
+
+    pub(crate) fn kind(&self, dice: &mut Dice) -> &'static dyn Kind {
+        self.family.kinds[dice.index(self.family.kinds.len())]
+    }
+}
+
+/// One way of taking a lock.
+pub(crate) trait Kind: Sync {
+    /// Takes it; `None` when it is not to be had now.
+    fn take(&self, site: Site, way: Way) -> BoxFuture<'static, Result<Option<Box<dyn Hold>>, Error>>;
+}
+
+/// Who takes, and where.
+#[derive(Clone)]
+pub(crate) struct Site {
+    pub(crate) manager: ConnectionManager,
+    pub(crate) owner: Owner,
+    pub(crate) path: String,
+    /// For what else is left to chance: how many permits, reading or writing.
+    #[expect(dead_code, reason = "a mutex leaves nothing to chance")]
+    pub(crate) dice: Dice,
+}
+
+/// How long to wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Wait,
+    WaitAtMost(Duration),
+    Try,
+}
+
+/// Something that is held.
+pub(crate) trait Hold: Debug + Send + Sync {
+    /// What the holder may believe while the hold is valid; one for each path.
+    fn claims(&self) -> Vec<Claim>;
+
+    fn is_valid(&self) -> bool;
+
+    fn valid_until(&self) -> BootInstant;
+
+    fn lost(&self) -> BoxFuture<'_, ()>;
+
+    fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>>;
+
+    /// Writes under it, where a hold is exclusive.
+    fn txn(&self) -> Option<Txn<'_>> {
+        None
+    }
+
+    /// What else can be done while it is held; what is wrong with what came of it.
+    fn meanwhile(&self, site: Site) -> BoxFuture<'_, Result<(), String>> {
+        drop(site);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}

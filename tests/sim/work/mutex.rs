@@ -1,0 +1,48 @@
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use lockkeeper::{BootInstant, Error, Mutex, OwnedMutexGuard, ReleaseError, Txn};
+
+use super::{Claim, Hold, Kind, Site, Way};
+
+/// [`Mutex`].
+pub(super) struct Plain;
+
+impl Kind for Plain {
+    fn take(&self, site: Site, way: Way) -> BoxFuture<'static, Result<Option<Box<dyn Hold>>, Error>> {
+        Box::pin(async move {
+            let mutex = Mutex::new(&site.manager, site.path)?;
+            let guard = match way {
+                Way::Wait => Some(mutex.acquire_owned().await?),
+                Way::WaitAtMost(limit) => Some(mutex.acquire_owned_timeout(limit).await?),
+                Way::Try => mutex.try_acquire_owned().await?,
+            };
+            Ok(guard.map(|guard| Box::new(guard) as Box<dyn Hold>))
+        })
+    }
+}
+
+impl Hold for OwnedMutexGuard {
+    fn claims(&self) -> Vec<Claim> {
+        vec![Claim::exclusive(self)]
+    }
+
+    fn is_valid(&self) -> bool {
+        (**self).is_valid()
+    }
+
+    fn valid_until(&self) -> BootInstant {
+        (**self).valid_until()
+    }
+
+    fn lost(&self) -> BoxFuture<'_, ()> {
+        Box::pin((**self).lost().map(drop))
+    }
+
+    fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {
+        Box::pin((*self).release())
+    }
+
+    fn txn(&self) -> Option<Txn<'_>> {
+        Some((**self).txn())
+    }
+}

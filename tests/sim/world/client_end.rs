@@ -1,0 +1,239 @@
+//! The client's end of the network, as the real client keeps it.
+
+use lockkeeper_core::LossReason;
+use lockkeeper_core::simulation::{Link, WatchEvent, WireError};
+use lockkeeper_testserver::machine::{ClientId, Output};
+use lockkeeper_testserver::protocol::{ConnectRequest, Request};
+use lockkeeper_testserver::tree::EventKind;
+use tokio::sync::oneshot;
+
+use super::connection::Connection;
+use super::happening::{Happening, ToServer};
+use super::state::State;
+use crate::session::Call;
+
+impl State {
+    pub(super) fn call(&mut self, number: usize, call: Call) {
+        let session = &mut self.sessions[number];
+        if session.has_ended() {
+            let _ = call.reply.send(Err(WireError::SessionEnded(LossReason::SessionExpired)));
+        } else if session.link == Link::Up {
+            self.transmit(number, call);
+        } else {
+            session.queued.push_back(call);
+        }
+    }
+
+    pub(super) fn transmit(&mut self, number: usize, call: Call) {
+        let session = &mut self.sessions[number];
+        let Some(connection) = session.connection else { return };
+        let xid = session.next_xid;
+        session.next_xid += 1;
+        session.last_sent = self.now;
+        let request = call.request.clone();
+        self.note(|| format!("s{number} {connection:?} -> #{xid} {request:?}"));
+        self.sessions[number].under_way.push_back((xid, call));
+        self.forward(connection, ToServer::Request(xid, request));
+    }
+
+    pub(super) fn forward(&mut self, client: ClientId, message: ToServer) {
+        let way = self.way();
+        let Some(connection) = self.connections.get_mut(&client) else { return };
+        let at = (self.now + way).max(connection.to_server_from);
+        connection.to_server_from = at;
+        self.at(at, Happening::ToServer(client, message));
+    }
+
+    pub(super) fn close(&mut self, number: usize) {
+        if self.sessions[number].has_ended() || self.sessions[number].is_closing {
+            return;
+        }
+        self.note(|| format!("s{number} closes"));
+        let session = &mut self.sessions[number];
+        session.is_closing = true;
+        if session.opened.is_some() {
+            let client = session.connection;
+            session.end();
+            if let Some(client) = client {
+                self.break_up(client);
+            }
+            return;
+        }
+        let (reply, _) = oneshot::channel();
+        self.call(number, Call { request: Request::CloseSession, watched: None, reply });
+    }
+
+    pub(super) fn dial(&mut self, number: usize) {
+        let session = &self.sessions[number];
+        if session.has_ended() || session.connection.is_some() {
+            return;
+        }
+        let process = session.process.number;
+        let server = self.dice.index(self.plan.servers);
+        let (wait, again) = (self.way(), self.dice.between(10, 10 + self.plan.timeout / 20));
+        if self.away.contains_key(&server) || self.partitioned.contains_key(&process) {
+            return self.after(wait + again, Happening::Dial(number));
+        }
+        let client = self.machine.open(server, "10.0.0.1");
+        self.note(|| format!("s{number} dials server {server}: {client:?}"));
+        let connection = Connection {
+            session: number,
+            server,
+            to_server_from: 0,
+            to_client_from: 0,
+            loses_replies: false,
+            at_server: true,
+            at_client: true,
+        };
+        self.connections.insert(client, connection);
+        let timeout = i32::try_from(self.plan.timeout).unwrap();
+        let swapped = std::mem::take(&mut self.swaps_next) && self.sessions[number].id != 0;
+        if swapped {
+            self.note(|| format!("FAULT s{number} gets another session"));
+        }
+        let session = &mut self.sessions[number];
+        session.connection = Some(client);
+        session.last_sent = self.now;
+        let request = ConnectRequest {
+            last_zxid: session.seen,
+            timeout,
+            session: if swapped { 0 } else { session.attached },
+            password: session.password.clone(),
+            read_only: Some(false),
+        };
+        self.forward(client, ToServer::Connect(request));
+    }
+
+    /// The client's end of a connection is gone.
+    pub(super) fn lose_connection(&mut self, client: ClientId) {
+        let Some(connection) = self.connections.get_mut(&client).filter(|connection| connection.at_client)
+        else {
+            return;
+        };
+        connection.at_client = false;
+        let number = connection.session;
+        let session = &mut self.sessions[number];
+        if session.has_ended() || session.connection != Some(client) {
+            return;
+        }
+        session.disconnect();
+        self.note(|| format!("s{number} {client:?} disconnected"));
+        if self.sessions[number].opened.is_some() && self.sessions[number].id != 0 {
+            self.sessions[number].end();
+            return;
+        }
+        let wait = self.dice.between(1, 1 + self.plan.timeout / 40);
+        self.after(wait, Happening::Dial(number));
+    }
+
+    pub(super) fn tick(&mut self, number: usize) {
+        let timeout = self.plan.timeout;
+        let session = &mut self.sessions[number];
+        if session.has_ended() {
+            return;
+        }
+        let silent = self.now - session.last_heard;
+        if session.link != Link::Up && session.id != 0 && silent > timeout * 7 / 5 {
+            self.note(|| format!("s{number} gives up after {silent} ms of silence"));
+            let client = self.sessions[number].connection;
+            self.sessions[number].end();
+            if let Some(client) = client {
+                self.break_up(client);
+            }
+            return;
+        }
+        let since_sent = self.now - session.last_sent;
+        match (session.connection, session.link) {
+            (Some(client), Link::Up) if silent > timeout * 2 / 5 => self.break_up(client),
+            (Some(client), Link::Down) if since_sent > timeout / 5 => self.break_up(client),
+            (Some(client), Link::Up) if since_sent > timeout * 3 / 20 => {
+                session.last_sent = self.now;
+                self.forward(client, ToServer::Request(-2, Request::Ping));
+            }
+            _ => {}
+        }
+        self.after(timeout / 20, Happening::Tick(number));
+    }
+
+    /// The client hangs up; the server notices in time.
+    pub(super) fn break_up(&mut self, client: ClientId) {
+        self.lose_connection(client);
+        let notice = self.dice.between(1, self.plan.timeout / 5);
+        self.after(notice, Happening::HangUp(client));
+    }
+
+    pub(super) fn receive(&mut self, client: ClientId, output: Output) {
+        let Some(connection) = self.connections.get(&client).filter(|connection| connection.at_client) else {
+            return;
+        };
+        if connection.loses_replies {
+            return;
+        }
+        let number = connection.session;
+        self.sessions[number].last_heard = self.now;
+        match output {
+            Output::Connected { response, .. } => {
+                let session = &mut self.sessions[number];
+                if response.session == 0 {
+                    self.note(|| format!("s{number} is told that it has expired"));
+                    self.sessions[number].end();
+                    return;
+                }
+                session.attached = response.session;
+                if session.id == 0 {
+                    session.id = response.session;
+                }
+                session.password = response.password;
+                session.set_link(Link::Up);
+                if let Some(opened) = session.opened.take() {
+                    let _ = opened.send(Ok(()));
+                }
+                let id = session.id;
+                self.note(|| format!("s{number} {client:?} connected, session {id:#x}"));
+                self.set_watches(number);
+                for call in std::mem::take(&mut self.sessions[number].queued) {
+                    self.transmit(number, call);
+                }
+                // Asked for before the last connection broke.
+                if self.sessions[number].is_closing && self.sessions[number].under_way.is_empty() {
+                    let (reply, _) = oneshot::channel();
+                    self.call(number, Call { request: Request::CloseSession, watched: None, reply });
+                }
+            }
+            Output::Reply { xid: -2, zxid, .. } => {
+                let session = &mut self.sessions[number];
+                session.seen = session.seen.max(zxid);
+            }
+            Output::Reply { xid, zxid, result, .. } => {
+                self.note(|| format!("s{number} {client:?} <- #{xid} {zxid} {result:?}"));
+                let session = &mut self.sessions[number];
+                session.answer(xid, zxid, result);
+                if session.is_closing && session.under_way.is_empty() && session.queued.is_empty() {
+                    session.end();
+                }
+            }
+            Output::Event { event, .. } => {
+                self.note(|| format!("s{number} {client:?} <- {event:?}"));
+                let seen = match event.kind {
+                    EventKind::Deleted => WatchEvent::Deleted,
+                    _ => WatchEvent::Changed,
+                };
+                self.sessions[number].event(&event.path, seen);
+            }
+            Output::Close { .. } => self.lose_connection(client),
+        }
+    }
+
+    pub(super) fn set_watches(&mut self, number: usize) {
+        let session = &mut self.sessions[number];
+        let data = session.watched_paths();
+        if data.is_empty() {
+            return;
+        }
+        let seen = session.seen;
+        let request =
+            Request::SetWatches { seen, data, absent: Vec::new(), children: Vec::new(), persistent: None };
+        let (reply, _) = oneshot::channel();
+        self.transmit(number, Call { request, watched: None, reply });
+    }
+}

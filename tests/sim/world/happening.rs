@@ -1,0 +1,105 @@
+use lockkeeper_testserver::machine::Origin;
+use lockkeeper_testserver::machine::{ClientId, Output};
+use lockkeeper_testserver::protocol::{ConnectRequest, Request};
+
+use super::state::State;
+
+/// What can happen next.
+pub(super) enum Happening {
+    Dial(usize),
+    ToServer(ClientId, ToServer),
+    ToClient(ClientId, Output),
+    /// The server notices that the client is gone.
+    HangUp(ClientId),
+    /// The client's timers.
+    Tick(usize),
+    Advance,
+    Late(Origin, Request),
+    Strike,
+    Thaw(usize),
+    CatchUp(usize),
+    Rejoin(usize),
+    NewLeader,
+    Calm,
+}
+
+/// What a client sends.
+pub(super) enum ToServer {
+    Connect(ConnectRequest),
+    Request(i32, Request),
+}
+
+impl State {
+    pub(super) fn happen(&mut self, happening: Happening) {
+        let now = self.server_time();
+        // A process that stands still leaves everything until later, in order.
+        let process = match &happening {
+            Happening::Dial(session) | Happening::Tick(session) => Some(&self.sessions[*session].process),
+            Happening::ToClient(client, _) => {
+                self.connections.get(client).map(|connection| &self.sessions[connection.session].process)
+            }
+            _ => None,
+        };
+        if let Some(process) = process
+            && (process.is_frozen() || self.backlogs.contains_key(&process.number))
+        {
+            let number = process.number;
+            return self.backlogs.entry(number).or_default().push(happening);
+        }
+        match happening {
+            Happening::Dial(number) => self.dial(number),
+            Happening::Tick(number) => self.tick(number),
+            Happening::ToClient(client, output) => self.receive(client, output),
+            Happening::ToServer(client, message) => {
+                let Some(connection) = self.connections.get(&client).filter(|known| known.at_server) else {
+                    return;
+                };
+                if self.away.contains_key(&connection.server) {
+                    return;
+                }
+                let outputs = match message {
+                    ToServer::Connect(request) => self.machine.connect(client, request, now),
+                    ToServer::Request(xid, request) => self.machine.request(client, xid, request, now),
+                };
+                self.emit(outputs);
+            }
+            Happening::HangUp(client) => self.hang_up(client),
+            Happening::Advance => {
+                self.next_advance = u64::MAX;
+                let outputs = self.machine.advance(now);
+                self.emit(outputs);
+            }
+            Happening::Late(origin, request) => {
+                self.note(|| format!("late: {request:?}"));
+                let outputs = self.machine.late_write(&origin, request, now);
+                self.emit(outputs);
+            }
+            Happening::Strike => self.strike(),
+            Happening::Thaw(process) => {
+                self.note(|| format!("process {process} goes on"));
+                self.processes[process].thaw();
+                // Its tasks may have their turn before it reads what has come.
+                let wait = self.dice.between(0, 2);
+                self.after(wait, Happening::CatchUp(process));
+            }
+            Happening::CatchUp(process) => {
+                for late in self.backlogs.remove(&process).unwrap_or_default() {
+                    self.happen(late);
+                }
+            }
+            Happening::Rejoin(server) => {
+                self.note(|| format!("server {server} is back"));
+                let outputs = self.machine.heal(server, now);
+                self.emit(outputs);
+            }
+            Happening::NewLeader => self.machine.renew_sessions(now),
+            Happening::Calm => {
+                if !self.is_healing {
+                    self.latency = self.plan.latency;
+                }
+                self.away.retain(|_, until| *until > self.now);
+                self.partitioned.retain(|_, until| *until > self.now);
+            }
+        }
+    }
+}

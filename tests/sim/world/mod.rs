@@ -1,0 +1,171 @@
+//! The simulated ensemble and network: one queue of what happens next, and one task that lets it happen.
+//!
+//! Times are milliseconds. What is decided by chance is decided by the world's own dice, in the order in which things
+//! happen, so that the same seed gives the same world.
+
+mod client_end;
+mod connection;
+mod faults;
+mod happening;
+mod server_end;
+mod state;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkeeper_core::simulation::WireError;
+use lockkeeper_testserver::machine::Machine;
+use lockkeeper_testserver::protocol::Request;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+
+use self::happening::Happening;
+use self::state::State;
+use crate::dice::Dice;
+use crate::host::Process;
+use crate::oracle::Oracle;
+use crate::plan::Plan;
+use crate::session::{Answer, Call, ClientSession};
+
+/// A handle to the world; all handles are the same world.
+#[derive(Clone)]
+pub(crate) struct World {
+    state: Arc<Mutex<State>>,
+    /// Something was put into the queue.
+    poked: Arc<Notify>,
+    started: Instant,
+}
+
+impl World {
+    pub(crate) fn new(plan: Plan, mut dice: Dice) -> Self {
+        // The ticks of the servers and of the clients do not begin together.
+        let now = dice.between(1, 10_000);
+        Self {
+            state: Arc::new(Mutex::new(State::new(plan, dice, now))),
+            poked: Arc::default(),
+            started: Instant::now() - Duration::from_millis(now),
+        }
+    }
+
+    /// Keeps what happens from now on, line by line.
+    pub(crate) fn keep_trace(&self) {
+        self.state.lock().trace = Some(Vec::new());
+    }
+
+    pub(crate) fn add(&self, process: &Arc<Process>) {
+        self.state.lock().processes.push(Arc::clone(process));
+    }
+
+    fn elapsed(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap()
+    }
+
+    /// Lets happen what happens, for as long as it is polled.
+    pub(crate) async fn turn(&self, oracle: &Oracle) {
+        loop {
+            let poked = self.poked.notified();
+            let next = self.state.lock().queue.first_key_value().map(|((at, _), _)| *at);
+            let at = self.started + Duration::from_millis(next.unwrap_or(u64::MAX / 4));
+            if next.is_none_or(|next| next > self.elapsed()) {
+                tokio::select! {
+                    biased;
+                    () = tokio::time::sleep_until(at) => {}
+                    () = poked => continue,
+                }
+            }
+            {
+                let mut state = self.state.lock();
+                state.now = self.elapsed();
+                if let Some((_, happening)) = state.queue.pop_first() {
+                    state.happen(happening);
+                }
+            }
+            oracle.look(self);
+            // Whoever was woken acts before the next thing happens.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The servers' state, as the quorum has it.
+    pub(crate) fn machine<T>(&self, look: impl FnOnce(&Machine) -> T) -> T {
+        look(&self.state.lock().machine)
+    }
+
+    pub(crate) fn plan(&self) -> Plan {
+        self.state.lock().plan.clone()
+    }
+
+    pub(crate) fn is_healing(&self) -> bool {
+        self.state.lock().is_healing
+    }
+
+    pub(crate) fn was_deleted_by_hand(&self, path: &str) -> bool {
+        self.state.lock().deleted_by_hand.contains(path)
+    }
+
+    pub(crate) fn note(&self, text: impl FnOnce() -> String) {
+        let mut state = self.state.lock();
+        state.now = self.elapsed();
+        state.note(text);
+    }
+
+    pub(crate) fn trace(&self) -> Vec<String> {
+        self.state.lock().trace.take().unwrap_or_default()
+    }
+
+    /// Ends all faults.
+    pub(crate) fn heal(&self) {
+        let mut state = self.state.lock();
+        state.now = self.elapsed();
+        state.heal();
+        drop(state);
+        self.poked.notify_one();
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        Duration::from_millis(self.state.lock().plan.timeout)
+    }
+
+    pub(crate) fn open(&self, process: &Arc<Process>) -> (usize, oneshot::Receiver<Result<(), WireError>>) {
+        let (opened, receiver) = oneshot::channel();
+        let mut state = self.state.lock();
+        state.now = self.elapsed();
+        let number = state.sessions.len();
+        let session = ClientSession::new(Arc::clone(process), state.now, opened);
+        state.sessions.push(session);
+        state.after(0, Happening::Dial(number));
+        let tick = state.plan.timeout / 20;
+        state.after(tick, Happening::Tick(number));
+        drop(state);
+        self.poked.notify_one();
+        (number, receiver)
+    }
+
+    pub(crate) fn session<T>(&self, number: usize, look: impl FnOnce(&ClientSession) -> T) -> T {
+        look(&self.state.lock().sessions[number])
+    }
+
+    pub(crate) fn send(
+        &self,
+        number: usize,
+        request: Request,
+        watched: Option<String>,
+    ) -> oneshot::Receiver<Result<Answer, WireError>> {
+        let (reply, receiver) = oneshot::channel();
+        let mut state = self.state.lock();
+        state.now = self.elapsed();
+        state.call(number, Call { request, watched, reply });
+        drop(state);
+        self.poked.notify_one();
+        receiver
+    }
+
+    pub(crate) fn close(&self, number: usize) {
+        let mut state = self.state.lock();
+        state.now = self.elapsed();
+        state.close(number);
+        drop(state);
+        self.poked.notify_one();
+    }
+}

@@ -1,0 +1,119 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lockkeeper_core::CreateMode;
+use lockkeeper_testserver::machine::{ClientId, Machine};
+use lockkeeper_testserver::protocol::{ConnectRequest, Request};
+
+use super::connection::Connection;
+use super::happening::Happening;
+use crate::dice::Dice;
+use crate::host::Process;
+use crate::plan::Plan;
+use crate::session::ClientSession;
+use crate::wire::create;
+
+/// All there is: servers, network, the clients' ends of their sessions, and what happens next.
+pub(super) struct State {
+    pub(super) plan: Plan,
+    pub(super) dice: Dice,
+    pub(super) now: u64,
+    pub(super) machine: Machine,
+    pub(super) sessions: Vec<ClientSession>,
+    pub(super) connections: BTreeMap<ClientId, Connection>,
+    pub(super) processes: Vec<Arc<Process>>,
+    /// What happens next, by time and then by the order in which it was decided.
+    pub(super) queue: BTreeMap<(u64, u64), Happening>,
+    next_number: u64,
+    pub(super) next_advance: u64,
+    pub(super) latency: u64,
+    /// The servers that are away, and the processes that reach nobody, until then.
+    pub(super) away: BTreeMap<usize, u64>,
+    pub(super) partitioned: BTreeMap<usize, u64>,
+    pub(super) is_healing: bool,
+    /// The next client that comes back gets another session.
+    pub(super) swaps_next: bool,
+    /// What waits for each process that stands still.
+    pub(super) backlogs: BTreeMap<usize, Vec<Happening>>,
+    pub(super) deleted_by_hand: BTreeSet<String>,
+    /// What happened, if anybody wants to know.
+    pub(super) trace: Option<Vec<String>>,
+}
+
+/// How much of what happened is kept.
+const TRACE_MAX: usize = 200_000;
+
+impl State {
+    pub(super) fn new(plan: Plan, dice: Dice, now: u64) -> Self {
+        let mut machine = Machine::new(plan.settings(), now.cast_signed());
+        make_registers(&mut machine, &plan, now.cast_signed());
+        let mut state = Self {
+            latency: plan.latency,
+            plan,
+            dice,
+            now,
+            machine,
+            sessions: Vec::new(),
+            connections: BTreeMap::new(),
+            processes: Vec::new(),
+            queue: BTreeMap::new(),
+            next_number: 0,
+            next_advance: u64::MAX,
+            away: BTreeMap::new(),
+            partitioned: BTreeMap::new(),
+            is_healing: false,
+            swaps_next: false,
+            backlogs: BTreeMap::new(),
+            deleted_by_hand: BTreeSet::new(),
+            trace: None,
+        };
+        state.plan_advance();
+        let first = state.plan.between_faults;
+        state.after(first, Happening::Strike);
+        state
+    }
+
+    pub(super) fn note(&mut self, text: impl FnOnce() -> String) {
+        let now = self.now;
+        if let Some(trace) = self.trace.as_mut().filter(|trace| trace.len() < TRACE_MAX) {
+            trace.push(format!("{now:>7} {}", text()));
+        }
+    }
+
+    pub(super) fn server_time(&self) -> i64 {
+        self.now.cast_signed()
+    }
+
+    pub(super) fn after(&mut self, wait: u64, happening: Happening) {
+        self.at(self.now + wait, happening);
+    }
+
+    pub(super) fn at(&mut self, at: u64, happening: Happening) {
+        self.next_number += 1;
+        self.queue.insert((at, self.next_number), happening);
+    }
+
+    pub(super) fn plan_advance(&mut self) {
+        let due = self.machine.next_deadline().max(self.server_time() + 1).cast_unsigned();
+        if due < self.next_advance {
+            self.next_advance = due;
+            self.at(due, Happening::Advance);
+        }
+    }
+
+    pub(super) fn way(&mut self) -> u64 {
+        self.dice.between(1, self.latency)
+    }
+}
+
+/// What holders write into.
+fn make_registers(machine: &mut Machine, plan: &Plan, now: i64) {
+    let client = machine.open(0, "10.0.0.2");
+    machine.connect(client, ConnectRequest { timeout: 10_000, ..ConnectRequest::default() }, now);
+    let locks = (0..plan.locks.len()).map(|lock| format!("/registers/{lock}"));
+    for path in std::iter::once("/registers".to_owned()).chain(locks) {
+        machine.request(client, 1, Request::Write(create(&path, &[], CreateMode::Persistent)), now);
+    }
+    machine.request(client, 2, Request::CloseSession, now);
+    machine.disconnect(client);
+}
