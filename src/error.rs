@@ -81,7 +81,9 @@ pub enum Error {
         child: String,
     },
     /// The directory has given out all its numbers, and this kind of lock cannot go on without.
-    #[error("the numbers of {path} are used up; delete the lock's directory once nobody uses it, or take another path")]
+    #[error(
+        "the numbers of {path} are used up; delete the lock's directory once nobody uses it, or take another path"
+    )]
     NumbersUsedUp {
         /// The lock, or one of its nodes.
         path: String,

@@ -52,7 +52,8 @@ pub use self::retry::RetryPolicy;
 #[cfg(feature = "tls")]
 pub use self::secure::Tls;
 pub use self::sequence::{
-    Changes, Exchange, ExchangeError, Exchanged, Hold, Kind, Label, Line, Lines, Look, NodeName, Rule, Sight, Ticket,
+    Changes, Exchange, ExchangeError, Exchanged, Hold, Kind, Label, Line, Lines, Look, NodeName, Rule, Sight,
+    Ticket,
 };
 pub use self::session::Epoch;
 pub use self::token::FencingToken;

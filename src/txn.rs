@@ -241,7 +241,9 @@ impl WriteOp {
     /// How many bytes of data and paths it brings.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Self::Create { path, data, .. } | Self::SetData { path, data, .. } => path.len() + data.len() + 64,
+            Self::Create { path, data, .. } | Self::SetData { path, data, .. } => {
+                path.len() + data.len() + 64
+            }
             Self::Check { path, .. } | Self::Delete { path, .. } => path.len() + 64,
         }
     }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use lockkeeper_core::{
-    ConnectionManager, Deadline, Error, Hold, Label, Line, PathError, Phase, ReleaseError, Rule,
-    ZnodePath,
+    ConnectionManager, Deadline, Error, Hold, Label, Line, PathError, Phase, ReleaseError, Rule, ZnodePath,
 };
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
@@ -288,13 +287,7 @@ impl ReentrantMutex {
         Ok(held.map(|held| self.guard(&slot, held, owner, entry)))
     }
 
-    fn guard(
-        &self,
-        slot: &Slot,
-        held: Hold,
-        owner: &Owner,
-        entry: SlotEntry,
-    ) -> OwnedReentrantMutexGuard {
+    fn guard(&self, slot: &Slot, held: Hold, owner: &Owner, entry: SlotEntry) -> OwnedReentrantMutexGuard {
         let holder = self.holders.enter(self.path(), owner);
         let shared = Arc::new(Shared { entry: holder, held, slot: entry });
         *slot.hold.lock() = Arc::downgrade(&shared);

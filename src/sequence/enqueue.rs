@@ -30,7 +30,7 @@ impl Ticket {
             let mut claim = Claim::ask(&session, &directory, self.line.label(), self.line.data());
             let mut list = session.read(|wire| wire.children(directory.as_str()));
             // Behind the list: if that grants the place, what is seen here is seen under the hold.
-            let glimpse = Looks::ask(self.line.looks(), &session);
+            let glimpse = Looks::ask(self.line.looks(), &session, connection);
             let (standing, stat) = match claim.answered(deadline).await {
                 Ok(made) => made,
                 Err(error @ WireError::Refused(Refusal::NoNode)) => {
@@ -55,7 +55,7 @@ impl Ticket {
                 self.bust_ghosts(&place, &children);
                 place.judge(&children, connection, &self.line, deadline).await?;
                 if matches!(place.state, Judged::Held) {
-                    place.glimpse = Some((glimpse, connection));
+                    place.glimpse = Some(glimpse);
                 }
             }
             return Ok(place);

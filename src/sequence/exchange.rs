@@ -219,8 +219,7 @@ impl Hold {
         let (directory, path) =
             in_place(self.path(), protection, label).ok_or_else(|| uncounted(self.path()))?;
         let operation = WriteOp::Create { path, data: data.to_owned(), mode: CreateMode::Ephemeral };
-        let operations =
-            [operation.clone(), WriteOp::Check { path: self.path().to_owned(), version: None }];
+        let operations = [operation.clone(), WriteOp::Check { path: self.path().to_owned(), version: None }];
         let wanted = vec![Wanted { directory, protection, operation, is_held: true }];
         let mut attempt = Attempt::new(node, wanted, false);
         loop {
@@ -394,7 +393,9 @@ impl Attempt {
                 return Err(self.confused("an answer that does not fit the request"));
             };
             if let (true, Some(stat)) = (wanted.is_held, &created.stat) {
-                self.session.check_owner(&created.path, stat).map_err(|_| self.ended(LossReason::SessionReplaced))?;
+                self.session
+                    .check_owner(&created.path, stat)
+                    .map_err(|_| self.ended(LossReason::SessionReplaced))?;
             }
             paths.push(created.path);
         }

@@ -133,7 +133,9 @@ impl Hold {
     /// lost.
     #[must_use]
     pub fn valid_until(&self) -> BootInstant {
-        self.others.iter().fold(self.node().valid_until(), |until, other| until.min(other.node().valid_until()))
+        self.others
+            .iter()
+            .fold(self.node().valid_until(), |until, other| until.min(other.node().valid_until()))
     }
 
     /// Resolves when the hold is lost: in a running process, before the server can give the place to anyone else.
@@ -341,9 +343,7 @@ fn read_release(node: &OwnNode, deleted: Result<bool, WireError>) -> Result<(), 
         Ok(false) => Err(ReleaseError::Lost(node.loss_by(LossReason::NodeDeleted))),
         Err(error) => match node.session().loss() {
             Some(reason) => Err(ReleaseError::Lost(node.loss_by(reason))),
-            None => {
-                Err(ReleaseError::Unconfirmed { path: node.path().to_owned(), cause: error.to_string() })
-            }
+            None => Err(ReleaseError::Unconfirmed { path: node.path().to_owned(), cause: error.to_string() }),
         },
     }
 }
@@ -353,7 +353,9 @@ async fn release_together(footing: Vec<Foothold>, deadline: Deadline) -> Vec<Res
     let Some(session) = footing.first().map(|foothold| foothold.node().session().clone()) else {
         return Vec::new();
     };
-    if footing.iter().all(|foothold| foothold.node().session().epoch() == session.epoch()) && footing.len() > 1 {
+    if footing.iter().all(|foothold| foothold.node().session().epoch() == session.epoch())
+        && footing.len() > 1
+    {
         let deletes: Vec<WriteOp> = footing
             .iter()
             .map(|foothold| WriteOp::Delete { path: foothold.node().path().to_owned(), version: None })

@@ -110,18 +110,18 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// `glimpse` was asked for over the connection `asked_on`.
-    pub(super) fn new(looks: Arc<[Look]>, glimpse: Option<Vec<Reply<Sight>>>, asked_on: Option<u64>) -> Self {
-        Self { looks, glimpse: Mutex::new(glimpse), seen_on: asked_on }
+    pub(super) fn new(looks: &Arc<[Look]>) -> Self {
+        Self { looks: Arc::clone(looks), glimpse: Mutex::default(), seen_on: None }
+    }
+
+    /// Sends all reads now, over `connection`.
+    pub(super) fn ask(looks: &Arc<[Look]>, session: &Session, connection: Option<u64>) -> Self {
+        let replies = ask_all(looks, session);
+        Self { looks: Arc::clone(looks), glimpse: Mutex::new(Some(replies)), seen_on: connection }
     }
 
     pub(super) fn seen_on(&self) -> Option<u64> {
         self.seen_on
-    }
-
-    /// Sends all reads now.
-    pub(super) fn ask(looks: &[Look], session: &Session) -> Vec<Reply<Sight>> {
-        looks.iter().map(|look| look.ask(session)).collect()
     }
 
     pub(super) async fn look(&mut self, node: &OwnNode, deadline: Deadline) -> Result<Vec<Sight>, Error> {
@@ -136,7 +136,7 @@ impl Looks {
                         continue;
                     };
                     self.seen_on = Some(asked_on);
-                    Self::ask(&self.looks, &session)
+                    ask_all(&self.looks, &session)
                 }
             };
             let answers = join_all(replies.iter_mut().map(|reply| session.answer(reply, deadline))).await;
@@ -252,7 +252,9 @@ impl Look {
         match self {
             Self::Children(path) => {
                 let reply = session.read(|wire| wire.children_stat(path.as_str()));
-                Box::pin(async move { seen(reply.await.map(|(names, stat)| Sight::Children { names, stat })) })
+                Box::pin(
+                    async move { seen(reply.await.map(|(names, stat)| Sight::Children { names, stat })) },
+                )
             }
             Self::Data(path) => {
                 let reply = session.read(|wire| wire.data(path.as_str()));
@@ -289,6 +291,10 @@ impl Look {
         });
         (Box::pin(reply), Some(room))
     }
+}
+
+fn ask_all(looks: &[Look], session: &Session) -> Vec<Reply<Sight>> {
+    looks.iter().map(|look| look.ask(session)).collect()
 }
 
 fn seen(answer: Result<Sight, WireError>) -> Result<Sight, WireError> {

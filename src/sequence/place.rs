@@ -10,7 +10,7 @@ use super::claim::{Standing, czxid};
 use super::exchange::uncounted;
 use super::interruption::{Interruption, pause, time_left, time_over};
 use super::line::Line;
-use super::look::Sight;
+use super::look::Looks;
 use super::name::NodeName;
 use super::rule::{Rule, Verdict};
 use super::view::{Next, View};
@@ -29,8 +29,8 @@ pub(super) struct Place {
     pub(super) name: String,
     pub(super) czxid: Option<i64>,
     pub(super) state: Judged,
-    /// What was asked to be looked at behind the list that granted the place, and over which connection.
-    pub(super) glimpse: Option<(Vec<Reply<Sight>>, Option<u64>)>,
+    /// What was asked to be looked at behind the list that granted the place.
+    pub(super) glimpse: Option<Looks>,
     /// What the nearest blocker's node says about itself.
     who: String,
 }

@@ -29,9 +29,8 @@ impl Rule {
     pub const READER: Self = Self::blocked_by(&[Kind::Write]).sharing_with(&[Kind::Read]).by_number_only();
 
     /// A writer: waits for everyone earlier.
-    pub const WRITER: Self = Self::blocked_by(&[Kind::Read, Kind::Write])
-        .looking_again_after(&[Kind::Write])
-        .by_number_only();
+    pub const WRITER: Self =
+        Self::blocked_by(&[Kind::Read, Kind::Write]).looking_again_after(&[Kind::Write]).by_number_only();
 
     /// A contender that waits for every lower node of these kinds.
     #[must_use]
@@ -164,7 +163,10 @@ mod tests {
     #[test]
     fn a_listing_without_my_node_never_grants() {
         assert_eq!(Rule::MUTEX.judge(&[], "a-lock-0000000001", None), Verdict::Gone);
-        assert_eq!(Rule::MUTEX.judge(&names(&["b-lock-0000000002"]), "a-lock-0000000001", None), Verdict::Gone);
+        assert_eq!(
+            Rule::MUTEX.judge(&names(&["b-lock-0000000002"]), "a-lock-0000000001", None),
+            Verdict::Gone
+        );
     }
 
     #[test]
@@ -200,7 +202,10 @@ mod tests {
         }
         let line = names(&["me-lock-0000000005", "b-lock-0000000005"]);
         assert!(matches!(Rule::MUTEX.judge(&line, "me-lock-0000000005", None), Verdict::AskCreationOrder(_)));
-        assert_eq!(Rule::MUTEX.judge(&names(&["me-lock-2147483647"]), "me-lock-2147483647", None), Verdict::Held);
+        assert_eq!(
+            Rule::MUTEX.judge(&names(&["me-lock-2147483647"]), "me-lock-2147483647", None),
+            Verdict::Held
+        );
     }
 
     #[test]

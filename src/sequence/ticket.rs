@@ -1,15 +1,13 @@
 use std::fmt::{self, Debug, Formatter};
-use std::sync::Arc;
 
 use tracing::{debug, instrument};
 
 use super::hold::{Foothold, Hold};
 use super::interruption::{Interruption, time_over};
 use super::line::Line;
-use super::look::{Looks, Sight};
+use super::look::Looks;
 use super::name::Protection;
 use super::place::{Judged, Place};
-use crate::backend::Reply;
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Phase};
 use crate::request_size;
@@ -158,7 +156,7 @@ impl Ticket {
         &mut self,
         children: &[String],
         connection: Option<u64>,
-        glimpse: Vec<Reply<Sight>>,
+        glimpse: Looks,
         deadline: Deadline,
     ) -> Result<(), Interruption> {
         let Some(mut place) = self.place.take() else {
@@ -167,7 +165,7 @@ impl Ticket {
         self.bust_ghosts(&place, children);
         place.judge(children, connection, &self.line, deadline).await?;
         if matches!(place.state, Judged::Held) {
-            place.glimpse = Some((glimpse, connection));
+            place.glimpse = Some(glimpse);
         }
         self.place = Some(place);
         Ok(())
@@ -230,8 +228,7 @@ impl Ticket {
         let token = FencingToken::from_czxid(czxid);
         debug!(path = place.entry.0.path(), %token, waited = ?deadline.waited(), "acquired");
         let Place { entry, standing, glimpse, .. } = place;
-        let (glimpse, asked_on) = glimpse.map_or((None, None), |(glimpse, asked_on)| (Some(glimpse), asked_on));
-        let looks = Looks::new(Arc::clone(self.line.looks()), glimpse, asked_on);
+        let looks = glimpse.unwrap_or_else(|| Looks::new(self.line.looks()));
         let foothold = Foothold { entry, standing };
         Ok(Hold::new(self.line.manager().clone(), foothold, Vec::new(), token).looking_at(looks))
     }

@@ -5,10 +5,10 @@ use super::directory::{Lasting, make_directory};
 use super::hold::Hold;
 use super::interruption::{Interruption, pause, time_left};
 use super::line::Line;
-use super::look::{Looks, Sight};
+use super::look::Looks;
 use super::place::Place;
 use super::ticket::Ticket;
-use crate::backend::{Created, MultiError, Reply, Stat, WireError, WriteOp, WriteResult};
+use crate::backend::{Created, MultiError, Stat, WireError, WriteOp, WriteResult};
 use crate::deadline::Deadline;
 use crate::error::{ConfigError, Error, LossReason, Operation, Outcome, Phase, Refusal};
 use crate::janitor;
@@ -147,8 +147,9 @@ impl Lines {
     /// While one line was waited for, the place in another may have been deleted by hand.
     async fn check(tickets: &[Ticket], deadline: Deadline) -> Result<(), Interruption> {
         let places = tickets.iter().filter_map(Ticket::place);
-        let checks: Vec<WriteOp> =
-            places.map(|place| WriteOp::Check { path: place.standing.path().to_owned(), version: None }).collect();
+        let checks: Vec<WriteOp> = places
+            .map(|place| WriteOp::Check { path: place.standing.path().to_owned(), version: None })
+            .collect();
         let Some(session) = tickets.first().and_then(Ticket::place).map(Place::session) else {
             return Err(Interruption::StartOver);
         };
@@ -195,8 +196,10 @@ impl Lines {
     /// Makes all nodes by one transaction, and looks at all lines.
     async fn enter(&self, tickets: &mut [Ticket], deadline: Deadline) -> Result<(), Interruption> {
         let first = self.0.first().map(|line| line.directory().as_str()).unwrap_or_default();
-        request_size::check(self.0.iter().map(|line| line.data().len() + line.directory().as_str().len()).sum())
-            .map_err(Error::Config)?;
+        request_size::check(
+            self.0.iter().map(|line| line.data().len() + line.directory().as_str().len()).sum(),
+        )
+        .map_err(Error::Config)?;
         let manager = self.0.first().map(Line::manager).ok_or(Error::Closed)?;
         let session = manager.session(deadline, first).await?;
         session.touch();
@@ -207,13 +210,16 @@ impl Lines {
         let mut directories_made = 0;
         loop {
             let connection = session.connection();
-            let (mut claims, creates): (Vec<Claim>, Vec<WriteOp>) =
-                self.0.iter().map(|line| Claim::together(&session, line.directory(), line.label(), line.data())).unzip();
+            let (mut claims, creates): (Vec<Claim>, Vec<WriteOp>) = self
+                .0
+                .iter()
+                .map(|line| Claim::together(&session, line.directory(), line.label(), line.data()))
+                .unzip();
             let mut made = session.send_multi(&creates);
             let mut lists = session.read(|wire| wire.children_of_all(&directories));
             // Behind the lists: if those grant the places, what is seen here is seen under the hold.
-            let glimpses: Vec<Vec<Reply<Sight>>> =
-                self.0.iter().map(|line| Looks::ask(line.looks(), &session)).collect();
+            let glimpses: Vec<Looks> =
+                self.0.iter().map(|line| Looks::ask(line.looks(), &session, connection)).collect();
             let made = match session.answer(&mut made, deadline).await.map_err(MultiError::Request) {
                 Ok(committed) => committed,
                 Err(error) => Err(error),
@@ -235,7 +241,9 @@ impl Lines {
                 Err(MultiError::Request(error)) => {
                     match self.after_failed_creates(&session, tickets, &mut claims, error, deadline).await? {
                         Some(standing) => {
-                            for ((ticket, line), (standing, stat)) in tickets.iter_mut().zip(&self.0).zip(standing) {
+                            for ((ticket, line), (standing, stat)) in
+                                tickets.iter_mut().zip(&self.0).zip(standing)
+                            {
                                 ticket.stand_at(Place::new(&session, standing, line.directory(), stat));
                             }
                             return Ok(());

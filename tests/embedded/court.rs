@@ -3,9 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use lockkeeper::{
-    BootInstant, FencingToken, Hold, OwnedMutexGuard, OwnedReentrantMutexGuard, ReleaseError,
-};
+use lockkeeper::{BootInstant, FencingToken, OwnedMutexGuard, OwnedReentrantMutexGuard, ReleaseError};
 use parking_lot::Mutex;
 
 /// Everyone's grants of one lock.
@@ -30,9 +28,9 @@ pub(crate) enum Guard {
 }
 
 impl Deref for Guard {
-    type Target = Hold;
+    type Target = lockkeeper::Hold;
 
-    fn deref(&self) -> &Hold {
+    fn deref(&self) -> &lockkeeper::Hold {
         match self {
             Self::Plain(guard) => guard,
             Self::Reentrant(guard) => guard,

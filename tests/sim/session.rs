@@ -5,6 +5,7 @@ use lockkeeper_core::LossReason;
 use lockkeeper_core::simulation::{Link, WatchEvent, WireError};
 use lockkeeper_testserver::machine::ClientId;
 use lockkeeper_testserver::protocol::{ErrorCode, Reply, Request};
+use lockkeeper_testserver::tree::EventKind;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -16,10 +17,17 @@ pub(crate) struct Answer {
     pub(crate) watch: Option<oneshot::Receiver<WatchEvent>>,
 }
 
+/// What a request asked to be told of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Watched {
+    Data(String),
+    Children(String),
+}
+
 /// One request, and where its answer goes.
 pub(crate) struct Call {
     pub(crate) request: Request,
-    pub(crate) watched: Option<String>,
+    pub(crate) watched: Option<Watched>,
     pub(crate) reply: oneshot::Sender<Result<Answer, WireError>>,
 }
 
@@ -40,7 +48,7 @@ pub(crate) struct ClientSession {
     pub(crate) next_xid: i32,
     pub(crate) queued: VecDeque<Call>,
     pub(crate) under_way: VecDeque<(i32, Call)>,
-    pub(crate) watches: BTreeMap<String, Vec<oneshot::Sender<WatchEvent>>>,
+    pub(crate) watches: BTreeMap<Watched, Vec<oneshot::Sender<WatchEvent>>>,
     /// Milliseconds; when a byte last came and went.
     pub(crate) last_heard: u64,
     pub(crate) last_sent: u64,
@@ -138,14 +146,20 @@ impl ClientSession {
         let _ = call.reply.send(Ok(Answer { result, watch }));
     }
 
-    pub(crate) fn event(&mut self, path: &str, event: WatchEvent) {
-        for watcher in self.watches.remove(path).unwrap_or_default() {
+    pub(crate) fn event(&mut self, path: &str, kind: EventKind) {
+        let (data, children) = (Watched::Data(path.to_owned()), Watched::Children(path.to_owned()));
+        let (event, told) = match kind {
+            EventKind::Deleted => (WatchEvent::Deleted, vec![data, children]),
+            EventKind::ChildrenChanged => (WatchEvent::Changed, vec![children]),
+            _ => (WatchEvent::Changed, vec![data]),
+        };
+        for watcher in told.iter().flat_map(|watched| self.watches.remove(watched).unwrap_or_default()) {
             let _ = watcher.send(event);
         }
     }
 
     /// What is still watched.
-    pub(crate) fn watched_paths(&mut self) -> Vec<String> {
+    pub(crate) fn watched(&mut self) -> Vec<Watched> {
         for watchers in self.watches.values_mut() {
             watchers.retain(|watcher| !watcher.is_closed());
         }

@@ -8,13 +8,13 @@ use lockkeeper_core::simulation::{
 };
 use lockkeeper_core::{CreateMode, LossReason, Refusal, Stat};
 use lockkeeper_testserver::protocol::{
-    Create, CreateOp, ErrorCode, Reply as ServerReply, Request, WriteOp as ServerOp,
+    Create, CreateOp, ErrorCode, ReadOp, ReadResult, Reply as ServerReply, Request, WriteOp as ServerOp,
     WriteResult as ServerResult,
 };
 use lockkeeper_testserver::tree::{self, Acl, Identity, Permissions};
 
 use crate::host::Process;
-use crate::session::Answer;
+use crate::session::{Answer, Watched};
 use crate::world::World;
 
 /// Opens simulated sessions for one process.
@@ -68,6 +68,28 @@ impl SimulatedWire {
     ) -> Reply<T> {
         let answer = self.world.send(self.number, request, None);
         Box::pin(async move { read(answer.await.unwrap_or_else(|_| Err(broken()))?) })
+    }
+}
+
+impl SimulatedWire {
+    fn watch<T: Send + 'static>(
+        &self,
+        request: Request,
+        watched: Watched,
+        read: impl FnOnce(Answer, Watch) -> Result<T, WireError> + Send + 'static,
+    ) -> Reply<T> {
+        let answer = self.world.send(self.number, request, Some(watched));
+        Box::pin(async move {
+            let mut answer = answer.await.unwrap_or_else(|_| Err(broken()))?;
+            let event = answer.watch.take();
+            let watch: Watch = Box::pin(async move {
+                match event {
+                    Some(event) => event.await.unwrap_or(WatchEvent::SessionEnded),
+                    None => std::future::pending().await,
+                }
+            });
+            read(answer, watch)
+        })
     }
 }
 
@@ -131,17 +153,8 @@ impl Wire for SimulatedWire {
 
     fn watch_data(&self, path: &str) -> Reply<(Vec<u8>, Stat, Watch)> {
         let request = Request::GetData { path: path.to_owned(), watch: true };
-        let answer = self.world.send(self.number, request, Some(path.to_owned()));
-        Box::pin(async move {
-            let mut answer = answer.await.unwrap_or_else(|_| Err(broken()))?;
-            let event = answer.watch.take();
+        self.watch(request, Watched::Data(path.to_owned()), |answer, watch| {
             let (data, stat) = data(answer)?;
-            let watch: Watch = Box::pin(async move {
-                match event {
-                    Some(event) => event.await.unwrap_or(WatchEvent::SessionEnded),
-                    None => std::future::pending().await,
-                }
-            });
             Ok((data, stat, watch))
         })
     }
@@ -158,6 +171,34 @@ impl Wire for SimulatedWire {
         let request = Request::GetChildren { path: path.to_owned(), watch: false, with_stat: false };
         self.send(request, |answer| match answer.result.map_err(refused)? {
             ServerReply::Children(names) => Ok(names),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn children_stat(&self, path: &str) -> Reply<(Vec<String>, Stat)> {
+        let request = Request::GetChildren { path: path.to_owned(), watch: false, with_stat: true };
+        self.send(request, children_stat)
+    }
+
+    fn watch_children(&self, path: &str) -> Reply<(Vec<String>, Stat, Watch)> {
+        let request = Request::GetChildren { path: path.to_owned(), watch: true, with_stat: true };
+        self.watch(request, Watched::Children(path.to_owned()), |answer, watch| {
+            let (names, stat) = children_stat(answer)?;
+            Ok((names, stat, watch))
+        })
+    }
+
+    fn children_of_all(&self, paths: &[String]) -> Reply<Vec<Option<Vec<String>>>> {
+        let reads = paths.iter().cloned().map(ReadOp::Children).collect();
+        self.send(Request::MultiRead(reads), |answer| match answer.result.map_err(refused)? {
+            ServerReply::MultiRead(results) => results
+                .into_iter()
+                .map(|result| match result {
+                    ReadResult::Children(names) => Ok(Some(names)),
+                    ReadResult::Failed(ErrorCode::NoNode) => Ok(None),
+                    other => panic!("{other:?}"),
+                })
+                .collect(),
             other => panic!("{other:?}"),
         })
     }
@@ -213,6 +254,13 @@ impl Wire for SimulatedWire {
 
 fn done(answer: Answer) -> Result<(), WireError> {
     answer.result.map(|_| ()).map_err(refused)
+}
+
+fn children_stat(answer: Answer) -> Result<(Vec<String>, Stat), WireError> {
+    match answer.result.map_err(refused)? {
+        ServerReply::ChildrenStat(names, stat) => Ok((names, our_stat(&stat))),
+        other => panic!("{other:?}"),
+    }
 }
 
 fn data(answer: Answer) -> Result<(Vec<u8>, Stat), WireError> {

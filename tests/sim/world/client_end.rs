@@ -1,16 +1,15 @@
 //! The client's end of the network, as the real client keeps it.
 
 use lockkeeper_core::LossReason;
-use lockkeeper_core::simulation::{Link, WatchEvent, WireError};
+use lockkeeper_core::simulation::{Link, WireError};
 use lockkeeper_testserver::machine::{ClientId, Output};
 use lockkeeper_testserver::protocol::{ConnectRequest, Request};
-use lockkeeper_testserver::tree::EventKind;
 use tokio::sync::oneshot;
 
 use super::connection::Connection;
 use super::happening::{Happening, ToServer};
 use super::state::State;
-use crate::session::Call;
+use crate::session::{Call, Watched};
 
 impl State {
     pub(super) fn call(&mut self, number: usize, call: Call) {
@@ -214,11 +213,7 @@ impl State {
             }
             Output::Event { event, .. } => {
                 self.note(|| format!("s{number} {client:?} <- {event:?}"));
-                let seen = match event.kind {
-                    EventKind::Deleted => WatchEvent::Deleted,
-                    _ => WatchEvent::Changed,
-                };
-                self.sessions[number].event(&event.path, seen);
+                self.sessions[number].event(&event.path, event.kind);
             }
             Output::Close { .. } => self.lose_connection(client),
         }
@@ -226,13 +221,18 @@ impl State {
 
     pub(super) fn set_watches(&mut self, number: usize) {
         let session = &mut self.sessions[number];
-        let data = session.watched_paths();
-        if data.is_empty() {
+        let (mut data, mut children) = (Vec::new(), Vec::new());
+        for watched in session.watched() {
+            match watched {
+                Watched::Data(path) => data.push(path),
+                Watched::Children(path) => children.push(path),
+            }
+        }
+        if data.is_empty() && children.is_empty() {
             return;
         }
         let seen = session.seen;
-        let request =
-            Request::SetWatches { seen, data, absent: Vec::new(), children: Vec::new(), persistent: None };
+        let request = Request::SetWatches { seen, data, absent: Vec::new(), children, persistent: None };
         let (reply, _) = oneshot::channel();
         self.transmit(number, Call { request, watched: None, reply });
     }

@@ -26,7 +26,7 @@ use crate::dice::Dice;
 use crate::host::Process;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
-use crate::session::{Answer, Call, ClientSession};
+use crate::session::{Answer, Call, ClientSession, Watched};
 
 /// A handle to the world; all handles are the same world.
 #[derive(Clone)]
@@ -150,7 +150,7 @@ impl World {
         &self,
         number: usize,
         request: Request,
-        watched: Option<String>,
+        watched: Option<Watched>,
     ) -> oneshot::Receiver<Result<Answer, WireError>> {
         let (reply, receiver) = oneshot::channel();
         let mut state = self.state.lock();
