@@ -63,14 +63,14 @@ pub enum Error {
         cause: String,
     },
     /// Waiting could never end, since the waiter itself holds what it waits for.
-    #[error(
-        "{owner} holds {path} already and would wait for itself; release it first, or use a reentrant mutex"
-    )]
+    #[error("{owner} holds {path} already and would wait for itself; {advice}")]
     WouldDeadlock {
         /// The lock.
         path: String,
         /// Who holds it.
         owner: String,
+        /// What to do instead.
+        advice: &'static str,
     },
     /// Another kind of lock uses this path; granting could give it to both.
     #[error("{path} is also used by another kind of lock (node {child}); give each lock a path of its own")]

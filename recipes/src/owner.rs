@@ -104,7 +104,11 @@ impl Holders {
     /// Refuses what `owner` holds already.
     pub(crate) fn check(&self, path: &ZnodePath, owner: &Owner) -> Result<(), Error> {
         if self.entries.contains_key(&(path.clone(), owner.id())) {
-            return Err(Error::WouldDeadlock { path: path.to_string(), owner: owner.to_string() });
+            return Err(Error::WouldDeadlock {
+                path: path.to_string(),
+                owner: owner.to_string(),
+                advice: "release it first, or use a reentrant mutex",
+            });
         }
         Ok(())
     }
