@@ -34,10 +34,14 @@
 
 #[cfg(test)]
 mod bounds_test;
+mod lock;
+mod multi_lock;
 mod mutex;
 mod owner;
 mod reentrant_mutex;
 
+pub use self::lock::{Lock, LockGuard, ReleaseErrors};
+pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
 pub use self::mutex::{Mutex, MutexGuard, OwnedMutexGuard};
 pub use self::owner::Owner;
 pub use self::reentrant_mutex::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard};
