@@ -40,14 +40,14 @@ pub(crate) struct Kept {
 }
 
 /// Runs a scenario to which nothing happens, and says what passed meanwhile. `None` if something happened all the same:
-/// on a machine that stands still the client takes its link for broken.
+/// on a machine that stands still the client takes its link for broken, or a lease runs out.
 pub(crate) async fn record<S: Scenario>(scenario: S) -> Result<Option<Vec<Site>>, String> {
     let stage = set(scenario, None).await?;
     let recorded = record_on(scenario, &stage).await;
-    if stage.is_disturbed() { Ok(None) } else { recorded.map(Some) }
+    if stage.is_disturbed() { Ok(None) } else { recorded }
 }
 
-async fn record_on<S: Scenario>(scenario: S, stage: &Stage<S::Recipe>) -> Result<Vec<Site>, String> {
+async fn record_on<S: Scenario>(scenario: S, stage: &Stage<S::Recipe>) -> Result<Option<Vec<Site>>, String> {
     let server = &stage.world.server;
     let session = stage.session();
     let transcript = server.transcript();
@@ -64,12 +64,15 @@ async fn record_on<S: Scenario>(scenario: S, stage: &Stage<S::Recipe>) -> Result
     let (ending, clock) = within("the scenario by itself", both).await?;
     clock?;
     let ending = ending?;
+    if ending.said.starts_with("lost") || ending.hold.as_ref().is_some_and(|hold| !hold.is_valid()) {
+        return Ok(None);
+    }
     // What is done in the background belongs to it.
     stage.world.line_becomes(ending.hold.as_ref().map_or(0, Hold::nodes)).await?;
     let passed = transcript.passed();
     drop(transcript);
     aftermath(scenario, stage, ending.hold, None).await?;
-    Ok(sites(passed, session).into_iter().filter(|site| scenario.is_tried(site)).collect())
+    Ok(Some(sites(passed, session).into_iter().filter(|site| scenario.is_tried(site)).collect()))
 }
 
 async fn set<S: Scenario>(scenario: S, mishap: Option<Mishap>) -> Result<Stage<S::Recipe>, String> {
@@ -180,7 +183,11 @@ async fn aftermath<S: Scenario>(
     world.court.verdict()?;
     scenario.verdict(stage)?;
     if let Some(actor) = actor.filter(|_| !is_closed) {
-        within("the shutdown", actor.shutdown()).await?.map_err(say)?;
+        match within("the shutdown", actor.shutdown()).await? {
+            // A session that was lost just before; that it ends is seen below.
+            Err(error) if error.is_timeout() && !stage.was_undisturbed().await => {}
+            closed => closed.map_err(say)?,
+        }
     }
     within("the rival's shutdown", world.rival.shutdown()).await?.map_err(say)?;
     within("the end of all sessions", world.server.wait_until(|machine| machine.sessions().is_empty()))

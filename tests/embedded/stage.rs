@@ -92,7 +92,8 @@ impl<R: Recipe> Stage<R> {
     }
 
     pub(crate) fn set_actor(&self, actor: ConnectionManager) {
-        let session = self.world.sessions_of_actor().first().copied().unwrap_or_default();
+        // The newest: a connect that took too long leaves one behind that is nobody's.
+        let session = self.world.sessions_of_actor().last().copied().unwrap_or_default();
         self.session.store(session, Ordering::Relaxed);
         self.link.lock().transitions = Some(actor.transitions());
         *self.actor.lock() = Some(actor);
