@@ -111,6 +111,13 @@ impl When {
         self
     }
 
+    /// Every match from the n-th on, counted from 1.
+    #[must_use]
+    pub fn from_nth(mut self, n: u64) -> Self {
+        (self.first, self.last) = (n, u64::MAX);
+        self
+    }
+
     /// Every match.
     #[must_use]
     pub fn always(mut self) -> Self {
