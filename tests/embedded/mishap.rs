@@ -203,7 +203,8 @@ impl Mishap {
             Self::SwapBefore | Self::SwapAfter => Fault::SwapSession,
             _ => Fault::DelayRequest(Duration::ZERO),
         };
-        let reconnect = server.fault(When::connect().session(session).nth(reconnects + 1), reconnect);
+        // Also the next one, in case the client does not wait for the answer to the first.
+        let reconnect = server.fault(When::connect().session(session).from_nth(reconnects + 1), reconnect);
         Armed { mishap: self, fault, reconnect }
     }
 }
