@@ -92,7 +92,7 @@ impl<S: Scenario> Case<S> {
         let act = async {
             let ending = within("the end of the operation", self.scenario.act(&stage)).await;
             stage.ended.send_replace(true);
-            ending?
+            ending.map_err(|error| format!("{error}; {}", stage.report()))?
         };
         let (ending, played) = tokio::join!(act, self.play(&stage, &armed));
         let Ending { said, hold } = ending?;

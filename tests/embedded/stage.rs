@@ -15,7 +15,7 @@ use crate::limit::within;
 use crate::mishap::Mishap;
 use crate::recipe::{Granted, Recipe};
 use crate::scenario::Ending;
-use crate::world::{World, builder, children};
+use crate::world::{World, builder, children, in_line};
 
 /// Where scenarios write.
 pub(crate) const WRITTEN: &str = "/written";
@@ -170,6 +170,18 @@ impl<R: Recipe> Stage<R> {
         is_applied_at_once
             && self.world.server.sessions().contains(&self.session())
             && self.was_undisturbed().await
+    }
+
+    /// How everything stands, for a case that does not come to its end.
+    pub(crate) fn report(&self) -> String {
+        let actor = self.actor.lock().as_ref().map(ConnectionManager::state);
+        let (rival, struck, healed) =
+            (self.world.rival.state(), *self.struck.borrow(), *self.healed.borrow());
+        let server = self.world.server.inspect(|machine| {
+            let sessions = machine.sessions();
+            format!("sessions {sessions:x?}, line {:?}, {} watches", in_line(machine), machine.watch_count(0))
+        });
+        format!("actor {actor:?}, rival {rival:?}, struck {struck}, healed {healed}, {server}")
     }
 
     pub(crate) fn written(&self) -> usize {

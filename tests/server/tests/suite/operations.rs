@@ -193,7 +193,10 @@ async fn connect_answers_the_read_only_flag_only_to_who_sent_it() {
         for (flag, length) in [(None, 36), (Some(false), 37), (Some(true), 37)] {
             let mut client = Conn::new(at, 4000).await;
             let hello = Body::new().int(0).long(0).int(4000).long(0).bytes(Some(&[0; 16]));
-            let hello = flag.map_or(hello.clone(), |flag| hello.bool(flag));
+            let hello = match flag {
+                Some(flag) => hello.bool(flag),
+                None => hello,
+            };
             let answer = client.hello(at, &hello).await;
             assert_eq!(answer.len(), length, "{flag:?}");
             assert!(flag.is_none() || answer[36] == 0, "it can be written to");
