@@ -236,7 +236,7 @@ pub(crate) fn create(path: &str, data: &[u8], mode: CreateMode) -> ServerOp {
     ServerOp::Create(Create { op, path: path.to_owned(), data, acl, flags, ttl: -1 })
 }
 
-fn set_data(path: &str, data: &[u8], version: Option<i32>) -> ServerOp {
+pub(crate) fn set_data(path: &str, data: &[u8], version: Option<i32>) -> ServerOp {
     let data = Some(data.to_vec().into());
     ServerOp::SetData { path: path.to_owned(), data, version: version.unwrap_or(-1) }
 }
