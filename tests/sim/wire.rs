@@ -97,9 +97,16 @@ impl Wire for SimulatedWire {
         Box::pin(changed.notified_owned())
     }
 
-    fn ended(&self) -> BoxFuture<'static, ()> {
+    fn ended(&self) -> BoxFuture<'static, LossReason> {
         let ended = self.world.session(self.number, |session| session.ended.clone());
-        Box::pin(ended.cancelled_owned())
+        let (world, number) = (self.world.clone(), self.number);
+        Box::pin(async move {
+            ended.cancelled_owned().await;
+            match world.session(number, |session| session.was_closed) {
+                true => LossReason::Closed,
+                false => LossReason::SessionExpired,
+            }
+        })
     }
 
     fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created> {

@@ -141,7 +141,8 @@ impl State {
             return;
         }
         self.deleted_by_hand.insert(path.to_owned());
-        if order::ahead(tree, path) > 0 {
+        // Where numbers have ended, who is in front is asked one by one, and not seen in one list.
+        if order::ahead(tree, path) > 0 && self.plan.first_sequence < i32::MAX / 2 {
             self.deleted_in_line.insert(path.to_owned());
         }
         self.note(|| format!("FAULT delete by hand {path}"));
