@@ -52,6 +52,7 @@ pub use lockkeeper_core::Tls;
 pub use lockkeeper_core::{
     Acl, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString, ConnectStringError,
     ConnectionManager, ConnectionManagerBuilder, CreateMode, Deadline, Epoch, Error, FencingToken, Hold,
-    LossReason, Lost, Operation, Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy,
-    Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath, Znodes,
+    HoldEvent, HoldEvents, LossReason, Lost, Operation, Outcome, PathError, Permissions, Phase, Refusal,
+    ReleaseError, RetryPolicy, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath,
+    Znodes,
 };
