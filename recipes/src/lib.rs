@@ -35,11 +35,15 @@
 
 #[cfg(test)]
 mod bounds_test;
+mod lock;
+mod multi_lock;
 mod mutex;
 mod owner;
 mod reentrant_mutex;
 mod rw_lock;
 
+pub use self::lock::{Lock, LockGuard, ReleaseErrors};
+pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
 pub use self::mutex::{Mutex, MutexGuard, OwnedMutexGuard};
 pub use self::owner::Owner;
 pub use self::reentrant_mutex::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard};

@@ -165,10 +165,10 @@ impl WriteGuard {
             return give_up(shared, read).await;
         }
         match Arc::try_unwrap(shared) {
-            Ok(Shared { held, seat }) => {
+            Ok(Shared { entry, held, seat }) => {
                 let held = turn_into_read(held, &lock.data_of(&owner)).await?;
                 let read = reservation.enter(Side::Read, held);
-                drop(seat);
+                drop((entry, seat));
                 Ok(ReadGuard::of(read))
             }
             Err(shared) => {

@@ -7,7 +7,7 @@ use super::guard::{ReadGuard, WriteGuard};
 use super::reservation::{Reservation, Turn};
 use super::side::Side;
 use super::slot::{Seat, Shared, Slots};
-use crate::owner::Owner;
+use crate::owner::{Holders, Owner};
 
 /// A read/write lock over all processes: many readers at a time, or one writer.
 ///
@@ -103,6 +103,7 @@ pub struct RwLock {
     write: Line,
     data: Arc<[u8]>,
     owner: Option<Owner>,
+    holders: Arc<Holders>,
     slots: Arc<Slots>,
 }
 
@@ -124,6 +125,7 @@ impl RwLock {
             write: line(Side::Write)?,
             data: manager.node_data().into(),
             owner: None,
+            holders: Holders::of(manager),
             slots: manager.extension(),
         })
     }
@@ -325,6 +327,10 @@ impl RwLock {
 
     pub(super) fn limit(&self) -> Deadline {
         Deadline::after(self.write.manager().operation_timeout())
+    }
+
+    pub(super) fn holders(&self) -> &Arc<Holders> {
+        &self.holders
     }
 
     pub(super) fn slots(&self) -> &Slots {

@@ -81,7 +81,8 @@ impl Reservation {
     /// The owner holds this side now, by `held`.
     pub(super) fn enter(self, side: Side, held: Hold) -> Arc<Shared> {
         let Self { slot, seat, .. } = self;
-        let shared = Arc::new(Shared { held, seat });
+        let entry = seat.lock.holders().enter(seat.lock.path(), &seat.owner);
+        let shared = Arc::new(Shared { entry, held, seat });
         slot.put(side, &shared);
         shared
     }

@@ -9,7 +9,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::lock::RwLock;
 use super::side::{Side, Way};
-use crate::owner::{Owner, OwnerId};
+use crate::owner::{HolderEntry, Owner, OwnerId};
 
 /// The slots of all owners, within one manager.
 #[derive(Debug, Default)]
@@ -40,7 +40,8 @@ struct Holds {
 /// One hold of an owner, shared by its guards.
 #[derive(Debug)]
 pub(super) struct Shared {
-    // Dropped in this order: given up, and the seat last.
+    // Dropped in this order: out of the books first, given up, and the seat last.
+    pub(super) entry: HolderEntry,
     pub(super) held: Hold,
     pub(super) seat: Seat,
 }
@@ -49,10 +50,10 @@ impl Shared {
     /// Gives one guard's share back; the last one releases the hold.
     pub(super) async fn release(self: Arc<Self>) -> Result<(), ReleaseError> {
         let checked = self.held.check();
-        let Some(Self { held, seat }) = Arc::into_inner(self) else {
+        let Some(Self { entry, held, seat }) = Arc::into_inner(self) else {
             return checked.map_err(ReleaseError::Lost);
         };
-        drop(seat);
+        drop((entry, seat));
         held.release().await
     }
 }
