@@ -2,7 +2,8 @@
 
 use crate::{
     ConnectionManager, Error, FencingToken, Hold, Mutex, MutexGuard, OwnedMutexGuard,
-    OwnedReentrantMutexGuard, Owner, ReentrantMutex, ReentrantMutexGuard, ReleaseError, Txn, TxnError,
+    OwnedReentrantMutexGuard, Owner, ReadGuard, ReentrantMutex, ReentrantMutexGuard, ReleaseError, RwLock,
+    Txn, TxnError, UpgradeError, WriteGuard,
 };
 
 fn shareable<T: Send + Sync + Unpin>() {}
@@ -17,6 +18,10 @@ fn locks_and_guards_may_be_shared_between_threads() {
     shareable::<ReentrantMutex>();
     shareable::<ReentrantMutexGuard<'static>>();
     shareable::<OwnedReentrantMutexGuard>();
+    shareable::<RwLock>();
+    shareable::<ReadGuard>();
+    shareable::<WriteGuard>();
+    shareable::<UpgradeError>();
     shareable::<Owner>();
     shareable::<Hold>();
     shareable::<Txn<'static>>();
@@ -41,6 +46,17 @@ fn all_futures_may_be_spawned() {
             drop(mutex.acquire(&owner).await);
         })
     });
+    spawnable(|lock: &'static RwLock| Box::new(lock.read()));
+    spawnable(|lock: &'static RwLock| Box::new(lock.try_read()));
+    spawnable(|lock: &'static RwLock| Box::new(lock.write()));
+    spawnable(|lock: &'static RwLock| Box::new(lock.try_write()));
+    fn downgrade(guard: WriteGuard) -> Box<dyn Send> {
+        Box::new(guard.downgrade())
+    }
+    fn upgrade(guard: ReadGuard) -> Box<dyn Send> {
+        Box::new(guard.try_upgrade())
+    }
+    let _ = (downgrade, upgrade);
     fn release(guard: OwnedMutexGuard) -> Box<dyn Send> {
         Box::new(guard.release())
     }

@@ -7,6 +7,7 @@
 //! * [`ConnectionManager`]: connect once, give it to every lock.
 //! * [`Mutex`]: one holder at a time.
 //! * [`ReentrantMutex`]: its [`Owner`] may take it again.
+//! * [`RwLock`]: many readers or one writer.
 //! * [`Hold`]: what every guard can do: tell whether it is still valid, when it is lost, its
 //!   [`FencingToken`], and writes that only commit while it stands ([`Txn`]).
 //!
@@ -39,12 +40,14 @@ mod multi_lock;
 mod mutex;
 mod owner;
 mod reentrant_mutex;
+mod rw_lock;
 
 pub use self::lock::{Lock, LockGuard, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
 pub use self::mutex::{Mutex, MutexGuard, OwnedMutexGuard};
 pub use self::owner::Owner;
 pub use self::reentrant_mutex::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard};
+pub use self::rw_lock::{ReadGuard, RwLock, UpgradeError, WriteGuard};
 #[cfg(feature = "tls")]
 #[doc(inline)]
 pub use lockkeeper_core::Tls;

@@ -111,7 +111,7 @@ impl Place {
         line: &Line,
         deadline: Deadline,
     ) -> Result<(), Interruption> {
-        let mut verdict = line.rule().judge(children, &self.name, line.besides_name());
+        let mut verdict = line.rule().judge(children, &self.name, line.besides_names());
         if let Verdict::AskCreationOrder(contenders) = verdict {
             match self.creation_order(contenders, line, deadline).await? {
                 Some(ordered) => verdict = ordered,
