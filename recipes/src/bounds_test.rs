@@ -1,8 +1,9 @@
 //! The auto traits users rely on: guards move between tasks, futures are spawned.
 
 use crate::{
-    ConnectionManager, Error, FencingToken, Hold, Mutex, MutexGuard, OwnedMutexGuard,
-    OwnedReentrantMutexGuard, Owner, ReentrantMutex, ReentrantMutexGuard, ReleaseError, Txn, TxnError,
+    ConnectionManager, Error, FencingToken, Hold, Lease, LeaseInfo, Mutex, MutexGuard, OwnedMutexGuard,
+    OwnedReentrantMutexGuard, Owner, ReentrantMutex, ReentrantMutexGuard, ReleaseError, Semaphore,
+    SharedLimit, Txn, TxnError,
 };
 
 fn shareable<T: Send + Sync + Unpin>() {}
@@ -18,6 +19,10 @@ fn locks_and_guards_may_be_shared_between_threads() {
     shareable::<ReentrantMutexGuard<'static>>();
     shareable::<OwnedReentrantMutexGuard>();
     shareable::<Owner>();
+    shareable::<Semaphore>();
+    shareable::<SharedLimit>();
+    shareable::<Lease>();
+    shareable::<LeaseInfo>();
     shareable::<Hold>();
     shareable::<Txn<'static>>();
     shareable::<FencingToken>();
@@ -41,6 +46,15 @@ fn all_futures_may_be_spawned() {
             drop(mutex.acquire(&owner).await);
         })
     });
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.acquire()));
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.acquire_many(2)));
+    spawnable(|semaphore: &'static Semaphore| {
+        Box::new(semaphore.acquire_many_timeout(2, std::time::Duration::ZERO))
+    });
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.try_acquire_many(2)));
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.leases()));
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.available()));
+    spawnable(|limit: &'static SharedLimit| Box::new(limit.set(2)));
     fn release(guard: OwnedMutexGuard) -> Box<dyn Send> {
         Box::new(guard.release())
     }

@@ -7,6 +7,7 @@
 //! * [`ConnectionManager`]: connect once, give it to every lock.
 //! * [`Mutex`]: one holder at a time.
 //! * [`ReentrantMutex`]: its [`Owner`] may take it again.
+//! * [`Semaphore`]: at most so many at a time, each with a [`Lease`].
 //! * [`Hold`]: what every guard can do: tell whether it is still valid, when it is lost, its
 //!   [`FencingToken`], and writes that only commit while it stands ([`Txn`]).
 //!
@@ -37,10 +38,12 @@ mod bounds_test;
 mod mutex;
 mod owner;
 mod reentrant_mutex;
+mod semaphore;
 
 pub use self::mutex::{Mutex, MutexGuard, OwnedMutexGuard};
 pub use self::owner::Owner;
 pub use self::reentrant_mutex::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard};
+pub use self::semaphore::{Lease, LeaseInfo, Semaphore, SharedLimit};
 #[cfg(feature = "tls")]
 #[doc(inline)]
 pub use lockkeeper_core::Tls;
