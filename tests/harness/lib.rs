@@ -8,7 +8,7 @@
 //!   client under test.
 //! * [`CuratorPeer`] is a Java process that takes the same locks with Apache Curator.
 //! * [`inspect`] reads the servers' own reports (the four-letter words).
-//! * [`Timing`] scales every wait, [`eventually`] is the way to wait.
+//! * [`Timing`] scales every wait, [`eventually`] is the way to wait, [`dropped_after`] the way to give up.
 //!
 //! Nothing is left running: servers die with their [`Ensemble`], and with the test process however it dies.
 //!
@@ -33,6 +33,7 @@
 //! # }
 //! ```
 
+mod dropped;
 mod ensemble;
 mod error;
 pub mod inspect;
@@ -43,6 +44,7 @@ mod readme;
 mod timing;
 pub mod wire;
 
+pub use dropped::{After, dropped_after};
 pub use ensemble::{Ensemble, EnsembleBuilder, Server};
 pub use error::HarnessError;
 pub use inspect::Role;

@@ -3,50 +3,10 @@
 //! Every await is tried: the future is polled once, twice, three times …, and dropped there, until it gets to its
 //! end. What the server then has is asked past the library.
 
-use std::future::Future;
-use std::pin::pin;
-use std::task::Poll;
-use std::time::Duration;
-
 use lockkeeper::{ConnectionManager, Mutex, Owner, ReentrantMutex};
-use lockkeeper_tests::{Ensemble, Timing};
+use lockkeeper_tests::{After, Ensemble, dropped_after};
 
 use crate::support::{connect, no_node_is_left, nodes_become};
-
-/// What became of a future that was given so many polls.
-#[derive(Debug, PartialEq)]
-enum After<T> {
-    /// It got to its end.
-    Done(T),
-    /// It was dropped with its polls used up.
-    Dropped,
-    /// It was dropped while it slept and nothing woke it: further polls would be the same case.
-    Asleep,
-}
-
-/// Polls `future` at most `polls` times, then drops it.
-async fn dropped_after<F: Future>(polls: usize, future: F) -> After<F::Output> {
-    let mut left = polls;
-    let mut future = pin!(future);
-    let limited = std::future::poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            // Used up: dropped right where it waits.
-            Poll::Pending if left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    });
-    // Not an assertion: only the end of the enumeration, for a future that waits for something that will not come.
-    match tokio::time::timeout(Timing::scaled(Duration::from_millis(400)), limited).await {
-        Ok(Some(output)) => After::Done(output),
-        Ok(None) => After::Dropped,
-        Err(_) => After::Asleep,
-    }
-}
 
 async fn start() -> (Ensemble, ConnectionManager) {
     let ensemble = Ensemble::start(1).await.unwrap();
