@@ -44,7 +44,8 @@ pub use self::error::{
     ConfigError, ConnectError, Error, LossReason, Lost, Operation, Outcome, Phase, Refusal,
 };
 pub use self::manager::{
-    ConfirmWith, ConnectionManager, ConnectionManagerBuilder, State, Transition, Transitions,
+    ConfirmWith, ConnectionManager, ConnectionManagerBuilder, HoldEvent, HoldEvents, State, Transition,
+    Transitions,
 };
 pub use self::path::{PATH_BYTES_MAX, PathError, ZnodePath};
 pub use self::release::ReleaseError;

@@ -35,11 +35,15 @@
 
 #[cfg(test)]
 mod bounds_test;
+mod lock;
+mod multi_lock;
 mod mutex;
 mod owner;
 mod reentrant_mutex;
 mod semaphore;
 
+pub use self::lock::{Lock, LockGuard, ReleaseErrors};
+pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
 pub use self::mutex::{Mutex, MutexGuard, OwnedMutexGuard};
 pub use self::owner::Owner;
 pub use self::reentrant_mutex::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard};
@@ -51,6 +55,7 @@ pub use lockkeeper_core::Tls;
 pub use lockkeeper_core::{
     Acl, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString, ConnectStringError,
     ConnectionManager, ConnectionManagerBuilder, CreateMode, Deadline, Epoch, Error, FencingToken, Hold,
-    LossReason, Lost, Operation, Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy,
-    Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath, Znodes,
+    HoldEvent, HoldEvents, LossReason, Lost, Operation, Outcome, PathError, Permissions, Phase, Refusal,
+    ReleaseError, RetryPolicy, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath,
+    Znodes,
 };

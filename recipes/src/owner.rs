@@ -93,6 +93,8 @@ pub(crate) struct OwnerId(usize);
 #[derive(Debug, Default)]
 pub(crate) struct Holders {
     entries: DashMap<(ZnodePath, OwnerId), u64>,
+    /// What each owner holds, so that one look tells whether it holds anything.
+    by_owner: DashMap<OwnerId, Vec<ZnodePath>>,
     next: AtomicU64,
 }
 
@@ -113,9 +115,15 @@ impl Holders {
         Ok(())
     }
 
+    /// Something that `owner` holds, if it holds anything.
+    pub(crate) fn any_of(&self, owner: &Owner) -> Option<ZnodePath> {
+        self.by_owner.get(&owner.id()).and_then(|held| held.first().cloned())
+    }
+
     /// Enters a hold, until the entry is dropped.
     pub(crate) fn enter(self: &Arc<Self>, path: &ZnodePath, owner: &Owner) -> HolderEntry {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.by_owner.entry(owner.id()).or_default().push(path.clone());
         self.entries.insert((path.clone(), owner.id()), number);
         HolderEntry { holders: Arc::clone(self), path: path.clone(), owner: owner.clone(), number }
     }
@@ -136,6 +144,12 @@ impl Drop for HolderEntry {
         // The owner's next hold may stand there already.
         let key = (self.path.clone(), self.owner.id());
         self.holders.entries.remove_if(&key, |_, number| *number == self.number);
+        if let Some(mut held) = self.holders.by_owner.get_mut(&self.owner.id())
+            && let Some(at) = held.iter().position(|path| *path == self.path)
+        {
+            held.swap_remove(at);
+        }
+        self.holders.by_owner.remove_if(&self.owner.id(), |_, held| held.is_empty());
     }
 }
 

@@ -1,15 +1,19 @@
+use std::future::ready;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use dashmap::DashMap;
+use futures::future::BoxFuture;
 use lockkeeper_core::{
-    ConnectionManager, Deadline, Error, Hold, Label, Line, PathError, Phase, ReleaseError, Rule, ZnodePath,
+    ConnectionManager, Deadline, Error, Hold, Label, Line, Lost, PathError, Phase, ReleaseError, Rule,
+    ZnodePath,
 };
 use parking_lot::Mutex;
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
+use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
 use crate::owner::{HolderEntry, Holders, Owner, OwnerId};
 
 /// A mutex over all processes that its owner may take again while holding it.
@@ -56,6 +60,8 @@ pub struct ReentrantMutex {
     data: Arc<[u8]>,
     holders: Arc<Holders>,
     slots: Arc<Slots>,
+    /// On whose behalf it is taken as a [`Lock`]; else the owner in scope.
+    owner: Option<Owner>,
 }
 
 /// The holds of all owners, within one manager.
@@ -67,7 +73,7 @@ struct Slots(DashMap<(ZnodePath, OwnerId), Arc<Slot>>);
 struct Slot {
     hold: Mutex<Weak<Shared>>,
     /// Held by the task that goes over the network for the owner.
-    acquiring: AsyncMutex<()>,
+    acquiring: Arc<AsyncMutex<()>>,
 }
 
 impl Slot {
@@ -125,7 +131,7 @@ impl ReentrantMutex {
         let path = path.try_into().map_err(PathError::from)?;
         let line = Line::new(manager, path, Label::LOCK, Rule::MUTEX)?;
         let data = manager.node_data().into();
-        Ok(Self { line, data, holders: Holders::of(manager), slots: manager.extension() })
+        Ok(Self { line, data, holders: Holders::of(manager), slots: manager.extension(), owner: None })
     }
 
     /// What is written into the nodes of this mutex's contenders, before the owner's name. Default: the manager's
@@ -133,6 +139,13 @@ impl ReentrantMutex {
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { data: data.into().into(), ..self }
+    }
+
+    /// The same mutex, which takes itself on behalf of `owner` where none is named: as a
+    /// [`Lock`](crate::Lock), and by [`acquire_scoped`](Self::acquire_scoped).
+    #[must_use]
+    pub fn for_owner(&self, owner: &Owner) -> Self {
+        Self { owner: Some(owner.clone()), ..self.clone() }
     }
 
     /// The whole path of the lock, chroot included.
@@ -192,7 +205,8 @@ impl ReentrantMutex {
         Ok(self.try_lock(owner).await?.map(ReentrantMutexGuard::borrowed))
     }
 
-    /// As [`acquire`](Self::acquire), on behalf of the [owner in scope](Owner::scope).
+    /// As [`acquire`](Self::acquire), on behalf of the owner it is [for](Self::for_owner), else of the [owner in
+    /// scope](Owner::scope).
     ///
     /// # Errors
     ///
@@ -202,7 +216,7 @@ impl ReentrantMutex {
     ///
     /// As [`acquire`](Self::acquire).
     pub async fn acquire_scoped(&self) -> Result<ReentrantMutexGuard<'_>, Error> {
-        self.acquire(&Owner::in_scope()?).await
+        self.acquire(&self.whose()?).await
     }
 
     /// As [`acquire`](Self::acquire), with a guard that borrows nothing.
@@ -246,6 +260,10 @@ impl ReentrantMutex {
     /// As [`try_acquire`](Self::try_acquire).
     pub async fn try_acquire_owned(&self, owner: &Owner) -> Result<Option<OwnedReentrantMutexGuard>, Error> {
         self.try_lock(owner).await
+    }
+
+    fn whose(&self) -> Result<Owner, Error> {
+        self.owner.clone().map_or_else(Owner::in_scope, Ok)
     }
 
     async fn lock(&self, owner: &Owner, deadline: Deadline) -> Result<OwnedReentrantMutexGuard, Error> {
@@ -383,5 +401,102 @@ impl Deref for OwnedReentrantMutexGuard {
 
     fn deref(&self) -> &Hold {
         &self.shared.held
+    }
+}
+
+impl Lock for ReentrantMutex {
+    fn contender(&self) -> Seal<'_> {
+        Seal(self)
+    }
+}
+
+impl Contender for ReentrantMutex {
+    fn path(&self) -> &ZnodePath {
+        self.path()
+    }
+
+    fn shared(&self) -> Arc<dyn Contender> {
+        Arc::new(self.clone())
+    }
+
+    fn manager(&self) -> &ConnectionManager {
+        self.line.manager()
+    }
+
+    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
+        Box::pin(async move {
+            let guard = self.lock(&self.whose()?, deadline).await?;
+            Ok(LockGuard::of(Kept::new(self.path(), guard)))
+        })
+    }
+
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
+        let kept = |guard| LockGuard::of(Kept::new(self.path(), guard));
+        Box::pin(async move { Ok(self.try_lock(&self.whose()?).await?.map(kept)) })
+    }
+
+    fn lines(&self) -> (Line, Vec<Line>) {
+        (self.line.clone(), Vec::new())
+    }
+
+    fn share(&self) -> Option<Share> {
+        Some(Share::Reentrant(self.whose().ok()?.id()))
+    }
+
+    fn owner(&self) -> Option<Owner> {
+        self.whose().ok()
+    }
+
+    fn merged_with(&self, other: Share) -> Option<Arc<dyn Contender>> {
+        (self.share() == Some(other)).then(|| self.shared())
+    }
+
+    fn entrance(&self) -> Option<Box<dyn Entrance>> {
+        let owner = self.whose().ok()?;
+        let (entry, slot) = self.slot(&owner);
+        let acquiring = Arc::clone(&slot.acquiring).try_lock_owned().ok()?;
+        if slot.hold_count() > 0 || self.holders.check(self.path(), &owner).is_err() {
+            return None;
+        }
+        Some(Box::new(WayIn { mutex: self.clone(), owner, slot, entry, _acquiring: acquiring }))
+    }
+}
+
+/// The way into a mutex for one who takes several locks at once: its owner's other tasks wait meanwhile.
+struct WayIn {
+    mutex: ReentrantMutex,
+    owner: Owner,
+    _acquiring: OwnedMutexGuard<()>,
+    // Dropped in this order, as everywhere.
+    slot: Arc<Slot>,
+    entry: SlotEntry,
+}
+
+impl Entrance for WayIn {
+    fn line(&self) -> Line {
+        self.mutex.line_of(&self.owner)
+    }
+
+    fn enter(self: Box<Self>, hold: Hold, _: Option<Deadline>) -> BoxFuture<'static, Result<Entered, Error>> {
+        let Self { mutex, owner, slot, entry, .. } = *self;
+        let guard = mutex.guard(&slot, hold, &owner, entry);
+        Box::pin(ready(Ok(Some(Kept::new(mutex.path(), guard)))))
+    }
+}
+
+impl Keep for OwnedReentrantMutexGuard {
+    fn hold(&self) -> &Hold {
+        &self.shared.held
+    }
+
+    fn give_up(self: Box<Self>) -> Result<Option<Hold>, Lost> {
+        let checked = self.shared.held.check();
+        match Arc::into_inner(self.shared) {
+            None => checked.map(|()| None),
+            Some(Shared { held, entry, slot }) => {
+                drop((entry, slot));
+                Ok(Some(held))
+            }
+        }
     }
 }

@@ -43,8 +43,9 @@ pub trait Wire: Debug + Send + Sync + 'static {
     fn interruptions(&self) -> u64;
     /// Resolves when the link changes from what it was when the call was made, at the latest at its next change.
     fn link_changed(&self) -> BoxFuture<'static, ()>;
-    /// Resolves when the session is over; does not keep it alive.
-    fn ended(&self) -> BoxFuture<'static, ()>;
+    /// Resolves when the session is over, with [`LossReason::Closed`] only if the server closed it as we asked; does
+    /// not keep it alive.
+    fn ended(&self) -> BoxFuture<'static, LossReason>;
 
     /// Creates a node.
     fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created>;

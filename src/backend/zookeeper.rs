@@ -149,10 +149,16 @@ impl Wire for Session {
         })
     }
 
-    fn ended(&self) -> BoxFuture<'static, ()> {
+    fn ended(&self) -> BoxFuture<'static, LossReason> {
         let mut watcher = self.client.state_watcher();
         Box::pin(async move {
             while !watcher.peek_state().is_terminated() && !watcher.changed().await.is_terminated() {}
+            match watcher.peek_state() {
+                client::SessionState::Closed => LossReason::Closed,
+                client::SessionState::AuthFailed => LossReason::AuthFailed,
+                // Also said by the client itself, after a long silence: the server may have the session still.
+                _ => LossReason::SessionExpired,
+            }
         })
     }
 

@@ -251,6 +251,7 @@ impl ConnectionManagerBuilder {
             closed: CancellationToken::new(),
             close_confirmed: AtomicBool::new(false),
             extensions: DashMap::new(),
+            holds: Arc::default(),
         });
         // From here on, dropping this future ends the task.
         let manager = ConnectionManager(Arc::new(Handle {

@@ -1,6 +1,7 @@
 //! The connection manager: one handle for the application, one task behind it that owns the client.
 
 mod builder;
+mod holds;
 mod state;
 mod task;
 
@@ -13,6 +14,9 @@ use dashmap::DashMap;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use self::builder::{ConfirmWith, ConnectionManagerBuilder};
+pub(crate) use self::holds::Herald;
+use self::holds::HoldBoard;
+pub use self::holds::{HoldEvent, HoldEvents};
 use self::state::StateBoard;
 pub use self::state::{State, Transition, Transitions};
 use crate::deadline::Deadline;
@@ -73,6 +77,7 @@ pub(crate) struct Shared {
     /// The session was closed in order, as far as could be seen.
     close_confirmed: std::sync::atomic::AtomicBool,
     extensions: DashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    holds: Arc<HoldBoard>,
 }
 
 /// What the builder settled, for all sessions.
@@ -161,6 +166,16 @@ impl ConnectionManager {
             path: shared.settings.servers.clone(),
             waited: deadline.waited(),
         })
+    }
+
+    pub(crate) fn hold_board(&self) -> &Arc<HoldBoard> {
+        &self.0.shared.holds
+    }
+
+    /// Whether both are handles to one manager.
+    #[must_use]
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// A table that recipes share within this manager, made on first use.

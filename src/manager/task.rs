@@ -182,10 +182,11 @@ impl Task {
         session.end(LossReason::Closed);
         let limit = Deadline::after(session.timeout());
         let confirmed = match ended {
-            None => true,
+            // It was over before it was closed: what it left stands until the server ends it, too.
+            None => false,
             Some(ended) => tokio::select! {
                 biased;
-                () = ended => true,
+                reason = ended => reason == LossReason::Closed,
                 () = limit.passed() => false,
             },
         };

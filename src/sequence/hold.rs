@@ -16,7 +16,7 @@ use crate::backend::{MultiError, WireError, WriteOp};
 use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Lost};
-use crate::manager::ConnectionManager;
+use crate::manager::{ConnectionManager, Herald};
 use crate::release::ReleaseError;
 use crate::session::{Epoch, OwnNode, Session};
 use crate::token::FencingToken;
@@ -41,6 +41,8 @@ pub struct Hold {
     looks: Looks,
     /// What tries to exchange it may still come to.
     unsettled: Unsettled,
+    /// Tells that it is given up, when it is dropped.
+    herald: Arc<Herald>,
     manager: ConnectionManager,
 }
 
@@ -65,7 +67,9 @@ impl Hold {
         token: FencingToken,
     ) -> Self {
         let unsettled = Unsettled::none(first.node().session());
-        Self { token, first, others, looks: Looks::default(), unsettled, manager }
+        let nodes = std::iter::once(&first).chain(&others).map(Foothold::node);
+        let herald = Herald::announce(manager.hold_board(), nodes, token);
+        Self { token, first, others, looks: Looks::default(), unsettled, herald, manager }
     }
 
     pub(super) fn looking_at(self, looks: Looks) -> Self {
@@ -84,12 +88,12 @@ impl Hold {
 
     /// The hold that takes this one's place; `None` for nothing to rest on. The own node is gone.
     pub(super) fn replaced_by(self, footing: Vec<Foothold>) -> Option<Self> {
-        let Self { token, mut first, looks, mut unsettled, manager, .. } = self;
+        let Self { token, mut first, looks, mut unsettled, herald: _herald, manager, .. } = self;
         first.standing.is_gone();
         unsettled.settle();
         let mut footing = footing.into_iter();
         let new = footing.next()?;
-        Some(Self { token, first: new, others: footing.collect(), looks, unsettled, manager })
+        Some(Self::new(manager, new, footing.collect(), token).looking_at(looks))
     }
 
     fn nodes(&self) -> impl Iterator<Item = &Arc<OwnNode>> {
@@ -204,10 +208,10 @@ impl Hold {
         Txn::under(&self.manager, self.nodes().collect())
     }
 
-    /// Writes that are committed only if everything these holds rest on still exists. `None` for no hold at all.
-    pub fn txn_under<'a>(holds: &[&'a Self]) -> Option<Txn<'a>> {
-        let manager = &holds.first()?.manager;
-        Some(Txn::under(manager, holds.iter().flat_map(|hold| hold.nodes()).collect()))
+    /// Writes that are committed only if everything this hold and others rest on still exists.
+    pub fn txn_with<'a>(&'a self, others: impl IntoIterator<Item = &'a Self>) -> Txn<'a> {
+        let nodes = std::iter::once(self).chain(others).flat_map(Self::nodes);
+        Txn::under(&self.manager, nodes.collect())
     }
 
     /// The path of the hold's node, chroot included; of the first, if there are several.
@@ -340,7 +344,10 @@ fn read_release(node: &OwnNode, deleted: Result<bool, WireError>) -> Result<(), 
             debug!(path = node.path(), "released");
             Ok(())
         }
-        Ok(false) => Err(ReleaseError::Lost(node.loss_by(LossReason::NodeDeleted))),
+        Ok(false) => {
+            node.lose(LossReason::NodeDeleted);
+            Err(ReleaseError::Lost(node.loss_by(LossReason::NodeDeleted)))
+        }
         Err(error) => match node.session().loss() {
             Some(reason) => Err(ReleaseError::Lost(node.loss_by(reason))),
             None => Err(ReleaseError::Unconfirmed { path: node.path().to_owned(), cause: error.to_string() }),

@@ -8,7 +8,7 @@ use super::rule::Rule;
 use super::ticket::Ticket;
 use crate::deadline::Deadline;
 use crate::error::{ConfigError, Error};
-use crate::manager::ConnectionManager;
+use crate::manager::{ConnectionManager, HoldEvents};
 use crate::path::ZnodePath;
 
 /// A line at one directory: who comes first, comes in first.
@@ -159,6 +159,25 @@ impl Line {
     #[must_use]
     pub fn manager(&self) -> &ConnectionManager {
         &self.manager
+    }
+
+    /// What becomes of this process's holds in this line from now on: granted, given up, lost.
+    #[must_use]
+    pub fn events(&self) -> HoldEvents {
+        self.manager.hold_board().listen([&self.directory])
+    }
+
+    /// As [`events`](Self::events), of several lines of this one's manager, in the order in which things happen.
+    #[must_use]
+    pub fn events_with(&self, others: &[Self]) -> HoldEvents {
+        let others = others.iter().map(|other| &other.directory);
+        self.manager.hold_board().listen(std::iter::once(&self.directory).chain(others))
+    }
+
+    /// Whether this process has a valid hold in this line. Costs no request.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.manager.hold_board().is_held(&self.directory)
     }
 
     /// Takes a place in the line.

@@ -32,7 +32,12 @@ pub(crate) struct OwnNode {
     ///
     /// Shared, since several look at it at once: each has its own waker in it.
     watch: Mutex<Option<(Shared<Watch>, Reservation)>>,
+    /// Whom to tell of the loss of what was held.
+    listener: OnceLock<OnLoss>,
 }
+
+/// Told once, of the loss of a hold.
+pub(crate) type OnLoss = Box<dyn Fn(Lost) + Send + Sync>;
 
 impl OwnNode {
     pub(super) fn new(number: u64, path: String, session: Session) -> Self {
@@ -46,6 +51,7 @@ impl OwnNode {
             lost: CancellationToken::new(),
             loss: OnceLock::new(),
             watch: Mutex::new(None),
+            listener: OnceLock::new(),
         }
     }
 
@@ -81,6 +87,15 @@ impl OwnNode {
         self.held.store(true, Ordering::Release);
     }
 
+    /// Calls `listener` when the hold is lost; now, if it is.
+    pub(crate) fn on_loss(&self, listener: OnLoss) {
+        let set = self.listener.set(listener);
+        debug_assert!(set.is_ok(), "a node is held once");
+        if let (Err(lost), Some(listener)) = (self.verdict(), self.listener.get()) {
+            listener(lost);
+        }
+    }
+
     pub(crate) fn set_watch(&self, watch: Watch, reservation: Reservation) {
         *self.watch.lock() = Some((watch.shared(), reservation));
     }
@@ -105,6 +120,9 @@ impl OwnNode {
                 warn!(path = self.path, %reason, "lost what was held");
             }
             self.lost.cancel();
+            if let Some(listener) = self.listener.get() {
+                listener(self.loss_by(reason));
+            }
         }
         first
     }

@@ -4,25 +4,27 @@ use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{BootInstant, Mutex};
-use tokio::sync::watch;
+use lockkeeper::BootInstant;
+use lockkeeper_testserver::{Fault, When};
 use tokio::task::JoinHandle;
 
-use crate::court::{Guard, Hold};
+use crate::court::Hold;
 use crate::limit::within;
 use crate::mishap::{Armed, Mishap};
-use crate::scenario::{Ending, Scenario, Stage, say};
-use crate::site::{Recording, Site};
-use crate::world::{LOCK, in_line};
+use crate::recipe::Recipe;
+use crate::scenario::{Ending, Scenario};
+use crate::site::{Site, sites};
+use crate::stage::{Stage, say};
+use crate::world::in_line;
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Case {
-    pub(crate) scenario: Scenario,
+#[derive(Clone, Debug)]
+pub(crate) struct Case<S> {
+    pub(crate) scenario: S,
     pub(crate) site: Site,
     pub(crate) mishap: Mishap,
 }
 
-impl Display for Case {
+impl<S: Scenario> Display for Case<S> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:?}/{}/{}", self.scenario, self.site, self.mishap)
     }
@@ -37,57 +39,86 @@ pub(crate) struct Kept {
     pub(crate) healed_within: Duration,
 }
 
-/// Runs a scenario to which nothing happens, and says what passed meanwhile.
-pub(crate) async fn record(scenario: Scenario) -> Result<Vec<Site>, String> {
-    let stage = scenario.set(None).await?;
-    let recording = Recording::of(&stage.world.server, stage.session);
-    stage.struck.send_replace(true);
-    stage.healed.send_replace(true);
-    let ending = within("the scenario by itself", scenario.act(&stage)).await??;
-    // What is done in the background belongs to it.
-    stage.world.line_becomes(usize::from(ending.hold.is_some())).await?;
-    let sites = recording.sites();
-    drop(recording);
-    aftermath(&stage, ending.hold, None).await?;
-    Ok(scenario.sites(sites))
+/// Runs a scenario to which nothing happens, and says what passed meanwhile. `None` if something happened all the same:
+/// on a machine that stands still the client takes its link for broken, or a lease runs out.
+pub(crate) async fn record<S: Scenario>(scenario: S) -> Result<Option<Vec<Site>>, String> {
+    let stage = set(scenario, None).await?;
+    let recorded = record_on(scenario, &stage).await;
+    if stage.is_disturbed() { Ok(None) } else { recorded }
 }
 
-impl Case {
+async fn record_on<S: Scenario>(scenario: S, stage: &Stage<S::Recipe>) -> Result<Option<Vec<Site>>, String> {
+    let server = &stage.world.server;
+    let session = stage.session();
+    let transcript = server.transcript();
+    let clock = async {
+        if let Some(op) = S::BY_CLOCK {
+            let when = When::op(op).session(session).times(2);
+            let twice = server.fault(when, Fault::DelayRequest(Duration::ZERO));
+            within("what comes by the clock", twice.hit_times(2)).await?;
+        }
+        stage.healed.send_replace(true);
+        Ok::<_, String>(())
+    };
+    let both = async { tokio::join!(scenario.act(stage), clock) };
+    let (ending, clock) = within("the scenario by itself", both).await?;
+    clock?;
+    let ending = ending?;
+    if ending.said.starts_with("lost") || ending.hold.as_ref().is_some_and(|hold| !hold.is_valid()) {
+        return Ok(None);
+    }
+    // What is done in the background belongs to it.
+    stage.world.line_becomes(ending.hold.as_ref().map_or(0, Hold::nodes)).await?;
+    let passed = transcript.passed();
+    drop(transcript);
+    aftermath(scenario, stage, ending.hold, None).await?;
+    Ok(Some(sites(passed, session).into_iter().filter(|site| scenario.is_tried(site)).collect()))
+}
+
+async fn set<S: Scenario>(scenario: S, mishap: Option<Mishap>) -> Result<Stage<S::Recipe>, String> {
+    let stage = Stage::new(scenario.recipe(), mishap, S::RECONNECTS).await?;
+    scenario.set(&stage).await?;
+    Ok(stage)
+}
+
+impl<S: Scenario> Case<S> {
     /// `None` when the operation came to its end before it got to the site.
     pub(crate) async fn run(self) -> Result<Option<Kept>, String> {
-        let stage = self.scenario.set(Some(self.mishap)).await?;
-        let armed =
-            self.mishap.arm(&stage.world.server, self.site, stage.session, self.scenario.reconnects());
+        let stage = set(self.scenario, Some(self.mishap)).await?;
+        let armed = self.mishap.arm(&stage.world.server, &self.site, stage.session(), S::RECONNECTS);
         if self.mishap.is_decreed() {
             stage.world.court.suspend();
         }
-        let ended = watch::Sender::new(false);
         let act = async {
             let ending = within("the end of the operation", self.scenario.act(&stage)).await;
-            ended.send_replace(true);
-            ending?
+            stage.ended.send_replace(true);
+            ending.map_err(|error| format!("{error}; {}", stage.report()))?
         };
-        let (ending, played) = tokio::join!(act, self.play(&stage, &armed, &ended));
+        let (ending, played) = tokio::join!(act, self.play(&stage, &armed));
         let Ending { said, hold } = ending?;
         let Some((behind, healed_at)) = played? else { return Ok(None) };
         drop(armed);
-        aftermath(&stage, hold, behind).await?;
+        aftermath(self.scenario, &stage, hold, behind).await?;
         Ok(Some(Kept { said, healed_within: BootInstant::now().since(healed_at) }))
     }
 
     /// Waits for the strike and does what belongs to it; meanwhile somebody stands behind the actor.
     async fn play(
-        self,
-        stage: &Stage,
+        &self,
+        stage: &Stage<S::Recipe>,
         armed: &Armed,
-        ended: &watch::Sender<bool>,
     ) -> Result<Option<(Option<Behind>, BootInstant)>, String> {
         let has_ended = || async {
-            let _ = ended.subscribe().wait_for(|ended| *ended).await;
+            let _ = stage.ended.subscribe().wait_for(|ended| *ended).await;
         };
+        let session = stage.session();
+        let session_is_over =
+            stage.world.server.wait_until(|machine| session != 0 && !machine.sessions().contains(&session));
         tokio::select! {
             biased;
             () = armed.hit() => {}
+            // On a busy machine, by itself: what was meant for that session will not come.
+            () = session_is_over => armed.hit_soon().await,
             // What is left to be done in the background comes a little later.
             () = has_ended() => armed.hit_soon().await,
         }
@@ -95,10 +126,10 @@ impl Case {
         stage.struck.send_replace(true);
         let mut behind = None;
         if has_hit {
-            if !self.scenario.waits() {
-                behind = Some(Behind::enqueue(stage)?);
+            if !S::WAITS {
+                behind = Some(Behind::enqueue(stage));
             }
-            let actor = stage.actor.lock().clone();
+            let actor = stage.actor().ok();
             armed.play(&stage.world, actor.as_ref(), has_ended()).await?;
         }
         stage.healed.send_replace(true);
@@ -110,16 +141,16 @@ impl Case {
 struct Behind(JoinHandle<Result<(), String>>);
 
 impl Behind {
-    fn enqueue(stage: &Stage) -> Result<Self, String> {
-        let mutex = Mutex::new(&stage.world.rival, LOCK).map_err(say)?;
+    fn enqueue<R: Recipe>(stage: &Stage<R>) -> Self {
+        let exclusion = stage.recipe.exclude(stage.world.rival.clone());
         let court = Arc::clone(&stage.world.court);
-        Ok(Self(tokio::spawn(async move {
-            let guard = mutex.acquire_owned().await.map_err(say)?;
-            let hold = court.enter("the one behind", Guard::Plain(guard));
+        Self(tokio::spawn(async move {
+            let guard = exclusion.await.map_err(say)?;
+            let hold = court.enter("the one behind", guard);
             // Its connection may be cut, too; that the node goes is seen in the line.
             let _ = hold.release().await;
             Ok(())
-        })))
+        }))
     }
 
     async fn served(self) -> Result<(), String> {
@@ -128,29 +159,35 @@ impl Behind {
 }
 
 /// What must hold after every case.
-async fn aftermath(stage: &Stage, hold: Option<Hold>, behind: Option<Behind>) -> Result<(), String> {
+async fn aftermath<S: Scenario>(
+    scenario: S,
+    stage: &Stage<S::Recipe>,
+    hold: Option<Hold>,
+    behind: Option<Behind>,
+) -> Result<(), String> {
     let world = &stage.world;
-    let behind = match behind {
-        Some(behind) => behind,
-        None => Behind::enqueue(stage)?,
-    };
+    let behind = behind.unwrap_or_else(|| Behind::enqueue(stage));
     if let Some(hold) = hold {
         within("the release", stage.release(&hold)).await??;
     }
     behind.served().await?;
-    let actor = stage.actor.lock().clone();
+    let actor = stage.actor().ok();
     let is_closed = actor.as_ref().is_none_or(|actor| actor.state() == lockkeeper::State::Closed);
-    if !is_closed {
+    if let Some(actor) = actor.clone().filter(|_| !is_closed) {
         // The actor is well again: it gets the lock like everyone else, and nobody else has it meanwhile.
-        let guard = within("the lock for the actor, once more", stage.mutex()?.acquire_owned()).await?;
-        let hold = world.court.enter("the actor again", Guard::Plain(guard.map_err(say)?));
+        let guard = within("the lock for the actor, once more", stage.recipe.acquire(actor)).await?;
+        let hold = world.court.enter("the actor again", guard.map_err(say)?);
         within("the last release", stage.release(&hold)).await??;
     }
     world.line_becomes(0).await.map_err(|error| format!("an orphan: {error}"))?;
     world.court.verdict()?;
-    stage.verdict_of_commit()?;
+    scenario.verdict(stage)?;
     if let Some(actor) = actor.filter(|_| !is_closed) {
-        within("the shutdown", actor.shutdown()).await?.map_err(say)?;
+        match within("the shutdown", actor.shutdown()).await? {
+            // A session that was lost just before; that it ends is seen below.
+            Err(error) if error.is_timeout() && !stage.was_undisturbed().await => {}
+            closed => closed.map_err(say)?,
+        }
     }
     within("the rival's shutdown", world.rival.shutdown()).await?.map_err(say)?;
     within("the end of all sessions", world.server.wait_until(|machine| machine.sessions().is_empty()))

@@ -14,6 +14,8 @@ mod edges;
 mod limit;
 mod matrix;
 mod mishap;
+mod recipe;
 mod scenario;
 mod site;
+mod stage;
 mod world;

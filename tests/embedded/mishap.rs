@@ -4,10 +4,11 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, State};
+use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::{ArmedFault, ErrorCode, Fault, Op, TestServer, When};
 
 use crate::limit::within;
-use crate::site::{Site, What};
+use crate::site::Site;
 use crate::world::{SESSION, World};
 
 /// One thing that happens at a [`Site`].
@@ -130,16 +131,18 @@ impl Mishap {
     ];
 
     /// Everything that can happen there.
-    pub(crate) fn all_at(site: Site) -> Vec<Self> {
+    pub(crate) fn all_at(site: &Site) -> Vec<Self> {
         match site.what {
-            What::Event(_) => Self::OF_EVENTS.to_vec(),
+            Subject::Event(_) => Self::OF_EVENTS.to_vec(),
             // Whatever it is refused with, a connect request gets the answer of an expired session.
-            What::Request(Op::Connect) => {
+            Subject::Request(Op::Connect) => {
                 Self::OF_REQUESTS.into_iter().chain([Self::Refuse(Refused::NoAuth)]).collect()
             }
             // A ping has no error but a broken connection.
-            What::Request(Op::Ping) => Self::OF_REQUESTS.to_vec(),
-            What::Request(_) => Self::OF_REQUESTS.into_iter().chain(Refused::ALL.map(Self::Refuse)).collect(),
+            Subject::Request(Op::Ping) => Self::OF_REQUESTS.to_vec(),
+            Subject::Request(_) => {
+                Self::OF_REQUESTS.into_iter().chain(Refused::ALL.map(Self::Refuse)).collect()
+            }
         }
     }
 
@@ -164,11 +167,16 @@ impl Mishap {
         matches!(self, Self::Refuse(_))
     }
 
-    fn fault(self, site: Site) -> Fault {
+    /// Whether a client that asks for the end of its session may read it as ended though it lives on until its time is
+    /// up: the close is refused, or lost with the connection and asked again of another session. No ZooKeeper does
+    /// either, and the client does not tell.
+    pub(crate) fn hides_open_session(self) -> bool {
+        matches!(self, Self::Refuse(_) | Self::SwapBefore)
+    }
+
+    fn fault(self, site: &Site) -> Fault {
         match self {
-            Self::SwapBefore | Self::SwapAfter if site.what == What::Request(Op::Connect) => {
-                Fault::SwapSession
-            }
+            Self::SwapBefore | Self::SwapAfter if site.is(Op::Connect) => Fault::SwapSession,
             Self::DropBefore | Self::ResetBefore | Self::SwapBefore => Fault::DropConnectionBefore,
             Self::DropAfter | Self::ResetAfter | Self::SwapAfter => Fault::DropConnectionAfter,
             Self::HoldRequest
@@ -186,7 +194,7 @@ impl Mishap {
     }
 
     /// Sets it up at that site of that session, which reconnects so often by itself.
-    pub(crate) fn arm(self, server: &TestServer, site: Site, session: i64, reconnects: u64) -> Armed {
+    pub(crate) fn arm(self, server: &TestServer, site: &Site, session: i64, reconnects: u64) -> Armed {
         if matches!(self, Self::ResetBefore | Self::ResetAfter | Self::Restart) {
             server.reset_connections(true);
         }
@@ -195,7 +203,8 @@ impl Mishap {
             Self::SwapBefore | Self::SwapAfter => Fault::SwapSession,
             _ => Fault::DelayRequest(Duration::ZERO),
         };
-        let reconnect = server.fault(When::connect().session(session).nth(reconnects + 1), reconnect);
+        // Also the next one, in case the client does not wait for the answer to the first.
+        let reconnect = server.fault(When::connect().session(session).from_nth(reconnects + 1), reconnect);
         Armed { mishap: self, fault, reconnect }
     }
 }

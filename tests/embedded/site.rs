@@ -1,114 +1,84 @@
 //! Which requests a scenario sends, and which events it is sent: recorded, not listed by hand.
 
+use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
-use std::time::Duration;
 
-use lockkeeper_testserver::tree::EventKind;
-use lockkeeper_testserver::{ArmedFault, Fault, Op, TestServer, When};
+use lockkeeper_testserver::fault::{Passed, Subject};
+use lockkeeper_testserver::{Op, When};
 
-/// The n-th request of a kind, or the n-th event, on the way from or to the client that things happen to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The n-th request or event of a kind, with these paths, from or to the client that things happen to.
+///
+/// Counted among its own kind and paths only, so that what comes and goes by the clock moves no other.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Site {
-    pub(crate) what: What,
-    pub(crate) nth: u64,
-    /// Only with this path, where others of its kind come and go by the clock.
-    pub(crate) path: Option<&'static str>,
+    pub(crate) what: Subject,
+    /// Patterns: the names of contenders differ each time.
+    paths: Vec<String>,
+    nth: u64,
 }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    Request(Op),
-    Event(EventKind),
-}
-
-/// Every kind of request. Unknown ones have no name to choose them by.
-const OPS: &[Op] = &[
-    Op::Connect,
-    Op::Create,
-    Op::Create2,
-    Op::CreateContainer,
-    Op::CreateTtl,
-    Op::Delete,
-    Op::Exists,
-    Op::GetData,
-    Op::SetData,
-    Op::GetAcl,
-    Op::SetAcl,
-    Op::GetChildren,
-    Op::GetChildren2,
-    Op::Sync,
-    Op::Ping,
-    Op::Check,
-    Op::Multi,
-    Op::MultiRead,
-    Op::Auth,
-    Op::SetWatches,
-    Op::SetWatches2,
-    Op::AddWatch,
-    Op::RemoveWatches,
-    Op::CheckWatches,
-    Op::GetEphemerals,
-    Op::GetAllChildrenNumber,
-    Op::WhoAmI,
-    Op::CloseSession,
-    Op::Reconfig,
-];
-
-const EVENTS: &[EventKind] =
-    &[EventKind::Created, EventKind::Deleted, EventKind::DataChanged, EventKind::ChildrenChanged];
 
 impl Site {
     /// Chooses it, of that session.
-    pub(crate) fn when(self, session: i64) -> When {
-        let when = self.what.when().session(session).nth(self.nth);
-        match self.path {
-            Some(path) => when.path(path),
-            None => when,
-        }
+    pub(crate) fn when(&self, session: i64) -> When {
+        let when = match self.what {
+            Subject::Request(op) => When::op(op),
+            Subject::Event(kind) => When::event_kind(kind),
+        };
+        when.paths(&self.paths).session(session).nth(self.nth)
     }
 
-    pub(crate) fn request(op: Op, nth: u64) -> Self {
-        Self { what: What::Request(op), nth, path: None }
+    pub(crate) fn is(&self, op: Op) -> bool {
+        self.what == Subject::Request(op)
     }
-}
 
-impl What {
-    fn when(self) -> When {
-        match self {
-            Self::Request(op) => When::op(op),
-            Self::Event(kind) => When::event_kind(kind),
-        }
+    /// Whether it comes by the clock: a ping, or what keeps a lease confirmed, a transaction of one check.
+    pub(crate) fn is_by_clock(&self) -> bool {
+        self.is(Op::Ping) || (self.is(Op::Multi) && self.paths.len() == 1)
+    }
+
+    pub(crate) fn has_path(&self, path: &str) -> bool {
+        self.paths.iter().any(|pattern| pattern == path)
     }
 }
 
 impl Display for Site {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self.what {
-            What::Request(op) => write!(formatter, "{op:?}#{}", self.nth),
-            What::Event(kind) => write!(formatter, "event {kind:?}#{}", self.nth),
+            Subject::Request(op) => write!(formatter, "{op:?}")?,
+            Subject::Event(kind) => write!(formatter, "event {kind:?}")?,
         }
+        write!(formatter, "({})#{}", self.paths.join(" "), self.nth)
     }
 }
 
-/// Counts what passes of one session.
-pub(crate) struct Recording(Vec<(What, ArmedFault)>);
+/// What passed of one session, each as a site.
+pub(crate) fn sites(passed: Vec<Passed>, session: i64) -> Vec<Site> {
+    let mut counts = HashMap::<_, u64>::new();
+    let of_session = passed.into_iter().filter(|passed| passed.session == session);
+    let each = of_session.map(|passed| {
+        let paths: Vec<String> = passed.paths.iter().map(|path| pattern(path)).collect();
+        let nth = counts.entry((format!("{:?}", passed.subject), paths.clone())).or_default();
+        *nth += 1;
+        Site { what: passed.subject, paths, nth: *nth }
+    });
+    each.collect()
+}
 
-impl Recording {
-    pub(crate) fn of(server: &TestServer, session: i64) -> Self {
-        let requests = OPS.iter().map(|op| What::Request(*op));
-        let events = EVENTS.iter().map(|kind| What::Event(*kind));
-        let count = |what: What| {
-            let when = what.when().session(session).always();
-            (what, server.fault(when, Fault::DelayRequest(Duration::ZERO)))
-        };
-        Self(requests.chain(events).map(count).collect())
-    }
+/// The same path for every run: what is drawn by lot is left open.
+fn pattern(path: &str) -> String {
+    let names = path.split('/').map(|name| if name.starts_with("_c_") { "*" } else { name });
+    names.collect::<Vec<_>>().join("/")
+}
 
-    pub(crate) fn sites(&self) -> Vec<Site> {
-        let each = |(what, counted): &(What, ArmedFault)| {
-            let what = *what;
-            (1..=counted.hits()).map(move |nth| Site { what, nth, path: None })
-        };
-        self.0.iter().flat_map(each).collect()
-    }
+#[test]
+fn a_site_is_counted_among_its_own_paths() {
+    let passed = |path: &str| Passed {
+        subject: Subject::Request(Op::GetData),
+        paths: vec![path.to_owned()],
+        session: 7,
+        server: 0,
+    };
+    let passed = vec![passed("/lock/_c_1"), passed("/lock"), passed("/lock/_c_2")];
+    let names: Vec<String> = sites(passed, 7).iter().map(Site::to_string).collect();
+    assert_eq!(names, ["GetData(/lock/*)#1", "GetData(/lock)#1", "GetData(/lock/*)#2"]);
 }

@@ -78,9 +78,13 @@ pub(crate) fn builder(servers: &str) -> ConnectionManagerBuilder {
         .connect_deadline(Duration::from_secs(30))
 }
 
-/// The names of the contenders' nodes.
+/// The paths of the contenders' nodes.
 pub(crate) fn in_line(machine: &Machine) -> Vec<String> {
-    children(machine, LOCK)
+    let sessions = machine.sessions();
+    let ephemerals = sessions.iter().flat_map(|session| machine.tree().ephemerals(*session));
+    let contenders =
+        ephemerals.filter(|path| path.strip_prefix(LOCK).is_some_and(|rest| rest.starts_with('/')));
+    contenders.map(str::to_owned).collect()
 }
 
 pub(crate) fn children(machine: &Machine, path: &str) -> Vec<String> {

@@ -23,6 +23,12 @@ pub(crate) enum Fault {
     Swap,
     /// Somebody deletes a contender's node by hand.
     DeleteByHand,
+    /// Somebody writes into a contender's node by hand, and deletes it a little later.
+    Meddle,
+    /// Numbers run on past the end of their range, as while creates are under way, or no longer.
+    CountAhead,
+    /// A process is gone, and closes nothing.
+    Crash,
 }
 
 /// What strikes in most plans.

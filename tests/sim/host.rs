@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use lockkeeper_core::BootInstant;
 use lockkeeper_core::simulation::{Host, Uuid};
 use parking_lot::Mutex;
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::dice::Dice;
@@ -22,11 +23,13 @@ pub(crate) struct Process {
     fast: i64,
     dice: Mutex<Dice>,
     gate: Mutex<Gate>,
+    tasks: Mutex<Vec<AbortHandle>>,
 }
 
 #[derive(Debug, Default)]
 struct Gate {
     is_frozen: bool,
+    is_crashed: bool,
     /// When it was last opened.
     thawed: Option<Instant>,
     stopped: Vec<Waker>,
@@ -34,9 +37,14 @@ struct Gate {
 
 impl Process {
     pub(crate) fn new(number: usize, drift: u64, mut dice: Dice) -> Arc<Self> {
-        let fast = dice.between(0, 2 * drift).cast_signed() - drift.cast_signed();
-        let gate = Mutex::default();
-        Arc::new(Self { number, started: Instant::now(), fast, dice: Mutex::new(dice), gate })
+        let drift = drift.cast_signed();
+        let fast = match dice.index(3) {
+            0 => -drift,
+            1 => drift,
+            _ => dice.between(0, 2 * drift.cast_unsigned()).cast_signed() - drift,
+        };
+        let (gate, tasks) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { number, started: Instant::now(), fast, dice: Mutex::new(dice), gate, tasks })
     }
 
     pub(crate) fn freeze(&self) {
@@ -50,6 +58,16 @@ impl Process {
         for waker in gate.stopped.drain(..) {
             waker.wake();
         }
+    }
+
+    /// Ends all its tasks where they stand.
+    pub(crate) fn crash(&self) {
+        self.gate.lock().is_crashed = true;
+        self.tasks.lock().drain(..).for_each(|task| task.abort());
+    }
+
+    pub(crate) fn is_crashed(&self) -> bool {
+        self.gate.lock().is_crashed
     }
 
     pub(crate) fn is_frozen(&self) -> bool {
@@ -67,7 +85,9 @@ impl Process {
         self: &Arc<Self>,
         task: impl Future<Output = T> + Send + 'static,
     ) -> tokio::task::JoinHandle<T> {
-        tokio::spawn(Stoppable { process: Arc::clone(self), task: Box::pin(task) })
+        let task = tokio::spawn(Stoppable { process: Arc::clone(self), task: Box::pin(task) });
+        self.tasks.lock().push(task.abort_handle());
+        task
     }
 }
 
@@ -104,6 +124,9 @@ impl<T> Future for Stoppable<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         let mut gate = self.process.gate.lock();
+        if gate.is_crashed {
+            return Poll::Pending;
+        }
         if gate.is_frozen {
             if !gate.stopped.iter().any(|waker| waker.will_wake(context.waker())) {
                 gate.stopped.push(context.waker().clone());

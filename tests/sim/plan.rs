@@ -26,9 +26,14 @@ pub(crate) struct Plan {
     pub(crate) safety: u64,
     pub(crate) between_faults: u64,
     pub(crate) faults: Vec<Fault>,
-    /// How far clock rates may differ from true time, in parts per million.
+    /// How far the rates of any two clocks may differ, in parts per million: below one in a hundred.
     pub(crate) drift: u64,
+    /// Whether processes may shut their manager down in the midst of it, and go on with another.
+    pub(crate) shuts_down: bool,
 }
+
+/// What is promised: rates differ by less than one in a hundred.
+const DRIFT_MAX: u64 = 9_999;
 
 impl Plan {
     pub(crate) fn draw(dice: &mut Dice) -> Self {
@@ -41,16 +46,26 @@ impl Plan {
         if dice.percent(15) {
             faults.push(Fault::DeleteByHand);
         }
+        if dice.percent(15) {
+            faults.push(Fault::Meddle);
+        }
+        if dice.percent(25) {
+            faults.push(Fault::Crash);
+        }
+        let first_sequence = dice.pick(&[0, 7, 99_998, i32::MAX - 3]);
+        if first_sequence > i32::MAX / 2 {
+            faults.push(Fault::CountAhead);
+        }
         if servers == 1 {
             faults.retain(|fault| !matches!(fault, Fault::Stale | Fault::Depose));
         }
         Self {
             servers,
             timeout,
-            tick: timeout / dice.pick(&[2, 4, 5, 10, 20]),
+            tick: timeout / dice.pick(&[2, 4, 5, 10, 20, 50]),
             relay_touches: servers > 1,
             container_interval: dice.pick(&[300, 60_000]),
-            first_sequence: dice.pick(&[0, 0, 7, 99_998, i32::MAX - 3]),
+            first_sequence,
             latency: dice.pick(&[2, 20, 100, 300]),
             processes: dice.index(3) + 2,
             workers: dice.index(3) + 1,
@@ -58,7 +73,8 @@ impl Plan {
             safety: timeout * dice.between(2, 5),
             between_faults: timeout / dice.pick(&[2, 5, 10]),
             faults,
-            drift: dice.pick(&[0, 1_000, 8_000]),
+            drift: dice.pick(&[0, 1_000, DRIFT_MAX, DRIFT_MAX]),
+            shuts_down: dice.percent(20),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use lockkeeper_core::NodeName;
+use lockkeeper_testserver::tree::Tree;
 use tokio::time::Instant;
 
 use crate::clients;
@@ -73,21 +75,33 @@ async fn simulate(seed: u64, traced: bool) -> Run {
     Run { plan, broken: oracle.broken(), trace: world.trace(), grants, losses }
 }
 
-/// Promise 6: with everybody gone and the sessions alive, no node is left.
+/// Promise 6: with everybody gone and the sessions alive, no node is left, and no watch.
 async fn leave_nothing(world: &World, oracle: &Oracle) {
     let patience = world.timeout() * 3;
     let left = || {
         world.machine(|machine| {
-            let of =
-                |session: &i64| machine.tree().ephemerals(*session).map(str::to_owned).collect::<Vec<_>>();
-            machine.sessions().iter().flat_map(of).collect::<Vec<_>>()
+            let nodes = machine.tree().node("/locks").map(|node| node.children.clone()).unwrap_or_default();
+            let below = |lock: &String| below(machine.tree(), &format!("/locks/{lock}"));
+            let watches: usize = (0..machine.servers()).map(|server| machine.watch_count(server)).sum();
+            (nodes.iter().flat_map(below).collect::<Vec<_>>(), watches)
         })
     };
     let end = Instant::now() + patience;
-    while !left().is_empty() {
+    while left() != (Vec::new(), 0) {
         if Instant::now() > end {
-            return oracle.breach(world, format!("promise 6: {:?} left after {patience:?} of peace", left()));
+            let (nodes, watches) = left();
+            let text = format!("promise 6: {nodes:?} and {watches} watches left after {patience:?} of peace");
+            return oracle.breach(world, text);
         }
         tokio::time::sleep(patience / 100).await;
     }
+}
+
+/// The contenders' nodes of one lock: whatever carries a number.
+fn below(tree: &Tree, directory: &str) -> Vec<String> {
+    let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
+    let paths = names.iter().map(|name| format!("{directory}/{name}"));
+    let (nodes, directories): (Vec<_>, Vec<_>) =
+        paths.partition(|path| path.rsplit('/').next().is_some_and(|name| NodeName::parse(name).is_some()));
+    nodes.into_iter().chain(directories.iter().flat_map(|path| below(tree, path))).collect()
 }

@@ -55,6 +55,8 @@ pub(crate) struct ClientSession {
     /// Told once, of the first connection.
     pub(crate) opened: Option<oneshot::Sender<Result<(), WireError>>>,
     pub(crate) is_closing: bool,
+    /// The server has said that it closed it.
+    pub(crate) was_closed: bool,
     pub(crate) changed: Arc<Notify>,
     pub(crate) ended: CancellationToken,
 }
@@ -82,6 +84,7 @@ impl ClientSession {
             last_sent: now,
             opened: Some(opened),
             is_closing: false,
+            was_closed: false,
             changed: Arc::new(Notify::new()),
             ended: CancellationToken::new(),
         }

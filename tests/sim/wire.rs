@@ -119,9 +119,16 @@ impl Wire for SimulatedWire {
         Box::pin(changed.notified_owned())
     }
 
-    fn ended(&self) -> BoxFuture<'static, ()> {
+    fn ended(&self) -> BoxFuture<'static, LossReason> {
         let ended = self.world.session(self.number, |session| session.ended.clone());
-        Box::pin(ended.cancelled_owned())
+        let (world, number) = (self.world.clone(), self.number);
+        Box::pin(async move {
+            ended.cancelled_owned().await;
+            match world.session(number, |session| session.was_closed) {
+                true => LossReason::Closed,
+                false => LossReason::SessionExpired,
+            }
+        })
     }
 
     fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created> {
@@ -284,7 +291,7 @@ pub(crate) fn create(path: &str, data: &[u8], mode: CreateMode) -> ServerOp {
     ServerOp::Create(Create { op, path: path.to_owned(), data, acl, flags, ttl: -1 })
 }
 
-fn set_data(path: &str, data: &[u8], version: Option<i32>) -> ServerOp {
+pub(crate) fn set_data(path: &str, data: &[u8], version: Option<i32>) -> ServerOp {
     let data = Some(data.to_vec().into());
     ServerOp::SetData { path: path.to_owned(), data, version: version.unwrap_or(-1) }
 }

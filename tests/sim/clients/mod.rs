@@ -4,18 +4,22 @@ mod cancelled;
 mod worker;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, Owner, RetryPolicy};
+use tokio::time::sleep;
 
 use self::worker::Worker;
 use crate::dice::Dice;
+use crate::fault::Fault;
 use crate::host::{Process, SimulatedHost};
 use crate::oracle::Oracle;
 use crate::wire::Network;
 use crate::world::World;
 
-/// Runs one process until its workers have had their last lock; returns its manager.
+/// Runs one process until its workers have had their last lock; returns its manager. It may shut a manager down before,
+/// and go on with another.
 pub(crate) async fn run(
     world: World,
     oracle: Oracle,
@@ -23,29 +27,56 @@ pub(crate) async fn run(
     mut dice: Dice,
 ) -> ConnectionManager {
     let plan = world.plan();
-    let manager = connect(&world, &process, &mut dice).await;
-    let workers: Vec<_> = (0..plan.workers)
-        .map(|number| {
-            let name = format!("p{}.{number}", process.number);
-            let worker = Worker {
-                owner: Owner::new(&name),
-                name,
-                world: world.clone(),
-                oracle: oracle.clone(),
-                process: Arc::clone(&process),
-                manager: manager.clone(),
-                plan: plan.clone(),
-                dice: dice.fork(),
-            };
-            process.run(worker.work())
-        })
-        .collect();
-    for worker in workers {
-        if let Err(panic) = worker.await {
-            oracle.breach(&world, format!("a worker ended: {panic}"));
+    loop {
+        let manager = connect(&world, &process, &mut dice).await;
+        let is_closing = Arc::new(AtomicBool::new(false));
+        let workers: Vec<_> = (0..plan.workers)
+            .map(|number| {
+                let name = format!("p{}.{number}", process.number);
+                let worker = Worker {
+                    owner: Owner::new(&name),
+                    name,
+                    world: world.clone(),
+                    oracle: oracle.clone(),
+                    process: Arc::clone(&process),
+                    manager: manager.clone(),
+                    is_closing: Arc::clone(&is_closing),
+                    plan: plan.clone(),
+                    dice: dice.fork(),
+                };
+                process.run(worker.work())
+            })
+            .collect();
+        if plan.shuts_down {
+            sleep(Duration::from_millis(dice.between(1, plan.safety))).await;
+            if !world.is_healing() {
+                is_closing.store(true, Ordering::Relaxed);
+                shut_down(&world, &oracle, &process, &manager).await;
+            }
+        }
+        for worker in workers {
+            if let Err(panic) = worker.await {
+                oracle.breach(&world, format!("a worker ended: {panic}"));
+            }
+        }
+        if !is_closing.load(Ordering::Relaxed) {
+            return manager;
         }
     }
-    manager
+}
+
+/// Promise 6: once a shutdown has said that all is closed, no node is left.
+async fn shut_down(world: &World, oracle: &Oracle, process: &Process, manager: &ConnectionManager) {
+    world.note(|| format!("p{} shuts down", process.number));
+    let closed = manager.shutdown().await;
+    world.note(|| format!("p{} has shut down: {closed:?}", process.number));
+    let session = world.newest_session(process);
+    let stands = |session: i64| world.machine(|machine| machine.tree().ephemerals(session).next().is_some());
+    // Where a server swaps sessions, what was closed may have been another one.
+    let is_ours = !world.plan().faults.contains(&Fault::Swap);
+    if closed.is_ok() && is_ours && session.is_some_and(stands) {
+        oracle.breach(world, "promise 6: a shutdown is done, and nodes of its session stand".to_owned());
+    }
 }
 
 async fn connect(world: &World, process: &Arc<Process>, dice: &mut Dice) -> ConnectionManager {

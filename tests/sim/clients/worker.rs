@@ -1,5 +1,6 @@
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, Error, Owner};
@@ -20,6 +21,8 @@ pub(super) struct Worker {
     pub(super) oracle: Oracle,
     pub(super) process: Arc<Process>,
     pub(super) manager: ConnectionManager,
+    /// Its manager is being shut down.
+    pub(super) is_closing: Arc<AtomicBool>,
     pub(super) plan: Plan,
     pub(super) dice: Dice,
     pub(super) owner: Owner,
@@ -30,6 +33,9 @@ impl Worker {
         while !self.world.is_healing() {
             self.idle(self.plan.timeout / 10).await;
             self.visit().await;
+            if self.is_closing.load(Ordering::Relaxed) {
+                return;
+            }
         }
         // The last one, undisturbed: everyone is served.
         for lock in self.plan.locks.clone() {
@@ -57,6 +63,9 @@ impl Worker {
     }
 
     fn unexpected(&self, error: &Error) {
+        if matches!(error, Error::Closed) && self.is_closing.load(Ordering::Relaxed) {
+            return;
+        }
         self.oracle.breach(&self.world, format!("{}: {error}", self.name));
     }
 

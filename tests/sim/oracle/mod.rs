@@ -3,7 +3,7 @@
 //! It knows a grant only by its [claims](Claim): what it stands on, and what others may have at the same time.
 
 mod hold;
-mod order;
+pub(crate) mod order;
 mod queue;
 mod tokens;
 
@@ -79,6 +79,10 @@ impl Oracle {
                 }
                 self.check_rivals(world, claim);
             }
+            // More than is promised: whoever was not the first when its node was deleted sees that before its turn comes.
+            for node in claim.nodes.iter().filter(|node| world.was_deleted_in_line(node)) {
+                self.breach(world, format!("beyond promise 1: {node} was deleted in line, and granted"));
+            }
             self.check_token(world, claim);
         }
         let mut books = self.0.lock();
@@ -145,6 +149,12 @@ impl Oracle {
 
     /// Looks at everything after something has happened.
     pub(crate) fn look(&self, world: &World) {
+        if let Some(session) = world.overdue() {
+            self.breach(
+                world,
+                format!("promise 7: nodes of session {session:#x} outlive its crash by too much"),
+            );
+        }
         let zxid = world.machine(|machine| machine.zxid());
         let has_changed = std::mem::replace(&mut self.0.lock().zxid, zxid) != zxid;
         if !has_changed && !self.0.lock().holds.values().any(Held::has_stopped_or_gone_on) {

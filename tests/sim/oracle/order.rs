@@ -21,25 +21,30 @@ pub(super) fn check(tree: &Tree, claim: &Claim) -> Result<(), String> {
             ));
         }
     }
-    let directory = claim.directory();
-    let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
-    let is_ahead = |name: &&String| {
-        let path = format!("{directory}/{name}");
-        let is_lower = tree.node(&path).is_some_and(|node| node.stat().czxid < mine);
-        is_lower && !claim.nodes.contains(&path) && blocks(name, claim.share)
+    let ahead = match claim.share {
+        // A semaphore's line is another directory.
+        Share::Permits { .. } => 0,
+        Share::Exclusive | Share::Shared => {
+            claim.nodes.iter().map(|node| ahead(tree, node)).max().unwrap_or(0)
+        }
     };
-    match names.iter().filter(is_ahead).count() {
-        0 => Ok(()),
-        ahead => Err(format!("promise 5: {:?} was granted with {ahead} in front", claim.nodes)),
+    if ahead == 0 {
+        Ok(())
+    } else {
+        Err(format!("promise 5: {:?} was granted with {ahead} in front", claim.nodes))
     }
 }
 
-/// Whether a node in front is waited for.
-fn blocks(name: &str, share: Share) -> bool {
-    match share {
-        Share::Exclusive => true,
-        Share::Shared => NodeName::parse(name).is_some_and(|node| node.kind() == Kind::Write),
-        // A semaphore's line is another directory.
-        Share::Permits { .. } => false,
-    }
+/// How many nodes that stand in front of this one make it wait.
+pub(crate) fn ahead(tree: &Tree, path: &str) -> usize {
+    let (Some((directory, name)), Some(node)) = (path.rsplit_once('/'), tree.node(path)) else { return 0 };
+    let mine = node.stat().czxid;
+    let kind = |name: &str| NodeName::parse(name).map(|node| node.kind());
+    let is_reader = kind(name) == Some(Kind::Read);
+    let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
+    let is_ahead = |name: &&String| {
+        let is_lower = tree.node(&format!("{directory}/{name}")).is_some_and(|node| node.stat().czxid < mine);
+        is_lower && (!is_reader || kind(name) == Some(Kind::Write))
+    };
+    names.iter().filter(is_ahead).count()
 }

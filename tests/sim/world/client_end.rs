@@ -208,6 +208,7 @@ impl State {
                 let session = &mut self.sessions[number];
                 session.answer(xid, zxid, result);
                 if session.is_closing && session.under_way.is_empty() && session.queued.is_empty() {
+                    session.was_closed = !session.has_ended();
                     session.end();
                 }
             }

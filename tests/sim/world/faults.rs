@@ -1,10 +1,15 @@
 //! What can go wrong, and the end of it.
 
+use std::sync::Arc;
+
 use lockkeeper_testserver::machine::{ClientId, Isolation, Output};
+use lockkeeper_testserver::protocol::{ConnectRequest, Request};
 
 use super::happening::{Happening, ToServer};
 use super::state::State;
 use crate::fault::Fault;
+use crate::oracle::order;
+use crate::wire::set_data;
 
 impl State {
     pub(super) fn strike(&mut self) {
@@ -101,25 +106,98 @@ impl State {
                 self.emit(outputs);
             }
             Fault::Swap => self.swaps_next = true,
-            Fault::DeleteByHand => self.delete_by_hand(),
+            Fault::DeleteByHand => {
+                if let Some(path) = self.some_contender() {
+                    self.delete_by_hand(&path);
+                }
+            }
+            Fault::Meddle => {
+                if let Some(path) = self.some_contender() {
+                    self.write_by_hand(&path);
+                    let wait = self.dice.between(1, timeout / 5);
+                    self.after(wait, Happening::DeleteByHand(path));
+                }
+            }
+            Fault::CountAhead => {
+                self.counts_ahead = !self.counts_ahead;
+                self.machine.count_ahead(self.counts_ahead);
+            }
+            Fault::Crash => self.crash_one(),
         }
     }
 
-    pub(super) fn delete_by_hand(&mut self) {
+    /// A node of one of those who wait or hold.
+    fn some_contender(&mut self) -> Option<String> {
         let sessions = self.machine.sessions();
-        let paths: Vec<String> = sessions
-            .iter()
-            .flat_map(|session| self.machine.tree().ephemerals(*session))
-            .map(str::to_owned)
-            .collect();
-        if paths.is_empty() {
+        let of =
+            |session: &i64| self.machine.tree().ephemerals(*session).map(str::to_owned).collect::<Vec<_>>();
+        let paths: Vec<String> = sessions.iter().flat_map(of).collect();
+        (!paths.is_empty()).then(|| paths[self.dice.index(paths.len())].clone())
+    }
+
+    pub(super) fn delete_by_hand(&mut self, path: &str) {
+        let tree = self.machine.tree();
+        if tree.node(path).is_none() {
             return;
         }
-        let path = &paths[self.dice.index(paths.len())];
-        self.deleted_by_hand.insert(path.clone());
+        self.deleted_by_hand.insert(path.to_owned());
+        // Where numbers have ended, who is in front is asked one by one, and not seen in one list.
+        if order::ahead(tree, path) > 0 && self.plan.first_sequence < i32::MAX / 2 {
+            self.deleted_in_line.insert(path.to_owned());
+        }
         self.note(|| format!("FAULT delete by hand {path}"));
         let outputs = self.machine.delete_node(path, self.server_time());
         self.emit(outputs);
+    }
+
+    fn write_by_hand(&mut self, path: &str) {
+        let Some(server) = (0..self.plan.servers).find(|server| !self.machine.is_cut_off(*server)) else {
+            return;
+        };
+        self.note(|| format!("FAULT write by hand {path}"));
+        let now = self.server_time();
+        let admin = self.machine.open(server, "10.0.0.3");
+        let mut outputs = self.machine.connect(admin, ConnectRequest::default(), now);
+        let write = Request::Write(set_data(path, b"by hand", None));
+        for (xid, request) in [(1, write), (2, Request::CloseSession)] {
+            outputs.extend(self.machine.request(admin, xid, request, now));
+        }
+        self.machine.disconnect(admin);
+        self.emit(outputs);
+    }
+
+    /// One process goes, if another stays.
+    fn crash_one(&mut self) {
+        let alive: Vec<_> =
+            self.processes.iter().filter(|process| !process.is_crashed()).map(Arc::clone).collect();
+        if alive.len() < 2 {
+            return;
+        }
+        let process = &alive[self.dice.index(alive.len())];
+        self.note(|| format!("FAULT process {} crashes", process.number));
+        process.crash();
+        for number in 0..self.sessions.len() {
+            let session = &self.sessions[number];
+            if session.process.number != process.number || session.has_ended() {
+                continue;
+            }
+            let (id, connection) = (session.id, session.connection);
+            if let Some(client) = connection {
+                self.cut(client);
+            }
+            self.sessions[number].end();
+            self.crashed.insert(id, 0);
+        }
+        self.give_crashed_time();
+    }
+
+    /// Promise 7: from now, or anew from now, the sessions of crashed processes live for their timeout and a tick at
+    /// most; and what they last sent may be on its way, and wait in a follower for half a tick.
+    pub(super) fn give_crashed_time(&mut self) {
+        let (timeout, tick) = (self.plan.timeout, self.plan.tick);
+        let on_its_way = self.plan.latency.max(timeout / 8);
+        let until = self.now + on_its_way + tick / 2 + timeout + tick;
+        self.crashed.values_mut().for_each(|due| *due = until);
     }
 
     /// Both ends are apart from now on. What the client sent may still reach the server, be it later than what it
@@ -166,8 +244,9 @@ impl State {
                 self.emit(outputs);
             }
         }
+        self.give_crashed_time();
         for process in 0..self.processes.len() {
-            if self.processes[process].is_frozen() {
+            if self.processes[process].is_frozen() && !self.processes[process].is_crashed() {
                 self.after(0, Happening::Thaw(process));
             }
         }

@@ -20,6 +20,7 @@ pub(super) enum Happening {
     CatchUp(usize),
     Rejoin(usize),
     NewLeader,
+    DeleteByHand(String),
     Calm,
 }
 
@@ -91,8 +92,13 @@ impl State {
                 self.note(|| format!("server {server} is back"));
                 let outputs = self.machine.heal(server, now);
                 self.emit(outputs);
+                self.give_crashed_time();
             }
-            Happening::NewLeader => self.machine.renew_sessions(now),
+            Happening::NewLeader => {
+                self.machine.renew_sessions(now);
+                self.give_crashed_time();
+            }
+            Happening::DeleteByHand(path) => self.delete_by_hand(&path),
             Happening::Calm => {
                 if !self.is_healing {
                     self.latency = self.plan.latency;

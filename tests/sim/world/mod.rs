@@ -104,6 +104,34 @@ impl World {
         self.state.lock().deleted_by_hand.contains(path)
     }
 
+    /// Whether it was deleted by hand while somebody was in front of it.
+    pub(crate) fn was_deleted_in_line(&self, path: &str) -> bool {
+        self.state.lock().deleted_in_line.contains(path)
+    }
+
+    /// The session of a crashed process whose nodes should be gone and are not.
+    pub(crate) fn overdue(&self) -> Option<i64> {
+        let mut state = self.state.lock();
+        if state.crashed.is_empty() {
+            return None;
+        }
+        let now = self.elapsed();
+        let has_nodes = |session: &i64| state.machine.tree().ephemerals(*session).next().is_some();
+        let mut due = state.crashed.iter().filter(|(_, until)| **until < now).map(|(session, _)| *session);
+        let overdue = due.find(has_nodes);
+        if let Some(session) = overdue {
+            state.crashed.remove(&session);
+        }
+        overdue
+    }
+
+    /// The newest session of a process.
+    pub(crate) fn newest_session(&self, process: &Process) -> Option<i64> {
+        let state = self.state.lock();
+        let mine = |session: &&ClientSession| session.process.number == process.number && session.id != 0;
+        state.sessions.iter().rfind(mine).map(|session| session.id)
+    }
+
     pub(crate) fn note(&self, text: impl FnOnce() -> String) {
         let mut state = self.state.lock();
         state.now = self.elapsed();

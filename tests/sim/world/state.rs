@@ -36,6 +36,11 @@ pub(super) struct State {
     /// What waits for each process that stands still.
     pub(super) backlogs: BTreeMap<usize, Vec<Happening>>,
     pub(super) deleted_by_hand: BTreeSet<String>,
+    /// Those of them that were deleted while somebody was in front.
+    pub(super) deleted_in_line: BTreeSet<String>,
+    pub(super) counts_ahead: bool,
+    /// The sessions of processes that crashed, and when their nodes must be gone.
+    pub(super) crashed: BTreeMap<i64, u64>,
     /// What happened, if anybody wants to know.
     pub(super) trace: Option<Vec<String>>,
 }
@@ -65,6 +70,9 @@ impl State {
             swaps_next: false,
             backlogs: BTreeMap::new(),
             deleted_by_hand: BTreeSet::new(),
+            deleted_in_line: BTreeSet::new(),
+            counts_ahead: false,
+            crashed: BTreeMap::new(),
             trace: None,
         };
         state.plan_advance();

@@ -1,6 +1,8 @@
 //! Faults on order: [`When`] says which request, reply or event, [`Fault`] says what becomes of it, and the
 //! [`ArmedFault`] that [`TestServer::fault`](crate::TestServer::fault) hands back says when it happened.
 //!
+//! A [`Transcript`] says what passes, so that a test can find out which requests there are before it strikes at them.
+//!
 //! Nothing here rolls dice. A fault hits the n-th match of its rule and no other, and a test waits for the hit instead
 //! of sleeping.
 //!
@@ -22,6 +24,7 @@ mod fault;
 mod gate;
 mod occasion;
 mod switchboard;
+mod transcript;
 mod when;
 
 pub use armed::ArmedFault;
@@ -29,4 +32,5 @@ pub use fault::Fault;
 pub(crate) use gate::Gate;
 pub use occasion::{Occasion, Subject};
 pub(crate) use switchboard::{Strike, Switchboard};
+pub use transcript::{Passed, Transcript};
 pub use when::When;

@@ -1,10 +1,10 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{ArmedFault, Fault, Gate, Occasion, When};
+use super::{ArmedFault, Fault, Gate, Occasion, Passed, Transcript, When};
 
 /// One armed fault.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub(super) struct Rule {
 #[derive(Debug, Default)]
 pub(crate) struct Switchboard {
     rules: Mutex<Vec<Arc<Rule>>>,
+    transcripts: Mutex<Vec<Weak<Mutex<Vec<Passed>>>>>,
 }
 
 impl Switchboard {
@@ -34,9 +35,18 @@ impl Switchboard {
         self.rules.lock().retain(|armed| !Arc::ptr_eq(armed, rule));
     }
 
+    pub(crate) fn transcribe(&self) -> Transcript {
+        let written = Arc::default();
+        self.transcripts.lock().push(Arc::downgrade(&written));
+        Transcript(written)
+    }
+
     /// The fault that hits this occasion. Every rule counts its own matches; of several that hit, the first armed
     /// does.
     pub(crate) fn consult(&self, occasion: &Occasion<'_>) -> Option<Strike> {
+        self.transcripts.lock().retain(|transcript| {
+            transcript.upgrade().map(|written| written.lock().push(occasion.into())).is_some()
+        });
         let mut strike = None;
         for rule in self.rules.lock().iter().filter(|rule| rule.when.matches(occasion)) {
             let nth = rule.matches.fetch_add(1, Ordering::Relaxed) + 1;

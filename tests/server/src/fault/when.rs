@@ -11,6 +11,7 @@ use crate::tree::EventKind;
 pub struct When {
     subject: Chosen,
     path: Option<Pattern>,
+    paths: Option<Vec<Pattern>>,
     session: Option<i64>,
     server: Option<usize>,
     first: u64,
@@ -27,7 +28,7 @@ enum Chosen {
 
 impl When {
     fn new(subject: Chosen) -> Self {
-        Self { subject, path: None, session: None, server: None, first: 1, last: 1 }
+        Self { subject, path: None, paths: None, session: None, server: None, first: 1, last: 1 }
     }
 
     /// Any request but connect requests; pings are requests too.
@@ -71,8 +72,14 @@ impl When {
     /// paths does. A text that is no well-formed pattern matches itself.
     #[must_use]
     pub fn path(mut self, pattern: &str) -> Self {
-        let literal = || Pattern::new(&Pattern::escape(pattern)).ok();
-        self.path = Pattern::new(pattern).ok().or_else(literal);
+        self.path = pattern_of(pattern);
+        self
+    }
+
+    /// Only with exactly these paths, in this order: a transaction with these parts, a request of one path, or of none.
+    #[must_use]
+    pub fn paths<S: AsRef<str>>(mut self, patterns: &[S]) -> Self {
+        self.paths = Some(patterns.iter().filter_map(|pattern| pattern_of(pattern.as_ref())).collect());
         self
     }
 
@@ -104,6 +111,13 @@ impl When {
         self
     }
 
+    /// Every match from the n-th on, counted from 1.
+    #[must_use]
+    pub fn from_nth(mut self, n: u64) -> Self {
+        (self.first, self.last) = (n, u64::MAX);
+        self
+    }
+
     /// Every match.
     #[must_use]
     pub fn always(mut self) -> Self {
@@ -122,8 +136,14 @@ impl When {
         };
         let options = MatchOptions { require_literal_separator: true, ..MatchOptions::new() };
         let path = |pattern: &Pattern| occasion.paths.iter().any(|path| pattern.matches_with(path, options));
+        let paths = |patterns: &Vec<Pattern>| {
+            let pairs = patterns.iter().zip(&occasion.paths);
+            patterns.len() == occasion.paths.len()
+                && pairs.into_iter().all(|(pattern, path)| pattern.matches_with(path, options))
+        };
         subject
             && self.path.as_ref().is_none_or(path)
+            && self.paths.as_ref().is_none_or(paths)
             && self.session.is_none_or(|session| session == occasion.session)
             && self.server.is_none_or(|server| server == occasion.server)
     }
@@ -131,6 +151,11 @@ impl When {
     pub(super) fn counts(&self, nth: u64) -> bool {
         (self.first..=self.last).contains(&nth)
     }
+}
+
+/// A text that is no well-formed pattern matches itself.
+fn pattern_of(text: &str) -> Option<Pattern> {
+    Pattern::new(text).or_else(|_| Pattern::new(&Pattern::escape(text))).ok()
 }
 
 #[cfg(test)]
@@ -147,6 +172,17 @@ mod tests {
         assert!(!When::create().path("/locks/*").matches(&create("/locks/a/b")));
         assert!(When::create().path("/locks/**").matches(&create("/locks/a/b")));
         assert!(!When::create().path("/locks/**").matches(&create("/lock")));
+    }
+
+    #[test]
+    fn a_transaction_is_chosen_by_any_of_its_paths_or_by_all() {
+        let paths = vec!["/locks/a-1", "/done"];
+        let multi = Occasion { subject: Subject::Request(Op::Multi), paths, session: 7, server: 0 };
+        assert!(When::op(Op::Multi).path("/locks/*").matches(&multi));
+        assert!(When::op(Op::Multi).paths(&["/locks/*", "/done"]).matches(&multi));
+        assert!(!When::op(Op::Multi).paths(&["/locks/*"]).matches(&multi));
+        assert!(!When::op(Op::Multi).paths(&["/done", "/locks/*"]).matches(&multi));
+        assert!(!When::op(Op::Multi).paths::<&str>(&[]).matches(&multi));
     }
 
     #[test]

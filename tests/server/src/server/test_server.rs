@@ -10,7 +10,7 @@ use super::listener::{accept, bind};
 use super::running::Running;
 use super::shared::Shared;
 use super::{Builder, StartError};
-use crate::fault::{ArmedFault, Fault, When};
+use crate::fault::{ArmedFault, Fault, Transcript, When};
 use crate::machine::{Isolation, Machine};
 
 /// A server on a loopback port, for tests and demos. Never for production data: it keeps everything in memory.
@@ -86,6 +86,11 @@ impl TestServer {
     /// Arms a fault. In an ensemble it counts for all servers unless [`When::server`] names one.
     pub fn fault(&self, when: When, fault: Fault) -> ArmedFault {
         self.shared().switchboard.arm(when, fault)
+    }
+
+    /// Writes down what passes from now on, of all servers of an ensemble.
+    pub fn transcript(&self) -> Transcript {
+        self.shared().switchboard.transcribe()
     }
 
     /// Closes all connections to this server. Sessions live on.

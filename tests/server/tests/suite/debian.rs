@@ -15,7 +15,9 @@ use tokio::time::{sleep, timeout};
 pub(crate) const JAR: &str = "/usr/share/java/zookeeper.jar";
 
 pub(crate) struct Debian {
-    process: Child,
+    process: Option<Child>,
+    /// Of `java`.
+    arguments: Vec<String>,
     pub(crate) address: String,
     dir: TempDir,
 }
@@ -46,34 +48,69 @@ impl Debian {
 
     /// The same on a directory that already holds a snapshot.
     pub(crate) async fn start_with(dir: TempDir, tick: u32, properties: &[&str]) -> Self {
-        let port = free_port();
-        let config = format!(
-            "tickTime={tick}\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
-             admin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n",
-            dir.path().display()
-        );
-        let config_path = dir.path().join("zoo.cfg");
-        write(&config_path, config).unwrap();
-        let log = File::create(dir.path().join("log")).unwrap();
-        let process = Command::new("java")
-            .args(["-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.forceSync=no"])
-            .args(properties.iter().map(|property| format!("-D{property}")))
-            .args(["-cp", JAR, "org.apache.zookeeper.server.ZooKeeperServerMain"])
-            .arg(&config_path)
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let server = Self { process, address: format!("127.0.0.1:{port}"), dir };
+        let mut server = Self::prepare(dir, tick, properties, "server.ZooKeeperServerMain", "");
+        server.launch();
         server.serving().await;
         server
     }
 
-    async fn serving(&self) {
+    /// Three servers of one ensemble.
+    pub(crate) async fn start_three(tick: u32, properties: &[&str]) -> Vec<Self> {
+        let members: String =
+            (1..=3).map(|id| format!("server.{id}=127.0.0.1:{}:{}\n", free_port(), free_port())).collect();
+        // A busy machine is no reason for an election; that a leader was killed is seen by its connections.
+        let config = format!("initLimit=100\nsyncLimit=100\n{members}");
+        let one = |id: usize| {
+            let dir = tempfile::tempdir().unwrap();
+            write(dir.path().join("myid"), id.to_string()).unwrap();
+            Self::prepare(dir, tick, properties, "server.quorum.QuorumPeerMain", &config)
+        };
+        let mut servers: Vec<Self> = (1..=3).map(one).collect();
+        // All together: none of three serves before another is there.
+        servers.iter_mut().for_each(Self::launch);
+        for server in &servers {
+            server.serving().await;
+        }
+        servers
+    }
+
+    fn prepare(dir: TempDir, tick: u32, properties: &[&str], main: &str, more: &str) -> Self {
+        let port = free_port();
+        let config = format!(
+            "tickTime={tick}\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
+             admin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n{more}",
+            dir.path().display()
+        );
+        let config_path = dir.path().join("zoo.cfg");
+        write(&config_path, config).unwrap();
+        let options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.forceSync=no"].map(str::to_owned);
+        let properties = properties.iter().map(|property| format!("-D{property}"));
+        let program = ["-cp".to_owned(), JAR.to_owned(), format!("org.apache.zookeeper.{main}")];
+        let arguments = options.into_iter().chain(properties).chain(program);
+        let arguments = arguments.chain([config_path.display().to_string()]).collect();
+        Self { process: None, arguments, address: format!("127.0.0.1:{port}"), dir }
+    }
+
+    pub(crate) fn launch(&mut self) {
+        let log = File::options().create(true).append(true).open(self.dir.path().join("log")).unwrap();
+        let mut java = Command::new("java");
+        java.args(&self.arguments).stdout(log.try_clone().unwrap()).stderr(log);
+        self.process = Some(java.spawn().unwrap());
+    }
+
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+
+    /// What it is, once it serves: `standalone`, `leader` or `follower`.
+    pub(crate) async fn serving(&self) -> String {
         for _ in 0..600 {
-            if four_letters(&self.address, "srvr").await.is_some_and(|text| text.contains("Mode: standalone"))
-            {
-                return;
+            let report = four_letters(&self.address, "srvr").await.unwrap_or_default();
+            if let Some(mode) = report.lines().find_map(|line| line.strip_prefix("Mode: ")) {
+                return mode.to_owned();
             }
             // No state of ours to wait on: another process is starting.
             sleep(Duration::from_millis(50)).await;
@@ -85,8 +122,7 @@ impl Debian {
 
 impl Drop for Debian {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.kill();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::tree::EventKind;
 use lockkeeper_testserver::{ErrorCode, Fault, Op, TestServer, When};
 use tokio::time::timeout;
@@ -175,6 +176,56 @@ async fn only_the_nth_match_is_hit() {
     assert_eq!(errors, [0, 0, -4, 0, 0]);
     assert_eq!(fault.hits(), 1);
     assert!(!has(&server, "/n2"));
+}
+
+#[tokio::test]
+async fn matches_are_hit_by_session_and_by_count() {
+    let (server, address) = server().await;
+    let mut one = Conn::new(&address, T).await;
+    let mut two = Conn::new(&address, T).await;
+    let moved = Fault::Refuse(ErrorCode::Other(-4));
+    let faults = [
+        (When::op(Op::Exists).times(2), [-4, -4, 0, 0]),
+        (When::op(Op::Exists).from_nth(3), [0, 0, -4, -4]),
+        (When::op(Op::Exists).session(one.session).always(), [-4, 0, -4, 0]),
+    ];
+    for (when, expected) in faults {
+        let fault = server.fault(when, moved);
+        let mut errors = Vec::new();
+        for _ in 0..2 {
+            for client in [&mut one, &mut two] {
+                errors.push(client.call(op::EXISTS, &Body::watch("/", false)).await.unwrap().err);
+            }
+        }
+        assert_eq!(errors, expected);
+        fault.hit_times(2).await;
+    }
+}
+
+#[tokio::test]
+async fn delayed_event_comes_later_and_what_stands_behind_it_waits() {
+    let (server, address) = server().await;
+    let mut client = Conn::new(&address, T).await;
+    client.call(op::EXISTS, &Body::watch("/a", true)).await.unwrap();
+    let delay = Duration::from_millis(80);
+    let fault = server.fault(When::event(), Fault::DelayReply(delay));
+    let sent = tokio::time::Instant::now();
+    client.ok(op::CREATE, &Body::create("/a", 0)).await;
+    assert!(sent.elapsed() >= delay);
+    assert_eq!((client.events.len(), fault.hits()), (1, 1));
+}
+
+#[tokio::test]
+async fn transcript_tells_requests_and_events_with_their_paths() {
+    let (server, address) = server().await;
+    let mut client = Conn::new(&address, T).await;
+    let transcript = server.transcript();
+    client.call(op::EXISTS, &Body::watch("/a", true)).await.unwrap();
+    client.ok(op::CREATE, &Body::create("/a", 0)).await;
+    let told: Vec<_> = transcript.passed().into_iter().map(|passed| (passed.subject, passed.paths)).collect();
+    let expected =
+        [Subject::Request(Op::Exists), Subject::Request(Op::Create), Subject::Event(EventKind::Created)];
+    assert_eq!(told, expected.map(|subject| (subject, vec!["/a".to_owned()])));
 }
 
 #[tokio::test]

@@ -9,11 +9,17 @@ mod differential;
 #[cfg(test)]
 mod ensemble;
 #[cfg(test)]
+mod ensemble_differential;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod operations;
+#[cfg(test)]
 mod peers;
+#[cfg(test)]
+mod player;
 #[cfg(test)]
 mod protocol;
 #[cfg(test)]

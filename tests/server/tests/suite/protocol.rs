@@ -12,7 +12,7 @@ const T: i32 = 10_000;
 
 /// Runs a check against our server and, where there is one, against Debian's. Both have a tick of 200 ms, allow nodes
 /// with a time to live and look for containers every 300 ms.
-async fn on_both<F: AsyncFn(&str)>(check: F) {
+pub(crate) async fn on_both<F: AsyncFn(&str)>(check: F) {
     let builder = TestServer::builder().tick(Duration::from_millis(200)).ttl_nodes(true);
     let ours = builder.container_interval(Duration::from_millis(300)).start().await.unwrap();
     check(&ours.connect_string()).await;

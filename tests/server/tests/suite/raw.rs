@@ -211,6 +211,13 @@ impl Conn {
         Ok(conn)
     }
 
+    /// Asks for a session in bytes of its own, over a connection of its own, and tells the answer.
+    pub(crate) async fn hello(&mut self, address: &str, hello: &Body) -> Vec<u8> {
+        self.stream = TcpStream::connect(address).await.unwrap();
+        self.send_frame(&hello.0).await.unwrap();
+        self.frame().await.unwrap()
+    }
+
     /// The same session over a new connection, to any server.
     pub(crate) async fn again(&self, address: &str) -> io::Result<Self> {
         Self::attach(address, self.timeout, self.session, &self.password, self.last_zxid).await

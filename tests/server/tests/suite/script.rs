@@ -1,5 +1,7 @@
 //! Random scripts: what several sessions do to a small tree, in one order.
 
+use std::fmt::{self, Display, Formatter};
+
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -14,6 +16,8 @@ pub(crate) enum Step {
     Call { session: usize, op: i32, name: String, body: Body },
     /// A session's connection breaks and is made again.
     Reconnect { session: usize },
+    /// A session goes to another server, if there are several.
+    Move { session: usize, server: usize },
     /// A session re-attaches with a wrong password, which loses it the connection and not the session; a new session
     /// takes its place.
     WrongPassword { session: usize },
@@ -21,6 +25,15 @@ pub(crate) enum Step {
     Close { session: usize },
     /// A session falls silent until it is gone, and a new one takes its place.
     Expire { session: usize },
+}
+
+impl Display for Step {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call { session, name, .. } => write!(formatter, "session {session}: {name}"),
+            step => write!(formatter, "{step:?}"),
+        }
+    }
 }
 
 type AclLines = Vec<(i32, &'static str, &'static str)>;
@@ -194,6 +207,7 @@ impl Script {
         match self.below(60) {
             0 => Step::Reconnect { session },
             1 => Step::Close { session },
+            3 => Step::Move { session, server: self.below(3) },
             2 if self.chance(4) => Step::WrongPassword { session },
             4 => {
                 let (op, mut body) = self.call();

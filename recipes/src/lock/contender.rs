@@ -1,0 +1,98 @@
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, Lost, ZnodePath};
+
+use super::guard::LockGuard;
+use crate::owner::{Owner, OwnerId};
+
+/// What seals [`Lock`](super::Lock): it can be had only here.
+#[derive(Debug)]
+pub struct Seal<'a>(pub(crate) &'a dyn Contender);
+
+/// What every recipe is to the code that takes several of them.
+pub(crate) trait Contender: Debug + Send + Sync {
+    /// The whole path of the lock.
+    fn path(&self) -> &ZnodePath;
+    /// A handle of its own.
+    fn shared(&self) -> Arc<dyn Contender>;
+    /// The manager it works through.
+    fn manager(&self) -> &ConnectionManager;
+    /// Waits for the lock.
+    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>>;
+    /// Takes the lock if it is free.
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>>;
+    /// The lines in which its holds stand: a first, and others.
+    fn lines(&self) -> (Line, Vec<Line>);
+    /// What of the lock is asked for, and for whom. `None` where it cannot be one of several.
+    fn share(&self) -> Option<Share>;
+    /// On whose behalf.
+    fn owner(&self) -> Option<Owner>;
+    /// One contender for what this one and another of the same path ask for together, if there can be one.
+    fn merged_with(&self, other: Share) -> Option<Arc<dyn Contender>>;
+    /// The way in, for those who take places in several lines at once; `None` when the way is not free in this
+    /// process, or not needed.
+    fn entrance(&self) -> Option<Box<dyn Entrance>>;
+}
+
+/// What of a lock is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// All of it.
+    Mutex,
+    /// All of it, for an owner who may have it already.
+    Reentrant(OwnerId),
+    /// To read.
+    Read(Option<OwnerId>),
+    /// To write.
+    Write(Option<OwnerId>),
+    /// So many permits.
+    Permits(usize),
+}
+
+/// A way into one line, kept open.
+pub(crate) trait Entrance: Send {
+    /// The line.
+    fn line(&self) -> Line;
+    /// Makes a guard of the hold of that line. `None` when that is not enough, and more cannot be had at once: only a
+    /// deadline lets it wait.
+    fn enter(
+        self: Box<Self>,
+        hold: Hold,
+        wait: Option<Deadline>,
+    ) -> BoxFuture<'static, Result<Entered, Error>>;
+}
+
+/// What came of entering.
+pub(crate) type Entered = Option<Kept>;
+
+/// A guard of any kind, kept for its user.
+pub(crate) struct Kept {
+    pub(crate) path: ZnodePath,
+    pub(crate) guard: Box<dyn Keep>,
+}
+
+impl Kept {
+    pub(crate) fn new(path: &ZnodePath, guard: impl Keep + 'static) -> Self {
+        Self { path: path.clone(), guard: Box::new(guard) }
+    }
+
+    pub(crate) fn hold(&self) -> &Hold {
+        self.guard.hold()
+    }
+}
+
+impl Debug for Kept {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Kept").field(self.hold()).finish()
+    }
+}
+
+/// What can be kept.
+pub(crate) trait Keep: Send + Sync {
+    /// The hold it rests on.
+    fn hold(&self) -> &Hold;
+    /// Ends it in this process; the hold is to be released if this was the last guard on it.
+    fn give_up(self: Box<Self>) -> Result<Option<Hold>, Lost>;
+}

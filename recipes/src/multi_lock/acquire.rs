@@ -1,0 +1,185 @@
+//! The two ways of taking several locks.
+
+use futures::future::join_all;
+use lockkeeper_core::{Deadline, Error, Hold, Lines};
+use tracing::{debug, instrument, warn};
+
+use super::{Mode, MultiLock, MultiLockError};
+use crate::lock::{Contender, Entrance, Kept, LockGuard, release};
+use crate::owner::{Holders, Owner};
+
+/// What a try to enter all lines at once came to.
+enum AtOnce {
+    Taken(LockGuard),
+    /// Someone is in front somewhere.
+    Occupied,
+    /// A lock is held or being taken by the same owner: no way in for several at once.
+    NoWay,
+}
+
+impl MultiLock {
+    #[instrument(level = "debug", name = "acquire_all", skip_all, fields(first = %self.0.first.path()))]
+    pub(super) async fn take(&self, deadline: Deadline) -> Result<LockGuard, MultiLockError> {
+        self.check_nesting()?;
+        loop {
+            let taken = match self.0.mode {
+                Mode::Ordered => self.take_in_order(deadline).await?,
+                Mode::Atomic => self.take_in_place(deadline).await?,
+            };
+            match taken {
+                Some(guard) => return Ok(guard),
+                None => debug!("lost what was taken on the way; starting over"),
+            }
+        }
+    }
+
+    #[instrument(level = "debug", name = "try_acquire_all", skip_all, fields(first = %self.0.first.path()))]
+    pub(super) async fn try_take(&self) -> Result<Option<LockGuard>, MultiLockError> {
+        self.check_nesting()?;
+        let limit = Deadline::after(self.0.first.manager().operation_timeout());
+        match self.at_once(limit).await {
+            Ok(AtOnce::Taken(guard)) => return Ok(Some(guard)),
+            Ok(AtOnce::Occupied) => return Ok(None),
+            Ok(AtOnce::NoWay) => {}
+            Err(cause) => return Err(MultiLockError::at(self.0.first.path(), cause)),
+        }
+        let mut kept: Vec<Kept> = Vec::new();
+        for member in self.members() {
+            match member.try_acquire().await {
+                Ok(Some(guard)) => kept.extend(guard.into_kept()),
+                Ok(None) => {
+                    undo(kept).await;
+                    return Ok(None);
+                }
+                Err(cause) => return Err(stop(kept, &**member, cause).await),
+            }
+        }
+        Ok(LockGuard::of_all(kept).filter(LockGuard::is_valid))
+    }
+
+    /// One after another; `None` when something taken was lost before all was.
+    async fn take_in_order(&self, deadline: Deadline) -> Result<Option<LockGuard>, MultiLockError> {
+        if !self.0.others.is_empty() {
+            let limit = deadline.or_after(self.0.first.manager().operation_timeout());
+            match self.at_once(limit).await {
+                Ok(AtOnce::Taken(guard)) => return Ok(Some(guard)),
+                Ok(AtOnce::Occupied | AtOnce::NoWay) => {}
+                // The ordered way meets it again, and knows at which member.
+                Err(error) => debug!(%error, "not all at once"),
+            }
+        }
+        let mut kept: Vec<Kept> = Vec::new();
+        for member in self.members() {
+            let holds: Vec<&Hold> = kept.iter().map(Kept::hold).collect();
+            let acquired = tokio::select! {
+                biased;
+                _ = Hold::lost_any(&holds) => None,
+                acquired = member.acquire(deadline) => Some(acquired),
+            };
+            match acquired {
+                Some(Ok(guard)) => kept.extend(guard.into_kept()),
+                Some(Err(cause)) => return Err(stop(kept, &**member, cause).await),
+                None => {
+                    undo(kept).await;
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(LockGuard::of_all(kept).filter(LockGuard::is_valid))
+    }
+
+    /// A place in all lines by one transaction, and then waiting in all of them; `None` when they were lost.
+    async fn take_in_place(&self, deadline: Deadline) -> Result<Option<LockGuard>, MultiLockError> {
+        let first = self.0.first.path();
+        let at = |cause| MultiLockError::at(first, cause);
+        let mut ways = Vec::new();
+        for member in self.members() {
+            let way = member.entrance().ok_or_else(|| {
+                let owner = member.owner().map_or_else(String::new, |owner| owner.to_string());
+                let (path, advice) = (member.path().to_string(), "take it only once at a time for one owner");
+                MultiLockError::at(member.path(), Error::WouldDeadlock { path, owner, advice })
+            })?;
+            ways.push(way);
+        }
+        let lines = Lines::new(ways.iter().map(|way| way.line()).collect()).map_err(at)?;
+        let holds = lines.acquire(deadline).await.map_err(at)?;
+        let entered = join_all(enter(ways, holds, Some(deadline))).await;
+        let mut kept = Vec::new();
+        let mut failed = None;
+        for (entered, member) in entered.into_iter().zip(self.members()) {
+            match entered {
+                Ok(Some(one)) => kept.push(one),
+                Ok(None) | Err(Error::Lost(_)) => failed = failed.or(Some(None)),
+                Err(cause) => failed = failed.or(Some(Some((member, cause)))),
+            }
+        }
+        match failed {
+            None => Ok(LockGuard::of_all(kept).filter(LockGuard::is_valid)),
+            Some(None) => {
+                undo(kept).await;
+                Ok(None)
+            }
+            Some(Some((member, cause))) => Err(stop(kept, &**member, cause).await),
+        }
+    }
+
+    /// Takes all of them if they are all free. Never waits for anyone, and leaves nothing behind.
+    async fn at_once(&self, limit: Deadline) -> Result<AtOnce, Error> {
+        let ways: Option<Vec<Box<dyn Entrance>>> = self.members().map(|member| member.entrance()).collect();
+        let Some(ways) = ways else {
+            return Ok(AtOnce::NoWay);
+        };
+        let lines = Lines::new(ways.iter().map(|way| way.line()).collect())?;
+        let Some(holds) = lines.try_acquire(limit).await? else {
+            return Ok(AtOnce::Occupied);
+        };
+        let mut kept = Vec::new();
+        for entered in join_all(enter(ways, holds, None)).await {
+            match entered? {
+                Some(one) => kept.push(one),
+                // Dropped, the others go at once.
+                None => return Ok(AtOnce::Occupied),
+            }
+        }
+        Ok(LockGuard::of_all(kept).filter(LockGuard::is_valid).map_or(AtOnce::Occupied, AtOnce::Taken))
+    }
+
+    /// Whoever holds something while waiting for more can be part of a circle.
+    fn check_nesting(&self) -> Result<(), MultiLockError> {
+        let owners = self.members().filter_map(|member| member.owner()).chain(Owner::current());
+        let holders = Holders::of(self.0.first.manager());
+        for owner in owners {
+            let Some(held) = holders.any_of(&owner) else { continue };
+            if self.0.nesting {
+                warn!(%owner, %held, first = %self.0.first.path(), "takes several locks while it holds one");
+                continue;
+            }
+            let cause = Error::WouldDeadlock {
+                path: held.to_string(),
+                owner: owner.to_string(),
+                advice: "take all of them in one multi-lock, or allow nesting where nobody can wait the other way round",
+            };
+            return Err(MultiLockError::at(self.0.first.path(), cause));
+        }
+        Ok(())
+    }
+}
+
+fn enter(
+    ways: Vec<Box<dyn Entrance>>,
+    holds: Vec<Hold>,
+    wait: Option<Deadline>,
+) -> impl Iterator<Item = futures::future::BoxFuture<'static, Result<crate::lock::Entered, Error>>> {
+    ways.into_iter().zip(holds).map(move |(way, hold)| way.enter(hold, wait))
+}
+
+/// Gives back what was taken; what goes wrong is left to the manager.
+async fn undo(kept: Vec<Kept>) {
+    for error in release(kept).await {
+        debug!(%error, "giving back what had been taken");
+    }
+}
+
+async fn stop(kept: Vec<Kept>, member: &dyn Contender, cause: Error) -> MultiLockError {
+    MultiLockError::after(member.path(), cause, release(kept).await)
+}

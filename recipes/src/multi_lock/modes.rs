@@ -1,0 +1,60 @@
+//! Which paths are in use in which mode in this process, so that a mix is seen.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lockkeeper_core::{ConfigError, ConnectionManager, ZnodePath};
+use parking_lot::Mutex;
+
+use super::Mode;
+
+/// For each path that is a member of several locks: how often, and in which mode.
+#[derive(Debug, Default)]
+struct Modes(Mutex<BTreeMap<ZnodePath, (Mode, usize)>>);
+
+/// An entry in the books, until it is dropped.
+pub(super) struct InUse {
+    modes: Arc<Modes>,
+    paths: Vec<ZnodePath>,
+}
+
+impl InUse {
+    /// Enters these paths, unless one is in use in the other mode.
+    pub(super) fn enter(
+        manager: &ConnectionManager,
+        paths: Vec<ZnodePath>,
+        mode: Mode,
+    ) -> Result<Self, ConfigError> {
+        let modes: Arc<Modes> = manager.extension();
+        let mut entered = modes.0.lock();
+        let other = |path: &&ZnodePath| entered.get(*path).is_some_and(|(used, _)| *used != mode);
+        if let Some(path) = paths.iter().find(other) {
+            return Err(ConfigError::Setting {
+                name: "atomic",
+                value: format!(
+                    "{mode:?} for {path}, which another multi-lock of this process takes the other way"
+                ),
+                advice: "take a path always ordered or always atomic: takers of both kinds can wait for each other",
+            });
+        }
+        for path in &paths {
+            entered.entry(path.clone()).or_insert((mode, 0)).1 += 1;
+        }
+        drop(entered);
+        Ok(Self { modes, paths })
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let mut entered = self.modes.0.lock();
+        for path in &self.paths {
+            if let Some((_, count)) = entered.get_mut(path) {
+                *count -= 1;
+                if *count == 0 {
+                    entered.remove(path);
+                }
+            }
+        }
+    }
+}

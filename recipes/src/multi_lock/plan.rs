@@ -1,0 +1,41 @@
+//! In which order members are taken, and what becomes of those named twice: pure.
+
+use std::sync::Arc;
+
+use lockkeeper_core::ConfigError;
+
+use crate::lock::Contender;
+
+/// Members by their whole paths, each path once.
+///
+/// Two that ask for the same are one; so are two readers, and a writer with a reader of the same owner; permits are
+/// added up. Everything else on one path would wait for itself, or excludes itself, and is refused.
+pub(super) fn in_order(mut members: Vec<Arc<dyn Contender>>) -> Result<Vec<Arc<dyn Contender>>, ConfigError> {
+    members.sort_by(|one, other| one.path().cmp(other.path()));
+    let mut planned: Vec<Arc<dyn Contender>> = Vec::new();
+    for member in members {
+        let Some(share) = member.share() else {
+            return Err(refused(
+                &*member,
+                "name the locks themselves: a multi-lock, or one without an owner, cannot be a member",
+            ));
+        };
+        match planned.last_mut().filter(|last| last.path() == member.path()) {
+            None => planned.push(member),
+            Some(last) => match last.merged_with(share) {
+                Some(merged) => *last = merged,
+                None => {
+                    return Err(refused(
+                        &*member,
+                        "a path can be one kind of lock, for one owner, in one multi-lock",
+                    ));
+                }
+            },
+        }
+    }
+    Ok(planned)
+}
+
+fn refused(member: &dyn Contender, advice: &'static str) -> ConfigError {
+    ConfigError::Setting { name: "lock", value: member.path().to_string(), advice }
+}

@@ -1,0 +1,182 @@
+//! What is held through this manager, and what becomes of it: for those who ask, and those who listen.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Formatter};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use crate::error::Lost;
+use crate::path::ZnodePath;
+use crate::session::OwnNode;
+use crate::token::FencingToken;
+
+/// What became of a hold of this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HoldEvent {
+    /// It was granted.
+    Acquired {
+        /// The node it rests on; the first, if there are several.
+        path: String,
+        /// Its fencing token.
+        token: FencingToken,
+    },
+    /// Its holder gave it up, by a release or by dropping it.
+    Released {
+        /// The node it rested on.
+        path: String,
+    },
+    /// It ended before its holder gave it up.
+    Lost(Lost),
+}
+
+/// A stream of what becomes of holds, from the moment of subscribing: none left out, and none told twice.
+///
+/// An event is kept until it is taken: take them, or drop the stream. It ends with the manager.
+#[derive(Debug)]
+pub struct HoldEvents {
+    receiver: mpsc::UnboundedReceiver<HoldEvent>,
+}
+
+impl HoldEvents {
+    /// The next event; `None` once the manager is gone.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: an event not returned is returned next time.
+    pub async fn next(&mut self) -> Option<HoldEvent> {
+        self.receiver.recv().await
+    }
+}
+
+impl Stream for HoldEvents {
+    type Item = HoldEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<HoldEvent>> {
+        self.receiver.poll_recv(context)
+    }
+}
+
+/// What is held, by directory, and who listens.
+#[derive(Default)]
+pub(crate) struct HoldBoard(Mutex<BTreeMap<String, Directory>>);
+
+#[derive(Default)]
+struct Directory {
+    heralds: Vec<Weak<Herald>>,
+    listeners: Vec<mpsc::UnboundedSender<HoldEvent>>,
+}
+
+impl HoldBoard {
+    pub(crate) fn listen<'a>(&self, directories: impl IntoIterator<Item = &'a ZnodePath>) -> HoldEvents {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut books = self.0.lock();
+        for directory in directories {
+            books.entry(directory.to_string()).or_default().listeners.push(sender.clone());
+        }
+        HoldEvents { receiver }
+    }
+
+    /// Whether something is held, and valid, in this directory.
+    pub(crate) fn is_held(&self, directory: &ZnodePath) -> bool {
+        let heralds: Vec<Arc<Herald>> = match self.0.lock().get(directory.as_str()) {
+            Some(here) => here.heralds.iter().filter_map(Weak::upgrade).collect(),
+            None => return false,
+        };
+        heralds.iter().any(|herald| herald.is_valid())
+    }
+
+    fn tell(&self, directory: &str, event: &HoldEvent) {
+        if let Some(here) = self.0.lock().get_mut(directory) {
+            here.listeners.retain(|listener| listener.send(event.clone()).is_ok());
+        }
+    }
+
+    /// Takes an ended hold, and what is left of others, out of the books.
+    fn strike_out(&self, directory: &str) {
+        let mut directories = self.0.lock();
+        if let Some(here) = directories.get_mut(directory) {
+            here.heralds.retain(|herald| herald.strong_count() > 0);
+            here.listeners.retain(|listener| !listener.is_closed());
+            if here.heralds.is_empty() && here.listeners.is_empty() {
+                directories.remove(directory);
+            }
+        }
+    }
+}
+
+impl Debug for HoldBoard {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("HoldBoard").field("directories", &self.0.lock().len()).finish()
+    }
+}
+
+/// Tells of one hold: that it began, and how it ended. Dropped with the hold.
+pub(crate) struct Herald {
+    board: Arc<HoldBoard>,
+    directory: String,
+    nodes: Vec<Weak<OwnNode>>,
+    path: String,
+    has_ended: AtomicBool,
+}
+
+impl Herald {
+    /// The hold that rests on `nodes` was granted.
+    pub(crate) fn announce<'a>(
+        board: &Arc<HoldBoard>,
+        nodes: impl IntoIterator<Item = &'a Arc<OwnNode>>,
+        token: FencingToken,
+    ) -> Arc<Self> {
+        let nodes: Vec<&Arc<OwnNode>> = nodes.into_iter().collect();
+        let path = nodes.first().map(|node| node.path().to_owned()).unwrap_or_default();
+        let directory = path.rsplit_once('/').map(|(directory, _)| directory.to_owned()).unwrap_or_default();
+        let herald = Arc::new(Self {
+            board: Arc::clone(board),
+            directory: directory.clone(),
+            nodes: nodes.iter().map(|node| Arc::downgrade(node)).collect(),
+            path: path.clone(),
+            has_ended: AtomicBool::new(false),
+        });
+        board.0.lock().entry(directory.clone()).or_default().heralds.push(Arc::downgrade(&herald));
+        board.tell(&directory, &HoldEvent::Acquired { path, token });
+        for node in nodes {
+            let herald = Arc::downgrade(&herald);
+            node.on_loss(Box::new(move |lost| {
+                if let Some(herald) = herald.upgrade() {
+                    herald.end(&HoldEvent::Lost(lost));
+                }
+            }));
+        }
+        herald
+    }
+
+    fn is_valid(&self) -> bool {
+        let stands = |node: &Weak<OwnNode>| node.upgrade().is_some_and(|node| node.check().is_ok());
+        !self.has_ended.load(Ordering::Acquire) && self.nodes.iter().all(stands)
+    }
+
+    fn end(&self, event: &HoldEvent) {
+        if !self.has_ended.swap(true, Ordering::AcqRel) {
+            self.board.tell(&self.directory, event);
+        }
+    }
+}
+
+impl Drop for Herald {
+    fn drop(&mut self) {
+        self.end(&HoldEvent::Released { path: self.path.clone() });
+        self.board.strike_out(&self.directory);
+    }
+}
+
+impl Debug for Herald {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Herald").field("path", &self.path).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,49 @@
+//! The recipes as the scenarios see them: one file for each, and one line in each table that is to try it.
+
+mod mutex;
+mod reentrant;
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::time::Duration;
+
+use lockkeeper::{ConnectionManager, Error};
+
+pub(crate) use self::mutex::Plain;
+pub(crate) use self::reentrant::Reentrant;
+use crate::court::Grant;
+
+/// What an acquire yields, of whatever recipe.
+pub(crate) type Granted = Box<dyn Grant>;
+
+/// One way to take the lock at [`LOCK`](crate::world::LOCK).
+///
+/// What the court says of its grants is up to their [`Grant::claims`].
+pub(crate) trait Recipe: Copy + Debug + Send + Sync + 'static {
+    /// How many watches a waiter has that has settled down: mostly on whom it waits for and on its own node.
+    const WATCHES: usize = 2;
+
+    fn acquire(
+        self,
+        manager: ConnectionManager,
+    ) -> impl Future<Output = Result<Granted, Error>> + Send + 'static;
+
+    fn acquire_timeout(
+        self,
+        manager: ConnectionManager,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<Granted, Error>> + Send + 'static;
+
+    fn try_acquire(
+        self,
+        manager: ConnectionManager,
+    ) -> impl Future<Output = Result<Option<Granted>, Error>> + Send + 'static;
+
+    /// Takes what excludes every grant of this recipe, and waits for every one of them.
+    fn exclude(
+        self,
+        manager: ConnectionManager,
+    ) -> impl Future<Output = Result<Granted, Error>> + Send + 'static {
+        self.acquire(manager)
+    }
+}

@@ -1,0 +1,43 @@
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use lockkeeper::{ConnectionManager, Error, Mutex, OwnedMutexGuard, ReleaseError};
+
+use super::{Granted, Recipe};
+use crate::court::{Claim, Grant};
+use crate::world::LOCK;
+
+/// The mutex.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain;
+
+impl Recipe for Plain {
+    async fn acquire(self, manager: ConnectionManager) -> Result<Granted, Error> {
+        Ok(Mutex::new(&manager, LOCK)?.acquire_owned().await?.into())
+    }
+
+    async fn acquire_timeout(self, manager: ConnectionManager, timeout: Duration) -> Result<Granted, Error> {
+        Ok(Mutex::new(&manager, LOCK)?.acquire_owned_timeout(timeout).await?.into())
+    }
+
+    async fn try_acquire(self, manager: ConnectionManager) -> Result<Option<Granted>, Error> {
+        Ok(Mutex::new(&manager, LOCK)?.try_acquire_owned().await?.map(Granted::from))
+    }
+}
+
+impl Grant for OwnedMutexGuard {
+    fn claims(&self) -> Vec<Claim<'_>> {
+        vec![Claim::exclusive(self)]
+    }
+
+    fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {
+        (*self).release().boxed()
+    }
+}
+
+impl From<OwnedMutexGuard> for Granted {
+    fn from(guard: OwnedMutexGuard) -> Self {
+        Box::new(guard)
+    }
+}

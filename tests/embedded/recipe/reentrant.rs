@@ -1,0 +1,45 @@
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use lockkeeper::{ConnectionManager, Error, OwnedReentrantMutexGuard, Owner, ReentrantMutex, ReleaseError};
+
+use super::{Granted, Recipe};
+use crate::court::{Claim, Grant};
+use crate::world::LOCK;
+
+/// The reentrant mutex, each time for another owner.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reentrant;
+
+impl Recipe for Reentrant {
+    async fn acquire(self, manager: ConnectionManager) -> Result<Granted, Error> {
+        Ok(ReentrantMutex::new(&manager, LOCK)?.acquire_owned(&Owner::new("one")).await?.into())
+    }
+
+    async fn acquire_timeout(self, manager: ConnectionManager, timeout: Duration) -> Result<Granted, Error> {
+        let mutex = ReentrantMutex::new(&manager, LOCK)?;
+        Ok(mutex.acquire_owned_timeout(&Owner::new("one"), timeout).await?.into())
+    }
+
+    async fn try_acquire(self, manager: ConnectionManager) -> Result<Option<Granted>, Error> {
+        let mutex = ReentrantMutex::new(&manager, LOCK)?;
+        Ok(mutex.try_acquire_owned(&Owner::new("one")).await?.map(Granted::from))
+    }
+}
+
+impl Grant for OwnedReentrantMutexGuard {
+    fn claims(&self) -> Vec<Claim<'_>> {
+        vec![Claim::exclusive(self)]
+    }
+
+    fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {
+        (*self).release().boxed()
+    }
+}
+
+impl From<OwnedReentrantMutexGuard> for Granted {
+    fn from(guard: OwnedReentrantMutexGuard) -> Self {
+        Box::new(guard)
+    }
+}

@@ -1,0 +1,93 @@
+use std::time::Duration;
+
+use lockkeeper_testserver::Op;
+
+use super::{Ending, Scenario};
+use crate::court::Hold;
+use crate::limit::within;
+use crate::mishap::Mishap;
+use crate::recipe::Recipe;
+use crate::site::Site;
+use crate::stage::Stage;
+
+/// A hold that lasts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HoldOn<R>(pub(crate) R);
+
+/// A hold whose connection broke.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HoldReconnecting<R>(pub(crate) R);
+
+impl<R: Recipe> Scenario for HoldOn<R> {
+    type Recipe = R;
+
+    const BY_CLOCK: Option<Op> = Some(Op::Multi);
+
+    fn recipe(self) -> R {
+        self.0
+    }
+
+    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
+        stage.make_directory().await?;
+        stage.actor_connects().await?;
+        stage.actor_holds().await
+    }
+
+    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
+        hold_on(stage, stage.take_mine()?).await
+    }
+}
+
+impl<R: Recipe> Scenario for HoldReconnecting<R> {
+    type Recipe = R;
+
+    const RECONNECTS: u64 = 1;
+
+    fn recipe(self) -> R {
+        self.0
+    }
+
+    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
+        stage.make_directory().await?;
+        stage.actor_connects().await?;
+        stage.actor_holds().await?;
+        stage.cut_off();
+        Ok(())
+    }
+
+    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
+        stage.world.server.accept_connections();
+        hold_on(stage, stage.take_mine()?).await
+    }
+
+    fn is_tried(self, site: &Site) -> bool {
+        !site.is(Op::Ping)
+    }
+}
+
+/// Holds until everything healed and the hold is lost, or its session is confirmed anew if that lives on.
+async fn hold_on<R: Recipe>(stage: &Stage<R>, hold: Hold) -> Result<Ending, String> {
+    let lost = async {
+        while hold.is_valid() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        healed = stage.everything_healed() => healed?,
+        // On a busy machine, by itself, before anything happened to it: then nothing may happen any more.
+        () = lost => {}
+    }
+    if *stage.struck.borrow() {
+        stage.everything_healed().await?;
+    }
+    let begun = hold.valid_until();
+    let must_be_lost = stage.mishap.is_some_and(Mishap::ends_session);
+    let settled = async {
+        while hold.is_valid() && (must_be_lost || hold.valid_until() <= begun) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within("a hold that is either lost or confirmed", settled).await?;
+    let said = if hold.is_valid() { "still held" } else { "lost" };
+    Ok(Ending::holding(said, hold))
+}
