@@ -13,6 +13,7 @@ mod harness_proxy;
 mod harness_servers;
 mod interop;
 mod loss;
+mod multi_lock;
 mod mutex;
 mod recovery;
 mod reentrant;
