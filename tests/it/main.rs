@@ -16,6 +16,7 @@ mod loss;
 mod mutex;
 mod recovery;
 mod reentrant;
+mod rw;
 mod sessions;
 mod support;
 mod tidy;
