@@ -45,8 +45,9 @@ impl Deadline {
         self.at.is_some_and(|at| Instant::now() >= at)
     }
 
-    /// Whether no time was given at all.
-    pub(crate) fn is_immediate(&self) -> bool {
+    /// Whether no time was given at all: a try, which takes the time that answers take all the same.
+    #[must_use]
+    pub fn is_immediate(&self) -> bool {
         self.at == Some(self.started)
     }
 

@@ -88,6 +88,39 @@ pub enum Error {
         /// The lock, or one of its nodes.
         path: String,
     },
+    /// More permits were asked for than there are in all: they would never be granted.
+    #[error(
+        "asked for {asked} permits of {path}, which has {limit} in all; ask for fewer, or raise the limit"
+    )]
+    TooManyPermits {
+        /// The semaphore.
+        path: String,
+        /// How many were asked for.
+        asked: usize,
+        /// How many there are.
+        limit: usize,
+    },
+    /// Those who use a semaphore do not agree on how many permits it has.
+    #[error(
+        "{path} is in use with a limit of {recorded}, and was asked for with {mine}; give everyone the same limit, \
+         or keep it in a node that all read (SharedLimit)"
+    )]
+    LimitsDisagree {
+        /// The semaphore.
+        path: String,
+        /// The limit it was asked for with.
+        mine: usize,
+        /// The limit of those who hold permits.
+        recorded: usize,
+    },
+    /// The node that should keep a limit keeps none.
+    #[error("no limit is kept at {path}: {found}; write one with SharedLimit::set()")]
+    NoLimit {
+        /// The node.
+        path: String,
+        /// What is there instead.
+        found: String,
+    },
 }
 
 impl Error {
@@ -285,6 +318,13 @@ pub enum Phase {
     Confirmation,
     /// For another task of the same owner, which is acquiring the same lock.
     SameOwner,
+    /// First in line, for permits that others hold.
+    Permits {
+        /// How many were free at the last look.
+        free: usize,
+        /// How many were asked for.
+        asked: usize,
+    },
 }
 
 impl Display for Phase {
@@ -297,6 +337,9 @@ impl Display for Phase {
             }
             Self::Confirmation => formatter.write_str("waiting for the ensemble to confirm the session"),
             Self::SameOwner => formatter.write_str("waiting for another task of the same owner"),
+            Self::Permits { free, asked } => {
+                write!(formatter, "waiting first in line for {asked} permits, {free} of them free")
+            }
         }
     }
 }

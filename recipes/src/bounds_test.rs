@@ -1,9 +1,9 @@
 //! The auto traits users rely on: guards move between tasks, futures are spawned.
 
 use crate::{
-    ConnectionManager, Error, FencingToken, Hold, Mutex, MutexGuard, OwnedMutexGuard,
+    ConnectionManager, Error, FencingToken, Hold, Lease, LeaseInfo, Mutex, MutexGuard, OwnedMutexGuard,
     OwnedReentrantMutexGuard, Owner, ReadGuard, ReentrantMutex, ReentrantMutexGuard, ReleaseError, RwLock,
-    Txn, TxnError, UpgradeError, WriteGuard,
+    Semaphore, SharedLimit, Txn, TxnError, UpgradeError, WriteGuard,
 };
 
 fn shareable<T: Send + Sync + Unpin>() {}
@@ -23,6 +23,10 @@ fn locks_and_guards_may_be_shared_between_threads() {
     shareable::<WriteGuard>();
     shareable::<UpgradeError>();
     shareable::<Owner>();
+    shareable::<Semaphore>();
+    shareable::<SharedLimit>();
+    shareable::<Lease>();
+    shareable::<LeaseInfo>();
     shareable::<Hold>();
     shareable::<Txn<'static>>();
     shareable::<FencingToken>();
@@ -57,6 +61,15 @@ fn all_futures_may_be_spawned() {
         Box::new(guard.try_upgrade())
     }
     let _ = (downgrade, upgrade);
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.acquire()));
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.acquire_many(2)));
+    spawnable(|semaphore: &'static Semaphore| {
+        Box::new(semaphore.acquire_many_timeout(2, std::time::Duration::ZERO))
+    });
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.try_acquire_many(2)));
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.leases()));
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.available()));
+    spawnable(|limit: &'static SharedLimit| Box::new(limit.set(2)));
     fn release(guard: OwnedMutexGuard) -> Box<dyn Send> {
         Box::new(guard.release())
     }

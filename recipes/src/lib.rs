@@ -8,6 +8,8 @@
 //! * [`Mutex`]: one holder at a time.
 //! * [`ReentrantMutex`]: its [`Owner`] may take it again.
 //! * [`RwLock`]: many readers or one writer.
+//! * [`Semaphore`]: at most so many at a time, each with a [`Lease`].
+//! * [`MultiLock`]: several of these together, without deadlock. [`Lock`]: any of them, as an object.
 //! * [`Hold`]: what every guard can do: tell whether it is still valid, when it is lost, its
 //!   [`FencingToken`], and writes that only commit while it stands ([`Txn`]).
 //!
@@ -41,13 +43,15 @@ mod mutex;
 mod owner;
 mod reentrant_mutex;
 mod rw_lock;
+mod semaphore;
 
 pub use self::lock::{Lock, LockGuard, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
 pub use self::mutex::{Mutex, MutexGuard, OwnedMutexGuard};
 pub use self::owner::Owner;
 pub use self::reentrant_mutex::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard};
-pub use self::rw_lock::{ReadGuard, RwLock, UpgradeError, WriteGuard};
+pub use self::rw_lock::{ReadGuard, RwLock, RwLockSide, UpgradeError, WriteGuard};
+pub use self::semaphore::{Lease, LeaseInfo, Permits, Semaphore, SharedLimit};
 #[cfg(feature = "tls")]
 #[doc(inline)]
 pub use lockkeeper_core::Tls;
@@ -55,6 +59,7 @@ pub use lockkeeper_core::Tls;
 pub use lockkeeper_core::{
     Acl, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString, ConnectStringError,
     ConnectionManager, ConnectionManagerBuilder, CreateMode, Deadline, Epoch, Error, FencingToken, Hold,
-    LossReason, Lost, Operation, Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy,
-    Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath, Znodes,
+    HoldEvent, HoldEvents, LossReason, Lost, Operation, Outcome, PathError, Permissions, Phase, Refusal,
+    ReleaseError, RetryPolicy, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath,
+    Znodes,
 };

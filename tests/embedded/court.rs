@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper::{BootInstant, FencingToken, Hold, ReleaseError};
+use lockkeeper::{BootInstant, FencingToken, ReleaseError};
 use parking_lot::Mutex;
 
 /// How a grant lets others hold at the same time.
@@ -21,11 +21,11 @@ pub(crate) enum Share {
 /// One node that a guard holds, and what it claims by it on the lock in whose directory it stands.
 pub(crate) struct Claim<'a> {
     pub(crate) share: Share,
-    pub(crate) held: &'a Hold,
+    pub(crate) held: &'a lockkeeper::Hold,
 }
 
 impl<'a> Claim<'a> {
-    pub(crate) fn exclusive(held: &'a Hold) -> Self {
+    pub(crate) fn exclusive(held: &'a lockkeeper::Hold) -> Self {
         Self { share: Share::Exclusive, held }
     }
 

@@ -181,5 +181,5 @@ async fn undo(kept: Vec<Kept>) {
 }
 
 async fn stop(kept: Vec<Kept>, member: &dyn Contender, cause: Error) -> MultiLockError {
-    MultiLockError { path: member.path().clone(), cause, undo: release(kept).await }
+    MultiLockError::after(member.path(), cause, release(kept).await)
 }

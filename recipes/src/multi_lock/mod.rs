@@ -99,7 +99,6 @@ pub(crate) enum Mode {
 
 impl MultiLock {
     /// Names the locks.
-    #[must_use]
     pub fn builder() -> MultiLockBuilder {
         MultiLockBuilder::default()
     }

@@ -246,7 +246,7 @@ impl RwLock {
         Ok(self.try_lock(Side::Write).await?.map(WriteGuard::of))
     }
 
-    async fn lock(&self, side: Side, deadline: Deadline) -> Result<Arc<Shared>, Error> {
+    pub(super) async fn lock(&self, side: Side, deadline: Deadline) -> Result<Arc<Shared>, Error> {
         let owner = self.owner();
         // An answer is given time even where there is none for waiting.
         let limit = if deadline.has_passed() { self.limit() } else { deadline };
@@ -267,7 +267,7 @@ impl RwLock {
         }
     }
 
-    async fn try_lock(&self, side: Side) -> Result<Option<Arc<Shared>>, Error> {
+    pub(super) async fn try_lock(&self, side: Side) -> Result<Option<Arc<Shared>>, Error> {
         let owner = self.owner();
         if let Turn::Again(shared) = self.turn(side, &owner)? {
             return Ok(Some(shared));
@@ -322,7 +322,15 @@ impl RwLock {
 
     /// Whose an acquire is.
     pub(crate) fn owner(&self) -> Owner {
-        self.owner.clone().or_else(Owner::current).unwrap_or_else(Owner::nameless)
+        self.named_owner().unwrap_or_else(Owner::nameless)
+    }
+
+    pub(super) fn named_owner(&self) -> Option<Owner> {
+        self.owner.clone().or_else(Owner::current)
+    }
+
+    pub(super) fn manager(&self) -> &ConnectionManager {
+        self.write.manager()
     }
 
     pub(super) fn limit(&self) -> Deadline {

@@ -20,9 +20,11 @@
 
 mod guard;
 mod lock;
+mod one_side;
 mod reservation;
 mod side;
 mod slot;
 
 pub use self::guard::{ReadGuard, UpgradeError, WriteGuard};
 pub use self::lock::RwLock;
+pub use self::one_side::RwLockSide;

@@ -1,16 +1,16 @@
-use std::future::ready;
+mod contender;
+
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use lockkeeper_core::{
-    ConnectionManager, Deadline, Error, Hold, Label, Line, Lost, PathError, ReleaseError, Rule, ZnodePath,
+    ConnectionManager, Deadline, Error, Hold, Label, Line, PathError, ReleaseError, Rule, ZnodePath,
 };
 
-use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
 use crate::owner::{HolderEntry, Holders, Owner};
+use crate::semaphore::{Lease, Semaphore};
 
 /// A mutex over all processes: at most one guard at a time is valid.
 ///
@@ -38,7 +38,8 @@ use crate::owner::{HolderEntry, Holders, Owner};
 /// # Layout
 ///
 /// That of Curator's `InterProcessMutex`: `<path>/_c_<uuid>-lock-<sequence>`, ephemeral, below container nodes. A
-/// Java service on the same path and this mutex exclude each other and stand in one line.
+/// Java service on the same path and this mutex exclude each other and stand in one line. For that of
+/// `InterProcessSemaphoreMutex` there is [`in_semaphore_layout`](Self::in_semaphore_layout).
 ///
 /// # Examples
 ///
@@ -61,9 +62,18 @@ use crate::owner::{HolderEntry, Holders, Owner};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Mutex {
-    line: Line,
+    layout: Layout,
     data: Arc<[u8]>,
     holders: Arc<Holders>,
+}
+
+/// Where its contenders stand.
+#[derive(Clone, Debug)]
+enum Layout {
+    /// In one line: Curator's `InterProcessMutex`.
+    Line(Line),
+    /// For the one permit of a semaphore: Curator's `InterProcessSemaphoreMutex`.
+    Semaphore(Box<Semaphore>),
 }
 
 impl Mutex {
@@ -79,20 +89,51 @@ impl Mutex {
     {
         let path = path.try_into().map_err(PathError::from)?;
         let line = Line::new(manager, path, Label::LOCK, Rule::MUTEX)?;
-        Ok(Self { line, data: manager.node_data().into(), holders: Holders::of(manager) })
+        Ok(Self::of(manager, Layout::Line(line)))
+    }
+
+    /// The mutex at `path` in the layout of Curator's `InterProcessSemaphoreMutex`, with which it is exchanged: a
+    /// [semaphore](Semaphore) of one permit. Nothing is sent.
+    ///
+    /// Take it for a lock that Java services hold by that class, and only then: it takes two round trips to acquire
+    /// instead of one, and the others of a wait are dearer too. A mutex of the one layout and a mutex of the other do not
+    /// see each other.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when the path is not one, or is the root. Acquiring is an [`Error::LimitsDisagree`] while the
+    /// path is in use for a [`Semaphore`] of more permits.
+    pub fn in_semaphore_layout<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
+    where
+        P: TryInto<ZnodePath>,
+        PathError: From<P::Error>,
+    {
+        Ok(Self::of(manager, Layout::Semaphore(Box::new(Semaphore::new(manager, path, 1)?))))
+    }
+
+    fn of(manager: &ConnectionManager, layout: Layout) -> Self {
+        Self { layout, data: manager.node_data().into(), holders: Holders::of(manager) }
     }
 
     /// What is written into the nodes of this mutex's contenders, for people who look. Default: the manager's node
     /// data, which is host and process id. The name of an [owner in scope](Owner::scope) is put behind it.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
-        Self { data: data.into().into(), ..self }
+        let data = data.into();
+        let layout = match self.layout {
+            Layout::Semaphore(semaphore) => Layout::Semaphore(Box::new(semaphore.node_data(data.clone()))),
+            line => line,
+        };
+        Self { layout, data: data.into(), ..self }
     }
 
     /// The whole path of the lock, chroot included.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
-        self.line.directory()
+        match &self.layout {
+            Layout::Line(line) => line.directory(),
+            Layout::Semaphore(semaphore) => semaphore.path(),
+        }
     }
 
     /// Waits for the lock for as long as it takes.
@@ -180,20 +221,28 @@ impl Mutex {
 
     async fn lock(&self, deadline: Deadline) -> Result<OwnedMutexGuard, Error> {
         let owner = self.owner()?;
-        let held = self.line_of(owner.as_ref()).acquire(deadline).await?;
+        let held = match &self.layout {
+            Layout::Line(line) => self.signed(line, owner.as_ref()).acquire(deadline).await?,
+            Layout::Semaphore(semaphore) => semaphore.acquire_by(1, deadline).await?.into_hold(),
+        };
         Ok(self.guard(held, owner.as_ref()))
     }
 
     async fn try_lock(&self) -> Result<Option<OwnedMutexGuard>, Error> {
         let owner = self.owner()?;
-        let limit = Deadline::after(self.line.manager().operation_timeout());
-        let held = self.line_of(owner.as_ref()).try_acquire(limit).await?;
+        let held = match &self.layout {
+            Layout::Line(line) => {
+                let limit = Deadline::after(line.manager().operation_timeout());
+                self.signed(line, owner.as_ref()).try_acquire(limit).await?
+            }
+            Layout::Semaphore(semaphore) => semaphore.try_acquire().await?.map(Lease::into_hold),
+        };
         Ok(held.map(|held| self.guard(held, owner.as_ref())))
     }
 
-    fn line_of(&self, owner: Option<&Owner>) -> Line {
+    fn signed(&self, line: &Line, owner: Option<&Owner>) -> Line {
         let data = owner.map_or_else(|| self.data.to_vec(), |owner| owner.sign(&self.data));
-        self.line.clone().node_data(data)
+        line.clone().node_data(data)
     }
 
     /// The owner in scope, if it does not hold the lock already.
@@ -280,84 +329,5 @@ impl Deref for OwnedMutexGuard {
 
     fn deref(&self) -> &Hold {
         &self.held
-    }
-}
-
-impl Lock for Mutex {
-    fn contender(&self) -> Seal<'_> {
-        Seal(self)
-    }
-}
-
-impl Contender for Mutex {
-    fn path(&self) -> &ZnodePath {
-        self.path()
-    }
-
-    fn shared(&self) -> Arc<dyn Contender> {
-        Arc::new(self.clone())
-    }
-
-    fn manager(&self) -> &ConnectionManager {
-        self.line.manager()
-    }
-
-    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
-        Box::pin(async move { Ok(LockGuard::of(Kept::new(self.path(), self.lock(deadline).await?))) })
-    }
-
-    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        let kept = |guard| LockGuard::of(Kept::new(self.path(), guard));
-        Box::pin(async move { Ok(self.try_lock().await?.map(kept)) })
-    }
-
-    fn lines(&self) -> (Line, Vec<Line>) {
-        (self.line.clone(), Vec::new())
-    }
-
-    fn share(&self) -> Option<Share> {
-        Some(Share::Mutex)
-    }
-
-    fn owner(&self) -> Option<Owner> {
-        Owner::current()
-    }
-
-    fn merged_with(&self, other: Share) -> Option<Arc<dyn Contender>> {
-        (other == Share::Mutex).then(|| self.shared())
-    }
-
-    fn entrance(&self) -> Option<Box<dyn Entrance>> {
-        let owner = self.owner().ok()?;
-        Some(Box::new(WayIn { mutex: self.clone(), owner }))
-    }
-}
-
-/// The way into a mutex for one who takes several locks at once.
-struct WayIn {
-    mutex: Mutex,
-    owner: Option<Owner>,
-}
-
-impl Entrance for WayIn {
-    fn line(&self) -> Line {
-        self.mutex.line_of(self.owner.as_ref())
-    }
-
-    fn enter(self: Box<Self>, hold: Hold, _: Option<Deadline>) -> BoxFuture<'static, Result<Entered, Error>> {
-        let guard = self.mutex.guard(hold, self.owner.as_ref());
-        Box::pin(ready(Ok(Some(Kept::new(self.mutex.path(), guard)))))
-    }
-}
-
-impl Keep for OwnedMutexGuard {
-    fn hold(&self) -> &Hold {
-        &self.held
-    }
-
-    fn give_up(self: Box<Self>) -> Result<Option<Hold>, Lost> {
-        let Self { entry, held } = *self;
-        drop(entry);
-        Ok(Some(held))
     }
 }

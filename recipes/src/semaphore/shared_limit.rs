@@ -1,0 +1,107 @@
+use lockkeeper_core::{ConnectionManager, CreateMode, Error, PathError, Refusal, ZnodePath};
+
+use super::limit;
+
+/// How many permits a [`Semaphore`](super::Semaphore) has, kept in a node that all who use it read, and that may be
+/// changed while they run.
+///
+/// The node is Curator's `SharedCount`: a persistent node with a big-endian integer of four bytes.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+/// use lockkeeper::SharedLimit;
+///
+/// let limit = SharedLimit::new(&manager, "/licences/limit")?;
+/// limit.set(4).await?;
+/// assert_eq!(limit.read().await?, 4);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct SharedLimit {
+    manager: ConnectionManager,
+    /// Below the manager's chroot.
+    path: ZnodePath,
+    whole: ZnodePath,
+}
+
+impl SharedLimit {
+    /// The limit at `path`, below the manager's chroot. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when the path is not one.
+    pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
+    where
+        P: TryInto<ZnodePath>,
+        PathError: From<P::Error>,
+    {
+        let path = path.try_into().map_err(PathError::from)?;
+        let whole = manager.full_path(&path)?;
+        Ok(Self { manager: manager.clone(), path, whole })
+    }
+
+    /// How many permits there are now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoLimit`] when there is no such node, or none with a number in it; else as
+    /// [`Znodes::read`](lockkeeper_core::Znodes::read).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is changed.
+    pub async fn read(&self) -> Result<usize, Error> {
+        match self.manager.znodes().read(&self.path).await? {
+            Some((data, _)) => self.decode(&data),
+            None => Err(self.missing()),
+        }
+    }
+
+    /// Changes how many there are; makes the node if there is none. Raising it wakes who waits; lowering it revokes
+    /// nothing. None at all closes the semaphore: whoever asks is told so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] for more than Curator can count; else as [`Znodes::write`](lockkeeper_core::Znodes::write).
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe: it may be changed all the same.
+    pub async fn set(&self, permits: usize) -> Result<(), Error> {
+        limit::check(permits)?;
+        let (znodes, data) = (self.manager.znodes(), limit::encode(permits));
+        loop {
+            match znodes.write(&self.path, &data, -1).await {
+                Err(Error::Refused { refusal: Refusal::NoNode, .. }) => {}
+                written => return written.map(drop),
+            }
+            match znodes.create(&self.path, &data, CreateMode::Persistent).await {
+                Err(Error::Refused { refusal: Refusal::NodeExists, .. }) => {}
+                created => return created.map(drop),
+            }
+        }
+    }
+
+    /// Below the manager's chroot.
+    pub(super) fn path(&self) -> &ZnodePath {
+        &self.path
+    }
+
+    pub(super) fn decode(&self, data: &[u8]) -> Result<usize, Error> {
+        limit::decode(data).ok_or_else(|| self.unreadable(format!("{} bytes that are no number", data.len())))
+    }
+
+    pub(super) fn missing(&self) -> Error {
+        self.unreadable("there is no such node".to_owned())
+    }
+
+    fn unreadable(&self, found: String) -> Error {
+        Error::NoLimit { path: self.whole.to_string(), found }
+    }
+}

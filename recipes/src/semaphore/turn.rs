@@ -1,0 +1,195 @@
+//! One turn at the head of the line: look, wait until there is room, and take.
+
+use lockkeeper_core::{
+    Changes, Deadline, Error, Exchange, ExchangeError, Exchanged, Hold, Operation, Phase, Refusal, Sight,
+};
+
+use super::limit::Limit;
+use super::view::{Step, Terms, Unclear, View, decide};
+use super::{Lease, Semaphore};
+
+/// Why a turn ended without permits.
+#[derive(Debug)]
+pub(crate) enum NotTaken {
+    /// The hold of the line was lost, or what was taken had to be given back: start over at the end of the line.
+    TurnLost,
+    /// Tell the caller.
+    Failed(Error),
+}
+
+impl From<Error> for NotTaken {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Lost(_) => Self::TurnLost,
+            error => Self::Failed(error),
+        }
+    }
+}
+
+impl Semaphore {
+    /// Spends a turn, which is a hold of [`line`](Self::line): waits until `asked` permits are free, takes them and
+    /// leaves the line, all in one transaction.
+    pub(crate) async fn take(&self, hold: Hold, asked: usize, deadline: Deadline) -> Result<Lease, NotTaken> {
+        let mut turn = Turn { semaphore: self, hold, asked };
+        let mut sights = turn.hold.look(deadline).await?;
+        let mut changes: Option<Changes> = None;
+        loop {
+            match turn.judge(&sights, deadline).await? {
+                Some((Step::Take, view)) => match turn.exchange(&view, deadline).await? {
+                    Ok(lease) => return Ok(lease),
+                    Err(not_yet) => {
+                        turn = not_yet;
+                        changes = None;
+                        sights = turn.hold.look(deadline).await?;
+                    }
+                },
+                Some((Step::Wait { free }, _)) => {
+                    if let Some(changes) = &mut changes {
+                        turn.sleep(changes, free, deadline).await?;
+                    }
+                    let watching = turn.hold.watch(deadline).await?;
+                    (sights, changes) = (watching.0, Some(watching.1));
+                }
+                Some((Step::Never, view)) => return Err(self.too_many(asked, view.limit).into()),
+                None => sights = turn.hold.look(deadline).await?,
+            }
+        }
+    }
+
+    /// As [`take`](Self::take), but without waiting for permits: what it would have had to wait for.
+    pub(crate) async fn try_take(
+        &self,
+        hold: Hold,
+        asked: usize,
+        deadline: Deadline,
+    ) -> Result<Result<Lease, Phase>, NotTaken> {
+        let mut turn = Turn { semaphore: self, hold, asked };
+        loop {
+            let sights = turn.hold.look(deadline).await?;
+            match turn.judge(&sights, deadline).await? {
+                Some((Step::Take, view)) => match turn.exchange(&view, deadline).await? {
+                    Ok(lease) => return Ok(Ok(lease)),
+                    Err(not_yet) => turn = not_yet,
+                },
+                Some((Step::Wait { free }, _)) => return Ok(Err(Phase::Permits { free, asked })),
+                Some((Step::Never, view)) => return Err(self.too_many(asked, view.limit).into()),
+                None => {}
+            }
+        }
+    }
+}
+
+/// The head of the line. Dropped, it leaves the line.
+struct Turn<'a> {
+    semaphore: &'a Semaphore,
+    hold: Hold,
+    asked: usize,
+}
+
+impl Turn<'_> {
+    /// What may be done; `None` when it has to be looked at again.
+    async fn judge(&self, sights: &[Sight], deadline: Deadline) -> Result<Option<(Step, View)>, NotTaken> {
+        let Self { semaphore, asked, .. } = *self;
+        match View::of(&semaphore.limit, sights) {
+            Ok(view) => Ok(Some((decide(view.taken, view.limit, asked), view))),
+            Err(Unclear::Disagree { recorded }) => {
+                let Limit::Fixed(fixed) = &semaphore.limit else { return Ok(None) };
+                let (path, mine) = (semaphore.path.to_string(), fixed.permits());
+                Err(Error::LimitsDisagree { path, mine, recorded }.into())
+            }
+            Err(Unclear::Unread) => {
+                self.read_record(deadline).await?;
+                Ok(None)
+            }
+            Err(Unclear::Failed(error)) => Err(error.into()),
+        }
+    }
+
+    /// Finds out what limit is recorded. Only the head of the line writes it, and that is us.
+    async fn read_record(&self, deadline: Deadline) -> Result<(), NotTaken> {
+        let Limit::Fixed(fixed) = &self.semaphore.limit else { return Ok(()) };
+        let znodes = self.semaphore.manager.znodes();
+        let read = tokio::select! {
+            biased;
+            read = znodes.read(&self.semaphore.leases) => read,
+            lost = self.hold.lost() => return Err(Error::Lost(lost).into()),
+            () = deadline.passed() => return Err(self.time_over(Phase::Answer, deadline)),
+        };
+        match read {
+            Ok(Some((data, stat))) => fixed.saw(&data, &stat),
+            Ok(None) => {}
+            Err(error) if error.is_transient() => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Waits until there is something else to see.
+    async fn sleep(&self, changes: &mut Changes, free: usize, deadline: Deadline) -> Result<(), NotTaken> {
+        tokio::select! {
+            biased;
+            lost = self.hold.lost() => Err(Error::Lost(lost).into()),
+            () = changes.any() => Ok(()),
+            () = deadline.passed() => {
+                Err(self.time_over(Phase::Permits { free, asked: self.asked }, deadline))
+            }
+        }
+    }
+
+    fn time_over(&self, phase: Phase, deadline: Deadline) -> NotTaken {
+        let path = self.semaphore.path.to_string();
+        Error::Timeout { phase, path, waited: deadline.waited() }.into()
+    }
+
+    /// One transaction: the leases, what they rest on, and the end of the place in line. Yields the turn when it was
+    /// not committed, and has to be looked at again.
+    async fn exchange(self, view: &View, deadline: Deadline) -> Result<Result<Lease, Self>, NotTaken> {
+        let Self { semaphore, hold, asked } = self;
+        let leases = semaphore.leases_line.clone().node_data(semaphore.signed_data());
+        let exchange = (0..asked).fold(hold.exchange(), |exchange, _| exchange.enter(&leases));
+        match semaphore.on_terms(exchange, view.terms).commit(deadline).await {
+            Ok(Exchanged { hold: Some(mut hold), is_fresh }) => {
+                if let (Terms::Record { .. }, Limit::Fixed(fixed)) = (view.terms, &semaphore.limit) {
+                    fixed.forget();
+                }
+                // What was seen over an earlier connection may have been out of date.
+                if !is_fresh && taken(&hold.look(deadline).await?) > view.limit {
+                    return Err(NotTaken::TurnLost);
+                }
+                Ok(Ok(Lease::new(hold)))
+            }
+            Ok(Exchanged { hold: None, .. }) => Err(NotTaken::TurnLost),
+            Err(ExchangeError::NotDone { hold, refused }) => match refused {
+                Some((path, refusal)) if !is_out_of_date(refusal) => {
+                    Err(Error::Refused { operation: Operation::Commit, path, refusal }.into())
+                }
+                _ => Ok(Err(Self { semaphore, hold: *hold, asked })),
+            },
+            Err(ExchangeError::Failed(error)) => Err(error.into()),
+        }
+    }
+}
+
+impl Semaphore {
+    fn on_terms(&self, exchange: Exchange, terms: Terms) -> Exchange {
+        match (terms, &self.limit) {
+            (Terms::LimitIs { version }, Limit::Shared(shared)) => exchange.check(shared.path(), version),
+            (Terms::Record { version }, Limit::Fixed(fixed)) => {
+                exchange.set(&self.leases, fixed.record(), version)
+            }
+            _ => exchange,
+        }
+    }
+}
+
+fn taken(sights: &[Sight]) -> usize {
+    match sights.first() {
+        Some(Sight::Children { names, .. }) => names.len(),
+        _ => 0,
+    }
+}
+
+/// Whether it says that something was written or removed since it was read.
+fn is_out_of_date(refusal: Refusal) -> bool {
+    refusal.is_transient() || matches!(refusal, Refusal::BadVersion | Refusal::NoNode)
+}

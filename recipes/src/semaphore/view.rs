@@ -1,0 +1,182 @@
+//! What the head of the line makes of what it sees: pure.
+
+use lockkeeper_core::{Error, Sight, Stat};
+
+use super::limit::{Fixed, Limit};
+
+/// What the head of the line may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Take,
+    /// Until something comes back, or the limit is raised.
+    Wait {
+        free: usize,
+    },
+    /// There are not so many in all.
+    Never,
+}
+
+/// Decides on `asked` permits when `taken` of `limit` are out; more than all, after the limit was lowered.
+pub(super) fn decide(taken: usize, limit: usize, asked: usize) -> Step {
+    let free = limit.saturating_sub(taken);
+    match asked {
+        _ if asked > limit => Step::Never,
+        _ if asked > free => Step::Wait { free },
+        _ => Step::Take,
+    }
+}
+
+/// What is out, and how many there are in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct View {
+    /// All children of the leases' directory, be they whose they will: Curator counts them so.
+    pub(super) taken: usize,
+    pub(super) limit: usize,
+    pub(super) terms: Terms,
+}
+
+/// What a grant rests on, beside the leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Terms {
+    /// Nothing else.
+    Nothing,
+    /// The shared limit's node is still of this version.
+    LimitIs { version: i32 },
+    /// Our limit is written into the directory, if it is still of this version.
+    Record { version: i32 },
+}
+
+/// What keeps a view from being told.
+#[derive(Debug)]
+pub(super) enum Unclear {
+    /// What the directory says of the limit has to be read.
+    Unread,
+    Disagree {
+        recorded: usize,
+    },
+    Failed(Error),
+}
+
+impl View {
+    /// Reads what was seen of the leases, and behind that of the limit.
+    pub(super) fn of(limit: &Limit, sights: &[Sight]) -> Result<Self, Unclear> {
+        let (taken, directory) = match sights.first() {
+            Some(Sight::Children { names, stat }) => (names.len(), Some(stat)),
+            _ => (0, None),
+        };
+        let behind = sights.get(1);
+        match limit {
+            Limit::Fixed(fixed) => {
+                if let Some(Sight::Data { data, stat }) = behind {
+                    fixed.saw(data, stat);
+                }
+                let terms = Self::terms(fixed, taken, directory)?;
+                Ok(Self { taken, limit: fixed.permits(), terms })
+            }
+            Limit::Shared(shared) => match behind {
+                Some(Sight::Data { data, stat }) => {
+                    let limit = shared.decode(data).map_err(Unclear::Failed)?;
+                    Ok(Self { taken, limit, terms: Terms::LimitIs { version: stat.version } })
+                }
+                _ => Err(Unclear::Failed(shared.missing())),
+            },
+        }
+    }
+
+    fn terms(fixed: &Fixed, taken: usize, directory: Option<&Stat>) -> Result<Terms, Unclear> {
+        // It will be made along with the leases.
+        let Some(directory) = directory else { return Ok(Terms::Record { version: 0 }) };
+        let record = Terms::Record { version: directory.version };
+        match fixed.recorded(directory).ok_or(Unclear::Unread)? {
+            Some(recorded) if recorded == fixed.permits() => Ok(Terms::Nothing),
+            // Nobody holds by the other one any more.
+            Some(_) if taken == 0 => Ok(record),
+            Some(recorded) => Err(Unclear::Disagree { recorded }),
+            None if directory.data_length == 0 => Ok(record),
+            // Somebody else's data.
+            None => Ok(Terms::Nothing),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::limit::encode;
+    use super::*;
+
+    #[test]
+    fn permits_are_granted_all_at_once_or_not_at_all() {
+        for (taken, limit, asked, step) in [
+            (0, 1, 1, Step::Take),
+            (1, 1, 1, Step::Wait { free: 0 }),
+            (3, 4, 1, Step::Take),
+            (2, 4, 3, Step::Wait { free: 2 }),
+            (1, 4, 3, Step::Take),
+            // Lowered below what is out.
+            (5, 4, 1, Step::Wait { free: 0 }),
+            (0, 4, 5, Step::Never),
+            (4, 4, 5, Step::Never),
+            (0, 0, 1, Step::Never),
+            (usize::MAX, 1, 1, Step::Wait { free: 0 }),
+        ] {
+            assert_eq!(decide(taken, limit, asked), step, "{asked} of {limit} with {taken} out");
+        }
+    }
+
+    fn stat(version: i32, data: &[u8]) -> Stat {
+        Stat {
+            czxid: 5,
+            mzxid: 5,
+            ctime: 0,
+            mtime: 0,
+            version,
+            ephemeral_owner: 0,
+            data_length: i32::try_from(data.len()).unwrap(),
+            children: 0,
+        }
+    }
+
+    fn sights(taken: usize, version: i32, data: &[u8]) -> Vec<Sight> {
+        let stat = stat(version, data);
+        let names = (0..taken).map(|number| number.to_string()).collect();
+        vec![Sight::Children { names, stat }, Sight::Data { data: data.to_vec(), stat }]
+    }
+
+    #[test]
+    fn fixed_limits_are_compared_while_permits_are_out() {
+        let other = encode(3);
+        for (taken, data, terms) in [
+            (0, &b""[..], Some(Terms::Record { version: 1 })),
+            // Curator's leases.
+            (2, b"", Some(Terms::Record { version: 1 })),
+            (2, &encode(4), Some(Terms::Nothing)),
+            (0, &other, Some(Terms::Record { version: 1 })),
+            (1, &other, None),
+            (1, b"10.0.0.1", Some(Terms::Nothing)),
+        ] {
+            let limit = Limit::fixed(4).unwrap();
+            match (View::of(&limit, &sights(taken, 1, data)), terms) {
+                (Ok(view), Some(terms)) => {
+                    assert_eq!(view, View { taken, limit: 4, terms });
+                    // From now on the list of children tells it.
+                    assert_eq!(View::of(&limit, &sights(taken, 1, data)[..1]).unwrap().terms, terms);
+                }
+                (Err(Unclear::Disagree { recorded: 3 }), None) => {}
+                (other, _) => panic!("{taken} out, {data:?}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_of_the_limit_has_to_be_read() {
+        let limit = Limit::fixed(4).unwrap();
+        let data = encode(4);
+        let seen = View::of(&limit, &sights(1, 1, &data)[..1]);
+        assert!(matches!(seen, Err(Unclear::Unread)));
+        assert!(View::of(&limit, &sights(1, 1, &data)).is_ok());
+        assert!(matches!(View::of(&limit, &sights(1, 2, &data)[..1]), Err(Unclear::Unread)));
+        // No directory: it is made, and written, in one go.
+        let missing = View::of(&limit, &[Sight::Missing, Sight::Missing]).unwrap();
+        assert_eq!(missing, View { taken: 0, limit: 4, terms: Terms::Record { version: 0 } });
+    }
+}

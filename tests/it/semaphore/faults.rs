@@ -1,0 +1,142 @@
+//! What breaks on the way.
+
+use lockkeeper::{LossReason, Semaphore};
+use lockkeeper_tests::{Ensemble, Match, OpCode, Proxies};
+
+use super::{LEASES, LOCKS, behind_proxy_with, exchange, head_sleeps, leases, semaphore, settled};
+use crate::support::connect;
+
+#[tokio::test]
+async fn a_lost_reply_of_the_exchange_leaves_all_leases_or_none() {
+    for is_committed in [true, false] {
+        let (ensemble, proxies, _manager, semaphore) = behind_proxy_with(3).await;
+        let arming = exchange(&proxies);
+        let fault = if is_committed { arming.drop_reply_and_cut() } else { arming.cut_before_forward() };
+        let lease = semaphore.acquire_many(3).await.unwrap();
+        assert!(fault.has_triggered());
+        assert!(lease.is_valid());
+        settled(&ensemble, 3, 0).await;
+        lease.release().await.unwrap();
+        settled(&ensemble, 0, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_lost_reply_to_any_request_of_a_wait_costs_no_permit() {
+    for op in [OpCode::GetChildren, OpCode::GetChildren2] {
+        for is_watching in [false, true] {
+            let (ensemble, proxies, _manager, one) = behind_proxy_with(2).await;
+            let other = semaphore(&connect(&ensemble.connect_string()).await, 2);
+            let held = other.acquire().await.unwrap();
+            if is_watching && op == OpCode::GetChildren {
+                continue;
+            }
+            let nth = if is_watching { 2 } else { 1 };
+            let lost = proxies.on(Match::new().op(op).nth(nth)).drop_reply_and_cut();
+            let waiter = tokio::spawn(async move { one.acquire_many(2).await.unwrap() });
+            lost.triggered().await.unwrap();
+            settled(&ensemble, 1, 1).await;
+            held.release().await.unwrap();
+            waiter.await.unwrap().release().await.unwrap();
+            settled(&ensemble, 0, 0).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_leases_of_a_crashed_client_come_back_with_its_session() {
+    let (ensemble, proxies, _manager, doomed) = behind_proxy_with(2).await;
+    let other = semaphore(&connect(&ensemble.connect_string()).await, 2);
+    let lost = doomed.acquire_many(2).await.unwrap();
+    let waiter = tokio::spawn(async move { other.acquire_many(2).await.unwrap() });
+    settled(&ensemble, 2, 1).await;
+    head_sleeps(&ensemble).await;
+    proxies.sever_until_expired(proxies.sessions()[0].id).await.unwrap();
+    let lease = waiter.await.unwrap();
+    assert!(!lost.is_valid());
+    settled(&ensemble, 2, 0).await;
+    lease.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_waiter_of_a_dead_session_gets_its_permits_on_the_next_one() {
+    // In line, and at the head.
+    for in_front in [1, 0] {
+        let (ensemble, proxies, _manager, one) = behind_proxy_with(1).await;
+        let other = semaphore(&connect(&ensemble.connect_string()).await, 1);
+        let held = other.acquire().await.unwrap();
+        let ahead = (0..in_front).map(|_| {
+            let other = other.clone();
+            tokio::spawn(async move { other.acquire().await.unwrap() })
+        });
+        let ahead: Vec<_> = ahead.collect();
+        settled(&ensemble, 1, in_front).await;
+        let waiter = tokio::spawn(async move { one.acquire().await.unwrap() });
+        settled(&ensemble, 1, in_front + 1).await;
+        head_sleeps(&ensemble).await;
+        proxies.expire_session(proxies.sessions()[0].id).await.unwrap();
+        held.release().await.unwrap();
+        for next in ahead {
+            next.await.unwrap().release().await.unwrap();
+        }
+        let lease = waiter.await.unwrap();
+        assert!(lease.is_valid());
+        assert_eq!(lease.epoch().as_u64(), 2);
+        lease.release().await.unwrap();
+        settled(&ensemble, 0, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_lease_of_which_one_node_is_deleted_by_hand_is_lost_as_a_whole() {
+    let (ensemble, _proxies, manager, semaphore) = behind_proxy_with(3).await;
+    let lease = semaphore.acquire_many(3).await.unwrap();
+    let last = semaphore.leases().await.unwrap().pop().unwrap();
+    ensemble.raw().await.unwrap().delete(&format!("{LEASES}/{}", last.name)).await.unwrap();
+    let error = lease.txn().create("/late".parse().unwrap(), Vec::new()).commit().await.unwrap_err();
+    assert!(error.is_lost(), "{error}");
+    assert_eq!(lease.lost().await.reason, LossReason::NodeDeleted);
+    // Two permits of a lease that is lost come back, too.
+    drop(lease);
+    settled(&ensemble, 0, 0).await;
+    manager.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_directory_that_is_removed_on_the_way_is_made_again() {
+    let (ensemble, proxies, _manager, semaphore) = behind_proxy_with(2).await;
+    let taking = exchange(&proxies).hold_request();
+    let acquiring = tokio::spawn(async move { semaphore.acquire_many(2).await.unwrap() });
+    taking.triggered().await.unwrap();
+    // As the server's own reaper does it.
+    ensemble.raw().await.unwrap().delete(LEASES).await.unwrap();
+    taking.release();
+    let lease = acquiring.await.unwrap();
+    settled(&ensemble, 2, 0).await;
+    lease.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn who_is_moved_to_a_server_that_is_behind_takes_no_permit_too_many() {
+    let ensemble = Ensemble::start(3).await.unwrap();
+    let proxies = Proxies::start(&ensemble).await.unwrap();
+    let a = connect(&proxies.connect_string()).await;
+    let b = connect(&ensemble.connect_string()).await;
+    let (one, other): (Semaphore, Semaphore) = (semaphore(&a, 1), semaphore(&b, 1));
+    for round in 0..3 {
+        let held = other.acquire().await.unwrap();
+        let waiter = tokio::spawn({
+            let one = one.clone();
+            async move { one.acquire().await.unwrap() }
+        });
+        crate::support::nodes_become(&ensemble, LOCKS, 1).await;
+        let cut = proxies.on(Match::new().op(OpCode::GetChildren2)).drop_reply_and_cut();
+        held.release().await.unwrap();
+        let lease = waiter.await.unwrap();
+        drop(cut);
+        proxies.disarm_all();
+        assert_eq!(leases(&ensemble).await, 1, "round {round}");
+        assert!(other.try_acquire().await.unwrap().is_none());
+        lease.release().await.unwrap();
+    }
+}

@@ -1,0 +1,147 @@
+//! How many permits there are.
+
+use lockkeeper::{Error, Semaphore, SharedLimit};
+use lockkeeper_tests::CreateMode;
+
+use super::{LEASES, LOCKS, PATH, head_sleeps, leases, semaphore, settled, two};
+
+const LIMIT: &str = "/limit";
+
+#[tokio::test]
+async fn a_raised_limit_wakes_who_waits_and_a_lowered_one_revokes_nothing() {
+    let (ensemble, a, b) = two().await;
+    let limit = SharedLimit::new(&a, LIMIT).unwrap();
+    limit.set(1).await.unwrap();
+    let one = Semaphore::with_shared_limit(&a, PATH, &limit).unwrap();
+    let other = Semaphore::with_shared_limit(&b, PATH, &SharedLimit::new(&b, LIMIT).unwrap()).unwrap();
+    let first = one.acquire().await.unwrap();
+    let waiter = tokio::spawn({
+        let other = other.clone();
+        async move { other.acquire().await.unwrap() }
+    });
+    settled(&ensemble, 1, 1).await;
+    head_sleeps(&ensemble).await;
+    limit.set(2).await.unwrap();
+    let second = waiter.await.unwrap();
+    limit.set(1).await.unwrap();
+    assert!(first.is_valid() && second.is_valid());
+    assert_eq!(one.available().await.unwrap(), 0);
+    second.release().await.unwrap();
+    // One is out, and one is all there is.
+    assert!(other.try_acquire().await.unwrap().is_none());
+    first.release().await.unwrap();
+    other.acquire().await.unwrap().release().await.unwrap();
+    settled(&ensemble, 0, 0).await;
+}
+
+#[tokio::test]
+async fn who_wants_more_than_there_are_is_told_and_leaves_the_line() {
+    let (ensemble, a, b) = two().await;
+    let error = semaphore(&a, 2).acquire_many(3).await.unwrap_err();
+    assert!(matches!(error, Error::TooManyPermits { asked: 3, limit: 2, .. }), "{error}");
+    assert!(matches!(semaphore(&a, 2).try_acquire_many(0).await.unwrap_err(), Error::Config(_)));
+    let limit = SharedLimit::new(&a, LIMIT).unwrap();
+    limit.set(3).await.unwrap();
+    let one = Semaphore::with_shared_limit(&a, PATH, &limit).unwrap();
+    let error = one.acquire_many(4).await.unwrap_err();
+    assert!(matches!(error, Error::TooManyPermits { asked: 4, limit: 3, .. }), "{error}");
+    // Lowered while it stands at the head: who is behind goes on.
+    let held = one.acquire().await.unwrap();
+    let large = tokio::spawn({
+        let one = one.clone();
+        async move { one.acquire_many(3).await.unwrap_err() }
+    });
+    settled(&ensemble, 1, 1).await;
+    let other = Semaphore::with_shared_limit(&b, PATH, &limit).unwrap();
+    let small = tokio::spawn(async move { other.acquire().await.unwrap() });
+    settled(&ensemble, 1, 2).await;
+    head_sleeps(&ensemble).await;
+    limit.set(2).await.unwrap();
+    let error = large.await.unwrap();
+    assert!(matches!(error, Error::TooManyPermits { asked: 3, limit: 2, .. }), "{error}");
+    small.await.unwrap().release().await.unwrap();
+    held.release().await.unwrap();
+    settled(&ensemble, 0, 0).await;
+}
+
+#[tokio::test]
+async fn a_limit_that_is_lowered_at_the_last_moment_is_kept() {
+    let (ensemble, proxies, manager) = crate::support::behind_proxy().await;
+    let other = crate::support::connect(&ensemble.connect_string()).await;
+    let limit = SharedLimit::new(&other, LIMIT).unwrap();
+    limit.set(2).await.unwrap();
+    let held = Semaphore::with_shared_limit(&other, PATH, &limit).unwrap().acquire().await.unwrap();
+    let limited = SharedLimit::new(&manager, LIMIT).unwrap();
+    let semaphore = Semaphore::with_shared_limit(&manager, PATH, &limited).unwrap();
+    let taking = super::exchange(&proxies).hold_request();
+    let waiter = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
+    // It has seen room for two.
+    taking.triggered().await.unwrap();
+    limit.set(1).await.unwrap();
+    taking.release();
+    head_sleeps(&ensemble).await;
+    assert_eq!(leases(&ensemble).await, 1);
+    held.release().await.unwrap();
+    waiter.await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn limits_that_disagree_are_an_error_that_names_both() {
+    let (ensemble, a, b) = two().await;
+    let (one, other) = (semaphore(&a, 2), semaphore(&b, 3));
+    let held = one.acquire().await.unwrap();
+    for error in [other.acquire().await.unwrap_err(), other.try_acquire().await.unwrap_err()] {
+        assert!(matches!(error, Error::LimitsDisagree { mine: 3, recorded: 2, .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(PATH) && text.contains("limit of 2") && text.contains("with 3"), "{text}");
+    }
+    settled(&ensemble, 1, 0).await;
+    held.release().await.unwrap();
+    // Nobody holds by the old one any more.
+    let held = other.acquire_many(3).await.unwrap();
+    let error = one.acquire().await.unwrap_err();
+    assert!(matches!(error, Error::LimitsDisagree { mine: 2, recorded: 3, .. }), "{error}");
+    held.release().await.unwrap();
+    one.acquire().await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_first_limit_is_recorded_where_curator_or_a_stranger_has_been() {
+    let (ensemble, a, _) = two().await;
+    let mut raw = ensemble.raw().await.unwrap();
+    raw.create(PATH, b"", CreateMode::Persistent).await.unwrap();
+    raw.create(LEASES, b"", CreateMode::Persistent).await.unwrap();
+    // As Curator makes them: not recorded anywhere, and counted.
+    raw.create(&format!("{LEASES}/_c_1-lease-"), b"10.0.0.1", CreateMode::EphemeralSequential).await.unwrap();
+    let one = semaphore(&a, 2);
+    let held = one.acquire().await.unwrap();
+    assert!(one.try_acquire().await.unwrap().is_none());
+    assert_eq!(raw.data(LEASES).await.unwrap().0, [0, 0, 0, 2]);
+    held.release().await.unwrap();
+    raw.set_data(LEASES, b"a stranger's").await.unwrap();
+    one.acquire().await.unwrap().release().await.unwrap();
+    assert_eq!(raw.data(LEASES).await.unwrap().0, b"a stranger's");
+}
+
+#[tokio::test]
+async fn a_shared_limit_that_cannot_be_read_is_an_error_that_says_what_to_do() {
+    let (ensemble, a, _) = two().await;
+    let limit = SharedLimit::new(&a, LIMIT).unwrap();
+    let semaphore = Semaphore::with_shared_limit(&a, PATH, &limit).unwrap();
+    let mut raw = ensemble.raw().await.unwrap();
+    let error = semaphore.acquire().await.unwrap_err();
+    assert!(error.to_string().contains("SharedLimit::set()"), "{error}");
+    raw.create(LIMIT, b"four", CreateMode::Persistent).await.unwrap();
+    // Four bytes are a number, and this one would be some 1.7 milliards.
+    assert_eq!(limit.read().await.unwrap(), 0x666f_7572);
+    for wrong in [&b"4"[..], b"", &[0xff; 4]] {
+        raw.set_data(LIMIT, wrong).await.unwrap();
+        assert!(matches!(semaphore.try_acquire().await.unwrap_err(), Error::NoLimit { .. }), "{wrong:?}");
+        assert!(matches!(semaphore.available().await.unwrap_err(), Error::NoLimit { .. }));
+        assert!(matches!(limit.read().await.unwrap_err(), Error::NoLimit { .. }));
+    }
+    crate::support::no_node_is_left(&ensemble, LOCKS).await;
+    limit.set(1).await.unwrap();
+    assert_eq!(raw.data(LIMIT).await.unwrap().0, [0, 0, 0, 1]);
+    semaphore.acquire().await.unwrap().release().await.unwrap();
+}

@@ -1,0 +1,191 @@
+//! Who gets permits, and when.
+
+use std::time::Duration;
+
+use lockkeeper::{Error, Mutex, Phase};
+use lockkeeper_tests::{Match, OpCode, Timing, eventually};
+
+use super::{PATH, behind_proxy_with, head_sleeps, leases, semaphore, sent, settled, two};
+use crate::support::no_node_is_left;
+
+#[tokio::test]
+async fn no_more_permits_are_out_than_there_are_and_what_comes_back_is_given_out_again() {
+    let (ensemble, a, b) = two().await;
+    let (one, other) = (semaphore(&a, 3), semaphore(&b, 3));
+    assert_eq!(one.available().await.unwrap(), 3);
+    let first = one.acquire_many(2).await.unwrap();
+    assert_eq!(first.permits(), 2);
+    let second = other.acquire().await.unwrap();
+    assert_ne!(first.fencing_token(), second.fencing_token());
+    assert_eq!(one.available().await.unwrap(), 0);
+    assert!(one.try_acquire().await.unwrap().is_none());
+    let error = other.acquire_timeout(Duration::from_millis(300)).await.unwrap_err();
+    assert!(matches!(&error, Error::Timeout { phase: Phase::Permits { free: 0, asked: 1 }, .. }), "{error}");
+    let error = other.acquire_many_timeout(2, Duration::ZERO).await.unwrap_err();
+    assert!(error.to_string().contains("first in line for 2 permits, 0 of them free"), "{error}");
+    settled(&ensemble, 3, 0).await;
+    second.release().await.unwrap();
+    let third = one.try_acquire().await.unwrap().expect("one came back");
+    // No time for waiting is time enough for what is free.
+    first.release().await.unwrap();
+    other.acquire_many_timeout(2, Duration::ZERO).await.unwrap().release().await.unwrap();
+    third.release().await.unwrap();
+    settled(&ensemble, 0, 0).await;
+}
+
+#[tokio::test]
+async fn two_who_want_three_of_four_never_stop_each_other() {
+    let (ensemble, a, b) = two().await;
+    let tasks = [&a, &b].map(|manager| {
+        let semaphore = semaphore(manager, 4);
+        tokio::spawn(async move {
+            for _ in 0..20 {
+                let lease = semaphore.acquire_many(3).await.unwrap();
+                assert_eq!(lease.permits(), 3);
+                lease.release().await.unwrap();
+            }
+        })
+    });
+    for task in tasks {
+        task.await.unwrap();
+    }
+    settled(&ensemble, 0, 0).await;
+}
+
+#[tokio::test]
+async fn a_large_request_is_not_overtaken_by_small_ones_behind_it() {
+    let (ensemble, a, b) = two().await;
+    let (one, other) = (semaphore(&a, 3), semaphore(&b, 3));
+    let (held, kept) = (one.acquire().await.unwrap(), one.acquire().await.unwrap());
+    let large = tokio::spawn({
+        let other = other.clone();
+        async move { other.acquire_many(3).await.unwrap() }
+    });
+    settled(&ensemble, 2, 1).await;
+    let small = tokio::spawn(async move { one.acquire().await.unwrap() });
+    settled(&ensemble, 2, 2).await;
+    // One is free, and stays free for the one in front.
+    assert!(other.try_acquire().await.unwrap().is_none());
+    let error = other.acquire_timeout(Duration::ZERO).await.unwrap_err();
+    assert!(matches!(&error, Error::Timeout { phase: Phase::InLine { ahead: 2, .. }, .. }), "{error}");
+    head_sleeps(&ensemble).await;
+    held.release().await.unwrap();
+    settled(&ensemble, 1, 2).await;
+    kept.release().await.unwrap();
+    let large = large.await.unwrap();
+    assert!(!small.is_finished());
+    settled(&ensemble, 3, 1).await;
+    large.release().await.unwrap();
+    small.await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn permits_are_given_in_the_order_in_which_they_were_asked_for() {
+    let (ensemble, a, b) = two().await;
+    let managers = [a, b];
+    let held = semaphore(&managers[0], 2).acquire_many(2).await.unwrap();
+    let (sender, mut served) = tokio::sync::mpsc::unbounded_channel();
+    for number in 0..6 {
+        let (semaphore, sender) = (semaphore(&managers[number % 2], 2), sender.clone());
+        tokio::spawn(async move {
+            let lease = semaphore.acquire_many(2).await.unwrap();
+            sender.send(number).unwrap();
+            lease.release().await.unwrap();
+        });
+        settled(&ensemble, 2, number + 1).await;
+    }
+    held.release().await.unwrap();
+    for expected in 0..6 {
+        assert_eq!(served.recv().await, Some(expected));
+    }
+}
+
+#[tokio::test]
+async fn free_permits_cost_two_round_trips_however_many_and_a_release_one() {
+    let (_ensemble, proxies, _manager, semaphore) = behind_proxy_with(5).await;
+    for permits in [1, 3, 5] {
+        proxies.clear_log();
+        let answer = proxies.on(Match::new().op(OpCode::Create2).path_contains("lock-")).hold_reply();
+        let acquiring = tokio::spawn({
+            let semaphore = semaphore.clone();
+            async move { semaphore.acquire_many(permits).await.unwrap() }
+        });
+        answer.triggered().await.unwrap();
+        // The reads are on their way before the answer to the create, the list of the line first.
+        let first_round = eventually("one round trip", Timing::answer(), || async {
+            let lists = [OpCode::Create2, OpCode::GetChildren, OpCode::GetChildren2];
+            (sent(&proxies) == lists).then_some(())
+        });
+        first_round.await.unwrap();
+        answer.release();
+        let lease = acquiring.await.unwrap();
+        let all = [OpCode::Create2, OpCode::GetChildren, OpCode::GetChildren2, OpCode::Multi];
+        assert_eq!(sent(&proxies), all, "{permits} permits");
+        proxies.clear_log();
+        lease.release().await.unwrap();
+        assert_eq!(sent(&proxies).len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_is_new_reads_the_recorded_limit_along() {
+    let (_ensemble, proxies, manager, _semaphore) = behind_proxy_with(2).await;
+    proxies.clear_log();
+    let lease = semaphore(&manager, 2).acquire().await.unwrap();
+    let all = [OpCode::Create2, OpCode::GetChildren, OpCode::GetChildren2, OpCode::GetData, OpCode::Multi];
+    assert_eq!(sent(&proxies), all);
+    lease.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_wait_at_the_head_leaves_no_watch_behind() {
+    let (ensemble, a, b) = two().await;
+    let held = semaphore(&a, 1).acquire().await.unwrap();
+    let other = semaphore(&b, 1);
+    assert!(other.acquire_timeout(Duration::from_millis(300)).await.unwrap_err().is_timeout());
+    held.release().await.unwrap();
+    other.acquire().await.unwrap().release().await.unwrap();
+    let none = eventually("no watch", Timing::answer(), || async {
+        (ensemble.server(0).watch_count().await.unwrap() == 0).then_some(())
+    });
+    none.await.unwrap();
+}
+
+#[tokio::test]
+async fn leases_tell_who_holds_them() {
+    let (_ensemble, a, b) = two().await;
+    let one = semaphore(&a, 4).node_data("the nightly report");
+    let first = one.acquire_many(2).await.unwrap();
+    let second = semaphore(&b, 4).node_data("a user").acquire().await.unwrap();
+    let out = one.leases().await.unwrap();
+    let said: Vec<&[u8]> = out.iter().map(|lease| lease.data.as_slice()).collect();
+    assert_eq!(said, [&b"the nightly report"[..], b"the nightly report", b"a user"]);
+    assert!(first.path().ends_with(&out[0].name) && second.path().ends_with(&out[2].name));
+    assert_eq!((out[0].czxid, out[0].session), (out[1].czxid, out[1].session));
+    assert_ne!(out[0].session, out[2].session);
+    assert!(out[2].since.elapsed().is_ok_and(|age| age < Timing::settle()));
+    drop((first, second));
+}
+
+#[tokio::test]
+async fn a_mutex_in_semaphore_layout_excludes_and_its_tokens_grow() {
+    let (ensemble, a, b) = two().await;
+    let (one, two) =
+        (Mutex::in_semaphore_layout(&a, PATH).unwrap(), Mutex::in_semaphore_layout(&b, PATH).unwrap());
+    assert_eq!(one.path().as_str(), PATH);
+    let first = one.acquire().await.unwrap();
+    assert!(two.try_acquire().await.unwrap().is_none());
+    assert!(two.acquire_timeout(Duration::from_millis(300)).await.unwrap_err().is_timeout());
+    let waiter = tokio::spawn(async move { two.acquire_owned().await.unwrap() });
+    settled(&ensemble, 1, 1).await;
+    let token = first.fencing_token();
+    first.release().await.unwrap();
+    let second = waiter.await.unwrap();
+    assert!(second.fencing_token() > token);
+    // A semaphore of more permits is another lock on the same path.
+    let error = semaphore(&a, 2).acquire().await.unwrap_err();
+    assert!(matches!(error, Error::LimitsDisagree { mine: 2, recorded: 1, .. }), "{error}");
+    assert_eq!(leases(&ensemble).await, 1);
+    second.release().await.unwrap();
+    no_node_is_left(&ensemble, super::LEASES).await;
+}
