@@ -17,6 +17,7 @@ mod multi_lock;
 mod mutex;
 mod recovery;
 mod reentrant;
+mod rw;
 mod semaphore;
 mod sessions;
 mod support;

@@ -80,7 +80,9 @@ impl Oracle {
                 self.check_rivals(world, claim);
             }
             // More than is promised: whoever was not the first when its node was deleted sees that before its turn comes.
-            for node in claim.nodes.iter().filter(|node| world.was_deleted_in_line(node)) {
+            // Not told for what it had a right to before it stood in line.
+            let is_told = !claim.is_inherited && claim.beside.is_empty();
+            for node in claim.nodes.iter().filter(|node| is_told && world.was_deleted_in_line(node)) {
                 self.breach(world, format!("beyond promise 1: {node} was deleted in line, and granted"));
             }
             self.check_token(world, claim);
