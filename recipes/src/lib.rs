@@ -47,7 +47,7 @@ pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
 pub use self::mutex::{Mutex, MutexGuard, OwnedMutexGuard};
 pub use self::owner::Owner;
 pub use self::reentrant_mutex::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard};
-pub use self::semaphore::{Lease, LeaseInfo, Semaphore, SharedLimit};
+pub use self::semaphore::{Lease, LeaseInfo, Permits, Semaphore, SharedLimit};
 #[cfg(feature = "tls")]
 #[doc(inline)]
 pub use lockkeeper_core::Tls;

@@ -1,4 +1,3 @@
-use std::future::ready;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -349,7 +348,10 @@ impl Contender for Mutex {
     }
 
     fn manager(&self) -> &ConnectionManager {
-        self.line.manager()
+        match &self.layout {
+            Layout::Line(line) => line.manager(),
+            Layout::Semaphore(semaphore) => semaphore.manager(),
+        }
     }
 
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
@@ -362,11 +364,18 @@ impl Contender for Mutex {
     }
 
     fn lines(&self) -> (Line, Vec<Line>) {
-        (self.line.clone(), Vec::new())
+        let line = match &self.layout {
+            Layout::Line(line) => line.clone(),
+            Layout::Semaphore(semaphore) => semaphore.leases_line().clone(),
+        };
+        (line, Vec::new())
     }
 
     fn share(&self) -> Option<Share> {
-        Some(Share::Mutex)
+        Some(match &self.layout {
+            Layout::Line(_) => Share::Mutex,
+            Layout::Semaphore(_) => Share::SemaphoreMutex,
+        })
     }
 
     fn owner(&self) -> Option<Owner> {
@@ -374,7 +383,7 @@ impl Contender for Mutex {
     }
 
     fn merged_with(&self, other: Share) -> Option<Arc<dyn Contender>> {
-        (other == Share::Mutex).then(|| self.shared())
+        (self.share() == Some(other)).then(|| self.shared())
     }
 
     fn entrance(&self) -> Option<Box<dyn Entrance>> {
@@ -391,12 +400,25 @@ struct WayIn {
 
 impl Entrance for WayIn {
     fn line(&self) -> Line {
-        self.mutex.line_of(self.owner.as_ref())
+        match &self.mutex.layout {
+            Layout::Line(line) => self.mutex.signed(line, self.owner.as_ref()),
+            Layout::Semaphore(semaphore) => semaphore.line(),
+        }
     }
 
-    fn enter(self: Box<Self>, hold: Hold, _: Option<Deadline>) -> BoxFuture<'static, Result<Entered, Error>> {
-        let guard = self.mutex.guard(hold, self.owner.as_ref());
-        Box::pin(ready(Ok(Some(Kept::new(self.mutex.path(), guard)))))
+    fn enter(
+        self: Box<Self>,
+        hold: Hold,
+        wait: Option<Deadline>,
+    ) -> BoxFuture<'static, Result<Entered, Error>> {
+        Box::pin(async move {
+            let held = match &self.mutex.layout {
+                Layout::Line(_) => Some(hold),
+                Layout::Semaphore(semaphore) => semaphore.enter(hold, 1, wait).await?.map(Lease::into_hold),
+            };
+            let guard = held.map(|held| self.mutex.guard(held, self.owner.as_ref()));
+            Ok(guard.map(|guard| Kept::new(self.mutex.path(), guard)))
+        })
     }
 }
 

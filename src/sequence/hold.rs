@@ -220,6 +220,11 @@ impl Hold {
         self.node().path()
     }
 
+    /// The paths of all nodes it rests on, chroot included.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.nodes().map(|node| node.path())
+    }
+
     /// On how many nodes it rests.
     #[must_use]
     pub fn width(&self) -> usize {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use lockkeeper_core::{ConfigError, Error, Look, Stat, ZnodePath};
+use lockkeeper_core::{ConfigError, Error, Stat, ZnodePath};
 use parking_lot::Mutex;
 
 use super::shared_limit::SharedLimit;
@@ -25,12 +25,19 @@ impl Limit {
         Ok(Self::Fixed(Fixed { permits, seen: Arc::default() }))
     }
 
-    /// What must be read beside the leases: a shared limit always, a record only until it was seen once.
-    pub(super) fn look(&self, leases: &ZnodePath) -> Option<Look> {
+    /// The node that says how many there are; `leases` is where a fixed limit is recorded.
+    pub(super) fn node<'a>(&'a self, leases: &'a ZnodePath) -> &'a ZnodePath {
         match self {
-            Self::Shared(shared) => Some(Look::Data(shared.path().clone())),
-            Self::Fixed(fixed) if fixed.seen.lock().is_none() => Some(Look::Data(leases.clone())),
-            Self::Fixed(_) => None,
+            Self::Shared(shared) => shared.path(),
+            Self::Fixed(_) => leases,
+        }
+    }
+
+    /// Whether it must be read beside the leases: a shared limit always, a record only until it was seen once.
+    pub(super) fn is_to_be_read(&self) -> bool {
+        match self {
+            Self::Shared(_) => true,
+            Self::Fixed(fixed) => fixed.seen.lock().is_none(),
         }
     }
 }

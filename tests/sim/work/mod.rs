@@ -4,6 +4,7 @@
 mod claim;
 mod mutex;
 mod reentrant;
+mod semaphore;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -16,8 +17,11 @@ use crate::dice::Dice;
 
 /// Kinds of work that may meet on one path, one line for each sort of path. A kind that stands twice is twice as
 /// likely.
-static FAMILIES: &[Family] =
-    &[Family { name: "mutex", kinds: &[&mutex::Plain, &mutex::Plain, &reentrant::Reentrant] }];
+static FAMILIES: &[Family] = &[
+    Family { name: "mutex", kinds: &[&mutex::Plain, &mutex::Plain, &reentrant::Reentrant] },
+    Family { name: "semaphore", kinds: &[&semaphore::One, &semaphore::Many] },
+    Family { name: "mutex in semaphore layout", kinds: &[&semaphore::InLayout] },
+];
 
 /// How many locks a plan has.
 const LOCKS: [usize; 3] = [1, 1, 2];
@@ -75,7 +79,6 @@ pub(crate) struct Site {
     pub(crate) owner: Owner,
     pub(crate) path: String,
     /// For what else is left to chance: how many permits, reading or writing.
-    #[expect(dead_code, reason = "a mutex leaves nothing to chance")]
     pub(crate) dice: Dice,
 }
 

@@ -1,0 +1,124 @@
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, Lost, ZnodePath};
+
+use super::{Lease, Semaphore};
+use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
+use crate::owner::Owner;
+
+/// So many permits of a [`Semaphore`], as one [`Lock`]: a member of a [`MultiLock`](crate::MultiLock), for one.
+///
+/// Made by [`Semaphore::permits`]. Named twice in one multi-lock, the permits are added up.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+/// use lockkeeper::{MultiLock, Mutex, Semaphore};
+///
+/// let report = Mutex::new(&manager, "/locks/report")?;
+/// let workers = Semaphore::new(&manager, "/semaphores/workers", 8)?;
+/// let both = MultiLock::builder().lock(&report).lock(&workers.permits(3)).build()?;
+/// let guard = both.acquire().await?;
+/// assert_eq!(workers.available().await?, 5);
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Permits {
+    semaphore: Semaphore,
+    count: usize,
+}
+
+impl Permits {
+    pub(super) fn of(semaphore: &Semaphore, count: usize) -> Self {
+        Self { semaphore: semaphore.clone(), count }
+    }
+}
+
+impl Lock for Permits {
+    fn contender(&self) -> Seal<'_> {
+        Seal(self)
+    }
+}
+
+impl Contender for Permits {
+    fn path(&self) -> &ZnodePath {
+        self.semaphore.path()
+    }
+
+    fn shared(&self) -> Arc<dyn Contender> {
+        Arc::new(self.clone())
+    }
+
+    fn manager(&self) -> &ConnectionManager {
+        self.semaphore.manager()
+    }
+
+    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
+        Box::pin(async move {
+            let lease = self.semaphore.acquire_by(self.count, deadline).await?;
+            Ok(LockGuard::of(Kept::new(self.semaphore.path(), lease)))
+        })
+    }
+
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
+        Box::pin(async move {
+            let lease = self.semaphore.try_acquire_many(self.count).await?;
+            Ok(lease.map(|lease| LockGuard::of(Kept::new(self.semaphore.path(), lease))))
+        })
+    }
+
+    fn lines(&self) -> (Line, Vec<Line>) {
+        (self.semaphore.leases_line().clone(), Vec::new())
+    }
+
+    fn share(&self) -> Option<Share> {
+        Some(Share::Permits(self.count))
+    }
+
+    fn owner(&self) -> Option<Owner> {
+        Owner::current()
+    }
+
+    fn merged_with(&self, other: Share) -> Option<Arc<dyn Contender>> {
+        let Share::Permits(more) = other else { return None };
+        Some(Arc::new(Self { count: self.count.saturating_add(more), ..self.clone() }))
+    }
+
+    fn entrance(&self) -> Option<Box<dyn Entrance>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl Entrance for Permits {
+    fn line(&self) -> Line {
+        self.semaphore.line()
+    }
+
+    fn enter(
+        self: Box<Self>,
+        hold: Hold,
+        wait: Option<Deadline>,
+    ) -> BoxFuture<'static, Result<Entered, Error>> {
+        Box::pin(async move {
+            let lease = self.semaphore.enter(hold, self.count, wait).await?;
+            Ok(lease.map(|lease| Kept::new(self.semaphore.path(), lease)))
+        })
+    }
+}
+
+impl Keep for Lease {
+    fn hold(&self) -> &Hold {
+        self
+    }
+
+    fn give_up(self: Box<Self>) -> Result<Option<Hold>, Lost> {
+        Ok(Some(self.into_hold()))
+    }
+}
