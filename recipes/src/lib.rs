@@ -8,6 +8,7 @@
 //! * [`Mutex`]: one holder at a time.
 //! * [`ReentrantMutex`]: its [`Owner`] may take it again.
 //! * [`Semaphore`]: at most so many at a time, each with a [`Lease`].
+//! * [`RateLimiter`]: at most so many starts in any window of time.
 //! * [`Hold`]: what every guard can do: tell whether it is still valid, when it is lost, its
 //!   [`FencingToken`], and writes that only commit while it stands ([`Txn`]).
 //!
@@ -39,6 +40,7 @@ mod lock;
 mod multi_lock;
 mod mutex;
 mod owner;
+mod rate_limiter;
 mod reentrant_mutex;
 mod semaphore;
 
@@ -46,6 +48,7 @@ pub use self::lock::{Lock, LockGuard, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
 pub use self::mutex::{Mutex, MutexGuard, OwnedMutexGuard};
 pub use self::owner::Owner;
+pub use self::rate_limiter::{Admission, RateLimiter};
 pub use self::reentrant_mutex::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard};
 pub use self::semaphore::{Lease, LeaseInfo, Permits, Semaphore, SharedLimit};
 #[cfg(feature = "tls")]

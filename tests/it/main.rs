@@ -14,6 +14,7 @@ mod harness_servers;
 mod interop;
 mod loss;
 mod mutex;
+mod rate_limiter;
 mod recovery;
 mod reentrant;
 mod semaphore;

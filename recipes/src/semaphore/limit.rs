@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use lockkeeper_core::{ConfigError, Error, Stat, ZnodePath};
+use lockkeeper_core::{ConfigError, Error, Look, Stat, ZnodePath};
 use parking_lot::Mutex;
 
 use super::shared_limit::SharedLimit;
@@ -25,11 +25,12 @@ impl Limit {
         Ok(Self::Fixed(Fixed { permits, seen: Arc::default() }))
     }
 
-    /// The node that says how many there are; `leases` is where a fixed limit is recorded.
-    pub(super) fn node<'a>(&'a self, leases: &'a ZnodePath) -> &'a ZnodePath {
+    /// Where it says how many there are; a fixed limit is recorded with the `leases`.
+    pub(super) fn look(&self, leases: &ZnodePath) -> Look {
         match self {
-            Self::Shared(shared) => shared.path(),
-            Self::Fixed(_) => leases,
+            Self::Shared(shared) => Look::Data(shared.path().clone()),
+            // Only the head of the line writes it.
+            Self::Fixed(_) => Look::DataOnce(leases.clone()),
         }
     }
 

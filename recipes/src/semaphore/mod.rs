@@ -177,7 +177,7 @@ impl Semaphore {
         }
         let leases = path.child("leases")?;
         let line = Line::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?;
-        let (list, read) = (Look::Children(leases.clone()), Look::Data(limit.node(&leases).clone()));
+        let (list, read) = (Look::Children(leases.clone()), limit.look(&leases));
         Ok(Self {
             manager: manager.clone(),
             line: line.clone().looking_at(&[list.clone()])?,
