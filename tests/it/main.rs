@@ -15,6 +15,7 @@ mod interop;
 mod loss;
 mod multi_lock;
 mod mutex;
+mod rate_limiter;
 mod recovery;
 mod reentrant;
 mod rw;

@@ -5,6 +5,7 @@ mod claim;
 mod mutex;
 mod reentrant;
 mod rw;
+mod semaphore;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -28,6 +29,8 @@ static FAMILIES: &[Family] = &[
         needs_numbers: true,
         kinds: &[&rw::Read, &rw::Read, &rw::Write, &rw::Write, &rw::Downgrade, &rw::Under, &rw::Upgrade],
     },
+    Family { name: "semaphore", needs_numbers: false, kinds: &[&semaphore::One, &semaphore::Many] },
+    Family { name: "mutex in semaphore layout", needs_numbers: false, kinds: &[&semaphore::InLayout] },
 ];
 
 /// How many locks a plan has.
