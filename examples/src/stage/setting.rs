@@ -197,7 +197,7 @@ impl<T: DeserializeOwned + Send + 'static> Stage<T> {
     }
 
     /// Ends all of them, and waits until they are gone.
-    pub(super) async fn close(&mut self) {
+    pub async fn close(&mut self) {
         join_all(std::mem::take(&mut self.processes).into_values().map(Process::close)).await;
     }
 
