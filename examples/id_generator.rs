@@ -106,7 +106,11 @@ impl Example for IdGenerator {
             drawn.get_mut(process as usize).map(|ids| ids.push(id));
         }
         for (process, ids) in drawn.iter().enumerate().skip(1) {
-            println!("process {process} drew {} ids, the first ones {:?}", ids.len(), ids.get(..5).unwrap_or(ids));
+            println!(
+                "process {process} drew {} ids, the first ones {:?}",
+                ids.len(),
+                ids.get(..5).unwrap_or(ids)
+            );
         }
         let count = drawn.iter().flatten().count();
         let twice = count - drawn.iter().flatten().collect::<BTreeSet<_>>().len();
@@ -114,12 +118,17 @@ impl Example for IdGenerator {
         let order = if increasing { "increasing" } else { "NOT increasing" };
         Ok(Verdict::of(
             increasing && twice == 0 && count > 0,
-            format!("{} processes drew {count} ids, {order} in each, {twice} of them drawn before", self.processes),
+            format!(
+                "{} processes drew {count} ids, {order} in each, {twice} of them drawn before",
+                self.processes
+            ),
         ))
     }
 }
 
 fn number(data: Option<Vec<u8>>) -> Result<u64, Failure> {
     let number = data.and_then(|data| String::from_utf8(data).ok()?.parse().ok());
-    number.ok_or_else(|| Failure::Other("the next id is gone; did someone delete the nodes of this run?".to_owned()))
+    number.ok_or_else(|| {
+        Failure::Other("the next id is gone; did someone delete the nodes of this run?".to_owned())
+    })
 }

@@ -188,11 +188,14 @@ impl Example for Transfer {
         for (number, Account { balance, sent }) in accounts.iter().enumerate() {
             println!("account {number} has {balance}, after sending {sent} times");
         }
-        let (before, after) = (PAID_IN * i64::from(self.accounts), accounts.iter().map(|of| of.balance).sum::<i64>());
+        let (before, after) =
+            (PAID_IN * i64::from(self.accounts), accounts.iter().map(|of| of.balance).sum::<i64>());
         let transfers: u64 = accounts.iter().map(|account| account.sent).sum();
         Ok(Verdict::of(
             before == after && transfers > 0,
-            format!("{transfers} transfers, {killed} processes killed, {before} in all before and {after} after"),
+            format!(
+                "{transfers} transfers, {killed} processes killed, {before} in all before and {after} after"
+            ),
         ))
     }
 }

@@ -100,7 +100,8 @@ impl<T: DeserializeOwned + Send + 'static> Stage<T> {
         for _ in 0..count {
             self.started += 1;
             let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-            let process = Process::start(self.started, arguments, &self.briefing, self.sender.clone()).await?;
+            let process =
+                Process::start(self.started, arguments, &self.briefing, self.sender.clone()).await?;
             self.processes.insert(self.started, process);
             awaited.insert(self.started);
         }
