@@ -103,7 +103,9 @@ impl Example for IdGenerator {
 
         let mut drawn = vec![Vec::new(); self.processes as usize + 1];
         for (process, id) in stage.rest().await? {
-            drawn.get_mut(process as usize).map(|ids| ids.push(id));
+            if let Some(ids) = drawn.get_mut(process as usize) {
+                ids.push(id);
+            }
         }
         for (process, ids) in drawn.iter().enumerate().skip(1) {
             println!(

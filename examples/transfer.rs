@@ -13,7 +13,7 @@ use clap::{Parser, value_parser};
 use lockkeeper::{ConnectionManager, MultiLock, Mutex, ZnodePath};
 use lockkeeper_examples::stage::{Common, Example, Failure, Stage, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 /// Transfers money between accounts in several processes at once, some of which are killed; none is lost.
 #[derive(Debug, Parser)]
@@ -169,17 +169,12 @@ impl Example for Transfer {
         while begun.elapsed() < all || killed < self.kills {
             // Evenly over the time, and each while it is in the middle of a transfer.
             let due = all * (killed + 1) / (self.kills + 1);
-            match timeout(all.saturating_sub(begun.elapsed()), stage.next()).await {
-                Ok(told) => {
-                    let Some((process, InTheMiddle)) = told? else { break };
-                    if begun.elapsed() >= due && killed < self.kills {
-                        stage.kill(process)?;
-                        killed += 1;
-                        println!("process {process} is killed in the middle of a transfer");
-                        stage.start(1).await?;
-                    }
-                }
-                Err(_) => {}
+            let Some((process, InTheMiddle)) = stage.next().await? else { break };
+            if begun.elapsed() >= due && killed < self.kills {
+                stage.kill(process)?;
+                killed += 1;
+                println!("process {process} is killed in the middle of a transfer");
+                stage.start(1).await?;
             }
         }
         stage.close().await;
