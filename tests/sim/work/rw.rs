@@ -160,7 +160,11 @@ impl Hold for Sides {
                 .collect(),
             ..Claim::exclusive(write)
         });
-        write.into_iter().chain(read).collect()
+        // In the order in which they were granted.
+        match self.is_inherited {
+            true => write.into_iter().chain(read).collect(),
+            false => read.into_iter().chain(write).collect(),
+        }
     }
 
     fn is_valid(&self) -> bool {
