@@ -162,7 +162,13 @@ impl CuratorThread {
         self.ask("release", path, "", Timing::event()).await.map(|_| ())
     }
 
-    async fn ask(&self, verb: &str, path: &str, rest: &str, limit: Duration) -> Result<String, PeerError> {
+    pub(super) async fn ask(
+        &self,
+        verb: &str,
+        path: &str,
+        rest: &str,
+        limit: Duration,
+    ) -> Result<String, PeerError> {
         self.dialogue.ask(&format!("{verb} {} {path}{rest}", self.name), limit).await
     }
 }

@@ -8,3 +8,4 @@ mod crashes;
 mod nodes;
 mod one_line;
 mod scene;
+mod semaphore;
