@@ -12,7 +12,7 @@ use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::{ArmedFault, Fault, Op, When};
 
 use crate::limit::within;
-use crate::recipe::{Plain, Reading, Recipe, Reentrant, Writing};
+use crate::recipe::{Plain, Reading, Recipe, Reentrant, Several, Writing};
 use crate::world::{LOCK, World, builder, in_line};
 
 /// What lies in wait while a future is dropped.
@@ -253,6 +253,8 @@ recipes! {
     reentrant_mutex: Reentrant,
     reader: Reading,
     writer: Writing,
+    several_in_order: Several::InOrder,
+    several_at_once: Several::AtOnce,
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use futures::StreamExt;
 
 use crate::case::{Case, Kept, record};
 use crate::mishap::Mishap;
-use crate::recipe::{Plain, Reading, Writing};
+use crate::recipe::{Plain, Reading, Several, Writing};
 use crate::scenario::{
     Acquire, AcquireMakingDirectory, AcquireRecovering, Commit, Connect, Downgrade, DropGuard, HoldOn,
     HoldReconnecting, Idle, ReadUnderWrite, Reenter, Release, Scenario, Shutdown, TryFree, TryTaken, Upgrade,
@@ -148,6 +148,8 @@ recipes! {
     mutex: Plain,
     reader: Reading,
     writer: Writing,
+    several_in_order: Several::InOrder,
+    several_at_once: Several::AtOnce,
 }
 
 // What one recipe alone can do, and what is done with a connection.

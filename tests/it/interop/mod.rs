@@ -5,6 +5,7 @@
 
 mod contention;
 mod crashes;
+mod multi;
 mod nodes;
 mod one_line;
 mod rw;
