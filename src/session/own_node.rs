@@ -107,6 +107,8 @@ impl OwnNode {
     }
 
     pub(crate) fn has_watch(&self) -> bool {
+        // One that has spoken, if only of a change, will not speak again.
+        self.look();
         self.watch.lock().is_some()
     }
 
