@@ -106,8 +106,8 @@ impl OwnNode {
         drop(forgotten);
     }
 
+    /// Whether a watch is set that has not fired; one that nobody has read yet is none.
     pub(crate) fn has_watch(&self) -> bool {
-        // One that has spoken, if only of a change, will not speak again.
         self.look();
         self.watch.lock().is_some()
     }

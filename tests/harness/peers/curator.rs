@@ -237,7 +237,13 @@ impl CuratorThread {
         granted(&self.ask(verb, path, &milliseconds, timeout + Timing::event()).await?)
     }
 
-    async fn ask(&self, verb: &str, path: &str, rest: &str, limit: Duration) -> Result<String, PeerError> {
+    pub(super) async fn ask(
+        &self,
+        verb: &str,
+        path: &str,
+        rest: &str,
+        limit: Duration,
+    ) -> Result<String, PeerError> {
         self.dialogue.ask(&format!("{verb} {} {path}{rest}", self.name), limit).await
     }
 }

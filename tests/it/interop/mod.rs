@@ -9,3 +9,4 @@ mod nodes;
 mod one_line;
 mod rw;
 mod scene;
+mod semaphore;

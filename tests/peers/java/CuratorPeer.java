@@ -3,17 +3,26 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.Map;
+import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
@@ -31,6 +40,16 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * unwrite THREAD PATH                as release
  * participants PATH                  the contenders' nodes in Curator's order
  * data NODE                          what the node says, read as UTF-8
+ * permits THREAD PATH LIMIT COUNT MILLISECONDS
+ *                                    answers the names of the leases, or nothing when the time was up; LIMIT is a
+ *                                    number, or the path of a SharedCount
+ * return THREAD PATH COUNT           answers nothing
+ * enter THREAD PATH MILLISECONDS     an InterProcessSemaphoreMutex: answers "in", or nothing when the time was up
+ * leave THREAD PATH                  answers nothing
+ * count THREAD PATH NUMBER           sets a SharedCount: answers nothing
+ * together THREAD PATH,... MILLISECONDS
+ *                                    an InterProcessMultiLock, its paths in this order: as enter
+ * apart THREAD PATH,...              answers nothing
  * exit                               closes the session, answers, and ends
  * </pre>
  *
@@ -179,6 +198,27 @@ public final class CuratorPeer {
             case "data":
                 on("reader", tag, () -> new String(client.getData().forPath(words[2]), StandardCharsets.UTF_8));
                 break;
+            case "permits":
+                on(words[2], tag, () -> permits(words[3], words[4], Integer.parseInt(words[5]), words[6]));
+                break;
+            case "return":
+                on(words[2], tag, () -> giveBack(words[3], Integer.parseInt(words[4])));
+                break;
+            case "enter":
+                on(words[2], tag, () -> enter(words[3], Long.parseLong(words[4])));
+                break;
+            case "leave":
+                on(words[2], tag, () -> leave(words[3]));
+                break;
+            case "count":
+                on(words[2], tag, () -> setCount(words[3], Integer.parseInt(words[4])));
+                break;
+            case "together":
+                on(words[2], tag, () -> together(words[3], Long.parseLong(words[4])));
+                break;
+            case "apart":
+                on(words[2], tag, () -> apart(words[3]));
+                break;
             case "exit":
                 client.close();
                 answers.println(tag + " ok ");
@@ -213,6 +253,86 @@ public final class CuratorPeer {
             Write write = new Write(client, key);
             return new Both(write, new Read(client, key, write));
         });
+    }
+
+    private final Map<String, InterProcessSemaphoreV2> semaphores = new ConcurrentHashMap<>();
+    private final Map<String, Queue<Lease>> leases = new ConcurrentHashMap<>();
+    private final Map<String, InterProcessSemaphoreMutex> semaphoreMutexes = new ConcurrentHashMap<>();
+    private final Map<String, SharedCount> counts = new ConcurrentHashMap<>();
+
+    private String permits(String path, String limit, int count, String milliseconds) throws Exception {
+        SharedCount shared = limit.startsWith("/") ? count(limit) : null;
+        InterProcessSemaphoreV2 semaphore = semaphores.computeIfAbsent(path, key -> shared == null
+                ? new InterProcessSemaphoreV2(client, key, Integer.parseInt(limit))
+                : new InterProcessSemaphoreV2(client, key, shared));
+        long time = Long.parseLong(milliseconds);
+        Collection<Lease> got =
+                time < 0 ? semaphore.acquire(count) : semaphore.acquire(count, time, TimeUnit.MILLISECONDS);
+        if (got == null) {
+            return "";
+        }
+        Queue<Lease> kept = leases.computeIfAbsent(path, key -> new ArrayDeque<>());
+        synchronized (kept) {
+            kept.addAll(got);
+        }
+        return got.stream().map(Lease::getNodeName).collect(Collectors.joining(" "));
+    }
+
+    private String giveBack(String path, int count) {
+        Queue<Lease> kept = leases.get(path);
+        for (int number = 0; number < count; number++) {
+            synchronized (kept) {
+                semaphores.get(path).returnLease(kept.remove());
+            }
+        }
+        return "";
+    }
+
+    private String enter(String path, long milliseconds) throws Exception {
+        InterProcessSemaphoreMutex mutex =
+                semaphoreMutexes.computeIfAbsent(path, key -> new InterProcessSemaphoreMutex(client, key));
+        if (milliseconds < 0) {
+            mutex.acquire();
+            return "in";
+        }
+        return mutex.acquire(milliseconds, TimeUnit.MILLISECONDS) ? "in" : "";
+    }
+
+    private String leave(String path) throws Exception {
+        semaphoreMutexes.get(path).release();
+        return "";
+    }
+
+    private String setCount(String path, int number) throws Exception {
+        count(path).setCount(number);
+        return "";
+    }
+
+    private SharedCount count(String path) throws Exception {
+        SharedCount made = new SharedCount(client, path, 0);
+        SharedCount count = counts.putIfAbsent(path, made);
+        if (count == null) {
+            made.start();
+            return made;
+        }
+        return count;
+    }
+
+    private final Map<String, InterProcessMultiLock> multiLocks = new ConcurrentHashMap<>();
+
+    private String together(String paths, long milliseconds) throws Exception {
+        InterProcessMultiLock multi = multiLocks.computeIfAbsent(
+                paths, key -> new InterProcessMultiLock(client, Arrays.asList(key.split(","))));
+        if (milliseconds < 0) {
+            multi.acquire();
+            return "in";
+        }
+        return multi.acquire(milliseconds, TimeUnit.MILLISECONDS) ? "in" : "";
+    }
+
+    private String apart(String paths) throws Exception {
+        multiLocks.get(paths).release();
+        return "";
     }
 
     private void on(String name, String tag, Work work) {

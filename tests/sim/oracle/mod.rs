@@ -71,7 +71,10 @@ impl Oracle {
     /// Something was granted just now.
     pub(crate) fn granted(&self, world: &World, process: &Arc<Process>, hold: &Arc<Box<dyn Hold>>) -> Entry {
         let held = Held::new(process, hold);
-        for claim in &held.claims {
+        // An upgraded reader brings its older claim along.
+        let mut claims: Vec<&Claim> = held.claims.iter().collect();
+        claims.sort_by_key(|claim| claim.token);
+        for claim in claims {
             world.note(|| format!("p{} GRANTED {claim:?}", process.number));
             if held.is_valid() && !claim.nodes.iter().any(|node| world.was_deleted_by_hand(node)) {
                 if let Err(wrong) = world.machine(|machine| order::check(machine.tree(), claim)) {

@@ -21,18 +21,23 @@ pub(crate) enum Share {
     /// The same: a reader. Its token is above all earlier writers'.
     Shared,
     /// So many that together they are no more than the limit. Its token is its own.
-    #[allow(dead_code, reason = "for semaphores")]
     Permits { permits: usize, limit: usize },
 }
 
 impl Claim {
-    pub(crate) fn exclusive(node: &Hold) -> Self {
+    pub(crate) fn exclusive(hold: &Hold) -> Self {
+        Self::of(hold, Share::Exclusive)
+    }
+
+    pub(crate) fn of(hold: &Hold, share: Share) -> Self {
+        let nodes: Vec<String> = hold.paths().map(str::to_owned).collect();
         Self {
-            nodes: vec![node.path().to_owned()],
-            token: node.fencing_token().as_u64(),
-            is_inherited: false,
-            share: Share::Exclusive,
             beside: Vec::new(),
+            // A lease has the token of the turn in which it was taken.
+            is_inherited: nodes.iter().any(|node| node.contains("/leases/")),
+            nodes,
+            token: hold.fencing_token().as_u64(),
+            share,
         }
     }
 

@@ -2,9 +2,11 @@
 //! [`FAMILIES`]; the oracle judges it by what its holds [claim](Claim).
 
 mod claim;
+mod multi;
 mod mutex;
 mod reentrant;
 mod rw;
+mod semaphore;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -28,6 +30,18 @@ static FAMILIES: &[Family] = &[
         needs_numbers: true,
         kinds: &[&rw::Read, &rw::Read, &rw::Write, &rw::Write, &rw::Downgrade, &rw::Under, &rw::Upgrade],
     },
+    Family { name: "semaphore", needs_numbers: false, kinds: &[&semaphore::One, &semaphore::Many] },
+    Family {
+        name: "several in order",
+        needs_numbers: false,
+        kinds: &[&multi::Ordered, &multi::Ordered, &multi::Nested, &multi::Single],
+    },
+    Family {
+        name: "several at once",
+        needs_numbers: false,
+        kinds: &[&multi::Atomic, &multi::Atomic, &multi::Single],
+    },
+    Family { name: "mutex in semaphore layout", needs_numbers: false, kinds: &[&semaphore::InLayout] },
 ];
 
 /// How many locks a plan has.
