@@ -114,12 +114,10 @@ impl ReadGuard {
         let line = standing.reads.iter().fold(line, |line, read| line.besides(&read.held));
         // Nobody's release is to wait for this.
         drop(standing);
-        let Some(held) = line.try_acquire(seat.lock.limit()).await? else {
-            return Ok(None);
-        };
+        let held = line.try_acquire(seat.lock.limit()).await?;
         // The read stood all the time, so nobody wrote.
         self.shared.held.check()?;
-        Ok(Some(reservation.enter(Side::Write, held)))
+        Ok(held.map(|held| reservation.enter(Side::Write, held)))
     }
 
     /// Gives this guard back; the owner's last one releases the lock and waits until the server has done so.

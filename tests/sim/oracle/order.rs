@@ -13,7 +13,8 @@ pub(super) fn check(tree: &Tree, claim: &Claim) -> Result<(), String> {
             return Err(format!("promise 1: {path} was granted without a node"));
         };
         mine = mine.min(node.stat().czxid);
-        if !claim.is_inherited && node.stat().czxid.cast_unsigned() != claim.token {
+        // A node that took over another's place has that one's token, and never its own.
+        if claim.is_inherited == (node.stat().czxid.cast_unsigned() == claim.token) {
             return Err(format!(
                 "promise 3: {path} has token {}, its node {}",
                 claim.token,
