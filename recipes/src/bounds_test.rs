@@ -1,9 +1,10 @@
 //! The auto traits users rely on: guards move between tasks, futures are spawned.
 
 use crate::{
-    ConnectionManager, Error, FencingToken, Hold, Lease, LeaseInfo, Mutex, MutexGuard, OwnedMutexGuard,
-    OwnedReentrantMutexGuard, Owner, ReadGuard, ReentrantMutex, ReentrantMutexGuard, ReleaseError, RwLock,
-    Semaphore, SharedLimit, Txn, TxnError, UpgradeError, WriteGuard,
+    Admission, ConnectionManager, Error, FencingToken, Hold, Lease, LeaseInfo, Mutex, MutexGuard,
+    OwnedMutexGuard, OwnedReentrantMutexGuard, Owner, RateLimiter, ReadGuard, ReentrantMutex,
+    ReentrantMutexGuard, ReleaseError, RwLock, Semaphore, SharedLimit, Txn, TxnError, UpgradeError,
+    WriteGuard,
 };
 
 fn shareable<T: Send + Sync + Unpin>() {}
@@ -25,6 +26,8 @@ fn locks_and_guards_may_be_shared_between_threads() {
     shareable::<Owner>();
     shareable::<Semaphore>();
     shareable::<SharedLimit>();
+    shareable::<RateLimiter>();
+    shareable::<Admission>();
     shareable::<Lease>();
     shareable::<LeaseInfo>();
     shareable::<Hold>();
@@ -70,6 +73,8 @@ fn all_futures_may_be_spawned() {
     spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.leases()));
     spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.available()));
     spawnable(|limit: &'static SharedLimit| Box::new(limit.set(2)));
+    spawnable(|limiter: &'static RateLimiter| Box::new(limiter.admit_many(2)));
+    spawnable(|limiter: &'static RateLimiter| Box::new(limiter.try_admit()));
     fn release(guard: OwnedMutexGuard) -> Box<dyn Send> {
         Box::new(guard.release())
     }

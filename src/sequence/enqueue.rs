@@ -53,8 +53,8 @@ impl Ticket {
             // If the list does not come, another is asked for.
             if let Ok(children) = session.answer(&mut list, deadline).await {
                 self.bust_ghosts(&place, &children);
-                place.judge(&children, connection, &self.line, deadline).await?;
-                if matches!(place.state, Judged::Held) {
+                let is_told = place.judge(&children, connection, &self.line, deadline).await?;
+                if is_told && matches!(place.state, Judged::Held) {
                     place.glimpse = Some(glimpse);
                 }
             }

@@ -10,14 +10,16 @@ use tracing::{debug, instrument};
 
 use super::claim::Standing;
 use super::exchange::{Exchange, Unsettled};
+use super::interruption::{Interruption, pause, time_left};
 use super::look::{Changes, Looks, Sight};
 use super::place::Entry;
-use crate::backend::{MultiError, WireError, WriteOp};
+use crate::backend::{MultiError, Stat, WireError, WriteOp};
 use crate::clock::BootInstant;
 use crate::deadline::Deadline;
-use crate::error::{Error, LossReason, Lost};
+use crate::error::{Error, LossReason, Lost, Operation, Phase, Refusal};
 use crate::manager::{ConnectionManager, Herald};
 use crate::release::ReleaseError;
+use crate::request_size;
 use crate::session::{Epoch, OwnNode, Session};
 use crate::token::FencingToken;
 use crate::txn::Txn;
@@ -220,6 +222,11 @@ impl Hold {
         self.node().path()
     }
 
+    /// The paths of all nodes it rests on, chroot included.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.nodes().map(|node| node.path())
+    }
+
     /// On how many nodes it rests.
     #[must_use]
     pub fn width(&self) -> usize {
@@ -265,6 +272,47 @@ impl Hold {
     /// Cancel safe: nothing is lost.
     pub async fn watch(&mut self, deadline: Deadline) -> Result<(Vec<Sight>, Changes), Error> {
         self.looks.watch(self.first.node(), deadline).await
+    }
+
+    /// Writes the data of its node, of the first if there are several. The stat's `mtime` is the servers' time then: later
+    /// than all they have told before, if their clocks do not go back.
+    ///
+    /// Who waits behind it looks at the line once more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`], [`Error::Timeout`], [`Error::Refused`] and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the data may be written all the same.
+    pub async fn write(&self, data: &[u8], deadline: Deadline) -> Result<Stat, Error> {
+        request_size::check(data.len()).map_err(Error::Config)?;
+        let (node, session) = (self.node(), self.session());
+        loop {
+            node.check()?;
+            let mut reply = session.write(|wire| wire.set_data(node.path(), data, None));
+            match session.answer(&mut reply, deadline).await {
+                Ok(stat) => return Ok(stat),
+                Err(WireError::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),
+                Err(WireError::SessionEnded(reason)) => return Err(node.loss_by(reason).into()),
+                Err(WireError::Refused(Refusal::NoNode)) => {
+                    node.lose(LossReason::NodeDeleted);
+                    node.check()?;
+                }
+                Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {
+                    return Err(Error::of_wire(Operation::Write, node.path(), &error, deadline));
+                }
+                // Writing it twice does no harm.
+                Err(error) => {
+                    debug!(path = node.path(), %error, "writing again");
+                    pause(session, deadline).await;
+                    if let Err(Interruption::Fail(error)) = time_left(deadline, node.path(), Phase::Answer) {
+                        return Err(error);
+                    }
+                }
+            }
+        }
     }
 
     /// Begins a transaction that turns this hold into others.

@@ -22,6 +22,8 @@ pub enum Look {
     Children(ZnodePath),
     /// What is in it.
     Data(ZnodePath),
+    /// What is in it now: that it changes is of no interest, and is not told.
+    DataOnce(ZnodePath),
 }
 
 /// What was seen of it.
@@ -167,11 +169,11 @@ impl Looks {
                 Changes { session: session.clone(), asked_on, watches: Vec::new(), incomplete: false };
             let rooms = replies.into_iter().map(|(_, room)| room);
             let mut sights = Vec::new();
-            for (answer, room) in answers.into_iter().zip(rooms) {
+            for ((answer, room), look) in answers.into_iter().zip(rooms).zip(&*self.looks) {
                 sights.push(answer.map(|(sight, watch)| {
                     match (watch, room) {
                         (Some(event), Some(room)) => changes.watches.push(Watching { event, _room: room }),
-                        _ => changes.incomplete = true,
+                        _ => changes.incomplete |= !matches!(look, Look::DataOnce(_)),
                     }
                     sight
                 }));
@@ -230,7 +232,7 @@ impl Look {
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         match self {
-            Self::Children(path) | Self::Data(path) => path,
+            Self::Children(path) | Self::Data(path) | Self::DataOnce(path) => path,
         }
     }
 
@@ -238,13 +240,14 @@ impl Look {
         match self {
             Self::Children(_) => Self::Children(path),
             Self::Data(_) => Self::Data(path),
+            Self::DataOnce(_) => Self::DataOnce(path),
         }
     }
 
     fn operation(&self) -> Operation {
         match self {
             Self::Children(_) => Operation::List,
-            Self::Data(_) => Operation::Read,
+            Self::Data(_) | Self::DataOnce(_) => Operation::Read,
         }
     }
 
@@ -256,7 +259,7 @@ impl Look {
                     async move { seen(reply.await.map(|(names, stat)| Sight::Children { names, stat })) },
                 )
             }
-            Self::Data(path) => {
+            Self::Data(path) | Self::DataOnce(path) => {
                 let reply = session.read(|wire| wire.data(path.as_str()));
                 Box::pin(async move { seen(reply.await.map(|(data, stat)| Sight::Data { data, stat })) })
             }
@@ -264,7 +267,11 @@ impl Look {
     }
 
     fn ask_watching(&self, session: &Session) -> (Reply<(Sight, Option<Watch>)>, Option<Reservation>) {
-        let Some(room) = session.watch_budget().reserve(self.path().as_str()) else {
+        let room = match self {
+            Self::Children(path) | Self::Data(path) => session.watch_budget().reserve(path.as_str()),
+            Self::DataOnce(_) => None,
+        };
+        let Some(room) = room else {
             let reply = self.ask(session);
             return (Box::pin(async move { Ok((reply.await?, None)) }), None);
         };
@@ -276,7 +283,7 @@ impl Look {
                     Ok((Sight::Children { names, stat }, Some(watch)))
                 })
             }
-            Self::Data(path) => {
+            Self::Data(path) | Self::DataOnce(path) => {
                 let reply = session.read(|wire| wire.watch_data(path.as_str()));
                 Box::pin(async move {
                     let (data, stat, watch) = reply.await?;

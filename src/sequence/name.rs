@@ -18,6 +18,8 @@ impl Label {
     pub const READ: Self = Self("__READ__");
     /// The write side of a read/write lock.
     pub const WRITE: Self = Self("__WRIT__");
+    /// A start that a rate limiter has written down. Nobody waits for it.
+    pub const START: Self = Self("start-");
 
     /// The label as text.
     #[must_use]

@@ -96,26 +96,29 @@ impl Place {
         let connection = self.session().connection();
         let mut reply = self.session().read(|wire| wire.children(directory));
         match self.session().answer(&mut reply, deadline).await {
-            Ok(children) => self.judge(&children, connection, line, deadline).await,
+            Ok(children) => self.judge(&children, connection, line, deadline).await.map(drop),
             // No directory, no node of ours.
             Err(WireError::Refused(Refusal::NoNode)) => Err(Interruption::StartOver),
             Err(error) => self.look_again_after(&error, Operation::List, directory, deadline).await,
         }
     }
 
-    /// Judges a list that was read on `connection`.
+    /// Judges a list that was read on `connection`; whether the list alone told. If not, more was read behind it, and
+    /// what was seen between the two is older than the verdict.
     pub(super) async fn judge(
         &mut self,
         children: &[String],
         connection: Option<u64>,
         line: &Line,
         deadline: Deadline,
-    ) -> Result<(), Interruption> {
+    ) -> Result<bool, Interruption> {
+        let mut is_told_by_list = true;
         let mut verdict = line.rule().judge(children, &self.name, line.besides_names());
         if let Verdict::AskCreationOrder(contenders) = verdict {
+            is_told_by_list = false;
             match self.creation_order(contenders, line, deadline).await? {
                 Some(ordered) => verdict = ordered,
-                None => return Ok(()),
+                None => return Ok(false),
             }
         }
         self.state = match verdict {
@@ -132,7 +135,7 @@ impl Place {
                 .into());
             }
         };
-        Ok(())
+        Ok(is_told_by_list)
     }
 
     /// Where numbers do not tell who came first, the creation zxids do; `None` when they could not be read.

@@ -163,8 +163,8 @@ impl Ticket {
             return Err(Interruption::StartOver);
         };
         self.bust_ghosts(&place, children);
-        place.judge(children, connection, &self.line, deadline).await?;
-        if matches!(place.state, Judged::Held) {
+        let is_told = place.judge(children, connection, &self.line, deadline).await?;
+        if is_told && matches!(place.state, Judged::Held) {
             place.glimpse = Some(glimpse);
         }
         self.place = Some(place);

@@ -66,7 +66,7 @@ impl Contender for Mutex {
         let owner = self.owner().ok()?;
         let line = match &self.layout {
             Layout::Line(line) => self.signed(line, owner.as_ref()),
-            Layout::Semaphore(semaphore) => semaphore.line().ok()?,
+            Layout::Semaphore(semaphore) => semaphore.line(),
         };
         Some(Box::new(WayIn { mutex: self.clone(), owner, line }))
     }
@@ -92,7 +92,7 @@ impl Entrance for WayIn {
         Box::pin(async move {
             let hold = match &self.mutex.layout {
                 Layout::Line(_) => Some(hold),
-                Layout::Semaphore(semaphore) => semaphore.spend(hold, 1, wait).await?.map(Lease::into_hold),
+                Layout::Semaphore(semaphore) => semaphore.enter(hold, 1, wait).await?.map(Lease::into_hold),
             };
             let guard = hold.map(|hold| self.mutex.guard(hold, self.owner.as_ref()));
             Ok(guard.map(|guard| Kept::new(self.mutex.path(), guard)))

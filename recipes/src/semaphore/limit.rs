@@ -25,12 +25,20 @@ impl Limit {
         Ok(Self::Fixed(Fixed { permits, seen: Arc::default() }))
     }
 
-    /// What must be read beside the leases: a shared limit always, a record only until it was seen once.
-    pub(super) fn look(&self, leases: &ZnodePath) -> Option<Look> {
+    /// Where it says how many there are; a fixed limit is recorded with the `leases`.
+    pub(super) fn look(&self, leases: &ZnodePath) -> Look {
         match self {
-            Self::Shared(shared) => Some(Look::Data(shared.path().clone())),
-            Self::Fixed(fixed) if fixed.seen.lock().is_none() => Some(Look::Data(leases.clone())),
-            Self::Fixed(_) => None,
+            Self::Shared(shared) => Look::Data(shared.path().clone()),
+            // Only the head of the line writes it.
+            Self::Fixed(_) => Look::DataOnce(leases.clone()),
+        }
+    }
+
+    /// Whether it must be read beside the leases: a shared limit always, a record only until it was seen once.
+    pub(super) fn is_to_be_read(&self) -> bool {
+        match self {
+            Self::Shared(_) => true,
+            Self::Fixed(fixed) => fixed.seen.lock().is_none(),
         }
     }
 }

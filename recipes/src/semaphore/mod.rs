@@ -26,14 +26,15 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, Label, Line, Look, PathError, Phase, Rule, ZnodePath,
+    ConfigError, ConnectionManager, Deadline, Error, Hold, Label, Line, Look, PathError, Phase, Rule,
+    ZnodePath,
 };
 
 pub use self::lease::{Lease, LeaseInfo};
 use self::limit::Limit;
 pub use self::permits::Permits;
 pub use self::shared_limit::SharedLimit;
-pub(crate) use self::turn::NotTaken;
+use self::turn::NotTaken;
 use crate::owner::Owner;
 
 /// Leases are counted, not ordered; on their directory they are alone.
@@ -128,6 +129,8 @@ pub struct Semaphore {
     /// Below the manager's chroot.
     leases: ZnodePath,
     line: Line,
+    /// For a turn that reads along what limit is recorded, or is set.
+    reading_line: Line,
     leases_line: Line,
     limit: Limit,
     data: Arc<[u8]>,
@@ -173,9 +176,12 @@ impl Semaphore {
             }));
         }
         let leases = path.child("leases")?;
+        let line = Line::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?;
+        let (list, read) = (Look::Children(leases.clone()), limit.look(&leases));
         Ok(Self {
             manager: manager.clone(),
-            line: Line::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?,
+            line: line.clone().looking_at(std::slice::from_ref(&list))?,
+            reading_line: line.looking_at(&[list, read])?,
             leases_line: Line::new(manager, leases.clone(), Label::LEASE, LEASES)?,
             path: manager.full_path(&path)?,
             leases,
@@ -282,6 +288,12 @@ impl Semaphore {
         Ok(self.attempt(permits).await?.ok())
     }
 
+    /// So many permits as a [`Lock`](crate::Lock) that can be taken together with others.
+    #[must_use]
+    pub fn permits(&self, permits: usize) -> Permits {
+        Permits::of(self, permits)
+    }
+
     /// How many permits are free now, waiting takers left out of account. It may have changed when you read this.
     ///
     /// # Errors
@@ -324,10 +336,18 @@ impl Semaphore {
     }
 
     /// The line of those who want permits: a hold of it is a turn, to be spent by [`take`](Self::take).
-    pub(crate) fn line(&self) -> Result<Line, Error> {
-        let mut looks = vec![Look::Children(self.leases.clone())];
-        looks.extend(self.limit.look(&self.leases));
-        self.line.clone().node_data(self.signed_data()).looking_at(&looks)
+    pub(crate) fn line(&self) -> Line {
+        let line = if self.limit.is_to_be_read() { &self.reading_line } else { &self.line };
+        line.clone().node_data(self.signed_data())
+    }
+
+    /// Where its leases stand.
+    pub(crate) fn leases_line(&self) -> &Line {
+        &self.leases_line
+    }
+
+    pub(crate) fn manager(&self) -> &ConnectionManager {
+        &self.manager
     }
 
     /// What stands in the nodes.
@@ -350,7 +370,7 @@ impl Semaphore {
     async fn wait(&self, permits: usize, deadline: Deadline) -> Result<Lease, Error> {
         self.check(permits)?;
         loop {
-            let hold = self.line()?.acquire(deadline).await?;
+            let hold = self.line().acquire(deadline).await?;
             match self.take(hold, permits, deadline).await {
                 Ok(lease) => return Ok(lease),
                 // At the end of the line.
@@ -365,7 +385,7 @@ impl Semaphore {
         self.check(permits)?;
         let limit = Deadline::after(self.manager.operation_timeout());
         loop {
-            let hold = match self.line()?.acquire(Deadline::after(Duration::ZERO)).await {
+            let hold = match self.line().acquire(Deadline::after(Duration::ZERO)).await {
                 Ok(hold) => hold,
                 Err(Error::Timeout { phase: phase @ Phase::InLine { .. }, .. }) => return Ok(Err(phase)),
                 Err(error) => return Err(error),
@@ -375,6 +395,29 @@ impl Semaphore {
                 Err(NotTaken::TurnLost) => {}
                 Err(NotTaken::Failed(error)) => return Err(error),
             }
+        }
+    }
+
+    /// Spends a turn that was got together with others: waits for permits only where there is a deadline. `None` when
+    /// there are not enough, or the turn was lost.
+    pub(crate) async fn enter(
+        &self,
+        hold: Hold,
+        permits: usize,
+        wait: Option<Deadline>,
+    ) -> Result<Option<Lease>, Error> {
+        self.check(permits)?;
+        let taken = match wait {
+            Some(deadline) => self.take(hold, permits, deadline).await.map(Some),
+            None => {
+                let limit = Deadline::after(self.manager.operation_timeout());
+                self.try_take(hold, permits, limit).await.map(Result::ok)
+            }
+        };
+        match taken {
+            Ok(lease) => Ok(lease),
+            Err(NotTaken::TurnLost) => Ok(None),
+            Err(NotTaken::Failed(error)) => Err(error),
         }
     }
 

@@ -3,28 +3,41 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, Lost, ZnodePath};
 
-use super::{Lease, NotTaken, Semaphore};
+use super::{Lease, Semaphore};
 use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
 use crate::owner::Owner;
 
-/// So many permits of a [`Semaphore`], as a [`Lock`]: made by [`Semaphore::permits`].
+/// So many permits of a [`Semaphore`], as one [`Lock`]: a member of a [`MultiLock`](crate::MultiLock), for one.
+///
+/// Made by [`Semaphore::permits`]. Named twice in one multi-lock, the permits are added up.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+/// use lockkeeper::{MultiLock, Mutex, Semaphore};
+///
+/// let report = Mutex::new(&manager, "/locks/report")?;
+/// let workers = Semaphore::new(&manager, "/semaphores/workers", 8)?;
+/// let both = MultiLock::builder().lock(&report).lock(&workers.permits(3)).build()?;
+/// let guard = both.acquire().await?;
+/// assert_eq!(workers.available().await?, 5);
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Permits {
     semaphore: Semaphore,
-    permits: usize,
-}
-
-impl Semaphore {
-    /// So many permits at once, as a [`Lock`].
-    #[must_use]
-    pub fn permits(&self, permits: usize) -> Permits {
-        Permits { semaphore: self.clone(), permits }
-    }
+    count: usize,
 }
 
 impl Permits {
-    fn kept(&self, lease: Lease) -> Kept {
-        Kept::new(self.semaphore.path(), lease)
+    pub(super) fn of(semaphore: &Semaphore, count: usize) -> Self {
+        Self { semaphore: semaphore.clone(), count }
     }
 }
 
@@ -44,25 +57,29 @@ impl Contender for Permits {
     }
 
     fn manager(&self) -> &ConnectionManager {
-        &self.semaphore.manager
+        self.semaphore.manager()
     }
 
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
-        let lease = self.semaphore.acquire_by(self.permits, deadline);
-        Box::pin(async move { Ok(LockGuard::of(self.kept(lease.await?))) })
+        Box::pin(async move {
+            let lease = self.semaphore.acquire_by(self.count, deadline).await?;
+            Ok(LockGuard::of(Kept::new(self.semaphore.path(), lease)))
+        })
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        let guard = |lease| LockGuard::of(self.kept(lease));
-        Box::pin(async move { Ok(self.semaphore.try_acquire_many(self.permits).await?.map(guard)) })
+        Box::pin(async move {
+            let lease = self.semaphore.try_acquire_many(self.count).await?;
+            Ok(lease.map(|lease| LockGuard::of(Kept::new(self.semaphore.path(), lease))))
+        })
     }
 
     fn lines(&self) -> (Line, Vec<Line>) {
-        (self.semaphore.leases_line.clone(), Vec::new())
+        (self.semaphore.leases_line().clone(), Vec::new())
     }
 
     fn share(&self) -> Option<Share> {
-        Some(Share::Permits(self.permits))
+        Some(Share::Permits(self.count))
     }
 
     fn owner(&self) -> Option<Owner> {
@@ -71,26 +88,17 @@ impl Contender for Permits {
 
     fn merged_with(&self, other: Share) -> Option<Arc<dyn Contender>> {
         let Share::Permits(more) = other else { return None };
-        let permits = self.permits.saturating_add(more);
-        Some(Arc::new(Self { semaphore: self.semaphore.clone(), permits }))
+        Some(Arc::new(Self { count: self.count.saturating_add(more), ..self.clone() }))
     }
 
     fn entrance(&self) -> Option<Box<dyn Entrance>> {
-        self.semaphore.check(self.permits).ok()?;
-        let line = self.semaphore.line().ok()?;
-        Some(Box::new(WayIn { permits: self.clone(), line }))
+        Some(Box::new(self.clone()))
     }
 }
 
-/// The way in for one who takes several locks at once: a turn first, and then the permits.
-struct WayIn {
-    permits: Permits,
-    line: Line,
-}
-
-impl Entrance for WayIn {
+impl Entrance for Permits {
     fn line(&self) -> Line {
-        self.line.clone()
+        self.semaphore.line()
     }
 
     fn enter(
@@ -99,40 +107,9 @@ impl Entrance for WayIn {
         wait: Option<Deadline>,
     ) -> BoxFuture<'static, Result<Entered, Error>> {
         Box::pin(async move {
-            let Permits { semaphore, permits } = &self.permits;
-            Ok(semaphore.spend(hold, *permits, wait).await?.map(|lease| self.permits.kept(lease)))
+            let lease = self.semaphore.enter(hold, self.count, wait).await?;
+            Ok(lease.map(|lease| Kept::new(self.semaphore.path(), lease)))
         })
-    }
-}
-
-impl Semaphore {
-    /// Spends a turn that was had with others. `None` when it is not enough and may not wait, or was lost.
-    pub(crate) async fn spend(
-        &self,
-        hold: Hold,
-        permits: usize,
-        wait: Option<Deadline>,
-    ) -> Result<Option<Lease>, Error> {
-        let taken = match wait {
-            Some(deadline) => self.take(hold, permits, deadline).await.map(Ok),
-            None => {
-                let limit = Deadline::after(self.manager.operation_timeout());
-                self.try_take(hold, permits, limit).await
-            }
-        };
-        match taken {
-            Ok(lease) => Ok(lease.ok()),
-            Err(NotTaken::TurnLost) => Ok(None),
-            Err(NotTaken::Failed(error)) => Err(error),
-        }
-    }
-
-    pub(crate) fn manager(&self) -> &ConnectionManager {
-        &self.manager
-    }
-
-    pub(crate) fn leases_line(&self) -> &Line {
-        &self.leases_line
     }
 }
 

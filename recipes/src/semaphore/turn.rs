@@ -10,7 +10,7 @@ use super::{Lease, Semaphore};
 
 /// Why a turn ended without permits.
 #[derive(Debug)]
-pub(crate) enum NotTaken {
+pub(super) enum NotTaken {
     /// The hold of the line was lost, or what was taken had to be given back: start over at the end of the line.
     TurnLost,
     /// Tell the caller.
@@ -29,7 +29,7 @@ impl From<Error> for NotTaken {
 impl Semaphore {
     /// Spends a turn, which is a hold of [`line`](Self::line): waits until `asked` permits are free, takes them and
     /// leaves the line, all in one transaction.
-    pub(crate) async fn take(&self, hold: Hold, asked: usize, deadline: Deadline) -> Result<Lease, NotTaken> {
+    pub(super) async fn take(&self, hold: Hold, asked: usize, deadline: Deadline) -> Result<Lease, NotTaken> {
         let mut turn = Turn { semaphore: self, hold, asked };
         let mut sights = turn.hold.look(deadline).await?;
         let mut changes: Option<Changes> = None;
@@ -57,7 +57,7 @@ impl Semaphore {
     }
 
     /// As [`take`](Self::take), but without waiting for permits: what it would have had to wait for.
-    pub(crate) async fn try_take(
+    pub(super) async fn try_take(
         &self,
         hold: Hold,
         asked: usize,

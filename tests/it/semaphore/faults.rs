@@ -50,7 +50,7 @@ async fn the_leases_of_a_crashed_client_come_back_with_its_session() {
     let lost = doomed.acquire_many(2).await.unwrap();
     let waiter = tokio::spawn(async move { other.acquire_many(2).await.unwrap() });
     settled(&ensemble, 2, 1).await;
-    head_sleeps(&ensemble).await;
+    head_sleeps(&ensemble, 0).await;
     proxies.sever_until_expired(proxies.sessions()[0].id).await.unwrap();
     let lease = waiter.await.unwrap();
     assert!(!lost.is_valid());
@@ -73,7 +73,7 @@ async fn a_waiter_of_a_dead_session_gets_its_permits_on_the_next_one() {
         settled(&ensemble, 1, in_front).await;
         let waiter = tokio::spawn(async move { one.acquire().await.unwrap() });
         settled(&ensemble, 1, in_front + 1).await;
-        head_sleeps(&ensemble).await;
+        head_sleeps(&ensemble, in_front as u64).await;
         proxies.expire_session(proxies.sessions()[0].id).await.unwrap();
         held.release().await.unwrap();
         for next in ahead {

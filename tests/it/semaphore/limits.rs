@@ -20,7 +20,7 @@ async fn a_raised_limit_wakes_who_waits_and_a_lowered_one_revokes_nothing() {
         async move { other.acquire().await.unwrap() }
     });
     settled(&ensemble, 1, 1).await;
-    head_sleeps(&ensemble).await;
+    head_sleeps(&ensemble, 0).await;
     limit.set(2).await.unwrap();
     let second = waiter.await.unwrap();
     limit.set(1).await.unwrap();
@@ -55,7 +55,7 @@ async fn who_wants_more_than_there_are_is_told_and_leaves_the_line() {
     let other = Semaphore::with_shared_limit(&b, PATH, &limit).unwrap();
     let small = tokio::spawn(async move { other.acquire().await.unwrap() });
     settled(&ensemble, 1, 2).await;
-    head_sleeps(&ensemble).await;
+    head_sleeps(&ensemble, 1).await;
     limit.set(2).await.unwrap();
     let error = large.await.unwrap();
     assert!(matches!(error, Error::TooManyPermits { asked: 3, limit: 2, .. }), "{error}");
@@ -79,7 +79,7 @@ async fn a_limit_that_is_lowered_at_the_last_moment_is_kept() {
     taking.triggered().await.unwrap();
     limit.set(1).await.unwrap();
     taking.release();
-    head_sleeps(&ensemble).await;
+    head_sleeps(&ensemble, 0).await;
     assert_eq!(leases(&ensemble).await, 1);
     held.release().await.unwrap();
     waiter.await.unwrap().release().await.unwrap();

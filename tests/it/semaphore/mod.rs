@@ -6,7 +6,7 @@ mod limits;
 mod turns;
 
 use lockkeeper::{ConnectionManager, Semaphore};
-use lockkeeper_tests::{Ensemble, OpCode, Proxies};
+use lockkeeper_tests::{Arming, Ensemble, Match, OpCode, Proxies, Timing, eventually, inspect};
 
 use crate::support::{behind_proxy, children, connect, nodes_become};
 
@@ -41,14 +41,16 @@ async fn settled(ensemble: &Ensemble, leases: usize, in_line: usize) {
     nodes_become(ensemble, LOCKS, in_line).await;
 }
 
-/// Waits until the head of the line watches the leases, and looks at nothing any more.
-async fn head_sleeps(ensemble: &Ensemble) {
-    let watched = || async {
-        let word = ensemble.server(0).word("wchp").await.unwrap();
-        word.lines().any(|line| line.trim() == LEASES).then_some(())
-    };
-    let timing = lockkeeper_tests::Timing::settle();
-    lockkeeper_tests::eventually("a watch on the leases", timing, watched).await.unwrap();
+/// How many watches there are, those on children too, which `wchs` and `wchp` leave out.
+async fn watches(ensemble: &Ensemble) -> u64 {
+    inspect::counter(ensemble.server(0).address(), "zk_watch_count").await.unwrap()
+}
+
+/// Waits until the head of the line watches the leases, and so many behind it watch who is in front and themselves.
+async fn head_sleeps(ensemble: &Ensemble, behind: u64) {
+    let all = 1 + 2 * behind;
+    let watched = || async { (watches(ensemble).await >= all).then_some(()) };
+    eventually("a watch on the leases", Timing::settle(), watched).await.unwrap();
 }
 
 /// What was sent, but for the confirmations of the session, which come by themselves.
@@ -64,6 +66,6 @@ async fn leases(ensemble: &Ensemble) -> usize {
 }
 
 /// A fault at the transaction that takes permits.
-fn exchange(proxies: &Proxies) -> lockkeeper_tests::Arming<'_> {
-    proxies.on(lockkeeper_tests::Match::new().op(OpCode::Multi).path_contains("lease-"))
+fn exchange(proxies: &Proxies) -> Arming<'_> {
+    proxies.on(Match::new().op(OpCode::Multi).path_contains("lease-"))
 }

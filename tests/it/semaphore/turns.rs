@@ -68,7 +68,7 @@ async fn a_large_request_is_not_overtaken_by_small_ones_behind_it() {
     assert!(other.try_acquire().await.unwrap().is_none());
     let error = other.acquire_timeout(Duration::ZERO).await.unwrap_err();
     assert!(matches!(&error, Error::Timeout { phase: Phase::InLine { ahead: 2, .. }, .. }), "{error}");
-    head_sleeps(&ensemble).await;
+    head_sleeps(&ensemble, 1).await;
     held.release().await.unwrap();
     settled(&ensemble, 1, 2).await;
     kept.release().await.unwrap();
@@ -146,7 +146,7 @@ async fn a_wait_at_the_head_leaves_no_watch_behind() {
     held.release().await.unwrap();
     other.acquire().await.unwrap().release().await.unwrap();
     let none = eventually("no watch", Timing::answer(), || async {
-        (ensemble.server(0).watch_count().await.unwrap() == 0).then_some(())
+        (super::watches(&ensemble).await == 0).then_some(())
     });
     none.await.unwrap();
 }

@@ -3,16 +3,26 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.Map;
+import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
@@ -24,8 +34,22 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * <pre>
  * acquire THREAD PATH MILLISECONDS   answers "CZXID NODE", or nothing when the time was up; negative: none
  * release THREAD PATH                answers nothing
+ * read THREAD PATH MILLISECONDS      as acquire, the reading side of a read/write lock
+ * unread THREAD PATH                 as release
+ * write THREAD PATH MILLISECONDS     as acquire, its writing side
+ * unwrite THREAD PATH                as release
  * participants PATH                  the contenders' nodes in Curator's order
  * data NODE                          what the node says, read as UTF-8
+ * permits THREAD PATH LIMIT COUNT MILLISECONDS
+ *                                    answers the names of the leases, or nothing when the time was up; LIMIT is a
+ *                                    number, or the path of a SharedCount
+ * return THREAD PATH COUNT           answers nothing
+ * enter THREAD PATH MILLISECONDS     an InterProcessSemaphoreMutex: answers "in", or nothing when the time was up
+ * leave THREAD PATH                  answers nothing
+ * count THREAD PATH NUMBER           sets a SharedCount: answers nothing
+ * together THREAD PATH,... MILLISECONDS
+ *                                    an InterProcessMultiLock, its paths in this order: as enter
+ * apart THREAD PATH,...              answers nothing
  * exit                               closes the session, answers, and ends
  * </pre>
  *
@@ -38,13 +62,59 @@ public final class CuratorPeer {
     private static final int CONNECT_SECONDS = 30;
 
     /** Tells the node of the present thread's hold, which Curator 5.4 keeps to itself. */
-    private static final class Mutex extends InterProcessMutex {
+    private static final class Mutex extends InterProcessMutex implements Side {
         Mutex(CuratorFramework client, String path) {
             super(client, path);
         }
 
-        String node() {
+        @Override
+        public String node() {
             return getLockPath();
+        }
+    }
+
+    /** What can be acquired and tells its node. */
+    private interface Side {
+        void acquire() throws Exception;
+
+        boolean acquire(long time, TimeUnit unit) throws Exception;
+
+        void release() throws Exception;
+
+        String node();
+    }
+
+    /** The same for the sides of a read/write lock. */
+    private static final class Write extends InterProcessReadWriteLock.WriteLock implements Side {
+        Write(CuratorFramework client, String path) {
+            super(client, path, null);
+        }
+
+        @Override
+        public String node() {
+            return getLockPath();
+        }
+    }
+
+    private static final class Read extends InterProcessReadWriteLock.ReadLock implements Side {
+        Read(CuratorFramework client, String path, Write write) {
+            super(client, path, null, write);
+        }
+
+        @Override
+        public String node() {
+            return getLockPath();
+        }
+    }
+
+    private static final class Both extends InterProcessReadWriteLock {
+        final Write write;
+        final Read read;
+
+        Both(Write write, Read read) {
+            super(write, read);
+            this.write = write;
+            this.read = read;
         }
     }
 
@@ -56,6 +126,7 @@ public final class CuratorPeer {
     private final CuratorFramework client;
     private final PrintStream answers;
     private final Map<String, Mutex> mutexes = new ConcurrentHashMap<>();
+    private final Map<String, Both> both = new ConcurrentHashMap<>();
     private final Map<String, Executor> threads = new ConcurrentHashMap<>();
 
     private CuratorPeer(CuratorFramework client, PrintStream answers) {
@@ -109,11 +180,44 @@ public final class CuratorPeer {
             case "release":
                 on(words[2], tag, () -> release(mutex(words[3])));
                 break;
+            case "read":
+                on(words[2], tag, () -> acquire(both(words[3]).read, Long.parseLong(words[4])));
+                break;
+            case "unread":
+                on(words[2], tag, () -> release(both(words[3]).read));
+                break;
+            case "write":
+                on(words[2], tag, () -> acquire(both(words[3]).write, Long.parseLong(words[4])));
+                break;
+            case "unwrite":
+                on(words[2], tag, () -> release(both(words[3]).write));
+                break;
             case "participants":
                 on("reader", tag, () -> String.join(" ", mutex(words[2]).getParticipantNodes()));
                 break;
             case "data":
                 on("reader", tag, () -> new String(client.getData().forPath(words[2]), StandardCharsets.UTF_8));
+                break;
+            case "permits":
+                on(words[2], tag, () -> permits(words[3], words[4], Integer.parseInt(words[5]), words[6]));
+                break;
+            case "return":
+                on(words[2], tag, () -> giveBack(words[3], Integer.parseInt(words[4])));
+                break;
+            case "enter":
+                on(words[2], tag, () -> enter(words[3], Long.parseLong(words[4])));
+                break;
+            case "leave":
+                on(words[2], tag, () -> leave(words[3]));
+                break;
+            case "count":
+                on(words[2], tag, () -> setCount(words[3], Integer.parseInt(words[4])));
+                break;
+            case "together":
+                on(words[2], tag, () -> together(words[3], Long.parseLong(words[4])));
+                break;
+            case "apart":
+                on(words[2], tag, () -> apart(words[3]));
                 break;
             case "exit":
                 client.close();
@@ -125,23 +229,110 @@ public final class CuratorPeer {
         }
     }
 
-    private String acquire(Mutex mutex, long milliseconds) throws Exception {
+    private String acquire(Side side, long milliseconds) throws Exception {
         boolean acquired = true;
         if (milliseconds < 0) {
-            mutex.acquire();
+            side.acquire();
         } else {
-            acquired = mutex.acquire(milliseconds, TimeUnit.MILLISECONDS);
+            acquired = side.acquire(milliseconds, TimeUnit.MILLISECONDS);
         }
-        return acquired ? client.checkExists().forPath(mutex.node()).getCzxid() + " " + mutex.node() : "";
+        return acquired ? client.checkExists().forPath(side.node()).getCzxid() + " " + side.node() : "";
     }
 
-    private static String release(Mutex mutex) throws Exception {
-        mutex.release();
+    private static String release(Side side) throws Exception {
+        side.release();
         return "";
     }
 
     private Mutex mutex(String path) {
         return mutexes.computeIfAbsent(path, key -> new Mutex(client, key));
+    }
+
+    private Both both(String path) {
+        return both.computeIfAbsent(path, key -> {
+            Write write = new Write(client, key);
+            return new Both(write, new Read(client, key, write));
+        });
+    }
+
+    private final Map<String, InterProcessSemaphoreV2> semaphores = new ConcurrentHashMap<>();
+    private final Map<String, Queue<Lease>> leases = new ConcurrentHashMap<>();
+    private final Map<String, InterProcessSemaphoreMutex> semaphoreMutexes = new ConcurrentHashMap<>();
+    private final Map<String, SharedCount> counts = new ConcurrentHashMap<>();
+
+    private String permits(String path, String limit, int count, String milliseconds) throws Exception {
+        SharedCount shared = limit.startsWith("/") ? count(limit) : null;
+        InterProcessSemaphoreV2 semaphore = semaphores.computeIfAbsent(path, key -> shared == null
+                ? new InterProcessSemaphoreV2(client, key, Integer.parseInt(limit))
+                : new InterProcessSemaphoreV2(client, key, shared));
+        long time = Long.parseLong(milliseconds);
+        Collection<Lease> got =
+                time < 0 ? semaphore.acquire(count) : semaphore.acquire(count, time, TimeUnit.MILLISECONDS);
+        if (got == null) {
+            return "";
+        }
+        Queue<Lease> kept = leases.computeIfAbsent(path, key -> new ArrayDeque<>());
+        synchronized (kept) {
+            kept.addAll(got);
+        }
+        return got.stream().map(Lease::getNodeName).collect(Collectors.joining(" "));
+    }
+
+    private String giveBack(String path, int count) {
+        Queue<Lease> kept = leases.get(path);
+        for (int number = 0; number < count; number++) {
+            synchronized (kept) {
+                semaphores.get(path).returnLease(kept.remove());
+            }
+        }
+        return "";
+    }
+
+    private String enter(String path, long milliseconds) throws Exception {
+        InterProcessSemaphoreMutex mutex =
+                semaphoreMutexes.computeIfAbsent(path, key -> new InterProcessSemaphoreMutex(client, key));
+        if (milliseconds < 0) {
+            mutex.acquire();
+            return "in";
+        }
+        return mutex.acquire(milliseconds, TimeUnit.MILLISECONDS) ? "in" : "";
+    }
+
+    private String leave(String path) throws Exception {
+        semaphoreMutexes.get(path).release();
+        return "";
+    }
+
+    private String setCount(String path, int number) throws Exception {
+        count(path).setCount(number);
+        return "";
+    }
+
+    private SharedCount count(String path) throws Exception {
+        SharedCount made = new SharedCount(client, path, 0);
+        SharedCount count = counts.putIfAbsent(path, made);
+        if (count == null) {
+            made.start();
+            return made;
+        }
+        return count;
+    }
+
+    private final Map<String, InterProcessMultiLock> multiLocks = new ConcurrentHashMap<>();
+
+    private String together(String paths, long milliseconds) throws Exception {
+        InterProcessMultiLock multi = multiLocks.computeIfAbsent(
+                paths, key -> new InterProcessMultiLock(client, Arrays.asList(key.split(","))));
+        if (milliseconds < 0) {
+            multi.acquire();
+            return "in";
+        }
+        return multi.acquire(milliseconds, TimeUnit.MILLISECONDS) ? "in" : "";
+    }
+
+    private String apart(String paths) throws Exception {
+        multiLocks.get(paths).release();
+        return "";
     }
 
     private void on(String name, String tag, Work work) {

@@ -9,16 +9,17 @@ pub(super) struct Plain;
 
 impl Kind for Plain {
     fn take(&self, site: Site, way: Way) -> BoxFuture<'static, Result<Option<Box<dyn Hold>>, Error>> {
-        Box::pin(async move {
-            let mutex = Mutex::new(&site.manager, site.path)?;
-            let guard = match way {
-                Way::Wait => Some(mutex.acquire_owned().await?),
-                Way::WaitAtMost(limit) => Some(mutex.acquire_owned_timeout(limit).await?),
-                Way::Try => mutex.try_acquire_owned().await?,
-            };
-            Ok(guard.map(|guard| Box::new(guard) as Box<dyn Hold>))
-        })
+        Box::pin(async move { take(Mutex::new(&site.manager, site.path)?, way).await })
     }
+}
+
+pub(super) async fn take(mutex: Mutex, way: Way) -> Result<Option<Box<dyn Hold>>, Error> {
+    let guard = match way {
+        Way::Wait => Some(mutex.acquire_owned().await?),
+        Way::WaitAtMost(limit) => Some(mutex.acquire_owned_timeout(limit).await?),
+        Way::Try => mutex.try_acquire_owned().await?,
+    };
+    Ok(guard.map(|guard| Box::new(guard) as Box<dyn Hold>))
 }
 
 impl Hold for OwnedMutexGuard {

@@ -1,0 +1,146 @@
+//! One turn at the head of the line: look, wait until there is room, and write the starts down.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use lockkeeper_core::{
+    BootInstant, Deadline, Error, ExchangeError, Hold, Label, Operation, Phase, Refusal, Sight,
+};
+
+use super::window::{Start, Step, decide, decode, encode};
+use super::{Admission, RateLimiter};
+
+/// So many starts that are over are removed beside as many as are made.
+const SWEPT_BESIDE: usize = 8;
+
+/// Why a turn ended without a start.
+#[derive(Debug)]
+pub(super) enum NotAdmitted {
+    /// The turn was lost, or came too late: start over at the end of the line.
+    StartOver,
+    /// There is no room within the time given.
+    Full(Phase),
+    /// Tell the caller.
+    Failed(Error),
+}
+
+impl From<Error> for NotAdmitted {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Lost(_) => Self::StartOver,
+            error => Self::Failed(error),
+        }
+    }
+}
+
+impl RateLimiter {
+    /// Spends a hold of the line. Waits for room only where there is a deadline.
+    pub(super) async fn spend(
+        &self,
+        mut hold: Hold,
+        asked: usize,
+        wait: Option<Deadline>,
+    ) -> Result<Admission, NotAdmitted> {
+        let limit = wait.unwrap_or_else(|| Deadline::after(self.manager.operation_timeout()));
+        loop {
+            let names = match hold.look(limit).await?.into_iter().next() {
+                Some(Sight::Children { names, .. }) => names,
+                _ => Vec::new(),
+            };
+            // Nobody adds to them while we are in front.
+            let starts = self.read(&hold, &names, limit).await?;
+            let over = self.until_there_is_room(&hold, &starts, asked, wait, limit).await?;
+            let sent = BootInstant::now();
+            let mut exchange = hold.exchange();
+            let data = encode(self.span(), &self.signed_data());
+            for _ in 0..asked {
+                exchange = exchange.leave(&self.starts, Label::START, &data);
+            }
+            for name in over.iter().take(asked.saturating_add(SWEPT_BESIDE)) {
+                exchange = exchange.delete(&self.starts.child(name).map_err(Error::from)?);
+            }
+            match exchange.commit(limit).await {
+                Ok(done) => {
+                    let admission = Admission::new(asked, sent.after(self.grace));
+                    // What was seen over another connection may have been out of date.
+                    return match done.is_fresh && admission.is_fresh() {
+                        true => Ok(admission),
+                        false => Err(NotAdmitted::StartOver),
+                    };
+                }
+                Err(ExchangeError::NotDone { hold: kept, refused }) => match refused {
+                    Some((path, refusal)) if refusal != Refusal::NoNode && !refusal.is_transient() => {
+                        return Err(Error::Refused { operation: Operation::Commit, path, refusal }.into());
+                    }
+                    _ => hold = *kept,
+                },
+                Err(ExchangeError::Failed(error)) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The starts of these names, with those whose nodes are still there.
+    async fn read(
+        &self,
+        hold: &Hold,
+        names: &[String],
+        limit: Deadline,
+    ) -> Result<Vec<(String, Start)>, NotAdmitted> {
+        self.known.keep(names);
+        let znodes = self.manager.znodes();
+        let unknown = names.iter().filter(|name| self.known.of(name).is_none());
+        let reads = join_all(unknown.map(async |name| {
+            if let Some((data, stat)) = znodes.read(&self.starts.child(name)?).await? {
+                self.known.enter(name.clone(), Start { at: stat.ctime, span: decode(&data) });
+            }
+            Ok::<_, Error>(())
+        }));
+        let read = tokio::select! {
+            biased;
+            lost = hold.lost() => return Err(Error::Lost(lost).into()),
+            read = reads => read,
+            () = limit.passed() => return Err(self.full(0, names.len())),
+        };
+        read.into_iter().collect::<Result<(), Error>>()?;
+        let known = |name: &String| Some((name.clone(), self.known.of(name)?));
+        Ok(names.iter().filter_map(known).collect())
+    }
+
+    /// Waits until `asked` may start; yields the names of those that are over.
+    async fn until_there_is_room(
+        &self,
+        hold: &Hold,
+        starts: &[(String, Start)],
+        asked: usize,
+        wait: Option<Deadline>,
+        limit: Deadline,
+    ) -> Result<Vec<String>, NotAdmitted> {
+        let times: Vec<Start> = starts.iter().map(|(_, start)| *start).collect();
+        let mut now = None;
+        loop {
+            match decide(&times, self.limit, asked, self.span(), now) {
+                Step::Admit { over } => {
+                    let name = |place: &usize| Some(starts.get(*place)?.0.clone());
+                    return Ok(over.iter().filter_map(name).collect());
+                }
+                Step::AskTheTime => {}
+                Step::Wait { free, .. } if wait.is_none() => return Err(self.full(free, asked)),
+                Step::Wait { millis, free } => {
+                    let pause = Duration::from_millis(millis.max(1).unsigned_abs());
+                    tokio::select! {
+                        biased;
+                        lost = hold.lost() => return Err(Error::Lost(lost).into()),
+                        () = limit.passed() => return Err(self.full(free, asked)),
+                        () = tokio::time::sleep(pause) => {}
+                    }
+                }
+            }
+            // How long was slept says nothing: the servers tell the time, by a write to our own node.
+            now = Some(hold.write(&self.signed_data(), limit).await?.mtime);
+        }
+    }
+
+    fn full(&self, free: usize, asked: usize) -> NotAdmitted {
+        NotAdmitted::Full(Phase::Permits { free, asked })
+    }
+}

@@ -1,0 +1,169 @@
+//! Whether there is room in the window: pure. All times are milliseconds by the servers' clock.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+
+/// A start that is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Start {
+    /// When it was written down.
+    pub(super) at: i64,
+    /// For how long it counts, by whoever wrote it.
+    pub(super) span: i64,
+}
+
+impl Start {
+    /// The first time at which it is over. A time told in milliseconds may be up to one more.
+    fn over_at(&self, span: i64) -> i64 {
+        self.at.saturating_add(self.span.max(span)).saturating_add(1)
+    }
+}
+
+/// What may be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// So many may start now; these, by their place, are over.
+    Admit { over: Vec<usize> },
+    /// It depends on what time it is.
+    AskTheTime,
+    /// Not before so many milliseconds have passed.
+    Wait { millis: i64, free: usize },
+}
+
+/// Decides on `asked` starts, of which `limit` may be in a window, when it is `now` or later.
+pub(super) fn decide(starts: &[Start], limit: usize, asked: usize, span: i64, now: Option<i64>) -> Step {
+    if starts.len().saturating_add(asked) <= limit {
+        return Step::Admit { over: Vec::new() };
+    }
+    let Some(now) = now else { return Step::AskTheTime };
+    let is_over = |start: &Start| start.over_at(span) <= now;
+    let over: Vec<usize> = (0..starts.len()).filter(|at| starts.get(*at).is_some_and(is_over)).collect();
+    let mut ends: Vec<i64> =
+        starts.iter().filter(|start| !is_over(start)).map(|start| start.over_at(span)).collect();
+    let free = limit.saturating_sub(ends.len());
+    if asked <= free {
+        return Step::Admit { over };
+    }
+    ends.sort_unstable();
+    // So many must be over first.
+    let needed = (ends.len() + asked).saturating_sub(limit);
+    let millis = ends.get(needed.saturating_sub(1)).map_or(1, |end| end.saturating_sub(now).max(1));
+    Step::Wait { millis, free }
+}
+
+/// What was read of starts, by the names of their nodes: it never changes.
+#[derive(Debug, Default)]
+pub(super) struct Known(Mutex<HashMap<String, Start>>);
+
+impl Known {
+    pub(super) fn of(&self, name: &str) -> Option<Start> {
+        self.0.lock().get(name).copied()
+    }
+
+    pub(super) fn enter(&self, name: String, start: Start) {
+        self.0.lock().insert(name, start);
+    }
+
+    /// Forgets all others.
+    pub(super) fn keep(&self, names: &[String]) {
+        let mut known = self.0.lock();
+        if known.len() > names.len() {
+            known.retain(|name, _| names.contains(name));
+        }
+    }
+}
+
+/// What is written into a start's node: for how long it counts, and behind that for people.
+pub(super) fn encode(span: i64, identity: &[u8]) -> Vec<u8> {
+    [format!("counts={span} ").as_bytes(), identity].concat()
+}
+
+/// For how long the start counts whose node says this; zero if it does not say.
+pub(super) fn decode(data: &[u8]) -> i64 {
+    let text = String::from_utf8_lossy(data);
+    let number = text.strip_prefix("counts=").and_then(|rest| rest.split(' ').next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn starts(times: &[i64]) -> Vec<Start> {
+        times.iter().map(|at| Start { at: *at, span: 100 }).collect()
+    }
+
+    #[test]
+    fn a_start_takes_its_room_until_the_servers_clock_is_past_its_window() {
+        let admit = |over: &[usize]| Step::Admit { over: over.to_vec() };
+        for (times, asked, now, step) in [
+            (&[][..], 1, None, admit(&[])),
+            (&[0, 10], 1, None, admit(&[])),
+            (&[0, 10], 2, None, Step::AskTheTime),
+            (&[0, 10, 20], 1, Some(50), Step::Wait { millis: 51, free: 0 }),
+            (&[0, 10, 20], 1, Some(100), Step::Wait { millis: 1, free: 0 }),
+            (&[0, 10, 20], 1, Some(101), admit(&[0])),
+            (&[0, 10, 20], 2, Some(101), Step::Wait { millis: 10, free: 1 }),
+            (&[0, 10, 20], 3, Some(121), admit(&[0, 1, 2])),
+            (&[20, 0, 10], 2, Some(111), admit(&[1, 2])),
+            // More than the limit, as after it was lowered.
+            (&[0, 1, 2, 3, 4], 1, Some(50), Step::Wait { millis: 53, free: 0 }),
+        ] {
+            assert_eq!(
+                decide(&starts(times), 3, asked, 100, now),
+                step,
+                "{asked} more than {times:?} at {now:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_start_counts_for_as_long_as_the_longer_of_two_opinions() {
+        let longer = [Start { at: 0, span: 500 }];
+        assert_eq!(decide(&longer, 1, 1, 100, Some(200)), Step::Wait { millis: 301, free: 0 });
+        let shorter = [Start { at: 0, span: 0 }];
+        assert_eq!(decide(&shorter, 1, 1, 100, Some(50)), Step::Wait { millis: 51, free: 0 });
+    }
+
+    #[test]
+    fn what_a_start_says_is_read_back() {
+        assert_eq!(decode(&encode(1500, b"host=a pid=1")), 1500);
+        assert_eq!(decode(b""), 0);
+        assert_eq!(decode(b"counts=many"), 0);
+    }
+
+    proptest! {
+        /// Whoever comes when: between `limit + 1` starts in a row there is more than a window.
+        #[test]
+        fn no_window_has_more_than_the_limit(
+            steps in prop::collection::vec((0i64..60, 1usize..4), 1..200),
+            limit in 3usize..6,
+        ) {
+            let (mut now, mut written, mut admitted) = (0, Vec::new(), Vec::new());
+            for (later, asked) in steps {
+                now += later;
+                if let Step::Admit { over } = decide(&starts(&written), limit, asked, 100, Some(now)) {
+                    let mut place = 0;
+                    written.retain(|_| { place += 1; !over.contains(&(place - 1)) });
+                    written.extend(std::iter::repeat_n(now, asked));
+                    admitted.extend(std::iter::repeat_n(now, asked));
+                }
+            }
+            for pair in admitted.windows(limit + 1) {
+                prop_assert!(pair[limit] - pair[0] > 100, "{pair:?}");
+            }
+        }
+
+        #[test]
+        fn after_the_wait_there_is_room(times in prop::collection::vec(0i64..100, 3..8), asked in 1usize..4) {
+            let starts = starts(&times);
+            if let Step::Wait { millis, .. } = decide(&starts, 3, asked, 100, Some(99)) {
+                let is_room = matches!(decide(&starts, 3, asked, 100, Some(99 + millis)), Step::Admit { .. });
+                prop_assert!(is_room);
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use lockkeeper::{ConnectionManager, Error, Lease, Mutex, ReleaseError, Semaphore};
+
+use super::{Granted, Recipe};
+use crate::court::{Claim, Grant, Share};
+use crate::world::LOCK;
+
+/// How many permits there are.
+const LIMIT: usize = 3;
+
+/// So many permits of a semaphore, where the others want all of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Permits(pub(crate) usize);
+
+/// The mutex in the layout of a semaphore.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InSemaphoreLayout;
+
+impl Recipe for Permits {
+    /// At the head of the line: on the leases.
+    const WATCHES: usize = 1;
+
+    async fn acquire(self, manager: ConnectionManager) -> Result<Granted, Error> {
+        Ok(Box::new(Semaphore::new(&manager, LOCK, LIMIT)?.acquire_many(self.0).await?))
+    }
+
+    async fn acquire_timeout(self, manager: ConnectionManager, timeout: Duration) -> Result<Granted, Error> {
+        Ok(Box::new(Semaphore::new(&manager, LOCK, LIMIT)?.acquire_many_timeout(self.0, timeout).await?))
+    }
+
+    async fn try_acquire(self, manager: ConnectionManager) -> Result<Option<Granted>, Error> {
+        let lease = Semaphore::new(&manager, LOCK, LIMIT)?.try_acquire_many(self.0).await?;
+        Ok(lease.map(|lease| Box::new(lease) as Granted))
+    }
+
+    async fn exclude(self, manager: ConnectionManager) -> Result<Granted, Error> {
+        Self(LIMIT).acquire(manager).await
+    }
+}
+
+impl Grant for Lease {
+    fn claims(&self) -> Vec<Claim<'_>> {
+        vec![Claim { share: Share::Permits { taken: self.permits(), limit: LIMIT }, held: self }]
+    }
+
+    fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {
+        (*self).release().boxed()
+    }
+}
+
+impl Recipe for InSemaphoreLayout {
+    const WATCHES: usize = 1;
+
+    async fn acquire(self, manager: ConnectionManager) -> Result<Granted, Error> {
+        Ok(Mutex::in_semaphore_layout(&manager, LOCK)?.acquire_owned().await?.into())
+    }
+
+    async fn acquire_timeout(self, manager: ConnectionManager, timeout: Duration) -> Result<Granted, Error> {
+        Ok(Mutex::in_semaphore_layout(&manager, LOCK)?.acquire_owned_timeout(timeout).await?.into())
+    }
+
+    async fn try_acquire(self, manager: ConnectionManager) -> Result<Option<Granted>, Error> {
+        Ok(Mutex::in_semaphore_layout(&manager, LOCK)?.try_acquire_owned().await?.map(Granted::from))
+    }
+}
