@@ -113,6 +113,17 @@ async fn every_order_is_handled_once_and_a_plain_mutex_says_it_would_deadlock() 
 }
 
 #[tokio::test]
+async fn no_call_is_refused_by_a_service_with_a_quota() {
+    assert_proved("rate_limited_api", &[], " calls taken and 0 refused (429) ").await;
+    assert_proved_on_a_real_server("rate_limited_api", &[], " calls taken and 0 refused (429) ").await;
+}
+
+#[tokio::test]
+async fn without_the_limiter_calls_are_refused() {
+    assert_disproved("rate_limited_api", &["--no-limiter"], " and 0 refused").await;
+}
+
+#[tokio::test]
 async fn an_interrupt_ends_all_processes() {
     let mut play = program("id_generator").args(["--seconds", "3600"]).spawn().unwrap();
     let pid = play.id().unwrap();
