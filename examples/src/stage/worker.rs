@@ -1,13 +1,18 @@
 use std::io::{self, Write};
+use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, PathError, ZnodePath, Znodes};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin, stdin};
 use tokio::sync::{Mutex, mpsc};
+use tokio::time::timeout;
 
 use super::connection::Connection;
 use super::failure::Failure;
+
+/// How long closing the session may take.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A process that works, with a session of its own.
 #[derive(Debug)]
@@ -113,8 +118,8 @@ pub(super) async fn perform(
         // Dropping guards and waits leaves nothing behind.
         _ = &mut closed => Ok(()),
     };
-    // A session that cannot be closed in order expires.
-    let _ = manager.shutdown().await;
+    // A session that cannot be closed in order, since the embedded server died with the process that leads, expires.
+    let _ = timeout(GRACE, manager.shutdown()).await;
     worked
 }
 
