@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::RwLock;
+use lockkeeper::{ANY_VERSION, RwLock};
 use lockkeeper_examples::stage::{Common, Example, Failure, Stage, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
@@ -50,9 +50,6 @@ const THINK: Duration = Duration::from_millis(2);
 /// Readers hardly rest. Writers do: this is for what is read more than written.
 const READERS_REST: Duration = Duration::from_millis(1);
 const WRITERS_REST: Duration = Duration::from_millis(40);
-
-/// For writes that do not ask what stands there: it is the lock that keeps others out.
-const ANY_VERSION: i32 = -1;
 
 /// What a process has seen.
 #[derive(Debug, Default, Serialize, Deserialize)]

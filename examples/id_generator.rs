@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::Mutex;
+use lockkeeper::{ANY_VERSION, Mutex};
 use lockkeeper_examples::stage::{Common, Example, Failure, Stage, Verdict, Worker, patiently, play};
 use tokio::time::{Instant, sleep};
 
@@ -37,9 +37,6 @@ struct IdGenerator {
 /// Between reading the next id and writing the one behind it. Any program takes its time there; some more of it shows
 /// sooner what comes of that.
 const THINK: Duration = Duration::from_millis(2);
-
-/// For writes that do not ask what stands there: it is the lock that keeps others out.
-const ANY_VERSION: i32 = -1;
 
 fn main() -> ExitCode {
     play::<IdGenerator>()

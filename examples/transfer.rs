@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::{ConnectionManager, MultiLock, Mutex, ZnodePath};
+use lockkeeper::{ANY_VERSION, ConnectionManager, MultiLock, Mutex, ZnodePath};
 use lockkeeper_examples::stage::{Common, Example, Failure, Stage, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
@@ -48,9 +48,6 @@ const THINK: Duration = Duration::from_millis(2);
 
 /// On every account at the beginning.
 const PAID_IN: i64 = 1_000;
-
-/// For writes that do not ask what stands there: it is the lock that keeps others out.
-const ANY_VERSION: i32 = -1;
 
 /// What stands in the node of an account.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

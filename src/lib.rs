@@ -58,5 +58,5 @@ pub use self::sequence::{
 };
 pub use self::session::Epoch;
 pub use self::token::FencingToken;
-pub use self::txn::{Txn, TxnError, TxnResult};
+pub use self::txn::{ANY_VERSION, Txn, TxnError, TxnResult};
 pub use self::znodes::Znodes;

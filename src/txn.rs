@@ -10,6 +10,9 @@ use crate::path::ZnodePath;
 use crate::request_size;
 use crate::session::OwnNode;
 
+/// As the version of a node: whatever version it has. What ZooKeeper writes for it.
+pub const ANY_VERSION: i32 = -1;
+
 /// Writes under a hold: all of them are committed, or none; and none once the hold's node is gone.
 ///
 /// The check of the hold is part of the same transaction on the server, so no clock and no timeout is involved: a
@@ -143,13 +146,13 @@ impl<'a> Txn<'a> {
         self
     }
 
-    /// Writes a node's data, if it has this version (−1: any).
+    /// Writes a node's data, if it has this version ([`ANY_VERSION`]: any).
     pub fn set(mut self, path: ZnodePath, data: Vec<u8>, version: i32) -> Self {
         self.writes.push(Write::Set { path, data, version });
         self
     }
 
-    /// Deletes a node, if it has this version (−1: any).
+    /// Deletes a node, if it has this version ([`ANY_VERSION`]: any).
     pub fn delete(mut self, path: ZnodePath, version: i32) -> Self {
         self.writes.push(Write::Delete { path, version });
         self

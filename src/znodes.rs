@@ -83,7 +83,7 @@ impl Znodes {
         session.answer(&mut reply, deadline).await.map(|created| created.path).map_err(failed)
     }
 
-    /// Writes a node's data if it has `version` (−1: any); returns the new stat.
+    /// Writes a node's data if it has `version` ([`ANY_VERSION`](crate::ANY_VERSION): any); returns the new stat.
     ///
     /// # Errors
     ///

@@ -60,7 +60,7 @@ pub use self::semaphore::{Lease, LeaseInfo, Permits, Semaphore, SharedLimit};
 pub use lockkeeper_core::Tls;
 #[doc(inline)]
 pub use lockkeeper_core::{
-    Acl, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString, ConnectStringError,
+    ANY_VERSION, Acl, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString, ConnectStringError,
     ConnectionManager, ConnectionManagerBuilder, CreateMode, Deadline, Epoch, Error, FencingToken, Hold,
     HoldEvent, HoldEvents, LossReason, Lost, Operation, Outcome, PathError, Permissions, Phase, Refusal,
     ReleaseError, RetryPolicy, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath,

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use lockkeeper::{ConnectionManager, CreateMode, Error, PathError, Refusal, ZnodePath, Znodes};
+use lockkeeper::{ANY_VERSION, ConnectionManager, CreateMode, Error, PathError, Refusal, ZnodePath, Znodes};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -177,9 +177,6 @@ impl Entry {
         serde_json::json!(self).to_string().into_bytes()
     }
 }
-
-/// For writes that do not ask what stands there.
-pub(crate) const ANY_VERSION: i32 = -1;
 
 /// What is written into the node of a stock.
 pub(crate) fn stock_data(left: u32) -> Vec<u8> {

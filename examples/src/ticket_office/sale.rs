@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Error, Mutex, Refusal, TxnError};
+use lockkeeper::{ANY_VERSION, ConnectionManager, Error, Mutex, Refusal, TxnError};
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
-use super::ledger::{ANY_VERSION, Entry, Ledger, LedgerError, stock_data};
+use super::ledger::{Entry, Ledger, LedgerError, stock_data};
 use super::orders::Order;
 use crate::stage::PAUSE;
 

@@ -22,6 +22,11 @@ impl MultiLockBuilder {
         self
     }
 
+    /// Further members.
+    pub fn locks<'a>(self, locks: impl IntoIterator<Item = &'a dyn Lock>) -> Self {
+        locks.into_iter().fold(self, Self::lock)
+    }
+
     /// Takes a place in all lines at once and waits in it. Default: in order, one after another.
     ///
     /// All takers of these paths that take more than one lock must do so. See [`MultiLock`].

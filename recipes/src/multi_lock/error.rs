@@ -61,6 +61,13 @@ impl MultiLockError {
     }
 }
 
+/// What happened, without the member at which it did.
+impl From<MultiLockError> for Error {
+    fn from(error: MultiLockError) -> Self {
+        error.into_cause()
+    }
+}
+
 impl Display for MultiLockError {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         write!(formatter, "stopped at {}: {}", self.0.path, self.0.cause)?;

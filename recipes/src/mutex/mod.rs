@@ -14,7 +14,8 @@ use crate::semaphore::{Lease, Semaphore};
 
 /// A mutex over all processes: at most one guard at a time is valid.
 ///
-/// Not reentrant: a second acquire waits for the first guard like everyone else's. For an owner that calls itself,
+/// Not reentrant: a second acquire waits for the first guard like everyone else's, for ever if it is in the same chain of
+/// calls. With an [`Owner`] in scope that is an error, [`Error::WouldDeadlock`], instead. For an owner that calls itself,
 /// use [`ReentrantMutex`](crate::ReentrantMutex).
 ///
 /// Cheap to clone; clones, and other objects with the same path in any process, are the same lock. The path belongs
