@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::error::Lost;
-use crate::path::ZnodePath;
 use crate::session::OwnNode;
 use crate::token::FencingToken;
 
@@ -63,49 +62,50 @@ impl Stream for HoldEvents {
     }
 }
 
-/// What is held, by directory, and who listens.
+/// What is held, by line, and who listens.
 #[derive(Default)]
-pub(crate) struct HoldBoard(Mutex<BTreeMap<String, Directory>>);
+pub(crate) struct HoldBoard(Mutex<BTreeMap<String, Books>>);
 
 #[derive(Default)]
-struct Directory {
+struct Books {
     heralds: Vec<Weak<Herald>>,
     listeners: Vec<mpsc::UnboundedSender<HoldEvent>>,
 }
 
 impl HoldBoard {
-    pub(crate) fn listen<'a>(&self, directories: impl IntoIterator<Item = &'a ZnodePath>) -> HoldEvents {
+    /// `lines` are the keys under which holds are announced.
+    pub(crate) fn listen(&self, lines: impl IntoIterator<Item = String>) -> HoldEvents {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut books = self.0.lock();
-        for directory in directories {
-            books.entry(directory.to_string()).or_default().listeners.push(sender.clone());
+        for line in lines {
+            books.entry(line).or_default().listeners.push(sender.clone());
         }
         HoldEvents { receiver }
     }
 
-    /// Whether something is held, and valid, in this directory.
-    pub(crate) fn is_held(&self, directory: &ZnodePath) -> bool {
-        let heralds: Vec<Arc<Herald>> = match self.0.lock().get(directory.as_str()) {
+    /// Whether something is held, and valid, in this line.
+    pub(crate) fn is_held(&self, line: &str) -> bool {
+        let heralds: Vec<Arc<Herald>> = match self.0.lock().get(line) {
             Some(here) => here.heralds.iter().filter_map(Weak::upgrade).collect(),
             None => return false,
         };
         heralds.iter().any(|herald| herald.is_valid())
     }
 
-    fn tell(&self, directory: &str, event: &HoldEvent) {
-        if let Some(here) = self.0.lock().get_mut(directory) {
+    fn tell(&self, line: &str, event: &HoldEvent) {
+        if let Some(here) = self.0.lock().get_mut(line) {
             here.listeners.retain(|listener| listener.send(event.clone()).is_ok());
         }
     }
 
     /// Takes an ended hold, and what is left of others, out of the books.
-    fn strike_out(&self, directory: &str) {
-        let mut directories = self.0.lock();
-        if let Some(here) = directories.get_mut(directory) {
+    fn strike_out(&self, line: &str) {
+        let mut lines = self.0.lock();
+        if let Some(here) = lines.get_mut(line) {
             here.heralds.retain(|herald| herald.strong_count() > 0);
             here.listeners.retain(|listener| !listener.is_closed());
             if here.heralds.is_empty() && here.listeners.is_empty() {
-                directories.remove(directory);
+                lines.remove(line);
             }
         }
     }
@@ -113,38 +113,38 @@ impl HoldBoard {
 
 impl Debug for HoldBoard {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("HoldBoard").field("directories", &self.0.lock().len()).finish()
+        formatter.debug_struct("HoldBoard").field("lines", &self.0.lock().len()).finish()
     }
 }
 
 /// Tells of one hold: that it began, and how it ended. Dropped with the hold.
 pub(crate) struct Herald {
     board: Arc<HoldBoard>,
-    directory: String,
+    line: String,
     nodes: Vec<Weak<OwnNode>>,
     path: String,
     has_ended: AtomicBool,
 }
 
 impl Herald {
-    /// The hold that rests on `nodes` was granted.
+    /// The hold in `line` that rests on `nodes` was granted.
     pub(crate) fn announce<'a>(
         board: &Arc<HoldBoard>,
+        line: String,
         nodes: impl IntoIterator<Item = &'a Arc<OwnNode>>,
         token: FencingToken,
     ) -> Arc<Self> {
         let nodes: Vec<&Arc<OwnNode>> = nodes.into_iter().collect();
         let path = nodes.first().map(|node| node.path().to_owned()).unwrap_or_default();
-        let directory = path.rsplit_once('/').map(|(directory, _)| directory.to_owned()).unwrap_or_default();
         let herald = Arc::new(Self {
             board: Arc::clone(board),
-            directory: directory.clone(),
+            line: line.clone(),
             nodes: nodes.iter().map(|node| Arc::downgrade(node)).collect(),
             path: path.clone(),
             has_ended: AtomicBool::new(false),
         });
-        board.0.lock().entry(directory.clone()).or_default().heralds.push(Arc::downgrade(&herald));
-        board.tell(&directory, &HoldEvent::Acquired { path, token });
+        board.0.lock().entry(line.clone()).or_default().heralds.push(Arc::downgrade(&herald));
+        board.tell(&line, &HoldEvent::Acquired { path, token });
         for node in nodes {
             let herald = Arc::downgrade(&herald);
             node.on_loss(Box::new(move |lost| {
@@ -163,7 +163,7 @@ impl Herald {
 
     fn end(&self, event: &HoldEvent) {
         if !self.has_ended.swap(true, Ordering::AcqRel) {
-            self.board.tell(&self.directory, event);
+            self.board.tell(&self.line, event);
         }
     }
 }
@@ -171,7 +171,7 @@ impl Herald {
 impl Drop for Herald {
     fn drop(&mut self) {
         self.end(&HoldEvent::Released { path: self.path.clone() });
-        self.board.strike_out(&self.directory);
+        self.board.strike_out(&self.line);
     }
 }
 

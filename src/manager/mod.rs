@@ -19,6 +19,7 @@ use self::holds::HoldBoard;
 pub use self::holds::{HoldEvent, HoldEvents};
 use self::state::StateBoard;
 pub use self::state::{State, Transition, Transitions};
+use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{ConfigError, ConnectError, Error, Phase};
 use crate::host::Host;
@@ -197,6 +198,12 @@ impl ConnectionManager {
     /// [`PathError`] when the two together are too long.
     pub fn full_path(&self, path: &ZnodePath) -> Result<ZnodePath, PathError> {
         self.0.shared.settings.chroot.join(path)
+    }
+
+    /// The present instant, by the clock that [`Hold::valid_until`](crate::Hold::valid_until) is told in.
+    #[must_use]
+    pub fn now(&self) -> BootInstant {
+        self.0.shared.settings.host.now()
     }
 
     /// What is written into a contender's node when the recipe sets nothing else.

@@ -11,7 +11,9 @@ use tracing::{debug, instrument};
 use super::claim::Standing;
 use super::exchange::{Exchange, Unsettled};
 use super::interruption::{Interruption, pause, time_left};
+use super::line;
 use super::look::{Changes, Looks, Sight};
+use super::name::{Kind, NodeName};
 use super::place::Entry;
 use crate::backend::{MultiError, Stat, WireError, WriteOp};
 use crate::clock::BootInstant;
@@ -70,7 +72,9 @@ impl Hold {
     ) -> Self {
         let unsettled = Unsettled::none(first.node().session());
         let nodes = std::iter::once(&first).chain(&others).map(Foothold::node);
-        let herald = Herald::announce(manager.hold_board(), nodes, token);
+        let (directory, name) = first.node().path().rsplit_once('/').unwrap_or_default();
+        let kind = NodeName::parse(name).map_or(Kind::Other, |name| name.kind());
+        let herald = Herald::announce(manager.hold_board(), line::key(directory, kind), nodes, token);
         Self { token, first, others, looks: Looks::default(), unsettled, herald, manager }
     }
 

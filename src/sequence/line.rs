@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::hold::Hold;
 use super::look::Look;
-use super::name::Label;
+use super::name::{Kind, Label};
 use super::rule::Rule;
 use super::ticket::Ticket;
 use crate::deadline::Deadline;
@@ -165,20 +165,19 @@ impl Line {
     /// What becomes of this process's holds in this line from now on: granted, given up, lost.
     #[must_use]
     pub fn events(&self) -> HoldEvents {
-        self.manager.hold_board().listen([&self.directory])
+        self.manager.hold_board().listen([self.key()])
     }
 
     /// As [`events`](Self::events), of several lines of this one's manager, in the order in which things happen.
     #[must_use]
     pub fn events_with(&self, others: &[Self]) -> HoldEvents {
-        let others = others.iter().map(|other| &other.directory);
-        self.manager.hold_board().listen(std::iter::once(&self.directory).chain(others))
+        self.manager.hold_board().listen(std::iter::once(self).chain(others).map(Self::key))
     }
 
     /// Whether this process has a valid hold in this line. Costs no request.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.manager.hold_board().is_held(&self.directory)
+        self.manager.hold_board().is_held(&self.key())
     }
 
     /// Takes a place in the line.
@@ -241,6 +240,10 @@ impl Line {
         Ticket::new(self.clone()).try_wait(deadline).await
     }
 
+    fn key(&self) -> String {
+        key(self.directory.as_str(), self.label.kind())
+    }
+
     pub(super) fn looks(&self) -> &Arc<[Look]> {
         &self.looks
     }
@@ -260,6 +263,11 @@ impl Line {
     pub(super) fn data(&self) -> &[u8] {
         &self.data
     }
+}
+
+/// What holds are announced under: readers and writers share a directory, and not a line.
+pub(super) fn key(directory: &str, kind: Kind) -> String {
+    format!("{directory} {kind:?}")
 }
 
 impl Debug for Line {

@@ -104,6 +104,36 @@ async fn members_are_taken_in_the_order_of_their_paths_whatever_order_they_are_n
 }
 
 #[tokio::test]
+async fn no_time_at_all_is_one_try_in_either_way() {
+    let (ensemble, one, other) = start().await;
+    for atomic in [false, true] {
+        let locks = mutexes(&one, &["a", "b"]);
+        let all = if atomic { all_at_once(&locks) } else { all_of(&locks) };
+        all.acquire_timeout(Duration::ZERO).await.unwrap().release().await.unwrap();
+        let held = mutex(&other, "b").acquire_owned().await.unwrap();
+        assert!(all.acquire_timeout(Duration::ZERO).await.unwrap_err().is_timeout());
+        no_node_is_left(&ensemble, "/multi/a").await;
+        held.release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn each_side_of_a_read_write_lock_tells_of_itself() {
+    let (_ensemble, one, _other) = start().await;
+    let lock = RwLock::new(&one, "/multi/rw").unwrap();
+    let (mut reads, mut writes) = (lock.reader().events(), lock.writer().events());
+    let write = lock.write().await.unwrap();
+    assert!(lock.writer().is_held() && !lock.reader().is_held());
+    let read = write.downgrade().await.unwrap();
+    assert!(!lock.writer().is_held() && lock.reader().is_held());
+    read.release().await.unwrap();
+    for events in [&mut writes, &mut reads] {
+        assert!(matches!(events.next().await, Some(HoldEvent::Acquired { .. })));
+        assert!(matches!(events.next().await, Some(HoldEvent::Released { .. })));
+    }
+}
+
+#[tokio::test]
 async fn one_limit_holds_for_all_and_everything_taken_before_is_given_back() {
     let (ensemble, one, other) = start().await;
     let held = mutex(&other, "c").acquire_owned().await.unwrap();
@@ -350,8 +380,8 @@ async fn a_session_lost_on_the_way_starts_over_in_the_next_one() {
     }
 }
 
-/// Takers of overlapping sets, named in any order, with takers of single locks among them: all are served, and never
-/// two at one lock.
+/// Takers of overlapping sets, named in any order, with takers of single locks among them, and of several by hand where
+/// that may be: all are served, and never two at one lock.
 async fn overlapping(atomic: bool) {
     let (ensemble, one, other) = start().await;
     let names = ["a", "b", "c", "d"];
@@ -361,15 +391,23 @@ async fn overlapping(atomic: bool) {
     for (number, set) in sets.iter().cycle().take(28).enumerate() {
         let manager = if number % 2 == 0 { &one } else { &other };
         let locks: Vec<Mutex> = set.iter().map(|at| mutex(manager, names[*at])).collect();
-        let lock: Box<dyn Lock> = match (set.len(), atomic) {
-            (1, _) => Box::new(locks[0].clone()),
-            (_, true) => Box::new(all_at_once(&locks)),
-            (_, false) => Box::new(all_of(&locks)),
+        let mut ways: Vec<Box<dyn Lock>> = match (set.len(), atomic) {
+            (1, _) => vec![Box::new(locks[0].clone())],
+            (_, true) => vec![Box::new(all_at_once(&locks))],
+            // By hand, one after another: in the order of the paths.
+            (_, false) if number % 3 == 0 => {
+                locks.into_iter().map(|lock| Box::new(lock) as Box<dyn Lock>).collect()
+            }
+            (_, false) => vec![Box::new(all_of(&locks))],
         };
+        ways.sort_by(|one, other| one.path().cmp(other.path()));
         let (set, inside) = (set.clone(), Arc::clone(&inside));
         takers.push(tokio::spawn(async move {
             for _ in 0..5 {
-                let guard = lock.acquire().await.unwrap();
+                let mut guards = Vec::new();
+                for way in &ways {
+                    guards.push(way.acquire().await.unwrap());
+                }
                 for at in &set {
                     assert_eq!(inside[*at].fetch_add(1, Ordering::SeqCst), 0, "two at one lock");
                 }
@@ -377,7 +415,9 @@ async fn overlapping(atomic: bool) {
                 for at in &set {
                     inside[*at].fetch_sub(1, Ordering::SeqCst);
                 }
-                guard.release().await.unwrap();
+                for guard in guards.into_iter().rev() {
+                    guard.release().await.unwrap();
+                }
             }
         }));
     }

@@ -1,7 +1,7 @@
 //! The two ways of taking several locks.
 
 use futures::future::join_all;
-use lockkeeper_core::{Deadline, Error, Hold, Lines};
+use lockkeeper_core::{Deadline, Error, Hold, Lines, Phase};
 use tracing::{debug, instrument, warn};
 
 use super::{Mode, MultiLock, MultiLockError};
@@ -20,6 +20,10 @@ enum AtOnce {
 impl MultiLock {
     #[instrument(level = "debug", name = "acquire_all", skip_all, fields(first = %self.0.first.path()))]
     pub(super) async fn take(&self, deadline: Deadline) -> Result<LockGuard, MultiLockError> {
+        if deadline.has_passed() {
+            // No time for waiting at all; answers get theirs.
+            return self.try_take().await?.ok_or_else(|| self.occupied(deadline));
+        }
         self.check_nesting()?;
         loop {
             let taken = match self.0.mode {
@@ -55,6 +59,12 @@ impl MultiLock {
             }
         }
         Ok(LockGuard::of_all(kept).filter(LockGuard::is_valid))
+    }
+
+    fn occupied(&self, deadline: Deadline) -> MultiLockError {
+        let (behind, who) = ("someone at one of them".to_owned(), "not asked".to_owned());
+        let (phase, path) = (Phase::InLine { behind, who, ahead: 1 }, self.0.first.path());
+        MultiLockError::at(path, Error::Timeout { phase, path: path.to_string(), waited: deadline.waited() })
     }
 
     /// One after another; `None` when something taken was lost before all was.

@@ -1,19 +1,21 @@
-use lockkeeper_core::BootInstant;
+use lockkeeper_core::{BootInstant, ConnectionManager};
 
 /// Leave to start, from a [`RateLimiter`](super::RateLimiter). It is used up, whether anything starts or not: there is no
 /// way to give it back.
 ///
-/// It does not rest on the session, and is not lost with it; but it gets stale.
+/// It does not rest on the session, and is not lost with it; but it gets stale. It keeps the manager alive.
 #[derive(Debug)]
 #[must_use = "the start is used up"]
 pub struct Admission {
     starts: usize,
     fresh_until: BootInstant,
+    /// For its clock.
+    manager: ConnectionManager,
 }
 
 impl Admission {
-    pub(super) fn new(starts: usize, fresh_until: BootInstant) -> Self {
-        Self { starts, fresh_until }
+    pub(super) fn new(manager: &ConnectionManager, starts: usize, fresh_until: BootInstant) -> Self {
+        Self { starts, fresh_until, manager: manager.clone() }
     }
 
     /// How many starts it is.
@@ -32,6 +34,6 @@ impl Admission {
     /// long; ask for another one then.
     #[must_use]
     pub fn is_fresh(&self) -> bool {
-        BootInstant::now() < self.fresh_until
+        self.manager.now() < self.fresh_until
     }
 }

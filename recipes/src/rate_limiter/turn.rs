@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use lockkeeper_core::{
-    BootInstant, Deadline, Error, ExchangeError, Hold, Label, Operation, Phase, Refusal, Sight,
-};
+use lockkeeper_core::{Deadline, Error, ExchangeError, Hold, Label, Operation, Phase, Refusal, Sight};
 
 use super::window::{Start, Step, decide, decode, encode};
 use super::{Admission, RateLimiter};
@@ -50,7 +48,7 @@ impl RateLimiter {
             // Nobody adds to them while we are in front.
             let starts = self.read(&hold, &names, limit).await?;
             let over = self.until_there_is_room(&hold, &starts, asked, wait, limit).await?;
-            let sent = BootInstant::now();
+            let sent = self.manager.now();
             let mut exchange = hold.exchange();
             let data = encode(self.span(), &self.signed_data());
             for _ in 0..asked {
@@ -61,7 +59,7 @@ impl RateLimiter {
             }
             match exchange.commit(limit).await {
                 Ok(done) => {
-                    let admission = Admission::new(asked, sent.after(self.grace));
+                    let admission = Admission::new(&self.manager, asked, sent.after(self.grace));
                     // What was seen over another connection may have been out of date.
                     return match done.is_fresh && admission.is_fresh() {
                         true => Ok(admission),

@@ -6,6 +6,7 @@ mod hold;
 pub(crate) mod order;
 mod queue;
 mod tokens;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use parking_lot::Mutex;
 use self::hold::Held;
 use self::queue::Queues;
 use self::tokens::Tokens;
+use self::windows::Windows;
 use crate::host::Process;
 use crate::work::{Claim, Hold};
 use crate::world::World;
@@ -32,6 +34,7 @@ struct Books {
     /// The last token written into each register.
     registers: BTreeMap<String, u64>,
     queues: Queues,
+    windows: Windows,
     broken: Vec<String>,
     /// The last transaction looked at.
     zxid: i64,
@@ -71,6 +74,12 @@ impl Oracle {
     /// Something was granted just now.
     pub(crate) fn granted(&self, world: &World, process: &Arc<Process>, hold: &Arc<Box<dyn Hold>>) -> Entry {
         let held = Held::new(process, hold);
+        if let Some(starts) = hold.starts() {
+            let entered = self.0.lock().windows.enter(&starts, world.now());
+            if let Err(wrong) = entered {
+                self.breach(world, wrong);
+            }
+        }
         // An upgraded reader brings its older claim along.
         let mut claims: Vec<&Claim> = held.claims.iter().collect();
         claims.sort_by_key(|claim| claim.token);

@@ -4,6 +4,7 @@
 mod claim;
 mod multi;
 mod mutex;
+mod rate;
 mod reentrant;
 mod rw;
 mod semaphore;
@@ -41,6 +42,7 @@ static FAMILIES: &[Family] = &[
         needs_numbers: false,
         kinds: &[&multi::Atomic, &multi::Atomic, &multi::Single],
     },
+    Family { name: "starts", needs_numbers: false, kinds: &[&rate::One, &rate::Many] },
     Family { name: "mutex in semaphore layout", needs_numbers: false, kinds: &[&semaphore::InLayout] },
 ];
 
@@ -116,6 +118,16 @@ pub(crate) enum Way {
     Try,
 }
 
+/// So many starts, of at most `limit` in any window.
+#[derive(Clone, Debug)]
+pub(crate) struct Starts {
+    pub(crate) path: String,
+    pub(crate) count: usize,
+    pub(crate) limit: usize,
+    /// In milliseconds.
+    pub(crate) window: u64,
+}
+
 /// Something that is held.
 pub(crate) trait Hold: Debug + Send + Sync {
     /// What the holder may believe while the hold is valid; one for each path.
@@ -128,6 +140,11 @@ pub(crate) trait Hold: Debug + Send + Sync {
     fn lost(&self) -> BoxFuture<'_, ()>;
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>>;
+
+    /// What was started by it, where it is no hold at all.
+    fn starts(&self) -> Option<Starts> {
+        None
+    }
 
     /// Writes under it, where a hold is exclusive.
     fn txn(&self) -> Option<Txn<'_>> {

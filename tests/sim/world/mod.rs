@@ -57,6 +57,11 @@ impl World {
         self.state.lock().processes.push(Arc::clone(process));
     }
 
+    /// Milliseconds since the beginning, by nobody's clock.
+    pub(crate) fn now(&self) -> u64 {
+        self.elapsed()
+    }
+
     fn elapsed(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap()
     }
