@@ -5,6 +5,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use lockkeeper_core::{Deadline, Error, ExchangeError, Hold, Label, Operation, Phase, Refusal, Sight};
 
+use tracing::debug;
+
 use super::window::{Start, Step, decide, decode, encode};
 use super::{Admission, RateLimiter};
 
@@ -46,7 +48,7 @@ impl RateLimiter {
                 _ => Vec::new(),
             };
             // Nobody adds to them while we are in front.
-            let starts = self.read(&hold, &names, limit).await?;
+            let Some(starts) = self.read(&hold, &names, limit).await? else { continue };
             let over = self.until_there_is_room(&hold, &starts, asked, wait, limit).await?;
             let sent = self.manager.now();
             let mut exchange = hold.exchange();
@@ -77,13 +79,13 @@ impl RateLimiter {
         }
     }
 
-    /// The starts of these names, with those whose nodes are still there.
+    /// The starts of these names whose nodes are still there; `None` when the link broke, and they are to be asked for again.
     async fn read(
         &self,
         hold: &Hold,
         names: &[String],
         limit: Deadline,
-    ) -> Result<Vec<(String, Start)>, NotAdmitted> {
+    ) -> Result<Option<Vec<(String, Start)>>, NotAdmitted> {
         self.known.keep(names);
         let znodes = self.manager.znodes();
         let unknown = names.iter().filter(|name| self.known.of(name).is_none());
@@ -99,9 +101,17 @@ impl RateLimiter {
             read = reads => read,
             () = limit.passed() => return Err(self.full(0, names.len())),
         };
-        read.into_iter().collect::<Result<(), Error>>()?;
+        match read.into_iter().collect::<Result<(), Error>>() {
+            Ok(()) => {}
+            // The next look waits for a connection.
+            Err(error) if error.is_transient() => {
+                debug!(path = %self.path, %error, "reading the starts again");
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        }
         let known = |name: &String| Some((name.clone(), self.known.of(name)?));
-        Ok(names.iter().filter_map(known).collect())
+        Ok(Some(names.iter().filter_map(known).collect()))
     }
 
     /// Waits until `asked` may start; yields the names of those that are over.
