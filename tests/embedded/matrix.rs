@@ -7,7 +7,7 @@ use futures::StreamExt;
 
 use crate::case::{Case, Kept, record};
 use crate::mishap::Mishap;
-use crate::recipe::Plain;
+use crate::recipe::{InSemaphoreLayout, Permits, Plain};
 use crate::scenario::{
     Acquire, AcquireMakingDirectory, AcquireRecovering, Commit, Connect, DropGuard, HoldOn, HoldReconnecting,
     Idle, Reenter, Release, Scenario, Shutdown, TryFree, TryTaken, Wait, WaitOvertaken, WaitReconnecting,
@@ -146,6 +146,8 @@ macro_rules! recipes {
 
 recipes! {
     mutex: Plain,
+    mutex_in_semaphore_layout: InSemaphoreLayout,
+    semaphore: Permits(2),
 }
 
 // What one recipe alone can do, and what is done with a connection.

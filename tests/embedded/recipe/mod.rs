@@ -2,6 +2,7 @@
 
 mod mutex;
 mod reentrant;
+mod semaphore;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -11,6 +12,7 @@ use lockkeeper::{ConnectionManager, Error};
 
 pub(crate) use self::mutex::Plain;
 pub(crate) use self::reentrant::Reentrant;
+pub(crate) use self::semaphore::{InSemaphoreLayout, Permits};
 use crate::court::Grant;
 
 /// What an acquire yields, of whatever recipe.
