@@ -1,6 +1,4 @@
 //! The ticket office, end to end: real processes on a real server.
-//!
-//! They need the example itself, which `cargo test` builds; `cargo test --test ticket_office` alone does not.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,16 +8,19 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod program;
+
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::process::{Output, Stdio};
 
-use lockkeeper_tests::{Ensemble, Timing, eventually, left_out};
+use lockkeeper_tests::{Ensemble, Timing, left_out};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
+
+use self::program::{children, output, program};
 
 /// 40 orders for 2 seats on each of 3 trains, one after the other.
 const ORDERS: usize = 120;
@@ -67,22 +68,7 @@ impl Office {
 }
 
 fn ticket_office() -> Command {
-    let test = std::env::current_exe().unwrap();
-    let profile: PathBuf = test.ancestors().nth(2).unwrap().to_owned();
-    let example = profile.join("examples/ticket_office");
-    assert!(
-        example.is_file(),
-        "no {}; build it: cargo build -p lockkeeper-examples --examples",
-        example.display()
-    );
-    let mut command = Command::new(example);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    command
-}
-
-async fn output(mut command: Command) -> Output {
-    let limit = Timing::settle() * 4;
-    timeout(limit, command.output()).await.expect("the sale ends").unwrap()
+    program("ticket_office")
 }
 
 /// The exit code, and the last line as JSON.
@@ -169,12 +155,7 @@ async fn an_interrupt_ends_the_sellers_and_takes_the_nodes_away() {
     // Slow enough that it cannot be done before the signal.
     let mut sale = office.sale("/interrupted", &["--think", "5000"]).spawn().unwrap();
     let pid = sale.id().unwrap();
-    let sellers = async || {
-        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-        let sellers: Vec<String> = children.split_whitespace().map(str::to_owned).collect();
-        (sellers.len() == 4).then_some(sellers)
-    };
-    let sellers = eventually("four sellers are there", Timing::event(), sellers).await.unwrap();
+    let sellers = children(pid, 4).await;
     assert_eq!(office.left_behind("/interrupted").await.len(), 1, "the run is under way");
 
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::INT).unwrap();

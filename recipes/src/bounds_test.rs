@@ -2,8 +2,9 @@
 
 use crate::{
     Admission, ConnectionManager, Error, FencingToken, Hold, Lease, LeaseInfo, Mutex, MutexGuard,
-    OwnedMutexGuard, OwnedReentrantMutexGuard, Owner, RateLimiter, ReentrantMutex, ReentrantMutexGuard,
-    ReleaseError, Semaphore, SharedLimit, Txn, TxnError,
+    OwnedMutexGuard, OwnedReentrantMutexGuard, Owner, RateLimiter, ReadGuard, ReentrantMutex,
+    ReentrantMutexGuard, ReleaseError, RwLock, Semaphore, SharedLimit, Txn, TxnError, UpgradeError,
+    WriteGuard,
 };
 
 fn shareable<T: Send + Sync + Unpin>() {}
@@ -18,6 +19,10 @@ fn locks_and_guards_may_be_shared_between_threads() {
     shareable::<ReentrantMutex>();
     shareable::<ReentrantMutexGuard<'static>>();
     shareable::<OwnedReentrantMutexGuard>();
+    shareable::<RwLock>();
+    shareable::<ReadGuard>();
+    shareable::<WriteGuard>();
+    shareable::<UpgradeError>();
     shareable::<Owner>();
     shareable::<Semaphore>();
     shareable::<SharedLimit>();
@@ -48,6 +53,17 @@ fn all_futures_may_be_spawned() {
             drop(mutex.acquire(&owner).await);
         })
     });
+    spawnable(|lock: &'static RwLock| Box::new(lock.read()));
+    spawnable(|lock: &'static RwLock| Box::new(lock.try_read()));
+    spawnable(|lock: &'static RwLock| Box::new(lock.write()));
+    spawnable(|lock: &'static RwLock| Box::new(lock.try_write()));
+    fn downgrade(guard: WriteGuard) -> Box<dyn Send> {
+        Box::new(guard.downgrade())
+    }
+    fn upgrade(guard: ReadGuard) -> Box<dyn Send> {
+        Box::new(guard.try_upgrade())
+    }
+    let _ = (downgrade, upgrade);
     spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.acquire()));
     spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.acquire_many(2)));
     spawnable(|semaphore: &'static Semaphore| {

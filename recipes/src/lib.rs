@@ -7,7 +7,9 @@
 //! * [`ConnectionManager`]: connect once, give it to every lock.
 //! * [`Mutex`]: one holder at a time.
 //! * [`ReentrantMutex`]: its [`Owner`] may take it again.
+//! * [`RwLock`]: many readers or one writer.
 //! * [`Semaphore`]: at most so many at a time, each with a [`Lease`].
+//! * [`MultiLock`]: several of these together, without deadlock. [`Lock`]: any of them, as an object.
 //! * [`RateLimiter`]: at most so many starts in any window of time.
 //! * [`Hold`]: what every guard can do: tell whether it is still valid, when it is lost, its
 //!   [`FencingToken`], and writes that only commit while it stands ([`Txn`]).
@@ -42,6 +44,7 @@ mod mutex;
 mod owner;
 mod rate_limiter;
 mod reentrant_mutex;
+mod rw_lock;
 mod semaphore;
 
 pub use self::lock::{Lock, LockGuard, ReleaseErrors};
@@ -50,6 +53,7 @@ pub use self::mutex::{Mutex, MutexGuard, OwnedMutexGuard};
 pub use self::owner::Owner;
 pub use self::rate_limiter::{Admission, RateLimiter};
 pub use self::reentrant_mutex::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard};
+pub use self::rw_lock::{ReadGuard, RwLock, RwLockSide, UpgradeError, WriteGuard};
 pub use self::semaphore::{Lease, LeaseInfo, Permits, Semaphore, SharedLimit};
 #[cfg(feature = "tls")]
 #[doc(inline)]

@@ -80,8 +80,8 @@ pub struct Line {
     data: Arc<[u8]>,
     /// Whole paths of what contenders look at when their turn has come.
     looks: Arc<[Look]>,
-    /// A node of the contender's own that is never in its way.
-    besides: Option<Arc<str>>,
+    /// Nodes of the contender's own that are never in its way.
+    besides: Vec<Arc<str>>,
 }
 
 impl Line {
@@ -119,7 +119,7 @@ impl Line {
             rule,
             data: manager.node_data().into(),
             looks: Arc::default(),
-            besides: None,
+            besides: Vec::new(),
         })
     }
 
@@ -135,10 +135,11 @@ impl Line {
         Ok(self)
     }
 
-    /// The same line for a contender that holds `own` already: that is never in its way.
+    /// The same line for a contender that holds `own` already, beside what was named so before: that is never in its
+    /// way.
     #[must_use]
     pub fn besides(mut self, own: &Hold) -> Self {
-        self.besides = own.path().rsplit('/').next().map(Arc::from);
+        self.besides.extend(own.path().rsplit('/').next().map(Arc::from));
         self
     }
 
@@ -244,8 +245,8 @@ impl Line {
         &self.looks
     }
 
-    pub(super) fn besides_name(&self) -> Option<&str> {
-        self.besides.as_deref()
+    pub(super) fn besides_names(&self) -> &[Arc<str>] {
+        &self.besides
     }
 
     pub(super) fn label(&self) -> Label {

@@ -113,7 +113,7 @@ impl Place {
         deadline: Deadline,
     ) -> Result<bool, Interruption> {
         let mut is_told_by_list = true;
-        let mut verdict = line.rule().judge(children, &self.name, line.besides_name());
+        let mut verdict = line.rule().judge(children, &self.name, line.besides_names());
         if let Verdict::AskCreationOrder(contenders) = verdict {
             is_told_by_list = false;
             match self.creation_order(contenders, line, deadline).await? {

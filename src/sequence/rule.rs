@@ -1,5 +1,7 @@
 //! Who waits for whom: pure, and the only place that knows.
 
+use std::sync::Arc;
+
 use super::name::{Kind, NodeName};
 
 /// Which lower nodes a contender waits for.
@@ -73,9 +75,9 @@ impl Rule {
     /// Only lower nodes count, so a listing that is behind the present can make a contender wait too long and never
     /// too short: nothing lower can be created any more.
     ///
-    /// `besides` is a node of the contender's own that is never in its way.
-    pub(super) fn judge(&self, children: &[String], me: &str, besides: Option<&str>) -> Verdict {
-        let others = children.iter().filter(|child| Some(child.as_str()) != besides);
+    /// `besides` are nodes of the contender's own that are never in its way.
+    pub(super) fn judge(&self, children: &[String], me: &str, besides: &[Arc<str>]) -> Verdict {
+        let others = children.iter().filter(|child| besides.iter().all(|own| **own != **child));
         let line: Vec<NodeName> = others.filter_map(|child| NodeName::parse(child)).collect();
         let Some(mine) = line.iter().find(|node| node.as_str() == me) else {
             return Verdict::Gone;
@@ -155,16 +157,16 @@ mod tests {
     #[test]
     fn the_lowest_node_holds_and_the_others_wait_for_the_lower_ones() {
         let line = names(&["b-lock-0000000009", "a-lock-0000000010", "z-lock-0000000002", "readme"]);
-        assert_eq!(Rule::MUTEX.judge(&line, "z-lock-0000000002", None), Verdict::Held);
-        assert_eq!(blockers(Rule::MUTEX.judge(&line, "b-lock-0000000009", None)), [2]);
-        assert_eq!(blockers(Rule::MUTEX.judge(&line, "a-lock-0000000010", None)), [2, 9]);
+        assert_eq!(Rule::MUTEX.judge(&line, "z-lock-0000000002", &[]), Verdict::Held);
+        assert_eq!(blockers(Rule::MUTEX.judge(&line, "b-lock-0000000009", &[])), [2]);
+        assert_eq!(blockers(Rule::MUTEX.judge(&line, "a-lock-0000000010", &[])), [2, 9]);
     }
 
     #[test]
     fn a_listing_without_my_node_never_grants() {
-        assert_eq!(Rule::MUTEX.judge(&[], "a-lock-0000000001", None), Verdict::Gone);
+        assert_eq!(Rule::MUTEX.judge(&[], "a-lock-0000000001", &[]), Verdict::Gone);
         assert_eq!(
-            Rule::MUTEX.judge(&names(&["b-lock-0000000002"]), "a-lock-0000000001", None),
+            Rule::MUTEX.judge(&names(&["b-lock-0000000002"]), "a-lock-0000000001", &[]),
             Verdict::Gone
         );
     }
@@ -172,13 +174,13 @@ mod tests {
     #[test]
     fn a_lock_node_of_another_library_blocks() {
         let line = names(&["0f__lock__0000000001", "_c_ab-lock-0000000002", "me-lock-0000000003"]);
-        assert_eq!(blockers(Rule::MUTEX.judge(&line, "me-lock-0000000003", None)), [1, 2]);
+        assert_eq!(blockers(Rule::MUTEX.judge(&line, "me-lock-0000000003", &[])), [1, 2]);
     }
 
     #[test]
     fn another_kind_of_lock_on_the_path_is_reported() {
         let line = names(&["me-lock-0000000001", "r-__READ__0000000002"]);
-        assert!(matches!(Rule::MUTEX.judge(&line, "me-lock-0000000001", None), Verdict::Mixed(_)));
+        assert!(matches!(Rule::MUTEX.judge(&line, "me-lock-0000000001", &[]), Verdict::Mixed(_)));
     }
 
     #[test]
@@ -189,21 +191,29 @@ mod tests {
             "c-__READ__0000000003",
             "d-__WRIT__0000000004",
         ]);
-        assert_eq!(Rule::READER.judge(&line, "a-__READ__0000000001", None), Verdict::Held);
-        assert_eq!(blockers(Rule::READER.judge(&line, "c-__READ__0000000003", None)), [2]);
+        assert_eq!(Rule::READER.judge(&line, "a-__READ__0000000001", &[]), Verdict::Held);
+        assert_eq!(blockers(Rule::READER.judge(&line, "c-__READ__0000000003", &[])), [2]);
+    }
+
+    #[test]
+    fn what_is_ones_own_is_never_in_the_way() {
+        let line = names(&["a-__READ__0000000001", "b-__READ__0000000002", "me-__WRIT__0000000003"]);
+        let own = ["a-__READ__0000000001".into(), "b-__READ__0000000002".into()];
+        assert_eq!(Rule::WRITER.judge(&line, "me-__WRIT__0000000003", &own), Verdict::Held);
+        assert_eq!(blockers(Rule::WRITER.judge(&line, "me-__WRIT__0000000003", &own[..1])), [2]);
     }
 
     #[test]
     fn where_the_counter_ends_the_numbers_are_not_believed() {
         for other in ["b-lock-2147483647", "b-lock--2147483648", "b-lock--000000001"] {
             let line = names(&["me-lock-2147483646", other]);
-            let verdict = Rule::MUTEX.judge(&line, "me-lock-2147483646", None);
+            let verdict = Rule::MUTEX.judge(&line, "me-lock-2147483646", &[]);
             assert!(matches!(verdict, Verdict::AskCreationOrder(_)), "{other}: {verdict:?}");
         }
         let line = names(&["me-lock-0000000005", "b-lock-0000000005"]);
-        assert!(matches!(Rule::MUTEX.judge(&line, "me-lock-0000000005", None), Verdict::AskCreationOrder(_)));
+        assert!(matches!(Rule::MUTEX.judge(&line, "me-lock-0000000005", &[]), Verdict::AskCreationOrder(_)));
         assert_eq!(
-            Rule::MUTEX.judge(&names(&["me-lock-2147483647"]), "me-lock-2147483647", None),
+            Rule::MUTEX.judge(&names(&["me-lock-2147483647"]), "me-lock-2147483647", &[]),
             Verdict::Held
         );
     }
@@ -228,7 +238,7 @@ mod tests {
         #[test]
         fn exactly_one_contender_of_a_mutex_holds(mut sequences in prop::collection::hash_set(0..i32::MAX - 1, 1..20)) {
             let line: Vec<String> = sequences.drain().map(|sequence| format!("x-lock-{sequence:010}")).collect();
-            let held = line.iter().filter(|me| Rule::MUTEX.judge(&line, me, None) == Verdict::Held).count();
+            let held = line.iter().filter(|me| Rule::MUTEX.judge(&line, me, &[]) == Verdict::Held).count();
             prop_assert_eq!(held, 1);
         }
 
@@ -239,9 +249,9 @@ mod tests {
             // `me` was in the later listing too, since nothing of mine left; lower nodes may have left meanwhile.
             let earlier: Vec<String> = sequences.iter().map(|sequence| format!("x-lock-{sequence:010}")).collect();
             let me = keep.get(&earlier).clone();
-            let before = blockers(Rule::MUTEX.judge(&earlier, &me, None));
+            let before = blockers(Rule::MUTEX.judge(&earlier, &me, &[]));
             let later: Vec<String> = earlier.iter().filter(|n| **n == me || n.len() % 2 == 0 || n.as_str() > me.as_str()).cloned().collect();
-            let after = blockers(Rule::MUTEX.judge(&later, &me, None));
+            let after = blockers(Rule::MUTEX.judge(&later, &me, &[]));
             prop_assert!(after.iter().all(|sequence| before.contains(sequence)));
         }
     }

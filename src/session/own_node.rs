@@ -106,7 +106,9 @@ impl OwnNode {
         drop(forgotten);
     }
 
+    /// Whether a watch is set that has not fired; one that nobody has read yet is none.
     pub(crate) fn has_watch(&self) -> bool {
+        self.look();
         self.watch.lock().is_some()
     }
 

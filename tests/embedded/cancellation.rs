@@ -6,13 +6,13 @@ use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Deadline, Mutex, Owner, ReentrantMutex, ZnodePath};
+use lockkeeper::{ConnectionManager, Deadline, Mutex, Owner, ReentrantMutex, RwLock, ZnodePath};
 use lockkeeper_tests::{After, dropped_after};
 use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::{ArmedFault, Fault, Op, When};
 
 use crate::limit::within;
-use crate::recipe::{Plain, Recipe, Reentrant};
+use crate::recipe::{Plain, Reading, Recipe, Reentrant, Several, Writing};
 use crate::world::{LOCK, World, builder, in_line};
 
 /// What lies in wait while a future is dropped.
@@ -251,6 +251,10 @@ macro_rules! recipes {
 recipes! {
     mutex: Plain,
     reentrant_mutex: Reentrant,
+    reader: Reading,
+    writer: Writing,
+    several_in_order: Several::InOrder,
+    several_at_once: Several::AtOnce,
 }
 
 #[tokio::test]
@@ -267,6 +271,42 @@ async fn a_nested_hold_dropped_anywhere_under_any_fault_leaves_nothing() {
         assert_eq!(mutex.hold_count(&owner), 0);
     };
     dropped_anywhere(Reentrant, reenter).await;
+}
+
+#[tokio::test]
+async fn a_downgrade_dropped_anywhere_under_any_fault_leaves_nothing() {
+    let downgrade = |actor: ConnectionManager| async move {
+        // Either may be lost by now.
+        if let Ok(write) = RwLock::new(&actor, LOCK).unwrap().write().await {
+            let _ = write.downgrade().await;
+        }
+    };
+    dropped_anywhere(Writing, downgrade).await;
+}
+
+#[tokio::test]
+async fn a_read_under_a_write_dropped_anywhere_under_any_fault_leaves_nothing() {
+    let read_under_write = |actor: ConnectionManager| async move {
+        let owner = Owner::new("one");
+        let lock = RwLock::new(&actor, LOCK).unwrap().for_owner(&owner);
+        if let Ok(write) = lock.write().await {
+            let read = lock.read().await;
+            let _ = write.downgrade().await;
+            drop(read);
+        }
+        assert_eq!((lock.read_hold_count(&owner), lock.write_hold_count(&owner)), (0, 0));
+    };
+    dropped_anywhere(Writing, read_under_write).await;
+}
+
+#[tokio::test]
+async fn a_try_to_upgrade_dropped_anywhere_under_any_fault_leaves_nothing() {
+    let upgrade = |actor: ConnectionManager| async move {
+        if let Ok(read) = RwLock::new(&actor, LOCK).unwrap().read().await {
+            let _ = read.try_upgrade().await;
+        }
+    };
+    dropped_anywhere(Reading, upgrade).await;
 }
 
 #[tokio::test]

@@ -95,8 +95,10 @@ impl<S: Scenario> Case<S> {
             ending.map_err(|error| format!("{error}; {}", stage.report()))?
         };
         let (ending, played) = tokio::join!(act, self.play(&stage, &armed));
+        // What went wrong with the mishap first: the operation cannot come to its end then.
+        let played = played?;
         let Ending { said, hold } = ending?;
-        let Some((behind, healed_at)) = played? else { return Ok(None) };
+        let Some((behind, healed_at)) = played else { return Ok(None) };
         drop(armed);
         aftermath(self.scenario, &stage, hold, behind).await?;
         Ok(Some(Kept { said, healed_within: BootInstant::now().since(healed_at) }))

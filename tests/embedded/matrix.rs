@@ -7,11 +7,11 @@ use futures::StreamExt;
 
 use crate::case::{Case, Kept, record};
 use crate::mishap::Mishap;
-use crate::recipe::{InSemaphoreLayout, Permits, Plain};
+use crate::recipe::{InSemaphoreLayout, Permits, Plain, Reading, Several, Writing};
 use crate::scenario::{
-    Acquire, AcquireMakingDirectory, AcquireRecovering, Commit, Connect, DropGuard, HoldOn, HoldReconnecting,
-    Idle, Reenter, Release, Scenario, Shutdown, TryFree, TryTaken, Wait, WaitOvertaken, WaitReconnecting,
-    WaitTimesOut,
+    Acquire, AcquireMakingDirectory, AcquireRecovering, Commit, Connect, Downgrade, DropGuard, HoldOn,
+    HoldReconnecting, Idle, ReadUnderWrite, Reenter, Release, Scenario, Shutdown, TryFree, TryTaken, Upgrade,
+    Wait, WaitOvertaken, WaitReconnecting, WaitTimesOut,
 };
 use crate::site::Site;
 
@@ -146,6 +146,10 @@ macro_rules! recipes {
 
 recipes! {
     mutex: Plain,
+    reader: Reading,
+    writer: Writing,
+    several_in_order: Several::InOrder,
+    several_at_once: Several::AtOnce,
     mutex_in_semaphore_layout: InSemaphoreLayout,
     semaphore: Permits(2),
 }
@@ -153,6 +157,9 @@ recipes! {
 // What one recipe alone can do, and what is done with a connection.
 rules! {
     a_reentrant_hold_outlives_every_fault: Reenter,
+    a_downgrade_outlives_every_fault: Downgrade,
+    a_read_under_a_write_outlives_every_fault: ReadUnderWrite,
+    a_try_to_upgrade_outlives_every_fault: Upgrade,
     an_idle_connection_outlives_every_fault: Idle,
     connecting_outlives_every_fault: Connect,
     a_shutdown_outlives_every_fault: Shutdown,

@@ -69,7 +69,7 @@ impl Plan {
             latency: dice.pick(&[2, 20, 100, 300]),
             processes: dice.index(3) + 2,
             workers: dice.index(3) + 1,
-            locks: work::draw(dice),
+            locks: work::draw(dice, first_sequence),
             safety: timeout * dice.between(2, 5),
             between_faults: timeout / dice.pick(&[2, 5, 10]),
             faults,

@@ -161,6 +161,11 @@ impl ClientSession {
         }
     }
 
+    /// The request to close it is under way.
+    pub(crate) fn asks_to_close(&self) -> bool {
+        self.under_way.iter().any(|(_, call)| call.request == Request::CloseSession)
+    }
+
     /// What is still watched.
     pub(crate) fn watched(&mut self) -> Vec<Watched> {
         for watchers in self.watches.values_mut() {

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::orders::Order;
-use super::patience::patiently;
+use crate::stage::{patiently, sweep};
 
-/// How many requests are under way at a time when many nodes are read or deleted.
+/// How many requests are under way at a time when many nodes are read.
 const AT_A_TIME: usize = 64;
 
 /// The state of one sale, in ZooKeeper.
@@ -153,19 +153,7 @@ impl Ledger {
 
     /// Deletes all nodes of the sale. Nobody may be selling any more.
     pub(crate) async fn remove(&self) -> Result<(), LedgerError> {
-        self.remove_below(self.root.clone()).await
-    }
-
-    async fn remove_below(&self, path: ZnodePath) -> Result<(), LedgerError> {
-        let names = patiently(|| self.znodes.children(&path)).await?.unwrap_or_default();
-        stream::iter(names)
-            .map(|name| path.child(&name))
-            .map(|child| async { Box::pin(self.remove_below(child?)).await })
-            .buffer_unordered(AT_A_TIME)
-            .try_collect::<()>()
-            .await?;
-        self.znodes.delete(&path).await?;
-        Ok(())
+        Ok(sweep(&self.znodes, self.root.clone()).await?)
     }
 
     async fn numbered(&self, sales: &ZnodePath, name: String) -> Result<(u32, Entry), LedgerError> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::connection::Connection;
+use crate::stage::Connection;
 
 /// All a seller has to know.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -6,11 +6,12 @@ use serde::Serialize;
 use thiserror::Error;
 use tokio::sync::mpsc;
 
-use super::hired::{Hired, News};
+use super::hired::Hired;
 use super::ledger::{Ledger, LedgerError};
-use super::messages::Briefing;
+use super::messages::{Briefing, Done};
 use super::orders::Order;
 use super::progress::Progress;
+use crate::stage::News;
 
 /// How many sellers may leave by themselves before the office gives up.
 const SPARE: u32 = 3;
@@ -35,8 +36,8 @@ pub(crate) struct Office<'a> {
     /// Kill one when this many orders are done.
     kill_at: Option<usize>,
     killed: Option<Killed>,
-    news: mpsc::UnboundedReceiver<News>,
-    sender: mpsc::UnboundedSender<News>,
+    news: mpsc::UnboundedReceiver<News<Done>>,
+    sender: mpsc::UnboundedSender<News<Done>>,
     progress: Progress,
 }
 
@@ -98,13 +99,13 @@ impl<'a> Office<'a> {
                 self.kill()?;
             }
             match self.news.recv().await {
-                Some(News::Done { seller, done }) => {
-                    let known = self.staff.get_mut(&seller);
+                Some(News::Said { by, what: done }) => {
+                    let known = self.staff.get_mut(&by);
                     if known.is_some_and(|seller| seller.in_hand.remove(&done.order)) {
                         self.is_done(done.order, done.sold);
                     }
                 }
-                Some(News::Left { seller }) => self.take_up(seller).await?,
+                Some(News::Left { who }) => self.take_up(who).await?,
                 // Not while we have a sender ourselves.
                 None => break,
             }
@@ -122,7 +123,7 @@ impl<'a> Office<'a> {
     async fn hire(&mut self) -> Result<(), OfficeError> {
         self.hired += 1;
         let briefing = Briefing { seller: self.hired, ..self.briefing.clone() };
-        let hired = Hired::start(&briefing, self.sender.clone()).await?;
+        let hired = Hired::start(self.hired, &briefing, self.sender.clone()).await?;
         self.staff.insert(hired.number, hired);
         Ok(())
     }

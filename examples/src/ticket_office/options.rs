@@ -3,6 +3,8 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 
+use crate::stage::Common;
+
 /// Sells railway tickets in several processes at once, with one lock per train.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "ticket_office", after_help = AFTER_HELP)]
@@ -49,21 +51,12 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The ensemble to use, as host:port,host:port/chroot [default: an embedded server, for this run]
-    #[arg(long, value_name = "SERVERS")]
-    pub(crate) connect: Option<String>,
-
-    /// How long the ensemble keeps the session of a silent process, in seconds [default: 15 with --connect, else 4]
-    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..=3_600))]
-    session_timeout: Option<u64>,
-
     /// Leave the nodes of this run in the ensemble, and say where they are
     #[arg(long, requires = "connect")]
     pub(crate) keep: bool,
 
-    /// Be the seller with this number: how the office starts its processes
-    #[arg(long, value_name = "N", hide = true)]
-    pub(crate) seller: Option<u32>,
+    #[command(flatten)]
+    pub(crate) common: Common,
 }
 
 const AFTER_HELP: &str = "\
@@ -76,10 +69,6 @@ impl Options {
     /// Between reading what is left and selling.
     pub(crate) fn think(&self) -> Duration {
         Duration::from_millis(self.think)
-    }
-
-    pub(crate) fn session_timeout(&self) -> Option<Duration> {
-        self.session_timeout.map(Duration::from_secs)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use lockkeeper::{ConnectError, PathError};
 use thiserror::Error;
@@ -9,18 +10,16 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::audit::Books;
-use super::connection::Connection;
-use super::interrupt::{Interrupt, Interrupted};
 use super::ledger::{Ledger, LedgerError};
 use super::messages::Briefing;
 use super::office::{Office, OfficeError};
 use super::options::Options;
 use super::orders::{self, Order, OrdersError};
 use super::report::Report;
-use super::server::{Server, ServerError};
+use crate::stage::{Connection, Interrupt, Interrupted, Server, ServerError, TROUBLE, USAGE};
 
-/// The exit code of a sale that could not be finished.
-pub(crate) const TROUBLE: u8 = 3;
+/// On the embedded server: short, so that a seller that dies is soon found out.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Why there is nothing to report.
 #[derive(Debug, Error)]
@@ -37,8 +36,8 @@ pub(crate) enum RunError {
     Ledger(#[from] LedgerError),
     #[error(transparent)]
     Office(#[from] OfficeError),
-    #[error("interrupted; no seller is left at work")]
-    Interrupted { signal: u8 },
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     #[error("cannot write the report as JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
@@ -49,17 +48,10 @@ impl RunError {
     /// What the process ends with.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Orders(_) | Self::Connect(ConnectError::Config(_)) => 2,
-            // What a shell says of a command that a signal ended.
-            Self::Interrupted { signal } => 128 + signal,
+            Self::Orders(_) | Self::Connect(ConnectError::Config(_)) => USAGE,
+            Self::Interrupted(interrupted) => interrupted.code(),
             _ => TROUBLE,
         }
-    }
-}
-
-impl From<Interrupted> for RunError {
-    fn from(Interrupted(signal): Interrupted) -> Self {
-        Self::Interrupted { signal }
     }
 }
 
@@ -68,14 +60,14 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode, RunError> {
     let orders = orders::read(&options.orders)?;
     let mut interrupt = Interrupt::listen()?;
     // The server lives until everything is cleaned up.
-    let (mut connection, _server) = match &options.connect {
+    let (mut connection, _server) = match &options.common.connect {
         Some(servers) => (Connection::to(servers), None),
         None => {
             let server = interrupt.or(Server::start()).await??;
-            (server.connection(), Some(server))
+            (server.connection(SESSION_TIMEOUT), Some(server))
         }
     };
-    connection.session_timeout = options.session_timeout().or(connection.session_timeout);
+    connection.session_timeout = options.common.session_timeout().or(connection.session_timeout);
     let manager = interrupt.or(connection.open("ticket office")).await??;
     let ledger = Ledger::new(&manager, format!("/ticket-office/{}", Uuid::new_v4()).parse()?);
 

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::ledger::{ANY_VERSION, Entry, Ledger, LedgerError, stock_data};
 use super::orders::Order;
-use super::patience::PAUSE;
+use crate::stage::PAUSE;
 
 /// The first write of a sale's transaction: the entry.
 const ENTRY: usize = 0;

@@ -41,8 +41,8 @@ pub(crate) trait Contender: Debug + Send + Sync {
 pub(crate) enum Share {
     /// All of it.
     Mutex,
-    /// All of it, in the layout of a semaphore, which is another lock.
-    SemaphoreMutex,
+    /// All of it, in the layout of a semaphore.
+    MutexBySemaphore,
     /// All of it, for an owner who may have it already.
     Reentrant(OwnerId),
     /// To read.

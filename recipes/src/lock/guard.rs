@@ -46,6 +46,11 @@ impl LockGuard {
         self.kept().map(|kept| &kept.path)
     }
 
+    /// The hold of each, with the lock's path, in order.
+    pub fn members(&self) -> impl Iterator<Item = (&ZnodePath, &Hold)> {
+        self.kept().map(|kept| (&kept.path, kept.hold()))
+    }
+
     /// The fencing token of each, in the order of [`paths`](Self::paths).
     pub fn fencing_tokens(&self) -> impl Iterator<Item = (&ZnodePath, FencingToken)> {
         self.kept().map(|kept| (&kept.path, kept.hold().fencing_token()))

@@ -180,7 +180,7 @@ impl Semaphore {
         let (list, read) = (Look::Children(leases.clone()), limit.look(&leases));
         Ok(Self {
             manager: manager.clone(),
-            line: line.clone().looking_at(&[list.clone()])?,
+            line: line.clone().looking_at(std::slice::from_ref(&list))?,
             reading_line: line.looking_at(&[list, read])?,
             leases_line: Line::new(manager, leases.clone(), Label::LEASE, LEASES)?,
             path: manager.full_path(&path)?,

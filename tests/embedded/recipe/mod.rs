@@ -2,17 +2,22 @@
 
 mod mutex;
 mod reentrant;
+mod rw;
 mod semaphore;
+mod several;
 
 use std::fmt::Debug;
 use std::future::Future;
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, Error};
+use lockkeeper_testserver::Op;
 
 pub(crate) use self::mutex::Plain;
 pub(crate) use self::reentrant::Reentrant;
+pub(crate) use self::rw::{Reading, Writing};
 pub(crate) use self::semaphore::{InSemaphoreLayout, Permits};
+pub(crate) use self::several::Several;
 use crate::court::Grant;
 
 /// What an acquire yields, of whatever recipe.
@@ -24,6 +29,9 @@ pub(crate) type Granted = Box<dyn Grant>;
 pub(crate) trait Recipe: Copy + Debug + Send + Sync + 'static {
     /// How many watches a waiter has that has settled down: mostly on whom it waits for and on its own node.
     const WATCHES: usize = 2;
+
+    /// The requests by which it may take its place.
+    const CREATES: &'static [Op] = &[Op::Create2];
 
     fn acquire(
         self,

@@ -63,7 +63,8 @@ impl<R: Recipe> Scenario for AcquireRecovering<R> {
         stage.make_directory().await?;
         stage.actor_connects().await?;
         let server = &stage.world.server;
-        let lost = server.fault(When::create().path("/locks/lock/**"), Fault::DropConnectionAfter);
+        let creates = When::ops(R::CREATES.iter().copied());
+        let lost = server.fault(creates.path("/locks/lock/**"), Fault::DropConnectionAfter);
         server.refuse_connections();
         stage.begin_to_wait()?;
         within("the create", lost.hit()).await

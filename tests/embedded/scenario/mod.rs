@@ -7,6 +7,7 @@ mod connection;
 mod hold;
 mod reenter;
 mod release;
+mod sides;
 mod wait;
 
 use std::fmt::Debug;
@@ -21,6 +22,7 @@ pub(crate) use self::connection::{Connect, Idle, Shutdown};
 pub(crate) use self::hold::{HoldOn, HoldReconnecting};
 pub(crate) use self::reenter::Reenter;
 pub(crate) use self::release::{DropGuard, Release};
+pub(crate) use self::sides::{Downgrade, ReadUnderWrite, Upgrade};
 pub(crate) use self::wait::{Wait, WaitOvertaken, WaitReconnecting, WaitTimesOut};
 use crate::court::Hold;
 use crate::recipe::Recipe;

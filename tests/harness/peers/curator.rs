@@ -135,8 +135,7 @@ impl CuratorThread {
     ///
     /// [`PeerError::Timeout`], after which the thread waits on; else as [`CuratorPeer::participants`].
     pub async fn acquire(&self, path: &str) -> Result<CuratorGrant, PeerError> {
-        let answer = self.ask("acquire", path, " -1", Timing::settle()).await?;
-        granted(&answer)?.ok_or_else(|| PeerError::malformed(answer))
+        self.wait("acquire", path).await
     }
 
     /// Waits for the lock for at most `timeout` by Curator's clock; `None` if that was in vain. Zero is one look.
@@ -149,8 +148,7 @@ impl CuratorThread {
         path: &str,
         timeout: Duration,
     ) -> Result<Option<CuratorGrant>, PeerError> {
-        let milliseconds = format!(" {}", timeout.as_millis());
-        granted(&self.ask("acquire", path, &milliseconds, timeout + Timing::event()).await?)
+        self.wait_at_most("acquire", path, timeout).await
     }
 
     /// Gives one acquire back; the last one frees the lock.
@@ -160,6 +158,83 @@ impl CuratorThread {
     /// As [`CuratorPeer::participants`].
     pub async fn release(&self, path: &str) -> Result<(), PeerError> {
         self.ask("release", path, "", Timing::event()).await.map(|_| ())
+    }
+
+    /// As [`acquire`](Self::acquire), for the reading side of an `InterProcessReadWriteLock`.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn read(&self, path: &str) -> Result<CuratorGrant, PeerError> {
+        self.wait("read", path).await
+    }
+
+    /// As [`acquire_timeout`](Self::acquire_timeout), for the reading side.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuratorPeer::participants`].
+    pub async fn read_timeout(
+        &self,
+        path: &str,
+        timeout: Duration,
+    ) -> Result<Option<CuratorGrant>, PeerError> {
+        self.wait_at_most("read", path, timeout).await
+    }
+
+    /// Gives one read back.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuratorPeer::participants`].
+    pub async fn end_read(&self, path: &str) -> Result<(), PeerError> {
+        self.ask("unread", path, "", Timing::event()).await.map(|_| ())
+    }
+
+    /// As [`acquire`](Self::acquire), for the writing side of an `InterProcessReadWriteLock`.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn write(&self, path: &str) -> Result<CuratorGrant, PeerError> {
+        self.wait("write", path).await
+    }
+
+    /// As [`acquire_timeout`](Self::acquire_timeout), for the writing side.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuratorPeer::participants`].
+    pub async fn write_timeout(
+        &self,
+        path: &str,
+        timeout: Duration,
+    ) -> Result<Option<CuratorGrant>, PeerError> {
+        self.wait_at_most("write", path, timeout).await
+    }
+
+    /// Gives one write back.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuratorPeer::participants`].
+    pub async fn end_write(&self, path: &str) -> Result<(), PeerError> {
+        self.ask("unwrite", path, "", Timing::event()).await.map(|_| ())
+    }
+
+    async fn wait(&self, verb: &str, path: &str) -> Result<CuratorGrant, PeerError> {
+        let answer = self.ask(verb, path, " -1", Timing::settle()).await?;
+        granted(&answer)?.ok_or_else(|| PeerError::malformed(answer))
+    }
+
+    async fn wait_at_most(
+        &self,
+        verb: &str,
+        path: &str,
+        timeout: Duration,
+    ) -> Result<Option<CuratorGrant>, PeerError> {
+        let milliseconds = format!(" {}", timeout.as_millis());
+        granted(&self.ask(verb, path, &milliseconds, timeout + Timing::event()).await?)
     }
 
     pub(super) async fn ask(

@@ -1,6 +1,7 @@
 //! Clients that other people wrote, as processes of their own: our layouts are judged by what they do.
 
 mod curator;
+mod curator_multi;
 mod curator_semaphore;
 mod dialogue;
 mod driver;

@@ -1,11 +1,13 @@
-//! Java Curator's own `InterProcessMutex` and our mutexes are one lock.
+//! Java Curator's own locks and ours are one lock.
 //!
 //! These tests need Debian's packages `libcurator-recipes-java` and `default-jdk-headless`, besides
 //! `zookeeper`.
 
 mod contention;
 mod crashes;
+mod multi;
 mod nodes;
 mod one_line;
+mod rw;
 mod scene;
 mod semaphore;

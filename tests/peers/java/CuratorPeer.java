@@ -16,7 +16,9 @@ import java.util.stream.Collectors;
 
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
@@ -32,6 +34,10 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * <pre>
  * acquire THREAD PATH MILLISECONDS   answers "CZXID NODE", or nothing when the time was up; negative: none
  * release THREAD PATH                answers nothing
+ * read THREAD PATH MILLISECONDS      as acquire, the reading side of a read/write lock
+ * unread THREAD PATH                 as release
+ * write THREAD PATH MILLISECONDS     as acquire, its writing side
+ * unwrite THREAD PATH                as release
  * participants PATH                  the contenders' nodes in Curator's order
  * data NODE                          what the node says, read as UTF-8
  * permits THREAD PATH LIMIT COUNT MILLISECONDS
@@ -41,6 +47,9 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * enter THREAD PATH MILLISECONDS     an InterProcessSemaphoreMutex: answers "in", or nothing when the time was up
  * leave THREAD PATH                  answers nothing
  * count THREAD PATH NUMBER           sets a SharedCount: answers nothing
+ * together THREAD PATH,... MILLISECONDS
+ *                                    an InterProcessMultiLock, its paths in this order: as enter
+ * apart THREAD PATH,...              answers nothing
  * exit                               closes the session, answers, and ends
  * </pre>
  *
@@ -53,13 +62,59 @@ public final class CuratorPeer {
     private static final int CONNECT_SECONDS = 30;
 
     /** Tells the node of the present thread's hold, which Curator 5.4 keeps to itself. */
-    private static final class Mutex extends InterProcessMutex {
+    private static final class Mutex extends InterProcessMutex implements Side {
         Mutex(CuratorFramework client, String path) {
             super(client, path);
         }
 
-        String node() {
+        @Override
+        public String node() {
             return getLockPath();
+        }
+    }
+
+    /** What can be acquired and tells its node. */
+    private interface Side {
+        void acquire() throws Exception;
+
+        boolean acquire(long time, TimeUnit unit) throws Exception;
+
+        void release() throws Exception;
+
+        String node();
+    }
+
+    /** The same for the sides of a read/write lock. */
+    private static final class Write extends InterProcessReadWriteLock.WriteLock implements Side {
+        Write(CuratorFramework client, String path) {
+            super(client, path, null);
+        }
+
+        @Override
+        public String node() {
+            return getLockPath();
+        }
+    }
+
+    private static final class Read extends InterProcessReadWriteLock.ReadLock implements Side {
+        Read(CuratorFramework client, String path, Write write) {
+            super(client, path, null, write);
+        }
+
+        @Override
+        public String node() {
+            return getLockPath();
+        }
+    }
+
+    private static final class Both extends InterProcessReadWriteLock {
+        final Write write;
+        final Read read;
+
+        Both(Write write, Read read) {
+            super(write, read);
+            this.write = write;
+            this.read = read;
         }
     }
 
@@ -71,6 +126,7 @@ public final class CuratorPeer {
     private final CuratorFramework client;
     private final PrintStream answers;
     private final Map<String, Mutex> mutexes = new ConcurrentHashMap<>();
+    private final Map<String, Both> both = new ConcurrentHashMap<>();
     private final Map<String, Executor> threads = new ConcurrentHashMap<>();
 
     private CuratorPeer(CuratorFramework client, PrintStream answers) {
@@ -124,6 +180,18 @@ public final class CuratorPeer {
             case "release":
                 on(words[2], tag, () -> release(mutex(words[3])));
                 break;
+            case "read":
+                on(words[2], tag, () -> acquire(both(words[3]).read, Long.parseLong(words[4])));
+                break;
+            case "unread":
+                on(words[2], tag, () -> release(both(words[3]).read));
+                break;
+            case "write":
+                on(words[2], tag, () -> acquire(both(words[3]).write, Long.parseLong(words[4])));
+                break;
+            case "unwrite":
+                on(words[2], tag, () -> release(both(words[3]).write));
+                break;
             case "participants":
                 on("reader", tag, () -> String.join(" ", mutex(words[2]).getParticipantNodes()));
                 break;
@@ -145,6 +213,12 @@ public final class CuratorPeer {
             case "count":
                 on(words[2], tag, () -> setCount(words[3], Integer.parseInt(words[4])));
                 break;
+            case "together":
+                on(words[2], tag, () -> together(words[3], Long.parseLong(words[4])));
+                break;
+            case "apart":
+                on(words[2], tag, () -> apart(words[3]));
+                break;
             case "exit":
                 client.close();
                 answers.println(tag + " ok ");
@@ -155,23 +229,30 @@ public final class CuratorPeer {
         }
     }
 
-    private String acquire(Mutex mutex, long milliseconds) throws Exception {
+    private String acquire(Side side, long milliseconds) throws Exception {
         boolean acquired = true;
         if (milliseconds < 0) {
-            mutex.acquire();
+            side.acquire();
         } else {
-            acquired = mutex.acquire(milliseconds, TimeUnit.MILLISECONDS);
+            acquired = side.acquire(milliseconds, TimeUnit.MILLISECONDS);
         }
-        return acquired ? client.checkExists().forPath(mutex.node()).getCzxid() + " " + mutex.node() : "";
+        return acquired ? client.checkExists().forPath(side.node()).getCzxid() + " " + side.node() : "";
     }
 
-    private static String release(Mutex mutex) throws Exception {
-        mutex.release();
+    private static String release(Side side) throws Exception {
+        side.release();
         return "";
     }
 
     private Mutex mutex(String path) {
         return mutexes.computeIfAbsent(path, key -> new Mutex(client, key));
+    }
+
+    private Both both(String path) {
+        return both.computeIfAbsent(path, key -> {
+            Write write = new Write(client, key);
+            return new Both(write, new Read(client, key, write));
+        });
     }
 
     private final Map<String, InterProcessSemaphoreV2> semaphores = new ConcurrentHashMap<>();
@@ -235,6 +316,23 @@ public final class CuratorPeer {
             return made;
         }
         return count;
+    }
+
+    private final Map<String, InterProcessMultiLock> multiLocks = new ConcurrentHashMap<>();
+
+    private String together(String paths, long milliseconds) throws Exception {
+        InterProcessMultiLock multi = multiLocks.computeIfAbsent(
+                paths, key -> new InterProcessMultiLock(client, Arrays.asList(key.split(","))));
+        if (milliseconds < 0) {
+            multi.acquire();
+            return "in";
+        }
+        return multi.acquire(milliseconds, TimeUnit.MILLISECONDS) ? "in" : "";
+    }
+
+    private String apart(String paths) throws Exception {
+        multiLocks.get(paths).release();
+        return "";
     }
 
     private void on(String name, String tag, Work work) {

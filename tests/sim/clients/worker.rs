@@ -139,7 +139,8 @@ impl Worker {
         for _ in 0..steps {
             self.idle(longest).await;
             if let (Some(txn), true) = (hold.txn(), self.dice.percent(50)) {
-                let token = hold.claims()[0].token.to_string().into_bytes();
+                let token = hold.claims().iter().map(|claim| claim.token).max();
+                let token = token.expect("a claim").to_string().into_bytes();
                 let register = lock.register().parse().expect("a path");
                 let committed = txn.set(register, token, -1).commit().await;
                 self.world.note(|| format!("{} wrote: {committed:?}", self.name));

@@ -71,7 +71,10 @@ impl Oracle {
     /// Something was granted just now.
     pub(crate) fn granted(&self, world: &World, process: &Arc<Process>, hold: &Arc<Box<dyn Hold>>) -> Entry {
         let held = Held::new(process, hold);
-        for claim in &held.claims {
+        // An upgraded reader brings its older claim along.
+        let mut claims: Vec<&Claim> = held.claims.iter().collect();
+        claims.sort_by_key(|claim| claim.token);
+        for claim in claims {
             world.note(|| format!("p{} GRANTED {claim:?}", process.number));
             if held.is_valid() && !claim.nodes.iter().any(|node| world.was_deleted_by_hand(node)) {
                 if let Err(wrong) = world.machine(|machine| order::check(machine.tree(), claim)) {
@@ -80,7 +83,9 @@ impl Oracle {
                 self.check_rivals(world, claim);
             }
             // More than is promised: whoever was not the first when its node was deleted sees that before its turn comes.
-            for node in claim.nodes.iter().filter(|node| world.was_deleted_in_line(node)) {
+            // Not told for what it had a right to before it stood in line.
+            let is_told = !claim.is_inherited && claim.beside.is_empty();
+            for node in claim.nodes.iter().filter(|node| is_told && world.was_deleted_in_line(node)) {
                 self.breach(world, format!("beyond promise 1: {node} was deleted in line, and granted"));
             }
             self.check_token(world, claim);

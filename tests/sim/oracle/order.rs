@@ -13,7 +13,8 @@ pub(super) fn check(tree: &Tree, claim: &Claim) -> Result<(), String> {
             return Err(format!("promise 1: {path} was granted without a node"));
         };
         mine = mine.min(node.stat().czxid);
-        if !claim.is_inherited && node.stat().czxid.cast_unsigned() != claim.token {
+        // A node that took over another's place has that one's token, and never its own.
+        if claim.is_inherited == (node.stat().czxid.cast_unsigned() == claim.token) {
             return Err(format!(
                 "promise 3: {path} has token {}, its node {}",
                 claim.token,
@@ -25,7 +26,12 @@ pub(super) fn check(tree: &Tree, claim: &Claim) -> Result<(), String> {
         // A semaphore's line is another directory.
         Share::Permits { .. } => 0,
         Share::Exclusive | Share::Shared => {
-            claim.nodes.iter().map(|node| ahead(tree, node)).max().unwrap_or(0)
+            // It stands where its first hold stood, not where its own node was made.
+            let place = |node: &String| match claim.is_inherited {
+                true => claim.token.cast_signed(),
+                false => czxid(tree, node),
+            };
+            claim.nodes.iter().map(|node| in_front(tree, node, place(node), &claim.beside)).max().unwrap_or(0)
         }
     };
     if ahead == 0 {
@@ -37,14 +43,27 @@ pub(super) fn check(tree: &Tree, claim: &Claim) -> Result<(), String> {
 
 /// How many nodes that stand in front of this one make it wait.
 pub(crate) fn ahead(tree: &Tree, path: &str) -> usize {
-    let (Some((directory, name)), Some(node)) = (path.rsplit_once('/'), tree.node(path)) else { return 0 };
-    let mine = node.stat().czxid;
-    let kind = |name: &str| NodeName::parse(name).map(|node| node.kind());
-    let is_reader = kind(name) == Some(Kind::Read);
+    in_front(tree, path, czxid(tree, path), &[])
+}
+
+fn czxid(tree: &Tree, path: &str) -> i64 {
+    tree.node(path).map_or(0, |node| node.stat().czxid)
+}
+
+/// How many stand in front of a node whose place was taken at `mine`, but for some.
+fn in_front(tree: &Tree, path: &str, mine: i64, beside: &[String]) -> usize {
+    let Some((directory, name)) = path.rsplit_once('/') else { return 0 };
+    let Some(me) = NodeName::parse(name) else { return 0 };
+    let waits_for = |other: &NodeName| match me.kind() {
+        // A writer with a reader's number is that reader.
+        Kind::Read => other.kind() == Kind::Write && other.sequence() != me.sequence(),
+        _ => true,
+    };
     let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
     let is_ahead = |name: &&String| {
-        let is_lower = tree.node(&format!("{directory}/{name}")).is_some_and(|node| node.stat().czxid < mine);
-        is_lower && (!is_reader || kind(name) == Some(Kind::Write))
+        let other = format!("{directory}/{name}");
+        let is_lower = tree.node(&other).is_some_and(|node| node.stat().czxid < mine);
+        is_lower && !beside.contains(&other) && NodeName::parse(name).is_some_and(|name| waits_for(&name))
     };
     names.iter().filter(is_ahead).count()
 }

@@ -34,7 +34,13 @@ mod tests {
     use super::*;
 
     fn claim(token: u64, share: Share) -> Claim {
-        Claim { nodes: vec![format!("/locks/0/{token}")], token, is_inherited: false, share }
+        Claim {
+            nodes: vec![format!("/locks/0/{token}")],
+            token,
+            is_inherited: false,
+            share,
+            beside: Vec::new(),
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ pub(crate) struct Claim {
     /// The token is an earlier hold's, as that of a downgraded reader, and not its node's.
     pub(crate) is_inherited: bool,
     pub(crate) share: Share,
+    /// Other nodes of the holder, which are never in its way.
+    pub(crate) beside: Vec<String>,
 }
 
 /// What others may have at the same time.
@@ -17,7 +19,6 @@ pub(crate) enum Share {
     /// Nothing: a mutex, a writer. Its token is above all earlier ones of its directory.
     Exclusive,
     /// The same: a reader. Its token is above all earlier writers'.
-    #[allow(dead_code, reason = "for readers")]
     Shared,
     /// So many that together they are no more than the limit. Its token is its own.
     Permits { permits: usize, limit: usize },
@@ -31,6 +32,7 @@ impl Claim {
     pub(crate) fn of(hold: &Hold, share: Share) -> Self {
         let nodes: Vec<String> = hold.paths().map(str::to_owned).collect();
         Self {
+            beside: Vec::new(),
             // A lease has the token of the turn in which it was taken.
             is_inherited: nodes.iter().any(|node| node.contains("/leases/")),
             nodes,

@@ -2,8 +2,10 @@
 //! [`FAMILIES`]; the oracle judges it by what its holds [claim](Claim).
 
 mod claim;
+mod multi;
 mod mutex;
 mod reentrant;
+mod rw;
 mod semaphore;
 
 use std::fmt::Debug;
@@ -18,9 +20,28 @@ use crate::dice::Dice;
 /// Kinds of work that may meet on one path, one line for each sort of path. A kind that stands twice is twice as
 /// likely.
 static FAMILIES: &[Family] = &[
-    Family { name: "mutex", kinds: &[&mutex::Plain, &mutex::Plain, &reentrant::Reentrant] },
-    Family { name: "semaphore", kinds: &[&semaphore::One, &semaphore::Many] },
-    Family { name: "mutex in semaphore layout", kinds: &[&semaphore::InLayout] },
+    Family {
+        name: "mutex",
+        needs_numbers: false,
+        kinds: &[&mutex::Plain, &mutex::Plain, &reentrant::Reentrant],
+    },
+    Family {
+        name: "rw",
+        needs_numbers: true,
+        kinds: &[&rw::Read, &rw::Read, &rw::Write, &rw::Write, &rw::Downgrade, &rw::Under, &rw::Upgrade],
+    },
+    Family { name: "semaphore", needs_numbers: false, kinds: &[&semaphore::One, &semaphore::Many] },
+    Family {
+        name: "several in order",
+        needs_numbers: false,
+        kinds: &[&multi::Ordered, &multi::Ordered, &multi::Nested, &multi::Single],
+    },
+    Family {
+        name: "several at once",
+        needs_numbers: false,
+        kinds: &[&multi::Atomic, &multi::Atomic, &multi::Single],
+    },
+    Family { name: "mutex in semaphore layout", needs_numbers: false, kinds: &[&semaphore::InLayout] },
 ];
 
 /// How many locks a plan has.
@@ -29,6 +50,8 @@ const LOCKS: [usize; 3] = [1, 1, 2];
 /// A sort of path.
 pub(crate) struct Family {
     name: &'static str,
+    /// It ends with an error where numbers do.
+    needs_numbers: bool,
     kinds: &'static [&'static dyn Kind],
 }
 
@@ -45,10 +68,13 @@ pub(crate) struct Lock {
     family: &'static Family,
 }
 
-/// Draws what a plan's processes contend for.
-pub(crate) fn draw(dice: &mut Dice) -> Vec<Lock> {
+/// Draws what a plan's processes contend for, in directories that count from `first_sequence`.
+pub(crate) fn draw(dice: &mut Dice, first_sequence: i32) -> Vec<Lock> {
+    let is_near_the_end = first_sequence > i32::MAX / 2;
+    let families: Vec<_> =
+        FAMILIES.iter().filter(|family| !(is_near_the_end && family.needs_numbers)).collect();
     let locks = dice.pick(&LOCKS);
-    (0..locks).map(|number| Lock { number, family: &FAMILIES[dice.index(FAMILIES.len())] }).collect()
+    (0..locks).map(|number| Lock { number, family: families[dice.index(families.len())] }).collect()
 }
 
 impl Lock {

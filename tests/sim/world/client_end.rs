@@ -194,7 +194,7 @@ impl State {
                     self.transmit(number, call);
                 }
                 // Asked for before the last connection broke.
-                if self.sessions[number].is_closing && self.sessions[number].under_way.is_empty() {
+                if self.sessions[number].is_closing && !self.sessions[number].asks_to_close() {
                     let (reply, _) = oneshot::channel();
                     self.call(number, Call { request: Request::CloseSession, watched: None, reply });
                 }

@@ -13,6 +13,10 @@ use super::{Builder, StartError};
 use crate::fault::{ArmedFault, Fault, Transcript, When};
 use crate::machine::{Isolation, Machine};
 
+/// How often, and how long apart, a port is asked for that somebody else has taken.
+const PORT_TRIES: usize = 1_000;
+const PORT_PAUSE: Duration = Duration::from_millis(10);
+
 /// A server on a loopback port, for tests and demos. Never for production data: it keeps everything in memory.
 ///
 /// It runs on a thread of its own, whatever runtime the test uses, and stops when it is dropped.
@@ -155,7 +159,7 @@ impl TestServer {
     ///
     /// # Errors
     ///
-    /// [`StartError::Listen`] when somebody else has taken the port.
+    /// [`StartError::Listen`] when somebody else has taken the port meanwhile, and keeps it for longer than ten seconds.
     pub async fn restart(&self) -> Result<(), StartError> {
         self.stop().await;
         self.shared().command(|machine, now| {
@@ -164,6 +168,13 @@ impl TestServer {
             }
             Vec::new()
         });
+        // While the port was closed, another server that asked for any port may have been given it.
+        for _ in 0..PORT_TRIES {
+            if self.open_port().is_ok() {
+                return Ok(());
+            }
+            tokio::time::sleep(PORT_PAUSE).await;
+        }
         self.open_port().map(drop)
     }
 

@@ -1,0 +1,165 @@
+//! What the examples claim, end to end: real processes, on the embedded server and on a real one.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed expectation is a failed test"
+)]
+
+mod program;
+
+use std::path::PathBuf;
+
+use lockkeeper_tests::{Ensemble, Timing, eventually, left_out};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::timeout;
+
+use self::program::{children, output, program};
+
+/// The exit code, and the last line.
+async fn played(name: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = program(name);
+    command.args(arguments);
+    let output = output(command).await;
+    let text = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let last =
+        text.lines().last().unwrap_or_else(|| panic!("{name} says nothing; on the side it said: {errors}"));
+    (output.status.code(), last.to_owned())
+}
+
+/// The claim holds, and the last line says so with `numbers`.
+async fn assert_proved(name: &str, arguments: &[&str], numbers: &str) {
+    let (code, last) = played(name, arguments).await;
+    assert!(last.starts_with("proved: ") && last.contains(numbers), "{name}: {last}");
+    assert_eq!(code, Some(0), "{name}: {last}");
+}
+
+/// Without what the example is about the claim does not hold, and it says so.
+async fn assert_disproved(name: &str, arguments: &[&str], but_for: &str) {
+    let (code, last) = played(name, arguments).await;
+    assert!(last.starts_with("DISPROVED: ") && !last.contains(but_for), "{name}: {last}");
+    assert_eq!(code, Some(1), "{name}: {last}");
+}
+
+/// As [`assert_proved`], on a real server, where it leaves nothing behind.
+async fn assert_proved_on_a_real_server(name: &str, arguments: &[&str], numbers: &str) {
+    if left_out() {
+        return;
+    }
+    let ensemble = Ensemble::shared().await.unwrap();
+    let servers = format!("{}/{name}", ensemble.connect_string());
+    // The server grants sessions this short.
+    let connect = ["--connect", &servers, "--session-timeout", "4"];
+    assert_proved(name, &[&connect, arguments].concat(), numbers).await;
+    let mut oracle = ensemble.raw().await.unwrap();
+    let left = oracle.children(&format!("/{name}/lockkeeper-examples")).await.unwrap();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test]
+async fn no_id_is_drawn_twice() {
+    assert_proved("id_generator", &[], ", increasing in each, 0 of them drawn before").await;
+    assert_proved_on_a_real_server("id_generator", &[], ", increasing in each, 0 of them drawn before").await;
+}
+
+#[tokio::test]
+async fn without_the_lock_ids_are_drawn_twice() {
+    assert_disproved("id_generator", &["--no-lock"], ", 0 of them drawn before").await;
+}
+
+#[tokio::test]
+async fn no_configuration_is_read_half_written() {
+    assert_proved("config_cache", &[], " reads, 0 torn, ").await;
+    assert_proved_on_a_real_server("config_cache", &[], " reads, 0 torn, ").await;
+}
+
+#[tokio::test]
+async fn without_the_lock_configurations_are_read_half_written() {
+    assert_disproved("config_cache", &["--no-lock"], ", 0 torn, ").await;
+}
+
+#[tokio::test]
+async fn no_money_is_lost_when_processes_are_killed() {
+    let numbers = ", 2 processes killed, 4000 in all before and 4000 after";
+    assert_proved("transfer", &[], numbers).await;
+    assert_proved_on_a_real_server("transfer", &[], numbers).await;
+}
+
+#[tokio::test]
+async fn without_the_locks_money_is_lost() {
+    assert_disproved("transfer", &["--no-lock"], "and 4000 after").await;
+}
+
+#[tokio::test]
+async fn every_night_is_run_once_and_late_writes_are_refused() {
+    let numbers = "4 of 4 nights run exactly once; 1 paused, ";
+    assert_proved("nightly_job", &[], numbers).await;
+    assert_proved_on_a_real_server("nightly_job", &[], numbers).await;
+}
+
+#[tokio::test]
+async fn without_the_token_late_reports_are_taken() {
+    assert_disproved("nightly_job", &["--no-fence"], "4 of 4 nights").await;
+}
+
+#[tokio::test]
+async fn every_order_is_handled_once_and_a_plain_mutex_says_it_would_deadlock() {
+    let numbers = "25 of 25 orders reserved and charged once, ";
+    assert_proved("reentrant_order", &[], numbers).await;
+    assert_proved_on_a_real_server("reentrant_order", &[], "4 of 4 plain mutexes said they would deadlock")
+        .await;
+}
+
+#[tokio::test]
+async fn no_call_is_refused_by_a_service_with_a_quota() {
+    assert_proved("rate_limited_api", &[], " calls taken and 0 refused (429) ").await;
+    assert_proved_on_a_real_server("rate_limited_api", &[], " calls taken and 0 refused (429) ").await;
+}
+
+#[tokio::test]
+async fn without_the_limiter_calls_are_refused() {
+    assert_disproved("rate_limited_api", &["--no-limiter"], " and 0 refused").await;
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_all_processes() {
+    let mut play = program("id_generator").args(["--seconds", "3600"]).spawn().unwrap();
+    let pid = play.id().unwrap();
+    let processes = children(pid, 3).await;
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::INT).unwrap();
+    let status = timeout(Timing::event(), play.wait()).await.expect("it ends").unwrap();
+    assert_eq!(status.code(), Some(130));
+    for process in processes {
+        assert!(!PathBuf::from(format!("/proc/{process}")).exists(), "process {process} is still there");
+    }
+}
+
+#[tokio::test]
+async fn processes_end_when_the_first_one_is_killed() {
+    let mut play = program("id_generator").args(["--seconds", "3600"]).spawn().unwrap();
+    let processes = children(play.id().unwrap(), 3).await;
+    play.kill().await.unwrap();
+    let gone = async || {
+        let mut processes = processes.iter();
+        (!processes.any(|process| PathBuf::from(format!("/proc/{process}/exe")).exists())).then_some(())
+    };
+    eventually("all processes are gone", Timing::event(), gone).await.unwrap();
+}
+
+#[tokio::test]
+async fn wrong_input_and_servers_that_are_not_there_are_told_apart() {
+    for (arguments, code, said) in [
+        (["--processes", "1"], 2, "1 is not in 2..=64"),
+        (["--connect", ",:x"], 2, "has a bad address; give host or host:port"),
+        (["--connect", "127.0.0.1:1"], 3, "is ZooKeeper running there?"),
+    ] {
+        let mut command = program("id_generator");
+        command.args(arguments);
+        let output = output(command).await;
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(errors.contains(said), "{errors}");
+    }
+}

@@ -1,0 +1,222 @@
+//! Money goes from account to account, in all directions at once, while processes are killed; none is lost.
+//!
+//! A transfer needs two accounts. A [`MultiLock`] takes both, whatever order they are named in: two transfers in
+//! opposite directions do not wait for each other for ever. Both balances are written by one `guard.txn()`: both or
+//! neither, and neither once a lock is lost. With `--no-lock` money comes and goes.
+//!
+//! `cargo run --example transfer`, or `-- --no-lock`, or `-- --connect host:port,…`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, value_parser};
+use lockkeeper::{ConnectionManager, MultiLock, Mutex, ZnodePath};
+use lockkeeper_examples::stage::{Common, Example, Failure, Stage, Verdict, Worker, patiently, play};
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+/// Transfers money between accounts in several processes at once, some of which are killed; none is lost.
+#[derive(Debug, Parser)]
+#[command(name = "transfer")]
+struct Transfer {
+    /// How many accounts there are
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(2..=1_000))]
+    accounts: u32,
+
+    /// How many processes transfer
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=64))]
+    processes: u32,
+
+    /// How many of them are killed (kill -9) in the middle of a transfer; another one takes the place of each
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    kills: u32,
+
+    /// For how long, in seconds
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u64).range(1..=3_600))]
+    seconds: u64,
+
+    /// Transfer without the locks, to see what they are good for
+    #[arg(long)]
+    no_lock: bool,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Between reading the balances and writing them.
+const THINK: Duration = Duration::from_millis(2);
+
+/// On every account at the beginning.
+const PAID_IN: i64 = 1_000;
+
+/// For writes that do not ask what stands there: it is the lock that keeps others out.
+const ANY_VERSION: i32 = -1;
+
+/// What stands in the node of an account.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Account {
+    balance: i64,
+    /// How many transfers from here were done: counted by the transaction that does them.
+    sent: u64,
+}
+
+/// A process is in the middle of a transfer: it has read both balances and written neither.
+#[derive(Debug, Serialize, Deserialize)]
+struct InTheMiddle;
+
+fn main() -> ExitCode {
+    play::<Transfer>()
+}
+
+impl Transfer {
+    /// Transfers some money; `from` and `to` are in no order.
+    ///
+    /// Done again when a lock was lost or when the answer to the commit was: then two transfers may have been done, each
+    /// of them whole. Where that must not be, create a node of the transfer's own in the same transaction.
+    async fn transfer(&self, worker: &Worker, from: u32, to: u32, amount: i64) -> Result<(), Failure> {
+        let (from, to) = (account(from), account(to));
+        let both = MultiLock::builder()
+            .lock(&mutex(worker.manager(), worker.path(&from)?)?)
+            .lock(&mutex(worker.manager(), worker.path(&to)?)?)
+            .build()?;
+
+        let guard = both.acquire().await?;
+        let (payer, payee) = (read(worker, &from).await?, read(worker, &to).await?);
+        worker.tell(&InTheMiddle)?;
+        sleep(THINK).await;
+        if let Some((payer, payee)) = moved(payer, payee, amount) {
+            guard
+                .txn()
+                .set(worker.path(&from)?, data(payer), ANY_VERSION)
+                .set(worker.path(&to)?, data(payee), ANY_VERSION)
+                .commit()
+                .await?;
+        }
+        // It is done, whatever becomes of the release: lockkeeper goes on trying.
+        let _ = guard.release().await;
+        Ok(())
+    }
+
+    /// The same without the locks.
+    async fn transfer_without_lock(
+        &self,
+        worker: &Worker,
+        from: u32,
+        to: u32,
+        amount: i64,
+    ) -> Result<(), Failure> {
+        let (from, to) = (account(from), account(to));
+        let (payer, payee) = (read(worker, &from).await?, read(worker, &to).await?);
+        worker.tell(&InTheMiddle)?;
+        sleep(THINK).await;
+        if let Some((payer, payee)) = moved(payer, payee, amount) {
+            worker.znodes().write(&worker.path(&from)?, &data(payer), ANY_VERSION).await?;
+            worker.znodes().write(&worker.path(&to)?, &data(payee), ANY_VERSION).await?;
+        }
+        Ok(())
+    }
+
+    /// All accounts as they are while all of them are locked: nobody, dead or alive, has a transfer under way.
+    async fn audit(&self, stage: &Stage<InTheMiddle>) -> Result<Vec<Account>, Failure> {
+        let mutexes = (0..self.accounts).map(|number| mutex(stage.manager(), stage.path(&account(number))?));
+        let mutexes = mutexes.collect::<Result<Vec<Mutex>, Failure>>()?;
+        let all = mutexes.iter().fold(MultiLock::builder(), |all, mutex| all.lock(mutex)).build()?;
+
+        let guard = all.acquire().await?;
+        let mut accounts = Vec::new();
+        for number in 0..self.accounts {
+            accounts.push(serde_json::from_slice(&stage.read(&account(number)).await?)?);
+        }
+        guard.release().await?;
+        Ok(accounts)
+    }
+}
+
+impl Example for Transfer {
+    type News = InTheMiddle;
+
+    /// The accounts of a killed process are free again after this and a tick.
+    const SESSION: Duration = Duration::from_millis(1_500);
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    async fn work(&self, worker: &Worker) -> Result<(), Failure> {
+        loop {
+            let from = rand::random_range(0..self.accounts);
+            let to = (from + rand::random_range(1..self.accounts)) % self.accounts;
+            let amount = rand::random_range(1..=100);
+            if self.no_lock {
+                patiently(|| self.transfer_without_lock(worker, from, to, amount)).await?;
+            } else {
+                patiently(|| self.transfer(worker, from, to, amount)).await?;
+            }
+        }
+    }
+
+    async fn lead(&self, stage: &mut Stage<InTheMiddle>) -> Result<Verdict, Failure> {
+        for number in 0..self.accounts {
+            stage.set_up(&account(number), &data(Account { balance: PAID_IN, sent: 0 })).await?;
+        }
+        stage.start(self.processes).await?;
+        let how = if self.no_lock { "without locks" } else { "under a lock of two accounts" };
+        println!("{} processes transfer between {} accounts, {how}", self.processes, self.accounts);
+
+        let all = Duration::from_secs(self.seconds);
+        let begun = Instant::now();
+        let mut killed = 0;
+        while begun.elapsed() < all || killed < self.kills {
+            // Evenly over the time, and each while it is in the middle of a transfer.
+            let due = all * (killed + 1) / (self.kills + 1);
+            let Some((process, InTheMiddle)) = stage.next().await? else { break };
+            if begun.elapsed() >= due && killed < self.kills {
+                stage.kill(process)?;
+                killed += 1;
+                println!("process {process} is killed in the middle of a transfer");
+                stage.start(1).await?;
+            }
+        }
+        stage.close().await;
+
+        let accounts = self.audit(stage).await?;
+        for (number, Account { balance, sent }) in accounts.iter().enumerate() {
+            println!("account {number} has {balance}, after sending {sent} times");
+        }
+        let (before, after) =
+            (PAID_IN * i64::from(self.accounts), accounts.iter().map(|of| of.balance).sum::<i64>());
+        let transfers: u64 = accounts.iter().map(|account| account.sent).sum();
+        Ok(Verdict::of(
+            before == after && transfers > 0,
+            format!(
+                "{transfers} transfers, {killed} processes killed, {before} in all before and {after} after"
+            ),
+        ))
+    }
+}
+
+fn account(number: u32) -> String {
+    format!("accounts/{number}")
+}
+
+/// The mutex of the account in this node. It has a path of its own: nothing else may stand below it.
+fn mutex(manager: &ConnectionManager, account: ZnodePath) -> Result<Mutex, Failure> {
+    Ok(Mutex::new(manager, format!("{account}-lock"))?)
+}
+
+async fn read(worker: &Worker, name: &str) -> Result<Account, Failure> {
+    let read = worker.znodes().read(&worker.path(name)?).await?;
+    let data = read.map(|(data, _)| data).unwrap_or_default();
+    Ok(serde_json::from_slice(&data)?)
+}
+
+/// Both accounts afterwards; `None` if the payer has not got so much.
+fn moved(payer: Account, payee: Account, amount: i64) -> Option<(Account, Account)> {
+    let payer = Account { balance: payer.balance - amount, sent: payer.sent + 1 };
+    let payee = Account { balance: payee.balance + amount, ..payee };
+    (payer.balance >= 0).then_some((payer, payee))
+}
+
+fn data(account: Account) -> Vec<u8> {
+    serde_json::json!(account).to_string().into_bytes()
+}

@@ -1,0 +1,151 @@
+//! Where an owner's holds of one path are found, by every object of that path and manager.
+
+use std::sync::{Arc, Weak};
+
+use dashmap::DashMap;
+use lockkeeper_core::{Error, Hold, ReleaseError, ZnodePath};
+use parking_lot::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::lock::RwLock;
+use super::side::{Side, Way};
+use crate::owner::{HolderEntry, Owner, OwnerId};
+
+/// The slots of all owners, within one manager.
+#[derive(Debug, Default)]
+pub(super) struct Slots(DashMap<(ZnodePath, OwnerId), Arc<Slot>>);
+
+impl Slots {
+    /// How many guards this owner has on this side.
+    pub(super) fn hold_count(&self, path: &ZnodePath, owner: &Owner, side: Side) -> usize {
+        self.0.get(&(path.clone(), owner.id())).map_or(0, |slot| slot.hold_count(side))
+    }
+}
+
+/// One owner's holds of one path.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    holds: Mutex<Holds>,
+    /// Held by the task that goes over the network for the owner.
+    pub(super) acquiring: Arc<AsyncMutex<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Holds {
+    write: Weak<Shared>,
+    /// Oldest first. There is a second one while reads from before an upgrade are still kept.
+    reads: Vec<Weak<Shared>>,
+}
+
+/// One hold of an owner, shared by its guards.
+#[derive(Debug)]
+pub(super) struct Shared {
+    // Dropped in this order: out of the books first, given up, and the seat last.
+    pub(super) entry: HolderEntry,
+    pub(super) held: Hold,
+    pub(super) seat: Seat,
+}
+
+impl Shared {
+    /// Gives one guard's share back; the last one releases the hold.
+    pub(super) async fn release(self: Arc<Self>) -> Result<(), ReleaseError> {
+        let checked = self.held.check();
+        let Some(Self { entry, held, seat }) = Arc::into_inner(self) else {
+            return checked.map_err(ReleaseError::Lost);
+        };
+        drop((entry, seat));
+        held.release().await
+    }
+}
+
+/// What an owner holds now.
+#[derive(Debug)]
+pub(super) struct Standing {
+    pub(super) write: Option<Arc<Shared>>,
+    /// Oldest first.
+    pub(super) reads: Vec<Arc<Shared>>,
+}
+
+impl Standing {
+    /// Nothing can be built on what was lost.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.write.iter().chain(&self.reads).try_for_each(|shared| shared.held.check())?;
+        Ok(())
+    }
+
+    pub(super) fn way(&self, side: Side) -> Way {
+        let token = |shared: &Arc<Shared>| shared.held.fencing_token();
+        side.way(self.write.as_ref().map(token), self.reads.last().map(token))
+    }
+
+    /// The hold a further guard of this side would share.
+    pub(super) fn newest(self, side: Side) -> Option<Arc<Shared>> {
+        match side {
+            Side::Read => self.reads.into_iter().next_back(),
+            Side::Write => self.write,
+        }
+    }
+}
+
+impl Slot {
+    pub(super) fn standing(&self) -> Standing {
+        let holds = self.holds.lock();
+        // Moved out of the lock: dropping the last share of a hold takes it.
+        Standing {
+            write: holds.write.upgrade(),
+            reads: holds.reads.iter().filter_map(Weak::upgrade).collect(),
+        }
+    }
+
+    pub(super) fn put(&self, side: Side, shared: &Arc<Shared>) {
+        let mut holds = self.holds.lock();
+        match side {
+            Side::Write => holds.write = Arc::downgrade(shared),
+            Side::Read => {
+                holds.reads.retain(|read| read.strong_count() > 0);
+                holds.reads.push(Arc::downgrade(shared));
+            }
+        }
+    }
+
+    fn hold_count(&self, side: Side) -> usize {
+        let holds = self.holds.lock();
+        match side {
+            Side::Write => holds.write.strong_count(),
+            Side::Read => holds.reads.iter().map(Weak::strong_count).sum(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.hold_count(Side::Write) == 0 && self.hold_count(Side::Read) == 0
+    }
+}
+
+/// An owner at a lock. Takes the slot out of the table when it is the last to use it.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) lock: RwLock,
+    // An owner is told apart by its address: kept alive for as long as that is in the table.
+    pub(super) owner: Owner,
+}
+
+impl Seat {
+    /// A seat and its slot. Drop the slot first.
+    pub(super) fn at(lock: &RwLock, owner: &Owner) -> (Self, Arc<Slot>) {
+        let seat = Self { lock: lock.clone(), owner: owner.clone() };
+        let slot = Arc::clone(&lock.slots().0.entry(seat.key()).or_default());
+        (seat, slot)
+    }
+
+    fn key(&self) -> (ZnodePath, OwnerId) {
+        (self.lock.path().clone(), self.owner.id())
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        // A task that is acquiring has a clone, which it can only get from this table.
+        let unused = |slot: &Arc<Slot>| slot.is_empty() && Arc::strong_count(slot) == 1;
+        self.lock.slots().0.remove_if(&self.key(), |_, slot| unused(slot));
+    }
+}

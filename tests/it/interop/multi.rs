@@ -1,0 +1,90 @@
+//! Java Curator's own `InterProcessMultiLock`, given its paths in order, and our multi-lock stand in the same lines.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::try_join_all;
+use lockkeeper::{MultiLock, Mutex};
+use lockkeeper_tests::left_out;
+
+use super::scene::{Failure, Outcome, SHORTLY, Scene};
+
+fn paths(scene: &Scene) -> Vec<String> {
+    ["a", "b", "c"].iter().map(|name| format!("{}/{name}", scene.path)).collect()
+}
+
+fn ours(scene: &Scene, paths: &[&str]) -> MultiLock {
+    let locks: Vec<Mutex> = paths.iter().map(|path| Mutex::new(&scene.manager, *path).unwrap()).collect();
+    locks.iter().fold(MultiLock::builder(), |builder, lock| builder.lock(lock)).build().unwrap()
+}
+
+#[tokio::test]
+async fn each_keeps_the_other_out_and_a_try_in_vain_leaves_nothing() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let scene = Scene::at("/interop/multi-each").await?;
+    let paths = paths(&scene);
+    let [a, b, c] = [0, 1, 2].map(|at| paths[at].as_str());
+    let thread = scene.java.thread("several");
+    assert!(thread.together(&[a, b], None).await?);
+    assert!(ours(&scene, &[c, b]).try_acquire().await?.is_none());
+    assert!(ours(&scene, &[b, c]).acquire_timeout(SHORTLY).await.unwrap_err().is_timeout());
+    ours(&scene, &[c]).try_acquire().await?.expect("free").release().await?;
+    thread.apart(&[a, b]).await?;
+    let guard = ours(&scene, &[c, b]).try_acquire().await?.expect("free");
+    assert!(!thread.together(&[a, b], Some(SHORTLY)).await?);
+    guard.release().await?;
+    assert!(thread.together(&[a, b], None).await?);
+    thread.apart(&[a, b]).await?;
+    Ok(())
+}
+
+/// Of this many in each language, each comes in this often.
+const TAKERS: usize = 3;
+const VISITS: usize = 10;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn overlapping_sets_of_both_languages_never_stop_each_other() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let scene = Arc::new(Scene::at("/interop/multi-overlap").await?);
+    let inside: Arc<Vec<AtomicBool>> = Arc::new((0..3).map(|_| AtomicBool::new(false)).collect());
+    let takers = (0..TAKERS * 2).map(|number| {
+        let (scene, inside) = (Arc::clone(&scene), Arc::clone(&inside));
+        tokio::spawn(async move {
+            let paths = paths(&scene);
+            // Curator takes them in the order given: the order of the paths.
+            let sets: [&[usize]; 4] = [&[0, 1], &[1, 2], &[0, 2], &[0, 1, 2]];
+            let thread = scene.java.thread(&format!("taker-{number}"));
+            for visit in 0..VISITS {
+                let set = sets[(number + visit) % sets.len()];
+                let named: Vec<&str> = set.iter().map(|at| paths[*at].as_str()).collect();
+                let guard = match number % 2 {
+                    0 => {
+                        assert!(thread.together(&named, None).await?);
+                        None
+                    }
+                    _ => Some(ours(&scene, &named).acquire().await?),
+                };
+                for at in set {
+                    assert!(!inside[*at].swap(true, Ordering::SeqCst), "two inside at once");
+                }
+                tokio::task::yield_now().await;
+                for at in set {
+                    inside[*at].store(false, Ordering::SeqCst);
+                }
+                match guard {
+                    None => thread.apart(&named).await?,
+                    Some(guard) => guard.release().await?,
+                }
+            }
+            Ok::<(), Failure>(())
+        })
+    });
+    for ended in try_join_all(takers).await? {
+        ended?;
+    }
+    Ok(())
+}

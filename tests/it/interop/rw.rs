@@ -1,0 +1,285 @@
+//! Java Curator's own `InterProcessReadWriteLock` and our read/write lock are one lock.
+
+use std::time::Duration;
+
+use lockkeeper::{Owner, ReadGuard, RwLock, WriteGuard};
+use lockkeeper_tests::{CuratorGrant, CuratorThread, Proxies, Timing, eventually, left_out};
+use parking_lot::Mutex as Shared;
+use tokio::sync::mpsc;
+
+use super::scene::{Failure, Outcome, SHORTLY, Scene};
+use crate::support::connect;
+
+const AT_ONCE: Duration = Duration::ZERO;
+
+fn lock(scene: &Scene) -> RwLock {
+    RwLock::new(&scene.manager, &scene.path).unwrap()
+}
+
+#[tokio::test]
+async fn a_java_reader_shares_with_our_readers_and_a_java_writer_with_nobody() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let scene = Scene::at("/interop/rw-java-holds").await?;
+    let (lock, thread) = (lock(&scene), scene.java.thread("holder"));
+    let grant = thread.read(&scene.path).await?;
+    let read = lock.try_read().await?.expect("readers share");
+    assert!(lock.try_write().await?.is_none());
+    read.release().await?;
+    thread.end_read(&scene.path).await?;
+
+    let write = thread.write(&scene.path).await?;
+    assert!(write.czxid > grant.czxid);
+    assert!(lock.try_read().await?.is_none());
+    assert!(lock.try_write().await?.is_none());
+    assert!(lock.write_timeout(SHORTLY).await.unwrap_err().is_timeout());
+    assert_eq!(scene.line_of(1).await?, [write.node], "a try in vain leaves no node");
+    thread.end_write(&scene.path).await?;
+    let ours = lock.try_write().await?.expect("free");
+    assert!(ours.fencing_token().as_u64() > write.czxid);
+    ours.release().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn our_reader_shares_with_java_readers_and_our_writer_with_nobody() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let scene = Scene::at("/interop/rw-rust-holds").await?;
+    let (path, thread) = (&scene.path, scene.java.thread("other"));
+    let lock = lock(&scene).for_owner(&Owner::new("order 4711"));
+    let read = lock.read().await?;
+    assert!(thread.read_timeout(path, AT_ONCE).await?.is_some(), "readers share");
+    thread.end_read(path).await?;
+    assert_eq!(thread.write_timeout(path, SHORTLY).await?, None);
+    read.release().await?;
+
+    let write = lock.write().await?;
+    assert_eq!(thread.read_timeout(path, AT_ONCE).await?, None);
+    assert_eq!(thread.write_timeout(path, SHORTLY).await?, None);
+    // Under it we read; without the write, Java reads, too.
+    let read = lock.read().await?;
+    assert_eq!(thread.read_timeout(path, AT_ONCE).await?, None);
+    write.release().await?;
+    assert!(thread.read_timeout(path, AT_ONCE).await?.is_some());
+    assert_eq!(scene.java.thread("writer").write_timeout(path, AT_ONCE).await?, None);
+    thread.end_read(path).await?;
+    read.release().await?;
+    assert!(thread.write_timeout(path, AT_ONCE).await?.is_some());
+    thread.end_write(path).await?;
+    Ok(())
+}
+
+/// A side of the lock in someone's hands.
+enum Held {
+    JavaRead(CuratorThread, CuratorGrant),
+    JavaWrite(CuratorThread, CuratorGrant),
+    Read(ReadGuard),
+    Write(WriteGuard),
+}
+
+impl Held {
+    async fn take(lock: &RwLock, thread: Option<CuratorThread>, reads: bool) -> Result<Self, Failure> {
+        let path = lock.path().as_str();
+        Ok(match (thread, reads) {
+            (None, true) => Self::Read(lock.read().await?),
+            (None, false) => Self::Write(lock.write().await?),
+            (Some(thread), true) => {
+                let grant = thread.read(path).await?;
+                Self::JavaRead(thread, grant)
+            }
+            (Some(thread), false) => {
+                let grant = thread.write(path).await?;
+                Self::JavaWrite(thread, grant)
+            }
+        })
+    }
+
+    fn token(&self) -> u64 {
+        match self {
+            Self::JavaRead(_, grant) | Self::JavaWrite(_, grant) => grant.czxid,
+            Self::Read(guard) => guard.fencing_token().as_u64(),
+            Self::Write(guard) => guard.fencing_token().as_u64(),
+        }
+    }
+
+    async fn give_back(self, path: &str) -> Outcome {
+        match self {
+            Self::JavaRead(thread, _) => thread.end_read(path).await?,
+            Self::JavaWrite(thread, _) => thread.end_write(path).await?,
+            Self::Read(guard) => guard.release().await?,
+            Self::Write(guard) => guard.release().await?,
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn readers_and_writers_of_both_stand_in_one_line() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let scene = Scene::at("/interop/rw-line").await?;
+    let lock = lock(&scene);
+    let mut held = vec![Held::take(&lock, None, false).await?];
+    let (sender, mut grants) = mpsc::unbounded_channel();
+    // Each changes the side or the language: Java's writer behind our reader, ours behind Java's, and so on.
+    let line = [
+        ("a", true),
+        ("", true),
+        ("b", false),
+        ("", true),
+        ("", false),
+        ("c", true),
+        ("d", false),
+        ("", false),
+    ];
+    for (place, (java, reads)) in line.into_iter().enumerate() {
+        let thread = (!java.is_empty()).then(|| scene.java.thread(java));
+        let (lock, sender) = (lock.clone(), sender.clone());
+        tokio::spawn(async move { sender.send((place, Held::take(&lock, thread, reads).await)).ok() });
+        scene.line_of(place + 2).await?;
+    }
+    // The two readers in front come in together.
+    for expected in [vec![0, 1], vec![2], vec![3], vec![4], vec![5], vec![6], vec![7]] {
+        assert!(grants.is_empty(), "someone was granted what is held");
+        let newest = held.iter().map(Held::token).max();
+        for one in held.drain(..) {
+            one.give_back(&scene.path).await?;
+        }
+        let mut places = Vec::new();
+        for _ in &expected {
+            let (place, next) = grants.recv().await.expect("the next in line");
+            let next = next?;
+            assert!(Some(next.token()) > newest);
+            places.push(place);
+            held.push(next);
+        }
+        places.sort_unstable();
+        assert_eq!(places, expected);
+    }
+    for one in held {
+        one.give_back(&scene.path).await?;
+    }
+    scene.line_of(0).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_java_writer_that_waits_does_not_slip_in_when_we_downgrade() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let scene = Scene::at("/interop/rw-downgrade").await?;
+    let (lock, path) = (lock(&scene), scene.path.clone());
+    let write = lock.write().await?;
+    let (writer, reader) = (scene.java.thread("writer"), scene.java.thread("reader"));
+    let waiting = tokio::spawn({
+        let (writer, path) = (writer.clone(), path.clone());
+        async move { writer.write(&path).await }
+    });
+    scene.line_of(2).await?;
+
+    let read = write.downgrade().await?;
+    let line = scene.line_of(2).await?;
+    assert_eq!(line[0], read.path());
+    // It saw the writer go, and watches the reader that is in its place.
+    eventually("Java looked again", Timing::event(), async || {
+        let watched = scene.ensemble.server(0).watches().await.ok()?;
+        watched.contains_key(read.path()).then_some(())
+    })
+    .await?;
+    assert_eq!(reader.read_timeout(&path, AT_ONCE).await?, None, "past a writer that waits");
+    assert!(read.is_valid() && !waiting.is_finished());
+    read.release().await?;
+    assert_eq!(waiting.await??.node, line[1]);
+    writer.end_write(&path).await?;
+    Ok(())
+}
+
+/// Curator's own flaw (CURATOR-621, mended in 5.5): its downgraded reader has a number behind those who wait, so the
+/// next writer is let in beside it. Ours is let in no earlier than its own.
+#[tokio::test]
+async fn curator_5_4_lets_any_waiting_writer_in_beside_its_own_downgraded_reader() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    for writer_is_java in [true, false] {
+        let scene = Scene::at(&format!("/interop/rw-java-downgrades-{writer_is_java}")).await?;
+        let (lock, path, thread) = (lock(&scene), scene.path.clone(), scene.java.thread("holder"));
+        thread.write(&path).await?;
+        let java = writer_is_java.then(|| scene.java.thread("writer"));
+        let waiting = tokio::spawn({
+            let (lock, java) = (lock.clone(), java.clone());
+            async move { Held::take(&lock, java, false).await }
+        });
+        scene.line_of(2).await?;
+        let grant = thread.read(&path).await?;
+        let line = scene.line_of(3).await?;
+        assert_eq!(line[2], grant.node, "behind the one who waits");
+        assert!(!waiting.is_finished());
+        thread.end_write(&path).await?;
+        waiting.await??.give_back(&path).await?;
+        // Whoever comes later does wait for that reader.
+        assert!(lock.try_write().await?.is_none());
+        thread.end_read(&path).await?;
+        lock.write().await?.release().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_java_reader_that_is_killed_makes_way_for_our_writer_when_its_session_ends() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let scene = Scene::at("/interop/rw-java-dies").await?;
+    let lock = lock(&scene);
+    let grant = scene.java.thread("reader").read(&scene.path).await?;
+    let waiter = tokio::spawn(async move { lock.write().await });
+    scene.line_of(2).await?;
+    scene.java.kill().await?;
+    let guard = waiter.await??;
+    let dump = scene.ensemble.server(0).dump().await?;
+    assert!(!dump.sessions.contains(&scene.java.session()), "granted before the reader's session ended");
+    assert!(guard.fencing_token().as_u64() > grant.czxid);
+    guard.release().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn our_severed_reader_is_lost_before_a_java_writer_is_granted() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let scene = Scene::at("/interop/rw-rust-dies").await?;
+    let proxies = Proxies::start(scene.ensemble).await?;
+    let severed = connect(&proxies.connect_string()).await;
+    let read = RwLock::new(&severed, &scene.path)?.write().await?.downgrade().await?;
+    let writer = scene.java.thread("writer");
+    let waiter = tokio::spawn({
+        let path = scene.path.clone();
+        async move { writer.write(&path).await }
+    });
+    scene.line_of(2).await?;
+
+    let order = Shared::new(Vec::new());
+    let lost = async {
+        read.lost().await;
+        order.lock().push("lost");
+        Ok::<(), Failure>(())
+    };
+    let granted = async {
+        let grant = waiter.await??;
+        order.lock().push("granted");
+        Ok(grant)
+    };
+    let session = proxies.sessions()[0].id;
+    let expired = async { Ok(proxies.sever_until_expired(session).await?) };
+    let ((), grant, ()) = tokio::try_join!(lost, granted, expired)?;
+    assert_eq!(*order.lock(), ["lost", "granted"]);
+    assert!(grant.czxid > read.fencing_token().as_u64() && !read.is_valid());
+    Ok(())
+}

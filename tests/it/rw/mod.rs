@@ -1,0 +1,79 @@
+//! The read/write lock on a real server.
+
+mod dropped;
+mod line;
+mod owners;
+mod sides;
+mod trouble;
+
+use std::time::Duration;
+
+use lockkeeper::{ConnectionManager, ReadGuard, RwLock, WriteGuard};
+use lockkeeper_tests::{Ensemble, HarnessError, Message, OpCode, Proxies, Timing, eventually};
+use tokio::task::JoinHandle;
+
+use crate::support::{children, connect};
+
+const PATH: &str = "/lock";
+
+fn lock(manager: &ConnectionManager) -> RwLock {
+    RwLock::new(manager, PATH).unwrap()
+}
+
+/// A server, and clients of different processes.
+async fn processes<const N: usize>() -> (Ensemble, [RwLock; N]) {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let mut locks = Vec::new();
+    for _ in 0..N {
+        locks.push(lock(&connect(&ensemble.connect_string()).await));
+    }
+    (ensemble, locks.try_into().unwrap())
+}
+
+fn reading(lock: &RwLock) -> JoinHandle<ReadGuard> {
+    let lock = lock.clone();
+    tokio::spawn(async move { lock.read().await.unwrap() })
+}
+
+fn writing(lock: &RwLock) -> JoinHandle<WriteGuard> {
+    let lock = lock.clone();
+    tokio::spawn(async move { lock.write().await.unwrap() })
+}
+
+/// The nodes that stand in line, first come first.
+async fn standing(ensemble: &Ensemble) -> Vec<String> {
+    let mut line = children(ensemble, PATH).await;
+    line.sort_by_key(|node| node[node.len() - 10..].to_owned());
+    line
+}
+
+fn number(path: &str) -> &str {
+    &path[path.len() - 10..]
+}
+
+/// What was sent, but for the confirmations of the session, which come by themselves.
+fn sent(proxies: &Proxies) -> Vec<OpCode> {
+    let own = |parts: &[(OpCode, String)]| parts.iter().any(|(op, _)| *op != OpCode::Check);
+    let log = proxies.log();
+    log.requests()
+        .filter(|request| request.op != OpCode::Multi || own(&request.parts))
+        .map(|r| r.op)
+        .collect()
+}
+
+fn events(proxies: &Proxies) -> usize {
+    proxies.log().iter().filter(|record| record.message == Message::Event).count()
+}
+
+/// Waits until so many reads with a watch have been answered: two for each who waits.
+async fn watches_become(proxies: &Proxies, count: usize) {
+    let set = eventually(format!("{count} watches"), Timing::answer(), async || {
+        let log = proxies.log();
+        let answered = log.requests().filter(|r| r.op == OpCode::GetData && log.reply_to(r).is_some());
+        (answered.count() >= count).then_some(())
+    });
+    set.await.unwrap_or_else(|error: HarnessError| panic!("{error}: {:?}", proxies.log().ops()));
+}
+
+/// Enough for a server to answer many times, and not to be granted what is held.
+const SHORTLY: Duration = Duration::from_millis(300);

@@ -1,0 +1,185 @@
+//! Sharing, reading under a write, downgrade and upgrade.
+
+use std::time::Duration;
+
+use lockkeeper::{Error, Owner, Phase, UpgradeError};
+use lockkeeper_tests::OpCode;
+
+use super::{PATH, SHORTLY, lock, number, processes, reading, sent, standing, watches_become, writing};
+use crate::support::{behind_proxy, connect, no_node_is_left, nodes_become};
+
+#[tokio::test]
+async fn readers_share_and_a_writer_shares_with_nobody() {
+    let (ensemble, [one, two]) = processes().await;
+    let (first, second) = (one.read().await.unwrap(), two.read().await.unwrap());
+    assert!(one.try_write().await.unwrap().is_none());
+    let error = two.write_timeout(SHORTLY).await.unwrap_err();
+    let Error::Timeout { phase: Phase::InLine { ahead, .. }, .. } = &error else { panic!("{error}") };
+    assert_eq!(*ahead, 2);
+    first.release().await.unwrap();
+    second.release().await.unwrap();
+    let write = one.write().await.unwrap();
+    assert!(two.try_read().await.unwrap().is_none());
+    assert!(two.try_write().await.unwrap().is_none());
+    assert!(two.read_timeout(Duration::ZERO).await.unwrap_err().is_timeout());
+    write.release().await.unwrap();
+    drop(two.read_timeout(Duration::ZERO).await.unwrap());
+    no_node_is_left(&ensemble, PATH).await;
+}
+
+#[tokio::test]
+async fn a_read_under_ones_own_write_stays_when_the_write_ends_and_no_writer_comes_between() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let (owner, other) = (Owner::new("one"), lock(&connect(&ensemble.connect_string()).await));
+    let one = lock(&manager).for_owner(&owner);
+    let write = one.write().await.unwrap();
+    let waiter = writing(&other);
+    nodes_become(&ensemble, PATH, 2).await;
+    proxies.clear_log();
+    let read = one.read().await.unwrap();
+    assert_eq!(sent(&proxies), [OpCode::Multi]);
+    let again = one.read().await.unwrap();
+    assert_eq!(sent(&proxies), [OpCode::Multi], "a further one goes over the network");
+    assert_eq!((one.read_hold_count(&owner), one.write_hold_count(&owner)), (2, 1));
+    assert_eq!(read.fencing_token(), write.fencing_token());
+    assert_eq!(number(read.path()), number(write.path()));
+    assert_eq!(again.path(), read.path());
+    write.release().await.unwrap();
+    assert!(other.try_read().await.unwrap().is_none(), "past a writer that waits");
+    assert!(!waiter.is_finished() && read.is_valid());
+    read.release().await.unwrap();
+    assert!(!waiter.is_finished() && again.is_valid());
+    let token = again.fencing_token();
+    again.release().await.unwrap();
+    assert!(waiter.await.unwrap().fencing_token() > token);
+}
+
+#[tokio::test]
+async fn a_downgrade_lets_readers_in_and_no_writer_and_keeps_its_token() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let [one, other] = [lock(&manager), lock(&connect(&ensemble.connect_string()).await)];
+    let write = one.write().await.unwrap();
+    let (token, place) = (write.fencing_token(), number(write.path()).to_owned());
+    let reader = reading(&other);
+    nodes_become(&ensemble, PATH, 2).await;
+    let writer = writing(&other);
+    nodes_become(&ensemble, PATH, 3).await;
+    proxies.clear_log();
+    let read = write.downgrade().await.unwrap();
+    assert_eq!(sent(&proxies), [OpCode::Multi]);
+    assert_eq!((read.fencing_token(), number(read.path())), (token, place.as_str()));
+    let beside = reader.await.unwrap();
+    assert!(beside.fencing_token() > token);
+    beside.release().await.unwrap();
+    // Nobody but the reader is in front of it any more, and it knows.
+    assert_eq!(other.write_timeout(SHORTLY).await.unwrap_err().is_timeout(), !writer.is_finished());
+    assert!(read.is_valid());
+    assert_eq!(standing(&ensemble).await.len(), 2);
+    read.release().await.unwrap();
+    writer.await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_writer_that_waits_is_not_granted_beside_a_reader_that_was_the_writer_in_front() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let waiting = lock(&manager);
+    let other = lock(&connect(&ensemble.connect_string()).await);
+    let write = other.write().await.unwrap();
+    let waiter = writing(&waiting);
+    watches_become(&proxies, 2).await;
+    proxies.clear_log();
+    let read = write.downgrade().await.unwrap();
+    // It listed again, and watches what it found.
+    watches_become(&proxies, 1).await;
+    assert_eq!(sent(&proxies), [OpCode::GetChildren, OpCode::GetData]);
+    assert!(!waiter.is_finished() && read.is_valid());
+    read.release().await.unwrap();
+    waiter.await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_writer_behind_a_reader_behind_a_writer_that_downgrades_waits_for_both_readers() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let waiting = lock(&manager);
+    let one = lock(&connect(&ensemble.connect_string()).await);
+    let two = lock(&connect(&ensemble.connect_string()).await);
+    let write = one.write().await.unwrap();
+    let reader = reading(&two);
+    nodes_become(&ensemble, PATH, 2).await;
+    let waiter = writing(&waiting);
+    // On the reader, who is the nearest: the writer goes unseen.
+    watches_become(&proxies, 2).await;
+    let first = write.downgrade().await.unwrap();
+    let second = reader.await.unwrap();
+    proxies.clear_log();
+    second.release().await.unwrap();
+    watches_become(&proxies, 1).await;
+    assert!(!waiter.is_finished() && first.is_valid());
+    first.release().await.unwrap();
+    waiter.await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_write_while_reading_is_refused_before_anything_is_sent() {
+    let (_ensemble, proxies, manager) = behind_proxy().await;
+    let one = lock(&manager).for_owner(&Owner::new("one"));
+    let read = one.read().await.unwrap();
+    proxies.clear_log();
+    let error = one.write().await.unwrap_err();
+    assert!(matches!(error, Error::WouldDeadlock { .. }), "{error}");
+    assert!(error.to_string().contains("try_upgrade"), "{error}");
+    assert!(matches!(one.try_write().await.unwrap_err(), Error::WouldDeadlock { .. }));
+    assert!(matches!(one.write_timeout(SHORTLY).await.unwrap_err(), Error::WouldDeadlock { .. }));
+    assert_eq!(sent(&proxies), []);
+    assert!(read.is_valid());
+}
+
+#[tokio::test]
+async fn a_sole_reader_may_become_the_writer() {
+    let (ensemble, [one, other]) = processes().await;
+    let owner = Owner::new("one");
+    let one = one.for_owner(&owner);
+    let read = one.read().await.unwrap();
+    let token = read.fencing_token();
+    let write = read.try_upgrade().await.unwrap();
+    assert!(write.fencing_token() > token);
+    assert_eq!((one.read_hold_count(&owner), one.write_hold_count(&owner)), (0, 1));
+    nodes_become(&ensemble, PATH, 1).await;
+    assert!(other.try_read().await.unwrap().is_none());
+    write.release().await.unwrap();
+    // With other guards of its own it is still the only one who reads; they stay.
+    let (read, kept) = (one.read().await.unwrap(), one.read().await.unwrap());
+    let write = read.try_upgrade().await.unwrap();
+    assert_eq!((one.read_hold_count(&owner), one.write_hold_count(&owner)), (1, 1));
+    // Down again with the write's token, since a resource may have seen that: not with the older read's.
+    let token = write.fencing_token();
+    let read = write.downgrade().await.unwrap();
+    assert_eq!(read.fencing_token(), token);
+    assert!(kept.fencing_token() < token && kept.is_valid());
+    // And once more, past both of its own nodes.
+    let write = read.try_upgrade().await.unwrap();
+    assert!(write.fencing_token() > token && kept.is_valid());
+    drop((write, kept));
+    no_node_is_left(&ensemble, PATH).await;
+    assert_eq!((one.read_hold_count(&owner), one.write_hold_count(&owner)), (0, 0));
+}
+
+#[tokio::test]
+async fn a_reader_among_others_stays_one_when_it_tries_to_write() {
+    let (ensemble, [one, other]) = processes().await;
+    let mine = one.read().await.unwrap();
+    let theirs = other.read().await.unwrap();
+    let error = mine.try_upgrade().await.unwrap_err();
+    assert!(matches!(error, UpgradeError::NotAlone { .. }), "{error}");
+    let mine = error.into_guard();
+    assert!(mine.is_valid());
+    nodes_become(&ensemble, PATH, 2).await;
+    theirs.release().await.unwrap();
+    // A writer that waits behind it is somebody, too.
+    let writer = writing(&other);
+    nodes_become(&ensemble, PATH, 2).await;
+    let mine = mine.try_upgrade().await.unwrap_err().into_guard();
+    assert!(mine.is_valid() && !writer.is_finished());
+    mine.release().await.unwrap();
+    writer.await.unwrap().release().await.unwrap();
+}

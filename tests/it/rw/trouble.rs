@@ -1,0 +1,92 @@
+//! Lost answers and lost sessions.
+
+use lockkeeper::{LossReason, Owner, State};
+use lockkeeper_tests::{Match, OpCode, Timing, eventually};
+
+use super::{PATH, lock, standing, writing};
+use crate::support::{behind_proxy, connect, no_node_is_left, nodes_become};
+
+#[tokio::test]
+async fn a_downgrade_without_an_answer_is_done_once() {
+    for is_done in [true, false] {
+        let (ensemble, proxies, manager) = behind_proxy().await;
+        let (lock, other) = (lock(&manager), lock(&connect(&ensemble.connect_string()).await));
+        let write = lock.write().await.unwrap();
+        let (token, session) = (write.fencing_token(), proxies.sessions()[0].id);
+        let waiter = writing(&other);
+        nodes_become(&ensemble, PATH, 2).await;
+        let arming = proxies.on(Match::new().op(OpCode::Multi).path_contains("__READ__"));
+        let fault = if is_done { arming.drop_reply_and_cut() } else { arming.cut_before_forward() };
+        let read = write.downgrade().await.unwrap();
+        assert!(fault.has_triggered());
+        assert_eq!(read.fencing_token(), token);
+        let line = standing(&ensemble).await;
+        assert_eq!(line.len(), 2, "{line:?}");
+        assert!(read.path().ends_with(&line[0]) && read.is_valid() && !waiter.is_finished());
+        assert_eq!(proxies.sessions().iter().filter(|s| s.id != session).count(), 0, "another session");
+        read.release().await.unwrap();
+        waiter.await.unwrap().release().await.unwrap();
+        no_node_is_left(&ensemble, PATH).await;
+    }
+}
+
+#[tokio::test]
+async fn a_read_under_a_write_without_an_answer_is_made_once() {
+    for is_done in [true, false] {
+        let (ensemble, proxies, manager) = behind_proxy().await;
+        let lock = lock(&manager).for_owner(&Owner::new("one"));
+        let write = lock.write().await.unwrap();
+        let arming = proxies.on(Match::new().op(OpCode::Multi).path_contains("__READ__"));
+        let fault = if is_done { arming.drop_reply_and_cut() } else { arming.cut_before_forward() };
+        let read = lock.read().await.unwrap();
+        assert!(fault.has_triggered());
+        assert_eq!(standing(&ensemble).await.len(), 2);
+        drop((write, read));
+        no_node_is_left(&ensemble, PATH).await;
+    }
+}
+
+#[tokio::test]
+async fn all_guards_of_a_dead_session_are_lost_and_must_go_before_the_next() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let lock = lock(&manager).for_owner(&Owner::new("one"));
+    let write = lock.write().await.unwrap();
+    let read = lock.read().await.unwrap();
+    proxies.expire_session(proxies.sessions()[0].id).await.unwrap();
+    assert_eq!(write.lost().await.reason, LossReason::SessionExpired);
+    assert_eq!(read.lost().await.reason, LossReason::SessionExpired);
+    let again = eventually("the next session", Timing::settle(), async || {
+        matches!(manager.state(), State::Connected(_)).then_some(())
+    });
+    again.await.unwrap();
+    assert!(lock.read().await.unwrap_err().is_lost());
+    assert!(lock.try_write().await.unwrap_err().is_lost());
+    assert!(write.downgrade().await.unwrap_err().is_lost());
+    // The read alone is enough of a reason.
+    assert!(lock.write().await.unwrap_err().is_lost());
+    let error = read.try_upgrade().await.unwrap_err();
+    assert!(!error.is_not_alone(), "{error}");
+    drop(error.into_guard());
+    let write = lock.write().await.unwrap();
+    write.downgrade().await.unwrap().release().await.unwrap();
+    no_node_is_left(&ensemble, PATH).await;
+}
+
+#[tokio::test]
+async fn a_waiting_writer_of_a_dead_session_waits_behind_the_readers_of_the_next() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let (lock, other) = (lock(&manager), lock(&connect(&ensemble.connect_string()).await));
+    let held = other.read().await.unwrap();
+    let waiter = writing(&lock);
+    nodes_become(&ensemble, PATH, 2).await;
+    let before = standing(&ensemble).await;
+    proxies.expire_session(proxies.sessions()[0].id).await.unwrap();
+    let moved = eventually("a place in the next session", Timing::settle(), async || {
+        let line = standing(&ensemble).await;
+        (line.len() == 2 && line[1] != before[1]).then_some(())
+    });
+    moved.await.unwrap();
+    assert!(!waiter.is_finished() && held.is_valid());
+    held.release().await.unwrap();
+    waiter.await.unwrap().release().await.unwrap();
+}
