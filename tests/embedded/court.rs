@@ -164,7 +164,7 @@ impl Hold {
 
     /// How many nodes it holds.
     pub(crate) fn nodes(&self) -> usize {
-        self.of_claims(|claims| claims.len()).unwrap_or_default()
+        self.of_claims(|claims| claims.iter().map(|claim| claim.held.width()).sum()).unwrap_or_default()
     }
 
     pub(crate) fn is_valid(&self) -> bool {

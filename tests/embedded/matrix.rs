@@ -7,7 +7,7 @@ use futures::StreamExt;
 
 use crate::case::{Case, Kept, record};
 use crate::mishap::Mishap;
-use crate::recipe::{Plain, Reading, Several, Writing};
+use crate::recipe::{InSemaphoreLayout, Permits, Plain, Reading, Several, Writing};
 use crate::scenario::{
     Acquire, AcquireMakingDirectory, AcquireRecovering, Commit, Connect, Downgrade, DropGuard, HoldOn,
     HoldReconnecting, Idle, ReadUnderWrite, Reenter, Release, Scenario, Shutdown, TryFree, TryTaken, Upgrade,
@@ -150,6 +150,8 @@ recipes! {
     writer: Writing,
     several_in_order: Several::InOrder,
     several_at_once: Several::AtOnce,
+    mutex_in_semaphore_layout: InSemaphoreLayout,
+    semaphore: Permits(2),
 }
 
 // What one recipe alone can do, and what is done with a connection.

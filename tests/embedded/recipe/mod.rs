@@ -3,6 +3,7 @@
 mod mutex;
 mod reentrant;
 mod rw;
+mod semaphore;
 mod several;
 
 use std::fmt::Debug;
@@ -15,6 +16,7 @@ use lockkeeper_testserver::Op;
 pub(crate) use self::mutex::Plain;
 pub(crate) use self::reentrant::Reentrant;
 pub(crate) use self::rw::{Reading, Writing};
+pub(crate) use self::semaphore::{InSemaphoreLayout, Permits};
 pub(crate) use self::several::Several;
 use crate::court::Grant;
 
