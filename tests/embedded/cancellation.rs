@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Deadline, Mutex, Owner, ReentrantMutex, RwLock, ZnodePath};
+use lockkeeper::{ConnectionManager, Deadline, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, ZnodePath};
 use lockkeeper_tests::{After, dropped_after};
 use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::{ArmedFault, Fault, Op, When};
@@ -255,6 +255,14 @@ recipes! {
     writer: Writing,
     several_in_order: Several::InOrder,
     several_at_once: Several::AtOnce,
+}
+
+#[tokio::test]
+async fn an_admission_dropped_anywhere_under_any_fault_leaves_nobody_in_line() {
+    let admit = |actor: ConnectionManager| async move {
+        RateLimiter::new(&actor, LOCK, 1_000, Duration::from_secs(60)).unwrap().admit().await
+    };
+    dropped_anywhere(Plain, admit).await;
 }
 
 #[tokio::test]

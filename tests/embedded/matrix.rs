@@ -9,7 +9,7 @@ use crate::case::{Case, Kept, record};
 use crate::mishap::Mishap;
 use crate::recipe::{InSemaphoreLayout, Permits, Plain, Reading, Several, Writing};
 use crate::scenario::{
-    Acquire, AcquireMakingDirectory, AcquireRecovering, Commit, Connect, Downgrade, DropGuard, HoldOn,
+    Acquire, AcquireMakingDirectory, AcquireRecovering, Admit, Commit, Connect, Downgrade, DropGuard, HoldOn,
     HoldReconnecting, Idle, ReadUnderWrite, Reenter, Release, Scenario, Shutdown, TryFree, TryTaken, Upgrade,
     Wait, WaitOvertaken, WaitReconnecting, WaitTimesOut,
 };
@@ -160,6 +160,7 @@ rules! {
     a_downgrade_outlives_every_fault: Downgrade,
     a_read_under_a_write_outlives_every_fault: ReadUnderWrite,
     a_try_to_upgrade_outlives_every_fault: Upgrade,
+    an_admission_outlives_every_fault: Admit,
     an_idle_connection_outlives_every_fault: Idle,
     connecting_outlives_every_fault: Connect,
     a_shutdown_outlives_every_fault: Shutdown,

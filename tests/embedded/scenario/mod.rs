@@ -1,6 +1,7 @@
 //! What is done with a lock while something happens: one scenario for each way through each recipe.
 
 mod acquire;
+mod admit;
 mod attempt;
 mod commit;
 mod connection;
@@ -16,6 +17,7 @@ use std::future::Future;
 use lockkeeper_testserver::Op;
 
 pub(crate) use self::acquire::{Acquire, AcquireMakingDirectory, AcquireRecovering};
+pub(crate) use self::admit::Admit;
 pub(crate) use self::attempt::{TryFree, TryTaken};
 pub(crate) use self::commit::Commit;
 pub(crate) use self::connection::{Connect, Idle, Shutdown};
