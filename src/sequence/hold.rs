@@ -8,14 +8,16 @@ use futures::FutureExt;
 use futures::future::select_all;
 use tracing::{debug, instrument};
 
+use super::attempt::Unsettled;
 use super::claim::Standing;
-use super::exchange::{Exchange, Unsettled};
+use super::exchange::Exchange;
+use super::give_back::{delete_one, delete_together};
 use super::interruption::{Interruption, pause, time_left};
 use super::line;
 use super::look::{Changes, Looks, Sight};
 use super::name::{Kind, NodeName};
 use super::place::Entry;
-use crate::backend::{MultiError, Stat, WireError, WriteOp};
+use crate::backend::{Stat, WireError};
 use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Lost, Operation, Phase, Refusal};
@@ -342,10 +344,10 @@ impl Hold {
         let Self { first, mut others, manager, .. } = self;
         let deadline = Deadline::after(manager.operation_timeout());
         if others.is_empty() {
-            return release_one(first, deadline).await;
+            return delete_one(first, deadline).await;
         }
         others.insert(0, first);
-        release_together(others, deadline).await.into_iter().collect()
+        delete_together(others, deadline).await.into_iter().collect()
     }
 
     /// Gives several holds up in one transaction, and waits until the server has done so. Where that cannot be, since
@@ -375,79 +377,10 @@ impl Hold {
         }
         if let Some(manager) = managers.first() {
             let deadline = Deadline::after(manager.operation_timeout());
-            errors.extend(release_together(footing, deadline).await.into_iter().filter_map(Result::err));
+            errors.extend(delete_together(footing, deadline).await.into_iter().filter_map(Result::err));
         }
         errors
     }
-}
-
-/// Deletes one node of a hold.
-async fn release_one(foothold: Foothold, deadline: Deadline) -> Result<(), ReleaseError> {
-    let Foothold { entry, standing } = foothold;
-    let node = Arc::clone(&entry.0);
-    // Out of the books first: a check that no longer finds the node must not take that for a loss.
-    drop(entry);
-    read_release(&node, standing.delete(deadline).await)
-}
-
-fn read_release(node: &OwnNode, deleted: Result<bool, WireError>) -> Result<(), ReleaseError> {
-    match deleted {
-        Ok(true) => {
-            debug!(path = node.path(), "released");
-            Ok(())
-        }
-        Ok(false) => {
-            node.lose(LossReason::NodeDeleted);
-            Err(ReleaseError::Lost(node.loss_by(LossReason::NodeDeleted)))
-        }
-        Err(error) => match node.session().loss() {
-            Some(reason) => Err(ReleaseError::Lost(node.loss_by(reason))),
-            None => Err(ReleaseError::Unconfirmed { path: node.path().to_owned(), cause: error.to_string() }),
-        },
-    }
-}
-
-/// Deletes all of them by one transaction if that can be done, else one by one.
-async fn release_together(footing: Vec<Foothold>, deadline: Deadline) -> Vec<Result<(), ReleaseError>> {
-    let Some(session) = footing.first().map(|foothold| foothold.node().session().clone()) else {
-        return Vec::new();
-    };
-    if footing.iter().all(|foothold| foothold.node().session().epoch() == session.epoch())
-        && footing.len() > 1
-    {
-        let deletes: Vec<WriteOp> = footing
-            .iter()
-            .map(|foothold| WriteOp::Delete { path: foothold.node().path().to_owned(), version: None })
-            .collect();
-        for foothold in &footing {
-            foothold.node().set_leaving(true);
-        }
-        // Dropped on the way, or without an answer, each is left to the janitor: deleting twice does no harm.
-        match session.multi(&deletes, deadline).await {
-            Ok(_) => {
-                debug!(nodes = footing.len(), path = deletes.first().map(WriteOp::path), "released");
-                return footing
-                    .into_iter()
-                    .map(|mut foothold| {
-                        foothold.standing.is_gone();
-                        Ok(())
-                    })
-                    .collect();
-            }
-            Err(MultiError::Operation { .. }) => {}
-            Err(MultiError::Request(error)) => {
-                return footing
-                    .into_iter()
-                    .map(|foothold| read_release(&Arc::clone(foothold.node()), Err(error.clone())))
-                    .collect();
-            }
-        }
-    }
-    let mut results = Vec::new();
-    for foothold in footing {
-        results.push(release_one(foothold, deadline).await);
-    }
-    results
 }
 
 impl Debug for Hold {

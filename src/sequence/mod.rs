@@ -21,10 +21,12 @@
 //! Sources: Apache Curator's lock recipes (layout, protection), ZOOKEEPER-3249 (the counter's end), CURATOR-498 and
 //! CURATOR-604 (why the owner is compared), CURATOR-107 (why not `exists`).
 
+mod attempt;
 mod claim;
 mod directory;
 mod enqueue;
 mod exchange;
+mod give_back;
 mod hold;
 mod interruption;
 mod line;

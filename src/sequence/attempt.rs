@@ -1,0 +1,298 @@
+//! Nodes made by a transaction that rests on a node we hold: tried until it is known what became of it.
+
+use std::sync::Arc;
+
+use tracing::debug;
+
+use super::claim::Standing;
+use super::directory::{Lasting, make_directory};
+use super::hold::Foothold;
+use super::interruption::{pause, time_over};
+use super::name::Protection;
+use super::place::Entry;
+use crate::backend::{MultiError, WireError, WriteOp, WriteResult};
+use crate::deadline::Deadline;
+use crate::error::{Error, LossReason, Operation, Phase, Refusal};
+use crate::path::ZnodePath;
+use crate::session::{OwnNode, Session};
+
+/// How often a directory is made again that was reaped between its making and our create.
+const DIRECTORIES_MAX: usize = 8;
+
+/// A node to be made.
+pub(super) struct Wanted {
+    pub(super) directory: ZnodePath,
+    pub(super) protection: Protection,
+    pub(super) operation: WriteOp,
+    /// Whether the new hold rests on it; else it stays on its own.
+    pub(super) is_held: bool,
+}
+
+/// What a try came to.
+pub(super) enum Done {
+    /// Committed; the paths of the nodes wanted, in order.
+    Made(Vec<String>),
+    /// The server refused the operation on this node: nothing was done.
+    Refused(String, Refusal),
+    /// A look showed that nothing was done.
+    Nothing,
+}
+
+/// Nodes of ours that may come to stand by a transaction without an answer. Dropped, it leaves them to the janitor.
+pub(super) struct Unsettled {
+    session: Session,
+    nodes: Vec<(ZnodePath, Protection)>,
+}
+
+impl Unsettled {
+    pub(super) fn none(session: &Session) -> Self {
+        Self { session: session.clone(), nodes: Vec::new() }
+    }
+
+    /// One of the tries was committed, so no other can be.
+    pub(super) fn settle(&mut self) {
+        self.nodes.clear();
+    }
+
+    pub(super) fn absorb(&mut self, mut other: Self) {
+        for node in std::mem::take(&mut other.nodes) {
+            if !self.nodes.contains(&node) {
+                self.nodes.push(node);
+            }
+        }
+    }
+}
+
+impl Drop for Unsettled {
+    fn drop(&mut self) {
+        if self.session.loss().is_some() {
+            return;
+        }
+        for (directory, protection) in self.nodes.drain(..) {
+            self.session.janitor().disown(&self.session, &directory, protection, None);
+        }
+    }
+}
+
+/// Tries to make nodes by a transaction that rests on a node we hold.
+pub(super) struct Attempt {
+    own: Arc<OwnNode>,
+    session: Session,
+    wanted: Vec<Wanted>,
+    /// Whether the transaction takes the own node away.
+    replaces: bool,
+    unsettled: Unsettled,
+}
+
+impl Attempt {
+    pub(super) fn new(own: &Arc<OwnNode>, wanted: Vec<Wanted>, replaces: bool) -> Self {
+        let session = own.session().clone();
+        Self { own: Arc::clone(own), unsettled: Unsettled::none(&session), session, wanted, replaces }
+    }
+
+    /// `operations` begin with those of the nodes wanted and end with that of the own node.
+    pub(super) async fn commit(&mut self, operations: &[WriteOp], deadline: Deadline) -> Result<Done, Error> {
+        let mut directories_made = 0;
+        loop {
+            let before = self.arm();
+            let committed = tokio::select! {
+                biased;
+                committed = self.session.multi(operations, deadline) => committed,
+                lost = self.own.lost() => return Err(lost.into()),
+            };
+            let (index, refusal) = match committed {
+                Ok(results) => return self.read(results),
+                Err(MultiError::Operation { index, refusal }) => (index, refusal),
+                Err(MultiError::Request(WireError::SessionEnded(reason))) => return Err(self.ended(reason)),
+                Err(MultiError::Request(WireError::Refused(refusal))) => {
+                    self.disarm(before);
+                    if !refusal.is_transient() {
+                        return Ok(Done::Refused(self.own.path().to_owned(), refusal));
+                    }
+                    pause(&self.session, deadline).await;
+                    self.time_left(deadline)?;
+                    continue;
+                }
+                Err(MultiError::Request(error)) => {
+                    debug!(path = self.own.path(), %error, "a transaction without an answer; looking for its nodes");
+                    return self.look(deadline).await;
+                }
+            };
+            let is_own = index + 1 == operations.len();
+            match refusal {
+                // An earlier try was committed; or someone else deleted the own node.
+                Refusal::NoNode if is_own => return self.look(deadline).await,
+                Refusal::NodeExists if index < self.wanted.len() => return self.look(deadline).await,
+                Refusal::NoNode if index < self.wanted.len() && directories_made < DIRECTORIES_MAX => {
+                    self.disarm(before);
+                    directories_made += 1;
+                    self.make_directory(index, deadline).await?;
+                }
+                refusal => {
+                    self.disarm(before);
+                    let path = operations.get(index).map(WriteOp::path).unwrap_or_default().to_owned();
+                    return Ok(Done::Refused(path, refusal));
+                }
+            }
+        }
+    }
+
+    /// From when the request is sent, the nodes may come to stand and the own one may go.
+    fn arm(&mut self) -> bool {
+        let was_armed = !self.unsettled.nodes.is_empty();
+        let held = self.wanted.iter().filter(|wanted| wanted.is_held);
+        self.unsettled.nodes = held.map(|wanted| (wanted.directory.clone(), wanted.protection)).collect();
+        if self.replaces {
+            self.own.set_leaving(true);
+        }
+        was_armed
+    }
+
+    /// This try was certainly not committed; an earlier one may have been.
+    fn disarm(&mut self, was_armed: bool) {
+        if !was_armed {
+            self.unsettled.settle();
+        }
+    }
+
+    fn read(&self, results: Vec<WriteResult>) -> Result<Done, Error> {
+        let mut paths = Vec::new();
+        for (result, wanted) in results.into_iter().zip(&self.wanted) {
+            let WriteResult::Created(created) = result else {
+                return Err(self.confused("an answer that does not fit the request"));
+            };
+            if let (true, Some(stat)) = (wanted.is_held, &created.stat) {
+                self.session
+                    .check_owner(&created.path, stat)
+                    .map_err(|_| self.ended(LossReason::SessionReplaced))?;
+            }
+            paths.push(created.path);
+        }
+        Ok(Done::Made(paths))
+    }
+
+    /// Finds out whether the transaction was committed.
+    async fn look(&mut self, deadline: Deadline) -> Result<Done, Error> {
+        loop {
+            // Its going would be the transaction's doing; everything else that ends it ends the search.
+            self.own.check()?;
+            match self.look_once(deadline).await {
+                Ok(Some(done)) => return Ok(done),
+                Ok(None) => {
+                    self.own.set_leaving(false);
+                    self.own.lose(LossReason::NodeDeleted);
+                    return Err(self.own.loss_by(LossReason::NodeDeleted).into());
+                }
+                Err(WireError::SessionEnded(reason)) => return Err(self.ended(reason)),
+                Err(error) => debug!(path = self.own.path(), %error, "looking again"),
+            }
+            pause(&self.session, deadline).await;
+            self.time_left(deadline)?;
+        }
+    }
+
+    /// `None` when neither the own node nor what was to replace it is there.
+    async fn look_once(&self, deadline: Deadline) -> Result<Option<Done>, WireError> {
+        let session = &self.session;
+        // Back to back: what is read is read from a server that has caught up.
+        let mut sync = session.read(|wire| wire.sync("/"));
+        let mut own = session.read(|wire| wire.exists(self.own.path()));
+        let lists = self.wanted.iter().map(|wanted| {
+            let list = session.read(|wire| wire.children(wanted.directory.as_str()));
+            (wanted, list)
+        });
+        let lists: Vec<_> = lists.collect();
+        session.answer(&mut sync, deadline).await?;
+        let own = session.answer(&mut own, deadline).await?;
+        let mut found = Vec::new();
+        for (wanted, mut list) in lists {
+            let children = match session.answer(&mut list, deadline).await {
+                Err(WireError::Refused(Refusal::NoNode)) => Vec::new(),
+                children => children?,
+            };
+            let Some(child) = wanted.protection.find(&children) else {
+                continue;
+            };
+            let path = wanted.directory.listed_child(child);
+            if wanted.is_held {
+                let mut reply = session.read(|wire| wire.exists(&path));
+                match session.answer(&mut reply, deadline).await? {
+                    Some(stat) => session.check_owner(&path, &stat)?,
+                    None => continue,
+                }
+            }
+            found.push(path);
+        }
+        Ok(match (found.len() == self.wanted.len(), own) {
+            (true, _) => Some(Done::Made(found)),
+            (false, Some(_)) => Some(Done::Nothing),
+            (false, None) => None,
+        })
+    }
+
+    async fn make_directory(&self, index: usize, deadline: Deadline) -> Result<(), Error> {
+        let Some(wanted) = self.wanted.get(index) else {
+            return Ok(());
+        };
+        match make_directory(&self.session, &wanted.directory, Lasting::WhileUsed, deadline).await {
+            Ok(()) => Ok(()),
+            Err(WireError::SessionEnded(reason)) => Err(self.ended(reason)),
+            Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {
+                Err(Error::of_wire(Operation::Create, wanted.directory.as_str(), &error, deadline))
+            }
+            // Making a directory twice does no harm.
+            Err(_) => {
+                pause(&self.session, deadline).await;
+                self.time_left(deadline)
+            }
+        }
+    }
+
+    /// What was made is held from here on; the own node is gone, or stays, as it was asked for.
+    pub(super) fn settle(mut self, paths: Vec<String>) -> Result<Vec<Foothold>, Error> {
+        let mut made = Vec::new();
+        for (path, wanted) in paths.into_iter().zip(&self.wanted) {
+            if wanted.is_held {
+                let standing = Standing::of(&self.session, path.clone());
+                made.push(Foothold { entry: Entry(self.session.own(path)), standing });
+            }
+        }
+        self.unsettled.settle();
+        // The hold it comes from must have been valid up to here.
+        self.own.check()?;
+        for foothold in &made {
+            if !self.session.grant(foothold.node()) {
+                return Err(self.own.loss_by(self.session.loss().unwrap_or(LossReason::LeaseRanOut)).into());
+            }
+            foothold.node().check()?;
+        }
+        Ok(made)
+    }
+
+    pub(super) fn give_up(mut self) -> Unsettled {
+        self.own.set_leaving(false);
+        std::mem::replace(&mut self.unsettled, Unsettled::none(&self.session))
+    }
+
+    fn time_left(&self, deadline: Deadline) -> Result<(), Error> {
+        match deadline.has_passed() {
+            true => Err(time_over(deadline, self.own.path(), Phase::Answer)),
+            false => Ok(()),
+        }
+    }
+
+    fn ended(&self, reason: LossReason) -> Error {
+        match reason {
+            LossReason::Closed => Error::Closed,
+            reason => self.own.loss_by(reason).into(),
+        }
+    }
+
+    fn confused(&self, cause: &str) -> Error {
+        Error::Unknown {
+            operation: Operation::Commit,
+            path: self.own.path().to_owned(),
+            cause: cause.to_owned(),
+        }
+    }
+}

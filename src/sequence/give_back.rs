@@ -1,0 +1,84 @@
+//! How the nodes of a hold go.
+
+use std::sync::Arc;
+
+use tracing::debug;
+
+use super::hold::Foothold;
+use crate::backend::{MultiError, WireError, WriteOp};
+use crate::deadline::Deadline;
+use crate::error::LossReason;
+use crate::release::ReleaseError;
+use crate::session::OwnNode;
+
+/// Deletes one node of a hold.
+pub(super) async fn delete_one(foothold: Foothold, deadline: Deadline) -> Result<(), ReleaseError> {
+    let Foothold { entry, standing } = foothold;
+    let node = Arc::clone(&entry.0);
+    // Out of the books first: a check that no longer finds the node must not take that for a loss.
+    drop(entry);
+    read_release(&node, standing.delete(deadline).await)
+}
+
+fn read_release(node: &OwnNode, deleted: Result<bool, WireError>) -> Result<(), ReleaseError> {
+    match deleted {
+        Ok(true) => {
+            debug!(path = node.path(), "released");
+            Ok(())
+        }
+        Ok(false) => {
+            node.lose(LossReason::NodeDeleted);
+            Err(ReleaseError::Lost(node.loss_by(LossReason::NodeDeleted)))
+        }
+        Err(error) => match node.session().loss() {
+            Some(reason) => Err(ReleaseError::Lost(node.loss_by(reason))),
+            None => Err(ReleaseError::Unconfirmed { path: node.path().to_owned(), cause: error.to_string() }),
+        },
+    }
+}
+
+/// Deletes all of them by one transaction if that can be done, else one by one.
+pub(super) async fn delete_together(
+    footing: Vec<Foothold>,
+    deadline: Deadline,
+) -> Vec<Result<(), ReleaseError>> {
+    let Some(session) = footing.first().map(|foothold| foothold.node().session().clone()) else {
+        return Vec::new();
+    };
+    if footing.iter().all(|foothold| foothold.node().session().epoch() == session.epoch())
+        && footing.len() > 1
+    {
+        let deletes: Vec<WriteOp> = footing
+            .iter()
+            .map(|foothold| WriteOp::Delete { path: foothold.node().path().to_owned(), version: None })
+            .collect();
+        for foothold in &footing {
+            foothold.node().set_leaving(true);
+        }
+        // Dropped on the way, or without an answer, each is left to the janitor: deleting twice does no harm.
+        match session.multi(&deletes, deadline).await {
+            Ok(_) => {
+                debug!(nodes = footing.len(), path = deletes.first().map(WriteOp::path), "released");
+                return footing
+                    .into_iter()
+                    .map(|mut foothold| {
+                        foothold.standing.is_gone();
+                        Ok(())
+                    })
+                    .collect();
+            }
+            Err(MultiError::Operation { .. }) => {}
+            Err(MultiError::Request(error)) => {
+                return footing
+                    .into_iter()
+                    .map(|foothold| read_release(&Arc::clone(foothold.node()), Err(error.clone())))
+                    .collect();
+            }
+        }
+    }
+    let mut results = Vec::new();
+    for foothold in footing {
+        results.push(delete_one(foothold, deadline).await);
+    }
+    results
+}
