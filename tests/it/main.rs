@@ -8,6 +8,7 @@
 )]
 
 mod cancellation;
+mod counter;
 mod exclusion;
 mod harness_proxy;
 mod harness_servers;

@@ -30,6 +30,7 @@ pub struct EnsembleBuilder {
     pub(super) heap_mebibytes: u32,
     pub(super) properties: BTreeMap<String, String>,
     pub(super) settings: BTreeMap<String, String>,
+    pub(super) counter: Option<(String, i32)>,
 }
 
 impl Default for EnsembleBuilder {
@@ -43,6 +44,7 @@ impl Default for EnsembleBuilder {
             heap_mebibytes: 192,
             properties: BTreeMap::from([("zookeeper.extendedTypesEnabled".to_owned(), "true".to_owned())]),
             settings: BTreeMap::new(),
+            counter: None,
         }
     }
 }
@@ -102,6 +104,13 @@ impl EnsembleBuilder {
         self
     }
 
+    /// Starts with a node at `path` whose next sequential child gets the number `next`. The data folder is made by
+    /// ZooKeeper's own classes, for which a Java compiler is needed. Default: an empty folder.
+    pub fn counter(mut self, path: impl Into<String>, next: i32) -> Self {
+        self.counter = Some((path.into(), next));
+        self
+    }
+
     /// Starts the servers, and waits until they have agreed on a leader.
     ///
     /// # Errors
@@ -130,6 +139,9 @@ impl EnsembleBuilder {
         for index in 0..self.servers {
             let home = folder.path().join(format!("server-{index}"));
             self.furnish(&home, index, &ports)?;
+            if let Some((path, next)) = &self.counter {
+                super::counter::prepare(installation, &home.join("data"), path, *next).await?;
+            }
             let launch = Launch {
                 java: installation.java.clone(),
                 arguments: self.arguments(installation, &home),

@@ -2,6 +2,7 @@
 
 mod builder;
 mod configuration;
+mod counter;
 mod install;
 mod ports;
 mod process;

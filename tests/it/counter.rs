@@ -1,0 +1,99 @@
+//! The end of the numbers on a real server, whose parent's counter stops at 2147483647 and goes on below zero while
+//! creates are under way (ZOOKEEPER-3249).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::join_all;
+use lockkeeper::{ConnectionManager, Error, FencingToken, Mutex, RwLock, Semaphore};
+use lockkeeper_tests::Ensemble;
+use parking_lot::Mutex as Shared;
+
+use crate::support::{children, connect, no_node_is_left};
+
+/// A server whose counter at `path` has so many numbers left, and two clients.
+async fn near_the_end(path: &str, left: i32) -> (Ensemble, ConnectionManager, ConnectionManager) {
+    let ensemble = Ensemble::builder().counter(path, i32::MAX - left).start().await.unwrap();
+    let one = connect(&ensemble.connect_string()).await;
+    let other = connect(&ensemble.connect_string()).await;
+    (ensemble, one, other)
+}
+
+/// How many tasks there are, and how often each comes in.
+const TASKS: usize = 8;
+const ROUNDS: usize = 6;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn across_the_end_of_the_numbers_one_mutex_is_held_at_a_time_and_tokens_grow() {
+    for left in [0, 2, 9] {
+        let (ensemble, one, other) = near_the_end("/locks/a", left).await;
+        let inside = Arc::new(AtomicUsize::new(0));
+        let newest: Arc<Shared<Option<FencingToken>>> = Arc::default();
+        let tasks = (0..TASKS).map(|number| {
+            let mutex = Mutex::new(if number % 2 == 0 { &one } else { &other }, "/locks/a").unwrap();
+            let (inside, newest) = (Arc::clone(&inside), Arc::clone(&newest));
+            tokio::spawn(async move {
+                for _ in 0..ROUNDS {
+                    let guard = mutex.acquire().await.unwrap();
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two inside at once");
+                    let before = newest.lock().replace(guard.fencing_token());
+                    assert!(before.is_none_or(|before| before < guard.fencing_token()), "a token went back");
+                    tokio::task::yield_now().await;
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    guard.release().await.unwrap();
+                }
+            })
+        });
+        for task in join_all(tasks).await {
+            task.unwrap();
+        }
+        no_node_is_left(&ensemble, "/locks/a").await;
+        // It was the end indeed: the next number is not a higher one.
+        let guard = Mutex::new(&one, "/locks/a").unwrap().acquire_owned().await.unwrap();
+        let name = children(&ensemble, "/locks/a").await.remove(0);
+        assert!(name.ends_with("lock-2147483647") || name.contains("lock--"), "{name}");
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn across_the_end_of_the_numbers_no_more_permits_are_out_than_there_are() {
+    const LIMIT: usize = 3;
+    let (ensemble, one, other) = near_the_end("/limited/locks", 5).await;
+    let out = Arc::new(AtomicUsize::new(0));
+    let tasks = (0..TASKS).map(|number| {
+        let semaphore =
+            Semaphore::new(if number % 2 == 0 { &one } else { &other }, "/limited", LIMIT).unwrap();
+        let out = Arc::clone(&out);
+        tokio::spawn(async move {
+            for round in 0..ROUNDS {
+                let permits = (number + round) % LIMIT + 1;
+                let lease = semaphore.acquire_many(permits).await.unwrap();
+                assert!(out.fetch_add(permits, Ordering::SeqCst) + permits <= LIMIT, "too many");
+                tokio::task::yield_now().await;
+                out.fetch_sub(permits, Ordering::SeqCst);
+                lease.release().await.unwrap();
+            }
+        })
+    });
+    for task in join_all(tasks).await {
+        task.unwrap();
+    }
+    no_node_is_left(&ensemble, "/limited/leases").await;
+}
+
+#[tokio::test]
+async fn at_the_end_of_the_numbers_a_read_write_lock_says_so_before_exclusion_breaks() {
+    let (ensemble, one, other) = near_the_end("/locks/rw", 3).await;
+    let (lock, others) = (RwLock::new(&one, "/locks/rw").unwrap(), RwLock::new(&other, "/locks/rw").unwrap());
+    // The last numbers are good; the node of the downgrade counts, too.
+    lock.write().await.unwrap().downgrade().await.unwrap().release().await.unwrap();
+    others.read().await.unwrap().release().await.unwrap();
+    for lock in [lock, others] {
+        let read = lock.read().await;
+        assert!(matches!(read, Err(Error::NumbersUsedUp { .. })), "{read:?}");
+        let write = lock.write().await;
+        assert!(matches!(write, Err(Error::NumbersUsedUp { .. })), "{write:?}");
+    }
+    no_node_is_left(&ensemble, "/locks/rw").await;
+}
