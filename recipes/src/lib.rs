@@ -36,6 +36,7 @@
 //! # }
 //! ```
 
+mod at_once;
 #[cfg(test)]
 mod bounds_test;
 mod lock;

@@ -77,6 +77,10 @@ impl HoldBoard {
     pub(crate) fn listen(&self, lines: impl IntoIterator<Item = String>) -> HoldEvents {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut books = self.0.lock();
+        books.retain(|_, here| {
+            here.listeners.retain(|listener| !listener.is_closed());
+            !here.heralds.is_empty() || !here.listeners.is_empty()
+        });
         for line in lines {
             books.entry(line).or_default().listeners.push(sender.clone());
         }

@@ -8,10 +8,10 @@ use tracing::instrument;
 use super::attempt::{Attempt, Done, Wanted};
 use super::hold::Hold;
 use super::line::Line;
-use super::name::{Label, NodeName, Protection};
+use super::name::{Kind, Label, NodeName, Protection};
 use crate::backend::{CreateMode, WriteOp};
 use crate::deadline::Deadline;
-use crate::error::{Error, Operation, Refusal};
+use crate::error::{ConfigError, Error, Operation, Refusal};
 use crate::path::ZnodePath;
 use crate::request_size;
 
@@ -71,8 +71,9 @@ impl Exchange {
         self
     }
 
-    /// A contender's node in the hold's own directory, *with the hold's own number*: whoever waits behind the hold now
-    /// waits behind this node.
+    /// A reader's node in the directory of this writer's hold, *with the hold's own number*: whoever waits behind the hold
+    /// now waits behind this node. For any other hold or label [`commit`](Self::commit) fails with
+    /// [`Error::NumbersUsedUp`].
     pub fn turn_into(mut self, label: Label, data: &[u8]) -> Self {
         let protection = self.next_protection();
         match in_place(self.hold.path(), protection, label) {
@@ -159,7 +160,14 @@ impl Exchange {
     /// Not cancel safe: dropped, it gives up the hold and whatever was made in its place.
     #[instrument(level = "debug", skip_all, fields(node = self.hold.path()))]
     pub async fn commit(self, deadline: Deadline) -> Result<Exchanged, ExchangeError> {
-        let Self { hold, wanted, others, error } = self;
+        let Self { hold, wanted, others, mut error } = self;
+        if hold.width() > 1 {
+            error = Some(Error::Config(ConfigError::Setting {
+                name: "exchange",
+                value: format!("a hold of {} nodes", hold.width()),
+                advice: "exchange a hold that rests on one node",
+            }));
+        }
         if let Some(error) = error {
             return Err(error.into());
         }
@@ -183,12 +191,13 @@ impl Exchange {
 }
 
 impl Hold {
-    /// Makes a further hold beside this one, by a node *with this hold's own number*: who waits behind this hold waits
-    /// behind both. It has this hold's fencing token. One round trip.
+    /// Makes a reader's hold beside this writer's, by a node *with this hold's own number*: who waits behind this hold
+    /// waits behind both. It has this hold's fencing token. One round trip.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] when this hold is lost; [`Error::Refused`] when the server will not have the node.
+    /// [`Error::Lost`] when this hold is lost; [`Error::Refused`] when the server will not have the node;
+    /// [`Error::NumbersUsedUp`] when this is no writer's hold with a number, or the label no reader's.
     ///
     /// # Cancel safety
     ///
@@ -197,15 +206,16 @@ impl Hold {
         request_size::check(data.len())?;
         let node = self.node();
         let session = node.session().clone();
-        // The name is the same at every try: that it is there already means that an earlier one was committed.
-        let protection = Protection::new(session.settings().host.unique());
-        let (directory, path) =
-            in_place(self.path(), protection, label).ok_or_else(|| uncounted(self.path()))?;
-        let operation = WriteOp::Create { path, data: data.to_owned(), mode: CreateMode::Ephemeral };
-        let operations = [operation.clone(), WriteOp::Check { path: self.path().to_owned(), version: None }];
-        let wanted = vec![Wanted { directory, protection, operation, is_held: true }];
-        let mut attempt = Attempt::new(node, wanted, false);
         loop {
+            // A new name for every try: one that was given up may still come to stand, and is the janitor's then.
+            let protection = Protection::new(session.settings().host.unique());
+            let (directory, path) =
+                in_place(self.path(), protection, label).ok_or_else(|| uncounted(self.path()))?;
+            let operation = WriteOp::Create { path, data: data.to_owned(), mode: CreateMode::Ephemeral };
+            let operations =
+                [operation.clone(), WriteOp::Check { path: self.path().to_owned(), version: None }];
+            let wanted = vec![Wanted { directory, protection, operation, is_held: true }];
+            let mut attempt = Attempt::new(node, wanted, false);
             self.check()?;
             match attempt.commit(&operations, Deadline::never()).await? {
                 Done::Made(paths) => {
@@ -227,11 +237,16 @@ impl Hold {
     }
 }
 
-/// Directory and whole path of a node with the number of the node at `path`.
+/// Directory and whole path of a reader's node with the number of the writer's node at `path`.
 fn in_place(path: &str, protection: Protection, label: Label) -> Option<(ZnodePath, String)> {
     let whole: ZnodePath = path.parse().ok()?;
     let directory = whole.parent()?;
     let own = NodeName::parse(whole.name()).filter(NodeName::is_ordered_by_number)?;
+    // Only behind a writer does everyone look again when it goes. Anywhere else a node with a number that others have
+    // passed already would be overlooked.
+    if own.kind() != Kind::Write || label.kind() != Kind::Read {
+        return None;
+    }
     let name = format!("{}{:010}", protection.name(label), own.sequence());
     let path = directory.listed_child(&name);
     Some((directory, path))

@@ -45,9 +45,7 @@ pub(super) async fn delete_together(
     let Some(session) = footing.first().map(|foothold| foothold.node().session().clone()) else {
         return Vec::new();
     };
-    if footing.iter().all(|foothold| foothold.node().session().epoch() == session.epoch())
-        && footing.len() > 1
-    {
+    if footing.iter().all(|foothold| foothold.node().session().is_same_as(&session)) && footing.len() > 1 {
         let deletes: Vec<WriteOp> = footing
             .iter()
             .map(|foothold| WriteOp::Delete { path: foothold.node().path().to_owned(), version: None })

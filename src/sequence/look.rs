@@ -122,6 +122,12 @@ impl Looks {
         Self { looks: Arc::clone(looks), glimpse: Mutex::new(Some(replies)), seen_on: connection }
     }
 
+    /// What was asked together with the place is out of date.
+    pub(super) fn forget_glimpse(&mut self) {
+        *self.glimpse.get_mut() = None;
+        self.seen_on = None;
+    }
+
     pub(super) fn seen_on(&self) -> Option<u64> {
         self.seen_on
     }
@@ -156,6 +162,8 @@ impl Looks {
     ) -> Result<(Vec<Sight>, Changes), Error> {
         let session = node.session().clone();
         node.check()?;
+        // What was asked before is older than what is seen now.
+        self.forget_glimpse();
         loop {
             let asked_on = self.caught_up(node, deadline).await?;
             if asked_on.is_none() {
@@ -187,12 +195,15 @@ impl Looks {
     /// Sees to it that this connection shows what was seen over earlier ones, and says which it is. Who was told by an
     /// event that the turn has come may have been moved to a server that is behind.
     async fn caught_up(&self, node: &OwnNode, deadline: Deadline) -> Result<Option<u64>, Error> {
-        let synced = node.session().catch_up(deadline).await.map(|()| Sight::Missing);
+        let caught_up = node.session().catch_up(deadline).await;
+        // The very connection that has caught up: there may be another one by now.
+        let connection = caught_up.as_ref().ok().copied();
+        let synced = caught_up.map(|_| Sight::Missing);
         let done = match self.looks.first() {
             Some(first) => self.read(vec![synced], std::slice::from_ref(first), node, deadline).await?,
             None => Some(Vec::new()),
         };
-        Ok(done.and_then(|_| node.session().connection()))
+        Ok(done.and(connection))
     }
 
     /// All answers, or `None` when they have to be asked for again.

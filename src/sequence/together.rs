@@ -139,6 +139,10 @@ impl Lines {
             ticket.wait_for_turn(deadline).await?;
         }
         if has_waited {
+            // In the line whose turn came at once, what was seen is long ago by now.
+            for place in tickets.iter_mut().filter_map(Ticket::place_mut) {
+                place.glimpse = None;
+            }
             Self::check(tickets, deadline).await?;
         }
         Self::take(tickets, deadline).await

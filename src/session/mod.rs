@@ -126,6 +126,10 @@ impl Session {
         self.0.epoch
     }
 
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub(crate) fn id(&self) -> i64 {
         self.0.id
     }
@@ -309,15 +313,16 @@ impl Session {
     ///
     /// A watch's event does not move the mark by which a server that is behind refuses a client. Who was granted a
     /// lock by an event and was then moved to such a server would read old data: one `sync` per connection helps.
-    pub(crate) async fn catch_up(&self, deadline: Deadline) -> Result<(), WireError> {
+    /// Yields the connection for which that is so.
+    pub(crate) async fn catch_up(&self, deadline: Deadline) -> Result<u64, WireError> {
         let connection = self.wire()?.interruptions();
         if self.0.caught_up.load(Ordering::Acquire) == connection {
-            return Ok(());
+            return Ok(connection);
         }
         let mut sync = self.read(|wire| wire.sync("/"));
         self.answer(&mut sync, deadline).await?;
         self.0.caught_up.store(connection, Ordering::Release);
-        Ok(())
+        Ok(connection)
     }
 
     /// The number of the present connection; every interruption of the link makes another one.

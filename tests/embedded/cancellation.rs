@@ -12,7 +12,9 @@ use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::{ArmedFault, Fault, Op, When};
 
 use crate::limit::within;
-use crate::recipe::{Plain, Reading, Recipe, Reentrant, Several, Writing};
+use crate::recipe::{
+    InSemaphoreLayout, Permits, Plain, Reading, Recipe, Reentrant, Several, SharedPermits, Writing,
+};
 use crate::world::{LOCK, World, builder, in_line};
 
 /// What lies in wait while a future is dropped.
@@ -77,6 +79,7 @@ async fn is_well(actor: &ConnectionManager, case: &str) {
 
 async fn start<R: Recipe>(recipe: R) -> (World, ConnectionManager) {
     let world = World::start().await.unwrap();
+    recipe.prepare(world.rival.clone()).await.unwrap();
     let actor = world.actor().await.unwrap();
     recipe.exclude(world.rival.clone()).await.unwrap().release().await.unwrap();
     (world, actor)
@@ -118,6 +121,7 @@ where
 async fn acquire_makes_its_directory<R: Recipe>(recipe: R) {
     let begin = || async {
         let world = World::start().await.unwrap();
+        recipe.prepare(world.rival.clone()).await.unwrap();
         let actor = world.actor().await.unwrap();
         (world, actor)
     };
@@ -151,7 +155,7 @@ async fn wait<R: Recipe>(recipe: R) {
             let case = format!("{} at {:?}, dropped after {polls} polls", trap.name, trap.op);
             is_well(&actor, &case).await;
             let held = recipe.exclude(world.rival.clone()).await.unwrap();
-            let nodes = held.claims().len();
+            let nodes = held.claims().iter().map(|claim| claim.held.width()).sum();
             let set = trap.set(&world);
             let after = dropped_after(polls, recipe.acquire(actor.clone())).await;
             assert!(!matches!(after, After::Done(_)), "{case}: two holders");
@@ -253,6 +257,9 @@ recipes! {
     reentrant_mutex: Reentrant,
     reader: Reading,
     writer: Writing,
+    semaphore: Permits(2),
+    semaphore_with_a_shared_limit: SharedPermits(2),
+    mutex_in_semaphore_layout: InSemaphoreLayout,
     several_in_order: Several::InOrder,
     several_at_once: Several::AtOnce,
 }

@@ -7,7 +7,7 @@ use futures::StreamExt;
 
 use crate::case::{Case, Kept, record};
 use crate::mishap::Mishap;
-use crate::recipe::{InSemaphoreLayout, Permits, Plain, Reading, Several, Writing};
+use crate::recipe::{InSemaphoreLayout, Permits, Plain, Reading, Several, SharedPermits, Writing};
 use crate::scenario::{
     Acquire, AcquireMakingDirectory, AcquireRecovering, Admit, Commit, Connect, Downgrade, DropGuard, HoldOn,
     HoldReconnecting, Idle, ReadUnderWrite, Reenter, Release, Scenario, Shutdown, TryFree, TryTaken, Upgrade,
@@ -152,6 +152,7 @@ recipes! {
     several_at_once: Several::AtOnce,
     mutex_in_semaphore_layout: InSemaphoreLayout,
     semaphore: Permits(2),
+    semaphore_with_a_shared_limit: SharedPermits(2),
 }
 
 // What one recipe alone can do, and what is done with a connection.

@@ -53,8 +53,10 @@ struct LinkLog {
 impl<R: Recipe> Stage<R> {
     /// Nobody but the rival.
     pub(crate) async fn new(recipe: R, mishap: Option<Mishap>, reconnects: u64) -> Result<Self, String> {
+        let world = Arc::new(World::start().await?);
+        recipe.prepare(world.rival.clone()).await.map_err(say)?;
         Ok(Self {
-            world: Arc::new(World::start().await?),
+            world,
             recipe,
             mishap,
             actor: Mutex::default(),

@@ -127,7 +127,7 @@ async fn a_lost_reply_admits_at_most_as_many_as_it_uses_up() {
 }
 
 #[tokio::test]
-async fn an_admission_that_comes_too_late_is_not_handed_out() {
+async fn an_admission_that_comes_too_late_says_so_and_is_used_up() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let grace = Duration::from_millis(200);
     let limiter = limiter(&manager, 3, LONG).grace(grace);
@@ -141,8 +141,8 @@ async fn an_admission_that_comes_too_late_is_not_handed_out() {
     tokio::time::sleep(grace).await;
     held.release();
     let admission = admitting.await.unwrap();
-    assert_eq!(children(&ensemble, STARTS).await.len(), 3);
-    assert_eq!(admission.permits(), 1);
+    assert!(!admission.is_fresh());
+    assert_eq!(children(&ensemble, STARTS).await.len(), 2);
 }
 
 #[tokio::test]

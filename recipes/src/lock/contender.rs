@@ -2,7 +2,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, Lost, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, ReleaseError, ZnodePath};
 
 use super::guard::LockGuard;
 use crate::owner::{Owner, OwnerId};
@@ -19,6 +19,10 @@ pub(crate) trait Contender: Debug + Send + Sync {
     fn shared(&self) -> Arc<dyn Contender>;
     /// The manager it works through.
     fn manager(&self) -> &ConnectionManager;
+    /// Refuses what can never be had, before anything is sent.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
     /// Waits for the lock.
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>>;
     /// Takes the lock if it is free.
@@ -96,5 +100,5 @@ pub(crate) trait Keep: Send + Sync {
     /// The hold it rests on.
     fn hold(&self) -> &Hold;
     /// Ends it in this process; the hold is to be released if this was the last guard on it.
-    fn give_up(self: Box<Self>) -> Result<Option<Hold>, Lost>;
+    fn give_up(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>>;
 }

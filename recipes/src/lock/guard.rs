@@ -131,9 +131,9 @@ pub(crate) async fn release(kept: Vec<Kept>) -> Vec<ReleaseError> {
     let mut errors = Vec::new();
     let mut holds = Vec::new();
     for kept in kept.into_iter().rev() {
-        match kept.guard.give_up() {
+        match kept.guard.give_up().await {
             Ok(hold) => holds.extend(hold),
-            Err(lost) => errors.push(ReleaseError::Lost(lost)),
+            Err(error) => errors.push(error),
         }
     }
     errors.extend(Hold::release_all(holds).await);

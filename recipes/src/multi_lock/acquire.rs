@@ -24,7 +24,7 @@ impl MultiLock {
             // No time for waiting at all; answers get theirs.
             return self.try_take().await?.ok_or_else(|| self.occupied(deadline));
         }
-        self.check_nesting()?;
+        self.check()?;
         loop {
             let taken = match self.0.mode {
                 Mode::Ordered => self.take_in_order(deadline).await?,
@@ -39,7 +39,7 @@ impl MultiLock {
 
     #[instrument(level = "debug", name = "try_acquire_all", skip_all, fields(first = %self.0.first.path()))]
     pub(super) async fn try_take(&self) -> Result<Option<LockGuard>, MultiLockError> {
-        self.check_nesting()?;
+        self.check()?;
         let limit = Deadline::after(self.0.first.manager().operation_timeout());
         match self.at_once(limit).await {
             Ok(AtOnce::Taken(guard)) => return Ok(Some(guard)),
@@ -154,8 +154,12 @@ impl MultiLock {
         Ok(LockGuard::of_all(kept).filter(LockGuard::is_valid).map_or(AtOnce::Occupied, AtOnce::Taken))
     }
 
-    /// Whoever holds something while waiting for more can be part of a circle.
-    fn check_nesting(&self) -> Result<(), MultiLockError> {
+    /// Refuses what can never be had, and who holds something already: who does so while waiting for more can be part of a
+    /// circle.
+    fn check(&self) -> Result<(), MultiLockError> {
+        for member in self.members() {
+            member.check().map_err(|cause| MultiLockError::at(member.path(), cause))?;
+        }
         let owners = self.members().filter_map(|member| member.owner()).chain(Owner::current());
         let holders = Holders::of(self.0.first.manager());
         for owner in owners {

@@ -1,7 +1,8 @@
+use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, Lost, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, ReleaseError, ZnodePath};
 
 use super::{Layout, Mutex, OwnedMutexGuard};
 use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
@@ -105,9 +106,9 @@ impl Keep for OwnedMutexGuard {
         &self.held
     }
 
-    fn give_up(self: Box<Self>) -> Result<Option<Hold>, Lost> {
+    fn give_up(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
         let Self { entry, held } = *self;
         drop(entry);
-        Ok(Some(held))
+        Box::pin(ready(Ok(Some(held))))
     }
 }

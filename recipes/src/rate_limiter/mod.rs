@@ -29,6 +29,7 @@ use lockkeeper_core::{
 pub use self::admission::Admission;
 use self::turn::NotAdmitted;
 use self::window::Known;
+use crate::at_once;
 use crate::owner::Owner;
 
 /// The least time to get from a request to a start.
@@ -276,7 +277,7 @@ impl RateLimiter {
         if asked > self.limit {
             return Err(Error::TooManyPermits { path: self.path.to_string(), asked, limit: self.limit });
         }
-        Ok(())
+        at_once::check("starts", asked, &self.path, &self.data)
     }
 
     fn line(&self) -> Line {
@@ -289,7 +290,9 @@ impl RateLimiter {
 
     /// For how long a start counts, in milliseconds.
     fn span(&self) -> i64 {
-        i64::try_from((self.window + self.grace).as_millis()).unwrap_or(i64::MAX / 4)
+        // Rounded up: nobody's start may come a part of a millisecond early.
+        let whole = self.window.saturating_add(self.grace).as_nanos().div_ceil(1_000_000);
+        i64::try_from(whole).unwrap_or(i64::MAX / 4)
     }
 }
 

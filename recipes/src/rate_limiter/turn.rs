@@ -62,8 +62,9 @@ impl RateLimiter {
             match exchange.commit(limit).await {
                 Ok(done) => {
                     let admission = Admission::new(&self.manager, asked, sent.after(self.grace));
-                    // What was seen over another connection may have been out of date.
-                    return match done.is_fresh && admission.is_fresh() {
+                    // What was seen over another connection may have been out of date. That it may have come too late is
+                    // for the caller to see: to try again here could use up one start after another.
+                    return match done.is_fresh {
                         true => Ok(admission),
                         false => Err(NotAdmitted::StartOver),
                     };
@@ -99,7 +100,10 @@ impl RateLimiter {
             biased;
             lost = hold.lost() => return Err(Error::Lost(lost).into()),
             read = reads => read,
-            () = limit.passed() => return Err(self.full(0, names.len())),
+            () = limit.passed() => {
+                let (path, waited) = (self.path.to_string(), limit.waited());
+                return Err(Error::Timeout { phase: Phase::Answer, path, waited }.into());
+            }
         };
         match read.into_iter().collect::<Result<(), Error>>() {
             Ok(()) => {}

@@ -1,6 +1,6 @@
 //! Whether there is room in the window: pure. All times are milliseconds by the servers' clock.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use parking_lot::Mutex;
 
@@ -47,7 +47,7 @@ pub(super) fn decide(starts: &[Start], limit: usize, asked: usize, span: i64, no
     }
     ends.sort_unstable();
     // So many must be over first.
-    let needed = (ends.len() + asked).saturating_sub(limit);
+    let needed = ends.len().saturating_add(asked).saturating_sub(limit);
     let millis = ends.get(needed.saturating_sub(1)).map_or(1, |end| end.saturating_sub(now).max(1));
     Step::Wait { millis, free }
 }
@@ -69,7 +69,8 @@ impl Known {
     pub(super) fn keep(&self, names: &[String]) {
         let mut known = self.0.lock();
         if known.len() > names.len() {
-            known.retain(|name, _| names.contains(name));
+            let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+            known.retain(|name, _| names.contains(name.as_str()));
         }
     }
 }

@@ -2,7 +2,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, Lost, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, ReleaseError, ZnodePath};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{OwnedReentrantMutexGuard, ReentrantMutex, Shared, Slot, SlotEntry};
@@ -94,14 +94,14 @@ impl Keep for OwnedReentrantMutexGuard {
         &self.shared.held
     }
 
-    fn give_up(self: Box<Self>) -> Result<Option<Hold>, Lost> {
+    fn give_up(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
         let checked = self.shared.held.check();
-        match Arc::into_inner(self.shared) {
-            None => checked.map(|()| None),
+        Box::pin(ready(match Arc::into_inner(self.shared) {
+            None => checked.map(|()| None).map_err(ReleaseError::Lost),
             Some(Shared { held, entry, slot }) => {
                 drop((entry, slot));
                 Ok(Some(held))
             }
-        }
+        }))
     }
 }

@@ -6,7 +6,7 @@ use thiserror::Error as ThisError;
 
 use super::reservation::{Reservation, Turn};
 use super::side::Side;
-use super::slot::Shared;
+use super::slot::{Share, Shared};
 
 /// An [`RwLock`](crate::RwLock) held for reading. What it can do is told by [`Hold`], to which it dereferences.
 ///
@@ -17,7 +17,7 @@ use super::slot::Shared;
 #[must_use = "a guard that is not kept gives its hold back at once"]
 #[clippy::has_significant_drop]
 pub struct ReadGuard {
-    shared: Arc<Shared>,
+    share: Share,
 }
 
 /// An [`RwLock`](crate::RwLock) held for writing. What it can do is told by [`Hold`], to which it dereferences.
@@ -29,7 +29,7 @@ pub struct ReadGuard {
 #[must_use = "a guard that is not kept gives its hold back at once"]
 #[clippy::has_significant_drop]
 pub struct WriteGuard {
-    shared: Arc<Shared>,
+    share: Share,
 }
 
 /// Why a read was not turned into a write. The read guard is in it, as it was.
@@ -71,7 +71,7 @@ impl UpgradeError {
 
 impl ReadGuard {
     pub(super) fn of(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self { share: Share::of(shared) }
     }
 
     /// Turns this guard into one for writing if nobody else reads or waits in front now; never waits.
@@ -103,7 +103,7 @@ impl ReadGuard {
     }
 
     async fn upgraded(&self) -> Result<Option<Arc<Shared>>, Error> {
-        let seat = &self.shared.seat;
+        let seat = &self.share.seat;
         let reservation = Reservation::of(&seat.lock, &seat.owner, Deadline::never()).await?;
         let standing = reservation.standing();
         standing.check()?;
@@ -116,7 +116,7 @@ impl ReadGuard {
         drop(standing);
         let held = line.try_acquire(seat.lock.limit()).await?;
         // The read stood all the time, so nobody wrote.
-        self.shared.held.check()?;
+        self.share.held.check()?;
         Ok(held.map(|held| reservation.enter(Side::Write, held)))
     }
 
@@ -130,13 +130,13 @@ impl ReadGuard {
     ///
     /// Cancel safe: the release goes on in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
-        self.shared.release().await
+        self.share.release().await
     }
 }
 
 impl WriteGuard {
     pub(super) fn of(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self { share: Share::of(shared) }
     }
 
     /// Turns this guard into one for reading. The owner's other write guards stay.
@@ -155,24 +155,24 @@ impl WriteGuard {
     ///
     /// Dropped, it gives up this guard, and what was made in its place; no node is left behind.
     pub async fn downgrade(self) -> Result<ReadGuard, Error> {
-        let Self { shared } = self;
-        let (lock, owner) = (shared.seat.lock.clone(), shared.seat.owner.clone());
+        let Self { share } = self;
+        let (lock, owner) = (share.seat.lock.clone(), share.seat.owner.clone());
         let reservation = Reservation::of(&lock, &owner, Deadline::never()).await?;
         if let Turn::Again(read) = reservation.turn(Side::Read)? {
             drop(reservation);
-            return give_up(shared, read).await;
+            return give_up(share, read).await;
         }
-        match Arc::try_unwrap(shared) {
-            Ok(Shared { entry, held, seat }) => {
+        match share.into_sole() {
+            Ok(Shared { entry, held, seat, .. }) => {
                 let held = turn_into_read(held, &lock.data_of(&owner)).await?;
                 let read = reservation.enter(Side::Read, held);
                 drop((entry, seat));
                 Ok(ReadGuard::of(read))
             }
-            Err(shared) => {
-                let held = lock.beside(&shared.held, &owner, Deadline::never()).await?;
+            Err(share) => {
+                let held = lock.beside(&share.held, &owner, Deadline::never()).await?;
                 let read = reservation.enter(Side::Read, held);
-                give_up(shared, read).await
+                give_up(share, read).await
             }
         }
     }
@@ -187,12 +187,12 @@ impl WriteGuard {
     ///
     /// Cancel safe: the release goes on in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
-        self.shared.release().await
+        self.share.release().await
     }
 }
 
 /// Gives a share of a write back that has a read beside it.
-async fn give_up(write: Arc<Shared>, read: Arc<Shared>) -> Result<ReadGuard, Error> {
+async fn give_up(write: Share, read: Arc<Shared>) -> Result<ReadGuard, Error> {
     match write.release().await {
         Err(ReleaseError::Lost(lost)) => Err(lost.into()),
         // Without an answer the manager goes on.
@@ -220,7 +220,7 @@ impl Deref for ReadGuard {
     type Target = Hold;
 
     fn deref(&self) -> &Hold {
-        &self.shared.held
+        &self.share.held
     }
 }
 
@@ -228,6 +228,6 @@ impl Deref for WriteGuard {
     type Target = Hold;
 
     fn deref(&self) -> &Hold {
-        &self.shared.held
+        &self.share.held
     }
 }

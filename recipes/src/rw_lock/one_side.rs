@@ -2,12 +2,12 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, Lost, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, ReleaseError, ZnodePath};
 
 use super::lock::RwLock;
 use super::reservation::{Reservation, Turn};
 use super::side::Side;
-use super::slot::Shared;
+use super::slot::{self, Shared};
 use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
 use crate::owner::Owner;
 
@@ -34,7 +34,7 @@ impl RwLock {
 
 impl RwLockSide {
     fn kept(&self, shared: Arc<Shared>) -> Kept {
-        Kept::new(self.lock.path(), Guard(shared))
+        Kept::new(self.lock.path(), Guard(slot::Share::of(shared)))
     }
 }
 
@@ -123,21 +123,14 @@ impl Entrance for WayIn {
 }
 
 /// A guard of either side.
-struct Guard(Arc<Shared>);
+struct Guard(slot::Share);
 
 impl Keep for Guard {
     fn hold(&self) -> &Hold {
         &self.0.held
     }
 
-    fn give_up(self: Box<Self>) -> Result<Option<Hold>, Lost> {
-        let checked = self.0.held.check();
-        match Arc::into_inner(self.0) {
-            None => checked.map(|()| None),
-            Some(Shared { entry, held, seat }) => {
-                drop((entry, seat));
-                Ok(Some(held))
-            }
-        }
+    fn give_up(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
+        Box::pin(self.0.give_up())
     }
 }

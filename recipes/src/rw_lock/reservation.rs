@@ -82,7 +82,7 @@ impl Reservation {
     pub(super) fn enter(self, side: Side, held: Hold) -> Arc<Shared> {
         let Self { slot, seat, .. } = self;
         let entry = seat.lock.holders().enter(seat.lock.path(), &seat.owner);
-        let shared = Arc::new(Shared { entry, held, seat });
+        let shared = Shared::new(entry, held, seat);
         slot.put(side, &shared);
         shared
     }

@@ -1,5 +1,7 @@
 //! Where an owner's holds of one path are found, by every object of that path and manager.
 
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use dashmap::DashMap;
@@ -8,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::lock::RwLock;
+use super::reservation::Reservation;
 use super::side::{Side, Way};
 use crate::owner::{HolderEntry, Owner, OwnerId};
 
@@ -18,7 +21,9 @@ pub(super) struct Slots(DashMap<(ZnodePath, OwnerId), Arc<Slot>>);
 impl Slots {
     /// How many guards this owner has on this side.
     pub(super) fn hold_count(&self, path: &ZnodePath, owner: &Owner, side: Side) -> usize {
-        self.0.get(&(path.clone(), owner.id())).map_or(0, |slot| slot.hold_count(side))
+        // The table is let go of first: what is looked at may be dropped here, and takes the slot out.
+        let slot = self.0.get(&(path.clone(), owner.id())).map(|slot| Arc::clone(&slot));
+        slot.map_or(0, |slot| slot.hold_count(side))
     }
 }
 
@@ -44,17 +49,92 @@ pub(super) struct Shared {
     pub(super) entry: HolderEntry,
     pub(super) held: Hold,
     pub(super) seat: Seat,
+    /// How many guards there are. Tasks of the owner that look at the hold for a moment are none.
+    guards: Arc<AtomicUsize>,
+}
+
+/// One guard's share of a hold.
+#[derive(Debug)]
+pub(super) struct Share {
+    shared: Arc<Shared>,
+    count: Count,
+}
+
+/// One in the number of guards, until it is dropped.
+#[derive(Debug)]
+struct Count(Arc<AtomicUsize>);
+
+impl Count {
+    fn of(guards: &Arc<AtomicUsize>) -> Self {
+        guards.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(guards))
+    }
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Deref for Share {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl Share {
+    pub(super) fn of(shared: Arc<Shared>) -> Self {
+        let count = Count::of(&shared.guards);
+        Self { shared, count }
+    }
+
+    /// The hold itself, if nobody else has a share of it, or looks at it now.
+    pub(super) fn into_sole(self) -> Result<Shared, Self> {
+        let Self { shared, count } = self;
+        Arc::try_unwrap(shared).map_err(|shared| Self { shared, count })
+    }
+
+    /// Gives the share back; the hold itself if it was the last, to be released. Waits for the owner's tasks that
+    /// look at it just now, but no longer than a request may take.
+    pub(super) async fn give_up(self) -> Result<Option<Hold>, ReleaseError> {
+        let Self { mut shared, count } = self;
+        let checked = shared.held.check().map_err(ReleaseError::Lost);
+        drop(count);
+        let (lock, owner) = (shared.seat.lock.clone(), shared.seat.owner.clone());
+        let limit = lock.limit();
+        loop {
+            shared = match Arc::try_unwrap(shared) {
+                Ok(Shared { entry, held, seat, .. }) => {
+                    drop((entry, seat));
+                    return Ok(Some(held));
+                }
+                Err(shared) if shared.guards.load(Ordering::Acquire) > 0 => return checked.map(|()| None),
+                Err(shared) => shared,
+            };
+            // They go over the network one after another.
+            if let Err(error) = Reservation::of(&lock, &owner, limit).await {
+                let (path, cause) = (shared.held.path().to_owned(), error.to_string());
+                return Err(ReleaseError::Unconfirmed { path, cause });
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Gives the share back; the last one releases the hold.
+    pub(super) async fn release(self) -> Result<(), ReleaseError> {
+        match self.give_up().await? {
+            Some(held) => held.release().await,
+            None => Ok(()),
+        }
+    }
 }
 
 impl Shared {
-    /// Gives one guard's share back; the last one releases the hold.
-    pub(super) async fn release(self: Arc<Self>) -> Result<(), ReleaseError> {
-        let checked = self.held.check();
-        let Some(Self { entry, held, seat }) = Arc::into_inner(self) else {
-            return checked.map_err(ReleaseError::Lost);
-        };
-        drop((entry, seat));
-        held.release().await
+    pub(super) fn new(entry: HolderEntry, held: Hold, seat: Seat) -> Arc<Self> {
+        Arc::new(Self { entry, held, seat, guards: Arc::default() })
     }
 }
 
@@ -109,15 +189,17 @@ impl Slot {
     }
 
     fn hold_count(&self, side: Side) -> usize {
-        let holds = self.holds.lock();
+        let standing = self.standing();
+        let guards = |shared: &Arc<Shared>| shared.guards.load(Ordering::Acquire);
         match side {
-            Side::Write => holds.write.strong_count(),
-            Side::Read => holds.reads.iter().map(Weak::strong_count).sum(),
+            Side::Write => standing.write.iter().map(guards).sum(),
+            Side::Read => standing.reads.iter().map(guards).sum(),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.hold_count(Side::Write) == 0 && self.hold_count(Side::Read) == 0
+        let holds = self.holds.lock();
+        holds.write.strong_count() == 0 && holds.reads.iter().all(|read| read.strong_count() == 0)
     }
 }
 

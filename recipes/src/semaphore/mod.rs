@@ -35,6 +35,7 @@ use self::limit::Limit;
 pub use self::permits::Permits;
 pub use self::shared_limit::SharedLimit;
 use self::turn::NotTaken;
+use crate::at_once;
 use crate::owner::Owner;
 
 /// Leases are counted, not ordered; on their directory they are alone.
@@ -154,7 +155,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root.
+    /// [`Error::Config`] when the path is not one, or is the root, or the limit is of another manager.
     pub fn with_shared_limit<P>(
         manager: &ConnectionManager,
         path: P,
@@ -164,6 +165,13 @@ impl Semaphore {
         P: TryInto<ZnodePath>,
         PathError: From<P::Error>,
     {
+        if !limit.manager().is_same_as(manager) {
+            return Err(Error::Config(ConfigError::Setting {
+                name: "limit",
+                value: "of another connection manager".to_owned(),
+                advice: "make the shared limit with the manager of the semaphore",
+            }));
+        }
         Self::at(manager, path.try_into().map_err(PathError::from)?, Limit::Shared(limit.clone()))
     }
 
@@ -422,7 +430,7 @@ impl Semaphore {
     }
 
     /// Refuses what can never be granted, before anything is sent.
-    fn check(&self, asked: usize) -> Result<(), Error> {
+    pub(super) fn check(&self, asked: usize) -> Result<(), Error> {
         if asked == 0 {
             return Err(Error::Config(ConfigError::Setting {
                 name: "permits",
@@ -432,7 +440,7 @@ impl Semaphore {
         }
         match &self.limit {
             Limit::Fixed(fixed) if asked > fixed.permits() => Err(self.too_many(asked, fixed.permits())),
-            _ => Ok(()),
+            _ => at_once::check("permits", asked, &self.path, &self.data),
         }
     }
 

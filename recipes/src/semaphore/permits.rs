@@ -1,7 +1,8 @@
+use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, Lost, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, ReleaseError, ZnodePath};
 
 use super::{Lease, Semaphore};
 use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
@@ -58,6 +59,10 @@ impl Contender for Permits {
 
     fn manager(&self) -> &ConnectionManager {
         self.semaphore.manager()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.semaphore.check(self.count)
     }
 
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
@@ -118,7 +123,7 @@ impl Keep for Lease {
         self
     }
 
-    fn give_up(self: Box<Self>) -> Result<Option<Hold>, Lost> {
-        Ok(Some(self.into_hold()))
+    fn give_up(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
+        Box::pin(ready(Ok(Some(self.into_hold()))))
     }
 }

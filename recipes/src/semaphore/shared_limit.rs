@@ -46,6 +46,10 @@ impl SharedLimit {
         Ok(Self { manager: manager.clone(), path, whole })
     }
 
+    pub(super) fn manager(&self) -> &ConnectionManager {
+        &self.manager
+    }
+
     /// How many permits there are now.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use lockkeeper_testserver::Op;
 pub(crate) use self::mutex::Plain;
 pub(crate) use self::reentrant::Reentrant;
 pub(crate) use self::rw::{Reading, Writing};
-pub(crate) use self::semaphore::{InSemaphoreLayout, Permits};
+pub(crate) use self::semaphore::{InSemaphoreLayout, Permits, SharedPermits};
 pub(crate) use self::several::Several;
 use crate::court::Grant;
 
@@ -32,6 +32,11 @@ pub(crate) trait Recipe: Copy + Debug + Send + Sync + 'static {
 
     /// The requests by which it may take its place.
     const CREATES: &'static [Op] = &[Op::Create2];
+
+    /// Makes what must be there before anyone comes.
+    fn prepare(self, _: ConnectionManager) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        std::future::ready(Ok(()))
+    }
 
     fn acquire(
         self,

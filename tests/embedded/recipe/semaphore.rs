@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use lockkeeper::{ConnectionManager, Error, Lease, Mutex, ReleaseError, Semaphore};
+use lockkeeper::{ConnectionManager, Error, Lease, Mutex, ReleaseError, Semaphore, SharedLimit};
 
 use super::{Granted, Recipe};
 use crate::court::{Claim, Grant, Share};
@@ -14,6 +14,10 @@ const LIMIT: usize = 3;
 /// So many permits of a semaphore, where the others want all of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Permits(pub(crate) usize);
+
+/// The same, with a limit that is kept in a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SharedPermits(pub(crate) usize);
 
 /// The mutex in the layout of a semaphore.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +37,40 @@ impl Recipe for Permits {
 
     async fn try_acquire(self, manager: ConnectionManager) -> Result<Option<Granted>, Error> {
         let lease = Semaphore::new(&manager, LOCK, LIMIT)?.try_acquire_many(self.0).await?;
+        Ok(lease.map(|lease| Box::new(lease) as Granted))
+    }
+
+    async fn exclude(self, manager: ConnectionManager) -> Result<Granted, Error> {
+        Self(LIMIT).acquire(manager).await
+    }
+}
+
+fn shared(manager: &ConnectionManager) -> Result<Semaphore, Error> {
+    Semaphore::with_shared_limit(manager, LOCK, &limit(manager)?)
+}
+
+fn limit(manager: &ConnectionManager) -> Result<SharedLimit, Error> {
+    SharedLimit::new(manager, "/limits/lock")
+}
+
+impl Recipe for SharedPermits {
+    /// At the head of the line: on the leases, and on the limit.
+    const WATCHES: usize = 2;
+
+    async fn prepare(self, manager: ConnectionManager) -> Result<(), Error> {
+        limit(&manager)?.set(LIMIT).await
+    }
+
+    async fn acquire(self, manager: ConnectionManager) -> Result<Granted, Error> {
+        Ok(Box::new(shared(&manager)?.acquire_many(self.0).await?))
+    }
+
+    async fn acquire_timeout(self, manager: ConnectionManager, timeout: Duration) -> Result<Granted, Error> {
+        Ok(Box::new(shared(&manager)?.acquire_many_timeout(self.0, timeout).await?))
+    }
+
+    async fn try_acquire(self, manager: ConnectionManager) -> Result<Option<Granted>, Error> {
+        let lease = shared(&manager)?.try_acquire_many(self.0).await?;
         Ok(lease.map(|lease| Box::new(lease) as Granted))
     }
 

@@ -1,10 +1,10 @@
 //! Lost answers and lost sessions.
 
-use lockkeeper::{LossReason, Owner, State};
+use lockkeeper::{LossReason, Owner, RwLock, State};
 use lockkeeper_tests::{Match, OpCode, Timing, eventually};
 
 use super::{PATH, lock, standing, writing};
-use crate::support::{behind_proxy, connect, no_node_is_left, nodes_become};
+use crate::support::{behind_proxy, children, connect, no_node_is_left, nodes_become};
 
 #[tokio::test]
 async fn a_downgrade_without_an_answer_is_done_once() {
@@ -89,4 +89,26 @@ async fn a_waiting_writer_of_a_dead_session_waits_behind_the_readers_of_the_next
     assert!(!waiter.is_finished() && held.is_valid());
     held.release().await.unwrap();
     waiter.await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_release_waits_for_a_read_that_the_owners_other_task_makes_beside_it() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let lock = RwLock::new(&manager, "/rw").unwrap().for_owner(&Owner::new("two tasks"));
+    let write = lock.write().await.unwrap();
+    let answer = proxies.on(Match::new().op(OpCode::Multi).path_contains("__READ__")).hold_reply();
+    let reading = tokio::spawn({
+        let lock = lock.clone();
+        async move { lock.read().await }
+    });
+    answer.triggered().await.unwrap();
+    let releasing = tokio::spawn(write.release());
+    // Both stand: nothing has been released, and nobody is told so.
+    nodes_become(&ensemble, "/rw", 2).await;
+    assert!(!releasing.is_finished());
+    answer.release();
+    releasing.await.unwrap().unwrap();
+    let left = children(&ensemble, "/rw").await;
+    assert!(left.len() == 1 && left[0].contains("__READ__"), "{left:?}");
+    reading.await.unwrap().unwrap().release().await.unwrap();
 }

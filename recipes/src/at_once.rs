@@ -1,0 +1,36 @@
+//! How much fits into one transaction.
+
+use lockkeeper_core::{ConfigError, Error, ZnodePath};
+
+/// Of a request's megabyte, so much is left for what else is in it.
+const BYTES_MAX: usize = 900_000;
+
+/// A name with its number, and what frames it.
+const NAME_BYTES: usize = 160;
+
+/// Refuses more nodes below `path` than one transaction can make.
+pub(crate) fn check(name: &'static str, nodes: usize, path: &ZnodePath, data: &[u8]) -> Result<(), Error> {
+    let each = path.as_str().len() + data.len() + NAME_BYTES;
+    if nodes.saturating_mul(each) <= BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::Config(ConfigError::Setting {
+        name,
+        value: format!("{nodes} at once, of {each} bytes each"),
+        advice: "ask for fewer at once: what is taken together fits into one request of the server, a megabyte",
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_into_one_request_is_refused() {
+        let path: ZnodePath = "/semaphores/a".parse().unwrap();
+        assert!(check("permits", 4_000, &path, b"web-1 4711").is_ok());
+        for nodes in [6_000, usize::MAX] {
+            assert!(matches!(check("permits", nodes, &path, b""), Err(Error::Config(_))), "{nodes}");
+        }
+    }
+}
