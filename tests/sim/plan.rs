@@ -62,7 +62,7 @@ impl Plan {
         Self {
             servers,
             timeout,
-            tick: timeout / dice.pick(&[2, 4, 5, 10, 20, 50]),
+            tick: timeout / dice.pick(&[2, 4, 5, 10, 20, 50, 100, 200]),
             relay_touches: servers > 1,
             container_interval: dice.pick(&[300, 60_000]),
             first_sequence,
