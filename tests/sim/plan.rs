@@ -49,6 +49,9 @@ impl Plan {
         if dice.percent(15) {
             faults.push(Fault::Meddle);
         }
+        if dice.percent(20) {
+            faults.push(Fault::Strand);
+        }
         if dice.percent(25) {
             faults.push(Fault::Crash);
         }
