@@ -27,6 +27,9 @@ pub(crate) enum Fault {
     Meddle,
     /// Numbers run on past the end of their range, as while creates are under way, or no longer.
     CountAhead,
+    /// A process reaches no server for a long while, from the moment on that a write of its was answered: nothing is
+    /// heard of it after what its lease counts from.
+    Strand,
     /// A process is gone, and closes nothing.
     Crash,
 }

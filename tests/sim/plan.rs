@@ -49,6 +49,9 @@ impl Plan {
         if dice.percent(15) {
             faults.push(Fault::Meddle);
         }
+        if dice.percent(20) {
+            faults.push(Fault::Strand);
+        }
         if dice.percent(25) {
             faults.push(Fault::Crash);
         }
@@ -62,7 +65,7 @@ impl Plan {
         Self {
             servers,
             timeout,
-            tick: timeout / dice.pick(&[2, 4, 5, 10, 20, 50]),
+            tick: timeout / dice.pick(&[2, 4, 5, 10, 20, 50, 100, 200]),
             relay_touches: servers > 1,
             container_interval: dice.pick(&[300, 60_000]),
             first_sequence,

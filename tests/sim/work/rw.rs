@@ -134,6 +134,8 @@ impl Kind for Upgrade {
                     Err(UpgradeError::Failed { error: error @ Error::Lost(_), .. }) => Err(error),
                     // It reads on, with no connection to ask for more.
                     Err(UpgradeError::Failed { guard, error }) if error.is_timeout() => {
+                        // Unless that was lost while it asked, and another has it by now.
+                        guard.check()?;
                         Ok(Some(Sides::of_read(guard)))
                     }
                     Err(UpgradeError::Failed { error, .. }) => Err(error),

@@ -206,10 +206,16 @@ impl State {
             Output::Reply { xid, zxid, result, .. } => {
                 self.note(|| format!("s{number} {client:?} <- #{xid} {zxid} {result:?}"));
                 let session = &mut self.sessions[number];
+                let is_write = session.under_way.front().is_some_and(|(_, call)| call.request.is_write());
                 session.answer(xid, zxid, result);
                 if session.is_closing && session.under_way.is_empty() && session.queued.is_empty() {
                     session.was_closed = !session.has_ended();
                     session.end();
+                }
+                if is_write && std::mem::take(&mut self.strands_next) {
+                    let process = self.sessions[number].process.number;
+                    let span = self.dice.between(self.plan.timeout, self.plan.timeout * 2);
+                    self.part(process, span);
                 }
             }
             Output::Event { event, .. } => {

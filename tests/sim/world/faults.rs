@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lockkeeper_testserver::machine::{ClientId, Isolation, Output};
 use lockkeeper_testserver::protocol::{ConnectRequest, Request};
 
+use super::connection::Connection;
 use super::happening::{Happening, ToServer};
 use super::state::State;
 use crate::fault::Fault;
@@ -50,14 +51,7 @@ impl State {
             }
             Fault::Partition => {
                 let process = self.dice.index(self.processes.len());
-                self.note(|| format!("FAULT partition of process {process} for {span}"));
-                self.partitioned.insert(process, self.now + span);
-                for client in open {
-                    if self.sessions[self.connections[&client].session].process.number == process {
-                        self.cut(client);
-                    }
-                }
-                self.after(span, Happening::Calm);
+                self.part(process, span);
             }
             Fault::Restart => {
                 let server = self.dice.index(self.plan.servers);
@@ -106,6 +100,7 @@ impl State {
                 self.emit(outputs);
             }
             Fault::Swap => self.swaps_next = true,
+            Fault::Strand => self.strands_next = true,
             Fault::DeleteByHand => {
                 if let Some(path) = self.some_contender() {
                     self.delete_by_hand(&path);
@@ -124,6 +119,22 @@ impl State {
             }
             Fault::Crash => self.crash_one(),
         }
+    }
+
+    /// From now on, and for so long, the process reaches nobody.
+    pub(super) fn part(&mut self, process: usize, span: u64) {
+        self.note(|| format!("FAULT partition of process {process} for {span}"));
+        self.partitioned.insert(process, self.now + span);
+        let is_its = |connection: &Connection| {
+            connection.at_client
+                && connection.at_server
+                && self.sessions[connection.session].process.number == process
+        };
+        let its = self.connections.iter().filter(|(_, connection)| is_its(connection));
+        for client in its.map(|(client, _)| *client).collect::<Vec<_>>() {
+            self.cut(client);
+        }
+        self.after(span, Happening::Calm);
     }
 
     /// A node of one of those who wait or hold.
@@ -231,6 +242,7 @@ impl State {
         self.note(|| "HEALING".to_owned());
         self.is_healing = true;
         self.swaps_next = false;
+        self.strands_next = false;
         self.away.clear();
         self.partitioned.clear();
         self.latency = self.plan.latency_in_peace();

@@ -33,6 +33,8 @@ pub(super) struct State {
     pub(super) is_healing: bool,
     /// The next client that comes back gets another session.
     pub(super) swaps_next: bool,
+    /// The process that next hears of a write of its reaches nobody from then on.
+    pub(super) strands_next: bool,
     /// What waits for each process that stands still.
     pub(super) backlogs: BTreeMap<usize, Vec<Happening>>,
     pub(super) deleted_by_hand: BTreeSet<String>,
@@ -68,6 +70,7 @@ impl State {
             partitioned: BTreeMap::new(),
             is_healing: false,
             swaps_next: false,
+            strands_next: false,
             backlogs: BTreeMap::new(),
             deleted_by_hand: BTreeSet::new(),
             deleted_in_line: BTreeSet::new(),
