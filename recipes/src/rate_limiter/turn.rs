@@ -16,7 +16,7 @@ const SWEPT_BESIDE: usize = 8;
 /// Why a turn ended without a start.
 #[derive(Debug)]
 pub(super) enum NotAdmitted {
-    /// The turn was lost, or came too late: start over at the end of the line.
+    /// The turn was lost, or rested on what may have been out of date: start over at the end of the line.
     StartOver,
     /// There is no room within the time given.
     Full(Phase),
