@@ -149,6 +149,8 @@ impl Ticket {
             match error {
                 WireError::SessionEnded(LossReason::Closed) => Error::Closed.into(),
                 WireError::SessionEnded(_) => Interruption::StartOver,
+                // The create that follows meets it again, and rests then.
+                WireError::Refused(refusal) if refusal.is_transient() => Interruption::StartOver,
                 error if error.outcome() == Outcome::NotApplied => {
                     Error::of_wire(Operation::Create, self.line.directory().as_str(), &error, deadline).into()
                 }

@@ -372,7 +372,7 @@ impl Lines {
                 Ok(()) => {}
                 Err(WireError::SessionEnded(LossReason::Closed)) => return Err(Error::Closed.into()),
                 Err(WireError::SessionEnded(_)) => return Err(Interruption::StartOver),
-                Err(error) if error.outcome() == Outcome::NotApplied => {
+                Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {
                     return Err(Error::of_wire(Operation::Create, path, &error, deadline).into());
                 }
                 // Making a directory twice does no harm: try again until the time is up.

@@ -104,7 +104,7 @@ impl ReadGuard {
 
     async fn upgraded(&self) -> Result<Option<Arc<Shared>>, Error> {
         let seat = &self.share.seat;
-        let reservation = Reservation::of(&seat.lock, &seat.owner, Deadline::never()).await?;
+        let reservation = Reservation::of(&seat.lock, &seat.owner, seat.lock.limit()).await?;
         let standing = reservation.standing();
         standing.check()?;
         if standing.write.is_some() {
