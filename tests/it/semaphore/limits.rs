@@ -52,7 +52,7 @@ async fn who_wants_more_than_there_are_is_told_and_leaves_the_line() {
         async move { one.acquire_many(3).await.unwrap_err() }
     });
     settled(&ensemble, 1, 1).await;
-    let other = Semaphore::with_shared_limit(&b, PATH, &limit).unwrap();
+    let other = Semaphore::with_shared_limit(&b, PATH, &SharedLimit::new(&b, LIMIT).unwrap()).unwrap();
     let small = tokio::spawn(async move { other.acquire().await.unwrap() });
     settled(&ensemble, 1, 2).await;
     head_sleeps(&ensemble, 1).await;
