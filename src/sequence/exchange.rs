@@ -73,14 +73,14 @@ impl Exchange {
 
     /// A reader's node in the directory of this writer's hold, *with the hold's own number*: whoever waits behind the hold
     /// now waits behind this node. For any other hold or label [`commit`](Self::commit) fails with
-    /// [`Error::NumbersUsedUp`].
+    /// [`Error::Config`].
     pub fn turn_into(mut self, label: Label, data: &[u8]) -> Self {
         let protection = self.next_protection();
         match in_place(self.hold.path(), protection, label) {
             Some((directory, path)) => {
                 self.want(&directory, protection, path, data, CreateMode::Ephemeral, true);
             }
-            None => self.fail(uncounted(self.hold.path())),
+            None => self.fail(no_reader_at(self.hold.path())),
         }
         self
     }
@@ -197,7 +197,8 @@ impl Hold {
     /// # Errors
     ///
     /// [`Error::Lost`] when this hold is lost; [`Error::Refused`] when the server will not have the node;
-    /// [`Error::NumbersUsedUp`] when this is no writer's hold with a number, or the label no reader's.
+    /// [`Error::Config`] when this is no writer's hold, or the label no reader's; [`Error::NumbersUsedUp`] near the end
+    /// of the numbers.
     ///
     /// # Cancel safety
     ///
@@ -210,7 +211,7 @@ impl Hold {
             // A new name for every try: one that was given up may still come to stand, and is the janitor's then.
             let protection = Protection::new(session.settings().host.unique());
             let (directory, path) =
-                in_place(self.path(), protection, label).ok_or_else(|| uncounted(self.path()))?;
+                in_place(self.path(), protection, label).ok_or_else(|| no_reader_at(self.path()))?;
             let operation = WriteOp::Create { path, data: data.to_owned(), mode: CreateMode::Ephemeral };
             let operations =
                 [operation.clone(), WriteOp::Check { path: self.path().to_owned(), version: None }];
@@ -250,6 +251,19 @@ fn in_place(path: &str, protection: Protection, label: Label) -> Option<(ZnodePa
     let name = format!("{}{:010}", protection.name(label), own.sequence());
     let path = directory.listed_child(&name);
     Some((directory, path))
+}
+
+/// Why there can be no reader's node with the number of the node at `path`.
+fn no_reader_at(path: &str) -> Error {
+    let name = path.rsplit('/').next().and_then(NodeName::parse);
+    if name.is_some_and(|name| name.kind() == Kind::Write && !name.is_ordered_by_number()) {
+        return uncounted(path);
+    }
+    Error::Config(ConfigError::Setting {
+        name: "hold",
+        value: path.to_owned(),
+        advice: "only a writer's hold can become a reader's, or have one beside it; use Label::READ",
+    })
 }
 
 /// Numbers have come to their end in this directory, and nothing can be told by them any more.
