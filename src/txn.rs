@@ -8,7 +8,7 @@ use crate::error::{Error, LossReason, Lost, Operation, Refusal};
 use crate::manager::ConnectionManager;
 use crate::path::ZnodePath;
 use crate::request_size;
-use crate::session::OwnNode;
+use crate::session::{OwnNode, Resting};
 
 /// As the version of a node: whatever version it has. What ZooKeeper writes for it.
 pub const ANY_VERSION: i32 = -1;
@@ -185,7 +185,13 @@ impl<'a> Txn<'a> {
         }
         let session = first.session();
         let deadline = Deadline::after(self.manager.operation_timeout());
-        match session.multi(&operations, deadline).await {
+        // Who comes next must not be let in before it is known what became of this.
+        let resting = Resting::on(self.holds.iter().copied());
+        let committed = session.multi(&operations, deadline).await;
+        if committed.as_ref().map_or_else(MultiError::is_definite, |_| true) {
+            resting.settle();
+        }
+        match committed {
             // The first results are those of the checks of what is held.
             Ok(results) => Ok(results.into_iter().skip(held).map(TxnResult::from).collect()),
             Err(MultiError::Operation { index, refusal }) => match self.holds.get(index) {

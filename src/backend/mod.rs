@@ -239,3 +239,13 @@ pub enum MultiError {
     /// The request as a whole failed.
     Request(WireError),
 }
+
+impl MultiError {
+    /// Whether it says that nothing was done, and nothing will be.
+    pub(crate) fn is_definite(&self) -> bool {
+        match self {
+            Self::Operation { .. } => true,
+            Self::Request(error) => error.outcome() == Outcome::NotApplied,
+        }
+    }
+}

@@ -30,6 +30,7 @@ mod linux {
     use std::io;
     use std::net::{SocketAddr, ToSocketAddrs};
 
+    use rustix::fs::{Dir, Mode, OFlags, open, readlinkat};
     use rustix::net::{getpeername, sockopt};
     use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
@@ -42,14 +43,18 @@ mod linux {
             .flatten()
             .collect();
         let myself = pidfd_open(getpid(), PidfdFlags::empty())?;
-        for entry in std::fs::read_dir("/proc/self/fd")?.flatten() {
-            let is_socket = std::fs::read_link(entry.path())
-                .is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"socket:"));
-            let Some(number) =
-                entry.file_name().to_str().and_then(|name| name.parse().ok()).filter(|_| is_socket)
-            else {
+        let descriptors =
+            open("/proc/self/fd", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        for entry in Dir::read_from(&descriptors)?.flatten() {
+            let Some(number) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()) else {
                 continue;
             };
+            // Only sockets: closing a second descriptor of a file would end the locks that the process has on it. Read
+            // from the folder, since walking a path anew for each of thousands of descriptors is most of the work.
+            let to = readlinkat(&descriptors, entry.file_name(), Vec::new());
+            if !to.is_ok_and(|to| to.to_bytes().starts_with(b"socket:")) {
+                continue;
+            }
             // It may have been closed since.
             let Ok(socket) = pidfd_getfd(&myself, number, PidfdGetfdFlags::empty()) else {
                 continue;

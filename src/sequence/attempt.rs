@@ -14,7 +14,7 @@ use crate::backend::{MultiError, WireError, WriteOp, WriteResult};
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
 use crate::path::ZnodePath;
-use crate::session::{OwnNode, Session};
+use crate::session::{OwnNode, Resting, Session};
 
 /// How often a directory is made again that was reaped between its making and our create.
 const DIRECTORIES_MAX: usize = 8;
@@ -82,12 +82,14 @@ pub(super) struct Attempt {
     /// Whether the transaction takes the own node away.
     replaces: bool,
     unsettled: Unsettled,
+    resting: Resting,
 }
 
 impl Attempt {
     pub(super) fn new(own: &Arc<OwnNode>, wanted: Vec<Wanted>, replaces: bool) -> Self {
-        let session = own.session().clone();
-        Self { own: Arc::clone(own), unsettled: Unsettled::none(&session), session, wanted, replaces }
+        let (session, resting) = (own.session().clone(), Resting::on([own]));
+        let unsettled = Unsettled::none(&session);
+        Self { own: Arc::clone(own), unsettled, session, wanted, replaces, resting }
     }
 
     /// `operations` begin with those of the nodes wanted and end with that of the own node.
@@ -253,11 +255,14 @@ impl Attempt {
         let mut made = Vec::new();
         for (path, wanted) in paths.into_iter().zip(&self.wanted) {
             if wanted.is_held {
-                let standing = Standing::of(&self.session, path.clone());
-                made.push(Foothold { entry: Entry(self.session.own(path)), standing });
+                let mut standing = Standing::of(&self.session, path.clone());
+                let node = self.session.own(path, Arc::default(), None, None);
+                standing.known_as(&node);
+                made.push(Foothold { entry: Entry(node), standing });
             }
         }
         self.unsettled.settle();
+        self.resting.settle();
         // The hold it comes from must have been valid up to here.
         self.own.check()?;
         for foothold in &made {
@@ -271,6 +276,9 @@ impl Attempt {
 
     pub(super) fn give_up(mut self) -> Unsettled {
         self.own.set_leaving(false);
+        if self.unsettled.nodes.is_empty() {
+            self.resting.settle();
+        }
         std::mem::replace(&mut self.unsettled, Unsettled::none(&self.session))
     }
 

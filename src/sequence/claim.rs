@@ -1,9 +1,11 @@
+use std::sync::Arc;
+
 use super::name::{Label, Protection};
-use crate::backend::{CreateMode, Created, Reply, Stat, WireError, WriteOp};
+use crate::backend::{CreateMode, Created, MultiError, Reply, Stat, WireError, WriteOp};
 use crate::deadline::Deadline;
-use crate::error::{Outcome, Refusal};
+use crate::error::{LossReason, Outcome, Refusal};
 use crate::path::ZnodePath;
-use crate::session::Session;
+use crate::session::{End, OwnNode, Session};
 
 /// A create that was sent and whose outcome is not settled yet.
 ///
@@ -108,12 +110,18 @@ impl Drop for Claim {
 pub(super) struct Standing {
     session: Session,
     path: String,
+    /// What the session knows of it.
+    node: Option<Arc<OwnNode>>,
     is_gone: bool,
 }
 
 impl Standing {
     pub(super) fn of(session: &Session, path: String) -> Self {
-        Self { session: session.clone(), path, is_gone: false }
+        Self { session: session.clone(), path, node: None, is_gone: false }
+    }
+
+    pub(super) fn known_as(&mut self, node: &Arc<OwnNode>) {
+        self.node = Some(Arc::clone(node));
     }
 
     pub(super) fn path(&self) -> &str {
@@ -123,14 +131,34 @@ impl Standing {
     /// The node is known to be gone.
     pub(super) fn is_gone(&mut self) {
         self.is_gone = true;
+        if let Some(node) = &self.node {
+            node.leave(|_| ());
+        }
+    }
+
+    /// Sends the delete. From then on the next one in this process is the head, if this was.
+    fn send_delete(&mut self) -> Reply<()> {
+        self.is_gone = true;
+        let plain = || self.session.write(|wire| wire.delete(&self.path, None));
+        let Some(node) = &self.node else {
+            return plain();
+        };
+        let connection = self.session.connection();
+        let reply = node.leave(|next| match next {
+            Some(next) => delete_before(&self.session, &self.path, next),
+            None => plain(),
+        });
+        if let (Some(End::AsHead), Some(position)) = (node.end(), node.position()) {
+            self.session.head_leaves(position, connection);
+        }
+        reply
     }
 
     /// Deletes the node and waits for the answer. `Ok(false)` when it was gone already.
     ///
     /// Without a definite answer, and when this future is dropped, the janitor goes on.
     pub(super) async fn delete(mut self, deadline: Deadline) -> Result<bool, WireError> {
-        let reply = self.session.write(|wire| wire.delete(&self.path, None));
-        self.is_gone = true;
+        let reply = self.send_delete();
         let mut leaving = Leaving { session: &self.session, path: &self.path, reply: Some(reply) };
         let answer = match &mut leaving.reply {
             Some(reply) => self.session.answer(reply, deadline).await,
@@ -155,9 +183,32 @@ impl Standing {
 impl Drop for Standing {
     fn drop(&mut self) {
         if !self.is_gone && self.session.loss().is_none() {
-            self.session.janitor().delete(&self.session, &self.path);
+            let reply = self.send_delete();
+            self.session.janitor().delete_sent(&self.session, &self.path, reply);
         }
     }
+}
+
+/// Deletes a node of ours if the next one, which is the head from now on, stands: were that deleted by hand, strangers
+/// behind it would come in, too.
+fn delete_before(session: &Session, path: &str, next: &Arc<OwnNode>) -> Reply<()> {
+    let check = WriteOp::Check { path: next.path().to_owned(), version: None };
+    let delete = WriteOp::Delete { path: path.to_owned(), version: None };
+    let committed = session.send_multi(&[check, delete]);
+    let (session, path, next) = (session.clone(), path.to_owned(), Arc::clone(next));
+    Box::pin(async move {
+        match committed.await? {
+            Ok(_) => Ok(()),
+            Err(MultiError::Operation { index: 0, refusal }) => {
+                if refusal == Refusal::NoNode && next.end().is_none() {
+                    next.lose(LossReason::NodeDeleted);
+                }
+                session.write(|wire| wire.delete(&path, None)).await
+            }
+            Err(MultiError::Operation { refusal, .. }) => Err(WireError::Refused(refusal)),
+            Err(MultiError::Request(error)) => Err(error),
+        }
+    })
 }
 
 /// A delete that is on its way.

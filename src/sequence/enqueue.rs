@@ -27,10 +27,18 @@ impl Ticket {
         let mut directories_made = 0;
         loop {
             let connection = session.connection();
-            let mut claim = Claim::ask(&session, &directory, self.line.label(), self.line.data());
-            let mut list = session.read(|wire| wire.children(directory.as_str()));
-            // Behind the list: if that grants the place, what is seen here is seen under the hold.
-            let glimpse = Looks::ask(self.line.looks(), &session, connection);
+            let ask = || Claim::ask(&session, &directory, self.line.label(), self.line.data());
+            // Where the number alone is likely to tell who is in front, no list is asked for.
+            let guess = session.guess(directory.as_str(), connection).filter(|_| self.may_guess());
+            let (mut claim, stood) = match &guess {
+                Some(guess) => guess.node.while_it_stands(|stands| (ask(), stands)),
+                None => (ask(), false),
+            };
+            let mut list = guess.is_none().then(|| {
+                let list = session.read(|wire| wire.children(directory.as_str()));
+                // Behind the list: if that grants the place, what is seen here is seen under the hold.
+                (list, Looks::ask(self.line.looks(), &session, connection))
+            });
             let (standing, stat) = match claim.answered(deadline).await {
                 Ok(made) => made,
                 Err(error @ WireError::Refused(Refusal::NoNode)) => {
@@ -45,21 +53,35 @@ impl Ticket {
                 }
                 Err(error) => match self.after_failed_create(&session, &mut claim, error, deadline).await? {
                     // The list that was sent with it may have been read before it was there: another is asked for.
-                    Some((standing, stat)) => return Ok(Place::new(&session, standing, &directory, stat)),
+                    Some((standing, stat)) => {
+                        return Ok(Place::new(&session, standing, &self.line, stat, None));
+                    }
                     None => continue,
                 },
             };
-            let mut place = Place::new(&session, standing, &directory, stat);
+            let mut place = Place::new(&session, standing, &self.line, stat, connection);
+            if let (Some(guess), Some(number)) = (&guess, place.number()) {
+                place.is_behind(session.before(guess, stood, number), connection);
+            }
+            let Some((list, glimpse)) = &mut list else {
+                return Ok(place);
+            };
             // If the list does not come, another is asked for.
-            if let Ok(children) = session.answer(&mut list, deadline).await {
+            if let Ok(children) = session.answer(list, deadline).await {
                 self.bust_ghosts(&place, &children);
                 let is_told = place.judge(&children, connection, &self.line, deadline).await?;
                 if is_told && matches!(place.state, Judged::Held) {
-                    place.glimpse = Some(glimpse);
+                    place.glimpse = Some(std::mem::take(glimpse));
                 }
             }
             return Ok(place);
         }
+    }
+
+    /// Whether a place may be judged by its number alone: everyone waits for everyone in front, and there is nothing that
+    /// only a list would show.
+    fn may_guess(&self) -> bool {
+        self.ghosts.is_empty() && self.line.is_single_file()
     }
 
     /// Deletes what an earlier attempt of this ticket turned out to have made after all.

@@ -3,13 +3,14 @@ use std::sync::Arc;
 
 use super::hold::Hold;
 use super::look::Look;
-use super::name::{Kind, Label};
+use super::name::{Kind, Label, NodeName};
 use super::rule::Rule;
 use super::ticket::Ticket;
 use crate::deadline::Deadline;
 use crate::error::{ConfigError, Error};
 use crate::manager::{ConnectionManager, HoldEvents};
 use crate::path::ZnodePath;
+use crate::session::Position;
 
 /// A line at one directory: who comes first, comes in first.
 ///
@@ -260,8 +261,20 @@ impl Line {
         &self.rule
     }
 
-    pub(super) fn data(&self) -> &[u8] {
+    pub(super) fn data(&self) -> &Arc<[u8]> {
         &self.data
+    }
+
+    /// Whether everyone here waits for everyone in front.
+    pub(super) fn is_single_file(&self) -> bool {
+        self.rule == Rule::MUTEX && self.besides.is_empty()
+    }
+
+    /// Where a node of this name stands, if everyone here waits for everyone in front, and numbers tell who that is.
+    pub(super) fn position(&self, name: &str) -> Option<Position> {
+        let name = NodeName::parse(name).filter(|_| self.is_single_file())?;
+        let is_ordered = name.kind() == Kind::Lock && name.is_ordered_by_number();
+        is_ordered.then(|| Position { directory: self.directory.as_str().into(), sequence: name.sequence() })
     }
 }
 

@@ -18,8 +18,7 @@ use crate::backend::{Reply, Stat, Watch, WatchEvent, WireError};
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
 use crate::identity;
-use crate::path::ZnodePath;
-use crate::session::{OwnNode, Reservation, Session};
+use crate::session::{Before, End, OwnNode, Reservation, Session, Turn};
 
 /// A node of ours in the line.
 pub(super) struct Place {
@@ -68,16 +67,25 @@ enum Woken {
 }
 
 impl Place {
+    /// `connection` made the node, if that is known.
     pub(super) fn new(
         session: &Session,
-        standing: Standing,
-        directory: &ZnodePath,
+        mut standing: Standing,
+        line: &Line,
         stat: Option<Stat>,
+        connection: Option<u64>,
     ) -> Self {
         let name = standing.path().rsplit('/').next().unwrap_or_default().to_owned();
-        debug_assert_eq!(directory.listed_child(&name), standing.path(), "a node outside its directory");
+        debug_assert_eq!(
+            line.directory().listed_child(&name),
+            standing.path(),
+            "a node outside its directory"
+        );
+        let (path, data) = (standing.path().to_owned(), Arc::clone(line.data()));
+        let node = session.own(path, data, line.position(&name), connection);
+        standing.known_as(&node);
         Self {
-            entry: Entry(session.own(standing.path().to_owned())),
+            entry: Entry(node),
             standing,
             name,
             czxid: czxid(stat.as_ref()),
@@ -85,6 +93,11 @@ impl Place {
             glimpse: None,
             who: String::new(),
         }
+    }
+
+    /// The number of the node, where numbers tell who is in front.
+    pub(super) fn number(&self) -> Option<i32> {
+        self.entry.0.position().map(|position| position.sequence)
     }
 
     pub(super) fn session(&self) -> &Session {
@@ -123,7 +136,10 @@ impl Place {
         }
         self.state = match verdict {
             Verdict::Held => Judged::Held,
-            Verdict::WaitFor(lower) => Judged::Waiting(View::new(lower, connection)),
+            Verdict::WaitFor(lower) => {
+                self.entry.0.set_ahead(lower.len());
+                Judged::Waiting(View::new(lower, connection))
+            }
             // Whatever stands of ours is deleted: a list alone does not prove that nothing does.
             Verdict::Gone | Verdict::AskCreationOrder(_) => return Err(Interruption::StartOver),
             Verdict::Uncounted => return Err(uncounted(line.directory().as_str()).into()),
@@ -168,12 +184,31 @@ impl Place {
         Ok(Some(Rule::judge_by_creation(ordered, mine)))
     }
 
+    /// Who is in front, by the number that the node got; no list is needed where that tells.
+    pub(super) fn is_behind(&mut self, before: Before, connection: Option<u64>) {
+        self.state = match before {
+            Before::Nobody => Judged::Held,
+            Before::Own(node) => {
+                let name = node.path().rsplit('/').next().and_then(NodeName::parse);
+                let hidden = node.ahead();
+                self.entry.0.set_ahead(hidden + 1);
+                name.map_or(Judged::Unknown, |name| {
+                    Judged::Waiting(View::new(vec![name], connection).with_hidden(hidden))
+                })
+            }
+            Before::Unknown => Judged::Unknown,
+        };
+    }
+
     /// Waits until something in front, or our own node, changes.
     pub(super) async fn wait_for_change(
         &mut self,
         line: &Line,
         deadline: Deadline,
     ) -> Result<(), Interruption> {
+        if self.entry.0.is_told_head() {
+            self.state = Judged::Held;
+        }
         let Judged::Waiting(view) = &self.state else {
             return Ok(());
         };
@@ -182,6 +217,9 @@ impl Place {
             return Ok(());
         };
         let ahead = view.ahead();
+        if let Some(front) = self.of_ours(&nearest) {
+            return self.wait_behind(&front, &nearest, ahead, deadline).await;
+        }
         let blocker = line.directory().listed_child(nearest.as_str());
         let session = self.session().clone();
         let Some(room) = session.watch_budget().reserve(&blocker) else {
@@ -250,6 +288,85 @@ impl Place {
                     let waited = deadline.waited();
                     info!(path = self.entry.0.path(), %behind, who = self.who, ?waited, "still waiting in line");
                 }
+            }
+        }
+    }
+
+    /// The node of this name, if it is ours and its end is told in this process.
+    fn of_ours(&self, nearest: &NodeName) -> Option<Arc<OwnNode>> {
+        let position = self.entry.0.position().filter(|_| nearest.is_ordered_by_number())?;
+        let node = self.session().own_node_at(&position.directory, nearest.sequence())?;
+        let is_it = node.path().rsplit('/').next() == Some(nearest.as_str());
+        (is_it && node.end().is_none()).then_some(node)
+    }
+
+    /// Waits for a node of this session: nobody needs to ask the server when it goes.
+    async fn wait_behind(
+        &mut self,
+        front: &OwnNode,
+        nearest: &NodeName,
+        ahead: usize,
+        deadline: Deadline,
+    ) -> Result<(), Interruption> {
+        self.who = identity::shown(front.data());
+        let me = Arc::clone(&self.entry.0);
+        match front.follow(&me) {
+            Ok(()) => debug!(path = me.path(), behind = %nearest, who = self.who, ahead, "waiting in line"),
+            Err(End::AsHead) => {
+                self.state = Judged::Held;
+                return Ok(());
+            }
+            Err(End::Left) => {
+                self.state = Judged::Unknown;
+                return Ok(());
+            }
+        }
+        let session = self.session().clone();
+        // Who waits for long wants to know if its own node goes. Who does not is told by the one in front.
+        let mut own_watch_due = Some(session.now().after(session.timeout() / 40));
+        loop {
+            let asked_on = session.connection();
+            let until_due = own_watch_due.map(|due| due.since(session.now()));
+            let woken = tokio::select! {
+                biased;
+                _ = me.lost() => match session.loss() {
+                    Some(LossReason::Closed) => return Err(Error::Closed.into()),
+                    Some(_) => return Err(Interruption::StartOver),
+                    None => return Err(self.gone()),
+                },
+                _ = session.ended() => continue,
+                turn = me.turn() => Some(turn),
+                () = deadline.passed() => {
+                    let phase = Phase::InLine { behind: nearest.to_string(), who: self.who.clone(), ahead };
+                    return Err(time_over(deadline, me.path(), phase).into());
+                }
+                () = session.reconnected(asked_on) => {
+                    me.forget_watch();
+                    own_watch_due = Some(session.now());
+                    None
+                }
+                () = tokio::time::sleep(until_due.unwrap_or(LONG_WAIT)) => {
+                    if own_watch_due.take().is_none() {
+                        let waited = deadline.waited();
+                        info!(path = me.path(), behind = %nearest, who = self.who, ?waited, "still waiting in line");
+                    }
+                    None
+                }
+            };
+            match woken {
+                Some(Turn::Head) => {
+                    self.state = Judged::Held;
+                    return Ok(());
+                }
+                Some(Turn::Look) => {
+                    self.state = Judged::Unknown;
+                    return Ok(());
+                }
+                None if own_watch_due.is_none() => {
+                    let own_watch = self.ask_own_watch();
+                    self.keep_own_watch(own_watch, deadline).await?;
+                }
+                None => {}
             }
         }
     }

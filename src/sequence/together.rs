@@ -248,7 +248,7 @@ impl Lines {
                             for ((ticket, line), (standing, stat)) in
                                 tickets.iter_mut().zip(&self.0).zip(standing)
                             {
-                                ticket.stand_at(Place::new(&session, standing, line.directory(), stat));
+                                ticket.stand_at(Place::new(&session, standing, line, stat, None));
                             }
                             return Ok(());
                         }
@@ -258,7 +258,7 @@ impl Lines {
             };
             let lists = session.answer(&mut lists, deadline).await;
             for (ticket, (standing, stat)) in tickets.iter_mut().zip(standing) {
-                let place = Place::new(&session, standing, ticket.line.directory(), stat);
+                let place = Place::new(&session, standing, &ticket.line, stat, connection);
                 ticket.stand_at(place);
             }
             // If the lists do not come, others are asked for.

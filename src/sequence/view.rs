@@ -11,6 +11,8 @@ pub(super) struct View {
     connection: Option<u64>,
     /// Whether one went whose going may have made another appear.
     look_again: bool,
+    /// How many more are in front of these, who need not be known: they go first.
+    hidden: usize,
 }
 
 /// What to do after a blocker went.
@@ -24,7 +26,12 @@ pub(super) enum Next {
 
 impl View {
     pub(super) fn new(lower: Vec<NodeName>, connection: Option<u64>) -> Self {
-        Self { lower, connection, look_again: false }
+        Self { lower, connection, look_again: false, hidden: 0 }
+    }
+
+    /// So many more are in front of the lowest of these.
+    pub(super) fn with_hidden(self, hidden: usize) -> Self {
+        Self { hidden, ..self }
     }
 
     /// The blocker to watch.
@@ -33,7 +40,7 @@ impl View {
     }
 
     pub(super) fn ahead(&self) -> usize {
-        self.lower.len()
+        self.hidden + self.lower.len()
     }
 
     /// A blocker is gone.
@@ -47,7 +54,7 @@ impl View {
             let node = self.lower.remove(at);
             self.look_again |= rule.must_look_again_after(&node);
         }
-        if self.lower.is_empty() && !self.look_again { Next::Held } else { Next::List }
+        if self.lower.is_empty() && self.hidden == 0 && !self.look_again { Next::Held } else { Next::List }
     }
 }
 

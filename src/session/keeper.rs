@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tracing::{debug, warn};
 
+use super::local::Position;
 use super::{OwnNode, Session};
 use crate::backend::{Link, MultiError, WireError, WriteOp};
 use crate::clock::BootInstant;
@@ -52,11 +53,21 @@ impl Session {
         self.0.keeper.notify_one();
     }
 
-    /// Enters a node of ours.
-    pub(crate) fn own(&self, path: String) -> Arc<OwnNode> {
+    /// Enters a node of ours. With a position, it stands in a line in single file; `connection` made it, if that is
+    /// known.
+    pub(crate) fn own(
+        &self,
+        path: String,
+        data: Arc<[u8]>,
+        position: Option<Position>,
+        connection: Option<u64>,
+    ) -> Arc<OwnNode> {
         let number = self.0.next_own_node.fetch_add(1, Ordering::Relaxed);
-        let node = Arc::new(OwnNode::new(number, path, self.clone()));
+        let node = Arc::new(OwnNode::new(number, path, self.clone(), position, data));
         self.0.own_nodes.lock().insert(number, Arc::clone(&node));
+        if let Some(position) = node.position() {
+            self.stand_at(position, &node, connection);
+        }
         self.wake_keeper();
         // The session may have ended meanwhile, and its end does not see what is entered later.
         if let Some(reason) = self.loss() {
@@ -69,6 +80,9 @@ impl Session {
     /// Strikes a node of ours out.
     pub(crate) fn disown(&self, node: &OwnNode) {
         self.0.own_nodes.lock().remove(&node.number());
+        if let Some(position) = node.position() {
+            self.strike_from(position);
+        }
     }
 
     /// The last step before "held" is said: the session lives, and the lease covers this instant.
@@ -239,7 +253,14 @@ impl Session {
                 self.needs_confirmation(now).then(|| self.0.lease.lock().next_confirmation(last_sent, now));
             let poked = self.0.keeper.notified();
             match due {
-                None => poked.await,
+                None => {
+                    self.forget_idle_lines();
+                    tokio::select! {
+                        biased;
+                        () = poked => {}
+                        () = tokio::time::sleep(self.timeout()), if self.has_local_lines() => {}
+                    }
+                }
                 Some(due) if due > now => {
                     tokio::select! {
                         biased;
@@ -251,6 +272,7 @@ impl Session {
                 Some(_) if self.link() != Link::Up => poked.await,
                 Some(_) => {
                     last_sent = Some(now);
+                    self.forget_idle_lines();
                     if let Err(error) = self.confirm().await {
                         debug!(%error, "the session could not be confirmed");
                         tokio::time::sleep(self.timeout() / 40).await;

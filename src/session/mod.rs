@@ -4,6 +4,7 @@
 //! made in and end with it. Every wait for a reply ends with the session at the latest.
 
 mod keeper;
+mod local;
 mod own_node;
 mod watch_budget;
 
@@ -18,7 +19,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-pub(crate) use self::own_node::OwnNode;
+use self::local::LocalLines;
+pub(crate) use self::local::{Before, Position};
+pub(crate) use self::own_node::{End, OwnNode, Resting, Turn};
 pub(crate) use self::watch_budget::{Reservation, WatchBudget};
 use crate::backend::{
     CreateMode, Created, Link, MultiError, Reply, Stat, Wire, WireError, WriteOp, WriteResult,
@@ -76,6 +79,7 @@ struct Inner {
     granted: Notify,
     own_nodes: Mutex<BTreeMap<u64, Arc<OwnNode>>>,
     next_own_node: AtomicU64,
+    local_lines: LocalLines,
     /// Tasks that wait for the lease to become valid.
     waiting_for_lease: AtomicUsize,
     last_used: Mutex<BootInstant>,
@@ -112,6 +116,7 @@ impl Session {
             granted: Notify::new(),
             own_nodes: Mutex::new(BTreeMap::new()),
             next_own_node: AtomicU64::new(0),
+            local_lines: LocalLines::default(),
             waiting_for_lease: AtomicUsize::new(0),
             last_used: Mutex::new(opened),
             has_containers: AtomicBool::new(true),
@@ -147,6 +152,10 @@ impl Session {
         &self.0.janitor
     }
 
+    fn local_lines(&self) -> &LocalLines {
+        &self.0.local_lines
+    }
+
     pub(crate) fn watch_budget(&self) -> &WatchBudget {
         &self.0.watch_budget
     }
@@ -178,6 +187,7 @@ impl Session {
         for node in own_nodes {
             node.lose(reason);
         }
+        self.forget_local_lines();
         self.0.ended.cancel();
         if let Some(wire) = self.0.wire.write().take() {
             wire.abandon();

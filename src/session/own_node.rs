@@ -1,13 +1,15 @@
 use std::fmt::{self, Debug, Formatter};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
 use futures::future::Shared;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::local::Position;
 use super::{Reservation, Session};
 use crate::backend::{Watch, WatchEvent};
 use crate::clock::BootInstant;
@@ -34,13 +36,84 @@ pub(crate) struct OwnNode {
     watch: Mutex<Option<(Shared<Watch>, Reservation)>>,
     /// Whom to tell of the loss of what was held.
     listener: OnceLock<OnLoss>,
+    /// Its place, if its line is in single file.
+    position: Option<Position>,
+    /// Who comes next in this process, until it is told.
+    behind: Mutex<Behind>,
+    /// What the one in front has told.
+    told: Told,
+    /// How many transactions rest on it of which it is not known whether they are done.
+    unsettled: AtomicUsize,
+    /// What it says about itself.
+    data: Arc<[u8]>,
+    /// How many were in front when it was looked last.
+    ahead: AtomicUsize,
 }
 
 /// Told once, of the loss of a hold.
 pub(crate) type OnLoss = Box<dyn Fn(Lost) + Send + Sync>;
 
+/// How the place of a node ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// With nobody in front, and nothing under way that rests on it: who is behind is the head now.
+    AsHead,
+    /// Some other way: the line has to be looked at.
+    Left,
+}
+
+/// Who waits for a node's end.
+enum Behind {
+    Nobody,
+    Waits(Arc<OwnNode>),
+    Over(End),
+}
+
+/// What a waiter is told by the one in front.
+#[derive(Default)]
+struct Told {
+    is_head: AtomicBool,
+    look: AtomicBool,
+    changed: Notify,
+}
+
+/// What a waiter makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It is the head of the line.
+    Head,
+    /// It has to look.
+    Look,
+}
+
+/// A transaction that rests on nodes. Dropped without a definite answer, it may be done at any time while they stand.
+pub(crate) struct Resting(Vec<Arc<OwnNode>>);
+
+impl Resting {
+    pub(crate) fn on<'a>(nodes: impl IntoIterator<Item = &'a Arc<OwnNode>>) -> Self {
+        let nodes: Vec<Arc<OwnNode>> = nodes.into_iter().cloned().collect();
+        for node in &nodes {
+            node.unsettled.fetch_add(1, Ordering::AcqRel);
+        }
+        Self(nodes)
+    }
+
+    /// It is known what became of it.
+    pub(crate) fn settle(self) {
+        for node in self.0 {
+            node.unsettled.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
 impl OwnNode {
-    pub(super) fn new(number: u64, path: String, session: Session) -> Self {
+    pub(super) fn new(
+        number: u64,
+        path: String,
+        session: Session,
+        position: Option<Position>,
+        data: Arc<[u8]>,
+    ) -> Self {
         Self {
             number,
             path,
@@ -52,6 +125,100 @@ impl OwnNode {
             loss: OnceLock::new(),
             watch: Mutex::new(None),
             listener: OnceLock::new(),
+            position,
+            behind: Mutex::new(Behind::Nobody),
+            told: Told::default(),
+            unsettled: AtomicUsize::new(0),
+            data,
+            ahead: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn position(&self) -> Option<&Position> {
+        self.position.as_ref()
+    }
+
+    pub(crate) fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    pub(crate) fn ahead(&self) -> usize {
+        self.ahead.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_ahead(&self, ahead: usize) {
+        self.ahead.store(ahead, Ordering::Relaxed);
+    }
+
+    /// How its place ended, if it has.
+    pub(crate) fn end(&self) -> Option<End> {
+        match *self.behind.lock() {
+            Behind::Over(end) => Some(end),
+            _ => None,
+        }
+    }
+
+    /// Does something while it is certain whether the place has ended.
+    pub(crate) fn while_it_stands<T>(&self, work: impl FnOnce(bool) -> T) -> T {
+        let behind = self.behind.lock();
+        work(!matches!(*behind, Behind::Over(_)))
+    }
+
+    /// From now on `me` waits for this one's end; unless it has come.
+    pub(crate) fn follow(&self, me: &Arc<Self>) -> Result<(), End> {
+        let mut behind = self.behind.lock();
+        if let Behind::Over(end) = *behind {
+            return Err(end);
+        }
+        *behind = Behind::Waits(Arc::clone(me));
+        Ok(())
+    }
+
+    /// Ends the place, and tells who waits for that. `send` sends what deletes the node; if the next one is the head then,
+    /// it gets that one's path, so that it may be checked to stand. Nobody is told before it is sent.
+    pub(crate) fn leave<T>(&self, send: impl FnOnce(Option<&Arc<Self>>) -> T) -> T {
+        let mut behind = self.behind.lock();
+        if matches!(*behind, Behind::Over(_)) {
+            return send(None);
+        }
+        let is_head = self.is_held() || self.told.is_head.load(Ordering::Acquire);
+        let is_settled = self.unsettled.load(Ordering::Acquire) == 0;
+        let end = if is_head && is_settled && self.loss.get().is_none() { End::AsHead } else { End::Left };
+        match std::mem::replace(&mut *behind, Behind::Over(end)) {
+            Behind::Waits(next) => {
+                let sent = send(Some(&next).filter(|_| end == End::AsHead));
+                next.tell(end);
+                sent
+            }
+            Behind::Nobody | Behind::Over(_) => send(None),
+        }
+    }
+
+    fn tell(&self, end: End) {
+        // Under the lock: who is told to be the head passes that on when it ends, or has ended before.
+        let _behind = self.behind.lock();
+        match end {
+            End::AsHead => self.told.is_head.store(true, Ordering::Release),
+            End::Left => self.told.look.store(true, Ordering::Release),
+        }
+        self.told.changed.notify_one();
+    }
+
+    /// Whether the one in front has told that this is the head.
+    pub(crate) fn is_told_head(&self) -> bool {
+        self.told.is_head.load(Ordering::Acquire)
+    }
+
+    /// Resolves when the one in front has told something.
+    pub(crate) async fn turn(&self) -> Turn {
+        loop {
+            if self.is_told_head() {
+                return Turn::Head;
+            }
+            if self.told.look.swap(false, Ordering::AcqRel) {
+                return Turn::Look;
+            }
+            self.told.changed.notified().await;
         }
     }
 
@@ -118,6 +285,7 @@ impl OwnNode {
         if first {
             // What is lost needs no confirmation any more.
             self.session.disown(self);
+            self.leave(|_| ());
             if self.is_held() {
                 warn!(path = self.path, %reason, "lost what was held");
             }

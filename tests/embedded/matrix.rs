@@ -16,7 +16,7 @@ use crate::scenario::{
 use crate::site::Site;
 
 /// How many cases run side by side: most of their time they wait.
-const SIDE_BY_SIDE: usize = 12;
+const SIDE_BY_SIDE: usize = 24;
 
 /// How often a scenario is recorded, as many at a time as there are cases. A site is one only if all recordings have
 /// it: whether an event still comes for a watch that is being given up, for example, is a matter of chance.

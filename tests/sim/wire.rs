@@ -13,6 +13,8 @@ use lockkeeper_testserver::protocol::{
 };
 use lockkeeper_testserver::tree::{self, Acl, Identity, Permissions};
 
+use tokio::sync::oneshot;
+
 use crate::host::Process;
 use crate::session::{Answer, Watched};
 use crate::world::World;
@@ -78,18 +80,36 @@ impl SimulatedWire {
         watched: Watched,
         read: impl FnOnce(Answer, Watch) -> Result<T, WireError> + Send + 'static,
     ) -> Reply<T> {
-        let answer = self.world.send(self.number, request, Some(watched));
+        let answer = self.world.send(self.number, request, Some(watched.clone()));
+        let (world, number) = (self.world.clone(), self.number);
         Box::pin(async move {
             let mut answer = answer.await.unwrap_or_else(|_| Err(broken()))?;
             let event = answer.watch.take();
+            let mut watching = Watching { world, number, watched, event };
             let watch: Watch = Box::pin(async move {
-                match event {
+                match &mut watching.event {
                     Some(event) => event.await.unwrap_or(WatchEvent::SessionEnded),
                     None => std::future::pending().await,
                 }
             });
             read(answer, watch)
         })
+    }
+}
+
+/// A watch that somebody waits for. The client takes it back at the server when nobody does any more.
+struct Watching {
+    world: World,
+    number: usize,
+    watched: Watched,
+    event: Option<oneshot::Receiver<WatchEvent>>,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        if self.event.take().is_some_and(|event| !event.is_terminated()) {
+            self.world.unwatch(self.number, &self.watched);
+        }
     }
 }
 

@@ -83,10 +83,11 @@ impl Oracle {
         // An upgraded reader brings its older claim along.
         let mut claims: Vec<&Claim> = held.claims.iter().collect();
         claims.sort_by_key(|claim| claim.token);
+        let leaving = world.leaving();
         for claim in claims {
             world.note(|| format!("p{} GRANTED {claim:?}", process.number));
             if held.is_valid() && !claim.nodes.iter().any(|node| world.was_deleted_by_hand(node)) {
-                if let Err(wrong) = world.machine(|machine| order::check(machine.tree(), claim)) {
+                if let Err(wrong) = world.machine(|machine| order::check(machine.tree(), claim, &leaving)) {
                     self.breach(world, wrong);
                 }
                 self.check_rivals(world, claim);
@@ -94,7 +95,14 @@ impl Oracle {
             // More than is promised: whoever was not the first when its node was deleted sees that before its turn comes.
             // Not told for what it had a right to before it stood in line.
             let is_told = !claim.is_inherited && claim.beside.is_empty();
+            // And not where the one in front, of the same session, still keeps everybody else out.
+            let is_sheltered = |node: &String| {
+                world.machine(|machine| order::is_sheltered(machine.tree(), node, claim, &leaving))
+            };
             for node in claim.nodes.iter().filter(|node| is_told && world.was_deleted_in_line(node)) {
+                if is_sheltered(node) {
+                    continue;
+                }
                 self.breach(world, format!("beyond promise 1: {node} was deleted in line, and granted"));
             }
             self.check_token(world, claim);

@@ -1,12 +1,15 @@
 //! Promise 5 at the moment of a grant, and that what is granted stands.
 
+use std::collections::BTreeSet;
+
 use lockkeeper_core::{Kind, NodeName};
 use lockkeeper_testserver::tree::Tree;
 
 use crate::work::{Claim, Share};
 
-/// What is wrong with a claim that was granted just now, by what the quorum has.
-pub(super) fn check(tree: &Tree, claim: &Claim) -> Result<(), String> {
+/// What is wrong with a claim that was granted just now, by what the quorum has. `leaving` are nodes whose own session
+/// has asked for their end: within a session they are followed before they are gone.
+pub(super) fn check(tree: &Tree, claim: &Claim, leaving: &BTreeSet<String>) -> Result<(), String> {
     let mut mine = i64::MAX;
     for path in &claim.nodes {
         let Some(node) = tree.node(path) else {
@@ -31,7 +34,12 @@ pub(super) fn check(tree: &Tree, claim: &Claim) -> Result<(), String> {
                 true => claim.token.cast_signed(),
                 false => czxid(tree, node),
             };
-            claim.nodes.iter().map(|node| in_front(tree, node, place(node), &claim.beside)).max().unwrap_or(0)
+            let is_passed = |node: &String, other: &String| {
+                claim.beside.contains(other)
+                    || leaving.contains(other) && owner(tree, other) == owner(tree, node)
+            };
+            let ahead = |node: &String| in_front(tree, node, place(node), &|other| is_passed(node, other));
+            claim.nodes.iter().map(ahead).max().unwrap_or(0)
         }
     };
     if ahead == 0 {
@@ -43,7 +51,17 @@ pub(super) fn check(tree: &Tree, claim: &Claim) -> Result<(), String> {
 
 /// How many nodes that stand in front of this one make it wait.
 pub(crate) fn ahead(tree: &Tree, path: &str) -> usize {
-    in_front(tree, path, czxid(tree, path), &[])
+    in_front(tree, path, czxid(tree, path), &|_| false)
+}
+
+/// Whether somebody stands in front of where `path` stood, whose own session has asked for its end: as long as it
+/// does, nobody from elsewhere comes in.
+pub(super) fn is_sheltered(tree: &Tree, path: &str, claim: &Claim, leaving: &BTreeSet<String>) -> bool {
+    in_front(tree, path, claim.token.cast_signed(), &|other| !leaving.contains(other)) > 0
+}
+
+fn owner(tree: &Tree, path: &str) -> Option<i64> {
+    tree.node(path).map(|node| node.stat().ephemeral_owner)
 }
 
 fn czxid(tree: &Tree, path: &str) -> i64 {
@@ -51,7 +69,7 @@ fn czxid(tree: &Tree, path: &str) -> i64 {
 }
 
 /// How many stand in front of a node whose place was taken at `mine`, but for some.
-fn in_front(tree: &Tree, path: &str, mine: i64, beside: &[String]) -> usize {
+fn in_front(tree: &Tree, path: &str, mine: i64, is_passed: &dyn Fn(&String) -> bool) -> usize {
     let Some((directory, name)) = path.rsplit_once('/') else { return 0 };
     let Some(me) = NodeName::parse(name) else { return 0 };
     let waits_for = |other: &NodeName| match me.kind() {
@@ -63,7 +81,7 @@ fn in_front(tree: &Tree, path: &str, mine: i64, beside: &[String]) -> usize {
     let is_ahead = |name: &&String| {
         let other = format!("{directory}/{name}");
         let is_lower = tree.node(&other).is_some_and(|node| node.stat().czxid < mine);
-        is_lower && !beside.contains(&other) && NodeName::parse(name).is_some_and(|name| waits_for(&name))
+        is_lower && !is_passed(&other) && NodeName::parse(name).is_some_and(|name| waits_for(&name))
     };
     names.iter().filter(is_ahead).count()
 }

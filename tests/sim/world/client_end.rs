@@ -3,7 +3,8 @@
 use lockkeeper_core::LossReason;
 use lockkeeper_core::simulation::{Link, WireError};
 use lockkeeper_testserver::machine::{ClientId, Output};
-use lockkeeper_testserver::protocol::{ConnectRequest, Request};
+use lockkeeper_testserver::protocol::{ConnectRequest, Request, WriteOp};
+use lockkeeper_testserver::tree::WatchKind;
 use tokio::sync::oneshot;
 
 use super::connection::Connection;
@@ -13,6 +14,16 @@ use crate::session::{Call, Watched};
 
 impl State {
     pub(super) fn call(&mut self, number: usize, call: Call) {
+        let writes = match &call.request {
+            Request::Write(write) => std::slice::from_ref(write),
+            Request::Multi(writes) => writes,
+            _ => &[],
+        };
+        for write in writes {
+            if let WriteOp::Delete { path, .. } = write {
+                self.leaving.insert(path.clone());
+            }
+        }
         let session = &mut self.sessions[number];
         if session.has_ended() {
             let _ = call.reply.send(Err(WireError::SessionEnded(LossReason::SessionExpired)));
@@ -41,6 +52,22 @@ impl State {
         let at = (self.now + way).max(connection.to_server_from);
         connection.to_server_from = at;
         self.at(at, Happening::ToServer(client, message));
+    }
+
+    pub(super) fn unwatch(&mut self, number: usize, watched: &Watched) {
+        let session = &mut self.sessions[number];
+        // Others may wait for it, or are about to; and what is not connected sets its watches anew.
+        let is_asked_for = session.under_way.iter().any(|(_, call)| call.watched.as_ref() == Some(watched));
+        let is_wanted = is_asked_for || session.watched().contains(watched);
+        if session.has_ended() || session.link != Link::Up || is_wanted {
+            return;
+        }
+        let (path, kind) = match watched.clone() {
+            Watched::Data(path) => (path, WatchKind::Data),
+            Watched::Children(path) => (path, WatchKind::Children),
+        };
+        let (reply, _) = oneshot::channel();
+        self.call(number, Call { request: Request::RemoveWatches { path, kind }, watched: None, reply });
     }
 
     pub(super) fn close(&mut self, number: usize) {

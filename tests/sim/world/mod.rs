@@ -10,6 +10,7 @@ mod happening;
 mod server_end;
 mod state;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,6 +96,11 @@ impl World {
     /// The servers' state, as the quorum has it.
     pub(crate) fn machine<T>(&self, look: impl FnOnce(&Machine) -> T) -> T {
         look(&self.state.lock().machine)
+    }
+
+    /// The nodes for whose end their own sessions have asked.
+    pub(crate) fn leaving(&self) -> BTreeSet<String> {
+        self.state.lock().leaving.clone()
     }
 
     pub(crate) fn plan(&self) -> Plan {
@@ -192,6 +198,15 @@ impl World {
         drop(state);
         self.poked.notify_one();
         receiver
+    }
+
+    /// Takes a watch back that nobody waits for any more.
+    pub(crate) fn unwatch(&self, number: usize, watched: &Watched) {
+        let mut state = self.state.lock();
+        state.now = self.elapsed();
+        state.unwatch(number, watched);
+        drop(state);
+        self.poked.notify_one();
     }
 
     pub(crate) fn close(&self, number: usize) {

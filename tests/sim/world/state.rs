@@ -40,6 +40,8 @@ pub(super) struct State {
     pub(super) deleted_by_hand: BTreeSet<String>,
     /// Those of them that were deleted while somebody was in front.
     pub(super) deleted_in_line: BTreeSet<String>,
+    /// Nodes for whose end their own sessions have asked.
+    pub(super) leaving: BTreeSet<String>,
     pub(super) counts_ahead: bool,
     /// The sessions of processes that crashed, and when their nodes must be gone.
     pub(super) crashed: BTreeMap<i64, u64>,
@@ -74,6 +76,7 @@ impl State {
             backlogs: BTreeMap::new(),
             deleted_by_hand: BTreeSet::new(),
             deleted_in_line: BTreeSet::new(),
+            leaving: BTreeSet::new(),
             counts_ahead: false,
             crashed: BTreeMap::new(),
             trace: None,
