@@ -1,0 +1,81 @@
+//! Rounds of chaos, each with every kind of fault that can strike there.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lockkeeper_chaos::{Options, Rule, Verdict, round};
+use lockkeeper_tests::left_out;
+
+fn options(servers: usize, seed: u64) -> Options {
+    Options {
+        servers,
+        clients: 4,
+        seed,
+        all: Duration::ZERO,
+        round: Duration::from_secs(20),
+        patience: Duration::from_secs(90),
+        session: Duration::from_secs(3),
+        tick: Duration::from_millis(250),
+        folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("chaos"),
+        cheat: false,
+    }
+}
+
+async fn judged(options: &Options) -> Verdict {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_lockkeeper-chaos"));
+    round(options, &program).await.unwrap_or_else(|failure| panic!("not judged: {failure}"))
+}
+
+async fn keeps_its_promises(servers: usize) {
+    let soak = std::env::var("LOCKKEEPER_SOAK").is_ok_and(|value| value == "1");
+    let (seed, rounds) = if soak { (rand::random_range(0..1_000_000), 10) } else { (servers as u64, 1) };
+    for seed in (seed..).take(rounds) {
+        let verdict = judged(&options(servers, seed)).await;
+        println!("{}", verdict.summary);
+        assert!(verdict.violations.is_empty(), "{}", verdict.summary);
+    }
+}
+
+#[tokio::test]
+async fn three_servers_and_every_fault_keep_the_promises() {
+    if !left_out() {
+        keeps_its_promises(3).await;
+    }
+}
+
+#[tokio::test]
+async fn one_server_and_every_fault_keep_the_promises() {
+    if !left_out() {
+        keeps_its_promises(1).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_cheats_is_found_out() {
+    if left_out() {
+        return;
+    }
+    let options = Options {
+        clients: 2,
+        cheat: true,
+        patience: Duration::from_secs(8),
+        round: Duration::ZERO,
+        folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("cheats"),
+        ..options(1, 1)
+    };
+    let verdict = judged(&options).await;
+    let found: BTreeSet<Rule> = verdict.violations.iter().map(|violation| violation.rule).collect();
+    for rule in [
+        Rule::Exclusion,
+        Rule::Capacity,
+        Rule::Order,
+        Rule::Token,
+        Rule::Fence,
+        Rule::Transaction,
+        Rule::Orphan,
+        Rule::Liveness,
+    ] {
+        assert!(found.contains(&rule), "{rule:?} was not found: {}", verdict.summary);
+    }
+}
