@@ -1,6 +1,7 @@
 //! After the faults: everyone is served, then nobody wants anything, then nothing is left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures::future::try_join_all;
@@ -71,7 +72,54 @@ pub(super) async fn orphans(ensemble: &Ensemble, limit: Duration) -> Result<Vec<
 }
 
 async fn standing(ensemble: &Ensemble) -> Result<Vec<String>, HarnessError> {
-    let mut raw = ensemble.raw().await?;
+    nodes_at(ensemble.leader().await?.address()).await
+}
+
+/// What one server has that another has not, when they have the same or `limit` has passed. They never differ for long
+/// unless one of them has broken its word, and with it everything that the locks rest on.
+pub(super) async fn disagreements(ensemble: &Ensemble, limit: Duration) -> Result<Vec<String>, Failure> {
+    let differ = Mutex::new(Vec::new());
+    let agreed = eventually("the servers agree", limit, async || match differences(ensemble).await {
+        Ok(now) => {
+            let done = now.is_empty();
+            *differ.lock() = now;
+            done.then_some(Ok(()))
+        }
+        Err(error) => Some(Err(error)),
+    });
+    match agreed.await {
+        Ok(Err(error)) => Err(error.into()),
+        Ok(Ok(())) | Err(_) => Ok(differ.into_inner()),
+    }
+}
+
+async fn differences(ensemble: &Ensemble) -> Result<Vec<String>, HarnessError> {
+    let mut servers = BTreeMap::new();
+    for server in ensemble.servers() {
+        let nodes: BTreeSet<String> = nodes_at(server.address()).await?.into_iter().collect();
+        servers.insert(server.index(), nodes);
+    }
+    let all: BTreeSet<String> = servers.values().flatten().cloned().collect();
+    Ok(all
+        .into_iter()
+        .filter_map(|node| {
+            let has = |has: bool| -> Vec<String> {
+                servers
+                    .iter()
+                    .filter(|(_, nodes)| nodes.contains(&node) == has)
+                    .map(|(index, _)| format!("s{index}"))
+                    .collect()
+            };
+            let without = has(false);
+            (!without.is_empty())
+                .then(|| format!("{node} is on {} and not on {}", has(true).join(", "), without.join(", ")))
+        })
+        .collect())
+}
+
+/// The contenders' nodes, as this server has them.
+async fn nodes_at(server: SocketAddr) -> Result<Vec<String>, HarnessError> {
+    let mut raw = RawClient::connect(server).await?;
     raw.sync("/").await?;
     let mut found = Vec::new();
     let mut folders = vec![stage::LOCKS.to_owned()];

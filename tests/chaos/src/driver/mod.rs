@@ -13,7 +13,7 @@ use futures::future::{TryFutureExt, try_join_all};
 use lockkeeper_tests::{CreateMode, Ensemble, Timing};
 
 pub(crate) use self::client::{Client, Launch};
-use self::finale::{become_quiet, orphans, registers, unserved};
+use self::finale::{become_quiet, disagreements, orphans, registers, unserved};
 pub use self::options::Options;
 use crate::checker::{self, Violation};
 use crate::fenced::Fenced;
@@ -123,6 +123,7 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
     account.unserved = unserved(&clients, healed, Timing::scaled(options.patience)).await;
     account.died = become_quiet(&clients, Timing::scaled(options.patience)).await?;
     account.orphans = orphans(&ensemble, Timing::scaled(options.patience)).await?;
+    account.disagreements = disagreements(&ensemble, Timing::scaled(options.patience)).await?;
     account.registers = registers(&ensemble).await?;
     try_join_all(clients.iter().map(Client::stop)).await?;
     account.died.extend(clients.iter().flat_map(Client::died));

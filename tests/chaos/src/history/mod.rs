@@ -37,6 +37,9 @@ pub(crate) struct Account {
     pub(crate) registers: BTreeMap<String, (u64, i32)>,
     /// Nodes that stood when nobody wanted anything any more.
     pub(crate) orphans: Vec<String>,
+    /// Nodes that only some servers had in the end.
+    #[serde(default)]
+    pub(crate) disagreements: Vec<String>,
     /// Who did not get what after the healing.
     pub(crate) unserved: Vec<(String, String)>,
     /// Processes that ended by themselves, and how.

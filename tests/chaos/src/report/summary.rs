@@ -53,6 +53,9 @@ pub(super) fn write(history: &History, holds: &[Hold], violations: &[Violation],
             of.len()
         );
     }
+    for disagreement in &account.disagreements {
+        let _ = writeln!(text, "the servers disagree: {disagreement}");
+    }
     let _ = writeln!(text, "\n{}", attempts(history));
     let _ = writeln!(text, "\nfaults");
     let mut kinds: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
