@@ -29,13 +29,17 @@ const FORGET: Duration = Duration::from_secs(1);
 pub struct Verdict {
     /// Every broken promise.
     pub violations: Vec<Violation>,
+    /// Nodes that only some servers have, long after everything was quiet. No client can bring that about: the
+    /// ensemble has broken its own word, on which all promises rest, so the round proves nothing.
+    pub disagreements: Vec<String>,
     /// Where histories, pictures and summary are.
     pub folder: PathBuf,
     /// For people.
     pub summary: String,
 }
 
-/// Rounds until the time is up or a promise is broken; the last one's verdict.
+/// Rounds until the time is up or a promise is broken; the last one's verdict. Where servers disagree it goes on, and keeps
+/// the round's folder.
 ///
 /// # Errors
 ///
@@ -47,12 +51,15 @@ pub async fn soak(options: Options, program: PathBuf) -> Result<Verdict, Failure
         println!("seed {} on {} server(s)", options.seed, options.servers);
         let verdict = round(&options, &program).await?;
         let elapsed = Duration::from_nanos(clock::now() - begun);
-        if !verdict.violations.is_empty() || elapsed >= options.all {
+        let is_sound = verdict.disagreements.is_empty();
+        if is_sound && !verdict.violations.is_empty() || elapsed >= options.all {
             return Ok(verdict);
         }
         println!("{}", verdict.summary);
-        // What went well for hours would fill the disk.
-        fs::remove_dir_all(&verdict.folder)?;
+        if is_sound {
+            // What went well for hours would fill the disk.
+            fs::remove_dir_all(&verdict.folder)?;
+        }
         options.seed += 1;
     }
 }
@@ -66,7 +73,8 @@ pub fn judge_again(folder: &Path) -> Result<Verdict, Failure> {
     let history = History::read(folder)?;
     let violations = checker::judge(&history);
     let summary = report::write(&history, &violations, folder)?;
-    Ok(Verdict { violations, folder: folder.to_owned(), summary })
+    let disagreements = history.account.disagreements.clone();
+    Ok(Verdict { violations, disagreements, folder: folder.to_owned(), summary })
 }
 
 /// One round; `program` is this package's binary.
@@ -114,7 +122,7 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
     let plan = Plan::deal(options.seed, options.servers, options.round, options.session);
     let nemesis = Nemesis::new(Arc::clone(&ensemble), Arc::clone(&clients));
     let incidents = nemesis.carry_out(plan).await;
-    nemesis.heal().await?;
+    let ended = nemesis.heal().await?;
 
     let mut account =
         Account { seed: options.seed, servers: options.servers, incidents, ..Account::default() };
@@ -122,6 +130,7 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
     account.healed = Some(healed);
     account.unserved = unserved(&clients, healed, Timing::scaled(options.patience)).await;
     account.died = become_quiet(&clients, Timing::scaled(options.patience)).await?;
+    account.died.extend(ended);
     account.orphans = orphans(&ensemble, Timing::scaled(options.patience)).await?;
     account.disagreements = disagreements(&ensemble, Timing::scaled(options.patience)).await?;
     account.registers = registers(&ensemble).await?;
@@ -137,6 +146,7 @@ async fn start(options: &Options) -> Result<Ensemble, Failure> {
         .servers(options.servers)
         .apart(options.servers > 1)
         .tick(options.tick)
+        .heap_mebibytes(384)
         // Small, so that it can be reached; and empty folders go soon.
         .property("zookeeper.globalOutstandingLimit", "100")
         .property("znode.container.checkIntervalMs", "1000")

@@ -144,9 +144,18 @@ impl Fault {
             Self::FreezeClient => dice.random_range(1.1..1.6),
             Self::CutClient | Self::ClientUnheard | Self::ClientDeaf => dice.random_range(0.2..1.5),
             Self::KillClient | Self::BreakLinks | Self::KillServer(_) | Self::RestartServer => {
-                dice.random_range(0.0..0.5)
+                dice.random_range(0.0..0.4)
             }
-            _ => dice.random_range(0.2..1.0),
+            _ => dice.random_range(0.1..0.8),
+        };
+        session.mul_f64(share)
+    }
+
+    /// How long there is to be peace in its lane before it. Servers need some, or nobody ever holds anything.
+    pub(crate) fn peace(self, session: Duration, dice: &mut StdRng) -> Duration {
+        let share = match self.lane() {
+            Lane::Servers => dice.random_range(0.2..1.0),
+            Lane::Clients | Lane::Strangers => dice.random_range(0.0..0.4),
         };
         session.mul_f64(share)
     }

@@ -67,16 +67,19 @@ impl Nemesis {
         incident
     }
 
-    /// Undoes whatever was done, and waits until the servers agree.
-    pub(crate) async fn heal(&self) -> Result<(), Failure> {
+    /// Undoes whatever was done, and waits until the servers agree. Tells of servers that have ended by themselves.
+    pub(crate) async fn heal(&self) -> Result<Vec<String>, Failure> {
+        let mut ended = Vec::new();
         if let Some(between) = self.ensemble.between() {
             between.mend_all();
         }
         for server in self.ensemble.servers() {
             if server.pid().is_none() {
                 server.start().await?;
-            } else if !server.is_running() {
-                server.resume().await?;
+            } else if !server.is_running() && server.resume().await.is_err() {
+                ended.push(format!("server {} ended by itself", server.index()));
+                server.kill().await?;
+                server.start().await?;
             }
         }
         for client in self.clients.iter() {
@@ -84,7 +87,8 @@ impl Nemesis {
             client.proxies.accept().await?;
             client.signal(Signal::CONT).await?;
         }
-        Ok(self.ensemble.settled().await?)
+        self.ensemble.settled().await?;
+        Ok(ended)
     }
 }
 

@@ -45,7 +45,7 @@ impl Plan {
                         fault: *fault,
                         target: dice.random_range(0..60),
                         lasting: fault.lasting(session, &mut dice),
-                        peace: session.mul_f64(dice.random_range(0.0..0.3)),
+                        peace: fault.peace(session, &mut dice),
                     };
                     total += next.lasting + next.peace;
                     planned.push(next);

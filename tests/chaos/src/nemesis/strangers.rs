@@ -51,10 +51,10 @@ impl Nemesis {
     }
 }
 
-/// Writes as much as fits into a request, again and again.
+/// Writes again and again. Little at a time: it is the number that counts, and servers have little memory.
 async fn ask_on(server: SocketAddr) -> Result<(), HarnessError> {
     let mut raw = RawClient::connect_for(server, Duration::from_secs(2)).await?;
-    let data = vec![b'x'; 32 << 10];
+    let data = vec![b'x'; 1 << 10];
     let path = format!("{REGISTERS}/of-strangers");
     let _ = raw.create(&path, b"", lockkeeper_tests::CreateMode::Persistent).await;
     loop {

@@ -17,6 +17,9 @@ pub(super) fn write(history: &History, holds: &[Hold], violations: &[Violation],
     let mut text = String::new();
     let zero = first(history);
     let verdict = match violations.len() {
+        count if !account.disagreements.is_empty() => {
+            format!("THE SERVERS DISAGREE, so {count} violations prove nothing")
+        }
         0 => "no promise was broken".to_owned(),
         count => format!("{count} VIOLATIONS"),
     };
@@ -53,8 +56,11 @@ pub(super) fn write(history: &History, holds: &[Hold], violations: &[Violation],
             of.len()
         );
     }
+    if let Some(recovery) = recovery(history, holds) {
+        let _ = writeln!(text, "\neveryone had everything again {recovery:.1} s after the healing");
+    }
     for disagreement in &account.disagreements {
-        let _ = writeln!(text, "the servers disagree: {disagreement}");
+        let _ = writeln!(text, "disagreement: {disagreement}");
     }
     let _ = writeln!(text, "\n{}", attempts(history));
     let _ = writeln!(text, "\nfaults");
@@ -81,6 +87,17 @@ fn outage(holds: &[&Hold]) -> f64 {
     grants.sort_unstable();
     let gaps = grants.windows(2).filter_map(|pair| Some(pair.last()? - pair.first()?));
     gaps.max().unwrap_or_default() as f64 / 1e9
+}
+
+/// How long after the healing the last client got its last lock, if all did.
+fn recovery(history: &History, holds: &[Hold]) -> Option<f64> {
+    let healed = history.account.healed.filter(|_| history.account.unserved.is_empty())?;
+    let mut first: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for hold in holds.iter().filter(|hold| hold.granted > healed) {
+        let at = first.entry((hold.client(), &hold.lock)).or_insert(hold.granted);
+        *at = hold.granted.min(*at);
+    }
+    first.into_values().max().map(|last| (last - healed) as f64 / 1e9)
 }
 
 /// What became of all attempts, and why some failed.
