@@ -26,6 +26,11 @@ pub(crate) struct Planned {
 }
 
 impl Plan {
+    /// Nothing strikes.
+    pub(crate) fn none() -> Self {
+        Self(BTreeMap::new())
+    }
+
     /// Deals every kind once, in any order, and again and again until each lane is as long as `length`.
     pub(crate) fn deal(seed: u64, servers: usize, length: Duration, session: Duration) -> Self {
         let mut dice = StdRng::seed_from_u64(seed);

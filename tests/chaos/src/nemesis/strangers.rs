@@ -73,7 +73,7 @@ async fn delete_one(
     let mut contenders = raw.children(folder).await?;
     // By the number at the end: the holder is the first.
     contenders.sort_by_key(|name| name.rsplit('-').next().unwrap_or_default().to_owned());
-    let place = if number % 3 == 0 { number % contenders.len().max(1) } else { 0 };
+    let place = if number.is_multiple_of(3) { number % contenders.len().max(1) } else { 0 };
     if let Some(name) = contenders.get(place).filter(|name| name.starts_with("_c_")) {
         let path = format!("{folder}/{name}");
         // Said before it is done, and even if nobody learns whether it was.
