@@ -13,10 +13,10 @@ fn options(servers: usize, seed: u64) -> Options {
         clients: 4,
         seed,
         all: Duration::ZERO,
-        round: Duration::from_secs(20),
+        round: Duration::from_secs(15),
         patience: Duration::from_secs(90),
-        session: Duration::from_secs(3),
-        tick: Duration::from_millis(250),
+        session: Duration::from_secs(2),
+        tick: Duration::from_millis(200),
         folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("chaos"),
         cheat: false,
     }
@@ -26,8 +26,8 @@ async fn judged(options: &Options) -> Result<Verdict, Failure> {
     round(options, &PathBuf::from(env!("CARGO_BIN_EXE_lockkeeper-chaos"))).await
 }
 
-/// ZooKeeper 3.8.0 sometimes has one server keep what the others have not (ZOOKEEPER-4541, 4785). Such a round is told and
-/// made up for, but not for ever.
+/// ZooKeeper 3.8.0 at times loses what it had committed when its servers are killed (ZOOKEEPER-4646 and its kin). Such a
+/// round is told and made up for, but not for ever.
 const VOID_ROUNDS: usize = 3;
 
 async fn keeps_its_promises(servers: usize) -> Result<(), Failure> {
@@ -41,12 +41,15 @@ async fn keeps_its_promises(servers: usize) -> Result<(), Failure> {
         let verdict = judged(&options(servers, seed)).await?;
         println!("{}", verdict.summary);
         seed += 1;
-        if verdict.disagreements.is_empty() {
+        if verdict.lapses.is_empty() {
             sound += 1;
             assert!(verdict.violations.is_empty(), "{}", verdict.summary);
         } else {
             void += 1;
-            eprintln!("LEFT OUT: a round in which the servers disagreed: {}", verdict.folder.display());
+            eprintln!(
+                "LEFT OUT: a round in which the servers broke their word: {}",
+                verdict.folder.display()
+            );
             assert!(void < VOID_ROUNDS.max(rounds), "{}", verdict.summary);
         }
     }

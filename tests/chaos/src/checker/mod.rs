@@ -6,6 +6,7 @@
 //! nothing from then on; all else on the same lock still does.
 
 mod exclusion;
+mod lapses;
 mod order;
 mod others;
 mod register;
@@ -15,6 +16,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
+pub(crate) use self::lapses::lapses;
 use crate::history::{History, Hold, Incident, Void};
 
 /// A broken promise.

@@ -32,7 +32,7 @@ pub(super) fn fence(lock: &str, holds: &[&Hold], entries: &[Entry]) -> Vec<Viola
 pub(super) fn transactions(lock: &str, holds: &[&Hold], last: Option<(u64, i32)>) -> Vec<Violation> {
     let mut writes: Vec<(i32, u64, u64)> = holds
         .iter()
-        .flat_map(|hold| hold.committed.iter().map(|version| (*version, hold.token, hold.granted)))
+        .flat_map(|hold| hold.committed.iter().map(|(_, version)| (*version, hold.token, hold.granted)))
         .collect();
     writes.sort_unstable();
     let mut violations = Vec::new();

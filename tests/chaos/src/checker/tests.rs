@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Rule, judge};
+use super::{Rule, judge, lapses};
 use crate::history::{Account, Entry, Event, History, Incident, Lane, Mode, Void, What};
 
 /// Histories as a table: who, when, what.
@@ -188,8 +188,8 @@ fn a_fenced_register_never_goes_back() {
     }
 }
 
-/// Writes of a register: token and version of each, and what stands in the end.
-fn written(writes: &[(u64, i32)], last: (u64, i32)) -> Vec<Rule> {
+/// Writes of a register, one after the other: token and version of each, and what stands in the end.
+fn writes(writes: &[(u64, i32)], last: (u64, i32)) -> Told {
     let mut told = Told::default();
     let mut from = 10;
     for (token, version) in writes {
@@ -199,7 +199,34 @@ fn written(writes: &[(u64, i32)], last: (u64, i32)) -> Vec<Rule> {
     }
     told.history.account =
         Account { registers: BTreeMap::from([("mutex".to_owned(), last)]), ..Account::default() };
-    told.rules()
+    told
+}
+
+fn written(versions: &[(u64, i32)], last: (u64, i32)) -> Vec<Rule> {
+    writes(versions, last).rules()
+}
+
+#[test]
+fn an_ensemble_that_loses_what_it_had_committed_is_told() {
+    let lapsed = |versions: &[(u64, i32)], last| !lapses(&writes(versions, last).history).is_empty();
+    assert!(!lapsed(&[(5, 1), (7, 2), (8, 4)], (8, 4)));
+    assert!(!lapsed(&[(7, 1), (5, 2)], (5, 2)), "that is a fault of locks");
+    assert!(lapsed(&[(5, 1), (7, 2), (8, 2)], (8, 2)), "one version twice");
+    assert!(lapsed(&[(5, 3), (7, 2)], (7, 3)), "an older version later");
+    assert!(lapsed(&[(5, 1), (7, 2)], (5, 1)), "the last one is gone");
+    let mut told = Told::default();
+    told.history.account.disagreements = vec!["a node is on s0 and not on s1".to_owned()];
+    assert_eq!(lapses(&told.history).len(), 1);
+}
+
+#[test]
+fn writes_that_were_under_way_together_may_be_told_in_any_order() {
+    let mut told = Told::default();
+    let slow = told.claim(("c0.0", 0, "mutex", ALONE, 5, (10, 12)));
+    let quick = told.claim(("c1.0", 0, "mutex", ALONE, 7, (13, 20)));
+    told.say("c1.0", 0, 15, What::Committed { hold: quick, version: 2 });
+    told.say("c0.0", 0, 16, What::Committed { hold: slow, version: 1 });
+    assert!(lapses(&told.history).is_empty());
 }
 
 #[test]

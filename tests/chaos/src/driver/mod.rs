@@ -29,17 +29,17 @@ const FORGET: Duration = Duration::from_secs(1);
 pub struct Verdict {
     /// Every broken promise.
     pub violations: Vec<Violation>,
-    /// Nodes that only some servers have, long after everything was quiet. No client can bring that about: the
-    /// ensemble has broken its own word, on which all promises rest, so the round proves nothing.
-    pub disagreements: Vec<String>,
+    /// Where the ensemble has broken its own word, on which all promises rest: it has lost what it had committed, or its
+    /// servers differ. No client can bring that about; such a round proves nothing.
+    pub lapses: Vec<String>,
     /// Where histories, pictures and summary are.
     pub folder: PathBuf,
     /// For people.
     pub summary: String,
 }
 
-/// Rounds until the time is up or a promise is broken; the last one's verdict. Where servers disagree it goes on, and keeps
-/// the round's folder.
+/// Rounds until the time is up or a promise is broken; the last one's verdict. Where the ensemble breaks its word it goes on,
+/// and keeps the round's folder.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ pub async fn soak(options: Options, program: PathBuf) -> Result<Verdict, Failure
         println!("seed {} on {} server(s)", options.seed, options.servers);
         let verdict = round(&options, &program).await?;
         let elapsed = Duration::from_nanos(clock::now() - begun);
-        let is_sound = verdict.disagreements.is_empty();
+        let is_sound = verdict.lapses.is_empty();
         if is_sound && !verdict.violations.is_empty() || elapsed >= options.all {
             return Ok(verdict);
         }
@@ -72,9 +72,9 @@ pub async fn soak(options: Options, program: PathBuf) -> Result<Verdict, Failure
 pub fn judge_again(folder: &Path) -> Result<Verdict, Failure> {
     let history = History::read(folder)?;
     let violations = checker::judge(&history);
-    let summary = report::write(&history, &violations, folder)?;
-    let disagreements = history.account.disagreements.clone();
-    Ok(Verdict { violations, disagreements, folder: folder.to_owned(), summary })
+    let lapses = checker::lapses(&history);
+    let summary = report::write(&history, &violations, &lapses, folder)?;
+    Ok(Verdict { violations, lapses, folder: folder.to_owned(), summary })
 }
 
 /// One round; `program` is this package's binary.
@@ -115,12 +115,12 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
     // A cheat lets nobody have everything.
     let unserved_before = if options.cheat { Vec::new() } else { unserved(&clients, 0, patience).await };
     let plan = if unserved_before.is_empty() {
-        Plan::deal(options.seed, options.servers, options.round, options.session)
+        Plan::deal(options.seed, options.servers, options.session)
     } else {
-        Plan::none()
+        Plan::default()
     };
     let nemesis = Nemesis::new(Arc::clone(&ensemble), Arc::clone(&clients));
-    let incidents = nemesis.carry_out(plan).await;
+    let incidents = nemesis.carry_out(plan, options.round).await;
     let ended = nemesis.heal().await?;
 
     let mut account = Account {

@@ -24,8 +24,8 @@ pub(crate) struct Hold {
     pub(crate) lost: Option<(u64, String)>,
     /// How it was given back.
     pub(crate) released: Option<String>,
-    /// Versions of the transactional register.
-    pub(crate) committed: Vec<i32>,
+    /// When it was told that it wrote the transactional register, and as which version.
+    pub(crate) committed: Vec<(u64, i32)>,
     pub(crate) stamps: Vec<Stamp>,
     /// Tokens of nested holds.
     pub(crate) again: Vec<u64>,
@@ -116,7 +116,7 @@ impl Hold {
                 self.over.get_or_insert(at);
             }
             What::Released { outcome, .. } => self.released = Some(outcome.clone()),
-            What::Committed { version, .. } => self.committed.push(*version),
+            What::Committed { version, .. } => self.committed.push((at, *version)),
             What::Stamped { accepted, valid, .. } => {
                 self.stamps.push(Stamp { at, accepted: *accepted, valid: *valid });
             }

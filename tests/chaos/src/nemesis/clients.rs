@@ -1,6 +1,6 @@
 //! Faults of clients, and of what is between them and the servers.
 
-use lockkeeper_tests::Direction;
+use lockkeeper_tests::{Direction, HarnessError, Match, OpCode, Proxies};
 use rustix::process::Signal;
 
 use super::{Fault, Nemesis, Planned, last};
@@ -27,6 +27,11 @@ impl Nemesis {
                 proxies.cut().await?;
                 last(planned).await;
                 proxies.cut().await?;
+            }
+            Fault::LoseMessages => {
+                // Without messages of a kind nothing is lost, and time goes on.
+                let _ = tokio::time::timeout(planned.lasting, lose(proxies, planned.target)).await;
+                proxies.disarm_all();
             }
             Fault::ClientUnheard | Fault::ClientDeaf => {
                 let way = if planned.fault == Fault::ClientDeaf {
@@ -71,4 +76,16 @@ impl Nemesis {
         }
         Ok(())
     }
+}
+
+/// Loses one message after the other, of every kind.
+async fn lose(proxies: &Proxies, first: usize) -> Result<(), HarnessError> {
+    let kinds = [OpCode::Create2, OpCode::Multi, OpCode::Delete, OpCode::GetChildren, OpCode::GetData];
+    for (number, kind) in kinds.into_iter().cycle().enumerate().skip(first % kinds.len()) {
+        let arming = proxies.on(Match::new().op(kind).nth(1 + number % 3));
+        let lost =
+            if number.is_multiple_of(2) { arming.drop_reply_and_cut() } else { arming.cut_before_forward() };
+        lost.triggered().await?;
+    }
+    Ok(())
 }

@@ -27,6 +27,8 @@ pub(crate) enum Fault {
     CutClient,
     /// They end, and new ones are welcome.
     BreakLinks,
+    /// Now a request of a client is lost, now the reply to one that was done, and the connection with it.
+    LoseMessages,
     /// The servers do not hear a client; what it said arrives late.
     ClientUnheard,
     /// A client does not hear the servers; what they said arrives late.
@@ -57,7 +59,7 @@ pub(crate) enum Role {
     Only,
 }
 
-const ALL: [Fault; 23] = [
+const ALL: [Fault; 24] = [
     Fault::KillServer(Role::Leader),
     Fault::KillServer(Role::Follower),
     Fault::KillServer(Role::Only),
@@ -72,6 +74,7 @@ const ALL: [Fault; 23] = [
     Fault::Scatter,
     Fault::CutClient,
     Fault::BreakLinks,
+    Fault::LoseMessages,
     Fault::ClientUnheard,
     Fault::ClientDeaf,
     Fault::LoseServer,
@@ -126,6 +129,7 @@ impl Fault {
             Self::Scatter => "scatter servers",
             Self::CutClient => "cut client",
             Self::BreakLinks => "break links",
+            Self::LoseMessages => "lose messages",
             Self::ClientUnheard => "client unheard",
             Self::ClientDeaf => "client deaf",
             Self::LoseServer => "lose server",
@@ -151,10 +155,11 @@ impl Fault {
         session.mul_f64(share)
     }
 
-    /// How long there is to be peace in its lane before it. Servers need some, or nobody ever holds anything.
+    /// How long there is to be peace in its lane before it. A new leader gives every session its whole time once more: with
+    /// less than that between two faults of servers, a dead client would stand in the way for ever.
     pub(crate) fn peace(self, session: Duration, dice: &mut StdRng) -> Duration {
         let share = match self.lane() {
-            Lane::Servers => dice.random_range(0.2..1.0),
+            Lane::Servers => dice.random_range(0.2..1.8),
             Lane::Clients | Lane::Strangers => dice.random_range(0.0..0.4),
         };
         session.mul_f64(share)

@@ -7,6 +7,7 @@ mod servers;
 mod strangers;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -31,11 +32,23 @@ impl Nemesis {
         Self { ensemble, clients }
     }
 
-    /// Strikes in all lanes at once; yields what was done, in the order of its beginning.
-    pub(crate) async fn carry_out(&self, Plan(lanes): Plan) -> Vec<Incident> {
-        let lanes = lanes.into_iter().map(|(lane, planned)| async move {
+    /// Strikes in all lanes at once, for `length` and until each kind has struck; yields what was done, in the order of
+    /// its beginning.
+    pub(crate) async fn carry_out(&self, Plan(decks): Plan, length: Duration) -> Vec<Incident> {
+        let end = clock::now() + u64::try_from(length.as_nanos()).unwrap_or(u64::MAX / 2);
+        let undealt = AtomicUsize::new(decks.len());
+        let undealt = &undealt;
+        let lanes = decks.into_iter().map(|deck| async move {
+            let (lane, kinds) = (deck.lane, deck.kinds.len());
             let mut incidents = Vec::new();
-            for planned in planned {
+            for planned in deck {
+                if incidents.len() == kinds {
+                    undealt.fetch_sub(1, Ordering::Relaxed);
+                }
+                // As long as there is a lane that needs time, the others go on.
+                if incidents.len() >= kinds && undealt.load(Ordering::Relaxed) == 0 && clock::now() >= end {
+                    break;
+                }
                 tokio::time::sleep(planned.peace).await;
                 incidents.push(self.strike(lane, planned).await);
             }

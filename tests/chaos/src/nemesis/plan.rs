@@ -1,6 +1,5 @@
 //! What is to strike, from a seed. Pure.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -10,9 +9,9 @@ use rand::{RngExt, SeedableRng};
 use super::Fault;
 use crate::history::Lane;
 
-/// For each lane what strikes there, one after the other.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan(pub(crate) BTreeMap<Lane, Vec<Planned>>);
+/// For each lane what strikes there, one after the other, without end.
+#[derive(Debug, Default)]
+pub(crate) struct Plan(pub(crate) Vec<Deck>);
 
 /// A fault that is planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,39 +25,44 @@ pub(crate) struct Planned {
 }
 
 impl Plan {
-    /// Nothing strikes.
-    pub(crate) fn none() -> Self {
-        Self(BTreeMap::new())
+    pub(crate) fn deal(seed: u64, servers: usize, session: Duration) -> Self {
+        let lanes = [Lane::Servers, Lane::Clients, Lane::Strangers].into_iter().enumerate();
+        let deck = |(number, lane): (usize, Lane)| Deck {
+            lane,
+            kinds: Fault::all(servers).filter(|fault| fault.lane() == lane).collect(),
+            rest: Vec::new(),
+            session,
+            dice: StdRng::seed_from_u64(seed.wrapping_mul(10).wrapping_add(number as u64)),
+        };
+        Self(lanes.map(deck).collect())
     }
+}
 
-    /// Deals every kind once, in any order, and again and again until each lane is as long as `length`.
-    pub(crate) fn deal(seed: u64, servers: usize, length: Duration, session: Duration) -> Self {
-        let mut dice = StdRng::seed_from_u64(seed);
-        let mut lanes = BTreeMap::new();
-        for lane in [Lane::Servers, Lane::Clients, Lane::Strangers] {
-            let mut deck: Vec<Fault> = Fault::all(servers).filter(|fault| fault.lane() == lane).collect();
-            let mut planned: Vec<Planned> = Vec::new();
-            let mut total = Duration::ZERO;
-            while planned.is_empty() || total < length {
-                deck.shuffle(&mut dice);
-                for (number, fault) in deck.iter().enumerate() {
-                    // All of the first deck, and of the later ones as many as there is time for.
-                    if planned.len() > number && planned.len() >= deck.len() && total >= length {
-                        break;
-                    }
-                    let next = Planned {
-                        fault: *fault,
-                        target: dice.random_range(0..60),
-                        lasting: fault.lasting(session, &mut dice),
-                        peace: fault.peace(session, &mut dice),
-                    };
-                    total += next.lasting + next.peace;
-                    planned.push(next);
-                }
-            }
-            lanes.insert(lane, planned);
+/// The faults of one lane. Every kind is dealt once, in any order, before one comes again.
+#[derive(Debug)]
+pub(crate) struct Deck {
+    pub(crate) lane: Lane,
+    pub(crate) kinds: Vec<Fault>,
+    rest: Vec<Fault>,
+    session: Duration,
+    dice: StdRng,
+}
+
+impl Iterator for Deck {
+    type Item = Planned;
+
+    fn next(&mut self) -> Option<Planned> {
+        if self.rest.is_empty() {
+            self.rest.clone_from(&self.kinds);
+            self.rest.shuffle(&mut self.dice);
         }
-        Self(lanes)
+        let fault = self.rest.pop()?;
+        Some(Planned {
+            fault,
+            target: self.dice.random_range(0..60),
+            lasting: fault.lasting(self.session, &mut self.dice),
+            peace: fault.peace(self.session, &mut self.dice),
+        })
     }
 }
 
@@ -72,26 +76,31 @@ mod tests {
 
     #[test]
     fn a_seed_is_the_same_plan_every_time() {
-        let deal = |seed| Plan::deal(seed, 3, Duration::from_secs(60), SESSION);
+        let deal = |seed| -> Vec<Planned> {
+            let Plan(decks) = Plan::deal(seed, 3, SESSION);
+            decks.into_iter().flat_map(|deck| deck.take(50)).collect()
+        };
         assert_eq!(deal(7), deal(7));
         assert_ne!(deal(7), deal(8));
     }
 
     #[test]
-    fn every_kind_is_dealt_and_none_that_cannot_strike() {
+    fn every_kind_is_dealt_before_one_comes_again_and_none_that_cannot_strike() {
         let mut ever = BTreeSet::new();
         for servers in [1, 3] {
-            for length in [Duration::ZERO, Duration::from_secs(100)] {
-                let Plan(lanes) = Plan::deal(1, servers, length, SESSION);
-                let dealt: BTreeSet<Fault> = lanes.values().flatten().map(|planned| planned.fault).collect();
-                assert_eq!(dealt, Fault::all(servers).collect());
-                ever.extend(dealt);
-                for planned in lanes.values() {
-                    let total: Duration = planned.iter().map(|it| it.lasting + it.peace).sum();
-                    assert!(total >= length);
+            let mut dealt = BTreeSet::new();
+            let Plan(decks) = Plan::deal(1, servers, SESSION);
+            for mut deck in decks {
+                let kinds = deck.kinds.len();
+                for _ in 0..2 {
+                    let round: BTreeSet<Fault> = deck.by_ref().take(kinds).map(|it| it.fault).collect();
+                    assert_eq!(round.len(), kinds);
+                    dealt.extend(round);
                 }
             }
+            assert_eq!(dealt, Fault::all(servers).collect());
+            ever.extend(dealt);
         }
-        assert_eq!(ever.len(), 23);
+        assert_eq!(ever.len(), 24);
     }
 }

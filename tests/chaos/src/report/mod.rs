@@ -13,13 +13,18 @@ use crate::history::History;
 use crate::stage::SITES;
 
 /// Writes one picture for each lock and a summary into `folder`; yields the summary.
-pub(crate) fn write(history: &History, violations: &[Violation], folder: &Path) -> Result<String, Failure> {
+pub(crate) fn write(
+    history: &History,
+    violations: &[Violation],
+    lapses: &[String],
+    folder: &Path,
+) -> Result<String, Failure> {
     let holds = history.holds();
     for site in SITES {
         let picture = timeline::draw(site, history, &holds, violations);
         fs::write(folder.join(format!("{}.svg", site.name)), picture)?;
     }
-    let summary = summary::write(history, &holds, violations, folder);
+    let summary = summary::write(history, &holds, violations, lapses, folder);
     fs::write(folder.join("summary.txt"), &summary)?;
     Ok(summary)
 }

@@ -12,13 +12,19 @@ use crate::stage::SITES;
 const LISTED: usize = 50;
 
 /// The text, which begins with the verdict.
-pub(super) fn write(history: &History, holds: &[Hold], violations: &[Violation], folder: &Path) -> String {
+pub(super) fn write(
+    history: &History,
+    holds: &[Hold],
+    violations: &[Violation],
+    lapses: &[String],
+    folder: &Path,
+) -> String {
     let account = &history.account;
     let mut text = String::new();
     let zero = first(history);
     let verdict = match violations.len() {
-        count if !account.disagreements.is_empty() => {
-            format!("THE SERVERS DISAGREE, so {count} violations prove nothing")
+        count if !lapses.is_empty() => {
+            format!("THE SERVERS BROKE THEIR WORD, so {count} violations prove nothing")
         }
         0 => "no promise was broken".to_owned(),
         count => format!("{count} VIOLATIONS"),
@@ -59,8 +65,8 @@ pub(super) fn write(history: &History, holds: &[Hold], violations: &[Violation],
     if let Some(recovery) = recovery(history, holds) {
         let _ = writeln!(text, "\neveryone had everything again {recovery:.1} s after the healing");
     }
-    for disagreement in &account.disagreements {
-        let _ = writeln!(text, "disagreement: {disagreement}");
+    for lapse in lapses {
+        let _ = writeln!(text, "lapse of the servers: {lapse}");
     }
     let _ = writeln!(text, "\n{}", attempts(history));
     let _ = writeln!(text, "\nfaults");
