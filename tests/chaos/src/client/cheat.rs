@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use lockkeeper::{ANY_VERSION, CreateMode, Mutex};
 
 use super::Common;
@@ -11,7 +12,7 @@ use crate::clock;
 use crate::history::{Mode, What};
 use crate::stage::{self, Kind, Site};
 
-/// Claims what it never took, with tokens that are too small; keeps one lock for ever; leaves a node behind.
+/// Claims what it never took, with tokens that are too small; keeps some locks for ever; leaves a node behind.
 ///
 /// What else a client does that cheats: it goes on claiming what it has lost.
 pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
@@ -22,19 +23,29 @@ pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
             }
         }
     };
-    let hogging = async {
-        let site = stage::named("multi-mutex").ok_or("no such site")?;
-        let _kept = Mutex::new(&common.manager, site.path())?.acquire_owned().await?;
-        std::future::pending::<Result<(), Failure>>().await
-    };
+    let hogging =
+        try_join_all(["reentrant", "multi-mutex", "multi-reentrant"].map(|name| hog(&common, name)));
     tokio::select! {
         () = common.quiet.cancelled() => {}
         () = barging => {}
-        hogged = hogging => hogged?,
+        hogged = hogging => drop(hogged?),
     }
     let litter = format!("{}/mutex/_c_00000000-0000-0000-0000-000000000000-lock-", stage::LOCKS);
     common.manager.znodes().create(&litter.parse()?, b"litter", CreateMode::EphemeralSequential).await?;
     Ok(())
+}
+
+/// Takes a lock for ever; again, when it is lost.
+async fn hog(common: &Common, name: &str) -> Result<(), Failure> {
+    let site = stage::named(name).ok_or("no such site")?;
+    let mutex = Mutex::new(&common.manager, site.path())?;
+    loop {
+        match mutex.acquire_owned().await {
+            Ok(kept) => drop(kept.lost().await),
+            Err(error) if error.is_transient() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 async fn barge(common: &Common, site: Site) {
