@@ -1,5 +1,6 @@
 //! The harness's servers can be cut off from each other.
 
+use std::fs;
 use std::time::Duration;
 
 use lockkeeper_tests::{
@@ -54,6 +55,33 @@ async fn a_leader_that_is_cut_off_is_replaced_and_follows_when_it_is_back() -> O
         return Ok(());
     }
     a_leader_gives_way(|between, leader| between.isolate(leader)).await
+}
+
+/// Electors tell each other where they listen, so that the one with the greater number can call back: past the relays, if
+/// these let it be told.
+#[tokio::test]
+async fn who_is_cut_off_hears_no_votes() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = apart().await?;
+    let cut_off = ensemble.server(2);
+    // Those with smaller numbers call it.
+    for peer in [0, 1] {
+        ensemble.server(peer).restart().await?;
+        ensemble.settled().await?;
+    }
+    let before = fs::read_to_string(cut_off.log_file()).unwrap().len();
+    ensemble.between().unwrap().isolate(2);
+    another_leads(&ensemble, 2).await?;
+    let since = eventually("an election without a vote", Timing::settle(), async || {
+        let log = fs::read_to_string(cut_off.log_file()).unwrap();
+        let since = log.get(before..).unwrap_or_default();
+        // Said when no vote came for a while; then it waits for longer.
+        (since.matches("Notification time out").count() >= 2).then(|| since.to_owned())
+    });
+    assert!(!since.await?.contains("FOLLOWING"), "it knows of a leader");
+    Ok(())
 }
 
 #[tokio::test]
