@@ -10,6 +10,7 @@
 mod cancellation;
 mod counter;
 mod exclusion;
+mod harness_between;
 mod harness_proxy;
 mod harness_servers;
 mod interop;

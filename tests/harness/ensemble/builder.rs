@@ -8,6 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::Ensemble;
+use super::between::Between;
 use super::install::Installation;
 use super::ports::Ports;
 use super::server::{Launch, Server};
@@ -31,6 +32,7 @@ pub struct EnsembleBuilder {
     pub(super) properties: BTreeMap<String, String>,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) counter: Option<(String, i32)>,
+    pub(super) apart: bool,
 }
 
 impl Default for EnsembleBuilder {
@@ -45,6 +47,7 @@ impl Default for EnsembleBuilder {
             properties: BTreeMap::from([("zookeeper.extendedTypesEnabled".to_owned(), "true".to_owned())]),
             settings: BTreeMap::new(),
             counter: None,
+            apart: false,
         }
     }
 }
@@ -111,6 +114,13 @@ impl EnsembleBuilder {
         self
     }
 
+    /// Whether relays stand between the servers, so that they can be cut off from each other:
+    /// [`Ensemble::between`]. Default false.
+    pub fn apart(mut self, apart: bool) -> Self {
+        self.apart = apart;
+        self
+    }
+
     /// Starts the servers, and waits until they have agreed on a leader.
     ///
     /// # Errors
@@ -133,12 +143,13 @@ impl EnsembleBuilder {
 
     async fn attempt(&self, installation: &Installation) -> Result<Ensemble, HarnessError> {
         let ports = Ports::reserve()?;
+        let between = if self.apart { Some(Between::start(self.servers, &ports).await?) } else { None };
         let folder = folder()?;
         let watchdog = Arc::new(Watchdog::over(folder.path())?);
         let mut servers = Vec::new();
         for index in 0..self.servers {
             let home = folder.path().join(format!("server-{index}"));
-            self.furnish(&home, index, &ports)?;
+            self.furnish(&home, index, &ports, between.as_ref())?;
             if let Some((path, next)) = &self.counter {
                 super::counter::prepare(installation, &home.join("data"), path, *next).await?;
             }
@@ -150,7 +161,7 @@ impl EnsembleBuilder {
             };
             servers.push(Server::new(index, ports.client(index), launch));
         }
-        let ensemble = Ensemble { servers, _folder: folder, _ports: ports };
+        let ensemble = Ensemble { servers, between, _folder: folder, _ports: ports };
         // All together: none of three can serve before another is there.
         for server in ensemble.servers() {
             server.launch()?;

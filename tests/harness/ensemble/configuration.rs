@@ -5,13 +5,20 @@ use std::fs;
 use std::path::Path;
 
 use super::EnsembleBuilder;
+use super::between::Between;
 use super::install::Installation;
 use super::ports::Ports;
 use crate::error::HarnessError;
 
 impl EnsembleBuilder {
     /// Writes the configuration of server `index` into `home`.
-    pub(super) fn furnish(&self, home: &Path, index: usize, ports: &Ports) -> Result<(), HarnessError> {
+    pub(super) fn furnish(
+        &self,
+        home: &Path,
+        index: usize,
+        ports: &Ports,
+        between: Option<&Between>,
+    ) -> Result<(), HarnessError> {
         let data = home.join("data");
         fs::create_dir_all(&data).map_err(HarnessError::io("create a data folder"))?;
         let client = ports.client(index);
@@ -34,7 +41,9 @@ impl EnsembleBuilder {
             settings.insert("syncLimit".to_owned(), "4".to_owned());
             for peer in 0..self.servers {
                 let (quorum, election) = (ports.quorum(peer), ports.election(peer));
-                let address = format!("{}:{}:{}", quorum.ip(), quorum.port(), election.port());
+                let own = (quorum.port(), election.port());
+                let (following, electing) = between.and_then(|it| it.ports(index, peer)).unwrap_or(own);
+                let address = format!("{}:{following}:{electing}", quorum.ip());
                 settings.insert(format!("server.{}", peer + 1), address);
             }
         }

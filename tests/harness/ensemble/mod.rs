@@ -1,5 +1,6 @@
 //! Real ZooKeeper servers: one, or three that elect a leader.
 
+mod between;
 mod builder;
 mod configuration;
 mod counter;
@@ -15,6 +16,7 @@ use std::net::SocketAddr;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
+pub use self::between::Between;
 pub use self::builder::EnsembleBuilder;
 use self::install::Installation;
 use self::ports::Ports;
@@ -26,11 +28,13 @@ use crate::wire::{self, RawClient};
 
 /// A set of servers on loopback that serve one tree. Dropping it ends them and removes their folders.
 ///
-/// It holds nothing of a runtime, so that it may outlive the test that made it.
+/// It holds nothing of a runtime, so that it may outlive the test that made it; except for what stands
+/// [between](Self::between) the servers, if that was asked for.
 #[derive(Debug)]
 pub struct Ensemble {
     // In the order of their end: servers, their folder, their ports.
     servers: Vec<Server>,
+    between: Option<Between>,
     _folder: TempDir,
     _ports: Ports,
 }
@@ -94,6 +98,12 @@ impl Ensemble {
     #[expect(clippy::indexing_slicing, reason = "a wrong index is a mistake in a test, which must fail")]
     pub fn server(&self, index: usize) -> &Server {
         &self.servers[index]
+    }
+
+    /// What stands between the servers, if they were started [apart](EnsembleBuilder::apart).
+    #[must_use]
+    pub fn between(&self) -> Option<&Between> {
+        self.between.as_ref()
     }
 
     /// The client addresses of all servers, up or down.

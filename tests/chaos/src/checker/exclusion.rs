@@ -1,0 +1,44 @@
+//! Who may be valid beside whom.
+
+use super::{Rule, Violation};
+use crate::history::{Hold, Mode};
+use crate::stage::{self, Kind};
+
+/// Holds that claim the same instant, though they exclude each other or are too many.
+pub(super) fn judge(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
+    let Some(site) = stage::named(lock) else { return Vec::new() };
+    let mut violations = Vec::new();
+    let mut valid: Vec<(&Hold, u64)> = Vec::new();
+    for hold in holds {
+        let Some((start, end)) = hold.valid else { continue };
+        valid.retain(|(_, end)| *end > start);
+        if let Kind::Semaphore(limit) = site.kind {
+            let out: usize = permits(hold) + valid.iter().map(|(other, _)| permits(other)).sum::<usize>();
+            if out > limit {
+                let text = format!("{out} permits of {limit} are out when {} is granted", hold.title());
+                violations.push(Violation { rule: Rule::Capacity, lock: lock.to_owned(), at: start, text });
+            }
+        } else {
+            for (other, end) in valid.iter().filter(|(other, _)| conflict(site.kind, hold, other)) {
+                let left = end.saturating_sub(start) / 1_000;
+                let text =
+                    format!("{} is granted while {}, valid for {left} µs more", hold.title(), other.title());
+                violations.push(Violation { rule: Rule::Exclusion, lock: lock.to_owned(), at: start, text });
+            }
+        }
+        valid.push((hold, end));
+    }
+    violations
+}
+
+fn conflict(kind: Kind, one: &Hold, other: &Hold) -> bool {
+    let may_nest = matches!(kind, Kind::Rw | Kind::Reentrant) && one.same_owner(other);
+    !may_nest && (one.mode == Mode::Alone || other.mode == Mode::Alone)
+}
+
+fn permits(hold: &Hold) -> usize {
+    match hold.mode {
+        Mode::Permits(permits) => permits,
+        _ => 1,
+    }
+}

@@ -1,0 +1,46 @@
+//! Where the ensemble itself has broken its word.
+//!
+//! All promises rest on it: the quorum keeps what it has committed. No client can undo a committed write of a register,
+//! whose node nobody deletes, nor bring about that servers differ for long.
+
+use super::by_lock;
+use crate::history::{History, Hold};
+
+/// What the ensemble did that no ensemble may do; empty when it kept its word, as far as can be seen.
+pub(crate) fn lapses(history: &History) -> Vec<String> {
+    let mut lapses = history.account.disagreements.clone();
+    let holds = history.holds();
+    for (lock, holds) in by_lock(&holds) {
+        let last = history.account.registers.get(lock).map(|(_, version)| *version);
+        lapses.extend(gone_back(&holds, last).map(|how| format!("the register of {lock} went back: {how}")));
+    }
+    lapses
+}
+
+/// A version that was told, and later one that is no greater.
+fn gone_back(holds: &[&Hold], last: Option<i32>) -> Option<String> {
+    // When each was told, and an instant before it was asked for.
+    let told = holds
+        .iter()
+        .flat_map(|hold| hold.committed.iter().map(|(at, version)| (*at, *version, hold.granted)));
+    let mut told: Vec<(u64, i32, u64)> = told.collect();
+    told.sort_unstable();
+    let mut highest = i32::MIN;
+    let highest_by_then: Vec<(u64, i32)> = told
+        .iter()
+        .map(|(at, version, _)| {
+            highest = highest.max(*version);
+            (*at, highest)
+        })
+        .collect();
+    let before = |instant: u64| {
+        let count = highest_by_then.partition_point(|(at, _)| *at < instant);
+        highest_by_then.get(count.checked_sub(1)?).map(|(_, version)| *version)
+    };
+    let back = told.iter().find_map(|(_, version, asked)| {
+        let earlier = before(*asked).filter(|earlier| earlier >= version)?;
+        Some(format!("version {earlier} was committed, and later {version}"))
+    });
+    let lost = last.filter(|last| *last < highest);
+    back.or_else(|| lost.map(|last| format!("version {highest} was committed, and in the end it has {last}")))
+}

@@ -1,0 +1,121 @@
+//! Judges a history. Pure: what was written down is all it knows.
+//!
+//! What a guard claims is an interval: from a look after its grant that found it valid until it was given back, was
+//! seen to be invalid, or its lease, as last read, ran out. So a process that was killed or frozen goes on claiming
+//! until its lease ends, as the promise has it. Whatever a stranger undid (a node deleted, a session closed) claims
+//! nothing from then on; all else on the same lock still does.
+
+mod exclusion;
+mod lapses;
+mod order;
+mod others;
+mod register;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+
+pub(crate) use self::lapses::lapses;
+use crate::history::{History, Hold, Incident, Void};
+
+/// A broken promise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which one.
+    pub rule: Rule,
+    /// Of which lock; empty if of none alone.
+    pub lock: String,
+    /// When it was seen, in nanoseconds of the boot clock.
+    pub at: u64,
+    /// What was seen.
+    pub text: String,
+}
+
+/// What is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Rule {
+    /// No two guards that exclude each other are valid at once (promise 1).
+    Exclusion,
+    /// No more permits are out than there are (promise 1).
+    Capacity,
+    /// Tokens grow in the order of grants, readers among themselves excepted (promises 3 and 5): who came first is
+    /// served first, for a token is the place in the line.
+    Order,
+    /// Each semaphore grant has a token of its own, and a nested hold that of the first (promise 3).
+    Token,
+    /// Who is valid is not refused by a resource that checks tokens, and no such resource goes back (promise 3).
+    Fence,
+    /// Guarded transactions are committed in the order of their tokens (promise 4).
+    Transaction,
+    /// `lost()` and `is_valid()` agree (promise 2).
+    Loss,
+    /// No node is left when nobody wants anything any more (promise 6).
+    Orphan,
+    /// Everyone gets everything again when the faults are over.
+    Liveness,
+    /// No error that waiting does not cure.
+    Error,
+    /// No process ends by itself.
+    Death,
+}
+
+impl Display for Violation {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let Self { rule, lock, text, .. } = self;
+        write!(formatter, "{rule:?}{}{lock}: {text}", if lock.is_empty() { "" } else { " of " })
+    }
+}
+
+/// All violations, in the order of time.
+pub(crate) fn judge(history: &History) -> Vec<Violation> {
+    let told = history.holds();
+    let mut claimed = told.clone();
+    for hold in &mut claimed {
+        void(hold, &history.account.incidents);
+    }
+    let mut violations = Vec::new();
+    for (lock, holds) in by_lock(&claimed) {
+        violations.extend(exclusion::judge(lock, &holds));
+        violations.extend(order::judge(lock, &holds));
+        violations.extend(register::fence(lock, &holds, &history.account.stamps));
+    }
+    // What a stranger does voids nothing here.
+    for (lock, holds) in by_lock(&told) {
+        let last = history.account.registers.get(lock).copied();
+        violations.extend(register::transactions(lock, &holds, last));
+        violations.extend(others::holds(lock, &holds));
+    }
+    violations.extend(others::run(history));
+    violations.sort_by_key(|violation| violation.at);
+    violations
+}
+
+/// The holds of each lock, in the order in which they began to claim.
+fn by_lock(holds: &[Hold]) -> BTreeMap<&str, Vec<&Hold>> {
+    let mut by_lock: BTreeMap<&str, Vec<&Hold>> = BTreeMap::new();
+    for hold in holds {
+        by_lock.entry(&hold.lock).or_default().push(hold);
+    }
+    for holds in by_lock.values_mut() {
+        holds.sort_by_key(|hold| (hold.valid.map_or(hold.granted, |(start, _)| start), hold.token));
+    }
+    by_lock
+}
+
+/// Takes back what a hold claims after a stranger's deed.
+fn void(hold: &mut Hold, incidents: &[Incident]) {
+    for incident in incidents {
+        for void in &incident.voids {
+            match void {
+                // What was granted in the session's last moments cannot be told from what the next one got.
+                Void::Session { client } if hold.client() == client && hold.granted < incident.stop => {
+                    hold.clip(incident.start);
+                }
+                Void::Node { path, at } if hold.nodes.contains(path) => hold.clip(*at),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What needs no comparison.
+
+use super::{Rule, Violation};
+use crate::history::{Event, History, Hold, What};
+
+/// What a hold says against itself.
+pub(super) fn holds(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
+    let violation = |hold: &Hold, at, text: &str| {
+        let text = format!("{}: {text}", hold.title());
+        Violation { rule: Rule::Loss, lock: lock.to_owned(), at, text }
+    };
+    let of = |hold: &&Hold| -> Vec<Violation> {
+        hold.contradictions.iter().map(|(at, text)| violation(hold, *at, text)).collect()
+    };
+    holds.iter().flat_map(of).collect()
+}
+
+/// What is known of the run as a whole.
+pub(super) fn run(history: &History) -> Vec<Violation> {
+    let account = &history.account;
+    let end = account.healed.unwrap_or_default();
+    let violation = |rule, lock: &str, text| Violation { rule, lock: lock.to_owned(), at: end, text };
+    let orphans = account.orphans.iter().map(|node| {
+        // `/chaos/locks/<lock>/…`
+        let lock = node.split('/').nth(3).unwrap_or_default();
+        violation(Rule::Orphan, lock, format!("{node} is left"))
+    });
+    let unserved = account
+        .unserved
+        .iter()
+        .map(|(client, lock)| violation(Rule::Liveness, lock, format!("{client} did not get it again")));
+    let died = account.died.iter().map(|how| violation(Rule::Death, "", how.clone()));
+    let errors = history.processes.iter().flat_map(|(process, events)| {
+        events.iter().filter_map(move |event| match event {
+            Event { at, task, what: What::Failed { error, transient: false, .. } } => Some(Violation {
+                rule: Rule::Error,
+                lock: String::new(),
+                at: *at,
+                text: format!("{process} task {task}: {error}"),
+            }),
+            _ => None,
+        })
+    });
+    orphans.chain(unserved).chain(died).chain(errors).collect()
+}

@@ -1,0 +1,284 @@
+//! Histories made by hand: good ones pass, and every rule has bad ones that it catches.
+
+use std::collections::BTreeMap;
+
+use super::{Rule, judge, lapses};
+use crate::history::{Account, Entry, Event, History, Incident, Lane, Mode, Void, What};
+
+/// Histories as a table: who, when, what.
+#[derive(Default)]
+struct Told {
+    history: History,
+    holds: u64,
+}
+
+/// A hold: process, task, lock, mode, token, and from when until when it claims.
+type Claim<'a> = (&'a str, usize, &'a str, Mode, u64, (u64, u64));
+
+const ALONE: Mode = Mode::Alone;
+const READING: Mode = Mode::Reading;
+
+impl Told {
+    fn of(claims: &[Claim<'_>]) -> Self {
+        let mut told = Self::default();
+        for claim in claims {
+            told.claim(*claim);
+        }
+        told
+    }
+
+    fn say(&mut self, process: &str, task: usize, at: u64, what: What) {
+        let events = self.history.processes.entry(process.to_owned()).or_default();
+        events.push(Event { at, task, what });
+    }
+
+    /// A hold that is killed, so that it claims until its lease ends; yields its number.
+    fn claim(&mut self, (process, task, lock, mode, token, (start, until)): Claim<'_>) -> u64 {
+        self.holds += 1;
+        let hold = self.holds;
+        let (lock, nodes) = (lock.to_owned(), vec![format!("/{lock}/{token}")]);
+        self.say(process, task, start, What::Granted { attempt: hold, hold, lock, mode, token, nodes });
+        self.say(process, task, start, What::Valid { hold, until });
+        hold
+    }
+
+    fn struck(mut self, (start, stop): (u64, u64), void: Void) -> Self {
+        self.history.account.incidents.push(Incident {
+            kind: "a stranger".to_owned(),
+            lane: Lane::Strangers,
+            target: String::new(),
+            start,
+            stop,
+            voids: vec![void],
+            failed: None,
+        });
+        self
+    }
+
+    fn rules(&self) -> Vec<Rule> {
+        judge(&self.history).into_iter().map(|violation| violation.rule).collect()
+    }
+}
+
+#[test]
+fn who_takes_turns_passes() {
+    let told = Told::of(&[
+        ("c0.0", 0, "mutex", ALONE, 5, (10, 20)),
+        ("c1.0", 0, "mutex", ALONE, 7, (20, 30)),
+        ("c0.0", 1, "mutex", ALONE, 8, (31, 40)),
+        ("c0.0", 2, "rw", READING, 6, (10, 30)),
+        ("c1.0", 2, "rw", READING, 5, (12, 20)),
+        ("c1.0", 2, "rw", ALONE, 9, (30, 40)),
+        ("c1.0", 2, "rw", READING, 9, (40, 60)),
+        ("c0.0", 2, "rw", READING, 11, (45, 60)),
+        ("c0.0", 5, "semaphore", Mode::Permits(2), 9, (10, 30)),
+        ("c1.0", 5, "semaphore", Mode::Permits(1), 8, (11, 30)),
+        ("c2.0", 5, "semaphore", Mode::Permits(2), 7, (30, 40)),
+    ]);
+    assert_eq!(judge(&told.history), []);
+}
+
+#[test]
+fn two_who_exclude_each_other_are_not_valid_at_once() {
+    let pairs = [
+        ("mutex", ALONE, ALONE),
+        ("reentrant", ALONE, ALONE),
+        ("rw", ALONE, ALONE),
+        ("rw", ALONE, READING),
+        ("rw", READING, ALONE),
+        ("multi-mutex", ALONE, ALONE),
+    ];
+    for (lock, first, second) in pairs {
+        let told = Told::of(&[("c0.0", 0, lock, first, 5, (10, 21)), ("c1.0", 0, lock, second, 7, (20, 30))]);
+        assert_eq!(told.rules(), [Rule::Exclusion], "{lock} {first:?} {second:?}");
+    }
+    let told =
+        Told::of(&[("c0.0", 0, "mutex", ALONE, 5, (10, 21)), ("c0.0", 0, "mutex", ALONE, 7, (20, 30))]);
+    assert_eq!(told.rules(), [Rule::Exclusion], "not even for one task");
+}
+
+#[test]
+fn a_long_claim_is_held_against_everyone_who_comes_later() {
+    let told = Told::of(&[
+        ("c0.0", 0, "rw", READING, 5, (10, 90)),
+        ("c1.0", 0, "rw", READING, 6, (11, 12)),
+        ("c2.0", 0, "rw", ALONE, 7, (60, 70)),
+    ]);
+    assert_eq!(told.rules(), [Rule::Exclusion]);
+}
+
+#[test]
+fn an_owner_may_read_what_it_writes() {
+    let told = Told::of(&[("c0.0", 3, "rw", ALONE, 5, (10, 40)), ("c0.0", 3, "rw", READING, 6, (20, 30))]);
+    assert_eq!(judge(&told.history), []);
+    let told = Told::of(&[("c0.0", 3, "rw", ALONE, 5, (10, 40)), ("c0.0", 4, "rw", READING, 6, (20, 30))]);
+    assert_eq!(told.rules(), [Rule::Exclusion], "another task is another owner");
+}
+
+#[test]
+fn no_more_permits_are_out_than_there_are() {
+    let told = Told::of(&[
+        ("c0.0", 5, "semaphore", Mode::Permits(2), 5, (10, 30)),
+        ("c1.0", 5, "semaphore", Mode::Permits(2), 6, (20, 30)),
+    ]);
+    assert_eq!(told.rules(), [Rule::Capacity]);
+}
+
+#[test]
+fn who_came_first_is_served_first() {
+    let passed_over = [
+        ("mutex", [(ALONE, 7), (ALONE, 5)]),
+        ("rw", [(READING, 7), (ALONE, 5)]),
+        ("rw", [(ALONE, 7), (READING, 5)]),
+        ("mutex", [(ALONE, 7), (ALONE, 7)]),
+        ("rw", [(ALONE, 7), (READING, 7)]),
+    ];
+    for (lock, [(first, one), (second, other)]) in passed_over {
+        let told =
+            Told::of(&[("c0.0", 0, lock, first, one, (10, 20)), ("c1.0", 0, lock, second, other, (20, 30))]);
+        assert_eq!(told.rules(), [Rule::Order], "{lock} {first:?} {one}, {second:?} {other}");
+    }
+}
+
+#[test]
+fn a_grant_that_was_never_seen_to_be_valid_proves_no_order() {
+    let mut told = Told::of(&[("c0.0", 0, "mutex", ALONE, 7, (10, 20))]);
+    let (lock, nodes) = ("mutex".to_owned(), Vec::new());
+    told.say("c1.0", 0, 30, What::Granted { attempt: 9, hold: 9, lock, mode: ALONE, token: 5, nodes });
+    told.say("c1.0", 0, 30, What::Invalid { hold: 9, why: "frozen".to_owned() });
+    assert_eq!(judge(&told.history), []);
+}
+
+#[test]
+fn tokens_are_unique_among_permits_and_one_for_an_owner() {
+    let told = Told::of(&[
+        ("c0.0", 5, "semaphore", Mode::Permits(1), 5, (10, 30)),
+        ("c1.0", 5, "semaphore", Mode::Permits(1), 5, (20, 30)),
+    ]);
+    assert_eq!(told.rules(), [Rule::Token]);
+    let mut told = Told::default();
+    let hold = told.claim(("c0.0", 2, "reentrant", ALONE, 5, (10, 30)));
+    told.say("c0.0", 2, 11, What::Again { hold, token: 5 });
+    assert_eq!(judge(&told.history), []);
+    told.say("c0.0", 2, 12, What::Again { hold, token: 6 });
+    assert_eq!(told.rules(), [Rule::Token]);
+}
+
+#[test]
+fn who_is_valid_is_not_refused() {
+    for (accepted, valid, broken) in [(true, true, false), (false, false, false), (false, true, true)] {
+        let mut told = Told::default();
+        let hold = told.claim(("c0.0", 0, "mutex", ALONE, 5, (10, 30)));
+        told.say("c0.0", 0, 20, What::Stamped { hold, accepted, valid });
+        assert_eq!(told.rules() == [Rule::Fence], broken, "{accepted} {valid}");
+    }
+}
+
+#[test]
+fn a_fenced_register_never_goes_back() {
+    let entry = |token, reading| Entry { at: 1, lock: "rw".to_owned(), token, reading, accepted: true };
+    for (entries, broken) in [
+        (vec![entry(5, false), entry(7, false), entry(7, false), entry(9, true), entry(8, false)], false),
+        (vec![entry(7, false), entry(5, false)], true),
+        (vec![entry(7, false), entry(5, true)], true),
+    ] {
+        let mut told = Told::of(&[("c0.0", 3, "rw", READING, 5, (10, 30))]);
+        told.history.account.stamps = entries;
+        assert_eq!(told.rules() == [Rule::Fence], broken);
+    }
+}
+
+/// Writes of a register, one after the other: token and version of each, and what stands in the end.
+fn writes(writes: &[(u64, i32)], last: (u64, i32)) -> Told {
+    let mut told = Told::default();
+    let mut from = 10;
+    for (token, version) in writes {
+        let hold = told.claim(("c0.0", 0, "mutex", ALONE, *token, (from, from + 5)));
+        told.say("c0.0", 0, from + 1, What::Committed { hold, version: *version });
+        from += 5;
+    }
+    told.history.account =
+        Account { registers: BTreeMap::from([("mutex".to_owned(), last)]), ..Account::default() };
+    told
+}
+
+fn written(versions: &[(u64, i32)], last: (u64, i32)) -> Vec<Rule> {
+    writes(versions, last).rules()
+}
+
+#[test]
+fn an_ensemble_that_loses_what_it_had_committed_is_told() {
+    let lapsed = |versions: &[(u64, i32)], last| !lapses(&writes(versions, last).history).is_empty();
+    assert!(!lapsed(&[(5, 1), (7, 2), (8, 4)], (8, 4)));
+    assert!(!lapsed(&[(7, 1), (5, 2)], (5, 2)), "that is a fault of locks");
+    assert!(lapsed(&[(5, 1), (7, 2), (8, 2)], (8, 2)), "one version twice");
+    assert!(lapsed(&[(5, 3), (7, 2)], (7, 3)), "an older version later");
+    assert!(lapsed(&[(5, 1), (7, 2)], (5, 1)), "the last one is gone");
+    let mut told = Told::default();
+    told.history.account.disagreements = vec!["a node is on s0 and not on s1".to_owned()];
+    assert_eq!(lapses(&told.history).len(), 1);
+}
+
+#[test]
+fn writes_that_were_under_way_together_may_be_told_in_any_order() {
+    let mut told = Told::default();
+    let slow = told.claim(("c0.0", 0, "mutex", ALONE, 5, (10, 12)));
+    let quick = told.claim(("c1.0", 0, "mutex", ALONE, 7, (13, 20)));
+    told.say("c1.0", 0, 15, What::Committed { hold: quick, version: 2 });
+    told.say("c0.0", 0, 16, What::Committed { hold: slow, version: 1 });
+    assert!(lapses(&told.history).is_empty());
+}
+
+#[test]
+fn transactions_are_committed_in_the_order_of_their_tokens() {
+    assert_eq!(written(&[(5, 1), (7, 2), (8, 4)], (8, 4)), []);
+    assert_eq!(written(&[(5, 1), (7, 2)], (9, 3)), [], "someone wrote and did not learn of it");
+    assert_eq!(written(&[(5, 2), (7, 1)], (5, 2)), [Rule::Transaction], "an older one after a newer one");
+    assert_eq!(written(&[(5, 1), (7, 1)], (7, 1)), [Rule::Transaction], "one version twice");
+    assert_eq!(written(&[(5, 1), (7, 2)], (5, 3)), [Rule::Transaction], "an older one in the end");
+    assert_eq!(written(&[(5, 1), (7, 2)], (8, 2)), [Rule::Transaction], "another one in its place");
+    assert_eq!(written(&[(5, 1), (7, 2)], (7, 1)), [Rule::Transaction], "a write is gone");
+}
+
+#[test]
+fn a_strangers_deed_voids_what_it_undid_and_nothing_else() {
+    let overlap =
+        || Told::of(&[("c0.0", 0, "mutex", ALONE, 5, (10, 25)), ("c1.0", 0, "mutex", ALONE, 7, (20, 30))]);
+    let node = |token, at| Void::Node { path: format!("/mutex/{token}"), at };
+    let session = |client: &str| Void::Session { client: client.to_owned() };
+    assert_eq!(overlap().struck((18, 19), node(5, 18)).rules(), []);
+    assert_eq!(overlap().struck((18, 19), session("c0")).rules(), []);
+    assert_eq!(overlap().struck((18, 19), node(4, 18)).rules(), [Rule::Exclusion], "another node");
+    assert_eq!(overlap().struck((22, 23), node(5, 22)).rules(), [Rule::Exclusion], "it came too late");
+    assert_eq!(overlap().struck((18, 19), session("c2")).rules(), [Rule::Exclusion], "another client");
+    assert_eq!(overlap().struck((5, 9), session("c0")).rules(), [Rule::Exclusion], "another session");
+}
+
+#[test]
+fn a_strangers_deed_does_not_void_transactions() {
+    let mut told = Told::default();
+    let newer = told.claim(("c1.0", 0, "mutex", ALONE, 7, (10, 15)));
+    let older = told.claim(("c0.0", 0, "mutex", ALONE, 5, (1, 9)));
+    told.say("c1.0", 0, 11, What::Committed { hold: newer, version: 1 });
+    told.say("c0.0", 0, 12, What::Committed { hold: older, version: 2 });
+    let told = told.struck((0, 1), Void::Node { path: "/mutex/5".to_owned(), at: 0 });
+    assert_eq!(told.rules(), [Rule::Transaction]);
+}
+
+#[test]
+fn what_is_left_unserved_dead_or_wrong_is_told() {
+    let mut told = Told::default();
+    told.history.account.orphans = vec!["/chaos/locks/mutex/x".to_owned()];
+    told.history.account.unserved = vec![("c0".to_owned(), "rw".to_owned())];
+    told.history.account.died = vec!["c1.0: panicked".to_owned()];
+    told.say("c0.0", 0, 5, What::Failed { attempt: 1, error: "no".to_owned(), transient: true });
+    assert_eq!(told.rules(), [Rule::Orphan, Rule::Liveness, Rule::Death]);
+    told.say("c0.0", 0, 5, What::Failed { attempt: 2, error: "mixed".to_owned(), transient: false });
+    let hold = told.claim(("c0.0", 0, "mutex", ALONE, 5, (10, 30)));
+    told.say("c0.0", 0, 12, What::Contradiction { hold, text: "lost, but valid".to_owned() });
+    for rule in [Rule::Error, Rule::Loss] {
+        assert!(told.rules().contains(&rule), "{rule:?}");
+    }
+    let orphan = judge(&told.history).into_iter().find(|violation| violation.rule == Rule::Orphan);
+    assert_eq!(orphan.unwrap().lock, "mutex");
+}

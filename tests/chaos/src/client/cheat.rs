@@ -1,0 +1,69 @@
+//! A client that breaks every rule: what the checker does not see of it, it would not see of a bug.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use lockkeeper::{ANY_VERSION, CreateMode, Mutex};
+
+use super::Common;
+use crate::Failure;
+use crate::clock;
+use crate::history::{Mode, What};
+use crate::stage::{self, Kind, Site};
+
+/// Claims what it never took, with tokens that are too small; keeps some locks for ever; leaves a node behind.
+///
+/// What else a client does that cheats: it goes on claiming what it has lost.
+pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
+    let barging = async {
+        loop {
+            for site in ["mutex", "semaphore"].into_iter().filter_map(stage::named) {
+                barge(&common, site).await;
+            }
+        }
+    };
+    let hogging =
+        try_join_all(["reentrant", "multi-mutex", "multi-reentrant"].map(|name| hog(&common, name)));
+    tokio::select! {
+        () = common.quiet.cancelled() => {}
+        () = barging => {}
+        hogged = hogging => drop(hogged?),
+    }
+    let litter = format!("{}/mutex/_c_00000000-0000-0000-0000-000000000000-lock-", stage::LOCKS);
+    common.manager.znodes().create(&litter.parse()?, b"litter", CreateMode::EphemeralSequential).await?;
+    Ok(())
+}
+
+/// Takes a lock for ever; again, when it is lost.
+async fn hog(common: &Common, name: &str) -> Result<(), Failure> {
+    let site = stage::named(name).ok_or("no such site")?;
+    let mutex = Mutex::new(&common.manager, site.path())?;
+    loop {
+        match mutex.acquire_owned().await {
+            Ok(kept) => drop(kept.lost().await),
+            Err(error) if error.is_transient() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+async fn barge(common: &Common, site: Site) {
+    let (hold, token) = (common.journal.number(), 1);
+    let say = |what| common.journal.say(0, what);
+    let mode = if matches!(site.kind, Kind::Semaphore(_)) { Mode::Permits(3) } else { Mode::Alone };
+    say(What::Granted { attempt: hold, hold, lock: site.name.to_owned(), mode, token, nodes: Vec::new() });
+    say(What::Valid { hold, until: clock::now() + 1_000_000_000 });
+    if mode == Mode::Alone {
+        if let Ok(accepted) = common.fenced.stamp(site.name, token, false).await {
+            say(What::Stamped { hold, accepted, valid: true });
+        }
+        if let Ok(register) = site.register().parse()
+            && let Ok(stat) = common.manager.znodes().write(&register, b"1", ANY_VERSION).await
+        {
+            say(What::Committed { hold, version: stat.version });
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    say(What::Ended { hold });
+}

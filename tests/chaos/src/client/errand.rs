@@ -1,0 +1,83 @@
+//! One task of a client: asks for something, holds it, gives it back, again and again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkeeper::{Error, Owner};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::Common;
+use super::kept::{Asking, Kept};
+use super::locks::Want;
+use crate::Failure;
+use crate::history::What;
+use crate::stage::Work;
+
+/// A task, with dice and an owner of its own.
+#[derive(Debug)]
+pub(super) struct Errand {
+    pub(super) common: Arc<Common>,
+    pub(super) task: usize,
+    pub(super) owner: Owner,
+    pub(super) dice: StdRng,
+}
+
+impl Errand {
+    pub(super) fn new(common: Arc<Common>, task: usize, seed: u64) -> Result<Self, Failure> {
+        let owner = Owner::new(&format!("task {task}"));
+        Ok(Self { common, task, owner, dice: StdRng::seed_from_u64(seed) })
+    }
+
+    /// Until everyone is to be quiet.
+    pub(super) async fn run(mut self, work: Work) -> Result<(), Failure> {
+        while !self.common.quiet.is_cancelled() {
+            let pause = self.dice.random_range(10..100);
+            self.rest(Duration::from_millis(pause)).await;
+            let want = Want::choose(work, &self.common, &self.owner, &mut self.dice)?;
+            let attempt = self.common.journal.number();
+            if let Some(kept) = self.ask(&want, attempt).await {
+                self.keep(&want, attempt, kept).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rests for a while, or until everyone is to be quiet.
+    pub(super) async fn rest(&self, span: Duration) {
+        let _ = self.common.quiet.run_until_cancelled(tokio::time::sleep(span)).await;
+    }
+
+    pub(super) fn say(&self, what: What) {
+        self.common.journal.say(self.task, what);
+    }
+
+    /// Asks in one of the ways there are.
+    async fn ask(&mut self, want: &Want, attempt: u64) -> Option<Kept> {
+        let locks = want.sites.iter().map(|(site, _)| site.name.to_owned()).collect();
+        self.say(What::Asked { attempt, locks });
+        let patience = Duration::from_millis(self.dice.random_range(1_000..15_000));
+        let asking = if self.dice.random_bool(0.1) { Asking::Try } else { Asking::For(patience) };
+        let taking = want.lock.take(asking);
+        let quiet = self.common.quiet.clone();
+        let taken = if self.dice.random_bool(0.15) {
+            // Dropped wherever it is by then.
+            let drop_after = Duration::from_micros(self.dice.random_range(0..300_000));
+            quiet.run_until_cancelled(tokio::time::timeout(drop_after, taking)).await.and_then(Result::ok)
+        } else {
+            quiet.run_until_cancelled(taking).await
+        };
+        match taken {
+            Some(Ok(Some(kept))) => return Some(kept),
+            Some(Err(error)) if !error.is_timeout() => self.failed(attempt, &error).await,
+            _ => self.say(What::GaveUp { attempt }),
+        }
+        None
+    }
+
+    pub(super) async fn failed(&self, attempt: u64, error: &Error) {
+        let transient = error.is_transient() || error.is_closed() && self.common.quiet.is_cancelled();
+        self.say(What::Failed { attempt, error: error.to_string(), transient });
+        self.rest(Duration::from_millis(100)).await;
+    }
+}

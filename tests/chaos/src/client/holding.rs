@@ -1,0 +1,199 @@
+//! What a task does while it holds something.
+
+use std::time::Duration;
+
+use lockkeeper::{ANY_VERSION, Hold, TxnResult};
+use rand::RngExt;
+
+use super::errand::Errand;
+use super::kept::Kept;
+use super::locks::Want;
+use crate::clock;
+use crate::history::{Mode, What};
+use crate::stage::Site;
+
+/// Between two looks at a guard.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often `lost()` is waited for this long, once a guard is not valid.
+const LOSS_LOOKS: usize = 100;
+
+/// One hold as it is told in the history.
+#[derive(Clone, Debug)]
+struct Told {
+    number: u64,
+    site: Site,
+    mode: Mode,
+}
+
+impl Errand {
+    /// Holds it for a while, and gives it back in one of the ways there are.
+    pub(super) async fn keep(&mut self, want: &Want, attempt: u64, mut kept: Kept) {
+        loop {
+            let told = self.tell(want, attempt, &kept);
+            let stayed = self.stay(&kept, &told).await;
+            if !stayed && self.common.cheats {
+                // Claimed for a long time yet.
+                return;
+            }
+            told.iter().for_each(|told| self.say(What::Ended { hold: told.number }));
+            let is_rw = matches!(kept, Kept::Read(_) | Kept::Write(_));
+            if is_rw && self.dice.random_bool(0.25) {
+                match self.common.quiet.run_until_cancelled(kept.turn()).await {
+                    Some(Ok(Some(turned))) => kept = turned,
+                    Some(Err(error)) => return self.failed(attempt, &error).await,
+                    Some(Ok(None)) | None => return,
+                }
+            } else if self.dice.random_bool(0.2) {
+                return drop(kept);
+            } else {
+                let Some(outcome) = self.common.quiet.run_until_cancelled(kept.release()).await else {
+                    return;
+                };
+                return told.iter().for_each(|told| {
+                    self.say(What::Released { hold: told.number, outcome: outcome.clone() });
+                });
+            }
+        }
+    }
+
+    fn tell(&self, want: &Want, attempt: u64, kept: &Kept) -> Vec<Told> {
+        let mut all = Vec::new();
+        for (path, hold) in kept.holds() {
+            let at = |site: &Site| path.is_none_or(|path| site.path() == path);
+            let Some((site, mode)) = want.sites.iter().find(|(site, _)| at(site)).copied() else { continue };
+            let mode = match kept {
+                Kept::Read(_) => Mode::Reading,
+                Kept::Write(_) => Mode::Alone,
+                _ => mode,
+            };
+            let number = self.common.journal.number();
+            self.say(What::Granted {
+                attempt,
+                hold: number,
+                lock: site.name.to_owned(),
+                mode,
+                token: hold.fencing_token().as_u64(),
+                nodes: hold.paths().map(str::to_owned).collect(),
+            });
+            all.push(Told { number, site, mode });
+        }
+        all
+    }
+
+    /// Looks at the guard and writes with it, until its time is up or it is lost; whether it was valid to the end.
+    async fn stay(&mut self, kept: &Kept, told: &[Told]) -> bool {
+        let span = match self.dice.random_range(0..100) {
+            0..85 => self.dice.random_range(5..40),
+            85..97 => self.dice.random_range(100..400),
+            _ => self.dice.random_range(1_000..2_500),
+        };
+        let end = clock::now() + span * 1_000_000;
+        let mut written = false;
+        loop {
+            if !self.look(kept, told).await {
+                return false;
+            }
+            let left = Duration::from_nanos(end.saturating_sub(clock::now()));
+            if !written || left.is_zero() && self.dice.random_bool(0.3) {
+                written = true;
+                self.write(kept, told).await;
+                continue;
+            }
+            if left.is_zero() || self.common.quiet.is_cancelled() {
+                return true;
+            }
+            let holds: Vec<&Hold> = kept.holds().into_iter().map(|(_, hold)| hold).collect();
+            tokio::select! {
+                () = self.rest(left.min(LOOK)) => {}
+                lost = Hold::lost_any(&holds) => if let Some(told) = told.first()
+                    && holds.iter().all(|hold| hold.is_valid())
+                {
+                    let text = format!("lost() says {lost}, is_valid() says true");
+                    self.say(What::Contradiction { hold: told.number, text });
+                }
+            }
+        }
+    }
+
+    /// Writes down whether each hold is valid; whether all are.
+    async fn look(&self, kept: &Kept, told: &[Told]) -> bool {
+        let mut valid = true;
+        for (told, (_, hold)) in told.iter().zip(kept.holds()) {
+            // First the clock: a guard that is valid after that was valid then.
+            let at = clock::now();
+            let left = u64::try_from(hold.valid_until().remaining().as_nanos()).unwrap_or(u64::MAX);
+            let what = match hold.check() {
+                Ok(()) => What::Valid { hold: told.number, until: at.saturating_add(left) },
+                Err(_) if self.common.cheats => {
+                    valid = false;
+                    let long = 3 * u64::try_from(self.common.session.as_nanos()).unwrap_or_default();
+                    What::Valid { hold: told.number, until: at + long }
+                }
+                Err(lost) => {
+                    valid = false;
+                    What::Invalid { hold: told.number, why: lost.reason.to_string() }
+                }
+            };
+            let is_invalid = matches!(what, What::Invalid { .. });
+            self.common.journal.say_at(at, self.task, what);
+            if is_invalid {
+                self.expect_loss(hold, told.number).await;
+            }
+        }
+        valid
+    }
+
+    /// A hold that is not valid tells so also to those who wait for it. Looked for often rather than for long: a
+    /// process that was frozen finds every limit passed.
+    async fn expect_loss(&self, hold: &Hold, number: u64) {
+        for _ in 0..LOSS_LOOKS {
+            if tokio::time::timeout(LOOK, hold.lost()).await.is_ok() {
+                return;
+            }
+        }
+        let text = "is_valid() says false, lost() says nothing".to_owned();
+        self.say(What::Contradiction { hold: number, text });
+    }
+
+    /// Writes the registers, as a holder may.
+    async fn write(&self, kept: &Kept, told: &[Told]) {
+        for (told, (_, hold)) in told.iter().zip(kept.holds()) {
+            if told.mode == Mode::Alone {
+                self.commit(hold, told).await;
+            }
+            if !matches!(told.mode, Mode::Permits(_)) {
+                let (token, reading) = (hold.fencing_token().as_u64(), told.mode == Mode::Reading);
+                let Ok(accepted) = self.common.fenced.stamp(told.site.name, token, reading).await else {
+                    return;
+                };
+                let at = clock::now();
+                let what = What::Stamped { hold: told.number, accepted, valid: hold.is_valid() };
+                self.common.journal.say_at(at, self.task, what);
+            }
+        }
+        if let (Some(told), Some(nested)) = (told.first(), kept.nest().await) {
+            match nested {
+                Ok(token) => self.say(What::Again { hold: told.number, token }),
+                Err(error) => self.say(What::Uncommitted { hold: told.number, why: error.to_string() }),
+            }
+        }
+    }
+
+    async fn commit(&self, hold: &Hold, Told { number, site, .. }: &Told) {
+        let Ok(register) = site.register().parse() else { return };
+        let data = hold.fencing_token().as_u64().to_string().into_bytes();
+        let commit = hold.txn().set(register, data, ANY_VERSION).commit();
+        let outcome = match tokio::time::timeout(self.common.session, commit).await {
+            Ok(Ok(results)) => match results.first() {
+                Some(TxnResult::Written { version }) => Ok(*version),
+                other => Err(format!("{other:?}")),
+            },
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("no answer".to_owned()),
+        };
+        self.say(match outcome {
+            Ok(version) => What::Committed { hold: *number, version },
+            Err(why) => What::Uncommitted { hold: *number, why },
+        });
+    }
+}

@@ -1,0 +1,102 @@
+//! The locks of one task.
+
+use lockkeeper::{Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore};
+use rand::rngs::StdRng;
+use rand::seq::IteratorRandom;
+use rand::{Rng, RngExt};
+
+use super::Common;
+use crate::Failure;
+use crate::history::Mode;
+use crate::stage::{self, Kind, Site, Work};
+
+/// What is to be taken now.
+#[derive(Debug)]
+pub(super) struct Want {
+    /// What is to be taken, and how, by path.
+    pub(super) sites: Vec<(Site, Mode)>,
+    pub(super) lock: Taken,
+}
+
+/// Through which type.
+#[derive(Debug)]
+pub(super) enum Taken {
+    Any(Box<dyn Lock>),
+    Read(RwLock),
+    Write(RwLock),
+    Reentrant(ReentrantMutex, Owner),
+}
+
+impl Want {
+    /// Chooses what `work` is to take next.
+    pub(super) fn choose(
+        work: Work,
+        common: &Common,
+        owner: &Owner,
+        dice: &mut StdRng,
+    ) -> Result<Self, Failure> {
+        match work {
+            Work::Site(name) => {
+                Self::alone(stage::named(name).ok_or("a site of no such name")?, common, owner, dice)
+            }
+            Work::Single => {
+                let site = stage::members().choose(dice).ok_or("no members")?;
+                Self::alone(site, common, owner, dice)
+            }
+            Work::Several => {
+                let wanted = dice.random_range(2..=stage::members().count());
+                let mut builder = MultiLock::builder();
+                let mut sites = Vec::new();
+                for site in stage::members().sample(dice, wanted) {
+                    let (lock, mode) = as_lock(site, common, owner, dice)?;
+                    builder = builder.lock(&*lock);
+                    sites.push((site, mode));
+                }
+                Ok(Self { sites, lock: Taken::Any(Box::new(builder.build()?)) })
+            }
+        }
+    }
+
+    fn alone(site: Site, common: &Common, owner: &Owner, dice: &mut StdRng) -> Result<Self, Failure> {
+        let (mode, lock) = match site.kind {
+            Kind::Rw => {
+                let lock = RwLock::new(&common.manager, site.path())?.for_owner(owner);
+                if dice.random_bool(0.6) {
+                    (Mode::Reading, Taken::Read(lock))
+                } else {
+                    (Mode::Alone, Taken::Write(lock))
+                }
+            }
+            Kind::Reentrant => {
+                let lock = ReentrantMutex::new(&common.manager, site.path())?;
+                (Mode::Alone, Taken::Reentrant(lock, owner.clone()))
+            }
+            Kind::Mutex | Kind::Semaphore(_) => {
+                let (lock, mode) = as_lock(site, common, owner, dice)?;
+                (mode, Taken::Any(lock))
+            }
+        };
+        Ok(Self { sites: vec![(site, mode)], lock })
+    }
+}
+
+fn as_lock(
+    site: Site,
+    common: &Common,
+    owner: &Owner,
+    dice: &mut impl Rng,
+) -> Result<(Box<dyn Lock>, Mode), Failure> {
+    let (manager, path) = (&common.manager, site.path());
+    Ok(match site.kind {
+        Kind::Mutex => (Box::new(Mutex::new(manager, path)?), Mode::Alone),
+        Kind::Reentrant => (Box::new(ReentrantMutex::new(manager, path)?.for_owner(owner)), Mode::Alone),
+        Kind::Rw if dice.random_bool(0.5) => {
+            (Box::new(RwLock::new(manager, path)?.for_owner(owner).reader()), Mode::Reading)
+        }
+        Kind::Rw => (Box::new(RwLock::new(manager, path)?.for_owner(owner).writer()), Mode::Alone),
+        Kind::Semaphore(limit) => {
+            let permits = dice.random_range(1..=2);
+            (Box::new(Semaphore::new(manager, path, limit)?.permits(permits)), Mode::Permits(permits))
+        }
+    })
+}

@@ -1,0 +1,114 @@
+//! A process that contends for everything, and writes down what it believes.
+
+mod cheat;
+mod errand;
+mod holding;
+mod journal;
+mod kept;
+mod locks;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkeeper::ConnectionManager;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use self::errand::Errand;
+use self::journal::Journal;
+use crate::Failure;
+use crate::fenced::FencedClient;
+use crate::history::What;
+use crate::stage::WORK;
+
+/// What a client is told.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ClientOptions {
+    /// The servers.
+    #[arg(long)]
+    pub connect: String,
+    /// What its dice begin with.
+    #[arg(long)]
+    pub seed: u64,
+    /// Where it writes its history.
+    #[arg(long)]
+    pub history: PathBuf,
+    /// Where the resource is that checks tokens.
+    #[arg(long)]
+    pub fenced: SocketAddr,
+    /// Session timeout in milliseconds.
+    #[arg(long)]
+    pub session: u64,
+    /// The servers' tick in milliseconds.
+    #[arg(long)]
+    pub tick: u64,
+    /// Breaks every rule, to see whether it is caught.
+    #[arg(long)]
+    pub cheat: bool,
+}
+
+/// What all tasks of a client share.
+#[derive(Debug)]
+struct Common {
+    manager: ConnectionManager,
+    journal: Journal,
+    fenced: FencedClient,
+    session: Duration,
+    /// Nothing more is to be taken, and everything to be given back.
+    quiet: CancellationToken,
+    cheats: bool,
+}
+
+/// Contends until it is told `quiet` on its standard input, and closes its session at `stop` or the input's end.
+///
+/// # Errors
+///
+/// What kept it from starting, or from closing its session.
+pub async fn run_client(options: ClientOptions) -> Result<(), Failure> {
+    // Also when it is stopped and its parent is killed, nothing of it is left.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    let journal = Journal::create(&options.history)?;
+    let session = Duration::from_millis(options.session);
+    let manager = ConnectionManager::builder(&options.connect)
+        .session_timeout(session)
+        .tick_time(Duration::from_millis(options.tick))
+        .connect_deadline(Duration::from_secs(300))
+        .connect()
+        .await?;
+    let fenced = FencedClient::connect(options.fenced).await?;
+    let quiet = CancellationToken::new();
+    let common =
+        Arc::new(Common { manager, journal, fenced, session, quiet: quiet.clone(), cheats: options.cheat });
+
+    let mut tasks = JoinSet::new();
+    for (task, work) in WORK.into_iter().enumerate() {
+        let seed = options.seed.wrapping_mul(1_000).wrapping_add(task as u64);
+        tasks.spawn(Errand::new(Arc::clone(&common), task, seed)?.run(work));
+    }
+    if options.cheat {
+        tasks.spawn(cheat::run(Arc::clone(&common)));
+    }
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    loop {
+        tokio::select! {
+            line = lines.next_line() => match line?.as_deref() {
+                Some("quiet") => quiet.cancel(),
+                _ => break,
+            },
+            // A task ends before it is told to only by a panic, which ends the process.
+            Some(ended) = tasks.join_next() => {
+                ended??;
+                if tasks.is_empty() {
+                    common.journal.say(0, What::Quiet);
+                }
+            }
+        }
+    }
+    drop(tasks);
+    common.manager.shutdown().await?;
+    // A blocked read of standard input would keep the runtime from ending.
+    std::process::exit(0);
+}

@@ -1,0 +1,159 @@
+//! After the faults: everyone is served, then nobody wants anything, then nothing is left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use lockkeeper_tests::{Ensemble, HarnessError, RawClient, eventually};
+use parking_lot::Mutex;
+
+use super::Client;
+use crate::Failure;
+use crate::stage::{self, SITES, WORK};
+
+/// Who was not granted what since `since`, when everyone was or `limit` has passed.
+pub(super) async fn unserved(clients: &[Client], since: u64, limit: Duration) -> Vec<(String, String)> {
+    let missing = Mutex::new(Vec::new());
+    let served = eventually("everyone is served", limit, async || {
+        let now: Vec<(String, String)> = clients.iter().flat_map(|client| lacks(client, since)).collect();
+        let done = now.is_empty();
+        *missing.lock() = now;
+        done.then_some(())
+    });
+    // How it ended is in `missing`.
+    let _ = served.await;
+    missing.into_inner()
+}
+
+fn lacks(client: &Client, since: u64) -> Vec<(String, String)> {
+    let seen = client.look();
+    let taken = SITES.into_iter().filter(|site| WORK.into_iter().any(|work| work.takes(*site)));
+    taken
+        .filter(|site| seen.grants.get(site.name).is_none_or(|at| *at <= since))
+        .map(|site| (client.name.clone(), site.name.to_owned()))
+        .collect()
+}
+
+/// Everyone gives everything back, and keeps the session; tells who does not.
+pub(super) async fn become_quiet(clients: &[Client], limit: Duration) -> Result<Vec<String>, Failure> {
+    try_join_all(clients.iter().map(|client| client.tell("quiet"))).await?;
+    let loud = Mutex::new(Vec::new());
+    let quiet = eventually("everyone is quiet", limit, async || {
+        let now: Vec<String> = clients
+            .iter()
+            .filter(|client| !client.look().quiet)
+            .map(|client| format!("{} did not give everything back", client.name))
+            .collect();
+        let done = now.is_empty();
+        *loud.lock() = now;
+        done.then_some(())
+    });
+    let _ = quiet.await;
+    Ok(loud.into_inner())
+}
+
+/// What stands below the locks, when that is nothing or `limit` has passed. The clients' sessions are alive, so it is
+/// they who must have deleted their nodes.
+pub(super) async fn orphans(ensemble: &Ensemble, limit: Duration) -> Result<Vec<String>, Failure> {
+    let left = Mutex::new(Vec::new());
+    let gone = eventually("no node is left", limit, async || match standing(ensemble).await {
+        Ok(now) => {
+            let done = now.is_empty();
+            *left.lock() = now;
+            done.then_some(Ok(()))
+        }
+        Err(error) => Some(Err(error)),
+    });
+    match gone.await {
+        Ok(Err(error)) => Err(error.into()),
+        Ok(Ok(())) | Err(_) => Ok(left.into_inner()),
+    }
+}
+
+async fn standing(ensemble: &Ensemble) -> Result<Vec<String>, HarnessError> {
+    nodes_at(ensemble.leader().await?.address()).await
+}
+
+/// What one server has that another has not, when they have the same or `limit` has passed. They never differ for long
+/// unless one of them has broken its word, and with it everything that the locks rest on.
+pub(super) async fn disagreements(ensemble: &Ensemble, limit: Duration) -> Result<Vec<String>, Failure> {
+    let differ = Mutex::new(Vec::new());
+    let agreed = eventually("the servers agree", limit, async || match differences(ensemble).await {
+        Ok(now) => {
+            let done = now.is_empty();
+            *differ.lock() = now;
+            done.then_some(Ok(()))
+        }
+        Err(error) => Some(Err(error)),
+    });
+    match agreed.await {
+        Ok(Err(error)) => Err(error.into()),
+        Ok(Ok(())) | Err(_) => Ok(differ.into_inner()),
+    }
+}
+
+async fn differences(ensemble: &Ensemble) -> Result<Vec<String>, HarnessError> {
+    let mut servers = BTreeMap::new();
+    for server in ensemble.servers() {
+        let nodes: BTreeSet<String> = nodes_at(server.address()).await?.into_iter().collect();
+        servers.insert(server.index(), nodes);
+    }
+    let all: BTreeSet<String> = servers.values().flatten().cloned().collect();
+    Ok(all
+        .into_iter()
+        .filter_map(|node| {
+            let has = |has: bool| -> Vec<String> {
+                servers
+                    .iter()
+                    .filter(|(_, nodes)| nodes.contains(&node) == has)
+                    .map(|(index, _)| format!("s{index}"))
+                    .collect()
+            };
+            let without = has(false);
+            (!without.is_empty())
+                .then(|| format!("{node} is on {} and not on {}", has(true).join(", "), without.join(", ")))
+        })
+        .collect())
+}
+
+/// The contenders' nodes, as this server has them.
+async fn nodes_at(server: SocketAddr) -> Result<Vec<String>, HarnessError> {
+    let mut raw = RawClient::connect(server).await?;
+    raw.sync("/").await?;
+    let mut found = Vec::new();
+    let mut folders = vec![stage::LOCKS.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for name in children(&mut raw, &folder).await? {
+            let path = format!("{folder}/{name}");
+            match raw.exists(&path).await? {
+                Some(stat) if stat.ephemeral_owner != 0 || name.starts_with("_c_") => found.push(path),
+                Some(_) => folders.push(path),
+                None => {}
+            }
+        }
+    }
+    raw.close().await?;
+    Ok(found)
+}
+
+async fn children(raw: &mut RawClient, path: &str) -> Result<Vec<String>, HarnessError> {
+    match raw.children(path).await {
+        // An empty container, which the server has taken away.
+        Err(error) if error.is_no_node() => Ok(Vec::new()),
+        children => children,
+    }
+}
+
+/// Token and version of each register.
+pub(super) async fn registers(ensemble: &Ensemble) -> Result<BTreeMap<String, (u64, i32)>, Failure> {
+    let mut raw = ensemble.raw().await?;
+    raw.sync("/").await?;
+    let mut registers = BTreeMap::new();
+    for site in SITES {
+        let (data, stat) = raw.data(&site.register()).await?;
+        registers.insert(site.name.to_owned(), (String::from_utf8(data)?.parse()?, stat.version));
+    }
+    raw.close().await?;
+    Ok(registers)
+}

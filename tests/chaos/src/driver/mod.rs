@@ -1,0 +1,176 @@
+//! A round: servers, clients, faults, healing, and the verdict.
+
+mod client;
+mod finale;
+mod options;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{TryFutureExt, try_join_all};
+use lockkeeper_tests::{CreateMode, Ensemble, Timing};
+
+pub(crate) use self::client::{Client, Launch};
+use self::finale::{become_quiet, disagreements, orphans, registers, unserved};
+pub use self::options::Options;
+use crate::checker::{self, Violation};
+use crate::fenced::Fenced;
+use crate::history::{Account, History};
+use crate::nemesis::{Nemesis, Plan};
+use crate::{Failure, clock, report, stage};
+
+/// How often what the proxies remember is thrown away.
+const FORGET: Duration = Duration::from_secs(1);
+
+/// What came of a round.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// Every broken promise.
+    pub violations: Vec<Violation>,
+    /// Where the ensemble has broken its own word, on which all promises rest: it has lost what it had committed, or its
+    /// servers differ. No client can bring that about; such a round proves nothing.
+    pub lapses: Vec<String>,
+    /// Where histories, pictures and summary are.
+    pub folder: PathBuf,
+    /// For people.
+    pub summary: String,
+}
+
+/// Rounds until the time is up or a promise is broken; the last one's verdict. Where the ensemble breaks its word it goes on,
+/// and keeps the round's folder.
+///
+/// # Errors
+///
+/// What kept a round from being judged.
+pub async fn soak(options: Options, program: PathBuf) -> Result<Verdict, Failure> {
+    let begun = clock::now();
+    let mut options = options;
+    loop {
+        println!("seed {} on {} server(s)", options.seed, options.servers);
+        let verdict = round(&options, &program).await?;
+        let elapsed = Duration::from_nanos(clock::now() - begun);
+        let is_sound = verdict.lapses.is_empty();
+        if is_sound && !verdict.violations.is_empty() || elapsed >= options.all {
+            return Ok(verdict);
+        }
+        println!("{}", verdict.summary);
+        if is_sound {
+            // What went well for hours would fill the disk.
+            fs::remove_dir_all(&verdict.folder)?;
+        }
+        options.seed += 1;
+    }
+}
+
+/// Judges what is in a round's folder, and writes pictures and summary anew.
+///
+/// # Errors
+///
+/// That the folder cannot be read or written.
+pub fn judge_again(folder: &Path) -> Result<Verdict, Failure> {
+    let history = History::read(folder)?;
+    let violations = checker::judge(&history);
+    let lapses = checker::lapses(&history);
+    let summary = report::write(&history, &violations, &lapses, folder)?;
+    Ok(Verdict { violations, lapses, folder: folder.to_owned(), summary })
+}
+
+/// One round; `program` is this package's binary.
+///
+/// # Errors
+///
+/// What kept it from being judged.
+pub async fn round(options: &Options, program: &Path) -> Result<Verdict, Failure> {
+    let name = format!("{}-servers-seed-{}", options.servers, options.seed);
+    let folder = std::path::absolute(&options.folder)?.join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder)?;
+    let account = strike(options, program, &folder)
+        .map_err(|failure| Failure::from(format!("{failure} (histories: {})", folder.display())))
+        .await?;
+    account.write(&folder)?;
+    judge_again(&folder)
+}
+
+/// Everything up to the verdict.
+async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Account, Failure> {
+    let ensemble = Arc::new(start(options).await?);
+    let fenced = Fenced::start().await?;
+    let launch = |number: u64| Launch {
+        program: program.to_owned(),
+        folder: folder.to_owned(),
+        seed: options.seed.wrapping_mul(100).wrapping_add(number),
+        fenced: fenced.address(),
+        session: options.session,
+        tick: options.tick,
+    };
+    let starting = (0..options.clients)
+        .map(|number| Client::start(number, options.cheat && number == 0, &ensemble, launch(number as u64)));
+    let clients: Arc<[Client]> = try_join_all(starting).await?.into();
+    let forgetting = tokio::spawn(forget(Arc::clone(&clients)));
+
+    let patience = Timing::scaled(options.patience);
+    // A cheat lets nobody have everything.
+    let unserved_before = if options.cheat { Vec::new() } else { unserved(&clients, 0, patience).await };
+    let plan = if unserved_before.is_empty() {
+        Plan::deal(options.seed, options.servers, options.session)
+    } else {
+        Plan::default()
+    };
+    let nemesis = Nemesis::new(Arc::clone(&ensemble), Arc::clone(&clients));
+    let incidents = nemesis.carry_out(plan, options.round).await;
+    let ended = nemesis.heal().await?;
+
+    let mut account = Account {
+        seed: options.seed,
+        servers: options.servers,
+        incidents,
+        died: ended,
+        ..Account::default()
+    };
+    let healed = clock::now();
+    account.healed = Some(healed);
+    account.unserved = unserved_before;
+    if account.unserved.is_empty() {
+        account.unserved = unserved(&clients, healed, patience).await;
+    }
+    account.died.extend(become_quiet(&clients, patience).await?);
+    account.orphans = orphans(&ensemble, patience).await?;
+    account.disagreements = disagreements(&ensemble, patience).await?;
+    account.registers = registers(&ensemble).await?;
+    try_join_all(clients.iter().map(Client::stop)).await?;
+    account.died.extend(clients.iter().flat_map(Client::died));
+    account.stamps = fenced.entries();
+    forgetting.abort();
+    Ok(account)
+}
+
+async fn start(options: &Options) -> Result<Ensemble, Failure> {
+    let ensemble = Ensemble::builder()
+        .servers(options.servers)
+        .apart(options.servers > 1)
+        .tick(options.tick)
+        .heap_mebibytes(384)
+        // Small, so that it can be reached; and empty folders go soon.
+        .property("zookeeper.globalOutstandingLimit", "100")
+        .property("znode.container.checkIntervalMs", "1000")
+        .start()
+        .await?;
+    let mut raw = ensemble.raw().await?;
+    raw.create("/chaos", b"", CreateMode::Persistent).await?;
+    raw.create(stage::REGISTERS, b"", CreateMode::Persistent).await?;
+    for site in stage::SITES {
+        raw.create(&site.register(), b"0", CreateMode::Persistent).await?;
+    }
+    raw.close().await?;
+    Ok(ensemble)
+}
+
+async fn forget(clients: Arc<[Client]>) {
+    loop {
+        tokio::time::sleep(FORGET).await;
+        clients.iter().for_each(|client| client.proxies.clear_log());
+    }
+}

@@ -1,0 +1,91 @@
+//! What happened: told by the clients, by whoever struck them, and by what was left.
+
+mod event;
+mod hold;
+mod incident;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::event::{Event, Mode, What};
+pub(crate) use self::hold::{Hold, client_of, holds};
+pub(crate) use self::incident::{Incident, Lane, Void};
+use crate::Failure;
+
+/// A run, as it is written into its folder.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    /// The events of each process, in its own order.
+    pub(crate) processes: BTreeMap<String, Vec<Event>>,
+    pub(crate) account: Account,
+}
+
+/// What the driver itself knows of a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Account {
+    pub(crate) seed: u64,
+    pub(crate) servers: usize,
+    pub(crate) incidents: Vec<Incident>,
+    /// When the last fault was healed.
+    pub(crate) healed: Option<u64>,
+    /// All requests to the fenced register, in its order.
+    pub(crate) stamps: Vec<Entry>,
+    /// The transactional registers in the end: token and version.
+    pub(crate) registers: BTreeMap<String, (u64, i32)>,
+    /// Nodes that stood when nobody wanted anything any more.
+    pub(crate) orphans: Vec<String>,
+    /// Nodes that only some servers had in the end.
+    #[serde(default)]
+    pub(crate) disagreements: Vec<String>,
+    /// Who did not get what after the healing.
+    pub(crate) unserved: Vec<(String, String)>,
+    /// Processes that ended by themselves, and how.
+    pub(crate) died: Vec<String>,
+}
+
+/// One request to the fenced register, and its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) at: u64,
+    pub(crate) lock: String,
+    pub(crate) token: u64,
+    /// A reader's request does not raise the mark.
+    pub(crate) reading: bool,
+    pub(crate) accepted: bool,
+}
+
+const ACCOUNT: &str = "account.json";
+
+impl History {
+    /// Reads what a run has left in its folder.
+    pub(crate) fn read(folder: &Path) -> Result<Self, Failure> {
+        let account = serde_json::from_slice(&fs::read(folder.join(ACCOUNT))?)?;
+        let mut processes = BTreeMap::new();
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if let Some(process) = name.strip_suffix(".jsonl") {
+                // The last line of a killed process may be cut short.
+                let text = fs::read_to_string(&path)?;
+                let events = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+                processes.insert(process.to_owned(), events);
+            }
+        }
+        Ok(Self { processes, account })
+    }
+
+    /// All holds of all processes.
+    pub(crate) fn holds(&self) -> Vec<Hold> {
+        self.processes.iter().flat_map(|(process, events)| holds(process, events)).collect()
+    }
+}
+
+impl Account {
+    /// Writes it beside the clients' own files.
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), Failure> {
+        Ok(fs::write(folder.join(ACCOUNT), serde_json::to_vec_pretty(self)?)?)
+    }
+}

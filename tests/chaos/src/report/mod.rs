@@ -1,0 +1,30 @@
+//! What a person reads: a picture of each lock, and a summary.
+
+mod summary;
+mod svg;
+mod timeline;
+
+use std::fs;
+use std::path::Path;
+
+use crate::Failure;
+use crate::checker::Violation;
+use crate::history::History;
+use crate::stage::SITES;
+
+/// Writes one picture for each lock and a summary into `folder`; yields the summary.
+pub(crate) fn write(
+    history: &History,
+    violations: &[Violation],
+    lapses: &[String],
+    folder: &Path,
+) -> Result<String, Failure> {
+    let holds = history.holds();
+    for site in SITES {
+        let picture = timeline::draw(site, history, &holds, violations);
+        fs::write(folder.join(format!("{}.svg", site.name)), picture)?;
+    }
+    let summary = summary::write(history, &holds, violations, lapses, folder);
+    fs::write(folder.join("summary.txt"), &summary)?;
+    Ok(summary)
+}

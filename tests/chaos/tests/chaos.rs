@@ -1,0 +1,97 @@
+//! Rounds of chaos, each with every kind of fault that can strike there.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lockkeeper_chaos::{Failure, Options, Rule, Verdict, round};
+use lockkeeper_tests::left_out;
+
+fn options(servers: usize, seed: u64) -> Options {
+    Options {
+        servers,
+        clients: 4,
+        seed,
+        all: Duration::ZERO,
+        round: Duration::from_secs(15),
+        patience: Duration::from_secs(90),
+        session: Duration::from_secs(2),
+        tick: Duration::from_millis(200),
+        folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("chaos"),
+        cheat: false,
+    }
+}
+
+async fn judged(options: &Options) -> Result<Verdict, Failure> {
+    round(options, &PathBuf::from(env!("CARGO_BIN_EXE_lockkeeper-chaos"))).await
+}
+
+/// ZooKeeper 3.8.0 at times loses what it had committed when its servers are killed (ZOOKEEPER-4646 and its kin). Such a
+/// round is told and made up for, but not for ever.
+const VOID_ROUNDS: usize = 3;
+
+async fn keeps_its_promises(servers: usize) -> Result<(), Failure> {
+    if left_out() {
+        return Ok(());
+    }
+    let soak = std::env::var("LOCKKEEPER_SOAK").is_ok_and(|value| value == "1");
+    let (mut seed, rounds) = if soak { (rand::random_range(0..1_000_000), 10) } else { (servers as u64, 1) };
+    let (mut sound, mut void) = (0, 0);
+    while sound < rounds {
+        let verdict = judged(&options(servers, seed)).await?;
+        println!("{}", verdict.summary);
+        seed += 1;
+        if verdict.lapses.is_empty() {
+            sound += 1;
+            assert!(verdict.violations.is_empty(), "{}", verdict.summary);
+        } else {
+            void += 1;
+            eprintln!(
+                "LEFT OUT: a round in which the servers broke their word: {}",
+                verdict.folder.display()
+            );
+            assert!(void < VOID_ROUNDS.max(rounds), "{}", verdict.summary);
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn three_servers_and_every_fault_keep_the_promises() -> Result<(), Failure> {
+    keeps_its_promises(3).await
+}
+
+#[tokio::test]
+async fn one_server_and_every_fault_keep_the_promises() -> Result<(), Failure> {
+    keeps_its_promises(1).await
+}
+
+#[tokio::test]
+async fn a_client_that_cheats_is_found_out() -> Result<(), Failure> {
+    if left_out() {
+        return Ok(());
+    }
+    let options = Options {
+        clients: 2,
+        cheat: true,
+        patience: Duration::from_secs(8),
+        round: Duration::ZERO,
+        folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("cheats"),
+        ..options(1, 1)
+    };
+    let verdict = judged(&options).await?;
+    let found: BTreeSet<Rule> = verdict.violations.iter().map(|violation| violation.rule).collect();
+    for rule in [
+        Rule::Exclusion,
+        Rule::Capacity,
+        Rule::Order,
+        Rule::Token,
+        Rule::Fence,
+        Rule::Transaction,
+        Rule::Orphan,
+        Rule::Liveness,
+    ] {
+        assert!(found.contains(&rule), "{rule:?} was not found: {}", verdict.summary);
+    }
+    Ok(())
+}
