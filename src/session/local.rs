@@ -44,7 +44,9 @@ struct Last {
     node: Arc<OwnNode>,
     /// The connection that made it.
     connection: u64,
-    /// The directory was watched when the node's delete was sent, over this connection.
+    /// It was the head, and its delete was sent over this connection.
+    has_left: bool,
+    /// The directory was watched then.
     is_covered: bool,
 }
 
@@ -137,15 +139,16 @@ impl Session {
             Some(last.connection) == connection && last.sequence.checked_add(1) == Some(position.sequence)
         });
         line.in_a_row = if follows { line.in_a_row.saturating_add(1) } else { 0 };
-        let has_left = line.last.as_ref().is_some_and(|last| last.node.end().is_some());
+        let has_left = line.last.as_ref().is_some_and(|last| last.has_left);
         line.last = connection.map(|connection| Last {
             sequence: position.sequence,
             node: Arc::clone(node),
             connection,
+            has_left: false,
             is_covered: false,
         });
         // Used again and again by one alone: worth a watch.
-        let is_wanted = follows && has_left && matches!(line.watch, DirectoryWatch::None);
+        let is_wanted = line.in_a_row >= IN_A_ROW && has_left && matches!(line.watch, DirectoryWatch::None);
         let Some(connection) = connection.filter(|_| is_wanted) else {
             return;
         };
@@ -168,8 +171,10 @@ impl Session {
             return;
         };
         let line = &mut *line.lock();
-        if let Some(last) = line.last.as_mut().filter(|last| last.sequence == position.sequence) {
-            last.is_covered = last.connection == connection && line.watch.is_quiet(connection);
+        let is_last = |last: &&mut Last| last.sequence == position.sequence && last.connection == connection;
+        if let Some(last) = line.last.as_mut().filter(is_last) {
+            last.has_left = true;
+            last.is_covered = line.watch.is_quiet(connection);
         }
     }
 
