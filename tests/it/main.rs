@@ -13,6 +13,7 @@ mod exclusion;
 mod harness_proxy;
 mod harness_servers;
 mod interop;
+mod lease;
 mod loss;
 mod multi_lock;
 mod mutex;

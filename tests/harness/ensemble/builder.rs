@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::Ensemble;
 use super::install::Installation;
+use super::links::ServerLinks;
 use super::ports::Ports;
 use super::server::{Launch, Server};
 use super::watchdog::Watchdog;
@@ -31,6 +32,7 @@ pub struct EnsembleBuilder {
     pub(super) properties: BTreeMap<String, String>,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) counter: Option<(String, i32)>,
+    pub(super) links: Option<ServerLinks>,
 }
 
 impl Default for EnsembleBuilder {
@@ -45,6 +47,7 @@ impl Default for EnsembleBuilder {
             properties: BTreeMap::from([("zookeeper.extendedTypesEnabled".to_owned(), "true".to_owned())]),
             settings: BTreeMap::new(),
             counter: None,
+            links: None,
         }
     }
 }
@@ -111,6 +114,12 @@ impl EnsembleBuilder {
         self
     }
 
+    /// Lets three servers talk to each other over these links. Default: directly.
+    pub fn links(mut self, links: &ServerLinks) -> Self {
+        self.links = Some(links.clone());
+        self
+    }
+
     /// Starts the servers, and waits until they have agreed on a leader.
     ///
     /// # Errors
@@ -133,6 +142,9 @@ impl EnsembleBuilder {
 
     async fn attempt(&self, installation: &Installation) -> Result<Ensemble, HarnessError> {
         let ports = Ports::reserve()?;
+        if let Some(links) = &self.links {
+            links.lead_to(&ports);
+        }
         let folder = folder()?;
         let watchdog = Arc::new(Watchdog::over(folder.path())?);
         let mut servers = Vec::new();

@@ -4,6 +4,7 @@ mod builder;
 mod configuration;
 mod counter;
 mod install;
+mod links;
 mod ports;
 mod process;
 mod reports;
@@ -17,6 +18,7 @@ use tokio::sync::OnceCell;
 
 pub use self::builder::EnsembleBuilder;
 use self::install::Installation;
+pub use self::links::ServerLinks;
 use self::ports::Ports;
 pub use self::server::Server;
 use crate::error::HarnessError;

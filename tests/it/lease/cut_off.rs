@@ -1,0 +1,149 @@
+//! Servers that are cut off from their peers, and hold on to what they know.
+
+use std::time::Duration;
+
+use lockkeeper::ConfirmWith;
+use lockkeeper_tests::{CreateMode, Direction, RawClient, Timing, eventually};
+
+use super::scene::{Scene, confirmed};
+use super::slack::{self, Slack};
+
+const TICK: Duration = Duration::from_millis(200);
+
+/// One run, or with `LOCKKEEPER_SOAK=1` as many as tell how the slack is distributed. It is printed.
+async fn always_in_time(case: &str, run: impl AsyncFn(Duration) -> Slack) {
+    let soak = std::env::var_os("LOCKKEEPER_SOAK").is_some();
+    let mut runs = Vec::new();
+    for round in 0..if soak { 10 } else { 1 } {
+        let slack = run(Duration::from_secs(if round % 2 == 0 { 4 } else { 6 })).await;
+        assert!(slack.clock >= 0, "valid for longer than its session: {slack:?}");
+        assert!(!slack.both_valid, "two valid guards at once: {slack:?}");
+        runs.push(slack);
+    }
+    slack::print(case, &runs);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guard_at_a_follower_that_is_cut_off_turns_invalid_in_time() {
+    let scene = Scene::start(TICK).await;
+    always_in_time("a follower cut off", async |session| {
+        let follower = scene.follower().await;
+        let mut case = scene.case(follower, session, ConfirmWith::Quorum).await;
+        scene.links.isolate(follower).await.unwrap();
+        let next = case.granted().await;
+        case.slack(next).await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_follower_that_is_cut_off_answers_for_a_session_that_is_over() {
+    let scene = Scene::start(TICK).await;
+    let (leader, follower) = (scene.leader().await, scene.follower().await);
+    let session = Duration::from_secs(2);
+    let mut client =
+        RawClient::connect_for(scene.ensemble.server(follower).address(), session).await.unwrap();
+    let mut others = RawClient::connect(scene.ensemble.server(leader).address()).await.unwrap();
+    client.create("/node", b"", CreateMode::Ephemeral).await.unwrap();
+    scene.links.isolate(follower).await.unwrap();
+    let mut answers = 0;
+    loop {
+        assert!(client.exists("/node").await.unwrap().is_some(), "the follower knows");
+        answers += 1;
+        if others.exists("/node").await.unwrap().is_none() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(client.exists("/node").await.unwrap().is_some(), "the follower knows");
+    assert!(answers > 10, "only {answers} answers");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guard_at_a_deposed_leader_turns_invalid_in_time() {
+    let scene = Scene::start(TICK).await;
+    always_in_time("a leader deposed", async |session| deposed(&scene, session, ConfirmWith::Quorum).await)
+        .await;
+}
+
+/// What the weaker confirmation loses.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn confirmed_by_sync_alone_a_guard_at_a_deposed_leader_is_valid_beside_the_next_one() {
+    let scene = Scene::start(TICK).await;
+    let slack = deposed(&scene, Duration::from_secs(4), ConfirmWith::Sync).await;
+    slack::print("a leader deposed, confirmed by sync", &[slack]);
+    assert!(
+        slack.both_valid && slack.clock < 0,
+        "sync has become as good as a write: say so in the docs: {slack:?}"
+    );
+}
+
+async fn deposed(scene: &Scene, session: Duration, confirm: ConfirmWith) -> Slack {
+    let leader = scene.leader().await;
+    let mut case = scene.case(leader, session, confirm).await;
+    scene.links.depose(leader).await.unwrap();
+    let next = case.granted().await;
+    case.slack(next).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sign_of_life_that_dies_with_its_follower_does_not_keep_a_guard_valid() {
+    let scene = Scene::start(Duration::from_secs(1)).await;
+    always_in_time("a follower killed after a late write", async |_| {
+        let session = Duration::from_secs(6);
+        let follower = scene.follower().await;
+        let mut case = scene.case(follower, session, ConfirmWith::Quorum).await;
+        // Nothing comes through for half of its session's time, but the client does not give the link up yet.
+        case.proxies.hold(Direction::Both);
+        eventually("the lease is half over", Timing::event(), async || {
+            (case.guard.valid_until().remaining() < session.mul_f64(0.45)).then_some(())
+        })
+        .await
+        .unwrap();
+        case.proxies.release(Direction::Both);
+        let late = case.guard.path().replace("/lease/", "/late-").replace('/', "-").replacen('-', "/", 1);
+        case.guard.txn().create(late.parse().unwrap(), Vec::new()).commit().await.unwrap();
+        scene.ensemble.server(follower).kill().await.unwrap();
+        let next = case.granted().await;
+        case.slack(next).await
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guard_that_came_through_a_leader_change_turns_invalid_in_time() {
+    let scene = Scene::start(TICK).await;
+    always_in_time("a server cut off after a leader change", async |session| {
+        let server = scene.follower().await;
+        let mut case = scene.case(server, session * 2, ConfirmWith::Quorum).await;
+        let old = scene.leader().await;
+        scene.ensemble.server(old).kill().await.unwrap();
+        scene.ensemble.server(old).restart().await.unwrap();
+        let leader = scene.leader().await;
+        confirmed(&case.guard, 1).await;
+        assert!(case.guard.is_valid(), "a change of the leader cost the session");
+        if leader == server {
+            scene.links.depose(server).await.unwrap();
+        } else {
+            scene.links.isolate(server).await.unwrap();
+        }
+        let next = case.granted().await;
+        case.slack(next).await
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guard_at_a_follower_that_missed_a_leader_change_turns_invalid_in_time() {
+    let scene = Scene::start(TICK).await;
+    always_in_time("a leader change after a follower was cut off", async |session| {
+        let (leader, follower) = (scene.leader().await, scene.follower().await);
+        let mut case = scene.case(follower, session, ConfirmWith::Quorum).await;
+        scene.links.isolate(follower).await.unwrap();
+        scene.ensemble.server(leader).kill().await.unwrap();
+        scene.ensemble.server(leader).start().await.unwrap();
+        let next = case.granted().await;
+        case.slack(next).await
+    })
+    .await;
+}
