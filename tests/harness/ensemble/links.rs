@@ -6,6 +6,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
@@ -21,6 +22,10 @@ use crate::timing::{Timing, within};
 type Index = usize;
 
 const SERVERS: usize = 3;
+
+/// `Learner.connectToLeader` tries five times, with as long a pause.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What the servers say to each other, under the test's control. Made before the [`Ensemble`](super::Ensemble) that
 /// it is given to, by [`EnsembleBuilder::links`](super::EnsembleBuilder::links), and kept for as long.
@@ -173,7 +178,7 @@ impl Way {
         let Some(target) = *self.target.lock() else { return };
         let (mut near, mut far) = (Some(near), None);
         if *passage.borrow_and_update() == Passage::Open {
-            let Ok(connected) = TcpStream::connect(target).await else { return };
+            let Some(connected) = self.connect(target).await else { return };
             let (near, far) = (near.as_mut(), far.insert(connected));
             if let Some(near) = near
                 && !self.pass_on(near, far, back, &mut passage).await
@@ -192,6 +197,19 @@ impl Way {
                 return;
             }
         }
+    }
+
+    /// Reaches the server. A follower that is a moment earlier than its new leader asks again where it is refused; as
+    /// it was accepted here, that is done for it.
+    async fn connect(&self, target: SocketAddr) -> Option<TcpStream> {
+        for _ in 0..TRIES {
+            match TcpStream::connect(target).await {
+                Ok(connected) => return Some(connected),
+                Err(_) if self.port == Port::Quorum => tokio::time::sleep(PAUSE).await,
+                Err(_) => break,
+            }
+        }
+        None
     }
 
     /// Relays until a side ends, or until the way is closed, which is true.
