@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper::ConfirmWith;
+use lockkeeper::{BootInstant, ConfirmWith};
 use lockkeeper_tests::{CreateMode, Direction, RawClient, Timing, eventually};
 
 use super::scene::{Scene, confirmed};
@@ -88,21 +88,20 @@ async fn deposed(scene: &Scene, session: Duration, confirm: ConfirmWith) -> Slac
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sign_of_life_that_dies_with_its_follower_does_not_keep_a_guard_valid() {
-    let scene = Scene::start(Duration::from_secs(1)).await;
-    always_in_time("a follower killed after a late write", async |_| {
-        let session = Duration::from_secs(6);
+    let scene = Scene::start(TICK).await;
+    always_in_time("a follower killed after a late write", async |session| {
         let follower = scene.follower().await;
         let mut case = scene.case(follower, session, ConfirmWith::Quorum).await;
-        // Nothing comes through for half of its session's time, but the client does not give the link up yet.
+        // The client gives a link up after a fifth of its session, and a reconnect would touch the leader.
+        let stalled = BootInstant::now();
         case.proxies.hold(Direction::Both);
-        eventually("the lease is half over", Timing::event(), async || {
-            (case.guard.valid_until().remaining() < session.mul_f64(0.45)).then_some(())
+        eventually("the link has stood still for long", Timing::event(), async || {
+            (BootInstant::now().since(stalled) > session * 17 / 100).then_some(())
         })
         .await
         .unwrap();
         case.proxies.release(Direction::Both);
-        let late = case.guard.path().replace("/lease/", "/late-").replace('/', "-").replacen('-', "/", 1);
-        case.guard.txn().create(late.parse().unwrap(), Vec::new()).commit().await.unwrap();
+        case.guard.txn().set("/".parse().unwrap(), Vec::new(), -1).commit().await.unwrap();
         scene.ensemble.server(follower).kill().await.unwrap();
         let next = case.granted().await;
         case.slack(next).await
