@@ -1,10 +1,11 @@
-//! What happens between two steps, where no fault at one request can put it.
+//! Between a semaphore's look and its transaction.
 
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, CreateMode, Semaphore};
 use lockkeeper_testserver::{Fault, Op, When};
 
+use super::hold_the_clients_up;
 use crate::limit::within;
 use crate::world::{World, children};
 
@@ -70,9 +71,4 @@ async fn is_moved_between_look_and_take() -> bool {
     within("a permit", acquiring).await.unwrap().unwrap().release().await.unwrap();
     let _ = probing.await.unwrap();
     true
-}
-
-#[expect(clippy::disallowed_methods, reason = "it is this thread that is to stand still")]
-fn hold_the_clients_up() {
-    std::thread::sleep(Duration::from_millis(50));
 }
