@@ -7,8 +7,10 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod abandoned;
 mod cancellation;
 mod counter;
+mod every_kind;
 mod exclusion;
 mod harness_proxy;
 mod harness_servers;

@@ -12,16 +12,16 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::support::{TICK, connect, no_node_is_left, nodes_become};
 
-const SESSION: Duration = Duration::from_secs(2);
+pub(super) const SESSION: Duration = Duration::from_secs(2);
 
 /// A process that holds the lock and works under it.
-struct Worker {
+pub(super) struct Worker {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Worker {
-    fn start(connect: &str) -> Self {
+    pub(super) fn start(connect: &str) -> Self {
         let (session, tick) = (SESSION.as_millis().to_string(), TICK.as_millis().to_string());
         let mut child = Command::new(env!("CARGO_BIN_EXE_contender"))
             .args([connect, "/lock", "/none", &session, &tick, "once"])
@@ -39,8 +39,12 @@ impl Worker {
         line.expect("a line in time").unwrap().expect("a living worker")
     }
 
-    async fn says(&mut self, what: &str) {
+    pub(super) async fn says(&mut self, what: &str) {
         while !self.next().await.starts_with(what) {}
+    }
+
+    pub(super) async fn kill(&mut self) {
+        self.child.kill().await.unwrap();
     }
 
     fn signal(&self, signal: Signal) {

@@ -4,5 +4,6 @@
 mod cut_off;
 mod expiry;
 mod frozen;
+mod killed;
 mod scene;
 mod slack;
