@@ -31,8 +31,9 @@ async fn is_counted_from_before() -> bool {
         let when = When::op(Op::Multi).session(session).nth(nth);
         world.server.fault(when, Fault::HoldRequest)
     };
-    let (first, third) = (confirmation(1), confirmation(3));
     let guard = Mutex::new(&actor, LOCK).unwrap().acquire_owned().await.unwrap();
+    // The very first one is as good as the create it follows.
+    let (first, third) = (confirmation(2), confirmation(4));
     let opened = guard.valid_until();
     within("a confirmation", first.hit()).await.unwrap();
     let arrived = BootInstant::now();

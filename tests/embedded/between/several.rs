@@ -13,7 +13,7 @@ async fn a_place_that_went_while_another_was_waited_for_is_not_held() {
     let world = World::start().await.unwrap();
     let (first, second) =
         (Mutex::new(&world.rival, FIRST).unwrap(), Mutex::new(&world.rival, SECOND).unwrap());
-    let held = second.acquire_owned().await.unwrap();
+    let held = first.acquire_owned().await.unwrap();
     let actor = world.actor().await.unwrap();
     let both = MultiLock::builder()
         .lock(&Mutex::new(&actor, FIRST).unwrap())
@@ -27,14 +27,14 @@ async fn a_place_that_went_while_another_was_waited_for_is_not_held() {
             (children(machine, FIRST).len(), children(machine, SECOND).len()) == (one, two)
         })
     };
-    within("both in line", in_lines(1, 2)).await.unwrap();
+    within("both in line", in_lines(2, 1)).await.unwrap();
     // Its watches: on who is in front, and on its own node.
     within("its watches", world.server.wait_until(|machine| machine.watch_count(0) == 2)).await.unwrap();
-    let mine = world.server.inspect(|machine| format!("{FIRST}/{}", children(machine, FIRST)[0]));
+    let mine = world.server.inspect(|machine| format!("{SECOND}/{}", children(machine, SECOND)[0]));
     assert!(world.server.delete_node(&mine));
-    let taken = first.acquire_owned().await.unwrap();
+    let taken = second.acquire_owned().await.unwrap();
     held.release().await.unwrap();
-    within("in line again, in both", in_lines(2, 1)).await.unwrap();
+    within("in line again, in both", in_lines(1, 2)).await.unwrap();
     assert!(!taking.is_finished() && taken.is_valid());
     taken.release().await.unwrap();
     within("both", taking).await.unwrap().unwrap().release().await.unwrap();
