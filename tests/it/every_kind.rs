@@ -1,17 +1,22 @@
 //! What is promised of every lock, on a real server: each kind is held by one client and wanted by another.
 
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use lockkeeper::{
-    ConnectionManager, FencingToken, Lock, LockGuard, Mutex, Owner, ReentrantMutex, RwLock, Semaphore,
+    ConnectionManager, FencingToken, Lock, LockGuard, MultiLock, Mutex, Owner, ReentrantMutex, RwLock,
+    Semaphore,
 };
-use lockkeeper_tests::{Direction, Ensemble};
+use lockkeeper_tests::{Direction, Ensemble, Timing, dropped_after, eventually};
 
 use crate::support::{behind_proxy, connect, no_node_is_left};
 
 type Kind = Box<dyn Lock>;
+
+const LONG: Duration = Duration::from_secs(60);
 
 /// Each kind of lock as its holder has it, and as another one wants it, who must not have it then.
 fn kinds(holder: &ConnectionManager, other: &ConnectionManager) -> Vec<(&'static str, Kind, Kind)> {
@@ -83,6 +88,44 @@ async fn a_transaction_under_a_node_that_is_gone_is_refused_whatever_it_held() {
         assert!(!guard.is_valid(), "{kind}");
     }
     assert_eq!(admin.exists("/late").await.unwrap(), None);
+}
+
+/// Gives up `what` after no poll at all, one, two … until it gets to its end.
+async fn given_up_anywhere<F: Future>(ensemble: &Ensemble, what: impl AsyncFn() -> F) {
+    for polls in 0.. {
+        let future = what().await;
+        let after = dropped_after(polls, future).await;
+        let is_end = after.is_end();
+        drop(after);
+        eventually("no node of anyone", Timing::settle(), async || {
+            ensemble.dump().await.ok()?.ephemerals.is_empty().then_some(())
+        })
+        .await
+        .unwrap();
+        if is_end {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_given_up_anywhere_leaves_no_node() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let several = MultiLock::builder()
+        .lock(&Mutex::new(&manager, "/several/a").unwrap())
+        .lock(&Semaphore::new(&manager, "/several/b", 3).unwrap().permits(2))
+        .build()
+        .unwrap();
+    given_up_anywhere(&ensemble, async || several.try_acquire()).await;
+    given_up_anywhere(&ensemble, async || several.acquire_timeout(LONG)).await;
+    given_up_anywhere(&ensemble, async || several.acquire().await.unwrap().release()).await;
+    for (_, lock, _) in kinds(&manager, &manager) {
+        given_up_anywhere(&ensemble, async || lock.acquire()).await;
+        given_up_anywhere(&ensemble, async || lock.try_acquire()).await;
+        given_up_anywhere(&ensemble, async || lock.acquire_timeout(LONG)).await;
+        given_up_anywhere(&ensemble, async || lock.acquire().await.unwrap().release()).await;
+    }
 }
 
 #[tokio::test]

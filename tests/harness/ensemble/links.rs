@@ -73,7 +73,8 @@ impl ServerLinks {
     pub async fn start() -> Result<Self, HarnessError> {
         let mut ways = Vec::new();
         let mut listeners = Vec::new();
-        for (from, to) in (0..SERVERS).flat_map(|from| (0..SERVERS).map(move |to| (from, to))) {
+        let pairs = (0..SERVERS).flat_map(|from| (0..SERVERS).map(move |to| (from, to)));
+        for (from, to) in pairs.filter(|(from, to)| from != to) {
             for port in [Port::Quorum, Port::Election] {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
                 let listener = listener.map_err(HarnessError::io("bind a link between servers"))?;
