@@ -51,17 +51,14 @@ async fn a_follower_that_is_cut_off_answers_for_a_session_that_is_over() {
     let mut others = RawClient::connect(scene.ensemble.server(leader).address()).await.unwrap();
     client.create("/node", b"", CreateMode::Ephemeral).await.unwrap();
     scene.links.isolate(follower).await.unwrap();
-    let mut answers = 0;
     loop {
         assert!(client.exists("/node").await.unwrap().is_some(), "the follower knows");
-        answers += 1;
         if others.exists("/node").await.unwrap().is_none() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(client.exists("/node").await.unwrap().is_some(), "the follower knows");
-    assert!(answers > 10, "only {answers} answers");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
