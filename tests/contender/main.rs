@@ -6,20 +6,27 @@
 //! * `granted TOKEN AT`, `valid TOKEN AT` (at AT the guard still said that it was valid), `over TOKEN AT`
 //! * `written TOKEN VERSION`: a fenced write was committed as this version of the register
 //!
+//! With a further word `once` it takes the lock once, and works under it until it is lost: `polled AT` for each poll of
+//! the work, `look AT true|false` for each look at the guard, and `ended how` for the release.
+//!
 //! The test reads the lines and judges; this program judges nothing.
 
 use std::error::Error;
 use std::io::Write;
+use std::task::Poll;
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, Mutex, OwnedMutexGuard, TxnResult, ZnodePath};
 use tokio::io::AsyncReadExt;
 
+/// Between two looks, and between two polls of the work.
+const PAUSE: Duration = Duration::from_millis(50);
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [connect, lock, register, session, tick] = arguments.as_slice() else {
-        return Err("usage: contender CONNECT LOCK REGISTER SESSION_MS TICK_MS".into());
+    let [connect, lock, register, session, tick, once @ ..] = arguments.as_slice() else {
+        return Err("usage: contender CONNECT LOCK REGISTER SESSION_MS TICK_MS [once]".into());
     };
     let manager = ConnectionManager::builder(connect)
         .session_timeout(Duration::from_millis(session.parse()?))
@@ -33,7 +40,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut byte = [0];
     tokio::select! {
         _ = input.read(&mut byte) => {}
-        result = contend(&mutex, &register) => result?,
+        result = work_once(&mutex), if !once.is_empty() => result?,
+        result = contend(&mutex, &register), if once.is_empty() => result?,
     }
     manager.shutdown().await?;
     // A blocked read of standard input would keep the runtime from ending.
@@ -78,6 +86,34 @@ async fn hold(guard: &OwnedMutexGuard, token: u64, register: &ZnodePath) -> Resu
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
+    Ok(())
+}
+
+/// Works and looks until the hold is lost. Both say when they did, by a clock they read first.
+async fn work_once(mutex: &Mutex) -> Result<(), Box<dyn Error>> {
+    let guard = mutex.acquire().await?;
+    say(&format!("granted {} {}", guard.fencing_token().as_u64(), now()))?;
+    let mut pause = tokio::time::interval(PAUSE);
+    let work = std::future::poll_fn(|context| {
+        // Whatever woke it.
+        let said = say(&format!("polled {}", now()));
+        while pause.poll_tick(context).is_ready() {}
+        said.map_or_else(|error| Poll::Ready(Err::<(), _>(error)), |()| Poll::Pending)
+    });
+    let looks = async {
+        loop {
+            let at = now();
+            let is_valid = guard.is_valid();
+            say(&format!("look {at} {is_valid}"))?;
+            if !is_valid {
+                return std::io::Result::Ok(());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    let (worked, looked) = tokio::join!(guard.run(work), looks);
+    looked?;
+    say(&format!("ended {:?} {:?}", worked.map(|_| ()), guard.release().await))?;
     Ok(())
 }
 

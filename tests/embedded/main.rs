@@ -7,6 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod between;
 mod cancellation;
 mod case;
 mod court;

@@ -7,13 +7,16 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod abandoned;
 mod cancellation;
 mod counter;
+mod every_kind;
 mod exclusion;
 mod harness_between;
 mod harness_proxy;
 mod harness_servers;
 mod interop;
+mod lease;
 mod loss;
 mod multi_lock;
 mod mutex;

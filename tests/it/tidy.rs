@@ -205,6 +205,23 @@ fn the_failure_model_names_tests_that_exist() {
 }
 
 #[test]
+fn the_page_on_tests_names_tests_that_exist() {
+    // Outside of the files it names, a name is a function's or that of a rule in a table.
+    let sources: String = files(".", &[".rs"]).iter().map(|file| read(file)).collect();
+    let page = read("docs/testing.md");
+    let is_name = |text: &&str| {
+        text.matches('_').count() > 2 && text.chars().all(|c| c == '_' || c.is_ascii_lowercase())
+    };
+    let mut named = 0;
+    for name in page.lines().flat_map(quoted).filter(is_name) {
+        let is_there = sources.contains(&format!("fn {name}(")) || sources.contains(&format!("{name}: "));
+        assert!(is_there, "docs/testing.md names `{name}`, which no file has");
+        named += 1;
+    }
+    assert!(named > 50, "only {named} names were found");
+}
+
+#[test]
 fn the_readme_and_the_failure_model_make_the_same_promises() {
     // The README may leave a part out where its recipe does not exist yet; the sentences it has are the same.
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

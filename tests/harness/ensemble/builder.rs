@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::Ensemble;
 use super::between::Between;
 use super::install::Installation;
+use super::links::ServerLinks;
 use super::ports::Ports;
 use super::server::{Launch, Server};
 use super::watchdog::Watchdog;
@@ -33,6 +34,7 @@ pub struct EnsembleBuilder {
     pub(super) settings: BTreeMap<String, String>,
     pub(super) counter: Option<(String, i32)>,
     pub(super) apart: bool,
+    pub(super) links: Option<ServerLinks>,
 }
 
 impl Default for EnsembleBuilder {
@@ -48,6 +50,7 @@ impl Default for EnsembleBuilder {
             settings: BTreeMap::new(),
             counter: None,
             apart: false,
+            links: None,
         }
     }
 }
@@ -121,6 +124,12 @@ impl EnsembleBuilder {
         self
     }
 
+    /// Lets three servers talk to each other over these links. Default: directly.
+    pub fn links(mut self, links: &ServerLinks) -> Self {
+        self.links = Some(links.clone());
+        self
+    }
+
     /// Starts the servers, and waits until they have agreed on a leader.
     ///
     /// # Errors
@@ -144,6 +153,9 @@ impl EnsembleBuilder {
     async fn attempt(&self, installation: &Installation) -> Result<Ensemble, HarnessError> {
         let ports = Ports::reserve()?;
         let between = if self.apart { Some(Between::start(self.servers, &ports).await?) } else { None };
+        if let Some(links) = &self.links {
+            links.lead_to(&ports);
+        }
         let folder = folder()?;
         let watchdog = Arc::new(Watchdog::over(folder.path())?);
         let mut servers = Vec::new();

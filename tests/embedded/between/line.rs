@@ -1,0 +1,110 @@
+//! Between a place in line and its turn.
+
+use std::time::Duration;
+
+use lockkeeper::{Hold, Mutex, OwnedMutexGuard};
+use lockkeeper_testserver::{Fault, Op, When};
+use tokio::task::JoinHandle;
+
+use super::hold_the_clients_up;
+use crate::limit::within;
+use crate::world::{LOCK, World, builder, children, in_line};
+
+/// The rival holds; the actor waits, and watches whom it waits for.
+async fn one_waits() -> (World, OwnedMutexGuard, JoinHandle<OwnedMutexGuard>) {
+    let world = World::start().await.unwrap();
+    let held = Mutex::new(&world.rival, LOCK).unwrap().acquire_owned().await.unwrap();
+    let actor = world.actor().await.unwrap();
+    let mutex = Mutex::new(&actor, LOCK).unwrap();
+    let waiter = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    within("its watch", world.server.wait_until(|machine| machine.watch_count(0) >= 1)).await.unwrap();
+    (world, held, waiter)
+}
+
+#[tokio::test]
+async fn a_note_on_the_node_in_front_grants_nothing() {
+    let (world, held, waiter) = one_waits().await;
+    let session = world.sessions_of_actor()[0];
+    let looks = world
+        .server
+        .fault(When::op(Op::GetChildren).path(LOCK).session(session), Fault::DelayRequest(Duration::ZERO));
+    world.rival.znodes().write(&Hold::path(&held).parse().unwrap(), b"a note", -1).await.unwrap();
+    within("another look at the line", looks.hit()).await.unwrap();
+    within("its watches", world.server.wait_until(|machine| machine.watch_count(0) == 2)).await.unwrap();
+    assert!(!waiter.is_finished() && held.is_valid());
+    held.release().await.unwrap();
+    within("a turn", waiter).await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// One thread for all clients: the waiter learns of both at once.
+#[tokio::test]
+async fn who_is_no_longer_in_line_is_not_granted_by_the_going_of_who_was_in_front() {
+    let (world, held, waiter) = one_waits().await;
+    let front = Hold::path(&held).to_owned();
+    let mine = world.server.inspect(in_line).into_iter().find(|path| *path != front).unwrap();
+    assert!(world.server.delete_node(&mine));
+    assert!(world.server.delete_node(&front));
+    hold_the_clients_up();
+    let guard = within("a turn in a new place", waiter).await.unwrap().unwrap();
+    assert!(Hold::path(&guard) != mine, "granted without a node");
+    assert!(guard.is_valid());
+    guard.release().await.unwrap();
+    world.line_becomes(0).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_directory_that_is_reaped_before_the_place_is_taken_is_made_again() {
+    let world = World::start().await.unwrap();
+    let actor = world.actor().await.unwrap();
+    for reaped in 0..3 {
+        let path = format!("/reaped/{reaped}");
+        let mutex = Mutex::new(&actor, &path).unwrap();
+        let session = world.sessions_of_actor()[0];
+        let pattern = format!("{path}/*");
+        let at = |nth| {
+            world
+                .server
+                .fault(When::op(Op::Create2).path(&pattern).session(session).nth(nth), Fault::HoldRequest)
+        };
+        // The first one finds no directory at all.
+        let creates: Vec<_> = (0..reaped).map(|nth| at(nth + 2)).collect();
+        let acquiring = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+        for create in creates {
+            within("a create", create.hit()).await.unwrap();
+            assert!(world.server.delete_node(&path));
+            create.release();
+        }
+        within("a turn", acquiring).await.unwrap().unwrap().release().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_gets_no_room_for_a_watch_looks_now_and_then_and_is_served() {
+    // More than may be watched: 112 KiB of paths.
+    const LOCKS: usize = 40;
+    let world = World::start().await.unwrap();
+    let actor = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(4));
+    let actor = actor.connect().await.unwrap();
+    let session = world.sessions_of_actor()[0];
+    let looks = world
+        .server
+        .fault(When::op(Op::Exists).session(session).always(), Fault::DelayRequest(Duration::ZERO));
+    let (mut held, mut waiting) = (Vec::new(), Vec::new());
+    for number in 0..LOCKS {
+        let path = format!("/{number}-{}", "x".repeat(3_900));
+        held.push(Mutex::new(&world.rival, &path).unwrap().acquire_owned().await.unwrap());
+        let mutex = Mutex::new(&actor, &path).unwrap();
+        waiting
+            .push(tokio::spawn(async move { mutex.acquire_owned().await.unwrap().release().await.unwrap() }));
+        let both = world.server.wait_until(move |machine| children(machine, &path).len() == 2);
+        within("both in line", both).await.unwrap();
+    }
+    within("looks instead of watches", looks.hit_times(3)).await.unwrap();
+    assert!(world.server.inspect(|machine| machine.watch_count(0)) < LOCKS);
+    for guard in held {
+        guard.release().await.unwrap();
+    }
+    for waiter in waiting {
+        within("a turn", waiter).await.unwrap().unwrap();
+    }
+}

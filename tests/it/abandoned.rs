@@ -1,0 +1,195 @@
+//! Work and waits that are given up in the ways programs give them up: nothing is left behind.
+
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::FutureExt;
+use lockkeeper::{Mutex, Semaphore, TxnResult};
+use lockkeeper_tests::{After, Ensemble, Timing, dropped_after, eventually};
+
+use crate::support::{builder, children, connect, no_node_is_left, nodes_become};
+
+/// How long it is waited before it is given up.
+fn spans() -> impl Iterator<Item = Duration> {
+    // From no time at all to more than an acquire takes.
+    (0..12).map(|number| Duration::from_micros(300) * number * number)
+}
+
+#[tokio::test]
+async fn a_select_that_goes_another_way_and_a_timeout_leave_no_node() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let (manager, other) =
+        (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
+    let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
+    let permits = Semaphore::new(&manager, "/permits", 2).unwrap();
+    let mut taken = 0;
+    for span in spans() {
+        for is_free in [true, false] {
+            let held = if is_free { None } else { Some(others.acquire().await.unwrap()) };
+            tokio::select! {
+                guard = mutex.acquire() => {
+                    assert!(is_free, "two holders");
+                    drop(guard.unwrap());
+                    taken += 1;
+                }
+                () = tokio::time::sleep(span) => {}
+            }
+            let _ = tokio::time::timeout(span, mutex.acquire()).await;
+            // Its own limit.
+            let _ = mutex.acquire_timeout(span).await;
+            let _ = tokio::time::timeout(span, permits.acquire_many(2)).await;
+            nodes_become(&ensemble, "/lock", usize::from(!is_free)).await;
+            if let Some(held) = held {
+                held.release().await.unwrap();
+            }
+        }
+        for path in ["/lock", "/permits/locks", "/permits/leases"] {
+            no_node_is_left(&ensemble, path).await;
+        }
+    }
+    assert!(taken > 0, "no acquire was ever given its time");
+}
+
+#[test]
+fn the_end_of_a_runtime_in_the_midst_leaves_no_node() {
+    let ours = tokio::runtime::Runtime::new().unwrap();
+    let (ensemble, manager) = ours.block_on(async {
+        let ensemble = Ensemble::start(1).await.unwrap();
+        let manager = connect(&ensemble.connect_string()).await;
+        (ensemble, manager)
+    });
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let theirs = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (holds, is_held) = tokio::sync::oneshot::channel();
+    theirs.spawn({
+        let mutex = mutex.clone();
+        async move {
+            let guard = mutex.acquire_owned().await.unwrap();
+            holds.send(()).unwrap();
+            guard.run(std::future::pending::<()>()).await.unwrap_err();
+        }
+    });
+    ours.block_on(is_held).unwrap();
+    for _ in 0..3 {
+        let mutex = mutex.clone();
+        theirs.spawn(async move { mutex.acquire_owned().await });
+    }
+    ours.block_on(nodes_become(&ensemble, "/lock", 4));
+    // The manager lives on another one, and goes on.
+    drop(theirs);
+    ours.block_on(async {
+        no_node_is_left(&ensemble, "/lock").await;
+        mutex.acquire().await.unwrap().release().await.unwrap();
+        manager.shutdown().await.unwrap();
+    });
+}
+
+#[tokio::test]
+async fn a_wait_dropped_outside_a_runtime_leaves_no_node() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let (manager, other) =
+        (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
+    let held = Mutex::new(&other, "/lock").unwrap().acquire_owned().await.unwrap();
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let mut waiting = Box::pin(async move { mutex.acquire_owned().await });
+    tokio::select! {
+        _ = &mut waiting => panic!("two holders"),
+        () = nodes_become(&ensemble, "/lock", 2) => {}
+    }
+    std::thread::spawn(move || drop(waiting)).join().unwrap();
+    nodes_become(&ensemble, "/lock", 1).await;
+    held.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_panic_in_work_that_is_run_releases_and_work_that_is_dropped_does_not() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    for polls in 0..3 {
+        let mutex = mutex.clone();
+        let task = tokio::spawn(async move {
+            let guard = mutex.acquire_owned().await.unwrap();
+            let mut polled = 0;
+            let work = std::future::poll_fn(|context| {
+                assert!(polled < polls, "as a bug in the work would");
+                polled += 1;
+                context.waker().wake_by_ref();
+                Poll::<()>::Pending
+            });
+            guard.run(work).await
+        });
+        assert!(task.await.unwrap_err().is_panic());
+        no_node_is_left(&ensemble, "/lock").await;
+    }
+    let guard = mutex.acquire().await.unwrap();
+    assert!(guard.run(std::future::pending::<()>()).now_or_never().is_none());
+    assert!(guard.lost().now_or_never().is_none());
+    assert!(guard.is_valid());
+    assert_eq!(children(&ensemble, "/lock").await.len(), 1);
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_commit_dropped_anywhere_is_done_once_or_not_at_all_and_keeps_the_hold() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+    ensemble
+        .raw()
+        .await
+        .unwrap()
+        .create("/register", b"", lockkeeper_tests::CreateMode::Persistent)
+        .await
+        .unwrap();
+    for polls in 0.. {
+        let write = || guard.txn().set("/register".parse().unwrap(), Vec::new(), -1).commit();
+        let version = async || ensemble.raw().await.unwrap().data("/register").await.unwrap().1.version;
+        let before = version().await;
+        let is_done = matches!(dropped_after(polls, write()).await, After::Done(_));
+        // Answers come in order: behind this one nothing of the other is under way.
+        let results = write().await.unwrap();
+        let Some(TxnResult::Written { version: after }) = results.first() else { panic!("{results:?}") };
+        assert!((before + 1..=before + 2).contains(after), "{before} became {after}");
+        assert!(guard.is_valid());
+        if is_done {
+            break;
+        }
+    }
+    guard.release().await.unwrap();
+    no_node_is_left(&ensemble, "/lock").await;
+}
+
+#[tokio::test]
+async fn a_connect_or_a_shutdown_dropped_anywhere_leaves_no_session() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let no_session = async || {
+        eventually("no session", Timing::settle(), async || {
+            let connections = ensemble.server(0).connections().await.unwrap();
+            connections.iter().all(|connection| connection.session.is_none()).then_some(())
+        })
+        .await
+        .unwrap();
+    };
+    for polls in 0.. {
+        let after = dropped_after(polls, builder(&ensemble.connect_string()).connect()).await;
+        let is_end = after.is_end();
+        drop(after);
+        no_session().await;
+        if is_end {
+            break;
+        }
+    }
+    for polls in 0.. {
+        let manager = connect(&ensemble.connect_string()).await;
+        let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+        let after = dropped_after(polls, manager.shutdown()).await;
+        let is_end = after.is_end();
+        drop((after, manager, guard));
+        no_node_is_left(&ensemble, "/lock").await;
+        no_session().await;
+        if is_end {
+            break;
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What is promised of every lock, on a real server: each kind is held by one client and wanted by another.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use lockkeeper::{
+    ConnectionManager, FencingToken, Lock, LockGuard, MultiLock, Mutex, Owner, ReentrantMutex, RwLock,
+    Semaphore,
+};
+use lockkeeper_tests::{Direction, Ensemble, Timing, dropped_after, eventually};
+
+use crate::support::{behind_proxy, connect, no_node_is_left};
+
+type Kind = Box<dyn Lock>;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// Each kind of lock as its holder has it, and as another one wants it, who must not have it then.
+fn kinds(holder: &ConnectionManager, other: &ConnectionManager) -> Vec<(&'static str, Kind, Kind)> {
+    let mutex = |of| Mutex::new(of, "/kinds/mutex").unwrap();
+    let single = |of| Mutex::in_semaphore_layout(of, "/kinds/single").unwrap();
+    let reentrant =
+        |of| ReentrantMutex::new(of, "/kinds/reentrant").unwrap().for_owner(&Owner::new("its own"));
+    let (read, write) =
+        (|of| RwLock::new(of, "/kinds/read").unwrap(), |of| RwLock::new(of, "/kinds/write").unwrap());
+    let permits = |of| Semaphore::new(of, "/kinds/permits", 2).unwrap();
+    vec![
+        ("mutex", Box::new(mutex(holder)), Box::new(mutex(other))),
+        ("mutex in semaphore layout", Box::new(single(holder)), Box::new(single(other))),
+        ("reentrant mutex", Box::new(reentrant(holder)), Box::new(reentrant(other))),
+        ("reader", Box::new(read(holder).reader()), Box::new(read(other).writer())),
+        ("writer", Box::new(write(holder).writer()), Box::new(write(other).reader())),
+        ("permits", Box::new(permits(holder).permits(2)), Box::new(permits(other).permits(1))),
+    ]
+}
+
+fn nodes(guard: &LockGuard) -> Vec<String> {
+    guard.members().flat_map(|(_, hold)| hold.paths().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+#[tokio::test]
+async fn whatever_is_held_is_lost_before_it_is_granted_again() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let other = connect(&ensemble.connect_string()).await;
+    let mut next = Vec::new();
+    for (kind, held, wanted) in kinds(&manager, &other) {
+        let guard = Arc::new(held.acquire().await.unwrap());
+        assert!(wanted.try_acquire().await.unwrap().is_none(), "{kind}: granted twice");
+        next.push(tokio::spawn({
+            let guard = Arc::clone(&guard);
+            async move {
+                let granted = wanted.acquire().await.unwrap();
+                assert!(!guard.is_valid(), "{kind}: valid beside the next one");
+                assert!(guard.lost().now_or_never().is_some(), "{kind}: not told");
+                granted.release().await.unwrap();
+            }
+        }));
+        assert!(guard.is_valid(), "{kind}");
+    }
+    proxies.hold(Direction::Both);
+    for next in next {
+        next.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_under_a_node_that_is_gone_is_refused_whatever_it_held() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let mut admin = ensemble.raw().await.unwrap();
+    let read =
+        RwLock::new(&manager, "/kinds/downgraded").unwrap().write().await.unwrap().downgrade().await.unwrap();
+    read.txn().create("/downgraded".parse().unwrap(), Vec::new()).commit().await.unwrap();
+    admin.delete(read.path()).await.unwrap();
+    let late = read.txn().create("/late".parse().unwrap(), Vec::new()).commit().await;
+    assert!(late.unwrap_err().is_lost(), "a downgraded reader");
+    for (number, (kind, held, _)) in kinds(&manager, &manager).into_iter().enumerate() {
+        let guard = held.acquire().await.unwrap();
+        let written = format!("/written-{number}").parse().unwrap();
+        guard.txn().create(written, Vec::new()).commit().await.unwrap();
+        // One is enough, where there are several.
+        admin.delete(nodes(&guard).last().unwrap()).await.unwrap();
+        let late = guard.txn().create("/late".parse().unwrap(), Vec::new()).commit().await;
+        assert!(late.unwrap_err().is_lost(), "{kind}");
+        assert!(!guard.is_valid(), "{kind}");
+    }
+    assert_eq!(admin.exists("/late").await.unwrap(), None);
+}
+
+/// Gives up `what` after no poll at all, one, two … until it gets to its end.
+async fn given_up_anywhere<F: Future>(ensemble: &Ensemble, what: impl AsyncFn() -> F) {
+    for polls in 0.. {
+        let future = what().await;
+        let after = dropped_after(polls, future).await;
+        let is_end = after.is_end();
+        drop(after);
+        eventually("no node of anyone", Timing::settle(), async || {
+            ensemble.dump().await.ok()?.ephemerals.is_empty().then_some(())
+        })
+        .await
+        .unwrap();
+        if is_end {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_given_up_anywhere_leaves_no_node() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let several = MultiLock::builder()
+        .lock(&Mutex::new(&manager, "/several/a").unwrap())
+        .lock(&Semaphore::new(&manager, "/several/b", 3).unwrap().permits(2))
+        .build()
+        .unwrap();
+    given_up_anywhere(&ensemble, async || several.try_acquire()).await;
+    given_up_anywhere(&ensemble, async || several.acquire_timeout(LONG)).await;
+    given_up_anywhere(&ensemble, async || several.acquire().await.unwrap().release()).await;
+    for (_, lock, _) in kinds(&manager, &manager) {
+        given_up_anywhere(&ensemble, async || lock.acquire()).await;
+        given_up_anywhere(&ensemble, async || lock.try_acquire()).await;
+        given_up_anywhere(&ensemble, async || lock.acquire_timeout(LONG)).await;
+        given_up_anywhere(&ensemble, async || lock.acquire().await.unwrap().release()).await;
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_readers_are_above_those_of_writers_before_and_those_of_permits_are_unique() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let (one, other) = (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
+    let (lock, others) = (RwLock::new(&one, "/rw").unwrap(), RwLock::new(&other, "/rw").unwrap());
+    let mut newest_writer = None::<FencingToken>;
+    let mut newest = None::<FencingToken>;
+    for _ in 0..3 {
+        for lock in [&lock, &others] {
+            let write = lock.write().await.unwrap().fencing_token();
+            assert!(newest.is_none_or(|newest| newest < write), "a writer's token is above all before");
+            (newest_writer, newest) = (Some(write), Some(write));
+        }
+        for lock in [&lock, &others] {
+            let read = lock.read().await.unwrap().fencing_token();
+            assert!(newest_writer < Some(read), "a reader's token is above those of writers before");
+            newest = newest.max(Some(read));
+        }
+    }
+    let semaphores = [&one, &other].map(|manager| Semaphore::new(manager, "/permits", 6).unwrap());
+    let mut leases = Vec::new();
+    for permits in [1, 2] {
+        for semaphore in &semaphores {
+            leases.push(semaphore.acquire_many(permits).await.unwrap());
+        }
+    }
+    let tokens: BTreeSet<FencingToken> = leases.iter().map(|lease| lease.fencing_token()).collect();
+    assert_eq!(tokens.len(), leases.len(), "a token twice");
+    drop(leases);
+    no_node_is_left(&ensemble, "/permits/leases").await;
+}

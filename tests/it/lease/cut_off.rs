@@ -1,0 +1,151 @@
+//! Servers that are cut off from their peers, and hold on to what they know.
+
+use std::time::Duration;
+
+use lockkeeper::{BootInstant, ConfirmWith};
+use lockkeeper_tests::{CreateMode, Direction, RawClient, Timing, eventually};
+
+use super::scene::{Scene, confirmed};
+use super::slack::{self, Slack};
+
+const TICK: Duration = Duration::from_millis(200);
+
+/// One run, or with `LOCKKEEPER_SOAK=1` as many as tell how the slack is distributed. It is printed.
+async fn runs(case: &str, run: impl AsyncFn(Duration) -> Slack) -> Vec<Slack> {
+    let soak = std::env::var_os("LOCKKEEPER_SOAK").is_some();
+    let mut runs = Vec::new();
+    for round in 0..if soak { 10 } else { 1 } {
+        runs.push(run(Duration::from_secs(if round % 2 == 0 { 4 } else { 6 })).await);
+    }
+    slack::print(case, &runs);
+    runs
+}
+
+async fn always_in_time(case: &str, run: impl AsyncFn(Duration) -> Slack) {
+    for slack in runs(case, run).await {
+        assert!(slack.clock >= 0, "valid for longer than its session: {slack:?}");
+        assert!(!slack.both_valid, "two valid guards at once: {slack:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guard_at_a_follower_that_is_cut_off_turns_invalid_in_time() {
+    let scene = Scene::start(TICK).await;
+    always_in_time("a follower cut off", async |session| {
+        let follower = scene.follower().await;
+        let mut case = scene.case(follower, session, ConfirmWith::Quorum).await;
+        scene.links.isolate(follower).await.unwrap();
+        let next = case.granted().await;
+        case.slack(next).await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_follower_that_is_cut_off_answers_for_a_session_that_is_over() {
+    let scene = Scene::start(TICK).await;
+    let (leader, follower) = (scene.leader().await, scene.follower().await);
+    let session = Duration::from_secs(2);
+    let mut client =
+        RawClient::connect_for(scene.ensemble.server(follower).address(), session).await.unwrap();
+    let mut others = RawClient::connect(scene.ensemble.server(leader).address()).await.unwrap();
+    client.create("/node", b"", CreateMode::Ephemeral).await.unwrap();
+    scene.links.isolate(follower).await.unwrap();
+    loop {
+        assert!(client.exists("/node").await.unwrap().is_some(), "the follower knows");
+        if others.exists("/node").await.unwrap().is_none() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(client.exists("/node").await.unwrap().is_some(), "the follower knows");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guard_at_a_deposed_leader_turns_invalid_in_time() {
+    let scene = Scene::start(TICK).await;
+    always_in_time("a leader deposed", async |session| deposed(&scene, session, ConfirmWith::Quorum).await)
+        .await;
+}
+
+/// What the weaker confirmation loses.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn confirmed_by_sync_alone_a_guard_at_a_deposed_leader_is_valid_beside_the_next_one() {
+    let scene = Scene::start(TICK).await;
+    let case = "a leader deposed, confirmed by sync";
+    for slack in runs(case, async |session| deposed(&scene, session, ConfirmWith::Sync).await).await {
+        let good = "a sync has become as good as a write: the documents are wrong";
+        assert!(slack.both_valid && slack.clock < 0, "{good}: {slack:?}");
+    }
+}
+
+async fn deposed(scene: &Scene, session: Duration, confirm: ConfirmWith) -> Slack {
+    let leader = scene.leader().await;
+    let mut case = scene.case(leader, session, confirm).await;
+    scene.links.depose(leader).await.unwrap();
+    let next = case.granted().await;
+    case.slack(next).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sign_of_life_that_dies_with_its_follower_does_not_keep_a_guard_valid() {
+    let scene = Scene::start(TICK).await;
+    always_in_time("a follower killed after a late write", async |session| {
+        let follower = scene.follower().await;
+        let mut case = scene.case(follower, session, ConfirmWith::Quorum).await;
+        // The client gives a link up after a fifth of its session, and a reconnect would touch the leader.
+        let stalled = BootInstant::now();
+        case.proxies.hold(Direction::Both);
+        eventually("the link has stood still for long", Timing::event(), async || {
+            (BootInstant::now().since(stalled) > session * 17 / 100).then_some(())
+        })
+        .await
+        .unwrap();
+        case.proxies.release(Direction::Both);
+        // Where the machine stood still for too long, the link is given up, and the follower dies without a late write.
+        let late = case.guard.txn().set("/".parse().unwrap(), Vec::new(), -1).commit().await;
+        late.inspect_err(|error| eprintln!("no late write: {error}")).ok();
+        scene.ensemble.server(follower).kill().await.unwrap();
+        let next = case.granted().await;
+        case.slack(next).await
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guard_that_came_through_a_leader_change_turns_invalid_in_time() {
+    let scene = Scene::start(TICK).await;
+    always_in_time("a server cut off after a leader change", async |session| {
+        let server = scene.follower().await;
+        let mut case = scene.case(server, session * 2, ConfirmWith::Quorum).await;
+        let old = scene.leader().await;
+        scene.ensemble.server(old).kill().await.unwrap();
+        scene.ensemble.server(old).restart().await.unwrap();
+        let leader = scene.leader().await;
+        confirmed(&case.guard, 1).await;
+        assert!(case.guard.is_valid(), "a change of the leader cost the session");
+        if leader == server {
+            scene.links.depose(server).await.unwrap();
+        } else {
+            scene.links.isolate(server).await.unwrap();
+        }
+        let next = case.granted().await;
+        case.slack(next).await
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guard_at_a_follower_that_missed_a_leader_change_turns_invalid_in_time() {
+    let scene = Scene::start(TICK).await;
+    always_in_time("a leader change after a follower was cut off", async |session| {
+        let (leader, follower) = (scene.leader().await, scene.follower().await);
+        let mut case = scene.case(follower, session, ConfirmWith::Quorum).await;
+        scene.links.isolate(follower).await.unwrap();
+        scene.ensemble.server(leader).kill().await.unwrap();
+        scene.ensemble.server(leader).start().await.unwrap();
+        let next = case.granted().await;
+        case.slack(next).await
+    })
+    .await;
+}
