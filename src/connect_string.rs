@@ -41,6 +41,11 @@ impl Endpoint {
         (&self.host, self.port)
     }
 
+    /// Whether connections to it are TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.tls
+    }
+
     fn parse(text: &str) -> Result<Self, Flaw> {
         let (address, tls) = match text.split_once("://") {
             None => (text, false),

@@ -79,6 +79,8 @@ impl Backend for ZooKeeper {
         Box::pin(async move {
             let client = connector.connect(&servers).await.map_err(|error| match error {
                 client::Error::AuthFailed => WireError::AuthFailed,
+                // Whatever the matter is, the client does not say more.
+                client::Error::Timeout => WireError::Timeout,
                 other => WireError::Broken(other.to_string()),
             })?;
             let interruptions = Mutex::new((client.state_watcher(), 0));
@@ -86,6 +88,15 @@ impl Backend for ZooKeeper {
             let wire: Arc<dyn Wire> = Arc::new(Session { client, interruptions, under_way, endpoints, acl });
             Ok(wire)
         })
+    }
+
+    fn silence(&self) -> &'static str {
+        if self.endpoints.iter().any(Endpoint::is_secure) {
+            "no answer over TLS; is ZooKeeper running there, with TLS, do the authorities given vouch for the \
+             certificate it shows and for this name, and does it ask for a certificate of ours?"
+        } else {
+            "no answer; is ZooKeeper running there?"
+        }
     }
 }
 

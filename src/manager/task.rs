@@ -103,7 +103,7 @@ impl Task {
 
     async fn open_first(&self, deadline: Deadline) -> Result<Session, ConnectError> {
         let mut pauses = self.shared.settings.retry.start();
-        let mut cause = "no answer".to_owned();
+        let mut cause = self.backend.silence().to_owned();
         loop {
             let opened = tokio::select! {
                 biased;
@@ -119,6 +119,7 @@ impl Task {
                 Err(WireError::AuthFailed) => {
                     return Err(ConnectError::AuthFailed { servers: self.shared.settings.servers.clone() });
                 }
+                Err(WireError::Timeout) => self.backend.silence().clone_into(&mut cause),
                 Err(error) => cause = error.to_string(),
             }
             tokio::select! {

@@ -45,7 +45,7 @@ mod timing;
 pub mod wire;
 
 pub use dropped::{After, dropped_after};
-pub use ensemble::{Ensemble, EnsembleBuilder, Server};
+pub use ensemble::{Ensemble, EnsembleBuilder, Server, ServerTls};
 pub use error::HarnessError;
 pub use inspect::Role;
 pub use left_out::left_out;

@@ -7,6 +7,7 @@ mod install;
 mod ports;
 mod process;
 mod reports;
+mod secure;
 mod server;
 mod watchdog;
 
@@ -18,6 +19,7 @@ use tokio::sync::OnceCell;
 pub use self::builder::EnsembleBuilder;
 use self::install::Installation;
 use self::ports::Ports;
+pub use self::secure::ServerTls;
 pub use self::server::Server;
 use crate::error::HarnessError;
 use crate::inspect::{self, Dump, Role};
@@ -32,7 +34,7 @@ pub struct Ensemble {
     // In the order of their end: servers, their folder, their ports.
     servers: Vec<Server>,
     _folder: TempDir,
-    _ports: Ports,
+    ports: Ports,
 }
 
 impl Ensemble {
@@ -77,6 +79,12 @@ impl Ensemble {
     pub fn connect_string(&self) -> String {
         let addresses: Vec<String> = self.servers.iter().map(|server| server.address().to_string()).collect();
         addresses.join(",")
+    }
+
+    /// Where a single server takes clients over TLS, as a client takes it: `tcp+tls://127.0.0.1:p`.
+    #[must_use]
+    pub fn secure_connect_string(&self) -> String {
+        format!("tcp+tls://{}", self.ports.secure())
     }
 
     /// Every server, up or down.
