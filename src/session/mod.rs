@@ -139,6 +139,11 @@ impl Session {
         self.0.timeout
     }
 
+    /// Until when the server cannot have ended it by itself.
+    pub(crate) fn leased_until(&self) -> BootInstant {
+        self.0.lease.lock().valid_until()
+    }
+
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
     }

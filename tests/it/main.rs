@@ -7,6 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod access;
 mod cancellation;
 mod counter;
 mod exclusion;
