@@ -118,8 +118,8 @@ impl Session {
         T: Send + 'static,
         F: Future<Output = Result<T, client::Error>> + Send + 'static,
     {
-        self.under_way
-            .send(request(self.client.clone()).map(|reply| reply.map_err(wire_error)), || Err(abandoned()))
+        let reply = request(self.client.clone()).map(|reply| reply.map_err(wire_error));
+        self.under_way.send(caught(reply), || Err(abandoned()))
     }
 }
 
@@ -202,7 +202,8 @@ impl Wire for Session {
 
     fn data(&self, path: &str) -> Reply<(Vec<u8>, Stat)> {
         let reply = self.client.get_data(path);
-        send_now(reply.map(|reply| reply.map(|(data, stat)| (data, our_stat(&stat))).map_err(wire_error)))
+        let reply = reply.map(|reply| reply.map(|(data, stat)| (data, our_stat(&stat))).map_err(wire_error));
+        send_now(caught(reply))
     }
 
     fn watch_data(&self, path: &str) -> Reply<(Vec<u8>, Stat, Watch)> {
@@ -294,6 +295,14 @@ impl Wire for Session {
     fn abandon(&self) {
         self.under_way.abandon();
     }
+}
+
+/// The client takes it for granted that data is as long as it must be, and panics in whoever reads it: here.
+fn caught<T>(
+    reply: impl Future<Output = Result<T, WireError>> + Send,
+) -> impl Future<Output = Result<T, WireError>> + Send {
+    let unreadable = |_| Err(WireError::Broken("the answer is not one to what was asked".to_owned()));
+    AssertUnwindSafe(reply).catch_unwind().map(move |reply| reply.unwrap_or_else(unreadable))
 }
 
 fn abandoned() -> WireError {

@@ -179,7 +179,7 @@ impl Task {
     /// Waiters are told first, so that nothing is granted into a closing manager; then the session is closed.
     async fn close_session(&self, session: &Session) {
         let ended = session.wire().ok().map(|wire| wire.ended());
-        let leased_until = session.leased_until();
+        let leased_until = session.lease_valid_until();
         self.shared.board.enter(State::Closed, None);
         session.end(LossReason::Closed);
         let limit = Deadline::after(session.timeout());

@@ -51,7 +51,7 @@ pub use inspect::Role;
 pub use left_out::left_out;
 pub use peers::{CuratorGrant, CuratorPeer, CuratorThread, PeerError};
 pub use proxy::{
-    Arming, Direction, Fate, Fault, Hold, Log, Match, Message, Proxies, Proxy, Record, RelayedSession,
+    Arming, Direction, Fate, Fault, Hold, Lie, Log, Match, Message, Proxies, Proxy, Record, RelayedSession,
 };
 pub use timing::{Timing, eventually};
 pub use wire::{CreateMode, OpCode, RawClient, Stat};

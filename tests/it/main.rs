@@ -8,6 +8,7 @@
 )]
 
 mod access;
+mod bad_input;
 mod cancellation;
 mod counter;
 mod exclusion;
