@@ -147,6 +147,8 @@ enum Flaw {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn shown(text: &str) -> (Vec<String>, String) {
@@ -184,6 +186,20 @@ mod tests {
         ] {
             let message = text.parse::<ConnectString>().unwrap_err().to_string();
             assert!(message.contains(word), "{text:?}: {message}");
+        }
+    }
+
+    proptest! {
+        /// Whatever is given; and what is taken reads the same when it is written down.
+        #[test]
+        fn no_text_panics_and_what_is_taken_is_read_back(
+            text in "([a:,/.\\[\\] 0-9]|tcp://|tcp\\+tls://|2181|::1|\\PC){0,12}",
+        ) {
+            if let Ok(parsed) = text.parse::<ConnectString>() {
+                let servers: Vec<String> = parsed.endpoints.iter().map(ToString::to_string).collect();
+                let written = format!("{}{}", servers.join(","), parsed.chroot);
+                prop_assert_eq!(written.parse(), Ok(parsed));
+            }
         }
     }
 }
