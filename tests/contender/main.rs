@@ -7,6 +7,10 @@
 //! * `written TOKEN VERSION`: a fenced write was committed as this version of the register
 //!
 //! The test reads the lines and judges; this program judges nothing.
+//!
+//! `contender peer CONNECT SESSION_MS`: does what it is told, see [`peer`].
+
+mod peer;
 
 use std::error::Error;
 use std::io::Write;
@@ -18,6 +22,11 @@ use tokio::io::AsyncReadExt;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [verb, connect, session] = arguments.as_slice()
+        && verb == "peer"
+    {
+        return peer::serve(connect, Duration::from_millis(session.parse()?)).await;
+    }
     let [connect, lock, register, session, tick] = arguments.as_slice() else {
         return Err("usage: contender CONNECT LOCK REGISTER SESSION_MS TICK_MS".into());
     };

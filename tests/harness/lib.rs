@@ -6,7 +6,8 @@
 //!   chosen requests and replies ([`Match`]), and keep a [`Log`] of all that passed.
 //! * [`RawClient`] speaks the wire protocol by itself, so that what a test believes does not depend on the
 //!   client under test.
-//! * [`CuratorPeer`] is a Java process that takes the same locks with Apache Curator.
+//! * [`CuratorPeer`] is a Java process that takes the same locks with Apache Curator; [`Peer`] is such a process in any
+//!   language, Python with kazoo among them.
 //! * [`inspect`] reads the servers' own reports (the four-letter words).
 //! * [`Timing`] scales every wait, [`eventually`] is the way to wait, [`dropped_after`] the way to give up.
 //!
@@ -49,7 +50,7 @@ pub use ensemble::{Ensemble, EnsembleBuilder, Server, ServerTls};
 pub use error::HarnessError;
 pub use inspect::Role;
 pub use left_out::left_out;
-pub use peers::{CuratorGrant, CuratorPeer, CuratorThread, PeerError};
+pub use peers::{CuratorGrant, CuratorPeer, CuratorThread, Peer, PeerError};
 pub use proxy::{
     Arming, Direction, Fate, Fault, Hold, Lie, Log, Match, Message, Proxies, Proxy, Record, RelayedSession,
 };
