@@ -223,7 +223,7 @@ impl Session {
     fn had_no_answer(&self, begun: BootInstant) {
         let (now, Some(connection)) = (self.now(), self.connection()) else { return };
         // A caller in a hurry proves nothing.
-        if now.since(begun) < self.timeout() / 4 {
+        if now.since(begun) < self.timeout() / 4 || self.link() != Link::Up {
             return;
         }
         let mut silence = self.0.silence.lock();
