@@ -148,7 +148,8 @@ mod tests {
             prop_assert_eq!(decode(&encode(span, &data)), span);
             let starts: Vec<Start> = times.into_iter().map(|at| Start { at, span: counts }).collect();
             let step = decide(&starts, 3, 2, span, now);
-            prop_assert!(!matches!(step, Step::Wait { millis, .. } if millis < 1));
+            let is_hasty = matches!(step, Step::Wait { millis, .. } if millis < 1);
+            prop_assert!(!is_hasty);
         }
 
         /// Whoever comes when: between `limit + 1` starts in a row there is more than a window.
