@@ -110,7 +110,7 @@ impl State {
                 let near = dice.random_range(-3..=3);
                 let number = XIDS.get(dice.random_range(0..XIDS.len() * 2)).copied();
                 let own = message.first_chunk().map_or(0, |bytes| i32::from_be_bytes(*bytes));
-                overwrite(&mut spoiled, 0, number.unwrap_or(own.wrapping_add(near)));
+                overwrite(&mut spoiled, 0, number.unwrap_or_else(|| own.wrapping_add(near)));
             }
             Lie::WrongError => overwrite(&mut spoiled, 12, dice.random_range(-130..3)),
             Lie::WrongLength => {
