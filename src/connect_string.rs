@@ -41,6 +41,11 @@ impl Endpoint {
         (&self.host, self.port)
     }
 
+    /// Whether connections to it are TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.tls
+    }
+
     fn parse(text: &str) -> Result<Self, Flaw> {
         let (address, tls) = match text.split_once("://") {
             None => (text, false),
@@ -142,6 +147,8 @@ enum Flaw {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn shown(text: &str) -> (Vec<String>, String) {
@@ -179,6 +186,20 @@ mod tests {
         ] {
             let message = text.parse::<ConnectString>().unwrap_err().to_string();
             assert!(message.contains(word), "{text:?}: {message}");
+        }
+    }
+
+    proptest! {
+        /// Whatever is given; and what is taken reads the same when it is written down.
+        #[test]
+        fn no_text_panics_and_what_is_taken_is_read_back(
+            text in "([a:,/.\\[\\] 0-9]|tcp://|tcp\\+tls://|2181|::1|\\PC){0,12}",
+        ) {
+            if let Ok(parsed) = text.parse::<ConnectString>() {
+                let servers: Vec<String> = parsed.endpoints.iter().map(ToString::to_string).collect();
+                let written = format!("{}{}", servers.join(","), parsed.chroot);
+                prop_assert_eq!(written.parse(), Ok(parsed));
+            }
         }
     }
 }

@@ -246,7 +246,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// No server gave us a session in time.
-    #[error("no session within {waited:.1?} from {servers}: {cause}; is ZooKeeper running there?")]
+    #[error("no session within {waited:.1?} from {servers}: {cause}")]
     Timeout {
         /// The servers tried.
         servers: String,

@@ -214,6 +214,8 @@ fn is_refused(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -247,6 +249,19 @@ mod tests {
             assert!(message.contains(word), "{path:?}: {message}");
         }
         assert!(format!("/{}", "x".repeat(PATH_BYTES_MAX)).parse::<ZnodePath>().is_err());
+    }
+
+    proptest! {
+        /// Whatever is given: a path that is taken is one, and what is made of it is one as well.
+        #[test]
+        fn no_text_panics_and_what_is_taken_is_a_path(text in "(/?[a./\\PC\0]{0,4}){0,5}|\\PC*") {
+            if let Ok(path) = text.parse::<ZnodePath>() {
+                prop_assert!(path.as_str().starts_with('/') && (path.is_root() || !text.ends_with('/')));
+                prop_assert!(text.split('/').skip(1).all(|part| path.is_root() || !["", ".", ".."].contains(&part)));
+                let again = path.parent().map(|parent| parent.child(path.name()));
+                prop_assert!(again.is_none_or(|again| again == Ok(path)));
+            }
+        }
     }
 
     #[test]

@@ -29,6 +29,10 @@ pub type Watch = BoxFuture<'static, WatchEvent>;
 pub trait Backend: Debug + Send + Sync + 'static {
     /// Opens one new session.
     fn open(&self) -> Reply<Arc<dyn Wire>>;
+    /// What may be the matter when no server gives a session.
+    fn silence(&self) -> &'static str {
+        "no answer; is ZooKeeper running there?"
+    }
 }
 
 /// One session with the server, over one connection after another.

@@ -79,6 +79,8 @@ impl Backend for ZooKeeper {
         Box::pin(async move {
             let client = connector.connect(&servers).await.map_err(|error| match error {
                 client::Error::AuthFailed => WireError::AuthFailed,
+                // Whatever the matter is, the client does not say more.
+                client::Error::Timeout => WireError::Timeout,
                 other => WireError::Broken(other.to_string()),
             })?;
             let interruptions = Mutex::new((client.state_watcher(), 0));
@@ -86,6 +88,15 @@ impl Backend for ZooKeeper {
             let wire: Arc<dyn Wire> = Arc::new(Session { client, interruptions, under_way, endpoints, acl });
             Ok(wire)
         })
+    }
+
+    fn silence(&self) -> &'static str {
+        if self.endpoints.iter().any(Endpoint::is_secure) {
+            "no answer over TLS; is ZooKeeper running there, with TLS, do the authorities given vouch for the \
+             certificate it shows and for this name, and does it ask for a certificate of ours?"
+        } else {
+            "no answer; is ZooKeeper running there?"
+        }
     }
 }
 
@@ -107,8 +118,8 @@ impl Session {
         T: Send + 'static,
         F: Future<Output = Result<T, client::Error>> + Send + 'static,
     {
-        self.under_way
-            .send(request(self.client.clone()).map(|reply| reply.map_err(wire_error)), || Err(abandoned()))
+        let reply = request(self.client.clone()).map(|reply| reply.map_err(wire_error));
+        self.under_way.send(caught(reply), || Err(abandoned()))
     }
 }
 
@@ -191,7 +202,8 @@ impl Wire for Session {
 
     fn data(&self, path: &str) -> Reply<(Vec<u8>, Stat)> {
         let reply = self.client.get_data(path);
-        send_now(reply.map(|reply| reply.map(|(data, stat)| (data, our_stat(&stat))).map_err(wire_error)))
+        let reply = reply.map(|reply| reply.map(|(data, stat)| (data, our_stat(&stat))).map_err(wire_error));
+        send_now(caught(reply))
     }
 
     fn watch_data(&self, path: &str) -> Reply<(Vec<u8>, Stat, Watch)> {
@@ -283,6 +295,14 @@ impl Wire for Session {
     fn abandon(&self) {
         self.under_way.abandon();
     }
+}
+
+/// The client takes it for granted that data is as long as it must be, and panics in whoever reads it: here.
+fn caught<T>(
+    reply: impl Future<Output = Result<T, WireError>> + Send,
+) -> impl Future<Output = Result<T, WireError>> + Send {
+    let unreadable = |_| Err(WireError::Broken("the answer is not one to what was asked".to_owned()));
+    AssertUnwindSafe(reply).catch_unwind().map(move |reply| reply.unwrap_or_else(unreadable))
 }
 
 fn abandoned() -> WireError {

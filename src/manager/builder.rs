@@ -10,6 +10,8 @@ use super::{ConnectionManager, Handle, Settings, Shared, task};
 use crate::acl::{Acl, Credentials};
 use crate::backend::{Backend, ZooKeeper};
 use crate::connect_string::ConnectString;
+#[cfg(feature = "tls")]
+use crate::connect_string::Endpoint;
 use crate::error::{ConfigError, ConnectError};
 use crate::host::{Host, ThisMachine};
 use crate::identity;
@@ -178,7 +180,7 @@ impl ConnectionManagerBuilder {
         self
     }
 
-    /// How `tcp+tls://` endpoints are secured. Default: no certificate is trusted.
+    /// How `tcp+tls://` endpoints are secured. Default: no certificate is trusted, so that none can be reached.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
@@ -295,6 +297,16 @@ impl ConnectionManagerBuilder {
                 advice: "add digest_auth(), or use Acl::open()",
             });
         }
+        #[cfg(feature = "tls")]
+        if servers.endpoints().iter().any(Endpoint::is_secure)
+            && self.tls.as_ref().is_none_or(|tls| tls.authorities().is_empty())
+        {
+            return Err(ConfigError::Setting {
+                name: "tls",
+                value: "without an authority, though a server is to be reached over TLS".to_owned(),
+                advice: "give the certificates to be trusted by Tls::authority()",
+            });
+        }
         Ok(servers)
     }
 
@@ -373,9 +385,11 @@ mod tests {
     #[cfg(feature = "tls")]
     #[test]
     fn certificates_that_are_none_are_refused_before_anything_is_sent() {
-        let tls = Tls::new().authority("not a certificate");
-        assert!(refusal(ConnectionManagerBuilder::new("tcp+tls://localhost:1").tls(tls)).contains("PEM"));
-        assert!(ConnectionManagerBuilder::new("tcp+tls://localhost:1").tls(Tls::new()).check().is_ok());
+        let builder = || ConnectionManagerBuilder::new("tcp+tls://localhost:1");
+        let connect = builder().tls(Tls::new().authority("not a certificate")).connect();
+        assert!(connect.now_or_never().unwrap().unwrap_err().to_string().contains("PEM"));
+        assert!(refusal(builder()).contains("Tls::authority()"));
+        assert!(refusal(builder().tls(Tls::new())).contains("Tls::authority()"));
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl Task {
 
     async fn open_first(&self, deadline: Deadline) -> Result<Session, ConnectError> {
         let mut pauses = self.shared.settings.retry.start();
-        let mut cause = "no answer".to_owned();
+        let mut cause = self.backend.silence().to_owned();
         loop {
             let opened = tokio::select! {
                 biased;
@@ -119,6 +119,7 @@ impl Task {
                 Err(WireError::AuthFailed) => {
                     return Err(ConnectError::AuthFailed { servers: self.shared.settings.servers.clone() });
                 }
+                Err(WireError::Timeout) => self.backend.silence().clone_into(&mut cause),
                 Err(error) => cause = error.to_string(),
             }
             tokio::select! {
@@ -178,6 +179,7 @@ impl Task {
     /// Waiters are told first, so that nothing is granted into a closing manager; then the session is closed.
     async fn close_session(&self, session: &Session) {
         let ended = session.wire().ok().map(|wire| wire.ended());
+        let leased_until = session.lease_valid_until();
         self.shared.board.enter(State::Closed, None);
         session.end(LossReason::Closed);
         let limit = Deadline::after(session.timeout());
@@ -186,7 +188,13 @@ impl Task {
             None => false,
             Some(ended) => tokio::select! {
                 biased;
-                reason = ended => reason == LossReason::Closed,
+                reason = ended => match reason {
+                    LossReason::Closed => true,
+                    // The client may lose the answer to its close, and come back to a session that is no more. Before
+                    // the lease ends nothing but our close can have ended it, nor does the client give it up by itself.
+                    LossReason::SessionExpired => self.shared.settings.host.now() < leased_until,
+                    _ => false,
+                },
                 () = limit.passed() => false,
             },
         };

@@ -57,6 +57,9 @@ pub(crate) type Committed = Result<Vec<WriteResult>, MultiError>;
 /// So many breaks in a row at the same request are no chance.
 const HANG_UPS_MAX: usize = 3;
 
+/// For so many session timeouts a connection may answer nothing at all, though it is up.
+const SILENT_TIMEOUTS_MAX: u32 = 4;
+
 /// A handle to one session; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Session(Arc<Inner>);
@@ -90,6 +93,8 @@ struct Inner {
     /// The connection on which reads are known to show all that this session has learned.
     caught_up: AtomicU64,
     watch_budget: WatchBudget,
+    /// The connection on which a request had no answer, and since when none had any.
+    silence: Mutex<Option<(u64, BootInstant)>>,
     janitor: Janitor,
 }
 
@@ -123,6 +128,7 @@ impl Session {
             hang_ups: AtomicUsize::new(0),
             caught_up: AtomicU64::new(0),
             watch_budget: WatchBudget::default(),
+            silence: Mutex::new(None),
             janitor,
         }))
     }
@@ -206,16 +212,42 @@ impl Session {
     /// server takes.
     pub(crate) async fn answer<T>(&self, reply: &mut Reply<T>, deadline: Deadline) -> Result<T, WireError> {
         let limit = deadline.or_after(self.timeout().max(self.settings().operation_timeout));
+        let begun = self.now();
         let result = tokio::select! {
             biased;
             result = reply => result,
             _ = self.ended() => Err(self.over()),
             () = limit.passed() => Err(WireError::Timeout),
         };
-        if let Err(WireError::SessionEnded(reason)) = &result {
-            self.end(*reason);
+        match &result {
+            Ok(_) | Err(WireError::Refused(_)) => *self.0.silence.lock() = None,
+            Err(WireError::SessionEnded(reason)) => self.end(*reason),
+            Err(WireError::Timeout) => self.had_no_answer(begun),
+            Err(_) => {}
         }
         result
+    }
+
+    /// The client takes a connection for well as long as bytes come in, be it that they never make an answer: one wrong
+    /// length makes it wait for all that follows. Only a new session helps then.
+    fn had_no_answer(&self, begun: BootInstant) {
+        let (now, Some(connection)) = (self.now(), self.connection()) else { return };
+        // A caller in a hurry proves nothing.
+        if now.since(begun) < self.timeout() / 4 || self.link() != Link::Up {
+            return;
+        }
+        let mut silence = self.0.silence.lock();
+        let (on, since) = *silence.get_or_insert((connection, begun));
+        if on != connection {
+            *silence = Some((connection, begun));
+        } else if now.since(since) > self.timeout() * SILENT_TIMEOUTS_MAX {
+            drop(silence);
+            warn!(
+                epoch = self.0.epoch.0,
+                "no answer for long on a connection that is up; giving the session up"
+            );
+            self.end(LossReason::LeaseRanOut);
+        }
     }
 
     /// A read: sent now, awaited later.

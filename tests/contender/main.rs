@@ -10,6 +10,10 @@
 //! the work, `look AT true|false` for each look at the guard, and `ended how` for the release.
 //!
 //! The test reads the lines and judges; this program judges nothing.
+//!
+//! `contender peer CONNECT SESSION_MS`: does what it is told, see [`peer`].
+
+mod peer;
 
 use std::error::Error;
 use std::io::Write;
@@ -25,6 +29,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [verb, connect, session] = arguments.as_slice()
+        && verb == "peer"
+    {
+        return peer::serve(connect, Duration::from_millis(session.parse()?)).await;
+    }
     let [connect, lock, register, session, tick, once @ ..] = arguments.as_slice() else {
         return Err("usage: contender CONNECT LOCK REGISTER SESSION_MS TICK_MS [once]".into());
     };

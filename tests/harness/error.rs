@@ -128,6 +128,15 @@ impl HarnessError {
         matches!(self, Self::Answered { code: -101, .. })
     }
 
+    /// ZooKeeper's error code, if it answered with one.
+    #[must_use]
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            Self::Answered { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
     pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { doing: doing.into(), source }
     }

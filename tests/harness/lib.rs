@@ -7,7 +7,8 @@
 //! * [`ServerLinks`] stand between the servers themselves, for partitions.
 //! * [`RawClient`] speaks the wire protocol by itself, so that what a test believes does not depend on the
 //!   client under test.
-//! * [`CuratorPeer`] is a Java process that takes the same locks with Apache Curator.
+//! * [`CuratorPeer`] is a Java process that takes the same locks with Apache Curator; [`Peer`] is such a process in any
+//!   language, Python with kazoo among them.
 //! * [`inspect`] reads the servers' own reports (the four-letter words).
 //! * [`Timing`] scales every wait, [`eventually`] is the way to wait, [`dropped_after`] the way to give up.
 //!
@@ -46,13 +47,13 @@ mod timing;
 pub mod wire;
 
 pub use dropped::{After, dropped_after};
-pub use ensemble::{Between, Ensemble, EnsembleBuilder, Server, ServerLinks};
+pub use ensemble::{Between, Ensemble, EnsembleBuilder, Server, ServerLinks, ServerTls};
 pub use error::HarnessError;
 pub use inspect::Role;
 pub use left_out::left_out;
-pub use peers::{CuratorGrant, CuratorPeer, CuratorThread, PeerError};
+pub use peers::{CuratorGrant, CuratorPeer, CuratorThread, Peer, PeerError};
 pub use proxy::{
-    Arming, Direction, Fate, Fault, Hold, Log, Match, Message, Proxies, Proxy, Record, RelayedSession,
+    Arming, Direction, Fate, Fault, Hold, Lie, Log, Match, Message, Proxies, Proxy, Record, RelayedSession,
 };
 pub use timing::{Timing, eventually};
 pub use wire::{CreateMode, OpCode, RawClient, Stat};

@@ -8,6 +8,8 @@
 )]
 
 mod abandoned;
+mod access;
+mod bad_input;
 mod cancellation;
 mod counter;
 mod every_kind;

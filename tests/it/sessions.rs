@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{Acl, ConnectError, ConnectionManager, CreateMode, Error, Mutex, Refusal, State};
+use futures::FutureExt;
+use lockkeeper::{Acl, ConnectError, ConnectionManager, CreateMode, Error, Mutex, Refusal, Semaphore, State};
 use lockkeeper_tests::{Ensemble, Timing, eventually};
 
 use crate::support::{builder, children, connect, no_node_is_left, nodes_become};
@@ -133,4 +134,28 @@ async fn data_too_large_for_a_request_is_refused_before_it_is_sent() {
     let error = guard.txn().create("/x".parse().unwrap(), large).commit().await.unwrap_err();
     assert!(error.to_string().contains("the server takes at most"), "{error}");
     guard.release().await.unwrap();
+}
+
+/// Events for watches that were just given up make the client answer them behind its close, and miss the reply to that.
+#[tokio::test]
+async fn a_shutdown_amid_waiters_is_confirmed_and_leaves_nothing() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    for round in 0..4 {
+        let manager = connect(&ensemble.connect_string()).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        let paths: Vec<String> = (0..3).map(|number| format!("/amid/{round}-{number}")).collect();
+        for path in &paths {
+            let semaphore = Semaphore::new(&manager, path, 2).unwrap();
+            let lease = semaphore.acquire_many(2).await.unwrap();
+            tasks.spawn(std::future::pending().map(move |()| drop(lease)));
+            tasks.spawn(async move { drop(semaphore.acquire().await) });
+            nodes_become(&ensemble, &format!("{path}/locks"), 1).await;
+        }
+        drop(tasks);
+        manager.shutdown().await.unwrap();
+        for path in &paths {
+            assert_eq!(children(&ensemble, &format!("{path}/locks")).await, [] as [String; 0]);
+            assert_eq!(children(&ensemble, &format!("{path}/leases")).await, [] as [String; 0]);
+        }
+    }
 }

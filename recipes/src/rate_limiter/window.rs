@@ -137,6 +137,21 @@ mod tests {
     }
 
     proptest! {
+        /// Whatever others wrote, and whatever a server says of the time.
+        #[test]
+        fn no_record_and_no_time_panics(
+            data in prop::collection::vec(any::<u8>(), 0..40),
+            times in prop::collection::vec(any::<i64>(), 0..6),
+            (span, now) in any::<(i64, Option<i64>)>(),
+        ) {
+            let counts = decode(&data);
+            prop_assert_eq!(decode(&encode(span, &data)), span);
+            let starts: Vec<Start> = times.into_iter().map(|at| Start { at, span: counts }).collect();
+            let step = decide(&starts, 3, 2, span, now);
+            let is_hasty = matches!(step, Step::Wait { millis, .. } if millis < 1);
+            prop_assert!(!is_hasty);
+        }
+
         /// Whoever comes when: between `limit + 1` starts in a row there is more than a window.
         #[test]
         fn no_window_has_more_than_the_limit(

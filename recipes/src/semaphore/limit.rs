@@ -113,6 +113,8 @@ pub(super) fn decode(data: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -128,6 +130,15 @@ mod tests {
         }
         for other in [&[][..], b"4", &[0, 0, 0, 0, 4], &[0xff, 0xff, 0xff, 0xff]] {
             assert_eq!(decode(other), None, "{other:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_data_panics_and_what_is_a_limit_is_written_the_same(data in prop::collection::vec(any::<u8>(), 0..7)) {
+            if let Some(permits) = decode(&data) {
+                prop_assert_eq!(encode(permits), data);
+            }
         }
     }
 

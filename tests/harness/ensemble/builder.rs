@@ -12,6 +12,7 @@ use super::between::Between;
 use super::install::Installation;
 use super::links::ServerLinks;
 use super::ports::Ports;
+use super::secure::{self, ServerTls};
 use super::server::{Launch, Server};
 use super::watchdog::Watchdog;
 use crate::error::HarnessError;
@@ -35,6 +36,8 @@ pub struct EnsembleBuilder {
     pub(super) counter: Option<(String, i32)>,
     pub(super) apart: bool,
     pub(super) links: Option<ServerLinks>,
+    pub(super) tls: Option<ServerTls>,
+    pub(super) sasl_users: Vec<(String, String)>,
 }
 
 impl Default for EnsembleBuilder {
@@ -51,6 +54,8 @@ impl Default for EnsembleBuilder {
             counter: None,
             apart: false,
             links: None,
+            tls: None,
+            sasl_users: Vec::new(),
         }
     }
 }
@@ -130,6 +135,18 @@ impl EnsembleBuilder {
         self
     }
 
+    /// A single server also takes clients over TLS, at [`Ensemble::secure_connect_string`]. Default: not.
+    pub fn tls(mut self, tls: ServerTls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Who may authenticate by SASL DIGEST-MD5. Default: nobody.
+    pub fn sasl_user(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.sasl_users.push((user.into(), password.into()));
+        self
+    }
+
     /// Starts the servers, and waits until they have agreed on a leader.
     ///
     /// # Errors
@@ -162,6 +179,7 @@ impl EnsembleBuilder {
         for index in 0..self.servers {
             let home = folder.path().join(format!("server-{index}"));
             self.furnish(&home, index, &ports, between.as_ref())?;
+            secure::furnish(&home, self.tls.as_ref(), &self.sasl_users)?;
             if let Some((path, next)) = &self.counter {
                 super::counter::prepare(installation, &home.join("data"), path, *next).await?;
             }
@@ -173,7 +191,7 @@ impl EnsembleBuilder {
             };
             servers.push(Server::new(index, ports.client(index), launch));
         }
-        let ensemble = Ensemble { servers, between, _folder: folder, _ports: ports };
+        let ensemble = Ensemble { servers, between, _folder: folder, ports };
         // All together: none of three can serve before another is there.
         for server in ensemble.servers() {
             server.launch()?;

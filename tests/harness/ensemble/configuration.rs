@@ -8,6 +8,7 @@ use super::EnsembleBuilder;
 use super::between::Between;
 use super::install::Installation;
 use super::ports::Ports;
+use super::secure;
 use crate::error::HarnessError;
 
 impl EnsembleBuilder {
@@ -50,6 +51,10 @@ impl EnsembleBuilder {
                 settings.insert(format!("server.{}", peer + 1), address);
             }
         }
+        if self.tls.is_some() {
+            settings.insert("secureClientPort".to_owned(), ports.secure().port().to_string());
+            settings.insert("secureClientPortAddress".to_owned(), ports.secure().ip().to_string());
+        }
         settings.extend(self.settings.clone());
         let lines: String = settings.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
         fs::write(home.join("zoo.cfg"), lines).map_err(HarnessError::io("write zoo.cfg"))
@@ -78,6 +83,7 @@ impl EnsembleBuilder {
         arguments.push(format!("-Xmx{}m", self.heap_mebibytes));
         arguments.push(format!("-Dzookeeper.forceSync={}", if self.durable { "yes" } else { "no" }));
         arguments.extend(self.properties.iter().map(|(name, value)| format!("-D{name}={value}")));
+        arguments.extend(secure::arguments(home, self.tls.as_ref(), &self.sasl_users));
         arguments.extend(["-cp".to_owned(), installation.class_path.clone()]);
         arguments.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".to_owned());
         arguments.push(home.join("zoo.cfg").display().to_string());

@@ -13,6 +13,10 @@ const ZOOKEEPER_JAR: &str = "/usr/share/java/zookeeper.jar";
 /// `libslf4j-java`.
 const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
 
+/// What a server needs to take clients over TLS, and what the manifest of Debian's jar leaves out. Comes with
+/// `libnetty-java`, on which the package depends.
+const CODEC_JAR: &str = "/usr/share/java/netty-codec.jar";
+
 /// What is needed to run a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Installation {
@@ -30,11 +34,8 @@ impl Installation {
         if !is_file(Path::new(ZOOKEEPER_JAR)) {
             return Err(HarnessError::NotInstalled { missing: ZOOKEEPER_JAR.into() });
         }
-        let class_path = if is_file(Path::new(LOGGER_JAR)) {
-            format!("{ZOOKEEPER_JAR}:{LOGGER_JAR}")
-        } else {
-            ZOOKEEPER_JAR.to_owned()
-        };
+        let optional = [LOGGER_JAR, CODEC_JAR].into_iter().filter(|jar| is_file(Path::new(jar)));
+        let class_path = [ZOOKEEPER_JAR].into_iter().chain(optional).collect::<Vec<_>>().join(":");
         Ok(Self { java, class_path })
     }
 }

@@ -9,6 +9,7 @@ mod links;
 mod ports;
 mod process;
 mod reports;
+mod secure;
 mod server;
 mod watchdog;
 
@@ -22,6 +23,7 @@ pub use self::builder::EnsembleBuilder;
 use self::install::Installation;
 pub use self::links::ServerLinks;
 use self::ports::Ports;
+pub use self::secure::ServerTls;
 pub use self::server::Server;
 use crate::error::HarnessError;
 use crate::inspect::{self, Dump, Role};
@@ -38,7 +40,7 @@ pub struct Ensemble {
     servers: Vec<Server>,
     between: Option<Between>,
     _folder: TempDir,
-    _ports: Ports,
+    ports: Ports,
 }
 
 impl Ensemble {
@@ -83,6 +85,12 @@ impl Ensemble {
     pub fn connect_string(&self) -> String {
         let addresses: Vec<String> = self.servers.iter().map(|server| server.address().to_string()).collect();
         addresses.join(",")
+    }
+
+    /// Where a single server takes clients over TLS, as a client takes it: `tcp+tls://127.0.0.1:p`.
+    #[must_use]
+    pub fn secure_connect_string(&self) -> String {
+        format!("tcp+tls://{}", self.ports.secure())
     }
 
     /// Every server, up or down.

@@ -12,7 +12,7 @@ use std::{env, fs, process};
 
 use crate::error::HarnessError;
 
-/// Ports in a block: three for each of up to three servers, and one to round it up.
+/// Ports in a block: three for each of up to three servers, and one for TLS.
 const BLOCK: u16 = 10;
 const FIRST: u16 = 15_000;
 const BLOCKS: u16 = 1_700;
@@ -60,6 +60,11 @@ impl Ports {
     /// The address at which a server votes.
     pub(crate) fn election(&self, server: usize) -> SocketAddr {
         self.at(server, 2)
+    }
+
+    /// The address at which a single server takes clients over TLS.
+    pub(crate) fn secure(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.first + BLOCK - 1))
     }
 
     fn at(&self, server: usize, offset: u16) -> SocketAddr {

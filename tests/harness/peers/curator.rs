@@ -248,7 +248,7 @@ impl CuratorThread {
     }
 }
 
-fn granted(answer: &str) -> Result<Option<CuratorGrant>, PeerError> {
+pub(super) fn granted(answer: &str) -> Result<Option<CuratorGrant>, PeerError> {
     if answer.is_empty() {
         return Ok(None);
     }

@@ -52,8 +52,8 @@ impl Dialogue {
             .kill_on_drop(true)
             .spawn();
         let mut child = spawned.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => not_installed("the command `java`"),
-            _ => PeerError::io("start Java")(error),
+            io::ErrorKind::NotFound => not_installed("its program (`java`, `python3`)"),
+            _ => PeerError::io("start a peer")(error),
         })?;
         let (Some(input), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
@@ -98,7 +98,7 @@ impl Dialogue {
 
     /// Kills the process (SIGKILL) and waits for its end.
     pub(super) async fn kill(&self) -> Result<(), PeerError> {
-        self.child.lock().await.kill().await.map_err(PeerError::io("kill the Java peer"))
+        self.child.lock().await.kill().await.map_err(PeerError::io("kill a peer"))
     }
 
     /// Waits until the process has ended by itself.
@@ -106,7 +106,7 @@ impl Dialogue {
         let mut child = self.child.lock().await;
         let status = timeout(Timing::signal(), child.wait()).await;
         let status = status.map_err(|_| self.last_words.timeout("end", Timing::signal()))?;
-        status.map(|_| ()).map_err(PeerError::io("wait for the end of the Java peer"))
+        status.map(|_| ()).map_err(PeerError::io("wait for the end of a peer"))
     }
 }
 

@@ -10,11 +10,11 @@ use std::time::Duration;
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// Curator, or what it takes to run it, is missing on this machine.
+    /// Curator or Python, or what it takes to run them, is missing on this machine.
     #[error(
-        "cannot start Java Curator: {missing} was not found. Install it with `apt-get install \
-         libcurator-recipes-java default-jdk-headless zookeeper` (Debian 12), or set \
-         LOCKKEEPER_WITHOUT_ZOOKEEPER=1 to leave these tests out"
+        "cannot start a peer: {missing} was not found. Install it with `apt-get install libcurator-recipes-java \
+         default-jdk-headless zookeeper python3-venv` (Debian 12), or set LOCKKEEPER_WITHOUT_ZOOKEEPER=1 to leave \
+         these tests out"
     )]
     NotInstalled {
         /// The file or command that was looked for.
@@ -28,8 +28,17 @@ pub enum PeerError {
         output: String,
     },
 
-    /// Curator threw an exception.
-    #[error("Java Curator failed to {request}: {exception}")]
+    /// kazoo could not be fetched.
+    #[error(
+        "cannot fetch kazoo, for which a package index and `apt-get install python3-venv` are needed:\n{output}"
+    )]
+    NotFetched {
+        /// What was said about it.
+        output: String,
+    },
+
+    /// The peer's library threw an exception.
+    #[error("the peer failed to {request}: {exception}")]
     Failed {
         /// What it was asked.
         request: String,
@@ -38,7 +47,7 @@ pub enum PeerError {
     },
 
     /// The process ended, or was killed, before it answered.
-    #[error("the Java peer ended before it could {request}. It wrote at last:\n{last_words}")]
+    #[error("the peer ended before it could {request}. It wrote at last:\n{last_words}")]
     Ended {
         /// What it was asked.
         request: String,
@@ -48,7 +57,7 @@ pub enum PeerError {
 
     /// No answer in time.
     #[error(
-        "waited {limit:?} in vain until the Java peer could {request}; on a slow machine set \
+        "waited {limit:?} in vain until the peer could {request}; on a slow machine set \
          LOCKKEEPER_TEST_TIMING=3 to wait three times as long. It wrote at last:\n{last_words}"
     )]
     Timeout {
@@ -61,9 +70,7 @@ pub enum PeerError {
     },
 
     /// An answer that cannot be read.
-    #[error(
-        "cannot read what the Java peer says: {line:?}; the harness and its driver do not belong together"
-    )]
+    #[error("cannot read what the peer says: {line:?}; the harness and its driver do not belong together")]
     Malformed {
         /// What it said.
         line: String,

@@ -6,6 +6,9 @@ mod curator_semaphore;
 mod dialogue;
 mod driver;
 mod error;
+mod peer;
+mod python;
 
 pub use self::curator::{CuratorGrant, CuratorPeer, CuratorThread};
 pub use self::error::PeerError;
+pub use self::peer::Peer;

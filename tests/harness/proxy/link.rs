@@ -125,8 +125,13 @@ impl Link {
                     return Some(Strike { rule: Arc::clone(rule), record });
                 }
             }
-            self.tap.reply(self.connection, &judged, &frame, Fate::Passed).ok()?;
-            drain.send(frame.freeze()).await.ok()?;
+            let record = self.tap.reply(self.connection, &judged, &frame, Fate::Passed).ok()?;
+            let liar = self.tap.liar();
+            match liar.and_then(|liar| liar.instead_of(&frame, record.op, record.path.as_deref())) {
+                // Nothing is left in the buffers of `drain`: each message is flushed.
+                Some(lie) => drain.get_mut().write_all(&lie).await.ok()?,
+                None => drain.send(frame.freeze()).await.ok()?,
+            }
         }
     }
 }

@@ -2,13 +2,14 @@
 //! log of all that passed.
 //!
 //! A proxy reads ZooKeeper's frames, so it knows which reply belongs to which request. It does not change a
-//! message. Use one [`Proxies`] for each client under test, so that its faults strike no other.
+//! message, unless it is [told to lie](Proxies::lie). Use one [`Proxies`] for each client under test, so that its faults strike no other.
 
 mod arming;
 mod fault;
 mod gate;
 mod held;
 mod ledger;
+mod liar;
 mod link;
 mod log;
 mod matching;
@@ -23,6 +24,7 @@ mod tap;
 pub use self::arming::Arming;
 pub use self::fault::{Fault, Hold};
 pub use self::gate::Direction;
+pub use self::liar::Lie;
 pub use self::log::Log;
 pub use self::matching::Match;
 pub use self::proxies::Proxies;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use std::collections::BTreeMap;
 
+use super::liar::{Liar, Lie};
 use super::tap::Tap;
 use super::{Arming, Direction, Log, Match, Proxy, RelayedSession};
 use crate::ensemble::Ensemble;
@@ -120,6 +121,16 @@ impl Proxies {
     /// chosen will still strike.
     pub fn disarm_all(&self) {
         self.tap.disarm_all();
+    }
+
+    /// From now on one message in `one_in` that the servers send is spoiled on its way, as `seed` decides.
+    pub fn lie(&self, seed: u64, one_in: u32) {
+        self.tap.lie(Some(Liar::new(seed, one_in)));
+    }
+
+    /// What the servers send passes as it is again. Yields how it was spoiled before.
+    pub fn tell_the_truth(&self) -> Vec<Lie> {
+        self.tap.lie(None)
     }
 
     /// Everything that came by since the start or the last [`Proxies::clear_log`].

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::ledger::Ledger;
+use super::liar::{Liar, Lie};
 use super::record::{Fate, Record};
 use super::rule::Rule;
 use super::{Log, RelayedSession};
@@ -27,6 +28,7 @@ struct State {
     sessions: Vec<RelayedSession>,
     ledgers: BTreeMap<u64, Ledger>,
     connections: u64,
+    liar: Option<Arc<Liar>>,
 }
 
 /// A message that has been read, and the rule that strikes it.
@@ -62,6 +64,15 @@ impl Tap {
 
     pub(crate) fn forget_session(&self, session: i64) {
         self.state.lock().sessions.retain(|known| known.id != session);
+    }
+
+    pub(crate) fn lie(&self, liar: Option<Liar>) -> Vec<Lie> {
+        let before = std::mem::replace(&mut self.state.lock().liar, liar.map(Arc::new));
+        before.map_or_else(Vec::new, |liar| liar.told())
+    }
+
+    pub(crate) fn liar(&self) -> Option<Arc<Liar>> {
+        self.state.lock().liar.clone()
     }
 
     /// A connection begins; yields its number.

@@ -15,6 +15,7 @@ use crate::timing::{Timing, within};
 /// Asked for by [`RawClient::connect`]; it is the default maximum of the harness's servers.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 const NO_NODE: i32 = -101;
+const XID_AUTH: i32 = -4;
 
 /// A plain ZooKeeper client: one connection, one request at a time, no pings and no reconnects.
 ///
@@ -178,6 +179,28 @@ impl RawClient {
         Ok(names)
     }
 
+    /// Adds an identity to this connection; the server lets in whoever gives one.
+    ///
+    /// # Errors
+    ///
+    /// As [`RawClient::create`].
+    pub async fn authenticate(&mut self, scheme: &str, secret: &str) -> Result<(), HarnessError> {
+        let body = Writer::default().int(0).string(scheme).string(secret);
+        self.numbered(XID_AUTH, OpCode::Auth, "", body).await.map(|_| ())
+    }
+
+    /// A node's access list: permissions, scheme and id of each entry.
+    ///
+    /// # Errors
+    ///
+    /// As [`RawClient::create`].
+    pub async fn access_list(&mut self, path: &str) -> Result<Vec<(i32, String, String)>, HarnessError> {
+        let reply = self.request(OpCode::GetAcl, path, Writer::default().string(path)).await?;
+        let mut reply = Reader::new(&reply);
+        let count = reply.int()?;
+        (0..count).map(|_| Ok((reply.int()?, reply.string()?, reply.string()?))).collect()
+    }
+
     /// Waits until this connection's server has caught up with the leader.
     ///
     /// # Errors
@@ -207,7 +230,17 @@ impl RawClient {
     /// Sends one request and yields the body of its reply.
     async fn request(&mut self, op: OpCode, path: &str, body: Writer) -> Result<Bytes, HarnessError> {
         self.xid += 1;
-        let mut message = BytesMut::from(&*Writer::default().int(self.xid).int(op.to_wire()).finish());
+        self.numbered(self.xid, op, path, body).await
+    }
+
+    async fn numbered(
+        &mut self,
+        number: i32,
+        op: OpCode,
+        path: &str,
+        body: Writer,
+    ) -> Result<Bytes, HarnessError> {
+        let mut message = BytesMut::from(&*Writer::default().int(number).int(op.to_wire()).finish());
         message.extend_from_slice(&body.finish());
         self.send(message.freeze()).await?;
         loop {
@@ -215,7 +248,7 @@ impl RawClient {
             let mut header = Reader::new(&reply);
             let (xid, _zxid, code) = (header.int()?, header.long()?, header.int()?);
             // Anything else is a watch event, which nobody here waits for.
-            if xid == self.xid {
+            if xid == number {
                 return match code {
                     0 => Ok(reply.split_off(16)),
                     code => Err(HarnessError::Answered { op, path: path.to_owned(), code }),

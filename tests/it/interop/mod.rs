@@ -5,6 +5,8 @@
 
 mod contention;
 mod crashes;
+mod kazoo;
+mod kills;
 mod multi;
 mod nodes;
 mod one_line;

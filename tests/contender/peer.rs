@@ -1,0 +1,76 @@
+//! This library, told what to do line by line, as the drivers of other languages in `tests/peers/` are.
+//!
+//! ```text
+//! acquire THREAD PATH -1              a Mutex; answers "TOKEN NODE"
+//! release THREAD PATH                 answers nothing, as all that give something back
+//! read THREAD PATH -1                 an RwLock, for reading; given back by unread
+//! write THREAD PATH -1                an RwLock, for writing; given back by unwrite
+//! enter THREAD PATH -1                a Mutex in semaphore layout; given back by leave
+//! permits THREAD PATH LIMIT COUNT -1  a Semaphore; given back by return
+//! ```
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkeeper::{ConnectionManager, Lock, LockGuard, Mutex, RwLock, Semaphore};
+use parking_lot::Mutex as Shared;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::say;
+
+type Failure = Box<dyn Error + Send + Sync>;
+type Held = Arc<Shared<HashMap<(String, String), LockGuard>>>;
+
+pub(crate) async fn serve(connect: &str, session: Duration) -> Result<(), Box<dyn Error>> {
+    let manager = ConnectionManager::builder(connect)
+        .session_timeout(session)
+        .tick_time(Duration::from_millis(500))
+        .connect_deadline(Duration::from_secs(60))
+        .connect()
+        .await?;
+    say("ready 0")?;
+    let held = Held::default();
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    while let Some(line) = lines.next_line().await? {
+        let (manager, held) = (manager.clone(), Arc::clone(&held));
+        tokio::spawn(async move {
+            let (tag, request) = line.split_once(' ').unwrap_or((&line, ""));
+            let said = match obey(&manager, &held, request).await {
+                Ok(answer) => say(&format!("{tag} ok {answer}")),
+                Err(error) => say(&format!("{tag} failed {error}")),
+            };
+            if said.is_err() {
+                std::process::exit(1);
+            }
+        });
+    }
+    // Whoever started this is gone: so is this, as in a crash.
+    std::process::exit(1);
+}
+
+async fn obey(manager: &ConnectionManager, held: &Held, request: &str) -> Result<String, Failure> {
+    let words: Vec<&str> = request.split(' ').collect();
+    let [verb, thread, path, rest @ ..] = words.as_slice() else { return Err("too few words".into()) };
+    let lock: Box<dyn Lock> = match *verb {
+        "acquire" => Box::new(Mutex::new(manager, *path)?),
+        "enter" => Box::new(Mutex::in_semaphore_layout(manager, *path)?),
+        "read" => Box::new(RwLock::new(manager, *path)?.reader()),
+        "write" => Box::new(RwLock::new(manager, *path)?.writer()),
+        "permits" => {
+            let [limit, count, ..] = rest else { return Err("how many?".into()) };
+            Box::new(Semaphore::new(manager, *path, limit.parse()?)?.permits(count.parse()?))
+        }
+        _ => {
+            let guard = held.lock().remove(&((*thread).to_owned(), (*path).to_owned()));
+            guard.ok_or("not held")?.release().await.map_err(|errors| errors.to_string())?;
+            return Ok(String::new());
+        }
+    };
+    let guard = lock.acquire().await?;
+    let (_, token) = guard.fencing_tokens().next().ok_or("no token")?;
+    let answer = format!("{} {path}", token.as_u64());
+    held.lock().insert(((*thread).to_owned(), (*path).to_owned()), guard);
+    Ok(answer)
+}

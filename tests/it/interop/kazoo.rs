@@ -1,0 +1,135 @@
+//! kazoo, whose locks agree with ours when they are told our names, and what becomes of it when they cannot.
+
+use lockkeeper::{Error, Mutex, RwLock};
+use lockkeeper_tests::{Ensemble, Peer, left_out};
+use tokio::sync::mpsc;
+
+use super::scene::{Outcome, SESSION, SHORTLY, line_of};
+use crate::support::connect;
+
+async fn kazoo(ensemble: &Ensemble) -> Peer {
+    Peer::kazoo(&ensemble.connect_string(), SESSION).await.unwrap()
+}
+
+#[tokio::test]
+async fn kazoo_and_rust_stand_in_one_line() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::shared().await?;
+    let (kazoo, manager) = (kazoo(ensemble).await, connect(&ensemble.connect_string()).await);
+    for kazoo_is_first in [true, false] {
+        let path = format!("/interop/kazoo-line-{kazoo_is_first}");
+        let mutex = Mutex::new(&manager, path.as_str())?;
+        let held = mutex.acquire().await?;
+        let (granted, mut grants) = mpsc::unbounded_channel();
+        for place in 0..4 {
+            let (granted, kazoo, mutex) = (granted.clone(), kazoo.clone(), mutex.clone());
+            let (line, thread) = (path.clone(), format!("t{place}"));
+            tokio::spawn(async move {
+                if (place % 2 == 0) == kazoo_is_first {
+                    let grant = kazoo.take("acquire", &thread, &line).await.unwrap();
+                    granted.send((place, grant.czxid)).unwrap();
+                    kazoo.ask(&format!("release {thread} {line}")).await.unwrap();
+                } else {
+                    let guard = mutex.acquire_owned().await.unwrap();
+                    granted.send((place, guard.fencing_token().as_u64())).unwrap();
+                    guard.release().await.unwrap();
+                }
+            });
+            line_of(ensemble, &path, place + 2).await?;
+        }
+        assert!(grants.is_empty(), "someone was granted what is held");
+        let mut token = held.fencing_token().as_u64();
+        held.release().await?;
+        for expected in 0..4 {
+            let (place, next) = grants.recv().await.ok_or("no grant")?;
+            assert!(place == expected && next > token, "{place} of token {next} after {token}");
+            token = next;
+        }
+        line_of(ensemble, &path, 0).await?;
+    }
+    Ok(())
+}
+
+/// By default kazoo counts no names but its own. Nothing of ours can keep it out; `docs/protocol.md` says so.
+#[tokio::test]
+async fn kazoo_that_was_not_told_our_names_does_not_see_us_and_we_see_it() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::shared().await?;
+    let (kazoo, manager) = (kazoo(ensemble).await, connect(&ensemble.connect_string()).await);
+    let path = "/interop/kazoo-blind";
+    let mutex = Mutex::new(&manager, path)?;
+    let guard = mutex.acquire().await?;
+    assert!(kazoo.take_within("acquire", "told", path, SHORTLY).await?.is_none());
+    assert!(kazoo.take_within("blind", "blind", path, SHORTLY).await?.is_some());
+    guard.release().await?;
+    assert!(mutex.acquire_timeout(SHORTLY).await.unwrap_err().is_timeout());
+    kazoo.ask(&format!("release blind {path}")).await?;
+    mutex.acquire().await?.release().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn readers_of_kazoo_and_ours_share_and_wait_for_our_writers() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::shared().await?;
+    let (kazoo, manager) = (kazoo(ensemble).await, connect(&ensemble.connect_string()).await);
+    let path = "/interop/kazoo-readers";
+    let lock = RwLock::new(&manager, path)?;
+    let reader = lock.read().await?;
+    kazoo.take("read", "a", path).await?;
+    assert!(lock.try_write().await?.is_none());
+    reader.release().await?;
+    assert!(lock.write_timeout(SHORTLY).await.unwrap_err().is_timeout());
+    kazoo.ask(&format!("unread a {path}")).await?;
+    let writer = lock.write().await?;
+    assert!(kazoo.take_within("read", "a", path, SHORTLY).await?.is_none());
+    let waiting = tokio::spawn({
+        let kazoo = kazoo.clone();
+        async move { kazoo.take("read", "b", path).await }
+    });
+    line_of(ensemble, path, 2).await?;
+    assert!(!waiting.is_finished());
+    writer.release().await?;
+    waiting.await??;
+    assert!(lock.try_write().await?.is_none());
+    kazoo.ask(&format!("unread b {path}")).await?;
+    Ok(())
+}
+
+/// kazoo's writers have the name of its mutex: on a path of ours they are another kind, and we do not enter beside them.
+#[tokio::test]
+async fn a_writer_of_kazoo_on_our_path_is_reported_and_nobody_enters_beside_it() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::shared().await?;
+    let (kazoo, manager) = (kazoo(ensemble).await, connect(&ensemble.connect_string()).await);
+    let path = "/interop/kazoo-writer";
+    let lock = RwLock::new(&manager, path)?;
+    lock.write().await?.release().await?;
+    let grant = kazoo.take("write", "a", path).await?;
+    let refusals = [
+        lock.read().await.unwrap_err(),
+        lock.try_read().await.unwrap_err(),
+        lock.write().await.unwrap_err(),
+        lock.try_write().await.unwrap_err(),
+    ];
+    for error in refusals {
+        let Error::MixedKinds { child, .. } = &error else { panic!("{error}") };
+        assert!(grant.node.ends_with(child.as_str()), "{error}");
+    }
+    line_of(ensemble, path, 1).await?;
+    kazoo.ask(&format!("unwrite a {path}")).await?;
+    // A mutex is told of readers in the same way.
+    kazoo.take("read", "a", path).await?;
+    let error = Mutex::new(&manager, path)?.acquire().await.unwrap_err();
+    assert!(matches!(error, Error::MixedKinds { .. }), "{error}");
+    kazoo.ask(&format!("unread a {path}")).await?;
+    Ok(())
+}

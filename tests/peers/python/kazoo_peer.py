@@ -1,0 +1,101 @@
+"""A Python service that takes kazoo's own locks, told what to do line by line by a test in another language.
+
+Started with the connect string and the session timeout in milliseconds. Says "ready <session, hex>" once it is
+connected. Every line it reads is "<tag> <verb> <argument>...", separated by single spaces:
+
+    acquire THREAD PATH MILLISECONDS   kazoo's Lock; answers "CZXID NODE", or nothing when the time was up;
+                                       negative: none
+    release THREAD PATH                answers nothing
+    blind THREAD PATH MILLISECONDS     as acquire, with a Lock that counts no names but kazoo's; given back by release
+    read THREAD PATH MILLISECONDS      as acquire, kazoo's ReadLock
+    unread THREAD PATH                 as release
+    write THREAD PATH MILLISECONDS     as acquire, kazoo's WriteLock
+    unwrite THREAD PATH                as release
+    exit                               closes the session, answers, and ends
+
+It answers "<tag> ok <answer>" or "<tag> failed <why>", in the order in which things get done. Each THREAD named is one.
+The end of its input is the end of whoever started it: it ends at once, and its session is left to expire.
+"""
+
+import os
+import queue
+import sys
+import threading
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import LockTimeout
+
+# Which names of others count as contenders: kazoo's own option for that.
+LOCKS = ["-lock-"]
+WRITERS = ["__WRIT__"]
+ALL = ["__WRIT__", "__READ__"]
+
+
+class Peer:
+    def __init__(self, servers, milliseconds):
+        self.client = KazooClient(hosts=servers, timeout=milliseconds / 1000)
+        self.client.start(timeout=60)
+        self.threads = {}
+        self.held = {}
+        self.output = threading.Lock()
+
+    def say(self, line):
+        with self.output:
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+
+    def hear(self, line):
+        tag, verb, *arguments = line.split(" ")
+        if verb == "exit":
+            self.client.stop()
+            self.say(f"{tag} ok ")
+            os._exit(0)
+        thread = arguments[0]
+        if thread not in self.threads:
+            self.threads[thread] = queue.Queue()
+            threading.Thread(target=self.work, args=(thread,), daemon=True).start()
+        self.threads[thread].put((tag, verb, arguments))
+
+    def work(self, thread):
+        while True:
+            tag, verb, arguments = self.threads[thread].get()
+            try:
+                self.say(f"{tag} ok {self.do(verb, arguments)}")
+            except Exception as error:
+                self.say(f"{tag} failed {type(error).__name__} {error}".replace("\n", " "))
+
+    def do(self, verb, arguments):
+        thread, path = arguments[:2]
+        makers = {
+            "acquire": ("release", lambda: self.client.Lock(path, thread, extra_lock_patterns=LOCKS)),
+            "blind": ("release", lambda: self.client.Lock(path, thread)),
+            "read": ("unread", lambda: self.client.ReadLock(path, thread, extra_lock_patterns=WRITERS)),
+            "write": ("unwrite", lambda: self.client.WriteLock(path, thread, extra_lock_patterns=ALL)),
+        }
+        if verb not in makers:
+            self.held.pop((thread, verb, path)).release()
+            return ""
+        end, make = makers[verb]
+        # One for each acquire, as kazoo looks for an older node of the same object first.
+        lock, milliseconds = make(), int(arguments[2])
+        try:
+            got = lock.acquire(timeout=None if milliseconds < 0 else milliseconds / 1000)
+        except LockTimeout:
+            got = False
+        if not got:
+            return ""
+        node = f"{path}/{lock.node}"
+        stat = self.client.exists(node)
+        self.held[(thread, end, path)] = lock
+        return f"{stat.czxid} {node}"
+
+
+def main():
+    peer = Peer(sys.argv[1], int(sys.argv[2]))
+    peer.say(f"ready {peer.client.client_id[0] & 0xFFFFFFFFFFFFFFFF:x}")
+    for line in sys.stdin:
+        peer.hear(line.rstrip("\n"))
+    os._exit(1)
+
+
+main()
