@@ -27,6 +27,7 @@ mod request_size;
 mod retry;
 mod secure;
 mod sequence;
+mod server_clock;
 mod session;
 #[cfg(feature = "__simulation")]
 #[doc(hidden)]
@@ -53,8 +54,8 @@ pub use self::retry::RetryPolicy;
 #[cfg(feature = "tls")]
 pub use self::secure::Tls;
 pub use self::sequence::{
-    Changes, Exchange, ExchangeError, Exchanged, Hold, Kind, Label, Line, Lines, Look, NodeName, Rule, Sight,
-    Ticket,
+    AgeClock, Changes, ContenderInfo, Exchange, ExchangeError, Exchanged, Hold, Identity, Kind, Label, Line,
+    Lines, Look, NodeName, Role, Rule, Sight, Ticket,
 };
 pub use self::session::Epoch;
 pub use self::token::FencingToken;

@@ -297,7 +297,7 @@ impl Hold {
         let (node, session) = (self.node(), self.session());
         loop {
             node.check()?;
-            let mut reply = session.write(|wire| wire.set_data(node.path(), data, None));
+            let mut reply = session.set_data(node.path(), data, None);
             match session.answer(&mut reply, deadline).await {
                 Ok(stat) => return Ok(stat),
                 Err(WireError::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),

@@ -28,6 +28,7 @@ mod enqueue;
 mod exchange;
 mod give_back;
 mod hold;
+mod inspect;
 mod interruption;
 mod line;
 mod look;
@@ -41,6 +42,8 @@ mod view;
 pub(crate) use self::directory::{Lasting, make_directory};
 pub use self::exchange::{Exchange, ExchangeError, Exchanged};
 pub use self::hold::Hold;
+
+pub use self::inspect::{AgeClock, ContenderInfo, Identity, Role};
 pub use self::line::Line;
 pub use self::look::{Changes, Look, Sight};
 pub(crate) use self::name::Protection;

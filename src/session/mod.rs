@@ -29,6 +29,7 @@ use crate::error::LossReason;
 use crate::janitor::Janitor;
 use crate::lease::Lease;
 use crate::manager::Settings;
+use crate::server_clock::ServerClock;
 
 /// The number of a session within its manager: the first is 1, and each expiry adds one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,6 +87,7 @@ struct Inner {
     /// The connection on which reads are known to show all that this session has learned.
     caught_up: AtomicU64,
     watch_budget: WatchBudget,
+    server_clock: ServerClock,
     janitor: Janitor,
 }
 
@@ -118,6 +120,7 @@ impl Session {
             hang_ups: AtomicUsize::new(0),
             caught_up: AtomicU64::new(0),
             watch_budget: WatchBudget::default(),
+            server_clock: ServerClock::default(),
             janitor,
         }))
     }
@@ -242,6 +245,9 @@ impl Session {
         let is_ephemeral = matches!(mode, CreateMode::Ephemeral | CreateMode::EphemeralSequential);
         Box::pin(async move {
             let created = reply.await?;
+            if let Some(stat) = created.stat {
+                session.heard(stat.ctime);
+            }
             if let (true, Some(stat), Ok(connection)) = (is_ephemeral, created.stat, connection) {
                 session.check_owner(&created.path, &stat)?;
                 // What this connection made is ours, so this connection carries our session.
@@ -265,10 +271,34 @@ impl Session {
                 Err(MultiError::Request(error)) => Err(error),
                 answered => {
                     session.confirmed(connection, sent);
+                    if let Some(time) = answered.iter().flatten().filter_map(WriteResult::time).max() {
+                        session.heard(time);
+                    }
                     Ok(answered)
                 }
             }
         })
+    }
+
+    /// Writes a node's data: sent now, awaited later.
+    pub(crate) fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat> {
+        let reply = self.write(|wire| wire.set_data(path, data, version));
+        let session = self.clone();
+        Box::pin(async move {
+            let stat = reply.await?;
+            session.heard(stat.mtime);
+            Ok(stat)
+        })
+    }
+
+    /// A write was answered that took place at this time of the servers.
+    fn heard(&self, millis: i64) {
+        self.0.server_clock.heard(millis, self.now());
+    }
+
+    /// What time it is on the servers, at the earliest, in milliseconds; `None` before the first write.
+    pub(crate) fn server_time(&self) -> Option<i64> {
+        self.0.server_clock.now(self.now())
     }
 
     /// As [`send_multi`](Self::send_multi), and waits for the answer.

@@ -12,6 +12,7 @@ mod counter;
 mod exclusion;
 mod harness_proxy;
 mod harness_servers;
+mod inspect;
 mod interop;
 mod loss;
 mod multi_lock;
