@@ -25,6 +25,7 @@ mod path;
 mod release;
 mod request_size;
 mod retry;
+mod revoker;
 mod secure;
 mod sequence;
 mod server_clock;
@@ -51,6 +52,7 @@ pub use self::manager::{
 pub use self::path::{PATH_BYTES_MAX, PathError, ZnodePath};
 pub use self::release::ReleaseError;
 pub use self::retry::RetryPolicy;
+pub use self::revoker::{RevokeError, Revoker};
 #[cfg(feature = "tls")]
 pub use self::secure::Tls;
 pub use self::sequence::{

@@ -3,8 +3,8 @@
 use crate::{
     Admission, ConnectionManager, Error, FencingToken, Hold, Inspection, Lease, LeaseInfo, Lock, Mutex,
     MutexGuard, MutexTicket, OwnedMutexGuard, OwnedReentrantMutexGuard, Owner, RateLimiter, ReadGuard,
-    ReadTicket, ReentrantMutex, ReentrantMutexGuard, ReentrantTicket, ReleaseError, RwLock, Semaphore,
-    SemaphoreTicket, SharedLimit, Txn, TxnError, UpgradeError, WriteGuard, WriteTicket,
+    ReadTicket, ReentrantMutex, ReentrantMutexGuard, ReentrantTicket, ReleaseError, Revoker, RwLock,
+    Semaphore, SemaphoreTicket, SharedLimit, Txn, TxnError, UpgradeError, WriteGuard, WriteTicket,
 };
 
 fn shareable<T: Send + Sync + Unpin>() {}
@@ -51,6 +51,8 @@ fn all_futures_may_be_spawned() {
     spawnable(|mutex: &'static Mutex| Box::new(mutex.acquire_timeout(std::time::Duration::ZERO)));
     spawnable(|held: &'static Hold| Box::new(held.lost()));
     spawnable(|held: &'static Hold| Box::new(held.run(std::future::ready(()))));
+    spawnable(|held: &'static Hold| Box::new(held.revocation()));
+    spawnable(|revoker: &'static Revoker| Box::new(revoker.force_release(&[])));
     spawnable(|held: &'static Hold| Box::new(held.txn().commit()));
     spawnable(|manager: &'static ConnectionManager| Box::new(manager.shutdown()));
     spawnable(|mutex: &'static ReentrantMutex| {

@@ -12,6 +12,7 @@
 //! * [`MultiLock`]: several of these together, without deadlock. [`Lock`]: any of them, as an object.
 //! * [`RateLimiter`]: at most so many starts in any window of time.
 //! * [`Inspection`]: who holds a lock, who waits for it, and since when.
+//! * [`Revoker`]: asks a holder to let go, or takes a lock away by force.
 //! * [`Hold`]: what every guard can do: tell whether it is still valid, when it is lost, its
 //!   [`FencingToken`], and writes that only commit while it stands ([`Txn`]).
 //!
@@ -69,6 +70,6 @@ pub use lockkeeper_core::{
     ANY_VERSION, Acl, AgeClock, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString,
     ConnectStringError, ConnectionManager, ConnectionManagerBuilder, ContenderInfo, CreateMode, Deadline,
     Epoch, Error, FencingToken, Hold, HoldEvent, HoldEvents, Identity, Kind, LossReason, Lost, Operation,
-    Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy, Role, Stat, State,
-    Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath, Znodes,
+    Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy, RevokeError, Revoker, Role,
+    Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath, Znodes,
 };

@@ -104,7 +104,7 @@ impl Hold {
         Some(Self::new(manager, new, footing.collect(), token).looking_at(looks))
     }
 
-    fn nodes(&self) -> impl Iterator<Item = &Arc<OwnNode>> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Arc<OwnNode>> {
         std::iter::once(&self.first).chain(&self.others).map(Foothold::node)
     }
 

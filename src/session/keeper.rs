@@ -26,6 +26,7 @@ impl Session {
             reason = self.ended() => reason,
             () = self.confirm_while_needed() => LossReason::SessionExpired,
             () = self.watch_clock() => LossReason::SessionExpired,
+            () = self.look_out() => LossReason::SessionExpired,
         }
     }
 
@@ -78,9 +79,10 @@ impl Session {
         if self.loss().is_some() || !lease.is_valid(now) {
             return false;
         }
-        node.grant(lease.observe(now));
+        node.grant(lease.observe(now), now);
         drop(lease);
         self.0.granted.notify_one();
+        self.0.look_out.notify_one();
         self.touch();
         true
     }

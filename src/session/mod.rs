@@ -4,6 +4,7 @@
 //! made in and end with it. Every wait for a reply ends with the session at the latest.
 
 mod keeper;
+mod lookout;
 mod own_node;
 mod watch_budget;
 
@@ -75,6 +76,8 @@ struct Inner {
     keeper: Notify,
     /// Tells the watcher of the clock that something is held now.
     granted: Notify,
+    /// Tells who looks out for what is held.
+    look_out: Notify,
     own_nodes: Mutex<BTreeMap<u64, Arc<OwnNode>>>,
     next_own_node: AtomicU64,
     /// Tasks that wait for the lease to become valid.
@@ -112,6 +115,7 @@ impl Session {
             lease_moved: Notify::new(),
             keeper: Notify::new(),
             granted: Notify::new(),
+            look_out: Notify::new(),
             own_nodes: Mutex::new(BTreeMap::new()),
             next_own_node: AtomicU64::new(0),
             waiting_for_lease: AtomicUsize::new(0),

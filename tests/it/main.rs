@@ -20,6 +20,7 @@ mod mutex;
 mod rate_limiter;
 mod recovery;
 mod reentrant;
+mod revoke;
 mod rw;
 mod semaphore;
 mod sessions;

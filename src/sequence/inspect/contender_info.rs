@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime};
 
 use super::identity::Identity;
 use crate::backend::Stat;
-use crate::sequence::{Kind, NodeName};
+use crate::sequence::{Kind, NodeName, REVOKE};
 use crate::token::FencingToken;
 
 /// What a node does in its line.
@@ -93,6 +93,12 @@ impl ContenderInfo {
     #[must_use]
     pub fn identity(&self) -> Identity {
         Identity::read(self.data.as_deref().unwrap_or_default())
+    }
+
+    /// Whether it was asked to let go, by a [`Revoker`](crate::Revoker) or Curator's.
+    #[must_use]
+    pub fn is_revoked(&self) -> bool {
+        self.data() == Some(REVOKE)
     }
 
     /// The session it goes with; 0 for a node that stays.

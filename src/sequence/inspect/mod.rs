@@ -11,6 +11,7 @@ mod read;
 pub use self::contender_info::{AgeClock, ContenderInfo, Role};
 pub use self::identity::Identity;
 
+pub(crate) use self::read::read_node;
 use super::line::Line;
 use crate::error::Error;
 

@@ -76,6 +76,10 @@ pub(crate) async fn read_node(
     path: &str,
     deadline: Deadline,
 ) -> Result<Option<ContenderInfo>, Error> {
+    // Answered by a server that has caught up.
+    let mut sync = session.read(|wire| wire.sync(path));
+    let failed = |error: WireError| Error::of_wire(Operation::Read, path, &error, deadline);
+    session.answer(&mut sync, deadline).await.map_err(failed)?;
     let node = read_nodes(session, vec![path.to_owned()], deadline).await?.pop().flatten();
     Ok(node.map(|node| {
         let clock = Clock::of(session, [&node.1]);

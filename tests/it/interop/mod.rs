@@ -8,6 +8,7 @@ mod crashes;
 mod multi;
 mod nodes;
 mod one_line;
+mod revoke;
 mod rw;
 mod scene;
 mod semaphore;
