@@ -69,7 +69,7 @@ pub use lockkeeper_core::Tls;
 pub use lockkeeper_core::{
     ANY_VERSION, Acl, AgeClock, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString,
     ConnectStringError, ConnectionManager, ConnectionManagerBuilder, ContenderInfo, CreateMode, Deadline,
-    Epoch, Error, FencingToken, Hold, HoldEvent, HoldEvents, Identity, Kind, LossReason, Lost, Operation,
-    Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy, RevokeError, Revoker, Role,
-    Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath, Znodes,
+    Epoch, Error, FencingToken, Health, Hold, HoldEvent, HoldEvents, Identity, Kind, LossReason, Lost,
+    Operation, Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy, RevokeError,
+    Revoker, Role, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath, Znodes,
 };

@@ -119,8 +119,14 @@ impl Session {
         }
     }
 
+    /// Whether the ensemble stays silent though the link stands.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.0.unanswered.load(Ordering::Acquire)
+    }
+
     /// A request sent at `sent` on `connection` was processed by the quorum.
     pub(super) fn confirmed(&self, connection: u64, sent: BootInstant) {
+        self.0.unanswered.store(false, Ordering::Release);
         // Sent on one connection and answered on another: it proves nothing about either.
         if self.wire().is_ok_and(|wire| wire.interruptions() == connection) {
             self.0.lease.lock().confirm(connection, sent, self.now());
@@ -152,6 +158,7 @@ impl Session {
                     if interruptions != interruptions_seen {
                         // It may have been down for so short a time that only its being up again was seen.
                         on_link(Link::Down);
+                        self.0.unanswered.store(false, Ordering::Release);
                     }
                     on_link(Link::Up);
                     wire.tune();
@@ -255,6 +262,7 @@ impl Session {
                     last_sent = Some(now);
                     if let Err(error) = self.confirm().await {
                         debug!(%error, "the session could not be confirmed");
+                        self.0.unanswered.fetch_or(error == WireError::Timeout, Ordering::AcqRel);
                         tokio::time::sleep(self.timeout() / 40).await;
                     }
                 }

@@ -80,6 +80,8 @@ struct Inner {
     look_out: Notify,
     own_nodes: Mutex<BTreeMap<u64, Arc<OwnNode>>>,
     next_own_node: AtomicU64,
+    /// The ensemble was asked to confirm the session over this connection, and did not answer.
+    unanswered: AtomicBool,
     /// Tasks that wait for the lease to become valid.
     waiting_for_lease: AtomicUsize,
     last_used: Mutex<BootInstant>,
@@ -118,6 +120,7 @@ impl Session {
             look_out: Notify::new(),
             own_nodes: Mutex::new(BTreeMap::new()),
             next_own_node: AtomicU64::new(0),
+            unanswered: AtomicBool::new(false),
             waiting_for_lease: AtomicUsize::new(0),
             last_used: Mutex::new(opened),
             has_containers: AtomicBool::new(true),

@@ -24,5 +24,6 @@ mod revoke;
 mod rw;
 mod semaphore;
 mod sessions;
+mod shutdown;
 mod support;
 mod tidy;

@@ -154,6 +154,7 @@ impl Turn<'_> {
         tokio::select! {
             biased;
             lost = self.lost() => Err(lost),
+            () = self.semaphore.manager.closing() => Err(Error::Closed.into()),
             () = changes.any() => Ok(()),
             () = deadline.passed() => {
                 Err(self.time_over(Phase::Permits { free, asked: self.asked }, deadline))
