@@ -83,7 +83,10 @@ fn all_futures_may_be_spawned() {
     spawnable(|limit: &'static SharedLimit| Box::new(limit.set(2)));
     spawnable(|limiter: &'static RateLimiter| Box::new(limiter.admit_many(2)));
     spawnable(|limiter: &'static RateLimiter| Box::new(limiter.try_admit()));
-    spawnable(|lock: &'static Box<dyn Lock>| Box::new(lock.inspect()));
+    fn seen(lock: &'static dyn Lock) -> Box<dyn Send> {
+        Box::new(lock.inspect())
+    }
+    let _ = seen;
     spawnable(|lock: &'static RwLock| Box::new(lock.inspect()));
     spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.inspect()));
     spawnable(|limiter: &'static RateLimiter| Box::new(limiter.inspect()));

@@ -44,7 +44,7 @@ pub struct MutexTicket {
 
 #[derive(Debug)]
 enum Place {
-    Line(Ticket),
+    Line(Box<Ticket>),
     Semaphore(Box<SemaphoreTicket>),
 }
 
@@ -67,7 +67,8 @@ impl Mutex {
         let owner = self.owner()?;
         let place = match &self.layout {
             Layout::Line(line) => {
-                Place::Line(self.signed(line, owner.as_ref()).enqueue(Deadline::never()).await?)
+                let ticket = self.signed(line, owner.as_ref()).enqueue(Deadline::never()).await?;
+                Place::Line(Box::new(ticket))
             }
             Layout::Semaphore(semaphore) => Place::Semaphore(Box::new(semaphore.enqueue().await?)),
         };

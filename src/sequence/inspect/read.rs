@@ -22,6 +22,9 @@ const DATA_BYTES_MAX: usize = 1024;
 /// What a node says, if it may be read, and its stat.
 type Node = (Option<Vec<u8>>, Stat);
 
+/// The lines of a directory, and the list that was asked for.
+type Asked<'a> = (&'a [&'a Line], &'a str, Reply<Vec<String>>);
+
 /// Reads the lines, which are grouped by their directories.
 pub(super) async fn read(
     manager: &ConnectionManager,
@@ -35,9 +38,9 @@ pub(super) async fn read(
     // Back to back: the lists are answered by a server that has caught up.
     let deadline = limit();
     let mut sync = session.read(|wire| wire.sync(first.directory().as_str()));
-    let asked: Vec<(&Vec<&Line>, &str, Reply<Vec<String>>)> = directories
+    let asked: Vec<Asked<'_>> = directories
         .iter()
-        .filter_map(|lines| Some((lines, lines.first()?.directory().as_str())))
+        .filter_map(|lines| Some((lines.as_slice(), lines.first()?.directory().as_str())))
         .map(|(lines, directory)| (lines, directory, session.read(|wire| wire.children(directory))))
         .collect();
     let failed =
