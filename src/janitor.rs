@@ -3,6 +3,8 @@
 //! A chore is handed over through a channel, from anywhere: `Drop` neither blocks nor needs a runtime. It is tried
 //! until the node is gone or its session is over, which takes the node with it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -21,12 +23,38 @@ use crate::session::Session;
 /// Where chores are handed in.
 #[derive(Clone, Debug)]
 pub(crate) struct Janitor {
-    chores: mpsc::UnboundedSender<Chore>,
+    chores: mpsc::UnboundedSender<(Chore, Mark)>,
+    pending: Pending,
+}
+
+/// How many chores are not done yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pending(Arc<AtomicUsize>);
+
+impl Pending {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn mark(&self) -> Mark {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        Mark(self.clone())
+    }
+}
+
+/// One chore in the count, until it is dropped.
+#[derive(Debug)]
+struct Mark(Pending);
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// The other end: does the chores.
 pub(crate) struct Chores {
-    receiver: mpsc::UnboundedReceiver<Chore>,
+    receiver: mpsc::UnboundedReceiver<(Chore, Mark)>,
 }
 
 enum Chore {
@@ -48,9 +76,9 @@ impl std::fmt::Debug for Chore {
 }
 
 impl Janitor {
-    pub(crate) fn new() -> (Self, Chores) {
+    pub(crate) fn new(pending: Pending) -> (Self, Chores) {
         let (chores, receiver) = mpsc::unbounded_channel();
-        (Self { chores }, Chores { receiver })
+        (Self { chores, pending }, Chores { receiver })
     }
 
     /// Deletes a node. The first request is sent before this returns, so that a create that follows on the same
@@ -83,8 +111,8 @@ impl Janitor {
 
     fn hand_in(&self, chore: Chore) {
         // With the manager's task gone, its sessions are closed, and their nodes with them.
-        if let Err(late) = self.chores.send(chore) {
-            debug!(chore = ?late.0, "the manager is gone; the session's end takes the node");
+        if let Err(late) = self.chores.send((chore, self.pending.mark())) {
+            debug!(chore = ?late.0.0, "the manager is gone; the session's end takes the node");
         }
     }
 }
@@ -97,7 +125,7 @@ impl Chores {
             tokio::select! {
                 biased;
                 chore = self.receiver.recv() => match chore {
-                    Some(chore) => open.push(work_on(chore)),
+                    Some((chore, mark)) => open.push(work_on(chore, mark)),
                     None => break,
                 },
                 Some(()) = open.next(), if !open.is_empty() => {}
@@ -106,7 +134,7 @@ impl Chores {
     }
 }
 
-async fn work_on(chore: Chore) {
+async fn work_on(chore: Chore, _mark: Mark) {
     match chore {
         Chore::Delete { session, path, reply } => delete(&session, &path, Some(reply)).await,
         Chore::Disown { session, directory, protection, reply } => {

@@ -25,8 +25,10 @@ mod path;
 mod release;
 mod request_size;
 mod retry;
+mod revoker;
 mod secure;
 mod sequence;
+mod server_clock;
 mod session;
 #[cfg(feature = "__simulation")]
 #[doc(hidden)]
@@ -44,17 +46,18 @@ pub use self::error::{
     ConfigError, ConnectError, Error, LossReason, Lost, Operation, Outcome, Phase, Refusal,
 };
 pub use self::manager::{
-    ConfirmWith, ConnectionManager, ConnectionManagerBuilder, HoldEvent, HoldEvents, State, Transition,
-    Transitions,
+    ConfirmWith, ConnectionManager, ConnectionManagerBuilder, Health, HoldEvent, HoldEvents, State,
+    Transition, Transitions,
 };
 pub use self::path::{PATH_BYTES_MAX, PathError, ZnodePath};
 pub use self::release::ReleaseError;
 pub use self::retry::RetryPolicy;
+pub use self::revoker::{RevokeError, Revoker};
 #[cfg(feature = "tls")]
 pub use self::secure::Tls;
 pub use self::sequence::{
-    Changes, Exchange, ExchangeError, Exchanged, Hold, Kind, Label, Line, Lines, Look, NodeName, Rule, Sight,
-    Ticket,
+    AgeClock, Changes, ContenderInfo, Exchange, ExchangeError, Exchanged, Hold, Identity, Kind, Label, Line,
+    Lines, Look, NodeName, Role, Rule, Sight, Ticket,
 };
 pub use self::session::Epoch;
 pub use self::token::FencingToken;

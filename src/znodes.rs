@@ -93,7 +93,7 @@ impl Znodes {
         request_size::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
         let version = (version >= 0).then_some(version);
-        let mut reply = session.write(|wire| wire.set_data(full.as_str(), data, version));
+        let mut reply = session.set_data(full.as_str(), data, version);
         let answer = session.answer(&mut reply, deadline).await;
         answer.map_err(|error| Error::of_wire(Operation::Write, full.as_str(), &error, deadline))
     }

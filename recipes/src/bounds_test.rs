@@ -1,10 +1,10 @@
 //! The auto traits users rely on: guards move between tasks, futures are spawned.
 
 use crate::{
-    Admission, ConnectionManager, Error, FencingToken, Hold, Lease, LeaseInfo, Mutex, MutexGuard,
-    OwnedMutexGuard, OwnedReentrantMutexGuard, Owner, RateLimiter, ReadGuard, ReentrantMutex,
-    ReentrantMutexGuard, ReleaseError, RwLock, Semaphore, SharedLimit, Txn, TxnError, UpgradeError,
-    WriteGuard,
+    Admission, ConnectionManager, Error, FencingToken, Hold, Inspection, Lease, LeaseInfo, Lock, Mutex,
+    MutexGuard, MutexTicket, OwnedMutexGuard, OwnedReentrantMutexGuard, Owner, RateLimiter, ReadGuard,
+    ReadTicket, ReentrantMutex, ReentrantMutexGuard, ReentrantTicket, ReleaseError, Revoker, RwLock,
+    Semaphore, SemaphoreTicket, SharedLimit, Txn, TxnError, UpgradeError, WriteGuard, WriteTicket,
 };
 
 fn shareable<T: Send + Sync + Unpin>() {}
@@ -24,6 +24,12 @@ fn locks_and_guards_may_be_shared_between_threads() {
     shareable::<WriteGuard>();
     shareable::<UpgradeError>();
     shareable::<Owner>();
+    shareable::<MutexTicket>();
+    shareable::<ReentrantTicket>();
+    shareable::<ReadTicket>();
+    shareable::<WriteTicket>();
+    shareable::<SemaphoreTicket>();
+    shareable::<Inspection>();
     shareable::<Semaphore>();
     shareable::<SharedLimit>();
     shareable::<RateLimiter>();
@@ -45,6 +51,8 @@ fn all_futures_may_be_spawned() {
     spawnable(|mutex: &'static Mutex| Box::new(mutex.acquire_timeout(std::time::Duration::ZERO)));
     spawnable(|held: &'static Hold| Box::new(held.lost()));
     spawnable(|held: &'static Hold| Box::new(held.run(std::future::ready(()))));
+    spawnable(|held: &'static Hold| Box::new(held.revocation()));
+    spawnable(|revoker: &'static Revoker| Box::new(revoker.force_release(&[])));
     spawnable(|held: &'static Hold| Box::new(held.txn().commit()));
     spawnable(|manager: &'static ConnectionManager| Box::new(manager.shutdown()));
     spawnable(|mutex: &'static ReentrantMutex| {
@@ -75,6 +83,24 @@ fn all_futures_may_be_spawned() {
     spawnable(|limit: &'static SharedLimit| Box::new(limit.set(2)));
     spawnable(|limiter: &'static RateLimiter| Box::new(limiter.admit_many(2)));
     spawnable(|limiter: &'static RateLimiter| Box::new(limiter.try_admit()));
+    fn seen(lock: &'static dyn Lock) -> Box<dyn Send> {
+        Box::new(lock.inspect())
+    }
+    let _ = seen;
+    spawnable(|lock: &'static RwLock| Box::new(lock.inspect()));
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.inspect()));
+    spawnable(|limiter: &'static RateLimiter| Box::new(limiter.inspect()));
+    fn wait(
+        tickets: &'static mut (MutexTicket, WriteTicket, SemaphoreTicket, ReentrantTicket),
+    ) -> Box<dyn Send> {
+        Box::new(async {
+            drop(tickets.0.wait().await);
+            drop(tickets.1.wait().await);
+            drop(tickets.2.wait().await);
+            drop(tickets.3.refresh().await);
+        })
+    }
+    let _ = wait;
     fn release(guard: OwnedMutexGuard) -> Box<dyn Send> {
         Box::new(guard.release())
     }

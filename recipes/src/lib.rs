@@ -11,6 +11,8 @@
 //! * [`Semaphore`]: at most so many at a time, each with a [`Lease`].
 //! * [`MultiLock`]: several of these together, without deadlock. [`Lock`]: any of them, as an object.
 //! * [`RateLimiter`]: at most so many starts in any window of time.
+//! * [`Inspection`]: who holds a lock, who waits for it, and since when.
+//! * [`Revoker`]: asks a holder to let go, or takes a lock away by force.
 //! * [`Hold`]: what every guard can do: tell whether it is still valid, when it is lost, its
 //!   [`FencingToken`], and writes that only commit while it stands ([`Txn`]).
 //!
@@ -39,6 +41,7 @@
 mod at_once;
 #[cfg(test)]
 mod bounds_test;
+mod inspection;
 mod lock;
 mod multi_lock;
 mod mutex;
@@ -48,22 +51,25 @@ mod reentrant_mutex;
 mod rw_lock;
 mod semaphore;
 
+pub use self::inspection::Inspection;
 pub use self::lock::{Lock, LockGuard, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
-pub use self::mutex::{Mutex, MutexGuard, OwnedMutexGuard};
+pub use self::mutex::{Mutex, MutexGuard, MutexTicket, OwnedMutexGuard};
 pub use self::owner::Owner;
 pub use self::rate_limiter::{Admission, RateLimiter};
-pub use self::reentrant_mutex::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard};
-pub use self::rw_lock::{ReadGuard, RwLock, RwLockSide, UpgradeError, WriteGuard};
-pub use self::semaphore::{Lease, LeaseInfo, Permits, Semaphore, SharedLimit};
+pub use self::reentrant_mutex::{
+    OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard, ReentrantTicket,
+};
+pub use self::rw_lock::{ReadGuard, ReadTicket, RwLock, RwLockSide, UpgradeError, WriteGuard, WriteTicket};
+pub use self::semaphore::{Lease, LeaseInfo, Permits, Semaphore, SemaphoreTicket, SharedLimit};
 #[cfg(feature = "tls")]
 #[doc(inline)]
 pub use lockkeeper_core::Tls;
 #[doc(inline)]
 pub use lockkeeper_core::{
-    ANY_VERSION, Acl, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString, ConnectStringError,
-    ConnectionManager, ConnectionManagerBuilder, CreateMode, Deadline, Epoch, Error, FencingToken, Hold,
-    HoldEvent, HoldEvents, LossReason, Lost, Operation, Outcome, PathError, Permissions, Phase, Refusal,
-    ReleaseError, RetryPolicy, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath,
-    Znodes,
+    ANY_VERSION, Acl, AgeClock, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString,
+    ConnectStringError, ConnectionManager, ConnectionManagerBuilder, ContenderInfo, CreateMode, Deadline,
+    Epoch, Error, FencingToken, Health, Hold, HoldEvent, HoldEvents, Identity, Kind, LossReason, Lost,
+    Operation, Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy, RevokeError,
+    Revoker, Role, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath, Znodes,
 };

@@ -200,6 +200,17 @@ pub enum WriteResult {
     Written(Stat),
 }
 
+impl WriteResult {
+    /// When it was done, by the leading server's clock, if it says so.
+    pub(crate) fn time(&self) -> Option<i64> {
+        match self {
+            Self::Done => None,
+            Self::Created(created) => created.stat.map(|stat| stat.ctime),
+            Self::Written(stat) => Some(stat.mtime),
+        }
+    }
+}
+
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WireError {

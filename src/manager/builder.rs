@@ -15,6 +15,7 @@ use crate::connect_string::Endpoint;
 use crate::error::{ConfigError, ConnectError};
 use crate::host::{Host, ThisMachine};
 use crate::identity;
+use crate::janitor::Pending;
 use crate::request_size;
 use crate::retry::RetryPolicy;
 use crate::secure::{Sasl, Tls};
@@ -254,6 +255,7 @@ impl ConnectionManagerBuilder {
             close_confirmed: AtomicBool::new(false),
             extensions: DashMap::new(),
             holds: Arc::default(),
+            pending_chores: Pending::default(),
         });
         // From here on, dropping this future ends the task.
         let manager = ConnectionManager(Arc::new(Handle {
@@ -332,6 +334,7 @@ impl ConnectionManagerBuilder {
             keep_confirmed: self.keep_confirmed,
             confirm_with: self.confirm_with,
             node_data: self.node_data.clone().unwrap_or_else(identity::of_this_process),
+            draining: CancellationToken::new(),
             host,
         }
     }

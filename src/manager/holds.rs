@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use futures::Stream;
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::error::Lost;
 use crate::session::OwnNode;
@@ -64,7 +64,13 @@ impl Stream for HoldEvents {
 
 /// What is held, by line, and who listens.
 #[derive(Default)]
-pub(crate) struct HoldBoard(Mutex<BTreeMap<String, Books>>);
+pub(crate) struct HoldBoard {
+    lines: Mutex<BTreeMap<String, Books>>,
+    /// How many holds have begun and not ended.
+    held: AtomicUsize,
+    /// Tells that nothing is held any more.
+    emptied: Notify,
+}
 
 #[derive(Default)]
 struct Books {
@@ -76,7 +82,7 @@ impl HoldBoard {
     /// `lines` are the keys under which holds are announced.
     pub(crate) fn listen(&self, lines: impl IntoIterator<Item = String>) -> HoldEvents {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let mut books = self.0.lock();
+        let mut books = self.lines.lock();
         books.retain(|_, here| {
             here.listeners.retain(|listener| !listener.is_closed());
             !here.heralds.is_empty() || !here.listeners.is_empty()
@@ -89,22 +95,45 @@ impl HoldBoard {
 
     /// Whether something is held, and valid, in this line.
     pub(crate) fn is_held(&self, line: &str) -> bool {
-        let heralds: Vec<Arc<Herald>> = match self.0.lock().get(line) {
+        let heralds: Vec<Arc<Herald>> = match self.lines.lock().get(line) {
             Some(here) => here.heralds.iter().filter_map(Weak::upgrade).collect(),
             None => return false,
         };
         heralds.iter().any(|herald| herald.is_valid())
     }
 
+    /// How many holds there are that were not lost.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Acquire)
+    }
+
+    /// Resolves once nothing is held.
+    pub(crate) async fn nothing_held(&self) {
+        loop {
+            let mut emptied = std::pin::pin!(self.emptied.notified());
+            emptied.as_mut().enable();
+            if self.held() == 0 {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
+    fn ended(&self) {
+        if self.held.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.emptied.notify_waiters();
+        }
+    }
+
     fn tell(&self, line: &str, event: &HoldEvent) {
-        if let Some(here) = self.0.lock().get_mut(line) {
+        if let Some(here) = self.lines.lock().get_mut(line) {
             here.listeners.retain(|listener| listener.send(event.clone()).is_ok());
         }
     }
 
     /// Takes an ended hold, and what is left of others, out of the books.
     fn strike_out(&self, line: &str) {
-        let mut lines = self.0.lock();
+        let mut lines = self.lines.lock();
         if let Some(here) = lines.get_mut(line) {
             here.heralds.retain(|herald| herald.strong_count() > 0);
             here.listeners.retain(|listener| !listener.is_closed());
@@ -117,7 +146,7 @@ impl HoldBoard {
 
 impl Debug for HoldBoard {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("HoldBoard").field("lines", &self.0.lock().len()).finish()
+        formatter.debug_struct("HoldBoard").field("lines", &self.lines.lock().len()).finish()
     }
 }
 
@@ -147,7 +176,8 @@ impl Herald {
             path: path.clone(),
             has_ended: AtomicBool::new(false),
         });
-        board.0.lock().entry(line.clone()).or_default().heralds.push(Arc::downgrade(&herald));
+        board.held.fetch_add(1, Ordering::AcqRel);
+        board.lines.lock().entry(line.clone()).or_default().heralds.push(Arc::downgrade(&herald));
         board.tell(&line, &HoldEvent::Acquired { path, token });
         for node in nodes {
             let herald = Arc::downgrade(&herald);
@@ -168,6 +198,7 @@ impl Herald {
     fn end(&self, event: &HoldEvent) {
         if !self.has_ended.swap(true, Ordering::AcqRel) {
             self.board.tell(&self.line, event);
+            self.board.ended();
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The connection manager: one handle for the application, one task behind it that owns the client.
 
 mod builder;
+mod health;
 mod holds;
+mod shutdown;
 mod state;
 mod task;
 
@@ -14,6 +16,7 @@ use dashmap::DashMap;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use self::builder::{ConfirmWith, ConnectionManagerBuilder};
+pub use self::health::Health;
 pub(crate) use self::holds::Herald;
 use self::holds::HoldBoard;
 pub use self::holds::{HoldEvent, HoldEvents};
@@ -23,6 +26,7 @@ use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{ConfigError, ConnectError, Error, Phase};
 use crate::host::Host;
+use crate::janitor::Pending;
 use crate::path::{PathError, ZnodePath};
 use crate::retry::RetryPolicy;
 use crate::session::Session;
@@ -79,6 +83,7 @@ pub(crate) struct Shared {
     close_confirmed: std::sync::atomic::AtomicBool,
     extensions: DashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     holds: Arc<HoldBoard>,
+    pending_chores: Pending,
 }
 
 /// What the builder settled, for all sessions.
@@ -93,6 +98,8 @@ pub(crate) struct Settings {
     pub(crate) confirm_with: ConfirmWith,
     pub(crate) node_data: Vec<u8>,
     pub(crate) host: Arc<dyn Host>,
+    /// Nobody is let in any more, in no session.
+    pub(crate) draining: CancellationToken,
 }
 
 impl ConnectionManager {
@@ -142,33 +149,6 @@ impl ConnectionManager {
         Znodes::new(self.clone())
     }
 
-    /// Closes the session and waits until the server has done so: then every node of ours is gone.
-    ///
-    /// Waiters get [`Error::Closed`] first, then guards are lost, then the session is closed.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`] when the server could not be reached to say so, or the last session had been lost just
-    /// before: its nodes go with it, at the latest a session timeout and a tick from now.
-    ///
-    /// # Cancel safety
-    ///
-    /// The shutdown goes on when this future is dropped.
-    pub async fn shutdown(&self) -> Result<(), Error> {
-        let shared = &self.0.shared;
-        let deadline = Deadline::never();
-        shared.closing.cancel();
-        shared.closed.cancelled().await;
-        if shared.close_confirmed.load(std::sync::atomic::Ordering::Acquire) {
-            return Ok(());
-        }
-        Err(Error::Timeout {
-            phase: Phase::Answer,
-            path: shared.settings.servers.clone(),
-            waited: deadline.waited(),
-        })
-    }
-
     pub(crate) fn hold_board(&self) -> &Arc<HoldBoard> {
         &self.0.shared.holds
     }
@@ -216,6 +196,15 @@ impl ConnectionManager {
     #[must_use]
     pub fn operation_timeout(&self) -> Duration {
         self.0.shared.settings.operation_timeout
+    }
+
+    /// As [`session`](Self::session), for who wants to be let in.
+    pub(crate) async fn session_to_enter(&self, deadline: Deadline, path: &str) -> Result<Session, Error> {
+        tokio::select! {
+            biased;
+            () = self.0.shared.settings.draining.cancelled() => Err(Error::Closed),
+            session = self.session(deadline, path) => session,
+        }
     }
 
     /// The session in use, as soon as there is a connected one.

@@ -80,6 +80,7 @@ pub(crate) struct StateBoard {
 pub(crate) struct Standing {
     pub(crate) state: State,
     pub(crate) session: Option<Session>,
+    pub(crate) since: BootInstant,
 }
 
 #[derive(Debug, Default)]
@@ -90,7 +91,7 @@ struct Log {
 
 impl StateBoard {
     pub(crate) fn new(host: Arc<dyn Host>) -> Arc<Self> {
-        let latest = Mutex::new(Standing { state: State::Connecting, session: None });
+        let latest = Mutex::new(Standing { state: State::Connecting, session: None, since: host.now() });
         Arc::new(Self { latest, changed: Notify::new(), log: Mutex::new(Log::default()), host })
     }
 
@@ -110,6 +111,10 @@ impl StateBoard {
     /// The session in use, if there is one.
     pub(crate) fn session(&self) -> Option<Session> {
         self.latest.lock().session.clone()
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        self.latest.lock().clone()
     }
 
     pub(crate) fn state(&self) -> State {
@@ -138,7 +143,8 @@ impl StateBoard {
         if state == State::Closed {
             log.subscribers.clear();
         }
-        let former = std::mem::replace(&mut *self.latest.lock(), Standing { state, session });
+        let former =
+            std::mem::replace(&mut *self.latest.lock(), Standing { state, session, since: transition.at });
         self.changed.notify_waiters();
         drop(former);
         tracing::info!(number = transition.number, %state, "connection state");

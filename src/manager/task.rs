@@ -23,7 +23,7 @@ pub(super) async fn start(
     connect_deadline: Duration,
 ) -> Result<(), ConnectError> {
     let (first, opened) = oneshot::channel();
-    let (janitor, chores) = Janitor::new();
+    let (janitor, chores) = Janitor::new(shared.pending_chores.clone());
     let task = Task { shared: Arc::clone(&shared), backend, janitor };
     let host = Arc::clone(&shared.settings.host);
     host.spawn(Box::pin(async move {

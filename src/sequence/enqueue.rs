@@ -21,7 +21,7 @@ impl Ticket {
     /// Creates a node and looks at the line, in one go.
     pub(super) async fn take_place(&mut self, deadline: Deadline) -> Result<Place, Interruption> {
         let directory = self.line.directory().clone();
-        let session = self.line.manager().session(deadline, directory.as_str()).await?;
+        let session = self.line.manager().session_to_enter(deadline, directory.as_str()).await?;
         session.touch();
         self.ghosts.retain(|(of, _)| of.epoch() == session.epoch());
         let mut directories_made = 0;

@@ -17,6 +17,8 @@ pub(super) async fn delete_one(foothold: Foothold, deadline: Deadline) -> Result
     let node = Arc::clone(&entry.0);
     // Out of the books first: a check that no longer finds the node must not take that for a loss.
     drop(entry);
+    // And whoever looks at the hold meanwhile must not, either.
+    node.set_leaving(true);
     read_release(&node, standing.delete(deadline).await)
 }
 

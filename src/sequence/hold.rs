@@ -104,7 +104,7 @@ impl Hold {
         Some(Self::new(manager, new, footing.collect(), token).looking_at(looks))
     }
 
-    fn nodes(&self) -> impl Iterator<Item = &Arc<OwnNode>> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Arc<OwnNode>> {
         std::iter::once(&self.first).chain(&self.others).map(Foothold::node)
     }
 
@@ -297,7 +297,7 @@ impl Hold {
         let (node, session) = (self.node(), self.session());
         loop {
             node.check()?;
-            let mut reply = session.write(|wire| wire.set_data(node.path(), data, None));
+            let mut reply = session.set_data(node.path(), data, None);
             match session.answer(&mut reply, deadline).await {
                 Ok(stat) => return Ok(stat),
                 Err(WireError::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),

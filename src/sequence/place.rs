@@ -62,6 +62,7 @@ enum Woken {
     Blocker(WatchEvent),
     Myself,
     SessionOver,
+    Closing,
     Reconnected,
     Time,
 }
@@ -255,6 +256,7 @@ impl Place {
                 Ok(())
             }
             Woken::Myself => Err(self.gone()),
+            Woken::Closing => Err(Error::Closed.into()),
             Woken::SessionOver if session.loss() == Some(LossReason::Closed) => Err(Error::Closed.into()),
             Woken::SessionOver => Err(Interruption::StartOver),
             Woken::Time => {
@@ -281,6 +283,7 @@ impl Place {
                     return if session.loss().is_some() { Woken::SessionOver } else { Woken::Myself };
                 }
                 _ = session.ended() => return Woken::SessionOver,
+                () = session.settings().draining.cancelled() => return Woken::Closing,
                 event = &mut watch => return Woken::Blocker(event),
                 () = deadline.passed() => return Woken::Time,
                 () = &mut reconnected => return Woken::Reconnected,
@@ -384,6 +387,7 @@ impl Place {
                 biased;
                 () = tokio::time::sleep(wait) => {}
                 _ = self.entry.0.lost() => return Err(Interruption::StartOver),
+                () = self.session().settings().draining.cancelled() => return Err(Error::Closed.into()),
                 () = deadline.passed() => {}
             }
             time_left(deadline, line.directory().as_str(), Phase::Answer)?;

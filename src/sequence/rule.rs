@@ -66,6 +66,15 @@ impl Rule {
         self.blocks.contains(&kind) || self.shares.contains(&kind)
     }
 
+    /// Whether a lower node of this kind is waited for.
+    pub(super) fn blocks(&self, kind: Kind) -> bool {
+        self.blocks.contains(&kind)
+    }
+
+    pub(super) fn is_by_number_only(&self) -> bool {
+        self.by_number_only
+    }
+
     pub(super) fn must_look_again_after(&self, gone: &NodeName) -> bool {
         !gone.is_ordered_by_number() || self.look_again_after.contains(&gone.kind())
     }

@@ -10,6 +10,7 @@ use super::name::Protection;
 use super::place::{Judged, Place};
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Phase};
+use crate::manager::ConnectionManager;
 use crate::request_size;
 use crate::session::Session;
 use crate::token::FencingToken;
@@ -40,10 +41,51 @@ impl Ticket {
         }
     }
 
+    /// The manager it works through.
+    #[must_use]
+    pub fn manager(&self) -> &ConnectionManager {
+        self.line.manager()
+    }
+
     /// The name of our node in the line's directory.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.place.as_ref().map(|place| place.name.as_str())
+    }
+
+    /// Looks at the line now, and tells how many are in front. One round trip.
+    ///
+    /// Changes nothing. A place that turns out to be lost is taken anew, at the end of the line, and that is what is told.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait). The place is kept.
+    ///
+    /// # Session loss
+    ///
+    /// Takes a new place in the next session, at the end of the line.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the place is kept as long as the ticket is.
+    pub async fn refresh(&mut self, deadline: Deadline) -> Result<usize, Error> {
+        loop {
+            self.enqueue(deadline).await?;
+            let listed = match &mut self.place {
+                Some(place) => place.list(&self.line, deadline).await,
+                None => Err(Interruption::StartOver),
+            };
+            match listed {
+                // A link that broke: the list is asked for again.
+                Ok(()) => {
+                    if let Some(ahead) = self.ahead() {
+                        return Ok(ahead);
+                    }
+                }
+                Err(Interruption::StartOver) => self.leave(),
+                Err(Interruption::Fail(error)) => return Err(error),
+            }
+        }
     }
 
     /// Waits until the place is the first that is not blocked, and takes the hold. A ticket that has given its hold

@@ -205,7 +205,7 @@ impl Lines {
         )
         .map_err(Error::Config)?;
         let manager = self.0.first().map(Line::manager).ok_or(Error::Closed)?;
-        let session = manager.session(deadline, first).await?;
+        let session = manager.session_to_enter(deadline, first).await?;
         session.touch();
         for ticket in &mut *tickets {
             ticket.ghosts.retain(|(of, _)| of.epoch() == session.epoch());

@@ -27,6 +27,7 @@ impl Session {
             reason = self.ended() => reason,
             () = self.confirm_while_needed() => LossReason::SessionExpired,
             () = self.watch_clock() => LossReason::SessionExpired,
+            () = self.look_out() => LossReason::SessionExpired,
         }
     }
 
@@ -92,9 +93,10 @@ impl Session {
         if self.loss().is_some() || !lease.is_valid(now) {
             return false;
         }
-        node.grant(lease.observe(now));
+        node.grant(lease.observe(now), now);
         drop(lease);
         self.0.granted.notify_one();
+        self.0.look_out.notify_one();
         self.touch();
         true
     }
@@ -131,8 +133,14 @@ impl Session {
         }
     }
 
+    /// Whether the ensemble stays silent though the link stands.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.0.unanswered.load(Ordering::Acquire)
+    }
+
     /// A request sent at `sent` on `connection` was processed by the quorum.
     pub(super) fn confirmed(&self, connection: u64, sent: BootInstant) {
+        self.0.unanswered.store(false, Ordering::Release);
         // Sent on one connection and answered on another: it proves nothing about either.
         if self.wire().is_ok_and(|wire| wire.interruptions() == connection) {
             self.0.lease.lock().confirm(connection, sent, self.now());
@@ -164,6 +172,7 @@ impl Session {
                     if interruptions != interruptions_seen {
                         // It may have been down for so short a time that only its being up again was seen.
                         on_link(Link::Down);
+                        self.0.unanswered.store(false, Ordering::Release);
                     }
                     on_link(Link::Up);
                     wire.tune();
@@ -275,6 +284,7 @@ impl Session {
                     self.forget_idle_lines();
                     if let Err(error) = self.confirm().await {
                         debug!(%error, "the session could not be confirmed");
+                        self.0.unanswered.fetch_or(error == WireError::Timeout, Ordering::AcqRel);
                         tokio::time::sleep(self.timeout() / 40).await;
                     }
                 }

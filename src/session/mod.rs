@@ -5,6 +5,7 @@
 
 mod keeper;
 mod local;
+mod lookout;
 mod own_node;
 mod watch_budget;
 
@@ -32,6 +33,7 @@ use crate::error::LossReason;
 use crate::janitor::Janitor;
 use crate::lease::Lease;
 use crate::manager::Settings;
+use crate::server_clock::ServerClock;
 
 /// The number of a session within its manager: the first is 1, and each expiry adds one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,9 +82,13 @@ struct Inner {
     keeper: Notify,
     /// Tells the watcher of the clock that something is held now.
     granted: Notify,
+    /// Tells who looks out for what is held.
+    look_out: Notify,
     own_nodes: Mutex<BTreeMap<u64, Arc<OwnNode>>>,
     next_own_node: AtomicU64,
     local_lines: LocalLines,
+    /// The ensemble was asked to confirm the session over this connection, and did not answer.
+    unanswered: AtomicBool,
     /// Tasks that wait for the lease to become valid.
     waiting_for_lease: AtomicUsize,
     last_used: Mutex<BootInstant>,
@@ -95,6 +101,7 @@ struct Inner {
     watch_budget: WatchBudget,
     /// The connection on which a request had no answer, and since when none had any.
     silence: Mutex<Option<(u64, BootInstant)>>,
+    server_clock: ServerClock,
     janitor: Janitor,
 }
 
@@ -119,9 +126,11 @@ impl Session {
             lease_moved: Notify::new(),
             keeper: Notify::new(),
             granted: Notify::new(),
+            look_out: Notify::new(),
             own_nodes: Mutex::new(BTreeMap::new()),
             next_own_node: AtomicU64::new(0),
             local_lines: LocalLines::default(),
+            unanswered: AtomicBool::new(false),
             waiting_for_lease: AtomicUsize::new(0),
             last_used: Mutex::new(opened),
             has_containers: AtomicBool::new(true),
@@ -129,6 +138,7 @@ impl Session {
             caught_up: AtomicU64::new(0),
             watch_budget: WatchBudget::default(),
             silence: Mutex::new(None),
+            server_clock: ServerClock::default(),
             janitor,
         }))
     }
@@ -284,6 +294,9 @@ impl Session {
         let is_ephemeral = matches!(mode, CreateMode::Ephemeral | CreateMode::EphemeralSequential);
         Box::pin(async move {
             let created = reply.await?;
+            if let Some(stat) = created.stat {
+                session.heard(stat.ctime);
+            }
             if let (true, Some(stat), Ok(connection)) = (is_ephemeral, created.stat, connection) {
                 session.check_owner(&created.path, &stat)?;
                 // What this connection made is ours, so this connection carries our session.
@@ -307,10 +320,34 @@ impl Session {
                 Err(MultiError::Request(error)) => Err(error),
                 answered => {
                     session.confirmed(connection, sent);
+                    if let Some(time) = answered.iter().flatten().filter_map(WriteResult::time).max() {
+                        session.heard(time);
+                    }
                     Ok(answered)
                 }
             }
         })
+    }
+
+    /// Writes a node's data: sent now, awaited later.
+    pub(crate) fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat> {
+        let reply = self.write(|wire| wire.set_data(path, data, version));
+        let session = self.clone();
+        Box::pin(async move {
+            let stat = reply.await?;
+            session.heard(stat.mtime);
+            Ok(stat)
+        })
+    }
+
+    /// A write was answered that took place at this time of the servers.
+    fn heard(&self, millis: i64) {
+        self.0.server_clock.heard(millis, self.now());
+    }
+
+    /// What time it is on the servers, at the earliest, in milliseconds; `None` before the first write.
+    pub(crate) fn server_time(&self) -> Option<i64> {
+        self.0.server_clock.now(self.now())
     }
 
     /// As [`send_multi`](Self::send_multi), and waits for the answer.

@@ -25,6 +25,10 @@ pub(crate) struct OwnNode {
     held: AtomicBool,
     /// A transaction of ours that deletes it is on its way: that it is gone is then no loss.
     leaving: AtomicBool,
+    /// When it was granted.
+    granted_at: OnceLock<BootInstant>,
+    /// The session's keeper watches the node for its holder.
+    looked_out_for: AtomicBool,
     /// How often the lease had lapsed when it was granted.
     lapses: AtomicU64,
     lost: CancellationToken,
@@ -33,7 +37,7 @@ pub(crate) struct OwnNode {
     /// A watch on the node itself, where one was set while waiting.
     ///
     /// Shared, since several look at it at once: each has its own waker in it.
-    watch: Mutex<Option<(Shared<Watch>, Reservation)>>,
+    watch: Mutex<Option<(SharedWatch, Reservation)>>,
     /// Whom to tell of the loss of what was held.
     listener: OnceLock<OnLoss>,
     /// Its place, if its line is in single file.
@@ -49,6 +53,9 @@ pub(crate) struct OwnNode {
     /// How many were in front when it was looked last.
     ahead: AtomicUsize,
 }
+
+/// A watch that several look at.
+pub(super) type SharedWatch = Shared<Watch>;
 
 /// Told once, of the loss of a hold.
 pub(crate) type OnLoss = Box<dyn Fn(Lost) + Send + Sync>;
@@ -120,6 +127,8 @@ impl OwnNode {
             session,
             held: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
+            granted_at: OnceLock::new(),
+            looked_out_for: AtomicBool::new(false),
             lapses: AtomicU64::new(0),
             lost: CancellationToken::new(),
             loss: OnceLock::new(),
@@ -249,7 +258,8 @@ impl OwnNode {
         }
     }
 
-    pub(super) fn grant(&self, lapses: u64) {
+    pub(super) fn grant(&self, lapses: u64, now: BootInstant) {
+        let _ = self.granted_at.set(now);
         self.lapses.store(lapses, Ordering::Release);
         self.held.store(true, Ordering::Release);
     }
@@ -261,6 +271,23 @@ impl OwnNode {
         if let (Err(lost), Some(listener)) = (self.verdict(), self.listener.get()) {
             listener(lost);
         }
+    }
+
+    pub(super) fn is_held_since(&self, instant: BootInstant) -> bool {
+        self.is_held() && self.granted_at.get().is_some_and(|at| *at <= instant)
+    }
+
+    /// `false` when somebody looks out for it already.
+    pub(super) fn begin_lookout(&self) -> bool {
+        !self.looked_out_for.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn end_lookout(&self) {
+        self.looked_out_for.store(false, Ordering::Release);
+    }
+
+    pub(super) fn watch(&self) -> Option<SharedWatch> {
+        self.watch.lock().as_ref().map(|(watch, _)| watch.clone())
     }
 
     pub(crate) fn set_watch(&self, watch: Watch, reservation: Reservation) {
@@ -310,7 +337,7 @@ impl OwnNode {
             if let Err(lost) = self.check() {
                 return lost;
             }
-            let watch = self.watch.lock().as_ref().map(|(watch, _)| watch.clone());
+            let watch = self.watch();
             let changed = async {
                 match watch {
                     Some(watch) => watch.await,

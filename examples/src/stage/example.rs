@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::connection::Connection;
 use super::failure::Failure;
-use super::interrupt::Interrupt;
+use super::interrupt::{GRACE, Interrupt};
 use super::options::Common;
 use super::server::Server;
 use super::setting::Stage;
@@ -93,7 +93,7 @@ async fn lead<E: Example>(example: &E, name: &str) -> Result<ExitCode, Failure> 
         eprintln!("the nodes at {} are left there ({error}); delete them by hand", stage.root());
     }
     // A session that cannot be closed in order expires.
-    let _ = interrupt.or(manager.shutdown()).await?;
+    let _ = interrupt.or(manager.shutdown_within(GRACE)).await?;
     let verdict = judged??;
     writeln!(io::stdout(), "{verdict}")?;
     Ok(verdict.code())

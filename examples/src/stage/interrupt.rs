@@ -1,7 +1,11 @@
 use std::io;
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// How long the end of a process may take: what still holds then is cut off.
+pub const GRACE: Duration = Duration::from_secs(5);
 
 /// Ctrl-C and SIGTERM: both end an example in order.
 #[derive(Debug)]

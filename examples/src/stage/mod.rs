@@ -20,7 +20,7 @@ mod worker;
 pub use self::connection::Connection;
 pub use self::example::{Example, block_on, play};
 pub use self::failure::{Failure, TROUBLE, USAGE};
-pub use self::interrupt::{Interrupt, Interrupted};
+pub use self::interrupt::{GRACE, Interrupt, Interrupted};
 pub use self::options::Common;
 pub use self::patience::{PAUSE, Passing, patiently};
 pub use self::process::{News, Process};

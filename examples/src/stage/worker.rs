@@ -6,7 +6,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin, stdin};
 use tokio::sync::{Mutex, mpsc};
-use tokio::time::timeout;
 
 use super::connection::Connection;
 use super::failure::Failure;
@@ -119,7 +118,7 @@ pub(super) async fn perform(
         _ = &mut closed => Ok(()),
     };
     // A session that cannot be closed in order, since the embedded server died with the process that leads, expires.
-    let _ = timeout(GRACE, manager.shutdown()).await;
+    let _ = manager.shutdown_within(GRACE).await;
     worked
 }
 

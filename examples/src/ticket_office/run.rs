@@ -16,7 +16,7 @@ use super::office::{Office, OfficeError};
 use super::options::Options;
 use super::orders::{self, Order, OrdersError};
 use super::report::Report;
-use crate::stage::{Connection, Interrupt, Interrupted, Server, ServerError, TROUBLE, USAGE};
+use crate::stage::{Connection, GRACE, Interrupt, Interrupted, Server, ServerError, TROUBLE, USAGE};
 
 /// On the embedded server: short, so that a seller that dies is soon found out.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
@@ -85,7 +85,7 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode, RunError> {
         }
     }
     // All our locks were the sellers'; a session that cannot be closed in order expires.
-    let _ = interrupt.or(manager.shutdown()).await?;
+    let _ = interrupt.or(manager.shutdown_within(GRACE)).await?;
     let report = sold?;
     let text = if options.json { report.json()? } else { report.to_string() };
     writeln!(io::stdout(), "{text}")?;

@@ -5,6 +5,7 @@ use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, ReleaseError, ZnodePath};
 
 use super::guard::LockGuard;
+use crate::inspection::Inspection;
 use crate::owner::{Owner, OwnerId};
 
 /// What seals [`Lock`](super::Lock): it can be had only here.
@@ -29,6 +30,8 @@ pub(crate) trait Contender: Debug + Send + Sync {
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>>;
     /// The lines in which its holds stand: a first, and others.
     fn lines(&self) -> (Line, Vec<Line>);
+    /// Who holds and waits; one for each, of several.
+    fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>>;
     /// What of the lock is asked for, and for whom. `None` where it cannot be one of several.
     fn share(&self) -> Option<Share>;
     /// On whose behalf.

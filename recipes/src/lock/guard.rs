@@ -1,7 +1,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::future::Future;
 
-use lockkeeper_core::{BootInstant, FencingToken, Hold, Lost, ReleaseError, Txn, ZnodePath};
+use lockkeeper_core::{BootInstant, Error, FencingToken, Hold, Lost, ReleaseError, Txn, ZnodePath};
 
 use super::contender::Kept;
 
@@ -91,6 +91,19 @@ impl LockGuard {
     /// Cancel safe: a loss is told again to whoever asks later.
     pub async fn lost(&self) -> Lost {
         Hold::lost_any(&self.holds()).await
+    }
+
+    /// Resolves when somebody asks for any of it, see [`Hold::revocation`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Hold::revocation`], of the first of them.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: what was asked is told again to whoever asks later.
+    pub async fn revocation(&self) -> Result<(), Error> {
+        Hold::revocation_any(&self.holds()).await
     }
 
     /// Runs `work` for as long as all of it is valid; see [`Hold::run`].

@@ -12,6 +12,7 @@ use lockkeeper_core::{Deadline, Error, HoldEvents, Line, ZnodePath};
 pub(crate) use self::contender::{Contender, Entered, Entrance, Keep, Kept, Seal, Share};
 pub(crate) use self::guard::release;
 pub use self::guard::{LockGuard, ReleaseErrors};
+use crate::inspection::Inspection;
 
 /// Any of the locks, or one side of one: a mutex, a reentrant one on behalf of an owner, the reading or the writing
 /// side of a read/write lock, some permits of a semaphore, several of them at once.
@@ -100,6 +101,19 @@ pub trait Lock: Debug + Send + Sync {
     fn is_held(&self) -> bool {
         let (first, others) = self.contender().0.lines();
         first.is_held() && others.iter().all(Line::is_held)
+    }
+
+    /// Who holds the lock, who waits for it, and since when: a snapshot for each of several, in order, see [`Inspection`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Line::inspect`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is changed.
+    fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
+        self.contender().0.inspect()
     }
 
     /// What becomes of this process's holds of the lock from now on: acquired, released, lost. A reentrant hold is

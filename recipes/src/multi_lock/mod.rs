@@ -16,6 +16,7 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, Line, ZnodePath};
 pub use self::builder::MultiLockBuilder;
 pub use self::error::MultiLockError;
 use self::modes::InUse;
+use crate::inspection::Inspection;
 use crate::lock::{Contender, Entrance, Lock, LockGuard, Seal, Share};
 use crate::owner::Owner;
 
@@ -149,6 +150,24 @@ impl MultiLock {
         self.try_take().await
     }
 
+    /// Who holds and who waits for each of the members, in the order in which they are taken: one snapshot after another, see
+    /// [`Inspection`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Line::inspect`], at the first member that cannot be looked at.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is changed.
+    pub async fn inspect(&self) -> Result<Vec<Inspection>, Error> {
+        let mut all = Vec::new();
+        for member in self.members() {
+            all.extend(member.inspect().await?);
+        }
+        Ok(all)
+    }
+
     fn members(&self) -> impl Iterator<Item = &Arc<dyn Contender>> {
         std::iter::once(&self.0.first).chain(&self.0.others)
     }
@@ -199,6 +218,10 @@ impl Contender for MultiLock {
             lines.extend(others);
         }
         (first, lines)
+    }
+
+    fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
+        Box::pin(self.inspect())
     }
 
     fn share(&self) -> Option<Share> {

@@ -5,6 +5,7 @@ use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, ReleaseError, ZnodePath};
 
 use super::{Layout, Mutex, OwnedMutexGuard};
+use crate::inspection::Inspection;
 use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
 use crate::owner::Owner;
 use crate::semaphore::Lease;
@@ -46,6 +47,10 @@ impl Contender for Mutex {
             Layout::Semaphore(semaphore) => semaphore.leases_line(),
         };
         (line.clone(), Vec::new())
+    }
+
+    fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
+        Box::pin(async move { Ok(vec![self.inspect().await?]) })
     }
 
     fn share(&self) -> Option<Share> {

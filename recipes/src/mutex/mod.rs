@@ -1,4 +1,6 @@
 mod contender;
+mod inspect;
+mod ticket;
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -9,6 +11,8 @@ use lockkeeper_core::{
     ConnectionManager, Deadline, Error, Hold, Label, Line, PathError, ReleaseError, Rule, ZnodePath,
 };
 
+pub(crate) use self::inspect::of_line;
+pub use self::ticket::MutexTicket;
 use crate::owner::{HolderEntry, Holders, Owner};
 use crate::semaphore::{Lease, Semaphore};
 

@@ -15,6 +15,7 @@
 //! `c + window + grace`, and the one that takes its room is made after that. So the two lie a window apart.
 
 mod admission;
+mod inspect;
 mod turn;
 mod window;
 
@@ -23,7 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, Label, Line, Look, PathError, Phase, Rule, ZnodePath,
+    ConfigError, ConnectionManager, Deadline, Error, Kind, Label, Line, Look, PathError, Phase, Rule,
+    ZnodePath,
 };
 
 pub use self::admission::Admission;
@@ -31,6 +33,9 @@ use self::turn::NotAdmitted;
 use self::window::Known;
 use crate::at_once;
 use crate::owner::Owner;
+
+/// Starts are counted, not ordered; nobody waits behind one.
+const STARTS: Rule = Rule::blocked_by(&[Kind::Other]);
 
 /// The least time to get from a request to a start.
 const GRACE_MIN: Duration = Duration::from_millis(50);
@@ -104,6 +109,7 @@ pub struct RateLimiter {
     /// Below the manager's chroot.
     starts: ZnodePath,
     line: Line,
+    starts_line: Line,
     limit: usize,
     window: Duration,
     grace: Duration,
@@ -142,6 +148,7 @@ impl RateLimiter {
         let line = Line::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?;
         Ok(Self {
             manager: manager.clone(),
+            starts_line: Line::new(manager, below.clone(), Label::START, STARTS)?,
             line: line.looking_at(&[Look::Children(below.clone())])?,
             path: manager.full_path(&path)?,
             starts: below,

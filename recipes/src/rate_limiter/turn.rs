@@ -142,6 +142,7 @@ impl RateLimiter {
                     tokio::select! {
                         biased;
                         lost = hold.lost() => return Err(Error::Lost(lost).into()),
+                        () = self.manager.closing() => return Err(Error::Closed.into()),
                         () = limit.passed() => return Err(self.full(free, asked)),
                         () = tokio::time::sleep(pause) => {}
                     }

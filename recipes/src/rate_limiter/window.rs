@@ -15,7 +15,7 @@ pub(super) struct Start {
 
 impl Start {
     /// The first time at which it is over. A time told in milliseconds may be up to one more.
-    fn over_at(&self, span: i64) -> i64 {
+    pub(super) fn over_at(&self, span: i64) -> i64 {
         self.at.saturating_add(self.span.max(span)).saturating_add(1)
     }
 }

@@ -6,6 +6,7 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, ReleaseErr
 use tokio::sync::OwnedMutexGuard;
 
 use super::{OwnedReentrantMutexGuard, ReentrantMutex, Shared, Slot, SlotEntry};
+use crate::inspection::Inspection;
 use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
 use crate::owner::Owner;
 
@@ -42,6 +43,10 @@ impl Contender for ReentrantMutex {
 
     fn lines(&self) -> (Line, Vec<Line>) {
         (self.line.clone(), Vec::new())
+    }
+
+    fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
+        Box::pin(async move { Ok(vec![self.inspect().await?]) })
     }
 
     fn share(&self) -> Option<Share> {

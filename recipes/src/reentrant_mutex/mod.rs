@@ -1,4 +1,6 @@
 mod contender;
+mod inspect;
+mod ticket;
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -12,6 +14,7 @@ use lockkeeper_core::{
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 
+pub use self::ticket::ReentrantTicket;
 use crate::owner::{HolderEntry, Holders, Owner, OwnerId};
 
 /// A mutex over all processes that its owner may take again while holding it.

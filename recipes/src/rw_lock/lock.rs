@@ -316,6 +316,10 @@ impl RwLock {
         line.clone().node_data(self.data_of(owner))
     }
 
+    pub(super) fn lines(&self) -> (&Line, &Line) {
+        (&self.read, &self.write)
+    }
+
     pub(super) fn data_of(&self, owner: &Owner) -> Vec<u8> {
         owner.sign(&self.data)
     }

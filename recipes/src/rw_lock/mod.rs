@@ -19,12 +19,15 @@
 //! Sources: Apache Curator's `InterProcessReadWriteLock`; CURATOR-621 (the number of a downgraded reader).
 
 mod guard;
+mod inspect;
 mod lock;
 mod one_side;
 mod reservation;
 mod side;
 mod slot;
+mod ticket;
 
 pub use self::guard::{ReadGuard, UpgradeError, WriteGuard};
 pub use self::lock::RwLock;
 pub use self::one_side::RwLockSide;
+pub use self::ticket::{ReadTicket, WriteTicket};

@@ -8,6 +8,7 @@ use super::lock::RwLock;
 use super::reservation::{Reservation, Turn};
 use super::side::Side;
 use super::slot::{self, Shared};
+use crate::inspection::Inspection;
 use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
 use crate::owner::Owner;
 
@@ -68,6 +69,10 @@ impl Contender for RwLockSide {
 
     fn lines(&self) -> (Line, Vec<Line>) {
         (self.lock.line_of(&self.lock.owner(), self.side), Vec::new())
+    }
+
+    fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
+        Box::pin(async move { Ok(vec![self.lock.inspect().await?]) })
     }
 
     fn share(&self) -> Option<Share> {

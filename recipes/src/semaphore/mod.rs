@@ -13,10 +13,12 @@
 //! Source: Curator's `InterProcessSemaphoreV2`, whose layout it is. That takes `n` leases one by one, and two callers can
 //! stop each other half way; here all are taken in one turn.
 
+mod inspect;
 mod lease;
 mod limit;
 mod permits;
 mod shared_limit;
+mod ticket;
 mod turn;
 mod view;
 
@@ -34,6 +36,7 @@ pub use self::lease::{Lease, LeaseInfo};
 use self::limit::Limit;
 pub use self::permits::Permits;
 pub use self::shared_limit::SharedLimit;
+pub use self::ticket::SemaphoreTicket;
 use self::turn::NotTaken;
 use crate::at_once;
 use crate::owner::Owner;

@@ -5,6 +5,7 @@ use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, ReleaseError, ZnodePath};
 
 use super::{Lease, Semaphore};
+use crate::inspection::Inspection;
 use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
 use crate::owner::Owner;
 
@@ -81,6 +82,10 @@ impl Contender for Permits {
 
     fn lines(&self) -> (Line, Vec<Line>) {
         (self.semaphore.leases_line().clone(), Vec::new())
+    }
+
+    fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
+        Box::pin(async move { Ok(vec![self.semaphore.inspect().await?]) })
     }
 
     fn share(&self) -> Option<Share> {

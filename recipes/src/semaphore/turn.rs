@@ -30,28 +30,39 @@ impl Semaphore {
     /// Spends a turn, which is a hold of [`line`](Self::line): waits until `asked` permits are free, takes them and
     /// leaves the line, all in one transaction.
     pub(super) async fn take(&self, hold: Hold, asked: usize, deadline: Deadline) -> Result<Lease, NotTaken> {
-        let mut turn = Turn { semaphore: self, hold, asked };
-        let mut sights = turn.hold.look(deadline).await?;
+        // Given up with the line, whatever happens.
+        let mut slot = Some(hold);
+        self.take_from(&mut slot, asked, deadline).await
+    }
+
+    /// As [`take`](Self::take), and leaves the turn in its slot when it is given up before its transaction is sent.
+    pub(super) async fn take_from(
+        &self,
+        slot: &mut Option<Hold>,
+        asked: usize,
+        deadline: Deadline,
+    ) -> Result<Lease, NotTaken> {
+        let mut turn = Turn { semaphore: self, slot, asked };
+        let mut sights = turn.hold()?.look(deadline).await?;
         let mut changes: Option<Changes> = None;
         loop {
             match turn.judge(&sights, deadline).await? {
                 Some((Step::Take, view)) => match turn.exchange(&view, deadline).await? {
-                    Ok(lease) => return Ok(lease),
-                    Err(not_yet) => {
-                        turn = not_yet;
+                    Some(lease) => return Ok(lease),
+                    None => {
                         changes = None;
-                        sights = turn.hold.look(deadline).await?;
+                        sights = turn.hold()?.look(deadline).await?;
                     }
                 },
                 Some((Step::Wait { free }, _)) => {
                     if let Some(changes) = &mut changes {
                         turn.sleep(changes, free, deadline).await?;
                     }
-                    let watching = turn.hold.watch(deadline).await?;
+                    let watching = turn.hold()?.watch(deadline).await?;
                     (sights, changes) = (watching.0, Some(watching.1));
                 }
                 Some((Step::Never, view)) => return Err(self.too_many(asked, view.limit).into()),
-                None => sights = turn.hold.look(deadline).await?,
+                None => sights = turn.hold()?.look(deadline).await?,
             }
         }
     }
@@ -63,14 +74,16 @@ impl Semaphore {
         asked: usize,
         deadline: Deadline,
     ) -> Result<Result<Lease, Phase>, NotTaken> {
-        let mut turn = Turn { semaphore: self, hold, asked };
+        let mut slot = Some(hold);
+        let mut turn = Turn { semaphore: self, slot: &mut slot, asked };
         loop {
-            let sights = turn.hold.look(deadline).await?;
+            let sights = turn.hold()?.look(deadline).await?;
             match turn.judge(&sights, deadline).await? {
-                Some((Step::Take, view)) => match turn.exchange(&view, deadline).await? {
-                    Ok(lease) => return Ok(Ok(lease)),
-                    Err(not_yet) => turn = not_yet,
-                },
+                Some((Step::Take, view)) => {
+                    if let Some(lease) = turn.exchange(&view, deadline).await? {
+                        return Ok(Ok(lease));
+                    }
+                }
                 Some((Step::Wait { free }, _)) => return Ok(Err(Phase::Permits { free, asked })),
                 Some((Step::Never, view)) => return Err(self.too_many(asked, view.limit).into()),
                 None => {}
@@ -79,14 +92,26 @@ impl Semaphore {
     }
 }
 
-/// The head of the line. Dropped, it leaves the line.
+/// The head of the line.
 struct Turn<'a> {
     semaphore: &'a Semaphore,
-    hold: Hold,
+    /// Its hold of the line; empty while a transaction is under way that ends it.
+    slot: &'a mut Option<Hold>,
     asked: usize,
 }
 
 impl Turn<'_> {
+    fn hold(&mut self) -> Result<&mut Hold, NotTaken> {
+        self.slot.as_mut().ok_or(NotTaken::TurnLost)
+    }
+
+    async fn lost(&self) -> NotTaken {
+        match &*self.slot {
+            Some(hold) => Error::Lost(hold.lost().await).into(),
+            None => NotTaken::TurnLost,
+        }
+    }
+
     /// What may be done; `None` when it has to be looked at again.
     async fn judge(&self, sights: &[Sight], deadline: Deadline) -> Result<Option<(Step, View)>, NotTaken> {
         let Self { semaphore, asked, .. } = *self;
@@ -112,7 +137,7 @@ impl Turn<'_> {
         let read = tokio::select! {
             biased;
             read = znodes.read(&self.semaphore.leases) => read,
-            lost = self.hold.lost() => return Err(Error::Lost(lost).into()),
+            lost = self.lost() => return Err(lost),
             () = deadline.passed() => return Err(self.time_over(Phase::Answer, deadline)),
         };
         match read {
@@ -128,7 +153,8 @@ impl Turn<'_> {
     async fn sleep(&self, changes: &mut Changes, free: usize, deadline: Deadline) -> Result<(), NotTaken> {
         tokio::select! {
             biased;
-            lost = self.hold.lost() => Err(Error::Lost(lost).into()),
+            lost = self.lost() => Err(lost),
+            () = self.semaphore.manager.closing() => Err(Error::Closed.into()),
             () = changes.any() => Ok(()),
             () = deadline.passed() => {
                 Err(self.time_over(Phase::Permits { free, asked: self.asked }, deadline))
@@ -141,10 +167,11 @@ impl Turn<'_> {
         Error::Timeout { phase, path, waited: deadline.waited() }.into()
     }
 
-    /// One transaction: the leases, what they rest on, and the end of the place in line. Yields the turn when it was
-    /// not committed, and has to be looked at again.
-    async fn exchange(self, view: &View, deadline: Deadline) -> Result<Result<Lease, Self>, NotTaken> {
-        let Self { semaphore, hold, asked } = self;
+    /// One transaction: the leases, what they rest on, and the end of the place in line. `None` when it was not
+    /// committed, and has to be looked at again.
+    async fn exchange(&mut self, view: &View, deadline: Deadline) -> Result<Option<Lease>, NotTaken> {
+        let Self { semaphore, asked, .. } = *self;
+        let Some(hold) = self.slot.take() else { return Err(NotTaken::TurnLost) };
         let leases = semaphore.leases_line.clone().node_data(semaphore.signed_data());
         let exchange = (0..asked).fold(hold.exchange(), |exchange, _| exchange.enter(&leases));
         match semaphore.on_terms(exchange, view.terms).commit(deadline).await {
@@ -156,14 +183,17 @@ impl Turn<'_> {
                 if !is_fresh && taken(&hold.look(deadline).await?) > view.limit {
                     return Err(NotTaken::TurnLost);
                 }
-                Ok(Ok(Lease::new(hold)))
+                Ok(Some(Lease::new(hold)))
             }
             Ok(Exchanged { hold: None, .. }) => Err(NotTaken::TurnLost),
             Err(ExchangeError::NotDone { hold, refused }) => match refused {
                 Some((path, refusal)) if !is_out_of_date(refusal) => {
                     Err(Error::Refused { operation: Operation::Commit, path, refusal }.into())
                 }
-                _ => Ok(Err(Self { semaphore, hold: *hold, asked })),
+                _ => {
+                    *self.slot = Some(*hold);
+                    Ok(None)
+                }
             },
             Err(ExchangeError::Failed(error)) => Err(error.into()),
         }

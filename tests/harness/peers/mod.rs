@@ -2,6 +2,7 @@
 
 mod curator;
 mod curator_multi;
+mod curator_revoke;
 mod curator_semaphore;
 mod dialogue;
 mod driver;

@@ -10,6 +10,7 @@ mod kills;
 mod multi;
 mod nodes;
 mod one_line;
+mod revoke;
 mod rw;
 mod scene;
 mod semaphore;

@@ -22,6 +22,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
@@ -50,6 +51,9 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * together THREAD PATH,... MILLISECONDS
  *                                    an InterProcessMultiLock, its paths in this order: as enter
  * apart THREAD PATH,...              answers nothing
+ * revocable THREAD PATH              makes the mutex revocable, before it is acquired: THREAD releases it when asked.
+ *                                    Answers nothing
+ * revoke THREAD NODE                 Revoker.attemptRevoke: answers nothing
  * exit                               closes the session, answers, and ends
  * </pre>
  *
@@ -219,6 +223,12 @@ public final class CuratorPeer {
             case "apart":
                 on(words[2], tag, () -> apart(words[3]));
                 break;
+            case "revocable":
+                on(words[2], tag, () -> makeRevocable(words[2], words[3]));
+                break;
+            case "revoke":
+                on(words[2], tag, () -> revoke(words[3]));
+                break;
             case "exit":
                 client.close();
                 answers.println(tag + " ok ");
@@ -332,6 +342,20 @@ public final class CuratorPeer {
 
     private String apart(String paths) throws Exception {
         multiLocks.get(paths).release();
+        return "";
+    }
+
+    private String makeRevocable(String thread, String path) {
+        // Told by ZooKeeper's own thread; the lock belongs to another.
+        mutex(path).makeRevocable(lock -> on(thread, "-", () -> {
+            lock.release();
+            return "";
+        }));
+        return "";
+    }
+
+    private String revoke(String node) throws Exception {
+        Revoker.attemptRevoke(client, node);
         return "";
     }
 

@@ -1,0 +1,160 @@
+//! How it looks in a terminal.
+
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
+
+use lockkeeper_core::{AgeClock, ContenderInfo, Kind, Role};
+
+use super::{Inspection, What};
+
+/// So many rows are printed unless all are asked for.
+const ROWS: usize = 30;
+
+/// The widest a column of foreign text gets.
+const WHO_CHARS: usize = 60;
+
+const HEAD: [&str; 7] = ["ROLE", "PLACE", "AGE", "SESSION", "CZXID", "WHO", "NODE"];
+
+impl Display for Inspection {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        self.headline(formatter)?;
+        let shown = if formatter.alternate() { self.contenders.len() } else { ROWS };
+        let mut place = 0;
+        let rows: Vec<[String; 7]> = self
+            .contenders
+            .iter()
+            .take(shown)
+            .map(|of| {
+                place += usize::from(of.role() == Role::Waiter);
+                self.row(of, place)
+            })
+            .collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let head = HEAD.map(str::to_owned);
+        let width = |column: usize| {
+            let cells = std::iter::once(&head).chain(&rows).filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+        };
+        let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
+        for row in std::iter::once(&head).chain(&rows) {
+            let mut line = String::from("\n ");
+            for (cell, width) in row.iter().zip(&widths) {
+                line.push(' ');
+                line.push_str(&format!("{cell:<width$} "));
+            }
+            formatter.write_str(line.trim_end_matches(' '))?;
+        }
+        match self.contenders.len().saturating_sub(shown) {
+            0 => Ok(()),
+            more => write!(formatter, "\n  … and {more} more"),
+        }
+    }
+}
+
+impl Inspection {
+    fn headline(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let (held, waiting) = (self.holders().count(), self.waiters().count());
+        let what = match self.what {
+            What::Mutex => "mutex",
+            What::RwLock => "read/write lock",
+            What::Semaphore => "semaphore",
+            What::RateLimiter => "rate limiter",
+        };
+        write!(formatter, "{what} {}: ", self.path)?;
+        let of = |limit: Option<usize>| limit.map_or_else(|| "?".to_owned(), |limit| limit.to_string());
+        match self.what {
+            What::Mutex | What::RwLock if held == 0 => write!(formatter, "free")?,
+            What::Mutex | What::RwLock => write!(formatter, "held by {held}")?,
+            What::Semaphore => {
+                write!(formatter, "{held} of {} permits out, {} free", of(self.limit), of(self.free()))?;
+            }
+            What::RateLimiter => {
+                write!(
+                    formatter,
+                    "{held} of {} starts in the window, {} free",
+                    of(self.limit),
+                    of(self.free())
+                )?;
+            }
+        }
+        write!(formatter, ", {waiting} waiting")
+    }
+
+    fn row(&self, of: &ContenderInfo, place: usize) -> [String; 7] {
+        let who = match of.data() {
+            None => "(may not be read)".to_owned(),
+            Some(_) => shortened(&of.identity().to_string()),
+        };
+        let approximate = if of.age_clock() == AgeClock::Local { "~" } else { "" };
+        [
+            self.role(of).to_owned(),
+            if of.role() == Role::Waiter { place.to_string() } else { "-".to_owned() },
+            format!("{approximate}{}", age(of.age())),
+            if of.session() == 0 { "-".to_owned() } else { format!("{:#x}", of.session()) },
+            format!("{:#x}", of.czxid()),
+            if who.is_empty() { "(says nothing)".to_owned() } else { who },
+            of.name().to_owned(),
+        ]
+    }
+
+    fn role(&self, of: &ContenderInfo) -> &'static str {
+        match (of.role(), of.kind()) {
+            (Role::Holder, Some(Kind::Read)) => "reads",
+            (Role::Holder, Some(Kind::Write)) => "writes",
+            (Role::Waiter, Some(Kind::Read)) => "waits to read",
+            (Role::Waiter, Some(Kind::Write)) => "waits to write",
+            (Role::Holder, _) => "holds",
+            (Role::Waiter, _) => "waits",
+            (Role::Start, _) => "start",
+            (Role::Stray, _) => "stray",
+            _ => "unknown",
+        }
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(WHO_CHARS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// Two units are enough for anyone who is on call.
+fn age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match seconds {
+        0..10 => format!("{}.{}s", seconds, age.subsec_millis() / 100),
+        10..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{}h{:02}m", seconds / 3_600, seconds / 60 % 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds / 3_600 % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_told_in_two_units_at_most() {
+        for (millis, text) in [
+            (0, "0.0s"),
+            (950, "0.9s"),
+            (9_999, "9.9s"),
+            (59_000, "59s"),
+            (61_000, "1m01s"),
+            (3_661_000, "1h01m"),
+            (90_000_000, "1d01h"),
+        ] {
+            assert_eq!(age(Duration::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
+    fn foreign_text_keeps_within_its_column() {
+        assert_eq!(shortened("short"), "short");
+        assert_eq!(shortened(&"ä".repeat(100)), format!("{}…", "ä".repeat(WHO_CHARS)));
+    }
+}

@@ -1,0 +1,37 @@
+use lockkeeper_core::{ContenderInfo, Error, Role};
+
+use super::RateLimiter;
+use super::window::{Start, decode};
+use crate::inspection::{Inspection, What, holders_first, waiting};
+
+impl RateLimiter {
+    /// Which starts count in the window, who waits to start, and how many starts are free: a snapshot, see [`Inspection`]. Needs
+    /// no place in the line, and the right to read alone.
+    ///
+    /// A start counts for the window and the grace, and by the age that is told: up to a round trip longer than it does for
+    /// who is admitted, and by this machine's time of day where the servers' is not known.
+    ///
+    /// # Errors
+    ///
+    /// As [`Line::inspect`](lockkeeper_core::Line::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
+    /// [`Error::NoAnswer`] (the link broke: ask again) and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is changed.
+    pub async fn inspect(&self) -> Result<Inspection, Error> {
+        // The line first: who starts meanwhile is seen as a start, and not twice.
+        let mut lists = self.line.inspect_with(std::slice::from_ref(&self.starts_line)).await?.into_iter();
+        let (line, starts) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
+        let counting = starts.into_iter().filter(|start| self.counts(start));
+        let starts = counting.map(|start| start.in_role(Role::Start));
+        let contenders = holders_first(starts.chain(waiting(line)).collect());
+        let limit = Some(self.limit);
+        Ok(Inspection { what: What::RateLimiter, path: self.path.clone(), limit, contenders })
+    }
+
+    fn counts(&self, start: &ContenderInfo) -> bool {
+        let at = Start { at: 0, span: decode(start.data().unwrap_or_default()) };
+        i64::try_from(start.age().as_millis()).is_ok_and(|age| age < at.over_at(self.span()))
+    }
+}

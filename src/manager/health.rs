@@ -1,0 +1,106 @@
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
+
+use super::{ConnectionManager, State};
+use crate::session::Epoch;
+
+/// How a manager does: for probes, and for people. Asking sends nothing and waits for nothing.
+///
+/// It is what has been seen by now. That a link died without a word is noticed when an answer stays away, within the session
+/// timeout. So is that a server is cut off from the others, while locks are in use and the session is being confirmed.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let manager = lockkeeper_core::ConnectionManager::connect(&server.connect_string()).await?;
+/// let health = manager.health();
+/// let status = if health.is_ready() { 200 } else { 503 };
+/// println!("{status} {health}"); // 200 connected, epoch 1, for 0.0s; …
+/// # assert_eq!(status, 200);
+/// # manager.shutdown().await?;
+/// # assert!(!manager.health().is_ready());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Health {
+    /// How it stands with the ensemble.
+    pub state: State,
+    /// For how long it has been in this state.
+    pub since: Duration,
+    /// The epoch of the session in use; `None` while there is none.
+    pub epoch: Option<Epoch>,
+    /// For how long the servers cannot have expired the session, from now on: what is held is valid for so long, should
+    /// nothing more be heard of them. Zero also for a session of which nothing stands on the servers, after a reconnect or when it
+    /// was not used for a while: the next acquire confirms it. `None` while there is none.
+    pub lease_left: Option<Duration>,
+    /// How many holds there are.
+    pub held: usize,
+    /// How many nodes nobody waits for any more still have to be deleted, or looked for: of dropped guards, cancelled
+    /// acquires and creates without an answer.
+    pub pending_deletes: usize,
+    /// Whether reads are possible now: the session is connected.
+    pub can_read: bool,
+    /// Whether writes, and with them acquires and releases, are possible now: the session is connected, and the quorum has not
+    /// been silent for a third of the session timeout when it was asked to confirm it.
+    pub can_write: bool,
+    /// Whether a shutdown has begun: nobody is let in any more.
+    pub is_closing: bool,
+}
+
+impl Health {
+    /// Whether to send work here that takes locks: writes are possible, and no shutdown has begun.
+    ///
+    /// For a *readiness* probe. Not for a liveness probe: a restart mends no ensemble that is down, and the manager comes back by
+    /// itself when it does.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.can_write && !self.is_closing
+    }
+}
+
+/// One line of text.
+impl Display for Health {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}, for {:.1}s; ", self.state, self.since.as_secs_f64())?;
+        match self.lease_left {
+            Some(left) => write!(formatter, "lease {:.1}s", left.as_secs_f64())?,
+            None => formatter.write_str("no lease")?,
+        }
+        write!(formatter, ", {} held, {} to delete", self.held, self.pending_deletes)?;
+        match (self.can_read, self.can_write) {
+            (true, true) => formatter.write_str("; reads and writes")?,
+            (true, false) => formatter.write_str("; reads only")?,
+            _ => formatter.write_str("; neither reads nor writes")?,
+        }
+        if self.is_closing { formatter.write_str("; closing") } else { Ok(()) }
+    }
+}
+
+impl ConnectionManager {
+    /// How it does now. Costs no request.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        let shared = &self.0.shared;
+        let now = self.now();
+        let standing = shared.board.standing();
+        let session = standing.session.as_ref().filter(|session| session.loss().is_none());
+        let can_read = matches!(standing.state, State::Connected(_)) && session.is_some();
+        let is_answered = session.is_some_and(|session| !session.is_unanswered());
+        Health {
+            state: standing.state,
+            since: now.since(standing.since),
+            epoch: session.map(crate::session::Session::epoch),
+            lease_left: session.map(|session| session.lease_valid_until().since(now)),
+            held: shared.holds.held(),
+            pending_deletes: shared.pending_chores.count(),
+            can_read,
+            can_write: can_read && is_answered,
+            is_closing: shared.closing.is_cancelled() || shared.settings.draining.is_cancelled(),
+        }
+    }
+}

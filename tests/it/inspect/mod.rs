@@ -1,0 +1,4 @@
+//! Looking at locks from outside, and standing in their lines without waiting.
+
+mod seen;
+mod tickets;

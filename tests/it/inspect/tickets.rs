@@ -1,0 +1,164 @@
+//! Places that are taken first and waited for later.
+
+use std::time::Duration;
+
+use lockkeeper::{ConnectionManager, Error, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, State};
+use lockkeeper_tests::{After, Ensemble, dropped_after};
+
+use crate::support::{behind_proxy, connect, no_node_is_left, nodes_become};
+
+const SHORTLY: Duration = Duration::from_millis(100);
+
+async fn manager() -> (&'static Ensemble, ConnectionManager) {
+    let ensemble = Ensemble::shared().await.unwrap();
+    (ensemble, connect(&ensemble.connect_string()).await)
+}
+
+#[tokio::test]
+async fn a_place_outlives_waits_that_time_out_or_are_dropped() {
+    let (ensemble, manager) = manager().await;
+    for (path, below) in [("/tickets/line", ""), ("/tickets/semaphore", "/locks")] {
+        let mutex = match below {
+            "" => Mutex::new(&manager, path).unwrap(),
+            _ => Mutex::in_semaphore_layout(&manager, path).unwrap(),
+        };
+        // In the layout of a semaphore the holder stands elsewhere.
+        let held_in_line = usize::from(below.is_empty());
+        let line = format!("{path}{below}");
+        let guard = mutex.acquire().await.unwrap();
+        let mut first = mutex.enqueue().await.unwrap();
+        let mut second = mutex.enqueue().await.unwrap();
+        assert_eq!((first.position(), second.position()), (Some(held_in_line), Some(held_in_line + 1)));
+
+        for polls in 0..6 {
+            if let After::Done(done) = dropped_after(polls, first.wait()).await {
+                panic!("granted what is held: {done:?}");
+            }
+        }
+        let error = first.wait_timeout(SHORTLY).await.unwrap_err();
+        assert!(error.is_timeout(), "{error}");
+        let error = second.wait_timeout(Duration::ZERO).await.unwrap_err();
+        assert!(error.is_timeout(), "{error}");
+        nodes_become(ensemble, &line, held_in_line + 2).await;
+
+        guard.release().await.unwrap();
+        let guard = first.wait().await.unwrap();
+        assert!(guard.is_valid());
+        assert_eq!(second.refresh().await.unwrap(), held_in_line);
+        assert!(second.wait_timeout(SHORTLY).await.unwrap_err().is_timeout());
+        guard.release().await.unwrap();
+        second.wait().await.unwrap().release().await.unwrap();
+        no_node_is_left(ensemble, &line).await;
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_ticket_leaves_the_line_and_no_node() {
+    let (ensemble, manager) = manager().await;
+    let mutex = Mutex::new(&manager, "/tickets/dropped").unwrap();
+    let (first, mut second) = (mutex.enqueue().await.unwrap(), mutex.enqueue().await.unwrap());
+    assert_eq!(second.position(), Some(1));
+    // At the head of the line it keeps the others out, though nobody waits for it.
+    assert!(mutex.try_acquire().await.unwrap().is_none());
+    drop(first);
+    let guard = second.wait().await.unwrap();
+    drop((guard, second));
+    no_node_is_left(ensemble, "/tickets/dropped").await;
+}
+
+#[tokio::test]
+async fn a_ticket_whose_session_expired_takes_a_new_place() {
+    let (_ensemble, proxies, manager) = behind_proxy().await;
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let mut ticket = mutex.enqueue().await.unwrap();
+    assert_eq!(ticket.position(), Some(0));
+    let mut transitions = manager.transitions();
+    proxies.expire_session(proxies.sessions()[0].id).await.unwrap();
+    while !matches!(transitions.next().await.unwrap().state, State::Lost(..)) {}
+    let guard = ticket.wait().await.unwrap();
+    assert_eq!(guard.epoch().as_u64(), 2);
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn readers_and_writers_keep_their_places() {
+    let (ensemble, manager) = manager().await;
+    let path = "/tickets/rw";
+    let lock = RwLock::new(&manager, path).unwrap();
+    let write = lock.write().await.unwrap();
+    let (mut reader, mut writer) = (lock.enqueue_read().await.unwrap(), lock.enqueue_write().await.unwrap());
+    assert!(reader.wait_timeout(SHORTLY).await.unwrap_err().is_timeout());
+    assert!(writer.wait_timeout(SHORTLY).await.unwrap_err().is_timeout());
+    write.release().await.unwrap();
+    assert_eq!((reader.refresh().await.unwrap(), writer.refresh().await.unwrap()), (0, 1));
+    let read = reader.wait().await.unwrap();
+    assert!(writer.wait_timeout(SHORTLY).await.unwrap_err().is_timeout());
+    drop((read, reader));
+    writer.wait().await.unwrap().release().await.unwrap();
+    no_node_is_left(ensemble, path).await;
+}
+
+#[tokio::test]
+async fn an_owners_ticket_is_its_own_and_gives_what_it_holds_already_at_once() {
+    let (ensemble, manager) = manager().await;
+    let (a, b) = (Owner::new("a"), Owner::new("b"));
+    let path = "/tickets/owners";
+    let lock = RwLock::new(&manager, path).unwrap();
+    let write = lock.for_owner(&a).write().await.unwrap();
+    let mut again = lock.for_owner(&a).enqueue_read().await.unwrap();
+    assert_eq!(again.position(), Some(0));
+    let read = again.wait().await.unwrap();
+    let error = lock.for_owner(&b).enqueue_write().await.unwrap().wait_timeout(SHORTLY).await.unwrap_err();
+    assert!(error.is_timeout(), "{error}");
+    // The owner for whom the place was taken gets it, whoever waits.
+    let mut theirs = b.scope(lock.enqueue_write()).await.unwrap();
+    drop((write, read));
+    let write = theirs.wait().await.unwrap();
+    assert_eq!(lock.write_hold_count(&b), 1);
+    let error = lock.for_owner(&a).enqueue_write().await.unwrap().wait_timeout(SHORTLY).await.unwrap_err();
+    assert!(error.is_timeout(), "{error}");
+    write.release().await.unwrap();
+
+    let path = "/tickets/reentrant";
+    let mutex = ReentrantMutex::new(&manager, path).unwrap();
+    let guard = mutex.acquire(&a).await.unwrap();
+    let inner = mutex.enqueue(&a).await.unwrap().wait().await.unwrap();
+    assert_eq!(mutex.hold_count(&a), 2);
+    let mut ticket = mutex.enqueue(&b).await.unwrap();
+    assert!(ticket.wait_timeout(SHORTLY).await.unwrap_err().is_timeout());
+    // Its other tasks wait for it.
+    let error = mutex.acquire_timeout(&b, SHORTLY).await.unwrap_err();
+    assert!(error.to_string().contains("another task of the same owner"), "{error}");
+    drop((guard, inner));
+    let guard = ticket.wait().await.unwrap();
+    assert_eq!(mutex.hold_count(&b), 1);
+    mutex.acquire(&b).await.unwrap().release().await.unwrap();
+    guard.release().await.unwrap();
+    no_node_is_left(ensemble, path).await;
+}
+
+#[tokio::test]
+async fn a_turn_at_the_head_of_a_semaphore_is_kept_until_there_are_permits() {
+    let (ensemble, manager) = manager().await;
+    let path = "/tickets/permits";
+    let semaphore = Semaphore::new(&manager, path, 3).unwrap();
+    let lease = semaphore.acquire_many(2).await.unwrap();
+    let mut ticket = semaphore.enqueue_many(2).await.unwrap();
+    assert!(ticket.wait_timeout(SHORTLY).await.unwrap_err().is_timeout());
+    for polls in 0..6 {
+        if let After::Done(done) = dropped_after(polls, ticket.wait()).await {
+            panic!("granted what is not free: {done:?}");
+        }
+    }
+    assert_eq!(ticket.position(), Some(0));
+    // A small request behind it is not let past.
+    assert!(semaphore.try_acquire().await.unwrap().is_none());
+    nodes_become(ensemble, &format!("{path}/locks"), 1).await;
+    lease.release().await.unwrap();
+    ticket.wait().await.unwrap().release().await.unwrap();
+
+    let error = semaphore.enqueue_many(4).await.unwrap_err();
+    assert!(matches!(error, Error::TooManyPermits { asked: 4, limit: 3, .. }), "{error}");
+    no_node_is_left(ensemble, &format!("{path}/locks")).await;
+    no_node_is_left(ensemble, &format!("{path}/leases")).await;
+}

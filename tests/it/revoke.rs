@@ -1,0 +1,166 @@
+//! Locks that are taken away: by asking, and by force.
+
+use std::time::Duration;
+
+use lockkeeper::{
+    ConfigError, CreateMode, Error, HoldEvent, Lock, LossReason, MultiLock, Mutex, RateLimiter, ReleaseError,
+    Revoker, Semaphore,
+};
+use lockkeeper_tests::{Ensemble, OpCode, Proxies, Record, Timing, eventually};
+
+use crate::support::{behind_proxy, builder, connect, no_node_is_left};
+
+/// The longest the servers grant: what is done at fractions of it is told apart from what is done at once.
+const LONG: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn a_request_to_let_go_reaches_its_holder_and_takes_nothing_away() {
+    let ensemble = Ensemble::shared().await.unwrap();
+    let (one, ops) = (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
+    let semaphore = Semaphore::new(&one, "/revoke/ask", 5).unwrap();
+    let (lease, other) = (semaphore.acquire_many(3).await.unwrap(), semaphore.acquire().await.unwrap());
+    let revoker = Revoker::new(&ops);
+    let mut untold = std::pin::pin!(other.revocation());
+    assert!(futures::poll!(&mut untold).is_pending());
+
+    // One of its nodes is enough.
+    let node = lease.paths().last().unwrap().to_owned();
+    let asked = tokio::spawn(async move {
+        lease.revocation().await.unwrap();
+        lease.revocation().await.unwrap();
+        assert!(lease.is_valid());
+        lease.release().await.unwrap();
+    });
+    assert!(revoker.ask_node(node.as_str()).await.unwrap());
+    asked.await.unwrap();
+    assert!(!revoker.ask_node(node.as_str()).await.unwrap(), "there is no such node any more");
+    assert!(futures::poll!(&mut untold).is_pending());
+    assert_eq!(revoker.ask(semaphore.inspect().await.unwrap().holders()).await.unwrap().len(), 1);
+    untold.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_survives_a_reconnect_and_a_loss_is_told_instead() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+    let path = guard.path().to_owned();
+    let asked = tokio::spawn(async move {
+        guard.revocation().await.unwrap();
+        guard
+    });
+    proxies.cut().await.unwrap();
+    ensemble.raw().await.unwrap().set_data(&path, b"__REVOKE__").await.unwrap();
+    let guard = asked.await.unwrap();
+    guard.release().await.unwrap();
+
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+    let mut revocation = std::pin::pin!(guard.revocation());
+    assert!(futures::poll!(&mut revocation).is_pending());
+    ensemble.raw().await.unwrap().delete(guard.path()).await.unwrap();
+    assert!(matches!(revocation.await, Err(Error::Lost(lost)) if lost.reason == LossReason::NodeDeleted));
+}
+
+#[tokio::test]
+async fn of_several_locks_the_first_that_is_asked_for_is_told() {
+    let ensemble = Ensemble::shared().await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let (a, b) = (Mutex::new(&manager, "/revoke/m/a").unwrap(), Mutex::new(&manager, "/revoke/m/b").unwrap());
+    let guard = MultiLock::builder().lock(&a).lock(&b).build().unwrap().acquire().await.unwrap();
+    Revoker::new(&manager).ask(b.inspect().await.unwrap().holders()).await.unwrap();
+    guard.revocation().await.unwrap();
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_taken_by_force_is_told_with_its_token_and_its_holder_learns_at_once() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let one = builder(&ensemble.connect_string()).session_timeout(LONG).connect().await.unwrap();
+    let ops = connect(&ensemble.connect_string()).await;
+    let mutex = Mutex::new(&one, "/lock").unwrap();
+    let mut events = mutex.events();
+    let guard = mutex.acquire_owned().await.unwrap();
+    let mut ticket = Mutex::new(&ops, "/lock").unwrap().enqueue().await.unwrap();
+    // The holder's node is watched once it has been held for a while, beside the waiter's two.
+    eventually("a watch on what is held", Timing::settle(), || async {
+        let watches = lockkeeper_tests::inspect::watches(ensemble.server(0).address()).await.ok()?;
+        watches.contains_key(guard.path()).then_some(())
+    })
+    .await
+    .unwrap();
+
+    let seen = mutex.inspect().await.unwrap();
+    let by_pid = seen.holders().filter(|of| of.identity().pid() == Some(std::process::id()));
+    let gone = Revoker::new(&ops).force_release(by_pid).await.unwrap();
+    assert_eq!(gone[0].fencing_token(), Some(guard.fencing_token()));
+    assert_eq!(guard.lost().await.reason, LossReason::NodeDeleted);
+    assert!(!guard.is_valid());
+    let granted = ticket.wait().await.unwrap();
+    assert!(granted.fencing_token() > guard.fencing_token());
+    let error = guard.txn().create("/late".parse().unwrap(), Vec::new()).commit().await.unwrap_err();
+    assert!(error.is_lost());
+    assert!(matches!(guard.release().await, Err(ReleaseError::Lost(_))));
+    assert!(matches!(events.next().await, Some(HoldEvent::Acquired { .. })));
+    assert!(
+        matches!(events.next().await, Some(HoldEvent::Lost(_))),
+        "nobody asked the guard, and it was told"
+    );
+    assert!(Revoker::new(&ops).force_release_node(seen.contenders()[0].path()).await.unwrap().is_none());
+    granted.release().await.unwrap();
+    no_node_is_left(&ensemble, "/lock").await;
+}
+
+#[tokio::test]
+async fn only_what_was_seen_and_chosen_is_deleted_and_nothing_that_is_no_contender() {
+    let ensemble = Ensemble::shared().await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let semaphore = Semaphore::new(&manager, "/revoke/chosen", 4).unwrap();
+    let leases = [semaphore.acquire().await.unwrap(), semaphore.acquire().await.unwrap()];
+    let seen = semaphore.inspect().await.unwrap();
+    let later = semaphore.acquire().await.unwrap();
+    let revoker = Revoker::new(&manager);
+    let chosen = seen.holders().filter(|of| of.path() == leases[1].path());
+    assert_eq!(revoker.force_release(chosen).await.unwrap().len(), 1);
+    assert_eq!(leases[1].lost().await.reason, LossReason::NodeDeleted);
+    assert_eq!(revoker.force_release(seen.holders()).await.unwrap().len(), 1, "one of the two was gone");
+    assert_eq!(leases[0].lost().await.reason, LossReason::NodeDeleted);
+    later.release().await.unwrap();
+
+    let config = "/revoke/chosen/config";
+    manager.znodes().create(&config.parse().unwrap(), b"x", CreateMode::Persistent).await.unwrap();
+    for path in [config, "/", "/revoke"] {
+        let error = revoker.force_release_node(path).await.unwrap_err();
+        assert!(matches!(error, Error::Config(ConfigError::Setting { name: "node", .. })), "{path}: {error}");
+        assert!(revoker.ask_node(path).await.is_err());
+    }
+    assert!(manager.znodes().read(&config.parse().unwrap()).await.unwrap().is_some());
+    // A start cannot be given back.
+    let calls = RateLimiter::new(&manager, "/revoke/starts", 2, Duration::from_secs(3600)).unwrap();
+    drop(calls.admit().await.unwrap());
+    let seen = calls.inspect().await.unwrap();
+    let error = revoker.force_release(seen.holders()).await.unwrap_err();
+    assert!(error.done.is_empty() && matches!(error.error, Error::Config(_)), "{error}");
+    assert_eq!(calls.inspect().await.unwrap().free(), Some(1));
+}
+
+#[tokio::test]
+async fn a_hold_that_is_short_costs_no_watch() {
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let proxies = Proxies::start(&ensemble).await.unwrap();
+    let manager = builder(&proxies.connect_string()).session_timeout(LONG).connect().await.unwrap();
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    mutex.acquire().await.unwrap().release().await.unwrap();
+    let guard = mutex.acquire().await.unwrap();
+    let path = guard.path().to_owned();
+    eventually("a read of what is held", Timing::settle(), || async {
+        let is_read = |request: &Record| {
+            request.op == OpCode::GetData && request.path.as_deref() == Some(path.as_str())
+        };
+        proxies.log().requests().any(is_read).then_some(())
+    })
+    .await
+    .unwrap();
+    // One for the hold that lasted, none for the one before.
+    let log = proxies.log();
+    assert_eq!(log.requests().filter(|request| request.op == OpCode::GetData).count(), 1);
+    guard.release().await.unwrap();
+}
