@@ -1,5 +1,6 @@
 //! Every scenario, briefly, against the embedded server.
 
+use std::io;
 use std::process::Output;
 
 use lockkeeper_testserver::TestServer;
@@ -18,16 +19,16 @@ const BRIEFLY: &[&str] = &[
     "bare w=2 s=2 t=1 warm=0 threads=1",
 ];
 
-async fn bench(servers: &str, words: &str) -> Output {
+async fn bench(servers: &str, words: &str) -> io::Result<Output> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lockkeeper-bench"));
-    command.arg(servers).args(words.split_whitespace()).output().await.unwrap()
+    command.arg(servers).args(words.split_whitespace()).output().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_scenario_prints_one_line_and_breaks_nothing() {
     let server = TestServer::start().await.unwrap();
     for words in BRIEFLY {
-        let output = bench(&server.connect_string(), words).await;
+        let output = bench(&server.connect_string(), words).await.unwrap();
         let (line, errors) =
             (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
         assert!(output.status.success(), "{words}: {errors}{line}");
@@ -42,6 +43,6 @@ async fn every_scenario_prints_one_line_and_breaks_nothing() {
 
 #[tokio::test]
 async fn a_wrong_command_line_exits_2_and_prints_no_line() {
-    let output = bench("127.0.0.1:1", "dance").await;
+    let output = bench("127.0.0.1:1", "dance").await.unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
 }

@@ -51,14 +51,10 @@ pub(crate) fn draw(results: &Results) -> String {
                 (across(ratio.least), y + BAR / 2.0),
                 (across(ratio.greatest), y + BAR / 2.0),
             );
+            let (x, text_y) = (LABELS + SCALE + 8.0, y + BAR - 1.0);
             add(
                 &mut body,
-                &format!(
-                    r#"<text x="{:.1}" y="{:.1}" style="font-size:9px">{:.2}</text>"#,
-                    across(ratio.greatest.max(1.0)) + 4.0,
-                    y + BAR - 1.0,
-                    ratio.median,
-                ),
+                &format!(r#"<text x="{x}" y="{text_y:.1}" style="font-size:9px">{:.2}</text>"#, ratio.median),
             );
             y += BAR + 1.0;
         }

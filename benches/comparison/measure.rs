@@ -37,6 +37,7 @@ pub(crate) async fn run(options: &Options, results: &mut Results) -> Outcome<()>
     let first = results.next_round();
     for &kind in &options.servers {
         let ensemble = kind.start().await?;
+        get_warm(&ensemble).await?;
         for round in first..first + options.rounds as u64 {
             one_round(options, Place { ensemble: &ensemble, kind, round }, results).await?;
         }
@@ -48,6 +49,13 @@ pub(crate) async fn run(options: &Options, results: &mut Results) -> Outcome<()>
         }
     }
     Ok(())
+}
+
+/// Lets the servers' Java see some load before anything is measured.
+async fn get_warm(ensemble: &Ensemble) -> Outcome<()> {
+    let mut command = Peer::Lockkeeper.command();
+    command.arg(ensemble.connect_string()).args(["bare", "w=10", "s=10", "t=3", "warm=0"]);
+    line_of(&mut command).await.map(|_| ())
 }
 
 /// One run of each peer for each row, neighbours in time, and the bare writes that go with the row.

@@ -25,6 +25,8 @@ runs that were neighbours in time, and then the median of these: what else the m
 is what the bare writes allow, measured in the same rounds: the client crate alone, creating and deleting nodes with as many tasks
 and sessions; where the next holder is behind another session, also that it can learn of its turn only when the delete before
 it is committed. *CPU* is the client process's, the Java compiler's and the garbage collector's included.
+Where the load average is above the number of cores, others used the machine as well: then ratios say more than rates, requests
+and processor time more than times, and a share of the bound may be beyond 100 %.
 ";
 
 /// The whole page.
@@ -49,8 +51,10 @@ fn section(page: &mut String, results: &Results, kind: Kind) {
     line(page, "|---|---|---|---|---|---|---|---|---|");
     for row in ROWS {
         let ours = results.spread(kind, row.name, "lockkeeper", "ops_s");
-        let Some(measured) = ours else { continue };
-        let bound = bound::ops_per_second(results, kind, row);
+        if ours.is_none() {
+            continue;
+        }
+        let share = bound::share(results, kind, row);
         let requests = |peer: &str| figure(results.median(kind, row.name, peer, "reqs_op"), 2);
         let ratio = |peer: &str, field: &str| results.ratio(kind, row.name, peer, field);
         let cells = [
@@ -63,7 +67,7 @@ fn section(page: &mut String, results: &Results, kind: Kind) {
                 edges(ratio("curator", "ops_s"), 2)
             ),
             figure(ratio("kazoo", "ops_s").map(|all| all.median), 1),
-            bound.map_or_else(|| "–".to_owned(), |bound| format!("{:.0} %", 100.0 * measured.median / bound)),
+            share.map_or_else(|| "–".to_owned(), |share| format!("{:.0} %", 100.0 * share.median)),
             spread(ratio("curator", "acq_p99_us"), 2),
             spread(ratio("curator", "cli_cpu_us_op"), 2),
             format!("{} / {}", requests("lockkeeper"), requests("curator")),

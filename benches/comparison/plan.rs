@@ -86,7 +86,7 @@ impl Row {
         let length = match self.length {
             Whole => String::new(),
             Timed if options.quick => "t=1 warm=1".to_owned(),
-            Timed => "t=3 warm=3".to_owned(),
+            Timed => "t=2 warm=3".to_owned(),
             Counted if options.quick => "n=200 warmn=200".to_owned(),
             Counted if kind == Kind::Tmpfs => "n=3000 warmn=3000".to_owned(),
             Counted => "n=1500 warmn=1500".to_owned(),

@@ -80,6 +80,16 @@ impl Results {
         }))
     }
 
+    /// The results of each round by itself.
+    pub(crate) fn by_round(&self) -> Vec<Self> {
+        let of = |line: &&Value, round| line.get("round").and_then(Value::as_u64) == Some(round);
+        let rounds = (0..self.next_round()).map(|round| {
+            let lines = self.lines.iter().filter(|line| of(line, round)).cloned().collect();
+            Self { file: self.file.clone(), lines }
+        });
+        rounds.collect()
+    }
+
     /// How many rounds there were.
     pub(crate) fn rounds(&self, kind: Kind) -> usize {
         let of_kind =

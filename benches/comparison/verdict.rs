@@ -1,6 +1,7 @@
 //! What was aimed at, and whether it is reached.
 
-use crate::plan::{DROPPED, ROWS, UNCONTENDED, bare_name};
+use crate::bound;
+use crate::plan::{DROPPED, MEMORY, ROWS, UNCONTENDED};
 use crate::results::Results;
 use crate::servers::Kind;
 
@@ -47,8 +48,8 @@ pub(crate) fn aims(results: &Results) -> Vec<Aim> {
         let name = row.name;
         aims.push(at_least(format!("{name}: operations, × Curator"), row.target, ratio(name, "ops_s")));
     }
-    let bare = results.median(kind, &bare_name((1, 1)), "bare", "ops_s");
-    let share = ours(UNCONTENDED, "ops_s").zip(bare).map(|(ours, bare)| ours / bare);
+    let uncontended = ROWS.iter().find(|row| row.name == UNCONTENDED);
+    let share = uncontended.and_then(|row| bound::share(results, kind, row)).map(|share| share.median);
     aims.push(at_least(format!("{UNCONTENDED}: operations, × bare writes"), OF_BARE, share));
     aims.push(at_most(format!("{DROPPED}: requests of a cycle"), REQUESTS, ours(DROPPED, "reqs_op")));
     for row in ROWS.iter().filter(|row| row.scenario() == "handoff") {
@@ -77,7 +78,7 @@ fn memory(results: &Results) -> Vec<(&'static str, f64)> {
         let after = field("rss_waiting_kb").or_else(|| field("rss_keeping_kb"))?;
         Some((*name, (after - field("rss_before_kb")?) / field("ops")?))
     };
-    crate::plan::MEMORY.iter().filter_map(each).collect()
+    MEMORY.iter().filter_map(each).collect()
 }
 
 #[cfg(test)]
