@@ -31,6 +31,8 @@ mod hold;
 mod interruption;
 mod line;
 mod look;
+#[cfg(feature = "__simulation")]
+mod measured;
 mod name;
 mod place;
 mod rule;
