@@ -1,5 +1,7 @@
 //! What a load is run on.
 
+use std::sync::Arc;
+
 use lockkeeper::ConnectionManager;
 
 use crate::Outcome;
@@ -10,7 +12,7 @@ use crate::counters::Meters;
 #[derive(Debug)]
 pub(crate) struct Stage<'a> {
     pub(crate) arguments: &'a Arguments,
-    pub(crate) meters: Meters,
+    pub(crate) meters: Arc<Meters>,
     managers: Vec<ConnectionManager>,
 }
 
@@ -22,7 +24,7 @@ impl<'a> Stage<'a> {
             let builder = ConnectionManager::builder(arguments.servers());
             managers.push(builder.session_timeout(arguments.seconds("timeout")?).connect().await?);
         }
-        Ok(Self { arguments, meters: Meters::of(arguments.servers()).await, managers })
+        Ok(Self { arguments, meters: Arc::new(Meters::of(arguments.servers()).await), managers })
     }
 
     /// The session of worker `number`: they are dealt out in turn.
