@@ -125,8 +125,8 @@ fn aims(page: &mut String, results: &Results) {
     line(page, "| aim | target | measured | |");
     line(page, "|---|---|---|---|");
     for aim in verdict::aims(results) {
-        let met = if aim.met { "met" } else { "**not met**" };
-        line(page, &format!("| {} | {} | {} | {met} |", aim.what, aim.target, aim.measured));
+        let measured = spread(Some(aim.measured), 2);
+        line(page, &format!("| {} | {} | {measured} | {} |", aim.what, aim.target, aim.verdict.words()));
     }
 }
 

@@ -1,9 +1,10 @@
 //! What was aimed at, and whether it is reached.
 
 use crate::bound;
-use crate::plan::{DROPPED, MEMORY, ROWS, UNCONTENDED};
+use crate::plan::{DROPPED, MEMORY, ROWS, Row, UNCONTENDED};
 use crate::results::Results;
 use crate::servers::Kind;
+use crate::statistics::{Spread, ratios};
 
 /// Operations against the bare writes, uncontended.
 const OF_BARE: f64 = 0.95;
@@ -21,41 +22,74 @@ const WAITER: f64 = 4.0;
 pub(crate) struct Aim {
     pub(crate) what: String,
     pub(crate) target: String,
-    pub(crate) measured: String,
-    pub(crate) met: bool,
+    pub(crate) measured: Spread,
+    pub(crate) verdict: Verdict,
 }
 
-fn at_least(what: String, target: f64, measured: Option<f64>) -> Option<Aim> {
-    let measured = measured?;
-    let met = measured >= target;
-    Some(Aim { what, target: format!("≥ {target}"), measured: format!("{measured:.2}"), met })
+/// Two rounds that disagree say more together than their median says alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// In every round.
+    Met,
+    /// By the median, and not in every round.
+    MetByMedian,
+    /// In some rounds, and not by the median.
+    MissedByMedian,
+    /// In no round.
+    Missed,
 }
 
-fn at_most(what: String, target: f64, measured: Option<f64>) -> Option<Aim> {
+impl Verdict {
+    fn of(measured: Spread, reaches: impl Fn(f64) -> bool) -> Self {
+        let (least, median, greatest) =
+            (reaches(measured.least), reaches(measured.median), reaches(measured.greatest));
+        match (least && greatest, median, least || greatest) {
+            (true, ..) => Self::Met,
+            (_, true, _) => Self::MetByMedian,
+            (_, _, true) => Self::MissedByMedian,
+            _ => Self::Missed,
+        }
+    }
+
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::MetByMedian => "met, not in every round",
+            Self::MissedByMedian => "**not met**, but in some rounds",
+            Self::Missed => "**not met**",
+        }
+    }
+}
+
+fn at_least(what: String, target: f64, measured: Option<Spread>) -> Option<Aim> {
     let measured = measured?;
-    let met = measured <= target;
-    Some(Aim { what, target: format!("≤ {target}"), measured: format!("{measured:.2}"), met })
+    let verdict = Verdict::of(measured, |figure| figure >= target);
+    Some(Aim { what, target: format!("≥ {target}"), measured, verdict })
+}
+
+fn at_most(what: String, target: f64, measured: Option<Spread>) -> Option<Aim> {
+    let measured = measured?;
+    let verdict = Verdict::of(measured, |figure| figure <= target);
+    Some(Aim { what, target: format!("≤ {target}"), measured, verdict })
 }
 
 /// All aims that something was measured for, on one server with its data in memory.
 pub(crate) fn aims(results: &Results) -> Vec<Aim> {
     let kind = Kind::Tmpfs;
-    let ratio =
-        |row: &str, field: &str| results.ratio(kind, row, "curator", field).map(|spread| spread.median);
-    let ours = |row: &str, field: &str| results.median(kind, row, "lockkeeper", field);
+    let ratio = |row: &str, field: &str| results.ratio(kind, row, "curator", field);
+    let ours = |row: &str, field: &str| results.spread(kind, row, "lockkeeper", field);
     let mut aims = Vec::new();
     for row in ROWS {
         let name = row.name;
         aims.push(at_least(format!("{name}: operations, × Curator"), row.target, ratio(name, "ops_s")));
     }
     let uncontended = ROWS.iter().find(|row| row.name == UNCONTENDED);
-    let share = uncontended.and_then(|row| bound::share(results, kind, row)).map(|share| share.median);
+    let share = uncontended.and_then(|row| bound::share(results, kind, row));
     aims.push(at_least(format!("{UNCONTENDED}: operations, × bare writes"), OF_BARE, share));
     aims.push(at_most(format!("{DROPPED}: requests of a cycle"), REQUESTS, ours(DROPPED, "reqs_op")));
     for row in ROWS.iter().filter(|row| row.scenario() == "handoff") {
-        let pair = ours(row.name, "handover_p50_us").zip(ours(row.name, "rel_p50_us"));
         let what = format!("{}: hand-over, × the release's own time", row.name);
-        aims.push(at_most(what, HANDOVER, pair.map(|(handover, release)| handover / release)));
+        aims.push(at_most(what, HANDOVER, handover(results, kind, row)));
     }
     for row in ROWS {
         let what = format!("{}: acquire p99, × Curator", row.name);
@@ -66,9 +100,18 @@ pub(crate) fn aims(results: &Results) -> Vec<Aim> {
         aims.push(at_most(what, PROCESSOR, ratio(row.name, "cli_cpu_us_op")));
     }
     for (name, each) in memory(results) {
-        aims.push(at_most(format!("{name}: memory of each, KiB"), WAITER, Some(each)));
+        aims.push(at_most(format!("{name}: memory of each, KiB"), WAITER, Spread::of([each])));
     }
     aims.into_iter().flatten().collect()
+}
+
+/// From a holder's release to the next one's grant, in the time that the release itself takes, round by round.
+fn handover(results: &Results, kind: Kind, row: &Row) -> Option<Spread> {
+    let rounds = results.by_round();
+    ratios(rounds.iter().filter_map(|round| {
+        let ours = |field: &str| round.median(kind, row.name, "lockkeeper", field);
+        ours("handover_p50_us").zip(ours("rel_p50_us"))
+    }))
 }
 
 /// What each waiter or lock of the memory rows costs, in KiB.
@@ -85,12 +128,25 @@ fn memory(results: &Results) -> Vec<(&'static str, f64)> {
 mod tests {
     use super::*;
 
+    fn of(figures: &[f64]) -> Option<Spread> {
+        Spread::of(figures.iter().copied())
+    }
+
     #[test]
     fn an_aim_is_met_at_its_edge_and_not_beyond() {
-        assert!(at_least(String::new(), 1.4, Some(1.4)).unwrap().met);
-        assert!(!at_least(String::new(), 1.4, Some(1.39)).unwrap().met);
-        assert!(at_most(String::new(), 0.5, Some(0.5)).unwrap().met);
-        assert!(!at_most(String::new(), 0.5, Some(0.51)).unwrap().met);
+        assert_eq!(at_least(String::new(), 1.4, of(&[1.4])).unwrap().verdict, Verdict::Met);
+        assert_eq!(at_least(String::new(), 1.4, of(&[1.39])).unwrap().verdict, Verdict::Missed);
+        assert_eq!(at_most(String::new(), 0.5, of(&[0.5])).unwrap().verdict, Verdict::Met);
+        assert_eq!(at_most(String::new(), 0.5, of(&[0.51])).unwrap().verdict, Verdict::Missed);
         assert!(at_most(String::new(), 0.5, None).is_none());
+    }
+
+    #[test]
+    fn rounds_that_disagree_are_told() {
+        assert_eq!(at_least(String::new(), 2.0, of(&[1.0, 2.0, 3.0])).unwrap().verdict, Verdict::MetByMedian);
+        assert_eq!(
+            at_most(String::new(), 2.0, of(&[1.0, 2.5, 3.0])).unwrap().verdict,
+            Verdict::MissedByMedian
+        );
     }
 }
