@@ -32,8 +32,9 @@ use crate::semaphore::{Lease, Semaphore};
 ///
 /// # Cost
 ///
-/// Acquire, when free: one round trip (a write and a read sent together). Release: one. Hand-over to a waiter: the
-/// release's commit and one event.
+/// Acquire, when free: one round trip, of a write and a read sent together; of the write alone where only this manager
+/// takes the lock, again and again. Release: one. Hand-over to a waiter of the same manager: none, it holds when the
+/// release is sent; to another: the release's commit and one event.
 ///
 /// # Session loss
 ///
