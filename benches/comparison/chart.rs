@@ -29,7 +29,7 @@ fn across(ratio: f64) -> f64 {
 }
 
 pub(crate) fn draw(results: &Results) -> String {
-    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| results.rounds(*kind) > 0).collect();
+    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| results.has(*kind)).collect();
     let mut body = String::new();
     let mut y = TOP;
     for row in ROWS {

@@ -32,7 +32,7 @@ and processor time more than times, and a share of the bound may be beyond 100 %
 /// The whole page.
 pub(crate) fn write(results: &Results, machine: &str) -> String {
     let mut page = format!("{INTRODUCTION}\nMachine: {machine}.\n\n{READING}");
-    for kind in Kind::ALL.into_iter().filter(|kind| results.rounds(*kind) > 0) {
+    for kind in Kind::ALL.into_iter().filter(|kind| results.has(*kind)) {
         section(&mut page, results, kind);
     }
     limits(&mut page, results);
@@ -43,7 +43,10 @@ pub(crate) fn write(results: &Results, machine: &str) -> String {
 
 fn section(page: &mut String, results: &Results, kind: Kind) {
     line(page, &format!("\n## {}\n", kind.title()));
-    line(page, &format!("{} rounds.\n", results.rounds(kind)));
+    let rounds = ROWS.iter().map(|row| results.rounds_of(kind, row.name)).filter(|rounds| *rounds > 0);
+    let (least, most) = (rounds.clone().min().unwrap_or_default(), rounds.max().unwrap_or_default());
+    let rounds = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    line(page, &format!("Rounds of each load: {rounds}.\n"));
     line(
         page,
         "| load | lockkeeper, ops/s | Curator, ops/s | × Curator | × kazoo | of the bound | acquire p99, × Curator | CPU, × Curator | requests, ours / Curator's |",

@@ -90,14 +90,14 @@ impl Results {
         rounds.collect()
     }
 
-    /// How many rounds there were.
-    pub(crate) fn rounds(&self, kind: Kind) -> usize {
-        let of_kind =
-            self.lines.iter().filter(|line| line.get("servers").and_then(Value::as_str) == Some(kind.name()));
-        let mut rounds: Vec<_> = of_kind.filter_map(|line| line.get("round")?.as_u64()).collect();
-        rounds.sort_unstable();
-        rounds.dedup();
-        rounds.len()
+    /// How many rounds there were of a row.
+    pub(crate) fn rounds_of(&self, kind: Kind, row: &str) -> usize {
+        self.figures(kind, row, "lockkeeper", "round").len()
+    }
+
+    /// Whether anything was measured on these servers.
+    pub(crate) fn has(&self, kind: Kind) -> bool {
+        self.lines.iter().any(|line| line.get("servers").and_then(Value::as_str) == Some(kind.name()))
     }
 
     /// Runs that broke exclusion, had stuck workers, or failed.
@@ -135,10 +135,8 @@ mod tests {
         let results = Results { file: PathBuf::new(), lines };
         let ratio = results.ratio(Kind::Tmpfs, "herd", "curator", "ops_s").unwrap();
         assert_eq!((ratio.least, ratio.median, ratio.greatest), (2.0, 2.5, 3.0));
-        assert_eq!(
-            (results.next_round(), results.rounds(Kind::Tmpfs), results.rounds(Kind::Disk)),
-            (3, 3, 0)
-        );
+        assert_eq!((results.next_round(), results.rounds_of(Kind::Tmpfs, "herd")), (3, 3));
+        assert!(results.has(Kind::Tmpfs) && !results.has(Kind::Disk));
         assert_eq!(results.ratio(Kind::Disk, "herd", "curator", "ops_s"), None);
     }
 

@@ -116,12 +116,12 @@ fn handover(results: &Results, kind: Kind, row: &Row) -> Option<Spread> {
 
 /// What each waiter or lock of the memory rows costs, in KiB.
 fn memory(results: &Results) -> Vec<(&'static str, f64)> {
-    let each = |(name, _): &(&'static str, &str)| {
+    let each = |name: &'static str| {
         let field = |field: &str| results.median(Kind::Tmpfs, name, "lockkeeper", field);
         let after = field("rss_waiting_kb").or_else(|| field("rss_keeping_kb"))?;
-        Some((*name, (after - field("rss_before_kb")?) / field("ops")?))
+        Some((name, (after - field("rss_before_kb")?) / field("ops")?))
     };
-    MEMORY.iter().filter_map(each).collect()
+    ROWS.iter().map(|row| row.name).chain(MEMORY.iter().map(|(name, _)| *name)).filter_map(each).collect()
 }
 
 #[cfg(test)]
