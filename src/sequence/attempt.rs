@@ -256,7 +256,7 @@ impl Attempt {
         for (path, wanted) in paths.into_iter().zip(&self.wanted) {
             if wanted.is_held {
                 let mut standing = Standing::of(&self.session, path.clone());
-                let node = self.session.own(path, Arc::default(), None, None);
+                let node = self.session.own(path, Arc::default(), None, self.session.connection());
                 standing.known_as(&node);
                 made.push(Foothold { entry: Entry(node), standing });
             }

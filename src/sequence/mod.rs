@@ -32,6 +32,8 @@ mod inspect;
 mod interruption;
 mod line;
 mod look;
+#[cfg(feature = "__simulation")]
+mod measured;
 mod name;
 mod place;
 mod revocation;

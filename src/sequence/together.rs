@@ -258,7 +258,7 @@ impl Lines {
             };
             let lists = session.answer(&mut lists, deadline).await;
             for (ticket, (standing, stat)) in tickets.iter_mut().zip(standing) {
-                let place = Place::new(&session, standing, &ticket.line, stat, None);
+                let place = Place::new(&session, standing, &ticket.line, stat, connection);
                 ticket.stand_at(place);
             }
             // If the lists do not come, others are asked for.

@@ -64,7 +64,7 @@ impl Session {
         connection: Option<u64>,
     ) -> Arc<OwnNode> {
         let number = self.0.next_own_node.fetch_add(1, Ordering::Relaxed);
-        let node = Arc::new(OwnNode::new(number, path, self.clone(), position, data));
+        let node = Arc::new(OwnNode::new(number, path, self.clone(), position, connection, data));
         self.0.own_nodes.lock().insert(number, Arc::clone(&node));
         if let Some(position) = node.position() {
             self.stand_at(position, &node, connection);
@@ -219,6 +219,10 @@ impl Session {
     async fn verify_by(&self, node: &OwnNode, connection: u64) -> bool {
         let path = node.path();
         let limit = Deadline::never();
+        // What this very connection made belongs to whatever session it carries: its owner tells.
+        if node.made_on() == Some(connection) {
+            return self.verify_by_owner(node, connection).await;
+        }
         let mut listed = self.read(|wire| wire.own_ephemerals(path));
         let listed = self.answer(&mut listed, limit).await;
         let is_unknown_to_server = self.hung_up_on(&listed);
@@ -249,6 +253,24 @@ impl Session {
                 );
                 self.end(LossReason::SessionReplaced);
                 true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Whether the owner of a node that `connection` made showed what session that carries.
+    async fn verify_by_owner(&self, node: &OwnNode, connection: u64) -> bool {
+        let mut reply = self.read(|wire| wire.exists(node.path()));
+        match self.answer(&mut reply, Deadline::never()).await {
+            Ok(Some(stat)) => {
+                if self.check_owner(node.path(), &stat).is_ok() {
+                    self.verified(connection);
+                }
+                true
+            }
+            Ok(None) => {
+                node.is_missing();
+                false
             }
             Err(_) => false,
         }

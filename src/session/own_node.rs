@@ -42,6 +42,8 @@ pub(crate) struct OwnNode {
     listener: OnceLock<OnLoss>,
     /// Its place, if its line is in single file.
     position: Option<Position>,
+    /// The connection that made it, unless its owner was seen since.
+    made_on: Option<u64>,
     /// Who comes next in this process, until it is told.
     behind: Mutex<Behind>,
     /// What the one in front has told.
@@ -119,6 +121,7 @@ impl OwnNode {
         path: String,
         session: Session,
         position: Option<Position>,
+        made_on: Option<u64>,
         data: Arc<[u8]>,
     ) -> Self {
         Self {
@@ -135,12 +138,17 @@ impl OwnNode {
             watch: Mutex::new(None),
             listener: OnceLock::new(),
             position,
+            made_on,
             behind: Mutex::new(Behind::Nobody),
             told: Told::default(),
             unsettled: AtomicUsize::new(0),
             data,
             ahead: AtomicUsize::new(0),
         }
+    }
+
+    pub(super) fn made_on(&self) -> Option<u64> {
+        self.made_on
     }
 
     pub(crate) fn position(&self) -> Option<&Position> {

@@ -1,7 +1,7 @@
 //! The settings of an ensemble, and its start.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub struct EnsembleBuilder {
     pub(super) max_session_timeout: Duration,
     pub(super) durable: bool,
     pub(super) heap_mebibytes: u32,
+    pub(super) enduring: bool,
+    pub(super) folder: Option<PathBuf>,
     pub(super) properties: BTreeMap<String, String>,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) counter: Option<(String, i32)>,
@@ -49,6 +51,8 @@ impl Default for EnsembleBuilder {
             max_session_timeout: Duration::from_secs(60),
             durable: false,
             heap_mebibytes: 192,
+            enduring: false,
+            folder: None,
             properties: BTreeMap::from([("zookeeper.extendedTypesEnabled".to_owned(), "true".to_owned())]),
             settings: BTreeMap::new(),
             counter: None,
@@ -95,6 +99,19 @@ impl EnsembleBuilder {
     /// The heap of each server, in MiB. Default 192.
     pub fn heap_mebibytes(mut self, mebibytes: u32) -> Self {
         self.heap_mebibytes = mebibytes;
+        self
+    }
+
+    /// Whether the servers run as fast as Java can after a while, as for a measurement, rather than start quickly.
+    /// Default false.
+    pub fn enduring(mut self, enduring: bool) -> Self {
+        self.enduring = enduring;
+        self
+    }
+
+    /// Where the ensemble's own folder is made. Default in memory, if the machine has such a place.
+    pub fn folder_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
         self
     }
 
@@ -173,7 +190,7 @@ impl EnsembleBuilder {
         if let Some(links) = &self.links {
             links.lead_to(&ports);
         }
-        let folder = folder()?;
+        let folder = folder(self.folder.as_deref())?;
         let watchdog = Arc::new(Watchdog::over(folder.path())?);
         let mut servers = Vec::new();
         for index in 0..self.servers {
@@ -204,12 +221,14 @@ impl EnsembleBuilder {
     }
 }
 
-/// A folder for the data of an ensemble, in memory if the machine has such a place.
-fn folder() -> Result<TempDir, HarnessError> {
+/// A folder for the data of an ensemble, in memory if the machine has such a place and none is asked for.
+fn folder(asked: Option<&Path>) -> Result<TempDir, HarnessError> {
     let memory = Path::new("/dev/shm");
     let mut builder = tempfile::Builder::new();
     builder.prefix("lockkeeper-");
-    let folder = if memory.is_dir() {
+    let folder = if let Some(asked) = asked {
+        builder.tempdir_in(asked)
+    } else if memory.is_dir() {
         builder.tempdir_in(memory).or_else(|_| builder.tempdir())
     } else {
         builder.tempdir()

@@ -63,9 +63,6 @@ impl EnsembleBuilder {
     /// The command line of a server that lives in `home`, behind `java`.
     pub(super) fn arguments(&self, installation: &Installation, home: &Path) -> Vec<String> {
         let mut arguments: Vec<String> = [
-            // A server of a test lives for seconds: start quickly, rather than run fast later.
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
             "-Xshare:auto",
             "-Xss512k",
             // Or a killed server leaves a file in /tmp/hsperfdata_*.
@@ -80,6 +77,10 @@ impl EnsembleBuilder {
         ]
         .map(str::to_owned)
         .into();
+        if !self.enduring {
+            // A server of a test lives for seconds: start quickly, rather than run fast later.
+            arguments.extend(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"].map(str::to_owned));
+        }
         arguments.push(format!("-Xmx{}m", self.heap_mebibytes));
         arguments.push(format!("-Dzookeeper.forceSync={}", if self.durable { "yes" } else { "no" }));
         arguments.extend(self.properties.iter().map(|(name, value)| format!("-D{name}={value}")));

@@ -47,7 +47,7 @@ pub(crate) async fn run(
                 process.run(worker.work())
             })
             .collect();
-        if plan.shuts_down {
+        if plan.shuts_down && !world.is_healing() {
             sleep(Duration::from_millis(dice.between(1, plan.safety))).await;
             if !world.is_healing() {
                 is_closing.store(true, Ordering::Relaxed);

@@ -1,0 +1,40 @@
+//! What the bare writes and the protocol allow.
+
+use crate::plan::{DROPPED, Row, bare_name};
+use crate::results::Results;
+use crate::servers::Kind;
+use crate::statistics::{Spread, ratios};
+
+/// How much of its bound a row reaches, in the rounds that measured both.
+pub(crate) fn share(results: &Results, kind: Kind, row: &Row) -> Option<Spread> {
+    let rounds = results.by_round();
+    ratios(rounds.iter().filter_map(|round| {
+        let reached = round.median(kind, row.name, "lockkeeper", "ops_s")?;
+        Some((reached, ops_per_second(round, kind, row)?))
+    }))
+}
+
+/// The operations each second that a row could reach at best.
+///
+/// Two things bound it: how many writes the server takes from so many clients and sessions, whatever they are for; and,
+/// where the next holder sits behind another session, that it can learn of its turn only when the delete before it is
+/// committed.
+fn ops_per_second(results: &Results, kind: Kind, row: &Row) -> Option<f64> {
+    let bare = |field: &str, of: (usize, usize)| results.median(kind, &bare_name(of), "bare", field);
+    // A cycle is a create and a delete.
+    let cycles = bare("ops_s", row.bare)?;
+    let across_sessions = row.bare.1 > 1;
+    let turns = || Some(1e6 / bare("rel_p50_us", (1, 1))?);
+    match row.scenario() {
+        // Waits for the create, and for nothing else.
+        "uncontended" if row.name == DROPPED => Some(1e6 / bare("acq_p50_us", row.bare)?),
+        "handoff" if across_sessions => Some(cycles.min(turns()?)),
+        // The place in line, the exchange, and the lease's end: three writes. Two turns are one exchange apart.
+        "semaphore" if across_sessions => Some((cycles * 2.0 / 3.0).min(turns()?)),
+        "semaphore" => Some(cycles * 2.0 / 3.0),
+        // Everyone is in line already: one delete each.
+        "herd" if across_sessions => Some((cycles * 2.0).min(turns()?)),
+        "herd" => Some(cycles * 2.0),
+        _ => Some(cycles),
+    }
+}

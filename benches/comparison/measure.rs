@@ -1,0 +1,118 @@
+//! The runs, in turns.
+
+use std::time::Duration;
+
+use lockkeeper_tests::Ensemble;
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::Outcome;
+use crate::options::Options;
+use crate::peers::{self, Peer};
+use crate::plan::{self, MEMORY, ROWS};
+use crate::results::Results;
+use crate::servers::{self, Kind};
+
+/// Longer than any run that goes well, its stuck workers included.
+const RUN_MAX: Duration = Duration::from_secs(180);
+
+/// Where and when a run is.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    ensemble: &'a Ensemble,
+    kind: Kind,
+    round: u64,
+}
+
+/// Runs everything that is asked for, and keeps the results as they come.
+pub(crate) async fn run(options: &Options, results: &mut Results) -> Outcome<()> {
+    if let Some(missing) = peers::missing(&options.peers) {
+        return Err(format!("{missing} is needed; or leave it out with --peers").into());
+    }
+    for peer in &options.peers {
+        peer.prepare().await?;
+    }
+    results.begin()?;
+    let first = results.next_round();
+    for &kind in &options.servers {
+        let ensemble = kind.start().await?;
+        get_warm(&ensemble).await?;
+        for round in first..first + options.rounds as u64 {
+            one_round(options, Place { ensemble: &ensemble, kind, round }, results).await?;
+        }
+        if kind == Kind::Tmpfs && !options.quick {
+            let place = Place { ensemble: &ensemble, kind, round: first };
+            for (name, words) in MEMORY.iter().filter(|(name, _)| options.wants(name)) {
+                one_run(place, Peer::Lockkeeper, name, words, results).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lets the servers' Java see some load before anything is measured.
+async fn get_warm(ensemble: &Ensemble) -> Outcome<()> {
+    let mut command = Peer::Lockkeeper.command();
+    command.arg(ensemble.connect_string()).args(["bare", "w=10", "s=10", "t=3", "warm=0"]);
+    line_of(&mut command).await.map(|_| ())
+}
+
+/// One run of each peer for each row, neighbours in time, and the bare writes that go with the row.
+async fn one_round(options: &Options, place: Place<'_>, results: &mut Results) -> Outcome<()> {
+    let mut measured = Vec::new();
+    for row in ROWS.iter().filter(|row| options.wants(row.name)) {
+        if options.peers.contains(&Peer::Lockkeeper) && !measured.contains(&row.bare) {
+            measured.push(row.bare);
+            let words = plan::bare(row.bare.0, row.bare.1, options);
+            one_run(place, Peer::Lockkeeper, &plan::bare_name(row.bare), &words, results).await?;
+        }
+        for &peer in options.peers.iter().filter(|peer| row.is_for(**peer)) {
+            one_run(place, peer, row.name, &row.words(place.kind, options), results).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn one_run(place: Place<'_>, peer: Peer, row: &str, words: &str, results: &mut Results) -> Outcome<()> {
+    let mut command = peer.command();
+    command
+        .arg(place.ensemble.connect_string())
+        .args(words.split_whitespace())
+        .env("LOCKKEEPER_BENCH_SERVER_PIDS", servers::pids(place.ensemble));
+    let mut line = match line_of(&mut command).await {
+        Ok(line) => line,
+        // One peer's failure is a result, and no reason to lose those of the others.
+        Err(failure) => json!({ "peer": peer.name(), "failure": failure.to_string() }),
+    };
+    if let Some(fields) = line.as_object_mut() {
+        fields.insert("servers".to_owned(), place.kind.name().into());
+        fields.insert("row".to_owned(), row.into());
+        fields.insert("round".to_owned(), place.round.into());
+    }
+    let figure = |name: &str| line.get(name).map_or_else(|| "-".to_owned(), Value::to_string);
+    println!(
+        "{:5} {:2} {:30} {:10} {:>10} ops/s, acquire p99 {:>10} us, {:>8} us of CPU, {} requests {}",
+        place.kind.name(),
+        place.round,
+        row,
+        figure("peer").trim_matches('"'),
+        figure("ops_s"),
+        figure("acq_p99_us"),
+        figure("cli_cpu_us_op"),
+        figure("reqs_op"),
+        line.get("failure").and_then(Value::as_str).unwrap_or_default(),
+    );
+    results.add(line)
+}
+
+async fn line_of(command: &mut Command) -> Outcome<Value> {
+    let output =
+        timeout(RUN_MAX, command.kill_on_drop(true).output()).await.map_err(|_| "it took too long")??;
+    let text = String::from_utf8_lossy(&output.stdout);
+    // A run that broke exclusion has a line as well.
+    serde_json::from_str(text.trim()).map_err(|_| {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        errors.lines().last().unwrap_or("it said nothing").to_owned().into()
+    })
+}

@@ -1,0 +1,160 @@
+//! `docs/benchmarks.md`.
+
+use std::fmt::Write;
+
+use crate::bound;
+use crate::plan::{ROWS, bare_name};
+use crate::results::Results;
+use crate::servers::Kind;
+use crate::statistics::Spread;
+use crate::verdict;
+
+const INTRODUCTION: &str = "# Benchmarks
+
+lockkeeper beside Apache Curator 5.4 (Debian's) and kazoo 2.11: the same loads, in turns on the same servers, each run in a
+process of its own. Written by `benches/compare`; [benches/README.md](../benches/README.md) says what the loads are and how to
+repeat them. **Figures of other machines, other days or other runs do not compare.**
+
+![Operations per second as multiples of Curator's](benchmarks.svg)
+";
+
+const READING: &str = "## How to read it
+
+A figure is the median of all rounds, with the least and the greatest behind it. A ratio is taken within each round, between
+runs that were neighbours in time, and then the median of these: what else the machine does hits both alike. *Bound*
+is what the bare writes allow, measured in the same rounds: the client crate alone, creating and deleting nodes with as many tasks
+and sessions; where the next holder is behind another session, also that it can learn of its turn only when the delete before
+it is committed. *CPU* is the client process's, the Java compiler's and the garbage collector's included.
+Where the load average is above the number of cores, others used the machine as well: then ratios say more than rates, requests
+and processor time more than times, and a share of the bound may be beyond 100 %.
+";
+
+/// The whole page.
+pub(crate) fn write(results: &Results, machine: &str) -> String {
+    let mut page = format!("{INTRODUCTION}\nMachine: {machine}.\n\n{READING}");
+    for kind in Kind::ALL.into_iter().filter(|kind| results.rounds(*kind) > 0) {
+        section(&mut page, results, kind);
+    }
+    limits(&mut page, results);
+    aims(&mut page, results);
+    troubles(&mut page, results);
+    page
+}
+
+fn section(page: &mut String, results: &Results, kind: Kind) {
+    line(page, &format!("\n## {}\n", kind.title()));
+    line(page, &format!("{} rounds.\n", results.rounds(kind)));
+    line(
+        page,
+        "| load | lockkeeper, ops/s | Curator, ops/s | × Curator | × kazoo | of the bound | acquire p99, × Curator | CPU, × Curator | requests, ours / Curator's |",
+    );
+    line(page, "|---|---|---|---|---|---|---|---|---|");
+    for row in ROWS {
+        let ours = results.spread(kind, row.name, "lockkeeper", "ops_s");
+        if ours.is_none() {
+            continue;
+        }
+        let share = bound::share(results, kind, row);
+        let requests = |peer: &str| figure(results.median(kind, row.name, peer, "reqs_op"), 2);
+        let ratio = |peer: &str, field: &str| results.ratio(kind, row.name, peer, field);
+        let cells = [
+            row.name.to_owned(),
+            spread(ours, 0),
+            spread(results.spread(kind, row.name, "curator", "ops_s"), 0),
+            format!(
+                "**{}**{}",
+                figure(ratio("curator", "ops_s").map(|all| all.median), 2),
+                edges(ratio("curator", "ops_s"), 2)
+            ),
+            figure(ratio("kazoo", "ops_s").map(|all| all.median), 1),
+            share.map_or_else(|| "–".to_owned(), |share| format!("{:.0} %", 100.0 * share.median)),
+            spread(ratio("curator", "acq_p99_us"), 2),
+            spread(ratio("curator", "cli_cpu_us_op"), 2),
+            format!("{} / {}", requests("lockkeeper"), requests("curator")),
+        ];
+        line(page, &format!("| {} |", cells.join(" | ")));
+    }
+}
+
+/// The bare writes, on which the bounds rest.
+fn limits(page: &mut String, results: &Results) {
+    line(page, "\n## The limit\n");
+    line(
+        page,
+        "One write and one read through zookeeper-client, nothing around them, measured beside the loads. A cycle is a create",
+    );
+    line(page, "and a delete, each awaited.\n");
+    line(
+        page,
+        "| servers | tasks, sessions | create p50, µs | delete p50, µs | read p50, µs | cycles/s | reads/s |",
+    );
+    line(page, "|---|---|---|---|---|---|---|");
+    for kind in Kind::ALL {
+        let mut seen = Vec::new();
+        for row in ROWS {
+            if seen.contains(&row.bare)
+                || results.spread(kind, &bare_name(row.bare), "bare", "ops_s").is_none()
+            {
+                continue;
+            }
+            seen.push(row.bare);
+            let field = |field: &str, decimals| {
+                spread(results.spread(kind, &bare_name(row.bare), "bare", field), decimals)
+            };
+            line(
+                page,
+                &format!(
+                    "| {} | {}, {} | {} | {} | {} | {} | {} |",
+                    kind.name(),
+                    row.bare.0,
+                    row.bare.1,
+                    field("acq_p50_us", 0),
+                    field("rel_p50_us", 0),
+                    field("read_p50_us", 0),
+                    field("ops_s", 0),
+                    field("reads_s", 0),
+                ),
+            );
+        }
+    }
+}
+
+fn aims(page: &mut String, results: &Results) {
+    line(page, "\n## Aims\n");
+    line(page, "On one server with its data on tmpfs, by the medians above.\n");
+    line(page, "| aim | target | measured | |");
+    line(page, "|---|---|---|---|");
+    for aim in verdict::aims(results) {
+        let measured = spread(Some(aim.measured), 2);
+        line(page, &format!("| {} | {} | {measured} | {} |", aim.what, aim.target, aim.verdict.words()));
+    }
+}
+
+fn troubles(page: &mut String, results: &Results) {
+    line(page, "\n## Broken exclusion, stuck workers, failed runs\n");
+    let troubles = results.troubles();
+    if troubles.is_empty() {
+        line(page, "None, in any run of anyone.");
+    }
+    for trouble in troubles {
+        line(page, &format!("* {trouble}"));
+    }
+}
+
+fn line(page: &mut String, text: &str) {
+    // Writing to a string does not fail.
+    let _ = writeln!(page, "{text}");
+}
+
+fn figure(figure: Option<f64>, decimals: usize) -> String {
+    figure.map_or_else(|| "–".to_owned(), |figure| format!("{figure:.decimals$}"))
+}
+
+fn edges(spread: Option<Spread>, decimals: usize) -> String {
+    let spread = spread.filter(|spread| spread.least < spread.greatest);
+    spread.map_or_else(String::new, |all| format!(" ({:.decimals$}–{:.decimals$})", all.least, all.greatest))
+}
+
+fn spread(spread: Option<Spread>, decimals: usize) -> String {
+    format!("{}{}", figure(spread.map(|all| all.median), decimals), edges(spread, decimals))
+}

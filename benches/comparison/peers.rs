@@ -1,0 +1,107 @@
+//! Who is compared, and how each is started.
+
+use std::path::{Path, PathBuf};
+
+use tokio::process::Command;
+
+use crate::Outcome;
+use crate::machine;
+
+/// Debian's package `libcurator-recipes-java` puts the jar here; its manifest names every jar it needs.
+const CURATOR_JAR: &str = "/usr/share/java/curator-recipes.jar";
+
+/// So that Curator's complaints are seen.
+const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
+
+/// The same kazoo for everyone.
+const KAZOO: &str =
+    "kazoo==2.11.0 --hash=sha256:aa6be17159540dae4087661b8d4e24c7b58d4dc26170a2d5b8468b06712d84a9\n";
+
+/// Who takes the locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    Lockkeeper,
+    Curator,
+    Kazoo,
+}
+
+impl Peer {
+    pub(crate) const ALL: [Self; 3] = [Self::Lockkeeper, Self::Curator, Self::Kazoo];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Lockkeeper => "lockkeeper",
+            Self::Curator => "curator",
+            Self::Kazoo => "kazoo",
+        }
+    }
+
+    /// Builds what has to be built.
+    pub(crate) async fn prepare(self) -> Outcome<()> {
+        let folder = folder();
+        match self {
+            Self::Lockkeeper => Ok(()),
+            Self::Curator => {
+                let source = sources().join("CuratorBench.java");
+                let mut compiler = Command::new("javac");
+                compiler.args(["--release", "11", "-encoding", "UTF-8", "-cp", CURATOR_JAR, "-d"]);
+                succeed(compiler.arg(folder.join("classes")).arg(source)).await
+            }
+            Self::Kazoo => {
+                let python = folder.join("venv/bin/python");
+                if !python.exists() {
+                    succeed(Command::new("python3").args(["-m", "venv"]).arg(folder.join("venv"))).await?;
+                }
+                std::fs::write(folder.join("requirements.txt"), KAZOO)?;
+                let mut installer = Command::new(python);
+                installer.args(["-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps", "-r"]);
+                succeed(installer.arg(folder.join("requirements.txt"))).await
+            }
+        }
+    }
+
+    /// The program that runs a load, still without its arguments.
+    pub(crate) fn command(self) -> Command {
+        match self {
+            Self::Lockkeeper => Command::new(machine::built().join("release/lockkeeper-bench")),
+            Self::Curator => {
+                let mut command = Command::new("java");
+                command
+                    .args(["-Xmx1g", "-Djava.net.preferIPv4Stack=true", "-XX:-UsePerfData"])
+                    .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
+                    .arg("-cp")
+                    .arg(format!("{}:{CURATOR_JAR}:{LOGGER_JAR}", folder().join("classes").display()))
+                    .arg("CuratorBench");
+                command
+            }
+            Self::Kazoo => {
+                let mut command = Command::new(folder().join("venv/bin/python"));
+                command.arg(sources().join("kazoo_bench.py"));
+                command
+            }
+        }
+    }
+}
+
+fn sources() -> PathBuf {
+    machine::repository().join("benches/peers")
+}
+
+fn folder() -> PathBuf {
+    machine::built().join("peers")
+}
+
+async fn succeed(command: &mut Command) -> Outcome<()> {
+    let described = format!("{:?}", command.as_std().get_program());
+    let output = command.output().await.map_err(|error| format!("{described}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{described} failed: {}", String::from_utf8_lossy(&output.stderr)).into())
+}
+
+/// Whether everything that the peers need besides is there; what is not is named.
+pub(crate) fn missing(peers: &[Peer]) -> Option<&'static str> {
+    (peers.contains(&Peer::Curator) && !Path::new(CURATOR_JAR).exists())
+        .then_some("the package libcurator-recipes-java")
+}

@@ -1,0 +1,131 @@
+//! What is run, and what was aimed at.
+
+use crate::options::Options;
+use crate::peers::Peer;
+use crate::servers::Kind;
+
+/// One load.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    /// What the page calls it.
+    pub(crate) name: &'static str,
+    scenario: &'static str,
+    keys: &'static str,
+    length: Length,
+    /// Workers and sessions of the bare writes that it is measured against.
+    pub(crate) bare: (usize, usize),
+    /// How often as many operations as Curator.
+    pub(crate) target: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Length {
+    /// For a time.
+    Timed,
+    /// So many cycles.
+    Counted,
+    /// To its end.
+    Whole,
+}
+
+const fn row(
+    name: &'static str,
+    scenario: &'static str,
+    keys: &'static str,
+    length: Length,
+    bare: (usize, usize),
+    target: f64,
+) -> Row {
+    Row { name, scenario, keys, length, bare, target }
+}
+
+pub(crate) const UNCONTENDED: &str = "uncontended, release awaited";
+pub(crate) const DROPPED: &str = "uncontended, guard dropped";
+
+use self::Length::{Counted, Timed, Whole};
+
+/// All rows of the page.
+pub(crate) const ROWS: &[Row] = &[
+    row(UNCONTENDED, "uncontended", "release=await", Counted, (1, 1), 1.4),
+    row(DROPPED, "uncontended", "release=drop", Counted, (1, 1), 2.0),
+    row("handoff w=2 s=1", "handoff", "w=2 s=1 hold=0", Timed, (2, 1), 2.0),
+    row("handoff w=10 s=1", "handoff", "w=10 s=1 hold=0", Timed, (10, 1), 4.0),
+    row("handoff w=100 s=1", "handoff", "w=100 s=1 hold=0", Timed, (100, 1), 6.0),
+    row("handoff w=2 s=2", "handoff", "w=2 s=2 hold=0", Timed, (2, 2), 1.6),
+    row("handoff w=10 s=10", "handoff", "w=10 s=10 hold=0", Timed, (10, 10), 1.4),
+    row("handoff w=100 s=100", "handoff", "w=100 s=100 hold=0", Timed, (100, 100), 1.4),
+    row("rw 90 % reads w=10 s=10", "rw", "w=10 s=10 readpct=90", Timed, (10, 10), 2.5),
+    row("rw 90 % reads w=10 s=1", "rw", "w=10 s=1 readpct=90", Timed, (10, 1), 2.5),
+    row("semaphore 10 of w=32 s=32", "semaphore", "w=32 s=32 leases=10", Timed, (32, 32), 2.5),
+    row("semaphore 10 of w=32 s=1", "semaphore", "w=32 s=1 leases=10", Timed, (32, 1), 2.5),
+    row("multi of 5", "multi", "k=5", Counted, (1, 1), 5.0),
+    row("many w=100 k=100 s=1", "many", "w=100 k=100 s=1", Timed, (100, 1), 1.6),
+    row("many w=100 k=100 s=8", "many", "w=100 k=100 s=8", Timed, (100, 8), 4.0),
+    row("herd w=1000 s=1", "herd", "w=1000 s=1", Whole, (100, 1), 5.0),
+    row("herd w=1000 s=10", "herd", "w=1000 s=10", Whole, (100, 10), 1.5),
+];
+
+/// What a waiting task and a held lock cost in memory: ours alone, once.
+pub(crate) const MEMORY: &[(&str, &str)] = &[
+    ("10,000 waiters on one path", "herd w=10000 s=1"),
+    ("10,000 locks of one session", "keep k=10000 s=1"),
+];
+
+impl Row {
+    pub(crate) fn scenario(&self) -> &'static str {
+        self.scenario
+    }
+
+    /// Whether `peer` can do this.
+    pub(crate) fn is_for(&self, peer: Peer) -> bool {
+        peer != Peer::Kazoo || self.scenario != "multi"
+    }
+
+    /// The words behind the connect string.
+    pub(crate) fn words(&self, kind: Kind, options: &Options) -> String {
+        let length = match self.length {
+            Whole => String::new(),
+            Timed if options.quick => "t=1 warm=1".to_owned(),
+            Timed => "t=2 warm=3".to_owned(),
+            Counted if options.quick => "n=200 warmn=200".to_owned(),
+            Counted if kind == Kind::Tmpfs => "n=3000 warmn=3000".to_owned(),
+            Counted => "n=1500 warmn=1500".to_owned(),
+        };
+        format!("{} {} timeout=30 {length}", self.scenario, self.keys)
+    }
+}
+
+/// The bare writes of so many workers over so many sessions.
+pub(crate) fn bare(workers: usize, sessions: usize, options: &Options) -> String {
+    let seconds = if options.quick { 1 } else { 2 };
+    format!("bare w={workers} s={sessions} t={seconds} warm=1 timeout=30")
+}
+
+/// What the results call them.
+pub(crate) fn bare_name((workers, sessions): (usize, usize)) -> String {
+    format!("bare w={workers} s={sessions}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_names_of_their_own() {
+        let mut names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ROWS.len());
+    }
+
+    #[test]
+    fn every_row_says_all_that_its_peers_need() {
+        let options = Options::parse([]).unwrap();
+        for row in ROWS {
+            let words = row.words(Kind::Tmpfs, &options);
+            let timed = words.contains(" t=") && words.contains(" warm=");
+            let counted = words.contains(" n=") && words.contains(" warmn=");
+            assert!(timed || counted || row.scenario == "herd", "{words}");
+        }
+    }
+}

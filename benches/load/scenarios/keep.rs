@@ -1,0 +1,46 @@
+//! Many locks that are held together: what each costs in memory.
+
+use lockkeeper::Mutex;
+use tokio::task::JoinSet;
+
+use crate::Outcome;
+use crate::counters::resident;
+use crate::report::Report;
+use crate::stage::Stage;
+use crate::tally::{Lap, Tally, now};
+
+/// This many are asked for at a time, so that the figures are those of keeping and not of asking.
+const AT_A_TIME: usize = 100;
+
+pub(super) async fn run(stage: &Stage<'_>) -> Outcome<Report> {
+    let tally = Tally::new();
+    let before = resident();
+    let earlier = stage.meters.read().await;
+    let mut asking = JoinSet::new();
+    let mut kept = Vec::new();
+    for number in 0..stage.arguments.size("k")? {
+        let mutex = Mutex::new(stage.manager(number)?, stage.path(&format!("keep/{number}")))?;
+        if asking.len() >= AT_A_TIME {
+            kept.extend(asking.join_next().await.transpose()?.transpose()?);
+        }
+        asking.spawn(async move {
+            let asked = now();
+            let guard = mutex.acquire_owned().await?;
+            Outcome::Ok((guard, asked.elapsed()))
+        });
+    }
+    while let Some(granted) = asking.join_next().await {
+        kept.push(granted??);
+    }
+    let later = stage.meters.read().await;
+    let keeping = resident();
+    let lost = kept.iter().filter(|(guard, _)| !guard.is_valid()).count();
+    for (_, acquire) in &kept {
+        tally.add(Lap { acquire: *acquire, ..Lap::default() });
+    }
+    let cost = later.since(&earlier, &stage.meters, kept.len() as u64);
+    let mut report = Report::new(stage.arguments, &tally, cost, 0, lost);
+    report.set("rss_before_kb", before);
+    report.set("rss_keeping_kb", keeping);
+    Ok(report)
+}

@@ -1,0 +1,154 @@
+//! Loads of a mutex: alone, passed on, and many of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use lockkeeper::Mutex;
+
+use super::{counted, report, timed};
+use crate::Outcome;
+use crate::report::Report;
+use crate::room::Room;
+use crate::run::Worker;
+use crate::stage::Stage;
+use crate::tally::{Lap, now};
+
+/// A free mutex, taken and released.
+pub(super) async fn uncontended(stage: &Stage<'_>) -> Outcome<Report> {
+    let mutex = Mutex::new(stage.manager(0)?, stage.path("uncontended"))?;
+    let mut worker = Passer::new(mutex, Arc::new(Room::with_space(1)), Arc::new(Baton::new()));
+    worker.awaits_release = stage.arguments.word("release") == "await";
+    worker.times_handover = false;
+    let room = Arc::clone(&worker.room);
+    let measured = counted(stage, worker).await?;
+    Ok(report(stage, measured, room.violations()))
+}
+
+/// A mutex that is passed on.
+pub(super) async fn handoff(stage: &Stage<'_>) -> Outcome<Report> {
+    let (room, baton) = (Arc::new(Room::with_space(1)), Arc::new(Baton::new()));
+    let mut workers = Vec::new();
+    for number in 0..stage.arguments.size("w")? {
+        let mutex = Mutex::new(stage.manager(number)?, stage.path("handoff"))?;
+        let mut worker = Passer::new(mutex, Arc::clone(&room), Arc::clone(&baton));
+        worker.hold = Duration::from_millis(stage.arguments.number("hold")?);
+        workers.push(worker);
+    }
+    let measured = timed(stage, workers).await?;
+    Ok(report(stage, measured, room.violations()))
+}
+
+/// Many mutexes, of which each task takes any.
+pub(super) async fn many(stage: &Stage<'_>) -> Outcome<Report> {
+    let paths = stage.arguments.size("k")?;
+    let rooms: Vec<_> = (0..paths).map(|_| Arc::new(Room::with_space(1))).collect();
+    let mut workers = Vec::new();
+    for number in 0..stage.arguments.size("w")? {
+        let mut passers = Vec::new();
+        for (path, room) in rooms.iter().enumerate() {
+            let mutex = Mutex::new(stage.manager(number)?, stage.path(&format!("many/{path}")))?;
+            let mut passer = Passer::new(mutex, Arc::clone(room), Arc::new(Baton::new()));
+            passer.times_handover = false;
+            passers.push(passer);
+        }
+        workers.push(Wanderer { passers, dice: Dice(number as u64) });
+    }
+    let measured = timed(stage, workers).await?;
+    Ok(report(stage, measured, rooms.iter().map(|room| room.violations()).sum()))
+}
+
+/// Takes a mutex and releases it.
+struct Passer {
+    mutex: Mutex,
+    room: Arc<Room>,
+    baton: Arc<Baton>,
+    hold: Duration,
+    awaits_release: bool,
+    times_handover: bool,
+}
+
+impl Passer {
+    fn new(mutex: Mutex, room: Arc<Room>, baton: Arc<Baton>) -> Self {
+        Self { mutex, room, baton, hold: Duration::ZERO, awaits_release: true, times_handover: true }
+    }
+}
+
+impl Worker for Passer {
+    async fn lap(&mut self) -> Outcome<Lap> {
+        let asked = now();
+        let guard = self.mutex.acquire().await?;
+        let granted = now();
+        self.room.enter(1);
+        let handover = if self.times_handover { self.baton.taken(granted) } else { None };
+        if !self.hold.is_zero() {
+            tokio::time::sleep(self.hold).await;
+        }
+        self.room.leave(1);
+        let released = now();
+        if self.times_handover {
+            self.baton.given(released);
+        }
+        if self.awaits_release {
+            guard.release().await?;
+        } else {
+            drop(guard);
+        }
+        Ok(Lap { acquire: granted - asked, release: Some(released.elapsed()), handover })
+    }
+}
+
+/// Takes any of many mutexes.
+struct Wanderer {
+    passers: Vec<Passer>,
+    dice: Dice,
+}
+
+impl Worker for Wanderer {
+    async fn lap(&mut self) -> Outcome<Lap> {
+        let index = self.dice.below(self.passers.len() as u64);
+        let passer = usize::try_from(index).ok().and_then(|index| self.passers.get_mut(index));
+        passer.ok_or("no paths")?.lap().await
+    }
+}
+
+/// When the holder called release: what the next one's grant is measured from.
+#[derive(Debug)]
+struct Baton {
+    origin: Instant,
+    /// Nanoseconds since the origin; 0 while it is not on its way.
+    given: AtomicU64,
+}
+
+impl Baton {
+    fn new() -> Self {
+        Self { origin: now(), given: AtomicU64::new(0) }
+    }
+
+    fn given(&self, at: Instant) {
+        self.given.store(self.nanoseconds(at), Ordering::SeqCst);
+    }
+
+    fn taken(&self, at: Instant) -> Option<Duration> {
+        let given = self.given.swap(0, Ordering::SeqCst);
+        (given != 0).then(|| Duration::from_nanos(self.nanoseconds(at).saturating_sub(given)))
+    }
+
+    fn nanoseconds(&self, at: Instant) -> u64 {
+        u64::try_from((at - self.origin).as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The same throws in every run (SplitMix64).
+#[derive(Debug)]
+pub(super) struct Dice(pub(super) u64);
+
+impl Dice {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)).checked_rem(bound).unwrap_or_default()
+    }
+}

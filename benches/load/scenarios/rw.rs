@@ -1,0 +1,57 @@
+//! Readers and writers of one path.
+
+use std::sync::Arc;
+
+use lockkeeper::RwLock;
+
+use super::mutexes::Dice;
+use super::{report, timed};
+use crate::Outcome;
+use crate::report::Report;
+use crate::room::{READERS_MAX, Room};
+use crate::run::Worker;
+use crate::stage::Stage;
+use crate::tally::{Lap, now};
+
+pub(super) async fn run(stage: &Stage<'_>) -> Outcome<Report> {
+    let room = Arc::new(Room::with_space(READERS_MAX));
+    let mut workers = Vec::new();
+    for number in 0..stage.arguments.size("w")? {
+        let lock = RwLock::new(stage.manager(number)?, stage.path("rw"))?;
+        let percent = stage.arguments.number("readpct")?;
+        workers.push(Visitor { lock, room: Arc::clone(&room), percent, dice: Dice(number as u64) });
+    }
+    let measured = timed(stage, workers).await?;
+    Ok(report(stage, measured, room.violations()))
+}
+
+struct Visitor {
+    lock: RwLock,
+    room: Arc<Room>,
+    percent: u64,
+    dice: Dice,
+}
+
+impl Worker for Visitor {
+    async fn lap(&mut self) -> Outcome<Lap> {
+        let reads = self.dice.below(100) < self.percent;
+        let asked = now();
+        let (granted, released);
+        if reads {
+            let guard = self.lock.read().await?;
+            granted = now();
+            self.room.enter(1);
+            self.room.leave(1);
+            released = now();
+            guard.release().await?;
+        } else {
+            let guard = self.lock.write().await?;
+            granted = now();
+            self.room.enter(READERS_MAX);
+            self.room.leave(READERS_MAX);
+            released = now();
+            guard.release().await?;
+        }
+        Ok(Lap { acquire: granted - asked, release: Some(released.elapsed()), handover: None })
+    }
+}

@@ -1,0 +1,43 @@
+//! Permits of one semaphore.
+
+use std::sync::Arc;
+
+use lockkeeper::Semaphore;
+
+use super::{report, timed};
+use crate::Outcome;
+use crate::report::Report;
+use crate::room::Room;
+use crate::run::Worker;
+use crate::stage::Stage;
+use crate::tally::{Lap, now};
+
+pub(super) async fn run(stage: &Stage<'_>) -> Outcome<Report> {
+    let permits = stage.arguments.size("leases")?;
+    let room = Arc::new(Room::with_space(i64::try_from(permits)?));
+    let mut workers = Vec::new();
+    for number in 0..stage.arguments.size("w")? {
+        let semaphore = Semaphore::new(stage.manager(number)?, stage.path("semaphore"), permits)?;
+        workers.push(Guest { semaphore, room: Arc::clone(&room) });
+    }
+    let measured = timed(stage, workers).await?;
+    Ok(report(stage, measured, room.violations()))
+}
+
+struct Guest {
+    semaphore: Semaphore,
+    room: Arc<Room>,
+}
+
+impl Worker for Guest {
+    async fn lap(&mut self) -> Outcome<Lap> {
+        let asked = now();
+        let lease = self.semaphore.acquire().await?;
+        let granted = now();
+        self.room.enter(1);
+        self.room.leave(1);
+        let released = now();
+        lease.release().await?;
+        Ok(Lap { acquire: granted - asked, release: Some(released.elapsed()), handover: None })
+    }
+}

@@ -1,0 +1,41 @@
+//! Several free mutexes at once.
+
+use std::sync::Arc;
+
+use lockkeeper::{MultiLock, Mutex};
+
+use super::{counted, report};
+use crate::Outcome;
+use crate::report::Report;
+use crate::room::Room;
+use crate::run::Worker;
+use crate::stage::Stage;
+use crate::tally::{Lap, now};
+
+pub(super) async fn run(stage: &Stage<'_>) -> Outcome<Report> {
+    let mut builder = MultiLock::builder();
+    for path in 0..stage.arguments.size("k")? {
+        builder = builder.lock(&Mutex::new(stage.manager(0)?, stage.path(&format!("multi/{path}")))?);
+    }
+    let room = Arc::new(Room::with_space(1));
+    let measured = counted(stage, Collector { locks: builder.build()?, room: Arc::clone(&room) }).await?;
+    Ok(report(stage, measured, room.violations()))
+}
+
+struct Collector {
+    locks: MultiLock,
+    room: Arc<Room>,
+}
+
+impl Worker for Collector {
+    async fn lap(&mut self) -> Outcome<Lap> {
+        let asked = now();
+        let guard = self.locks.acquire().await?;
+        let granted = now();
+        self.room.enter(1);
+        self.room.leave(1);
+        let released = now();
+        guard.release().await?;
+        Ok(Lap { acquire: granted - asked, release: Some(released.elapsed()), handover: None })
+    }
+}

@@ -1,0 +1,48 @@
+//! Every scenario, briefly, against the embedded server.
+
+use std::io;
+use std::process::Output;
+
+use lockkeeper_testserver::TestServer;
+use tokio::process::Command;
+
+const BRIEFLY: &[&str] = &[
+    "uncontended n=5 warmn=1",
+    "uncontended n=5 warmn=1 release=drop",
+    "handoff w=3 s=2 t=1 warm=0 hold=1",
+    "rw w=4 s=2 readpct=50 t=1 warm=0",
+    "semaphore w=4 s=2 leases=2 t=1 warm=0",
+    "multi k=3 n=3 warmn=1",
+    "many w=4 s=2 k=2 t=1 warm=0",
+    "herd w=6 s=2",
+    "keep k=5",
+    "bare w=2 s=2 t=1 warm=0 threads=1",
+];
+
+async fn bench(servers: &str, words: &str) -> io::Result<Output> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockkeeper-bench"));
+    command.arg(servers).args(words.split_whitespace()).output().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_scenario_prints_one_line_and_breaks_nothing() {
+    let server = TestServer::start().await.unwrap();
+    for words in BRIEFLY {
+        let output = bench(&server.connect_string(), words).await.unwrap();
+        let (line, errors) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert!(output.status.success(), "{words}: {errors}{line}");
+        let report: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(report["scenario"], words.split(' ').next().unwrap());
+        assert_eq!((&report["violations"], &report["stuck_workers"]), (&0.into(), &0.into()), "{line}");
+        assert!(report["ops"].as_u64() > Some(0) && report["acq_p50_us"].as_f64() > Some(0.0), "{line}");
+        // The embedded server counts packets, and does not tell reads from writes.
+        assert!(report["reqs_op"].as_f64() >= Some(1.0) && report["writes_op"].is_null(), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_command_line_exits_2_and_prints_no_line() {
+    let output = bench("127.0.0.1:1", "dance").await.unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+}
