@@ -239,19 +239,72 @@ fn the_readme_and_the_failure_model_make_the_same_promises() {
     }
 }
 
+/// The targets of a document's links.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
+}
+
+/// What a document's headings are linked by, as GitHub makes it of them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut in_code = false;
+    let is_heading = |line: &&str| {
+        in_code ^= line.starts_with("```");
+        !in_code && line.starts_with('#')
+    };
+    let anchor = |line: &str| {
+        let kept = |c: char| match c {
+            ' ' => Some('-'),
+            '-' | '_' => Some(c),
+            c => c.is_alphanumeric().then_some(c),
+        };
+        line.trim_start_matches('#').trim().to_lowercase().chars().filter_map(kept).collect()
+    };
+    text.lines().filter(is_heading).map(anchor).collect()
+}
+
 #[test]
 fn links_between_documents_lead_somewhere() {
     for file in files(".", &[".md"]) {
         let text = read(&file);
         let folder = Path::new(&file).parent().unwrap();
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let path = target.split('#').next().unwrap();
-            if path.is_empty() || path.contains("://") {
-                continue;
-            }
-            assert!(root().join(folder).join(path).exists(), "{file} links to {target}, which is not there");
+        for target in links(&text).filter(|target| !target.contains("://")) {
+            let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let page = if path.is_empty() { PathBuf::from(&file) } else { folder.join(path) };
+            assert!(root().join(&page).exists(), "{file} links to {target}, which is not there");
+            let is_there = anchor.is_empty() || anchors(&read(page.to_str().unwrap())).contains(anchor);
+            assert!(is_there, "{file} links to {target}, and that page has no such heading");
         }
     }
+}
+
+#[test]
+fn every_document_is_found_from_the_readme() {
+    let readme = read("README.md");
+    let linked: BTreeSet<&str> = links(&readme).filter_map(|target| target.split('#').next()).collect();
+    for file in files("docs", &[".md"]) {
+        assert!(linked.contains(file.as_str()), "README.md has no link to {file}");
+    }
+}
+
+#[test]
+fn the_page_on_operations_has_every_line_of_the_log_from_info_on() {
+    let page = read("docs/operations.md");
+    let mut lines = 0;
+    for file in ["src", "recipes/src"].into_iter().flat_map(|folder| files(folder, &[".rs"])) {
+        let text = read(&file);
+        for level in ["info!(", "warn!(", "error!("] {
+            // A call ends with its message.
+            let calls = text.split(level).skip(1).filter_map(|rest| rest.split(");").next());
+            for message in calls.filter_map(|call| call.rsplit('"').nth(1)) {
+                assert!(
+                    page.contains(&format!("`{message}`")),
+                    "docs/operations.md lacks `{message}` of {file}"
+                );
+                lines += 1;
+            }
+        }
+    }
+    assert!(lines > 10, "only {lines} lines were found");
 }
 
 #[test]
