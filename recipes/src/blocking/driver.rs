@@ -29,6 +29,9 @@ pub(super) type Client = oneshot::Sender<Transitions>;
 impl Driver {
     /// Starts the thread. It ends when the last driver is gone, and then its client has come to its end.
     pub(super) fn start() -> Result<(Self, Client), ConnectError> {
+        if is_in_task() {
+            return Err(ConfigError::CannotBlock.into());
+        }
         let failed = |error: std::io::Error| ConnectError::NoThread { cause: error.to_string() };
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let handle = runtime.handle().clone();

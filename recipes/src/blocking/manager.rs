@@ -72,7 +72,8 @@ impl ConnectionManager {
     }
 
     /// Waits for a future of the async face, on this thread, for as long as it takes. What it spawns with tokio runs on the
-    /// manager's thread, where it must not block.
+    /// manager's thread, where it must not block. Make timers within the future, not before it: tokio's panic where there is
+    /// no runtime.
     ///
     /// # Errors
     ///
