@@ -236,6 +236,12 @@ pub enum ConfigError {
     /// No tokio runtime with timers is running here.
     #[error("no tokio runtime with time enabled; call from within one built with enable_all()")]
     NoRuntime,
+    /// A blocking call where waiting would hold up others, perhaps for ever.
+    #[error(
+        "cannot block here, in an async task or a thread that ends; call it from a thread, spawn_blocking or \
+         block_in_place, or use the async face"
+    )]
+    CannotBlock,
 }
 
 /// Why no connection was made.
@@ -260,6 +266,12 @@ pub enum ConnectError {
     AuthFailed {
         /// The servers tried.
         servers: String,
+    },
+    /// The system gave no thread to a blocking manager.
+    #[error("no thread for the connection: {cause}; the process may be out of threads or files")]
+    NoThread {
+        /// What the system said.
+        cause: String,
     },
 }
 

@@ -113,6 +113,17 @@ async fn every_order_is_handled_once_and_a_plain_mutex_says_it_would_deadlock() 
 }
 
 #[tokio::test]
+async fn no_part_is_sold_twice_by_threads_without_async() {
+    assert_proved("blocking", &[], "4 threads sold 60 of 60 parts").await;
+    assert_proved_on_a_real_server("blocking", &[], "4 threads sold 60 of 60 parts").await;
+}
+
+#[tokio::test]
+async fn without_the_lock_threads_sell_parts_twice() {
+    assert_disproved("blocking", &["--no-lock"], "sold 60 of 60").await;
+}
+
+#[tokio::test]
 async fn no_call_is_refused_by_a_service_with_a_quota() {
     assert_proved("rate_limited_api", &[], " calls taken and 0 refused (429) ").await;
     assert_proved_on_a_real_server("rate_limited_api", &[], " calls taken and 0 refused (429) ").await;

@@ -45,6 +45,26 @@ fn locks_and_guards_may_be_shared_between_threads() {
 }
 
 #[test]
+fn what_threads_use_may_be_shared_between_them() {
+    use crate::blocking;
+    shareable::<blocking::ConnectionManager>();
+    shareable::<blocking::Mutex>();
+    shareable::<blocking::MutexGuard>();
+    shareable::<blocking::ReentrantMutex>();
+    shareable::<blocking::RwLock>();
+    shareable::<blocking::ReadGuard>();
+    shareable::<blocking::WriteGuard>();
+    shareable::<blocking::UpgradeError>();
+    shareable::<blocking::Semaphore>();
+    shareable::<blocking::SharedLimit>();
+    shareable::<blocking::Lease>();
+    shareable::<blocking::RateLimiter>();
+    shareable::<blocking::MultiLock>();
+    shareable::<blocking::LockGuard>();
+    shareable::<blocking::Txn<'static>>();
+}
+
+#[test]
 fn all_futures_may_be_spawned() {
     spawnable(|mutex: &'static Mutex| Box::new(mutex.acquire()));
     spawnable(|mutex: &'static Mutex| Box::new(mutex.try_acquire()));

@@ -13,6 +13,7 @@
 //! * [`RateLimiter`]: at most so many starts in any window of time.
 //! * [`Inspection`]: who holds a lock, who waits for it, and since when.
 //! * [`Revoker`]: asks a holder to let go, or takes a lock away by force.
+//! * [`blocking`]: the same for programs without async.
 //! * [`Hold`]: what every guard can do: tell whether it is still valid, when it is lost, its
 //!   [`FencingToken`], and writes that only commit while it stands ([`Txn`]).
 //!
@@ -39,6 +40,7 @@
 //! ```
 
 mod at_once;
+pub mod blocking;
 #[cfg(test)]
 mod bounds_test;
 mod inspection;

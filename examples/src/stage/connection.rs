@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lockkeeper::{ConnectError, ConnectionManager};
+use lockkeeper::{ConnectError, ConnectionManager, ConnectionManagerBuilder};
 use serde::{Deserialize, Serialize};
 
 /// How to reach the ensemble; the same for all processes of an example.
@@ -21,12 +21,9 @@ impl Connection {
         Self { servers: servers.to_owned(), session_timeout: None, tick: None }
     }
 
-    /// Opens a session of its own for `who`, which is what people see in the nodes of its locks.
-    ///
-    /// # Errors
-    ///
-    /// As [`lockkeeper::ConnectionManagerBuilder::connect`].
-    pub async fn open(&self, who: &str) -> Result<ConnectionManager, ConnectError> {
+    /// Settings for a session of its own for `who`, which is what people see in the nodes of its locks.
+    #[must_use]
+    pub fn builder(&self, who: &str) -> ConnectionManagerBuilder {
         let mut builder = ConnectionManager::builder(&self.servers).node_data(who);
         if let Some(timeout) = self.session_timeout {
             builder = builder.session_timeout(timeout);
@@ -34,6 +31,15 @@ impl Connection {
         if let Some(tick) = self.tick {
             builder = builder.tick_time(tick);
         }
-        builder.connect().await
+        builder
+    }
+
+    /// Opens a session with these settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConnectionManagerBuilder::connect`].
+    pub async fn open(&self, who: &str) -> Result<ConnectionManager, ConnectError> {
+        self.builder(who).connect().await
     }
 }

@@ -158,6 +158,11 @@ pub(crate) async fn release(kept: Vec<Kept>) -> Vec<ReleaseError> {
 pub struct ReleaseErrors(Vec<ReleaseError>);
 
 impl ReleaseErrors {
+    /// Of one or more.
+    pub(crate) fn of(errors: Vec<ReleaseError>) -> Self {
+        Self(errors)
+    }
+
     /// One for each that did not end well; never empty.
     #[must_use]
     pub fn errors(&self) -> &[ReleaseError] {

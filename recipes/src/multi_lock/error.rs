@@ -14,7 +14,7 @@ struct Stopped {
 }
 
 impl MultiLockError {
-    pub(super) fn at(path: &ZnodePath, cause: Error) -> Self {
+    pub(crate) fn at(path: &ZnodePath, cause: Error) -> Self {
         Self::after(path, cause, Vec::new())
     }
 

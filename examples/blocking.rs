@@ -1,0 +1,172 @@
+//! Threads of a program without async sell the parts of a stock, and none is sold twice.
+//!
+//! What is left is a number in a node. Whoever sells reads it and writes one less: under a [`ReentrantMutex`] nobody else
+//! does so between the two. An order of two parts holds the lock for both, and calls the function that sells one and locks
+//! for itself: its thread is the owner, and may. With `--no-lock` parts are sold twice.
+//!
+//! `cargo run --example blocking`, or `-- --no-lock`, or `-- --connect host:port,…`
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use clap::{Parser, value_parser};
+use lockkeeper::blocking::{ConnectionManager, ReentrantMutex};
+use lockkeeper::{ANY_VERSION, CreateMode, ZnodePath};
+use lockkeeper_examples::stage::{Common, Connection, Failure, Server, Verdict, block_on, sweep};
+use uuid::Uuid;
+
+/// Sells the parts of a stock in several threads at once, none twice.
+#[derive(Debug, Parser)]
+#[command(name = "blocking")]
+struct Blocking {
+    /// How many threads sell; every second one has a session of its own
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(2..=64))]
+    threads: u32,
+
+    /// How many parts there are
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = value_parser!(u32).range(1..=10_000))]
+    parts: u32,
+
+    /// Sell without the lock, to see what it is good for
+    #[arg(long)]
+    no_lock: bool,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// How long sessions are on the embedded server.
+const SESSION: Duration = Duration::from_secs(4);
+
+/// How long a thread waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between reading what is left and writing it.
+const THINK: Duration = Duration::from_millis(2);
+
+fn main() -> ExitCode {
+    let code = Blocking::parse().play();
+    code.unwrap_or_else(|failure| {
+        eprintln!("blocking: {failure}");
+        ExitCode::from(failure.code())
+    })
+}
+
+/// A stock, as one session sees it.
+struct Stock {
+    manager: ConnectionManager,
+    lock: Option<ReentrantMutex>,
+    left: ZnodePath,
+}
+
+impl Stock {
+    /// Sells two parts, or the last one, with nobody in between. Tells how many it were.
+    fn sell_two(&self) -> Result<u32, Failure> {
+        let outer = self.lock.as_ref().map(|lock| lock.acquire_timeout(PATIENCE)).transpose()?;
+        let sold = u32::from(self.sell()?) + u32::from(self.sell()?);
+        // The parts are sold, whatever becomes of the release: lockkeeper goes on trying.
+        let _ = outer.map(|guard| guard.release());
+        Ok(sold)
+    }
+
+    /// Sells one part, whether or not the caller has the stock locked; false when there is none left.
+    fn sell(&self) -> Result<bool, Failure> {
+        let guard = self.lock.as_ref().map(|lock| lock.acquire_timeout(PATIENCE)).transpose()?;
+        let left = self.left()?;
+        if left == 0 {
+            return Ok(false);
+        }
+        think();
+        let fewer = (left - 1).to_string().into_bytes();
+        match &guard {
+            // Committed only if the lock is still ours, however long we were away.
+            Some(guard) => drop(guard.txn().set(self.left.clone(), fewer, ANY_VERSION).commit()?),
+            None => {
+                let znodes = self.manager.as_async().znodes();
+                self.manager.block_on(znodes.write(&self.left, &fewer, ANY_VERSION))??;
+            }
+        }
+        Ok(true)
+    }
+
+    fn left(&self) -> Result<u32, Failure> {
+        let read = self.manager.block_on(self.manager.as_async().znodes().read(&self.left))??;
+        let number = read.and_then(|(data, _)| String::from_utf8(data).ok()?.parse().ok());
+        number.ok_or_else(|| Failure::Other("the stock is gone; did someone delete its node?".to_owned()))
+    }
+}
+
+impl Blocking {
+    fn play(&self) -> Result<ExitCode, Failure> {
+        // The server lives until everything is cleaned up.
+        let (mut connection, _server) = match &self.common.connect {
+            Some(servers) => (Connection::to(servers), None),
+            None => {
+                let server = block_on(Server::start())??;
+                (server.connection(SESSION), Some(server))
+            }
+        };
+        connection.session_timeout = self.common.session_timeout().or(connection.session_timeout);
+        let manager = ConnectionManager::connect_with(connection.builder("blocking"))?;
+        let root: ZnodePath = format!("/lockkeeper-examples/blocking-{}", Uuid::new_v4()).parse()?;
+
+        let judged = self.sell_out(&manager, &connection, &root);
+
+        manager.block_on(sweep(&manager.as_async().znodes(), root))??;
+        let verdict = judged?;
+        // A session that cannot be closed in order expires.
+        let _ = manager.shutdown();
+        println!("{verdict}");
+        Ok(verdict.code())
+    }
+
+    fn sell_out(
+        &self,
+        manager: &ConnectionManager,
+        connection: &Connection,
+        root: &ZnodePath,
+    ) -> Result<Verdict, Failure> {
+        let (left, parts) = (root.child("left")?, self.parts.to_string());
+        let znodes = manager.as_async().znodes();
+        manager.block_on(znodes.create(&left, parts.as_bytes(), CreateMode::Persistent))??;
+
+        let other = ConnectionManager::connect_with(connection.builder("blocking, second session"))?;
+        let mut stocks = Vec::new();
+        for number in 1..=self.threads {
+            let manager = if number % 2 == 0 { &other } else { manager };
+            let lock = ReentrantMutex::new(manager, root.child("lock")?)?;
+            stocks.push(Stock {
+                manager: manager.clone(),
+                lock: (!self.no_lock).then_some(lock),
+                left: left.clone(),
+            });
+        }
+        let sold_by_all: Vec<Result<u32, Failure>> = thread::scope(|threads| {
+            let sell_out = |stock: &Stock| -> Result<u32, Failure> {
+                let mut sold = 0;
+                loop {
+                    match stock.sell_two()? {
+                        0 => return Ok(sold),
+                        more => sold += more,
+                    }
+                }
+            };
+            let selling: Vec<_> = stocks.iter().map(|stock| threads.spawn(move || sell_out(stock))).collect();
+            let panicked = |_| Err(Failure::Other("a thread panicked".to_owned()));
+            selling.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+        });
+        let _ = other.shutdown();
+        let mut sold = 0;
+        for by_one in sold_by_all {
+            sold += by_one?;
+        }
+        let numbers = format!("{} threads sold {sold} of {} parts", self.threads, self.parts);
+        Ok(Verdict::of(sold == self.parts, numbers))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "there is no runtime to be blocked")]
+fn think() {
+    thread::sleep(THINK);
+}

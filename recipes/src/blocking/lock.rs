@@ -1,0 +1,73 @@
+use std::fmt::Debug;
+use std::time::Duration;
+
+use lockkeeper_core::{Error, ZnodePath};
+
+use super::driver::Driver;
+use super::lock_guard::LockGuard;
+
+/// Any of the locks for threads, or one side of one: a mutex, the reading or the writing side of a read/write lock, some
+/// permits of a semaphore, several of them at once. It can be made into an object.
+///
+/// Not a [`ReentrantMutex`](super::ReentrantMutex): its owner is the thread that acquires it, and a guard of this face may
+/// go to another.
+pub trait Lock: Debug + Send + Sync {
+    /// What the lock is made of, within this crate.
+    #[doc(hidden)]
+    fn face(&self) -> Face<'_>;
+
+    /// The whole path of the lock, chroot included; of several, the first.
+    fn path(&self) -> &ZnodePath {
+        self.face().inner.path()
+    }
+
+    /// Waits for the lock for as long as it takes.
+    ///
+    /// # Errors
+    ///
+    /// As the type's own `acquire`.
+    fn acquire(&self) -> Result<LockGuard, Error> {
+        let Face { inner, driver } = self.face();
+        Ok(LockGuard::new(driver.wait(inner.acquire())??, driver))
+    }
+
+    /// Waits for the lock for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]; else as [`acquire`](Self::acquire).
+    fn acquire_timeout(&self, timeout: Duration) -> Result<LockGuard, Error> {
+        let Face { inner, driver } = self.face();
+        Ok(LockGuard::new(driver.wait(inner.acquire_timeout(timeout))??, driver))
+    }
+
+    /// Takes the lock if it is free now.
+    ///
+    /// # Errors
+    ///
+    /// As the type's own `try_acquire`.
+    fn try_acquire(&self) -> Result<Option<LockGuard>, Error> {
+        let Face { inner, driver } = self.face();
+        Ok(driver.wait(inner.try_acquire())??.map(|guard| LockGuard::new(guard, driver)))
+    }
+}
+
+/// What seals [`Lock`]: it can be had only here.
+#[derive(Debug)]
+pub struct Face<'a> {
+    pub(super) inner: &'a dyn crate::Lock,
+    pub(super) driver: &'a Driver,
+}
+
+/// The lock that is inside.
+macro_rules! is_lock {
+    ($($kind:ty),*) => {$(
+        impl Lock for $kind {
+            fn face(&self) -> Face<'_> {
+                Face { inner: &self.inner, driver: &self.driver }
+            }
+        }
+    )*};
+}
+
+is_lock!(super::Mutex, super::RwLockSide, super::Permits, super::MultiLock);

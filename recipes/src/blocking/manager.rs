@@ -1,0 +1,116 @@
+use std::future::Future;
+use std::time::Duration;
+
+use lockkeeper_core::{ConnectError, ConnectionManagerBuilder, Error, State};
+
+use super::driver::Driver;
+
+/// The connection to an ensemble, for threads. See the async [`ConnectionManager`](crate::ConnectionManager), which it
+/// has inside, and the [module](super) for where it may be used.
+///
+/// Cheap to clone; clones share one session, and the one thread behind it.
+///
+/// # Examples
+///
+/// ```
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// # let server = runtime.block_on(lockkeeper_testserver::TestServer::start())?;
+/// # let servers = server.connect_string();
+/// use std::time::Duration;
+/// use lockkeeper::blocking::ConnectionManager;
+///
+/// let builder = ConnectionManager::builder(&servers).session_timeout(Duration::from_secs(20));
+/// let manager = ConnectionManager::connect_with(builder)?;
+///
+/// // What has no blocking counterpart:
+/// let nodes = manager.block_on(manager.as_async().znodes().children(&"/".parse()?))??;
+/// println!("{nodes:?}");
+/// manager.shutdown()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ConnectionManager {
+    // Dropped in this order.
+    inner: crate::ConnectionManager,
+    driver: Driver,
+}
+
+impl ConnectionManager {
+    /// Connects to `servers` with the default settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect_with`](Self::connect_with).
+    pub fn connect(servers: &str) -> Result<Self, ConnectError> {
+        Self::connect_with(Self::builder(servers))
+    }
+
+    /// Settings for a connection to `servers`, to be given to [`connect_with`](Self::connect_with).
+    pub fn builder(servers: &str) -> ConnectionManagerBuilder {
+        crate::ConnectionManager::builder(servers)
+    }
+
+    /// Connects with these settings.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task, [`ConnectError::NoThread`] when the
+    /// system gives no thread; else as [`ConnectionManagerBuilder::connect`].
+    pub fn connect_with(builder: ConnectionManagerBuilder) -> Result<Self, ConnectError> {
+        let (driver, client) = Driver::start()?;
+        let inner = driver.wait(builder.connect())??;
+        // Should the thread be gone, so is the manager's task.
+        let _ = client.send(inner.transitions());
+        Ok(Self { inner, driver })
+    }
+
+    /// The async manager inside. Futures made with it are waited for by [`block_on`](Self::block_on), or anywhere else; it
+    /// keeps the thread running.
+    #[must_use]
+    pub fn as_async(&self) -> &crate::ConnectionManager {
+        &self.inner
+    }
+
+    /// Waits for a future of the async face, on this thread, for as long as it takes. What it spawns with tokio runs on the
+    /// manager's thread, where it must not block. Make timers within the future, not before it: tokio's panic where there is
+    /// no runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
+    pub fn block_on<F: Future>(&self, work: F) -> Result<F::Output, Error> {
+        Ok(self.driver.wait(work)?)
+    }
+
+    /// How the manager stands with the ensemble now.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.inner.state()
+    }
+
+    /// Closes the session and waits until the server has done so. Waits in other threads end with [`Error::Closed`].
+    ///
+    /// Works also within an async task.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConnectionManager::shutdown`](crate::ConnectionManager::shutdown).
+    pub fn shutdown(&self) -> Result<(), Error> {
+        self.driver.finish(self.inner.shutdown()).ok_or(Error::Config(crate::ConfigError::CannotBlock))?
+    }
+
+    /// Ends in order within `limit`: nobody is let in any more, and holders in other threads may finish. Tells how many were
+    /// cut off.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`ConnectionManager::shutdown_within`](crate::ConnectionManager::shutdown_within).
+    pub fn shutdown_within(&self, limit: Duration) -> Result<usize, Error> {
+        self.block_on(self.inner.shutdown_within(limit))?
+    }
+
+    pub(super) fn driver(&self) -> &Driver {
+        &self.driver
+    }
+}

@@ -1,0 +1,130 @@
+use std::time::Duration;
+
+use lockkeeper_core::{ConfigError, Error, ZnodePath};
+
+use super::driver::Driver;
+use super::lock::{Face, Lock};
+use super::lock_guard::LockGuard;
+use crate::MultiLockError;
+
+/// Several locks, taken together or not at all, for threads. Why that cannot deadlock, and everything else, is as for the
+/// async [`MultiLock`](crate::MultiLock).
+///
+/// # Examples
+///
+/// ```
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// # let server = runtime.block_on(lockkeeper_testserver::TestServer::start())?;
+/// # let manager = lockkeeper::blocking::ConnectionManager::connect(&server.connect_string())?;
+/// use lockkeeper::blocking::{MultiLock, Mutex};
+///
+/// let alice = Mutex::new(&manager, "/accounts/alice")?;
+/// let bob = Mutex::new(&manager, "/accounts/bob")?;
+///
+/// // Named in any order.
+/// let both = MultiLock::builder().lock(&bob).lock(&alice).build()?;
+/// let guard = both.acquire()?;
+/// assert_eq!(guard.fencing_tokens().count(), 2);
+/// guard.release()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MultiLock {
+    // Dropped in this order.
+    pub(super) inner: crate::MultiLock,
+    pub(super) driver: Driver,
+}
+
+/// Names the members of a [`MultiLock`], and how they are taken.
+#[derive(Debug, Default)]
+#[must_use = "nothing is made before build()"]
+pub struct MultiLockBuilder {
+    inner: crate::MultiLockBuilder,
+    /// The first member's: they must all have one manager.
+    driver: Option<Driver>,
+}
+
+impl MultiLock {
+    /// Names the locks.
+    pub fn builder() -> MultiLockBuilder {
+        MultiLockBuilder::default()
+    }
+
+    /// The whole paths of the members, in the order in which they are taken.
+    pub fn paths(&self) -> impl Iterator<Item = &ZnodePath> {
+        self.inner.paths()
+    }
+
+    /// Waits for all of them, for as long as it takes.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`] within an async task; else as [`MultiLock::acquire`](crate::MultiLock::acquire).
+    pub fn acquire(&self) -> Result<LockGuard, MultiLockError> {
+        let acquired = self.driver.wait(self.inner.acquire()).map_err(|refused| self.refused(refused))?;
+        Ok(LockGuard::new(acquired?, &self.driver))
+    }
+
+    /// Waits for all of them for at most `timeout`, which is one limit for all.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire); [`Error::Timeout`] in it names who was in front.
+    pub fn acquire_timeout(&self, timeout: Duration) -> Result<LockGuard, MultiLockError> {
+        let acquired = self.driver.wait(self.inner.acquire_timeout(timeout));
+        Ok(LockGuard::new(acquired.map_err(|refused| self.refused(refused))??, &self.driver))
+    }
+
+    /// Takes all of them if all are free now.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`Error::Timeout`] in it when there was no connection or no answer within the
+    /// manager's operation timeout.
+    pub fn try_acquire(&self) -> Result<Option<LockGuard>, MultiLockError> {
+        let taken = self.driver.wait(self.inner.try_acquire()).map_err(|refused| self.refused(refused))?;
+        Ok(taken?.map(|guard| LockGuard::new(guard, &self.driver)))
+    }
+
+    fn refused(&self, refused: ConfigError) -> MultiLockError {
+        MultiLockError::at(crate::Lock::path(&self.inner), Error::Config(refused))
+    }
+}
+
+impl MultiLockBuilder {
+    /// A further member. The order does not matter.
+    pub fn lock(self, lock: &dyn Lock) -> Self {
+        let Face { inner, driver } = lock.face();
+        let first = self.driver.unwrap_or_else(|| driver.clone());
+        Self { inner: self.inner.lock(inner), driver: Some(first) }
+    }
+
+    /// Further members.
+    pub fn locks<'a>(self, locks: impl IntoIterator<Item = &'a dyn Lock>) -> Self {
+        locks.into_iter().fold(self, Self::lock)
+    }
+
+    /// Takes a place in all lines at once and waits in it. Default: in order, one after another. See
+    /// [`MultiLockBuilder::atomic`](crate::MultiLockBuilder::atomic).
+    pub fn atomic(self) -> Self {
+        Self { inner: self.inner.atomic(), ..self }
+    }
+
+    /// Lets owners take it that hold other locks already. Default: refused. See
+    /// [`MultiLockBuilder::allow_nesting`](crate::MultiLockBuilder::allow_nesting).
+    pub fn allow_nesting(self) -> Self {
+        Self { inner: self.inner.allow_nesting(), ..self }
+    }
+
+    /// Puts the members in order. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// As [`MultiLockBuilder::build`](crate::MultiLockBuilder::build).
+    pub fn build(self) -> Result<MultiLock, Error> {
+        let inner = self.inner.build()?;
+        // There is a first member, or it was refused.
+        let driver = self.driver.ok_or(Error::Closed)?;
+        Ok(MultiLock { inner, driver })
+    }
+}

@@ -1,0 +1,127 @@
+use std::time::Duration;
+
+use lockkeeper_core::{Error, PathError, ReleaseError, ZnodePath};
+
+use super::driver::Driver;
+use super::guard::{Guard, Held};
+use super::manager::ConnectionManager;
+use crate::OwnedMutexGuard;
+
+/// A mutex over all processes, for threads. Everything is as for the async [`Mutex`](crate::Mutex).
+///
+/// Not reentrant: a thread that acquires it again waits for itself, and a timeout is the way out. Use a
+/// [`ReentrantMutex`](super::ReentrantMutex) where functions that lock call each other.
+///
+/// # Examples
+///
+/// ```
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// # let server = runtime.block_on(lockkeeper_testserver::TestServer::start())?;
+/// # let manager = lockkeeper::blocking::ConnectionManager::connect(&server.connect_string())?;
+/// use std::thread;
+/// use std::time::Duration;
+/// use lockkeeper::blocking::Mutex;
+///
+/// let mutex = Mutex::new(&manager, "/locks/train-7")?;
+/// thread::scope(|threads| {
+///     for _ in 0..3 {
+///         threads.spawn(|| {
+///             let guard = mutex.acquire_timeout(Duration::from_secs(10))?;
+///             guard.check()?; // between steps of the work
+///             Ok::<_, lockkeeper::Error>(())
+///         });
+///     }
+/// });
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Mutex {
+    // Dropped in this order.
+    pub(super) inner: crate::Mutex,
+    pub(super) driver: Driver,
+}
+
+/// A held [`Mutex`].
+pub type MutexGuard = Guard<OwnedMutexGuard>;
+
+impl Mutex {
+    /// The mutex at `path`, below the manager's chroot. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when the path is not one, or is the root.
+    pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
+    where
+        P: TryInto<ZnodePath>,
+        PathError: From<P::Error>,
+    {
+        Ok(Self { inner: crate::Mutex::new(manager.as_async(), path)?, driver: manager.driver().clone() })
+    }
+
+    /// The mutex at `path` in the layout of Curator's `InterProcessSemaphoreMutex`, see
+    /// [`Mutex::in_semaphore_layout`](crate::Mutex::in_semaphore_layout).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn in_semaphore_layout<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
+    where
+        P: TryInto<ZnodePath>,
+        PathError: From<P::Error>,
+    {
+        let inner = crate::Mutex::in_semaphore_layout(manager.as_async(), path)?;
+        Ok(Self { inner, driver: manager.driver().clone() })
+    }
+
+    /// What is written into the nodes of this mutex's contenders, for people who look. Default: the manager's node data,
+    /// which is host and process id.
+    #[must_use]
+    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
+        Self { inner: self.inner.node_data(data), ..self }
+    }
+
+    /// The whole path of the lock, chroot included.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        self.inner.path()
+    }
+
+    /// Waits for the lock for as long as it takes.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`Mutex::acquire`](crate::Mutex::acquire).
+    pub fn acquire(&self) -> Result<MutexGuard, Error> {
+        self.guard(self.driver.wait(self.inner.acquire_owned())?)
+    }
+
+    /// Waits for the lock for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], which names who was in front; else as [`acquire`](Self::acquire).
+    pub fn acquire_timeout(&self, timeout: Duration) -> Result<MutexGuard, Error> {
+        self.guard(self.driver.wait(self.inner.acquire_owned_timeout(timeout))?)
+    }
+
+    /// Takes the lock if it is free now; `None` when someone is in front.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
+    /// [`acquire`](Self::acquire).
+    pub fn try_acquire(&self) -> Result<Option<MutexGuard>, Error> {
+        self.driver.wait(self.inner.try_acquire_owned())??.map(|guard| self.guard(Ok(guard))).transpose()
+    }
+
+    fn guard(&self, acquired: Result<OwnedMutexGuard, Error>) -> Result<MutexGuard, Error> {
+        acquired.map(|inner| Guard::new(inner, &self.driver))
+    }
+}
+
+impl Held for OwnedMutexGuard {
+    async fn give_back(self) -> Result<(), ReleaseError> {
+        self.release().await
+    }
+}

@@ -1,0 +1,246 @@
+use std::time::Duration;
+
+use lockkeeper_core::{Error, PathError, ReleaseError, ZnodePath};
+use thiserror::Error as ThisError;
+
+use super::driver::Driver;
+use super::guard::{Guard, Held};
+use super::manager::ConnectionManager;
+use crate::Owner;
+
+/// A read/write lock over all processes, for threads. Everything is as for the async [`RwLock`](crate::RwLock).
+///
+/// Reentrant only [for an owner](Self::for_owner): a guard may go to another thread, so the thread is none.
+///
+/// # Examples
+///
+/// ```
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// # let server = runtime.block_on(lockkeeper_testserver::TestServer::start())?;
+/// # let manager = lockkeeper::blocking::ConnectionManager::connect(&server.connect_string())?;
+/// use lockkeeper::blocking::RwLock;
+///
+/// let lock = RwLock::new(&manager, "/locks/price-list")?;
+/// let read = lock.read()?;
+/// assert!(lock.try_write()?.is_none());
+/// read.release()?;
+///
+/// let write = lock.write()?;
+/// let read = write.downgrade()?; // no writer comes between
+/// read.release()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RwLock {
+    // Dropped in this order.
+    inner: crate::RwLock,
+    driver: Driver,
+}
+
+/// One side of an [`RwLock`], as a [`Lock`](super::Lock).
+#[derive(Clone, Debug)]
+pub struct RwLockSide {
+    // Dropped in this order.
+    pub(super) inner: crate::RwLockSide,
+    pub(super) driver: Driver,
+}
+
+/// An [`RwLock`] held for reading.
+pub type ReadGuard = Guard<crate::ReadGuard>;
+
+/// An [`RwLock`] held for writing.
+pub type WriteGuard = Guard<crate::WriteGuard>;
+
+/// Why a read was not turned into a write. The read guard is in it, as it was.
+#[derive(Debug, ThisError)]
+pub enum UpgradeError {
+    /// Somebody else reads, or waits to write: two who wait for this would wait for each other.
+    #[error(
+        "somebody else reads or waits to write; release the read guard, write(), and read again what was read"
+    )]
+    NotAlone {
+        /// The read guard.
+        guard: ReadGuard,
+    },
+    /// The try did not come to an answer.
+    #[error("{error}")]
+    Failed {
+        /// The read guard.
+        guard: ReadGuard,
+        /// Why.
+        #[source]
+        error: Error,
+    },
+}
+
+impl UpgradeError {
+    /// The read guard.
+    pub fn into_guard(self) -> ReadGuard {
+        match self {
+            Self::NotAlone { guard } | Self::Failed { guard, .. } => guard,
+        }
+    }
+
+    /// Whether somebody else was in front.
+    #[must_use]
+    pub fn is_not_alone(&self) -> bool {
+        matches!(self, Self::NotAlone { .. })
+    }
+}
+
+impl RwLock {
+    /// The lock at `path`, below the manager's chroot. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when the path is not one, or is the root.
+    pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
+    where
+        P: TryInto<ZnodePath>,
+        PathError: From<P::Error>,
+    {
+        Ok(Self { inner: crate::RwLock::new(manager.as_async(), path)?, driver: manager.driver().clone() })
+    }
+
+    /// What is written into the nodes of this lock's contenders, for people who look. Default: the manager's node data,
+    /// which is host and process id.
+    #[must_use]
+    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
+        Self { inner: self.inner.node_data(data), ..self }
+    }
+
+    /// The same lock, for `owner`, who may take it again while holding it, in any thread.
+    #[must_use]
+    pub fn for_owner(&self, owner: &Owner) -> Self {
+        Self { inner: self.inner.for_owner(owner), driver: self.driver.clone() }
+    }
+
+    /// The whole path of the lock, chroot included.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        self.inner.path()
+    }
+
+    /// The reading side, as a [`Lock`](super::Lock).
+    #[must_use]
+    pub fn reader(&self) -> RwLockSide {
+        RwLockSide { inner: self.inner.reader(), driver: self.driver.clone() }
+    }
+
+    /// The writing side, as a [`Lock`](super::Lock).
+    #[must_use]
+    pub fn writer(&self) -> RwLockSide {
+        RwLockSide { inner: self.inner.writer(), driver: self.driver.clone() }
+    }
+
+    /// Waits until no earlier writer is left, for as long as it takes; at once if the owner holds the lock.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`RwLock::read`](crate::RwLock::read).
+    pub fn read(&self) -> Result<ReadGuard, Error> {
+        Ok(Guard::new(self.driver.wait(self.inner.read())??, &self.driver))
+    }
+
+    /// As [`read`](Self::read), for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], which names who was in front; else as [`read`](Self::read).
+    pub fn read_timeout(&self, timeout: Duration) -> Result<ReadGuard, Error> {
+        Ok(Guard::new(self.driver.wait(self.inner.read_timeout(timeout))??, &self.driver))
+    }
+
+    /// Takes the lock for reading if no writer is in front now; `None` if one is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
+    /// [`read`](Self::read).
+    pub fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
+        let taken = self.driver.wait(self.inner.try_read())??;
+        Ok(taken.map(|guard| Guard::new(guard, &self.driver)))
+    }
+
+    /// Waits until nobody is in front, for as long as it takes.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`RwLock::write`](crate::RwLock::write).
+    pub fn write(&self) -> Result<WriteGuard, Error> {
+        Ok(Guard::new(self.driver.wait(self.inner.write())??, &self.driver))
+    }
+
+    /// As [`write`](Self::write), for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], which names who was in front; else as [`write`](Self::write).
+    pub fn write_timeout(&self, timeout: Duration) -> Result<WriteGuard, Error> {
+        Ok(Guard::new(self.driver.wait(self.inner.write_timeout(timeout))??, &self.driver))
+    }
+
+    /// Takes the lock for writing if nobody is in front now; `None` if someone is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
+    /// [`write`](Self::write).
+    pub fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
+        let taken = self.driver.wait(self.inner.try_write())??;
+        Ok(taken.map(|guard| Guard::new(guard, &self.driver)))
+    }
+}
+
+impl ReadGuard {
+    /// Turns this guard into one for writing if nobody else reads or waits in front now; never waits. See
+    /// [`ReadGuard::try_upgrade`](crate::ReadGuard::try_upgrade).
+    ///
+    /// # Errors
+    ///
+    /// [`UpgradeError::NotAlone`] when somebody is in front, [`UpgradeError::Failed`] else. Both give the guard back.
+    pub fn try_upgrade(self) -> Result<WriteGuard, UpgradeError> {
+        if let Err(refused) = self.driver().may_wait() {
+            return Err(UpgradeError::Failed { guard: self, error: Error::Config(refused) });
+        }
+        let (inner, driver) = self.into_parts();
+        let back = |guard| Guard::new(guard, &driver);
+        match driver.run(inner.try_upgrade()) {
+            Ok(write) => Ok(Guard::new(write, &driver)),
+            Err(crate::UpgradeError::NotAlone { guard }) => {
+                Err(UpgradeError::NotAlone { guard: back(guard) })
+            }
+            Err(crate::UpgradeError::Failed { guard, error }) => {
+                Err(UpgradeError::Failed { guard: back(guard), error })
+            }
+        }
+    }
+}
+
+impl WriteGuard {
+    /// Turns this guard into one for reading: at no instant is the lock free. See
+    /// [`WriteGuard::downgrade`](crate::WriteGuard::downgrade).
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as there. This guard is
+    /// given up then.
+    pub fn downgrade(self) -> Result<ReadGuard, Error> {
+        let (inner, driver) = self.into_parts();
+        Ok(Guard::new(driver.wait(inner.downgrade())??, &driver))
+    }
+}
+
+impl Held for crate::ReadGuard {
+    async fn give_back(self) -> Result<(), ReleaseError> {
+        self.release().await
+    }
+}
+
+impl Held for crate::WriteGuard {
+    async fn give_back(self) -> Result<(), ReleaseError> {
+        self.release().await
+    }
+}

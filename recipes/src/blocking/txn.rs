@@ -1,0 +1,59 @@
+use lockkeeper_core::{ConfigError, CreateMode, Error, TxnError, TxnResult, ZnodePath};
+
+use super::driver::Driver;
+
+/// Writes under a guard: all of them are committed, or none; and none once the guard's node is gone. See the async
+/// [`Txn`](crate::Txn).
+#[derive(Debug)]
+#[must_use = "nothing is written before commit()"]
+pub struct Txn<'a> {
+    inner: crate::Txn<'a>,
+    driver: &'a Driver,
+}
+
+impl<'a> Txn<'a> {
+    pub(super) fn new(inner: crate::Txn<'a>, driver: &'a Driver) -> Self {
+        Self { inner, driver }
+    }
+
+    /// Commits only if the node has this version.
+    pub fn check(self, path: ZnodePath, version: i32) -> Self {
+        Self { inner: self.inner.check(path, version), ..self }
+    }
+
+    /// Creates a persistent node.
+    pub fn create(self, path: ZnodePath, data: Vec<u8>) -> Self {
+        Self { inner: self.inner.create(path, data), ..self }
+    }
+
+    /// Creates a persistent node with a number appended to its name.
+    pub fn create_sequential(self, path: ZnodePath, data: Vec<u8>) -> Self {
+        Self { inner: self.inner.create_sequential(path, data), ..self }
+    }
+
+    /// Creates a node.
+    pub fn create_with(self, path: ZnodePath, data: Vec<u8>, mode: CreateMode) -> Self {
+        Self { inner: self.inner.create_with(path, data, mode), ..self }
+    }
+
+    /// Writes a node's data, if it has this version ([`ANY_VERSION`](crate::ANY_VERSION): any).
+    pub fn set(self, path: ZnodePath, data: Vec<u8>, version: i32) -> Self {
+        Self { inner: self.inner.set(path, data, version), ..self }
+    }
+
+    /// Deletes a node, if it has this version ([`ANY_VERSION`](crate::ANY_VERSION): any).
+    pub fn delete(self, path: ZnodePath, version: i32) -> Self {
+        Self { inner: self.inner.delete(path, version), ..self }
+    }
+
+    /// Commits everything, if the hold still stands. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`] within an async task: nothing was written. Else as
+    /// [`Txn::commit`](crate::Txn::commit).
+    pub fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
+        let refused = |refused: ConfigError| TxnError::Failed(Error::Config(refused));
+        self.driver.wait(self.inner.commit()).map_err(refused)?
+    }
+}

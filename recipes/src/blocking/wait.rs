@@ -1,0 +1,119 @@
+//! A thread that waits for a future.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use parking_lot::{Condvar, Mutex};
+use tokio::task::coop;
+
+/// Polls `work` on this thread until it is done, and sleeps in between.
+///
+/// Not tokio's own `block_on`, which panics within a runtime.
+pub(super) fn wait_for<F: Future>(work: F) -> F::Output {
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    // A task around this call may have used up its budget. Nothing would be ready any more, since only going back to its
+    // runtime renews that.
+    let mut work = pin!(coop::unconstrained(work));
+    loop {
+        if let Poll::Ready(output) = work.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        bell.wait();
+    }
+}
+
+/// Whether this thread is in the midst of polling a task of tokio.
+///
+/// Tokio polls tasks on a budget, and lifts it in `spawn_blocking` and `block_in_place`, where blocking is right. Whether
+/// a runtime is current tells less: it is in those, too.
+pub(super) fn is_in_task() -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    // Dropped without progress, it puts the budget back to what it was.
+    let Poll::Ready(_restore) = coop::poll_proceed(&mut context) else {
+        return true;
+    };
+    // What is counted down in a byte.
+    for _ in 0..u8::MAX {
+        if !coop::has_budget_remaining() {
+            return true;
+        }
+        if let Poll::Ready(step) = coop::poll_proceed(&mut context) {
+            step.made_progress();
+        }
+    }
+    !coop::has_budget_remaining()
+}
+
+/// Not the thread's own park token: whoever blocks around this call may wait for that.
+#[derive(Debug, Default)]
+struct Bell {
+    has_rung: Mutex<bool>,
+    rings: Condvar,
+}
+
+impl Bell {
+    fn wait(&self) {
+        let mut has_rung = self.has_rung.lock();
+        while !*has_rung {
+            self.rings.wait(&mut has_rung);
+        }
+        *has_rung = false;
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        *self.has_rung.lock() = true;
+        self.rings.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::{consume_budget, spawn_blocking, yield_now};
+
+    use super::*;
+
+    #[test]
+    fn a_plain_thread_is_in_no_task_and_neither_is_one_that_may_block() {
+        assert!(!is_in_task());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let _entered = runtime.enter();
+        assert!(!is_in_task());
+        assert!(!runtime.block_on(async { spawn_blocking(is_in_task).await.unwrap() }));
+    }
+
+    #[tokio::test]
+    async fn a_task_is_seen_and_keeps_its_budget() {
+        assert!(is_in_task());
+        assert!(tokio::spawn(async { is_in_task() }).await.unwrap());
+        yield_now().await;
+        // More looks than a budget has room for, and it is still there.
+        for _ in 0..1_000 {
+            assert!(is_in_task());
+        }
+        assert!(coop::has_budget_remaining());
+        while coop::has_budget_remaining() {
+            consume_budget().await;
+        }
+        assert!(is_in_task());
+    }
+
+    #[tokio::test]
+    async fn a_task_without_budget_waits_to_the_end() {
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        while coop::has_budget_remaining() {
+            consume_budget().await;
+        }
+        let sending = std::thread::spawn(move || sender.send(1));
+        assert_eq!(wait_for(receiver.recv()), Some(1));
+        sending.join().unwrap().unwrap();
+    }
+}

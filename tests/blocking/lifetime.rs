@@ -1,0 +1,117 @@
+//! The thread behind a manager, and its end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use lockkeeper::RetryPolicy;
+use lockkeeper::blocking::{ConnectionManager, Mutex};
+use lockkeeper_tests::Timing;
+
+use crate::support::{aside, builder, connect, contenders, server, until};
+
+/// Where the system shows the manager's thread for as long as it runs.
+fn thread_of(manager: &ConnectionManager) -> PathBuf {
+    let spawned = async { tokio::spawn(async { fs::read_link("/proc/thread-self") }).await };
+    let thread = Path::new("/proc").join(manager.block_on(spawned).unwrap().unwrap().unwrap());
+    assert_eq!(fs::read_to_string(thread.join("comm")).unwrap().trim(), "lockkeeper");
+    thread
+}
+
+#[test]
+fn a_guard_outlives_its_manager_and_lock_and_the_thread_ends_with_it() {
+    let server = server();
+    let manager = connect(&server);
+    let thread = thread_of(&manager);
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let guard = mutex.acquire().unwrap();
+    drop((manager, mutex));
+    guard.txn().create("/written".parse().unwrap(), Vec::new()).commit().unwrap();
+    assert!(guard.is_valid() && thread.exists());
+    drop(guard);
+    until("the session is closed", || server.sessions().is_empty());
+    until("the thread has ended", || !thread.exists());
+    assert_eq!(contenders(&server, "/lock"), 0);
+}
+
+#[test]
+fn the_thread_ends_when_the_last_handle_goes_within_a_runtime() {
+    let server = server();
+    let manager = connect(&server);
+    let thread = thread_of(&manager);
+    aside(async move { drop(manager) });
+    until("the thread has ended", || !thread.exists());
+}
+
+#[test]
+fn what_is_kept_of_the_async_face_keeps_the_thread() {
+    let server = server();
+    let manager = connect(&server);
+    let thread = thread_of(&manager);
+    let inner = manager.as_async().clone();
+    drop(manager);
+    let mutex = lockkeeper::Mutex::new(&inner, "/lock").unwrap();
+    aside(async { mutex.acquire().await.unwrap().release().await.unwrap() });
+    assert!(thread.exists());
+    drop((inner, mutex));
+    until("the thread has ended", || !thread.exists());
+}
+
+#[test]
+fn a_shutdown_ends_waits_in_other_threads_and_later_calls_do_no_harm() {
+    let server = server();
+    let manager = connect(&server);
+    let own_thread = thread_of(&manager);
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let guard = mutex.acquire().unwrap();
+    thread::scope(|threads| {
+        let waiting = threads.spawn(|| mutex.acquire());
+        until("the other thread waits", || contenders(&server, "/lock") == 2);
+        manager.shutdown().unwrap();
+        assert!(waiting.join().unwrap().unwrap_err().is_closed());
+    });
+    assert!(server.sessions().is_empty());
+    assert!(guard.wait_lost(Timing::event()).is_some());
+    assert!(mutex.acquire_timeout(Timing::event()).unwrap_err().is_closed());
+    assert!(guard.release().unwrap_err().is_lost());
+    manager.shutdown().unwrap();
+    drop((manager, mutex));
+    until("the thread has ended", || !own_thread.exists());
+}
+
+#[test]
+fn a_thread_that_ends_is_refused_and_does_not_panic() {
+    struct AtTheEnd(std::cell::RefCell<Option<(Mutex, std::sync::mpsc::Sender<bool>)>>);
+    impl Drop for AtTheEnd {
+        fn drop(&mut self) {
+            if let Some((mutex, told)) = self.0.borrow_mut().take() {
+                let taken = mutex.try_acquire();
+                let _ = told
+                    .send(taken.as_ref().is_ok_and(Option::is_some) || crate::support::is_refused(&taken));
+            }
+        }
+    }
+    thread_local! {
+        static AT_THE_END: AtTheEnd = const { AtTheEnd(std::cell::RefCell::new(None)) };
+    }
+    let server = server();
+    let mutex = Mutex::new(&connect(&server), "/lock").unwrap();
+    let (told, hear) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        AT_THE_END.with(|at_the_end| *at_the_end.0.borrow_mut() = Some((mutex.clone(), told)));
+        // Registered later, and so gone earlier: the locals that a wait needs.
+        mutex.try_acquire().unwrap().unwrap().release().unwrap();
+    })
+    .join()
+    .unwrap();
+    assert!(hear.recv_timeout(Timing::event()).unwrap());
+}
+
+#[test]
+fn servers_that_are_not_there_are_told() {
+    let server = server();
+    let nobody = builder(&server).connect_deadline(std::time::Duration::from_millis(50));
+    drop(server);
+    let refused = ConnectionManager::connect_with(nobody.retry(RetryPolicy::default()));
+    assert!(matches!(refused, Err(lockkeeper::ConnectError::Timeout { .. })), "{refused:?}");
+}

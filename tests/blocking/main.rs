@@ -1,0 +1,13 @@
+#![doc = "The blocking face, over sockets, against the embedded server."]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed expectation is a failed test"
+)]
+
+mod lifetime;
+mod runtimes;
+mod support;
+mod threads;

@@ -1,0 +1,144 @@
+//! Within runtimes of tokio.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkeeper::ReleaseError;
+use lockkeeper::blocking::{ConnectionManager, MultiLock, Mutex, ReentrantMutex};
+use lockkeeper_tests::Timing;
+use lockkeeper_testserver::TestServer;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::{block_in_place, consume_budget, coop, spawn_blocking, unconstrained};
+use tokio::time::timeout;
+
+use crate::support::{builder, connect, contenders, is_refused, is_refused_connection, server, until};
+
+/// One thread each: whoever blocks it blocks everything.
+fn runtimes() -> [Runtime; 2] {
+    let many = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    [Builder::new_current_thread().enable_all().build().unwrap(), many]
+}
+
+fn assert_all_is_refused(server: &TestServer, manager: &ConnectionManager) {
+    let mutex = Mutex::new(manager, "/lock").unwrap();
+    assert!(is_refused_connection(&ConnectionManager::connect_with(builder(server))));
+    assert!(is_refused(&manager.block_on(async {})));
+    assert!(is_refused(&mutex.acquire()));
+    assert!(is_refused(&mutex.acquire_timeout(Duration::ZERO)));
+    assert!(is_refused(&mutex.try_acquire()));
+    assert!(is_refused(&ReentrantMutex::new(manager, "/lock").unwrap().acquire()));
+    let several = MultiLock::builder().lock(&mutex).build().unwrap();
+    assert!(is_refused(&several.acquire().map_err(Into::into)));
+}
+
+#[test]
+fn in_an_async_task_waiting_is_refused_before_anything_is_sent() {
+    let server = Arc::new(server());
+    let manager = connect(&server);
+    for runtime in runtimes() {
+        runtime.block_on(async { assert_all_is_refused(&server, &manager) });
+        let (server, manager) = (Arc::clone(&server), manager.clone());
+        let task = runtime.spawn(async move { assert_all_is_refused(&server, &manager) });
+        runtime.block_on(task).unwrap();
+    }
+    assert!(server.inspect(|machine| machine.tree().node("/lock").is_none()));
+    assert_eq!(server.sessions().len(), 1);
+}
+
+#[test]
+fn where_a_runtime_lets_block_a_wait_ends_though_a_task_of_the_same_runtime_holds() {
+    let server = server();
+    let manager = connect(&server);
+    for runtime in runtimes() {
+        let mutex = Mutex::new(&manager, "/lock").unwrap();
+        let guard = mutex.acquire().unwrap();
+        let server = &server;
+        let waited = runtime.block_on(async {
+            let waiting = spawn_blocking(move || mutex.acquire_timeout(Timing::event()));
+            while contenders(server, "/lock") < 2 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            drop(guard);
+            waiting.await.unwrap()
+        });
+        waited.unwrap().release().unwrap();
+    }
+}
+
+#[test]
+fn in_block_in_place_other_tasks_of_the_thread_go_on_and_give_back() {
+    let server = Arc::new(server());
+    let mutex = Mutex::new(&connect(&server), "/lock").unwrap();
+    let guard = mutex.acquire().unwrap();
+    let [_, runtime] = runtimes();
+    let holder = Arc::clone(&server);
+    let holding = runtime.spawn(async move {
+        while contenders(&holder, "/lock") < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        drop(guard);
+    });
+    let waiting = runtime.spawn(async move { block_in_place(|| mutex.acquire_timeout(Timing::event())) });
+    runtime.block_on(async {
+        waiting.await.unwrap().unwrap().release().unwrap();
+        holding.await.unwrap();
+    });
+}
+
+#[test]
+fn what_cannot_be_seen_as_a_task_blocks_and_is_served_all_the_same() {
+    let server = server();
+    let mutex = Mutex::new(&connect(&server), "/lock").unwrap();
+    for runtime in runtimes() {
+        // The runtime has no thread left, and is not needed.
+        let acquired = runtime.block_on(unconstrained(async { mutex.acquire_timeout(Timing::event()) }));
+        acquired.unwrap().release().unwrap();
+    }
+}
+
+#[test]
+fn giving_back_works_in_an_async_task_though_it_has_used_up_its_budget() {
+    let server = server();
+    for runtime in runtimes() {
+        let manager = connect(&server);
+        let mutex = Mutex::new(&manager, "/lock").unwrap();
+        let guard = mutex.acquire().unwrap();
+        let task = runtime.spawn(async move {
+            while coop::has_budget_remaining() {
+                consume_budget().await;
+            }
+            guard.release().unwrap();
+            manager.shutdown().unwrap();
+        });
+        let running = std::thread::spawn(move || runtime.block_on(task));
+        until("the task ends", || running.is_finished());
+        running.join().unwrap().unwrap();
+        assert_eq!(contenders(&server, "/lock"), 0);
+        assert!(mutex.try_acquire().unwrap_err().is_closed());
+    }
+}
+
+#[test]
+fn on_the_managers_own_thread_nothing_is_waited_for() {
+    let server = server();
+    let manager = connect(&server);
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let guard = mutex.acquire().unwrap();
+    let (own, again) = (manager.clone(), mutex.clone());
+    let spawned = async {
+        // Not seen as a task there, but as the thread that would have to do the work.
+        tokio::spawn(unconstrained(async move {
+            assert!(is_refused(&again.try_acquire()));
+            assert!(is_refused(&own.shutdown()));
+            assert!(guard.wait_lost(Timing::event()).is_none());
+            guard.release()
+        }))
+        .await
+        .unwrap()
+    };
+    let released = manager.block_on(async { timeout(Timing::event(), spawned).await }).unwrap();
+    let released = released.expect("it ends");
+    assert!(matches!(released, Err(ReleaseError::Unconfirmed { .. })), "{released:?}");
+    // It was given back in the background.
+    until("the lock is free", || contenders(&server, "/lock") == 0);
+}

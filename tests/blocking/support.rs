@@ -1,0 +1,50 @@
+//! What these tests share.
+
+use std::future::Future;
+use std::time::Duration;
+
+use lockkeeper::blocking::ConnectionManager;
+use lockkeeper::{ConnectError, ConnectionManagerBuilder, Error};
+use lockkeeper_tests::{Timing, eventually};
+use lockkeeper_testserver::TestServer;
+
+/// Waits for a future in a runtime that does nothing else.
+pub(crate) fn aside<F: Future>(work: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+pub(crate) fn server() -> TestServer {
+    aside(TestServer::start()).unwrap()
+}
+
+pub(crate) fn builder(server: &TestServer) -> ConnectionManagerBuilder {
+    ConnectionManager::builder(&server.connect_string())
+        .session_timeout(Duration::from_secs(20))
+        .connect_deadline(Timing::event())
+}
+
+pub(crate) fn connect(server: &TestServer) -> ConnectionManager {
+    ConnectionManager::connect_with(builder(server)).unwrap()
+}
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, mut look: impl FnMut() -> bool) {
+    aside(eventually(what, Timing::event(), || {
+        let seen = look();
+        async move { seen.then_some(()) }
+    }))
+    .unwrap();
+}
+
+/// How many stand in line at the lock of this path.
+pub(crate) fn contenders(server: &TestServer, path: &str) -> usize {
+    server.inspect(|machine| machine.tree().node(path).map_or(0, |node| node.children.len()))
+}
+
+pub(crate) fn is_refused<T>(result: &Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Config(lockkeeper::ConfigError::CannotBlock)))
+}
+
+pub(crate) fn is_refused_connection<T>(result: &Result<T, ConnectError>) -> bool {
+    matches!(result, Err(ConnectError::Config(lockkeeper::ConfigError::CannotBlock)))
+}
