@@ -15,6 +15,7 @@ use tracing::{debug, error};
 use crate::backend::{Created, Reply, WireError};
 use crate::deadline::Deadline;
 use crate::error::{Outcome, Refusal};
+use crate::metrics;
 use crate::path::ZnodePath;
 use crate::retry::Pauses;
 use crate::sequence::Protection;
@@ -38,6 +39,7 @@ impl Pending {
 
     fn mark(&self) -> Mark {
         self.0.fetch_add(1, Ordering::AcqRel);
+        metrics::pending_deletes(1.0);
         Mark(self.clone())
     }
 }
@@ -49,6 +51,7 @@ struct Mark(Pending);
 impl Drop for Mark {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::AcqRel);
+        metrics::pending_deletes(-1.0);
     }
 }
 

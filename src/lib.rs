@@ -21,6 +21,12 @@ mod identity;
 mod janitor;
 mod lease;
 mod manager;
+mod meter;
+#[cfg(feature = "metrics")]
+pub mod metrics;
+#[cfg(not(feature = "metrics"))]
+#[path = "no_metrics.rs"]
+mod metrics;
 mod path;
 mod release;
 mod request_size;

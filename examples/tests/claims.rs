@@ -135,6 +135,12 @@ async fn without_the_limiter_calls_are_refused() {
 }
 
 #[tokio::test]
+async fn what_is_scraped_is_what_was_counted() {
+    assert_proved("metrics", &["--seconds", "1"], "3 services scraped; ").await;
+    assert_proved_on_a_real_server("metrics", &["--seconds", "1"], "3 services scraped; ").await;
+}
+
+#[tokio::test]
 async fn an_interrupt_ends_all_processes() {
     let mut play = program("id_generator").args(["--seconds", "3600"]).spawn().unwrap();
     let pid = play.id().unwrap();

@@ -67,6 +67,9 @@ pub use self::semaphore::{Lease, LeaseInfo, Permits, Semaphore, SemaphoreTicket,
 #[cfg(feature = "tls")]
 #[doc(inline)]
 pub use lockkeeper_core::Tls;
+#[cfg(feature = "metrics")]
+#[doc(inline)]
+pub use lockkeeper_core::metrics;
 #[doc(inline)]
 pub use lockkeeper_core::{
     ANY_VERSION, Acl, AgeClock, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString,

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 
 use crate::error::Lost;
+use crate::meter::Held;
 use crate::session::OwnNode;
 use crate::token::FencingToken;
 
@@ -157,6 +158,7 @@ pub(crate) struct Herald {
     nodes: Vec<Weak<OwnNode>>,
     path: String,
     has_ended: AtomicBool,
+    meter: Held,
 }
 
 impl Herald {
@@ -166,6 +168,7 @@ impl Herald {
         line: String,
         nodes: impl IntoIterator<Item = &'a Arc<OwnNode>>,
         token: FencingToken,
+        meter: Held,
     ) -> Arc<Self> {
         let nodes: Vec<&Arc<OwnNode>> = nodes.into_iter().collect();
         let path = nodes.first().map(|node| node.path().to_owned()).unwrap_or_default();
@@ -175,6 +178,7 @@ impl Herald {
             nodes: nodes.iter().map(|node| Arc::downgrade(node)).collect(),
             path: path.clone(),
             has_ended: AtomicBool::new(false),
+            meter,
         });
         board.held.fetch_add(1, Ordering::AcqRel);
         board.lines.lock().entry(line.clone()).or_default().heralds.push(Arc::downgrade(&herald));
@@ -195,8 +199,16 @@ impl Herald {
         !self.has_ended.load(Ordering::Acquire) && self.nodes.iter().all(stands)
     }
 
+    pub(crate) fn meter(&self) -> &Held {
+        &self.meter
+    }
+
     fn end(&self, event: &HoldEvent) {
         if !self.has_ended.swap(true, Ordering::AcqRel) {
+            self.meter.end(match event {
+                HoldEvent::Lost(lost) => Some(lost.reason),
+                _ => None,
+            });
             self.board.tell(&self.line, event);
             self.board.ended();
         }

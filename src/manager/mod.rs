@@ -149,6 +149,10 @@ impl ConnectionManager {
         Znodes::new(self.clone())
     }
 
+    pub(crate) fn host(&self) -> &Arc<dyn Host> {
+        &self.0.shared.settings.host
+    }
+
     pub(crate) fn hold_board(&self) -> &Arc<HoldBoard> {
         &self.0.shared.holds
     }

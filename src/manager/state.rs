@@ -3,10 +3,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
+use tracing::{field, info, warn};
 
 use crate::clock::BootInstant;
 use crate::error::LossReason;
 use crate::host::Host;
+use crate::metrics;
 use crate::session::{Epoch, Session};
 
 /// How a manager stands with the ensemble.
@@ -146,8 +148,34 @@ impl StateBoard {
         let former =
             std::mem::replace(&mut *self.latest.lock(), Standing { state, session, since: transition.at });
         self.changed.notify_waiters();
-        drop(former);
-        tracing::info!(number = transition.number, %state, "connection state");
+        tell(transition, &former);
+    }
+}
+
+/// Tells whoever reads the log, and counts.
+fn tell(transition: Transition, former: &Standing) {
+    let Transition { number, state, at } = transition;
+    let session = former.session.as_ref().map(|session| field::display(format!("{:#x}", session.id())));
+    let lasted = at.since(former.since);
+    match state {
+        State::Connecting => info!(number, "connecting: a new session is being opened"),
+        State::Connected(epoch) => {
+            let is_back = former.state == State::Suspended(epoch);
+            if is_back {
+                metrics::reconnected();
+            }
+            let reason = if is_back { "the link is up again" } else { "a session was opened" };
+            info!(number, epoch = epoch.as_u64(), reason, after = ?lasted, "connected");
+        }
+        State::Suspended(epoch) => {
+            let reason = "the link is down";
+            info!(number, epoch = epoch.as_u64(), session, reason, after = ?lasted, "suspended");
+        }
+        State::Lost(epoch, reason) => {
+            metrics::session_expired(reason);
+            warn!(number, epoch = epoch.as_u64(), session, %reason, after = ?lasted, "session lost");
+        }
+        State::Closed => info!(number, session, reason = "shut down", after = ?lasted, "closed"),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::{self, Debug, Formatter};
 
 use thiserror::Error as ThisError;
-use tracing::instrument;
+use tracing::{Instrument, debug_span};
 
 use super::attempt::{Attempt, Done, Wanted};
 use super::hold::Hold;
@@ -158,8 +158,13 @@ impl Exchange {
     /// # Cancel safety
     ///
     /// Not cancel safe: dropped, it gives up the hold and whatever was made in its place.
-    #[instrument(level = "debug", skip_all, fields(node = self.hold.path()))]
     pub async fn commit(self, deadline: Deadline) -> Result<Exchanged, ExchangeError> {
+        let span = debug_span!("exchange", path = self.hold.path());
+        let exchanged = self.commit_now(deadline).instrument(span).await;
+        exchanged.inspect(|exchanged| exchanged.hold.iter().for_each(|hold| hold.shown(None)))
+    }
+
+    async fn commit_now(self, deadline: Deadline) -> Result<Exchanged, ExchangeError> {
         let Self { hold, wanted, others, mut error } = self;
         if hold.width() > 1 {
             error = Some(Error::Config(ConfigError::Setting {
@@ -222,12 +227,10 @@ impl Hold {
                 Done::Made(paths) => {
                     let mut made = attempt.settle(paths)?.into_iter();
                     let first = made.next().ok_or(Error::Closed)?;
-                    return Ok(Self::new(
-                        self.manager().clone(),
-                        first,
-                        made.collect(),
-                        self.fencing_token(),
-                    ));
+                    let (manager, token) = (self.manager().clone(), self.fencing_token());
+                    let held = Self::new(manager, first, made.collect(), token, None);
+                    held.shown(None);
+                    return Ok(held);
                 }
                 Done::Refused(path, refusal) => {
                     return Err(Error::Refused { operation: Operation::Create, path, refusal });

@@ -3,10 +3,11 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::select_all;
-use tracing::{debug, instrument};
+use tracing::{debug, debug_span, field, instrument};
 
 use super::attempt::Unsettled;
 use super::claim::Standing;
@@ -22,6 +23,7 @@ use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Lost, Operation, Phase, Refusal};
 use crate::manager::{ConnectionManager, Herald};
+use crate::meter::Held;
 use crate::release::ReleaseError;
 use crate::request_size;
 use crate::session::{Epoch, OwnNode, Session};
@@ -71,13 +73,31 @@ impl Hold {
         first: Foothold,
         others: Vec<Foothold>,
         token: FencingToken,
+        recipe: Option<&'static str>,
     ) -> Self {
         let unsettled = Unsettled::none(first.node().session());
         let nodes = std::iter::once(&first).chain(&others).map(Foothold::node);
         let (directory, name) = first.node().path().rsplit_once('/').unwrap_or_default();
         let kind = NodeName::parse(name).map_or(Kind::Other, |name| name.kind());
-        let herald = Herald::announce(manager.hold_board(), line::key(directory, kind), nodes, token);
+        let meter = Held::begin(manager.host(), recipe.unwrap_or_else(|| kind.recipe()));
+        let herald = Herald::announce(manager.hold_board(), line::key(directory, kind), nodes, token, meter);
         Self { token, first, others, looks: Looks::default(), unsettled, herald, manager }
+    }
+
+    /// Opens the span that lasts as long as the hold, where the caller stands.
+    pub(super) fn shown(&self, waited: Option<Duration>) {
+        let meter = self.herald.meter();
+        meter.show(debug_span!(
+            "hold",
+            path = self.path(),
+            recipe = meter.recipe(),
+            sequence = sequence(self.path()),
+            token = %self.token,
+            session = format_args!("{:#x}", self.session().id()),
+            epoch = self.epoch().as_u64(),
+            waited = waited.map(field::debug),
+            outcome = field::Empty,
+        ));
     }
 
     pub(super) fn looking_at(self, looks: Looks) -> Self {
@@ -96,12 +116,13 @@ impl Hold {
 
     /// The hold that takes this one's place; `None` for nothing to rest on. The own node is gone.
     pub(super) fn replaced_by(self, footing: Vec<Foothold>) -> Option<Self> {
-        let Self { token, mut first, looks, mut unsettled, herald: _herald, manager, .. } = self;
+        let Self { token, mut first, looks, mut unsettled, herald, manager, .. } = self;
+        herald.meter().ends_by("exchanged");
         first.standing.is_gone();
         unsettled.settle();
         let mut footing = footing.into_iter();
         let new = footing.next()?;
-        Some(Self::new(manager, new, footing.collect(), token).looking_at(looks))
+        Some(Self::new(manager, new, footing.collect(), token, None).looking_at(looks))
     }
 
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Arc<OwnNode>> {
@@ -337,17 +358,27 @@ impl Hold {
     /// # Cancel safety
     ///
     /// Cancel safe: the release goes on in the background.
-    #[instrument(level = "debug", name = "release", skip_all, fields(node = self.path(), token = %self.token))]
+    #[instrument(level = "debug", name = "release", skip_all, fields(
+        path = self.path(),
+        recipe = self.herald.meter().recipe(),
+        sequence = sequence(self.path()),
+        token = %self.token,
+        session = format_args!("{:#x}", self.session().id()),
+        epoch = self.epoch().as_u64(),
+    ))]
     pub async fn release(self) -> Result<(), ReleaseError> {
         // Nothing to wait for: what is left of a lost hold is cleaned up in the background.
         self.check().map_err(ReleaseError::Lost)?;
-        let Self { first, mut others, manager, .. } = self;
+        let Self { first, mut others, herald, manager, .. } = self;
         let deadline = Deadline::after(manager.operation_timeout());
-        if others.is_empty() {
-            return delete_one(first, deadline).await;
-        }
-        others.insert(0, first);
-        delete_together(others, deadline).await.into_iter().collect()
+        let released = if others.is_empty() {
+            delete_one(first, deadline).await
+        } else {
+            others.insert(0, first);
+            delete_together(others, deadline).await.into_iter().collect()
+        };
+        herald.meter().ends_by(ending(&released));
+        released
     }
 
     /// Gives several holds up in one transaction, and waits until the server has done so. Where that cannot be, since
@@ -365,21 +396,42 @@ impl Hold {
         let mut footing = Vec::new();
         // The managers live until the end.
         let mut managers = Vec::new();
+        let mut heralds = Vec::new();
         for hold in holds {
             if let Err(lost) = hold.check() {
                 errors.push(ReleaseError::Lost(lost));
                 continue;
             }
-            let Self { first, others, manager, .. } = hold;
+            let Self { first, others, herald, manager, .. } = hold;
+            heralds.push((herald, 1 + others.len()));
             footing.push(first);
             footing.extend(others);
             managers.push(manager);
         }
         if let Some(manager) = managers.first() {
             let deadline = Deadline::after(manager.operation_timeout());
-            errors.extend(delete_together(footing, deadline).await.into_iter().filter_map(Result::err));
+            let mut released = delete_together(footing, deadline).await.into_iter();
+            for (herald, width) in heralds {
+                let released: Vec<_> = released.by_ref().take(width).collect();
+                let failed = released.iter().find(|released| released.is_err());
+                herald.meter().ends_by(failed.map_or("released", ending));
+                errors.extend(released.into_iter().filter_map(Result::err));
+            }
         }
         errors
+    }
+}
+
+/// The number of a node of ours.
+pub(super) fn sequence(path: &str) -> Option<i32> {
+    path.rsplit('/').next().and_then(NodeName::parse).map(|name| name.sequence())
+}
+
+/// How a release ended, as metrics call it. What was lost tells so itself.
+fn ending(released: &Result<(), ReleaseError>) -> &'static str {
+    match released {
+        Ok(()) => "released",
+        Err(_) => "unconfirmed",
     }
 }
 

@@ -1,6 +1,8 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
+use tracing::Span;
+
 use super::hold::Hold;
 use super::look::Look;
 use super::name::{Kind, Label, NodeName};
@@ -9,6 +11,7 @@ use super::ticket::Ticket;
 use crate::deadline::Deadline;
 use crate::error::{ConfigError, Error};
 use crate::manager::{ConnectionManager, HoldEvents};
+use crate::meter::Wait;
 use crate::path::ZnodePath;
 use crate::session::Position;
 
@@ -78,6 +81,7 @@ pub struct Line {
     directory: ZnodePath,
     label: Label,
     rule: Rule,
+    recipe: &'static str,
     data: Arc<[u8]>,
     /// Whole paths of what contenders look at when their turn has come.
     looks: Arc<[Look]>,
@@ -118,6 +122,7 @@ impl Line {
             directory,
             label,
             rule,
+            recipe: label.kind().recipe(),
             data: manager.node_data().into(),
             looks: Arc::default(),
             besides: Vec::new(),
@@ -148,6 +153,14 @@ impl Line {
     #[must_use]
     pub fn node_data(mut self, data: impl Into<Vec<u8>>) -> Self {
         self.data = data.into().into();
+        self
+    }
+
+    /// What the waits and holds of this line are called in metrics and spans. Default: what the label is for, such as
+    /// `mutex`. Few names, as every one makes time series of its own.
+    #[must_use]
+    pub fn recipe(mut self, name: &'static str) -> Self {
+        self.recipe = name;
         self
     }
 
@@ -251,6 +264,15 @@ impl Line {
 
     pub(super) fn besides_names(&self) -> &[Arc<str>] {
         &self.besides
+    }
+
+    /// Times a wait, which `span` shows.
+    pub(super) fn meter(&self, span: Span) -> (Wait, Span) {
+        (Wait::begin(self.manager.host(), self.recipe, span.clone()), span)
+    }
+
+    pub(super) fn recipe_name(&self) -> &'static str {
+        self.recipe
     }
 
     pub(super) fn label(&self) -> Label {

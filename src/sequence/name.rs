@@ -48,6 +48,19 @@ pub enum Kind {
     Other,
 }
 
+impl Kind {
+    /// What takes such nodes, as metrics and spans call it.
+    pub(super) fn recipe(self) -> &'static str {
+        match self {
+            Self::Lock => "mutex",
+            Self::Lease => "semaphore",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// The labels peers use, and what they mean. Longer ones first, where one ends with another.
 const LABELS: [(&str, Kind); 6] = [
     ("__rlock__", Kind::Read),

@@ -1,8 +1,8 @@
 use std::fmt::{self, Debug, Formatter};
 
-use tracing::{debug, instrument};
+use tracing::{Instrument, Span, debug, debug_span, field};
 
-use super::hold::{Foothold, Hold};
+use super::hold::{Foothold, Hold, sequence};
 use super::interruption::{Interruption, time_over};
 use super::line::Line;
 use super::look::Looks;
@@ -108,8 +108,20 @@ impl Ticket {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: the place is kept as long as the ticket is.
-    #[instrument(level = "debug", name = "acquire", skip_all, fields(lock = %self.line.directory()))]
     pub async fn wait(&mut self, deadline: Deadline) -> Result<Hold, Error> {
+        let (meter, span) = self.line.meter(debug_span!(
+            "acquire",
+            path = %self.line.directory(),
+            recipe = self.line.recipe_name(),
+            outcome = field::Empty,
+            waited = field::Empty,
+        ));
+        let waited = self.wait_on(deadline).instrument(span).await;
+        let time = meter.end(&waited, |_| true);
+        waited.inspect(|held| held.shown(Some(time)))
+    }
+
+    async fn wait_on(&mut self, deadline: Deadline) -> Result<Hold, Error> {
         loop {
             self.enqueue(deadline).await?;
             match self.wait_in_place(deadline).await {
@@ -144,8 +156,20 @@ impl Ticket {
     }
 
     /// Takes the hold if nothing blocks now.
-    #[instrument(level = "debug", name = "try_acquire", skip_all, fields(lock = %self.line.directory()))]
     pub(super) async fn try_wait(&mut self, deadline: Deadline) -> Result<Option<Hold>, Error> {
+        let (meter, span) = self.line.meter(debug_span!(
+            "try_acquire",
+            path = %self.line.directory(),
+            recipe = self.line.recipe_name(),
+            outcome = field::Empty,
+            waited = field::Empty,
+        ));
+        let tried = self.try_on(deadline).instrument(span).await;
+        let time = meter.end(&tried, Option::is_some);
+        tried.inspect(|held| held.iter().for_each(|held| held.shown(Some(time))))
+    }
+
+    async fn try_on(&mut self, deadline: Deadline) -> Result<Option<Hold>, Error> {
         loop {
             self.enqueue(deadline).await?;
             let tried = match self.look(deadline).await {
@@ -231,13 +255,29 @@ impl Ticket {
 
     /// Waits until nothing blocks.
     pub(super) async fn wait_for_turn(&mut self, deadline: Deadline) -> Result<(), Interruption> {
-        while !self.look(deadline).await? {
-            let Some(place) = &mut self.place else {
-                return Err(Interruption::StartOver);
-            };
-            place.wait_for_change(&self.line, deadline).await?;
+        if self.look(deadline).await? {
+            return Ok(());
         }
-        Ok(())
+        let span = self.place.as_ref().map_or_else(Span::none, |place| {
+            debug_span!(
+                "wait",
+                path = place.entry.0.path(),
+                recipe = self.line.recipe_name(),
+                sequence = sequence(place.entry.0.path()),
+                session = format_args!("{:#x}", place.session().id()),
+                epoch = place.session().epoch().as_u64(),
+            )
+        });
+        let turn = async {
+            while !self.look(deadline).await? {
+                let Some(place) = &mut self.place else {
+                    return Err(Interruption::StartOver);
+                };
+                place.wait_for_change(&self.line, deadline).await?;
+            }
+            Ok(())
+        };
+        turn.instrument(span).await
     }
 
     /// The last step: the lease is valid now, the node is not known to be gone, the token is known.
@@ -272,7 +312,8 @@ impl Ticket {
         let Place { entry, standing, glimpse, .. } = place;
         let looks = glimpse.unwrap_or_else(|| Looks::new(self.line.looks()));
         let foothold = Foothold { entry, standing };
-        Ok(Hold::new(self.line.manager().clone(), foothold, Vec::new(), token).looking_at(looks))
+        Ok(Hold::new(self.line.manager().clone(), foothold, Vec::new(), token, Some(self.line.recipe_name()))
+            .looking_at(looks))
     }
 }
 

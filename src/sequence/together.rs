@@ -1,4 +1,4 @@
-use tracing::{debug, instrument};
+use tracing::{Instrument, Span, debug, debug_span};
 
 use super::claim::{Claim, Standing};
 use super::directory::{Lasting, make_directory};
@@ -12,6 +12,7 @@ use crate::backend::{Created, MultiError, Stat, WireError, WriteOp, WriteResult}
 use crate::deadline::Deadline;
 use crate::error::{ConfigError, Error, LossReason, Operation, Outcome, Phase, Refusal};
 use crate::janitor;
+use crate::meter::Wait;
 use crate::path::ZnodePath;
 use crate::request_size;
 use crate::session::Session;
@@ -62,8 +63,22 @@ impl Lines {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: no node is left behind.
-    #[instrument(level = "debug", skip_all, fields(lines = self.0.len()))]
     pub async fn try_acquire(&self, deadline: Deadline) -> Result<Option<Vec<Hold>>, Error> {
+        let meters = self.meters();
+        let span = debug_span!("try_acquire", lines = self.0.len());
+        let tried = self.try_on(deadline).instrument(span).await;
+        for (place, meter) in meters.into_iter().enumerate() {
+            let time = meter.end(&tried, Option::is_some);
+            if let Ok(Some(hold)) =
+                tried.as_ref().map(|holds| holds.as_ref().and_then(|holds| holds.get(place)))
+            {
+                hold.shown(Some(time));
+            }
+        }
+        tried
+    }
+
+    async fn try_on(&self, deadline: Deadline) -> Result<Option<Vec<Hold>>, Error> {
         let mut tickets = self.tickets();
         loop {
             let tried = match self.enter(&mut tickets, deadline).await {
@@ -91,8 +106,20 @@ impl Lines {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: your places are lost, and no node is left behind.
-    #[instrument(level = "debug", skip_all, fields(lines = self.0.len()))]
     pub async fn acquire(&self, deadline: Deadline) -> Result<Vec<Hold>, Error> {
+        let meters = self.meters();
+        let span = debug_span!("acquire", lines = self.0.len());
+        let waited = self.wait_on(deadline).instrument(span).await;
+        for (place, meter) in meters.into_iter().enumerate() {
+            let time = meter.end(&waited, |_| true);
+            if let Some(hold) = waited.as_ref().ok().and_then(|holds| holds.get(place)) {
+                hold.shown(Some(time));
+            }
+        }
+        waited
+    }
+
+    async fn wait_on(&self, deadline: Deadline) -> Result<Vec<Hold>, Error> {
         let mut tickets = self.tickets();
         loop {
             let waited = match self.enter(&mut tickets, deadline).await {
@@ -108,6 +135,11 @@ impl Lines {
                 Err(Interruption::Fail(error)) => return Err(error),
             }
         }
+    }
+
+    /// One for each line: each is waited for.
+    fn meters(&self) -> Vec<Wait> {
+        self.0.iter().map(|line| line.meter(Span::none()).0).collect()
     }
 
     fn tickets(&self) -> Vec<Ticket> {

@@ -14,6 +14,7 @@ use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{LossReason, Refusal};
 use crate::manager::ConfirmWith;
+use crate::metrics;
 
 /// At most so many bytes of paths are checked by one request, to stay far below the server's request size.
 const CHECKED_BYTES_MAX: usize = 256 * 1024;
@@ -143,7 +144,14 @@ impl Session {
         self.0.unanswered.store(false, Ordering::Release);
         // Sent on one connection and answered on another: it proves nothing about either.
         if self.wire().is_ok_and(|wire| wire.interruptions() == connection) {
-            self.0.lease.lock().confirm(connection, sent, self.now());
+            let (now, mut lease) = (self.now(), self.0.lease.lock());
+            let before = lease.valid_until();
+            lease.confirm(connection, sent, now);
+            let is_renewed = lease.valid_until() > before;
+            drop(lease);
+            if is_renewed {
+                metrics::lease_margin(|| self.holds_something().then(|| before.since(now)));
+            }
             self.0.lease_moved.notify_waiters();
         }
     }
@@ -384,13 +392,17 @@ impl Session {
                     let _ = node.check();
                 }
             }
-            if !self.0.own_nodes.lock().values().any(|node| node.is_held()) {
+            if !self.holds_something() {
                 granted.await;
                 continue;
             }
             let remaining = self.lease_valid_until().since(self.now());
             tokio::time::sleep(if remaining.is_zero() { slice } else { slice.min(remaining) }).await;
         }
+    }
+
+    fn holds_something(&self) -> bool {
+        self.0.own_nodes.lock().values().any(|node| node.is_held())
     }
 
     fn held_nodes(&self) -> Vec<Arc<OwnNode>> {

@@ -145,7 +145,7 @@ impl RateLimiter {
             return refused("window", format!("{window:?}"), "have at least a millisecond");
         }
         let below = path.child("starts")?;
-        let line = Line::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?;
+        let line = Line::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?.recipe("rate_limiter");
         Ok(Self {
             manager: manager.clone(),
             starts_line: Line::new(manager, below.clone(), Label::START, STARTS)?,

@@ -130,7 +130,7 @@ impl ReentrantMutex {
         PathError: From<P::Error>,
     {
         let path = path.try_into().map_err(PathError::from)?;
-        let line = Line::new(manager, path, Label::LOCK, Rule::MUTEX)?;
+        let line = Line::new(manager, path, Label::LOCK, Rule::MUTEX)?.recipe("reentrant_mutex");
         let data = manager.node_data().into();
         Ok(Self { line, data, holders: Holders::of(manager), slots: manager.extension(), owner: None })
     }

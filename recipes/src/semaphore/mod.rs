@@ -187,7 +187,8 @@ impl Semaphore {
             }));
         }
         let leases = path.child("leases")?;
-        let line = Line::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?;
+        let line =
+            Line::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?.recipe("semaphore_turn");
         let (list, read) = (Look::Children(leases.clone()), limit.look(&leases));
         Ok(Self {
             manager: manager.clone(),

@@ -1,0 +1,32 @@
+#![doc = "What an operator sees: metrics and spans, as docs/observability.md says."]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed expectation is a failed test"
+)]
+
+mod measured;
+mod recorded;
+mod seen;
+mod traced;
+
+use std::time::Duration;
+
+use lockkeeper::{ConnectionManager, ConnectionManagerBuilder};
+use lockkeeper_testserver::TestServer;
+
+/// How long sessions are here.
+pub(crate) const SESSION: Duration = Duration::from_secs(2);
+
+/// The tick of the servers here.
+const TICK: Duration = Duration::from_millis(50);
+
+pub(crate) async fn server() -> TestServer {
+    TestServer::builder().tick(TICK).session_timeouts(TICK * 2, SESSION).start().await.unwrap()
+}
+
+pub(crate) fn builder(server: &TestServer) -> ConnectionManagerBuilder {
+    ConnectionManager::builder(&server.connect_string()).session_timeout(SESSION).tick_time(TICK)
+}
