@@ -341,7 +341,7 @@ impl Place {
                 turn = me.turn() => Some(turn),
                 () = deadline.passed() => {
                     let phase = Phase::InLine { behind: nearest.to_string(), who: self.who.clone(), ahead };
-                    let directory = me.position().map_or(me.path(), |position| &position.directory);
+                    let directory = me.position().map_or_else(|| me.path(), |position| &position.directory);
                     return Err(time_over(deadline, directory, phase).into());
                 }
                 () = session.reconnected(asked_on) => {
