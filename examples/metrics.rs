@@ -124,7 +124,7 @@ impl Example for Metrics {
         let mutex = Mutex::new(worker.manager(), worker.path("contended")?)?;
         let (begun, mut had) = (Instant::now(), 0);
         while begun.elapsed() < Duration::from_secs(self.seconds) {
-            let guard = patiently(|| async { Ok(mutex.acquire_owned().await?) }).await?;
+            let guard = patiently(|| mutex.acquire_owned()).await?;
             had += 1;
             tokio::time::sleep(WORK).await;
             // lockkeeper goes on trying.
