@@ -43,7 +43,10 @@ impl Visit for Told {
 
 /// Everything that is said on the thread of one test.
 #[derive(Clone, Default)]
-pub(crate) struct Seen(Arc<Mutex<Vec<(Option<Id>, Told)>>>);
+pub(crate) struct Seen(Arc<Mutex<Vec<Line>>>);
+
+/// What was told, and within which span.
+type Line = (Option<Id>, Told);
 
 impl Seen {
     /// Begins to listen, for as long as the guard is kept.
