@@ -12,15 +12,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Parser, value_parser};
 use hyper::body::Body;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use lockkeeper::Mutex;
 use lockkeeper::metrics::{WAIT_SECONDS, describe};
+use lockkeeper::{BootInstant, Mutex};
 use lockkeeper_examples::stage::{Common, Example, Failure, Stage, Verdict, Worker, patiently, play};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use serde::{Deserialize, Serialize};
@@ -122,8 +122,8 @@ impl Example for Metrics {
         tokio::spawn(serve(listener, recorded));
 
         let mutex = Mutex::new(worker.manager(), worker.path("contended")?)?;
-        let (begun, mut had) = (Instant::now(), 0);
-        while begun.elapsed() < Duration::from_secs(self.seconds) {
+        let (begun, mut had) = (BootInstant::now(), 0);
+        while BootInstant::now().since(begun) < Duration::from_secs(self.seconds) {
             let guard = patiently(|| mutex.acquire_owned()).await?;
             had += 1;
             tokio::time::sleep(WORK).await;
