@@ -43,10 +43,10 @@ impl Visit for Told {
 
 /// Everything that is said on the thread of one test.
 #[derive(Clone, Default)]
-pub(crate) struct Seen(Arc<Mutex<Vec<Line>>>);
+pub(crate) struct Seen(Arc<Mutex<Log>>);
 
-/// What was told, and within which span.
-type Line = (Option<Id>, Told);
+/// Spans with their numbers, and events without one, in order.
+type Log = Vec<(Option<Id>, Told)>;
 
 impl Seen {
     /// Begins to listen, for as long as the guard is kept.
