@@ -89,7 +89,6 @@ impl<G: Held> Guard<G> {
     }
 
     /// The async hold inside, for [`ConnectionManager::block_on`](super::ConnectionManager::block_on).
-    #[must_use]
     pub fn as_hold(&self) -> &Hold {
         &self.inner
     }

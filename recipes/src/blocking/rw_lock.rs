@@ -206,7 +206,7 @@ impl ReadGuard {
             return Err(UpgradeError::Failed { guard: self, error: Error::Config(refused) });
         }
         let (inner, driver) = self.into_parts();
-        let back = |guard| Guard::new(guard, &driver);
+        let back = |guard| Self::new(guard, &driver);
         match driver.run(inner.try_upgrade()) {
             Ok(write) => Ok(Guard::new(write, &driver)),
             Err(crate::UpgradeError::NotAlone { guard }) => {
