@@ -19,7 +19,8 @@ async fn java_asks_us_to_let_go() -> Outcome {
     });
     scene.line_of(2).await?;
     let (asked, revoked) = tokio::join!(guard.revocation(), thread.revoke(guard.path()));
-    (asked?, revoked?);
+    asked?;
+    revoked?;
     assert!(guard.is_valid(), "it is a request");
     assert!(mutex.inspect().await?.holders().all(lockkeeper::ContenderInfo::is_revoked));
     guard.release().await?;
