@@ -144,6 +144,7 @@ async fn a_turn_at_the_head_of_a_semaphore_is_kept_until_there_are_permits() {
     let semaphore = Semaphore::new(&manager, path, 3).unwrap();
     let lease = semaphore.acquire_many(2).await.unwrap();
     let mut ticket = semaphore.enqueue_many(2).await.unwrap();
+    let mut behind = semaphore.enqueue().await.unwrap();
     assert!(ticket.wait_timeout(SHORTLY).await.unwrap_err().is_timeout());
     for polls in 0..6 {
         if let After::Done(done) = dropped_after(polls, ticket.wait()).await {
@@ -152,10 +153,13 @@ async fn a_turn_at_the_head_of_a_semaphore_is_kept_until_there_are_permits() {
     }
     assert_eq!(ticket.position(), Some(0));
     // A small request behind it is not let past.
-    assert!(semaphore.try_acquire().await.unwrap().is_none());
-    nodes_become(ensemble, &format!("{path}/locks"), 1).await;
+    assert!(behind.wait_timeout(SHORTLY).await.unwrap_err().is_timeout());
+    assert_eq!(behind.refresh().await.unwrap(), 1);
+    nodes_become(ensemble, &format!("{path}/locks"), 2).await;
     lease.release().await.unwrap();
-    ticket.wait().await.unwrap().release().await.unwrap();
+    let lease = ticket.wait().await.unwrap();
+    behind.wait().await.unwrap().release().await.unwrap();
+    lease.release().await.unwrap();
 
     let error = semaphore.enqueue_many(4).await.unwrap_err();
     assert!(matches!(error, Error::TooManyPermits { asked: 4, limit: 3, .. }), "{error}");

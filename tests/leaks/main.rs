@@ -1,0 +1,173 @@
+#![doc = "Nothing is left behind, round after round. A process of its own: it counts all memory that is in use."]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed expectation is a failed test"
+)]
+
+use std::alloc::System;
+use std::time::Duration;
+
+use lockkeeper::{
+    ConnectionManager, Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, State,
+};
+use lockkeeper_tests::{Ensemble, Proxies, Timing, dropped_after, eventually, inspect, left_out};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use tokio::runtime::Handle;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// The same rounds are gone through twice. Tables and buffers grow to their size in the first thousand, and with each session
+/// anew, so that only what the second thousand adds is left behind.
+const ROUNDS: usize = 1_000;
+/// Every so often the session expires.
+const EXPIRY: usize = 100;
+
+/// So much may differ by chance, such as the room in a buffer: less than anything of ours that one round could leave.
+const SLACK: usize = 32 * ROUNDS;
+
+/// What there is of something that is given back.
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    bytes: usize,
+    tasks: usize,
+    watches: u64,
+    ephemerals: u64,
+    nodes: u64,
+}
+
+struct Scene {
+    ensemble: Ensemble,
+    proxies: Proxies,
+    manager: ConnectionManager,
+    other: ConnectionManager,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let ensemble = Ensemble::start(1).await.unwrap();
+        let proxies = Proxies::start(&ensemble).await.unwrap();
+        let manager = connect(&proxies.connect_string()).await;
+        let other = connect(&ensemble.connect_string()).await;
+        Self { ensemble, proxies, manager, other }
+    }
+
+    async fn count(&self) -> Option<Count> {
+        let counter = async |name| inspect::counter(self.ensemble.server(0).address(), name).await.ok();
+        let (watches, ephemerals) = (counter("zk_watch_count").await?, counter("zk_ephemerals_count").await?);
+        let nodes = counter("zk_znode_count").await?;
+        self.proxies.clear_log();
+        let stats = ALLOCATOR.stats();
+        let bytes = stats.bytes_allocated - stats.bytes_deallocated;
+        Some(Count {
+            bytes,
+            tasks: Handle::current().metrics().num_alive_tasks(),
+            watches,
+            ephemerals,
+            nodes,
+        })
+    }
+
+    /// What there is once nothing is under way any more.
+    async fn at_rest(&self) -> Count {
+        eventually("nothing held, and nothing left to delete", Timing::settle(), || async {
+            let idle = |manager: &ConnectionManager| {
+                let health = manager.health();
+                health.is_ready() && health.held == 0 && health.pending_deletes == 0
+            };
+            let count = self.count().await?;
+            (idle(&self.manager) && idle(&self.other) && count.ephemerals == 0 && count.watches == 0)
+                .then_some(count)
+        })
+        .await
+        .unwrap()
+    }
+
+    async fn rounds(&self) -> Count {
+        for number in 0..ROUNDS {
+            self.round(number).await;
+        }
+        self.at_rest().await
+    }
+
+    /// Every way in and out, with whatever was dropped on it.
+    async fn round(&self, number: usize) {
+        let mutex = Mutex::new(&self.manager, "/leaks/mutex").unwrap();
+        let theirs = Mutex::new(&self.other, "/leaks/mutex").unwrap();
+        drop(mutex.acquire().await.unwrap().release().await);
+        drop(mutex.acquire_owned().await.unwrap());
+        let held = theirs.acquire().await.unwrap();
+        dropped_soon(number % 7, mutex.acquire()).await;
+        drop(mutex.enqueue().await.unwrap());
+        assert!(mutex.acquire_timeout(Duration::from_millis(1)).await.is_err());
+        drop(mutex.inspect().await.unwrap());
+        dropped_soon(1 + number % 4, held.revocation()).await;
+        dropped_soon(1, held.lost()).await;
+        drop(held.release().await);
+
+        let owner = Owner::new("owner");
+        let reentrant = ReentrantMutex::new(&self.manager, "/leaks/reentrant").unwrap();
+        let outer = reentrant.acquire(&owner).await.unwrap();
+        drop((reentrant.acquire(&owner).await.unwrap(), outer));
+        let lock = RwLock::new(&self.manager, "/leaks/rw").unwrap().for_owner(&owner);
+        drop(lock.write().await.unwrap().downgrade().await.unwrap());
+        dropped_soon(number % 5, lock.write()).await;
+        let semaphore = Semaphore::new(&self.manager, "/leaks/semaphore", 3).unwrap();
+        drop(semaphore.acquire_many(2).await.unwrap());
+        dropped_soon(number % 9, semaphore.acquire()).await;
+        let both = MultiLock::builder().lock(&mutex).lock(&semaphore.permits(1)).build().unwrap();
+        let mut events = both.events();
+        drop(both.acquire().await.unwrap().release().await);
+        assert!(events.next().await.is_some());
+        if number.is_multiple_of(EXPIRY) {
+            self.expire(&mutex).await;
+        }
+        self.proxies.clear_log();
+    }
+
+    /// The session goes, with something held and somebody waiting.
+    async fn expire(&self, mutex: &Mutex) {
+        let mut transitions = self.manager.transitions();
+        let held = mutex.acquire_owned().await.unwrap();
+        let waiter = tokio::spawn({
+            let mutex = mutex.clone();
+            async move { drop(mutex.acquire_owned().await.unwrap().release().await) }
+        });
+        for session in self.proxies.sessions() {
+            self.proxies.expire_session(session.id).await.unwrap();
+        }
+        while !matches!(transitions.next().await.unwrap().state, State::Lost(..)) {}
+        held.lost().await;
+        drop(held);
+        waiter.await.unwrap();
+    }
+}
+
+/// Drops `future` after so many polls, or soon: here it is dropped a thousand times.
+async fn dropped_soon<F: Future>(polls: usize, future: F) {
+    let _ = tokio::time::timeout(Duration::from_millis(5), dropped_after(polls, future)).await;
+}
+
+async fn connect(servers: &str) -> ConnectionManager {
+    let builder = ConnectionManager::builder(servers).tick_time(Duration::from_millis(500));
+    builder.session_timeout(Duration::from_secs(4)).connect().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_thousand_rounds_leave_nothing_behind() {
+    if left_out() {
+        return;
+    }
+    let scene = Scene::new().await;
+    let before = scene.rounds().await;
+    let after = scene.rounds().await;
+    println!("before: {before:?}\nafter:  {after:?}");
+    assert_eq!(after.tasks, before.tasks);
+    assert_eq!((after.watches, after.ephemerals), (before.watches, before.ephemerals));
+    // An empty directory may have been reaped meanwhile.
+    assert!(after.nodes <= before.nodes, "{} nodes became {}", before.nodes, after.nodes);
+    assert!(after.bytes <= before.bytes + SLACK, "{} bytes became {}", before.bytes, after.bytes);
+}
