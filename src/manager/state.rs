@@ -141,12 +141,13 @@ impl StateBoard {
         }
         log.number += 1;
         let transition = Transition { number: log.number, at: self.host.now(), state };
+        // First of all: who is told of a change and asks finds it made.
+        let former =
+            std::mem::replace(&mut *self.latest.lock(), Standing { state, session, since: transition.at });
         log.subscribers.retain(|subscriber| subscriber.send(transition).is_ok());
         if state == State::Closed {
             log.subscribers.clear();
         }
-        let former =
-            std::mem::replace(&mut *self.latest.lock(), Standing { state, session, since: transition.at });
         self.changed.notify_waiters();
         tell(transition, &former);
     }

@@ -193,7 +193,8 @@ async fn aftermath<S: Scenario>(
     }
     within("the rival's shutdown", world.rival.shutdown()).await?.map_err(say)?;
     within("the end of all sessions", world.server.wait_until(|machine| machine.sessions().is_empty()))
-        .await?;
+        .await
+        .map_err(|error| format!("{error}; {}", stage.report()))?;
     // Nothing came late.
     let left = world.server.inspect(|machine| (in_line(machine), machine.tree().ephemeral_count()));
     if left != (Vec::new(), 0) {

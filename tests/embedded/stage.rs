@@ -112,10 +112,20 @@ impl<R: Recipe> Stage<R> {
         Ok(())
     }
 
-    /// Its connection breaks, and no other one comes about before the scenario begins.
-    pub(crate) fn cut_off(&self) {
+    /// Every connection breaks, is known to have broken, and no other one comes about before the scenario begins. Until
+    /// then answers from before the break may still come in.
+    pub(crate) async fn cut_off(&self) -> Result<(), String> {
+        let managers = [self.actor()?, self.world.rival.clone()];
+        let transitions = managers.map(|manager| (manager.transitions(), manager));
         self.world.server.refuse_connections();
         self.world.server.drop_connections();
+        for (mut transitions, manager) in transitions {
+            let broken = async {
+                while matches!(manager.state(), State::Connected(_)) && transitions.next().await.is_some() {}
+            };
+            within("the loss of the link", broken).await?;
+        }
+        Ok(())
     }
 }
 

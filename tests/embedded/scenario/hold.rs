@@ -51,8 +51,7 @@ impl<R: Recipe> Scenario for HoldReconnecting<R> {
         stage.make_directory().await?;
         stage.actor_connects().await?;
         stage.actor_holds().await?;
-        stage.cut_off();
-        Ok(())
+        stage.cut_off().await
     }
 
     async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {

@@ -93,8 +93,7 @@ impl<R: Recipe> Scenario for WaitReconnecting<R> {
         let (actor, lock) = (stage.actor()?, LOCK.parse().map_err(say)?);
         let answer = async { while actor.znodes().read(&lock).await.is_err() {} };
         within("an answer", answer).await?;
-        stage.cut_off();
-        Ok(())
+        stage.cut_off().await
     }
 
     async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
