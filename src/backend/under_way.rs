@@ -23,8 +23,12 @@ pub(super) fn send_now<T: Send + 'static>(
 /// A caller may hold a future without polling it, as `select!` does with the branch that lost: what is inside must
 /// not outlive the session.
 #[derive(Default)]
-pub(super) struct UnderWay {
-    registered: Mutex<Vec<Weak<dyn GiveUp>>>,
+pub(super) struct UnderWay(Mutex<Registered>);
+
+#[derive(Default)]
+struct Registered {
+    replies: Vec<Weak<dyn GiveUp>>,
+    is_given_up: bool,
 }
 
 /// How many entries of finished replies are kept before they are swept out.
@@ -39,21 +43,32 @@ impl UnderWay {
     ) -> BoxFuture<'static, T> {
         let inner = Arc::new(Mutex::new(Some(send_now(future))));
         let weak: Weak<dyn GiveUp> = Arc::downgrade(&inner) as Weak<dyn GiveUp>;
-        let mut registered = self.registered.lock();
-        if registered.len() >= ENTRIES_MIN && registered.len() == registered.capacity() {
-            registered.retain(|entry| entry.strong_count() > 0);
-            let room = registered.len();
-            registered.reserve(room.max(ENTRIES_MIN));
+        let mut registered = self.0.lock();
+        if registered.is_given_up {
+            drop(registered);
+            // Sent by one who had the session in hand when it ended.
+            inner.give_up();
+            return Box::pin(ready(abandoned()));
         }
-        registered.push(weak);
+        let replies = &mut registered.replies;
+        if replies.len() >= ENTRIES_MIN && replies.len() == replies.capacity() {
+            replies.retain(|entry| entry.strong_count() > 0);
+            let room = replies.len();
+            replies.reserve(room.max(ENTRIES_MIN));
+        }
+        replies.push(weak);
         drop(registered);
         Box::pin(Revocable { inner, abandoned })
     }
 
-    /// Drops what is inside every reply still under way.
+    /// Drops what is inside every reply still under way, and from now on of every one that comes later.
     pub(super) fn abandon(&self) {
-        let registered = std::mem::take(&mut *self.registered.lock());
-        for entry in registered.iter().filter_map(Weak::upgrade) {
+        let replies = {
+            let mut registered = self.0.lock();
+            registered.is_given_up = true;
+            std::mem::take(&mut registered.replies)
+        };
+        for entry in replies.iter().filter_map(Weak::upgrade) {
             entry.give_up();
         }
     }
@@ -110,6 +125,15 @@ mod tests {
         under_way.abandon();
         assert_eq!(Arc::strong_count(&alive), 1);
         assert_eq!(reply.now_or_never(), Some(7));
+        let held = Arc::clone(&alive);
+        let late = under_way.send(
+            async move {
+                let _held = held;
+                pending::<u32>().await
+            },
+            || 8,
+        );
+        assert_eq!((Arc::strong_count(&alive), late.now_or_never()), (1, Some(8)));
     }
 
     #[test]
@@ -118,6 +142,6 @@ mod tests {
         for number in 0..10_000 {
             assert_eq!(under_way.send(ready(number), || 0).now_or_never(), Some(number));
         }
-        assert!(under_way.registered.lock().len() < 1_000);
+        assert!(under_way.0.lock().replies.len() < 1_000);
     }
 }

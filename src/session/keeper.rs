@@ -75,6 +75,7 @@ impl Session {
         if let Some(reason) = self.loss() {
             self.disown(&node);
             node.lose(reason);
+            self.forget_local_lines();
         }
         node
     }
