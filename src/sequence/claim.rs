@@ -5,7 +5,7 @@ use crate::backend::{CreateMode, Created, MultiError, Reply, Stat, WireError, Wr
 use crate::deadline::Deadline;
 use crate::error::{LossReason, Outcome, Refusal};
 use crate::path::ZnodePath;
-use crate::session::{End, OwnNode, Session};
+use crate::session::{Leave, OwnNode, Session};
 
 /// A create that was sent and whose outcome is not settled yet.
 ///
@@ -143,15 +143,13 @@ impl Standing {
         let Some(node) = &self.node else {
             return plain();
         };
-        let connection = self.session.connection();
-        let reply = node.leave(|next| match next {
-            Some(next) => delete_before(&self.session, &self.path, next),
-            None => plain(),
-        });
-        if let (Some(End::AsHead), Some(position)) = (node.end(), node.position()) {
-            self.session.head_leaves(position, connection);
-        }
-        reply
+        node.leave(|leave| match (leave, node.position()) {
+            (Leave::AsHead(next), Some(position)) => self.session.head_leaves(position, || match next {
+                Some(next) => delete_before(&self.session, &self.path, next),
+                None => plain(),
+            }),
+            _ => plain(),
+        })
     }
 
     /// Deletes the node and waits for the answer. `Ok(false)` when it was gone already.

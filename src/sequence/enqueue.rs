@@ -28,13 +28,14 @@ impl Ticket {
         loop {
             let connection = session.connection();
             let ask = || Claim::ask(&session, &directory, self.line.label(), self.line.data());
-            // Where the number alone is likely to tell who is in front, no list is asked for.
-            let guess = session.guess(directory.as_str(), connection).filter(|_| self.may_guess());
-            let (mut claim, stood) = match &guess {
-                Some(guess) => guess.node.while_it_stands(|stands| (ask(), stands)),
-                None => (ask(), false),
+            let (mut claim, approach) = if self.may_guess() {
+                session.approach(directory.as_str(), connection, ask)
+            } else {
+                (ask(), None)
             };
-            let mut list = guess.is_none().then(|| {
+            // Where the number alone is likely to tell who is in front, no list is asked for.
+            let is_predictable = approach.as_ref().is_some_and(|approach| approach.is_predictable);
+            let mut list = (!is_predictable).then(|| {
                 let list = session.read(|wire| wire.children(directory.as_str()));
                 // Behind the list: if that grants the place, what is seen here is seen under the hold.
                 (list, Looks::ask(self.line.looks(), &session, connection))
@@ -60,10 +61,8 @@ impl Ticket {
                 },
             };
             let mut place = Place::new(&session, standing, &self.line, stat, connection);
-            if let (Some(guess), Some(number)) = (&guess, place.number()) {
-                place.is_behind(session.before(guess, stood, number), connection);
-            }
             let Some((list, glimpse)) = &mut list else {
+                place.look_in_front(approach, connection).await;
                 return Ok(place);
             };
             // If the list does not come, another is asked for.
@@ -73,6 +72,12 @@ impl Ticket {
                 if is_told && matches!(place.state, Judged::Held) {
                     place.glimpse = Some(std::mem::take(glimpse));
                 }
+            }
+            if matches!(place.state, Judged::Unknown) {
+                place.look_in_front(approach, connection).await;
+            } else if let (Some(approach), Some(position)) = (approach, place.entry.0.position()) {
+                // The list has told already; what the number would have told is counted.
+                session.before(approach, position).await;
             }
             return Ok(place);
         }

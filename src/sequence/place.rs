@@ -18,7 +18,7 @@ use crate::backend::{Reply, Stat, Watch, WatchEvent, WireError};
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
 use crate::identity;
-use crate::session::{Before, End, OwnNode, Reservation, Session, Turn};
+use crate::session::{Approach, Before, End, OwnNode, Reservation, Session, Turn};
 
 /// A node of ours in the line.
 pub(super) struct Place {
@@ -94,11 +94,6 @@ impl Place {
             glimpse: None,
             who: String::new(),
         }
-    }
-
-    /// The number of the node, where numbers tell who is in front.
-    pub(super) fn number(&self) -> Option<i32> {
-        self.entry.0.position().map(|position| position.sequence)
     }
 
     pub(super) fn session(&self) -> &Session {
@@ -186,8 +181,11 @@ impl Place {
     }
 
     /// Who is in front, by the number that the node got; no list is needed where that tells.
-    pub(super) fn is_behind(&mut self, before: Before, connection: Option<u64>) {
-        self.state = match before {
+    pub(super) async fn look_in_front(&mut self, approach: Option<Approach>, connection: Option<u64>) {
+        let (Some(approach), Some(position)) = (approach, self.entry.0.position()) else {
+            return;
+        };
+        self.state = match self.session().before(approach, position).await {
             Before::Nobody => Judged::Held,
             Before::Own(node) => {
                 let name = node.path().rsplit('/').next().and_then(NodeName::parse);

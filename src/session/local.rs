@@ -3,14 +3,14 @@
 //! Only lines in single file, in which everyone waits for everyone in front: there a node that is the head has nothing
 //! in front of it at all, and the server gives every number once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use dashmap::DashMap;
 use futures::FutureExt;
 use parking_lot::Mutex;
 
-use super::own_node::{End, OwnNode};
+use super::own_node::OwnNode;
 use super::{Reservation, Session};
 use crate::backend::{Reply, Stat, Watch};
 use crate::clock::BootInstant;
@@ -22,30 +22,41 @@ pub(crate) struct Position {
     pub(crate) sequence: i32,
 }
 
-/// So many in a row have to be next to each other before the next one is taken to be.
+/// So often in a row our numbers have to follow each other before the next one is taken to.
 const IN_A_ROW: u8 = 2;
+
+/// How many of the heads that left last are remembered.
+const LEFT_MAX: usize = 16;
+
+/// How often who waits for a number of ours that must be on its way lets others run.
+const YIELDS_MAX: usize = 4;
 
 /// The lines of one session, by directory.
 #[derive(Default)]
-pub(crate) struct LocalLines(DashMap<Arc<str>, Mutex<LocalLine>>);
+pub(crate) struct LocalLines(DashMap<Arc<str>, Arc<Mutex<LocalLine>>>);
 
 struct LocalLine {
     standing: BTreeMap<i32, Arc<OwnNode>>,
     last_used: BootInstant,
-    last: Option<Last>,
-    /// How many of ours in a row got the number after the last one's.
+    /// The last heads of ours whose deletes were sent, newest last.
+    left: VecDeque<Left>,
+    /// Numbers creates, and deletes of heads, in the order in which they are sent.
+    sent: u64,
+    /// The creates of which nobody has said yet what number they got.
+    asked: BTreeSet<u64>,
+    /// Our greatest number here, and the connection that made it.
+    newest: Option<(i32, u64)>,
+    /// How many of ours in a row got the number after another one of ours.
     in_a_row: u8,
     watch: DirectoryWatch,
 }
 
-/// The last node of ours that was made here.
-struct Last {
+/// A node of ours that was the head, and whose delete was sent.
+struct Left {
     sequence: i32,
-    node: Arc<OwnNode>,
-    /// The connection that made it.
+    /// The connection over which it was.
     connection: u64,
-    /// It was the head, and its delete was sent over this connection.
-    has_left: bool,
+    sent: u64,
     /// The directory was watched then.
     is_covered: bool,
 }
@@ -68,9 +79,59 @@ enum DirectoryWatch {
 }
 
 impl LocalLine {
-    fn forget(mut self) {
+    fn new(now: BootInstant) -> Self {
+        Self {
+            standing: BTreeMap::new(),
+            last_used: now,
+            left: VecDeque::new(),
+            sent: 0,
+            asked: BTreeSet::new(),
+            newest: None,
+            in_a_row: 0,
+            watch: DirectoryWatch::None,
+        }
+    }
+
+    fn next_sent(&mut self) -> u64 {
+        self.sent += 1;
+        self.sent
+    }
+
+    fn left_at(&self, sequence: i32, connection: u64) -> Option<&Left> {
+        self.left.iter().rev().find(|left| left.sequence == sequence && left.connection == connection)
+    }
+
+    /// Whether our number before this one is known.
+    fn follows(&self, sequence: i32, connection: u64) -> bool {
+        let before = sequence.checked_sub(1);
+        before.is_some_and(|before| {
+            self.standing.contains_key(&before) || self.left_at(before, connection).is_some()
+        })
+    }
+
+    /// Whether a create sent now is likely to follow a number of ours, and whether that would tell anything.
+    fn is_predictable(&mut self, connection: u64) -> bool {
+        let Some((newest, _)) = self.newest.filter(|(_, made_on)| *made_on == connection) else {
+            return false;
+        };
+        if self.in_a_row < IN_A_ROW || newest < 0 {
+            return false;
+        }
+        if !self.asked.is_empty() || self.standing.contains_key(&newest) {
+            return true;
+        }
+        self.left_at(newest, connection).is_some_and(|left| left.is_covered)
+            && self.watch.is_quiet(connection)
+    }
+
+    fn is_idle(&self, long_ago: BootInstant) -> bool {
+        self.standing.is_empty() && self.asked.is_empty() && self.last_used <= long_ago
+    }
+
+    fn forget(&mut self) {
         // A watch that nobody has waited for yet is taken in, so that it is taken back.
         self.watch.take_in();
+        self.watch = DirectoryWatch::None;
     }
 }
 
@@ -101,12 +162,29 @@ impl DirectoryWatch {
     }
 }
 
-/// What is expected of the next number: that it follows this one.
-#[derive(Clone)]
-pub(crate) struct Guess {
-    position: Position,
-    pub(crate) node: Arc<OwnNode>,
+/// A create of ours in a line, from the moment it is sent.
+pub(crate) struct Approach {
+    line: Arc<Mutex<LocalLine>>,
+    /// When it was sent, in the order of what this session sends there.
+    sent: u64,
     connection: u64,
+    /// Its number alone is likely to tell who is in front.
+    pub(crate) is_predictable: bool,
+}
+
+impl Approach {
+    /// Whether the number before this one may be that of a create of ours which was sent earlier.
+    fn is_awaiting_number_before(&self, sequence: i32) -> bool {
+        let line = self.line.lock();
+        let is_earlier = line.asked.first().is_some_and(|oldest| *oldest < self.sent);
+        is_earlier && !line.follows(sequence, self.connection)
+    }
+}
+
+impl Drop for Approach {
+    fn drop(&mut self) {
+        self.line.lock().asked.remove(&self.sent);
+    }
 }
 
 /// Who is in front of a node of ours.
@@ -120,105 +198,122 @@ pub(crate) enum Before {
 }
 
 impl Session {
-    /// A node of ours took its place, made by `connection`, if that is known.
-    pub(super) fn stand_at(&self, position: &Position, node: &Arc<OwnNode>, connection: Option<u64>) {
-        let now = self.now();
-        let line = self.local_lines().0.entry(Arc::clone(&position.directory)).or_insert_with(|| {
-            Mutex::new(LocalLine {
-                standing: BTreeMap::new(),
-                last_used: now,
-                last: None,
-                in_a_row: 0,
-                watch: DirectoryWatch::None,
-            })
-        });
-        let mut line = line.lock();
-        line.last_used = now;
-        line.standing.insert(position.sequence, Arc::clone(node));
-        let follows = line.last.as_ref().is_some_and(|last| {
-            Some(last.connection) == connection && last.sequence.checked_add(1) == Some(position.sequence)
-        });
-        line.in_a_row = if follows { line.in_a_row.saturating_add(1) } else { 0 };
-        let has_left = line.last.as_ref().is_some_and(|last| last.has_left);
-        line.last = connection.map(|connection| Last {
-            sequence: position.sequence,
-            node: Arc::clone(node),
-            connection,
-            has_left: false,
-            is_covered: false,
-        });
-        // Used again and again by one alone: worth a watch.
-        let is_wanted = line.in_a_row >= IN_A_ROW && has_left && matches!(line.watch, DirectoryWatch::None);
-        let Some(connection) = connection.filter(|_| is_wanted) else {
-            return;
-        };
-        if let Some(room) = self.watch_budget().reserve_spare(&position.directory) {
-            let reply = self.read(|wire| wire.watch_data(&position.directory));
-            line.watch = DirectoryWatch::Asked { reply, room, connection };
+    fn local_line(&self, directory: &str) -> Option<Arc<Mutex<LocalLine>>> {
+        self.local_lines().0.get(directory).map(|line| Arc::clone(&line))
+    }
+
+    fn local_line_or_new(&self, directory: &str) -> Arc<Mutex<LocalLine>> {
+        if let Some(line) = self.local_line(directory) {
+            return line;
         }
+        let new = || Arc::new(Mutex::new(LocalLine::new(self.now())));
+        Arc::clone(&self.local_lines().0.entry(directory.into()).or_insert_with(new))
+    }
+
+    /// Sends a create in a line in single file, by `ask`. Without a connection there is nothing to go by.
+    pub(crate) fn approach<T>(
+        &self,
+        directory: &str,
+        connection: Option<u64>,
+        ask: impl FnOnce() -> T,
+    ) -> (T, Option<Approach>) {
+        let Some(connection) = connection else {
+            return (ask(), None);
+        };
+        let line = self.local_line_or_new(directory);
+        let mut locked = line.lock();
+        let is_predictable = locked.is_predictable(connection);
+        let sent = locked.next_sent();
+        locked.asked.insert(sent);
+        // Under the lock: what is sent later gets a greater number.
+        let asked = ask();
+        drop(locked);
+        (asked, Some(Approach { line, sent, connection, is_predictable }))
+    }
+
+    /// A node of ours took its place.
+    pub(super) fn stand_at(&self, position: &Position, node: &Arc<OwnNode>) {
+        let line = self.local_line_or_new(&position.directory);
+        let mut line = line.lock();
+        line.last_used = self.now();
+        line.standing.insert(position.sequence, Arc::clone(node));
     }
 
     pub(super) fn strike_from(&self, position: &Position) {
-        if let Some(line) = self.local_lines().0.get(&position.directory) {
+        if let Some(line) = self.local_line(&position.directory) {
             line.lock().standing.remove(&position.sequence);
         }
     }
 
-    /// The delete of the node at `position`, which was the head of its line, is on its way over `connection`.
-    pub(crate) fn head_leaves(&self, position: &Position, connection: Option<u64>) {
-        let (Some(connection), Some(line)) = (connection, self.local_lines().0.get(&position.directory))
-        else {
-            return;
+    /// Sends the delete of the node at `position`, which is the head of its line, by `send`.
+    pub(crate) fn head_leaves<T>(&self, position: &Position, send: impl FnOnce() -> T) -> T {
+        let (Some(connection), Some(line)) = (self.connection(), self.local_line(&position.directory)) else {
+            return send();
         };
-        let line = &mut *line.lock();
-        let is_last = |last: &&mut Last| last.sequence == position.sequence && last.connection == connection;
-        if let Some(last) = line.last.as_mut().filter(is_last) {
-            last.has_left = true;
-            last.is_covered = line.watch.is_quiet(connection);
+        let mut line = line.lock();
+        let is_covered = line.watch.is_quiet(connection);
+        let sent = line.next_sent();
+        if line.left.len() == LEFT_MAX {
+            line.left.pop_front();
         }
+        line.left.push_back(Left { sequence: position.sequence, connection, sent, is_covered });
+        // Under the lock: what is sent later gets a greater number.
+        send()
     }
 
     /// The node of ours with this number, if it stands in line.
     pub(crate) fn own_node_at(&self, directory: &str, sequence: i32) -> Option<Arc<OwnNode>> {
-        self.local_lines().0.get(directory)?.lock().standing.get(&sequence).cloned()
+        self.local_line(directory)?.lock().standing.get(&sequence).cloned()
     }
 
-    /// What the next number is expected to follow, if experience says that it will, and if that would tell anything.
-    pub(crate) fn guess(&self, directory: &str, connection: Option<u64>) -> Option<Guess> {
-        let line = self.local_lines().0.get(directory)?;
-        let line = &mut *line.lock();
-        let last = line.last.as_ref().filter(|last| {
-            line.in_a_row >= IN_A_ROW && Some(last.connection) == connection && last.sequence >= 0
-        })?;
-        let tells = match last.node.end() {
-            None => true,
-            Some(End::AsHead) => last.is_covered && line.watch.is_quiet(last.connection),
-            Some(End::Left) => false,
+    /// Who is in front of a node that got this number. Notes how good numbers are at telling.
+    pub(crate) async fn before(&self, approach: Approach, position: &Position) -> Before {
+        let (sequence, connection) = (position.sequence, approach.connection);
+        for _ in 0..YIELDS_MAX {
+            if !approach.is_awaiting_number_before(sequence) {
+                break;
+            }
+            // Its answer was there before ours.
+            tokio::task::yield_now().await;
+        }
+        let in_front = {
+            let mut line = approach.line.lock();
+            let follows = line.follows(sequence, connection);
+            line.in_a_row = if follows { line.in_a_row.saturating_add(1) } else { 0 };
+            if line.newest.is_none_or(|(newest, made_on)| made_on != connection || newest < sequence) {
+                line.newest = Some((sequence, connection));
+            }
+            let in_front = sequence.checked_sub(1).and_then(|before| line.standing.get(&before).cloned());
+            if line.in_a_row >= IN_A_ROW && in_front.is_none() {
+                self.watch_directory(&mut line, position, connection);
+            }
+            in_front
         };
-        tells.then(|| Guess {
-            position: Position { directory: directory.into(), sequence: last.sequence },
-            node: Arc::clone(&last.node),
-            connection: last.connection,
-        })
-    }
-
-    /// Who is in front of a node that was made after the guess, by what number it got. `stood` says whether the other
-    /// node's delete was still to be sent when this one's create was.
-    pub(crate) fn before(&self, guess: &Guess, stood: bool, sequence: i32) -> Before {
-        let follows = guess.position.sequence.checked_add(1) == Some(sequence) && sequence < i32::MAX;
-        if !follows || self.connection() != Some(guess.connection) {
+        if sequence == i32::MAX || self.connection() != Some(connection) {
             return Before::Unknown;
         }
-        match guess.node.end() {
-            None => Before::Own(Arc::clone(&guess.node)),
-            Some(End::AsHead) if stood || self.was_covered(guess) => Before::Nobody,
-            Some(_) => Before::Unknown,
+        if let Some(node) = in_front.filter(|node| node.end().is_none()) {
+            return Before::Own(node);
+        }
+        // Asked for once more: it may have left meanwhile, which its end's lock has let us wait for.
+        let mut line = approach.line.lock();
+        let left = sequence.checked_sub(1).and_then(|before| line.left_at(before, connection));
+        match left.map(|left| (left.sent > approach.sent, left.is_covered)) {
+            Some((true, _)) => Before::Nobody,
+            Some((false, true)) if line.watch.is_quiet(connection) => Before::Nobody,
+            _ => Before::Unknown,
         }
     }
 
-    fn was_covered(&self, guess: &Guess) -> bool {
-        let line = self.local_lines().0.get(&guess.position.directory);
-        line.is_some_and(|line| line.lock().watch.is_quiet(guess.connection))
+    /// Used again and again by one alone: worth a watch.
+    fn watch_directory(&self, line: &mut LocalLine, position: &Position, connection: u64) {
+        if !matches!(line.watch, DirectoryWatch::None) {
+            return;
+        }
+        if let Some(room) = self.watch_budget().reserve_spare(&position.directory) {
+            let reply = self.read(|wire| wire.watch_data(&position.directory));
+            line.watch = DirectoryWatch::Asked { reply, room, connection };
+        }
     }
 
     pub(super) fn has_local_lines(&self) -> bool {
@@ -227,17 +322,16 @@ impl Session {
 
     /// Forgets the lines in which nothing of ours has stood for a session timeout, and their watches with them.
     pub(super) fn forget_idle_lines(&self) {
-        let (now, timeout) = (self.now(), self.timeout());
-        let is_idle = |line: &LocalLine| line.standing.is_empty() && line.last_used.after(timeout) <= now;
+        let long_ago = self.now().before(self.timeout());
         let lines = &self.local_lines().0;
-        let idle = lines.iter().filter(|entry| is_idle(&entry.value().lock()));
+        let idle = lines.iter().filter(|entry| entry.value().lock().is_idle(long_ago));
         let mut idle: Vec<Arc<str>> = idle.map(|entry| Arc::clone(entry.key())).collect();
         // In an order that chance has no part in.
         idle.sort();
         for directory in idle {
-            let forgotten = lines.remove_if_mut(&directory, |_, line| is_idle(line.get_mut()));
+            let forgotten = lines.remove_if(&directory, |_, line| line.lock().is_idle(long_ago));
             if let Some((_, line)) = forgotten {
-                line.into_inner().forget();
+                line.lock().forget();
             }
         }
     }
@@ -246,6 +340,11 @@ impl Session {
         let mut all: Vec<Arc<str>> =
             self.local_lines().0.iter().map(|entry| Arc::clone(entry.key())).collect();
         all.sort();
-        all.iter().for_each(|directory| drop(self.local_lines().0.remove(directory)));
+        for directory in all {
+            if let Some((_, line)) = self.local_lines().0.remove(&directory) {
+                // Who approaches holds the line, and the nodes in it hold the session.
+                line.lock().standing.clear();
+            }
+        }
     }
 }

@@ -24,22 +24,21 @@ impl Session {
     pub(super) async fn look_out(&self) {
         let mut watched = FuturesUnordered::new();
         loop {
-            let granted = self.0.look_out.notified();
+            self.0.lookout.lie_down();
             for node in self.without_lookout() {
                 watched.push(self.look_out_for(Arc::downgrade(&node), node.path().to_owned()));
             }
-            let is_idle = watched.is_empty() && !self.holds_anything();
+            let is_idle = watched.is_empty() && !self.holds_something();
+            if !is_idle {
+                self.0.lookout.get_up();
+            }
             tokio::select! {
                 biased;
                 Some(()) = watched.next(), if !watched.is_empty() => {}
-                () = granted, if is_idle => {}
+                () = self.0.lookout.woken(), if is_idle => {}
                 () = tokio::time::sleep(self.timeout() / 40), if !is_idle => {}
             }
         }
-    }
-
-    fn holds_anything(&self) -> bool {
-        self.0.own_nodes.lock().values().any(|node| node.is_held())
     }
 
     /// What has been held for long and is looked out for by nobody; by us, from now on.

@@ -7,6 +7,7 @@ mod keeper;
 mod local;
 mod lookout;
 mod own_node;
+mod slumber;
 mod watch_budget;
 
 use std::collections::BTreeMap;
@@ -21,8 +22,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use self::local::LocalLines;
-pub(crate) use self::local::{Before, Position};
-pub(crate) use self::own_node::{End, OwnNode, Resting, Turn};
+pub(crate) use self::local::{Approach, Before, Position};
+pub(crate) use self::own_node::{End, Leave, OwnNode, Resting, Turn};
+use self::slumber::Slumber;
 pub(crate) use self::watch_budget::{Reservation, WatchBudget};
 use crate::backend::{
     CreateMode, Created, Link, MultiError, Reply, Stat, Wire, WireError, WriteOp, WriteResult,
@@ -78,12 +80,12 @@ struct Inner {
     lease: Mutex<Lease>,
     /// Tells waiters that the lease was set forward.
     lease_moved: Notify,
-    /// Tells the keeper that there is something to do for it.
-    keeper: Notify,
-    /// Tells the watcher of the clock that something is held now.
-    granted: Notify,
-    /// Tells who looks out for what is held.
-    look_out: Notify,
+    /// Who keeps the lease confirmed, while that is needed.
+    keeper: Slumber,
+    /// Who watches the clock, while something is held.
+    clock_watcher: Slumber,
+    /// Who looks out for what is held.
+    lookout: Slumber,
     own_nodes: Mutex<BTreeMap<u64, Arc<OwnNode>>>,
     next_own_node: AtomicU64,
     local_lines: LocalLines,
@@ -124,9 +126,9 @@ impl Session {
             ended: CancellationToken::new(),
             loss: OnceLock::new(),
             lease_moved: Notify::new(),
-            keeper: Notify::new(),
-            granted: Notify::new(),
-            look_out: Notify::new(),
+            keeper: Slumber::default(),
+            clock_watcher: Slumber::default(),
+            lookout: Slumber::default(),
             own_nodes: Mutex::new(BTreeMap::new()),
             next_own_node: AtomicU64::new(0),
             local_lines: LocalLines::default(),

@@ -71,6 +71,14 @@ pub(crate) enum End {
     Left,
 }
 
+/// How a node is given up.
+pub(crate) enum Leave<'a> {
+    /// As the head of its line; this one is the head then.
+    AsHead(Option<&'a Arc<OwnNode>>),
+    /// Some other way.
+    Otherwise,
+}
+
 /// Who waits for a node's end.
 enum Behind {
     Nobody,
@@ -175,12 +183,6 @@ impl OwnNode {
         }
     }
 
-    /// Does something while it is certain whether the place has ended.
-    pub(crate) fn while_it_stands<T>(&self, work: impl FnOnce(bool) -> T) -> T {
-        let behind = self.behind.lock();
-        work(!matches!(*behind, Behind::Over(_)))
-    }
-
     /// From now on `me` waits for this one's end; unless it has come.
     pub(crate) fn follow(&self, me: &Arc<Self>) -> Result<(), End> {
         let mut behind = self.behind.lock();
@@ -193,22 +195,24 @@ impl OwnNode {
 
     /// Ends the place, and tells who waits for that. `send` sends what deletes the node; if the next one is the head then,
     /// it gets that one's path, so that it may be checked to stand. Nobody is told before it is sent.
-    pub(crate) fn leave<T>(&self, send: impl FnOnce(Option<&Arc<Self>>) -> T) -> T {
+    pub(crate) fn leave<T>(&self, send: impl FnOnce(Leave<'_>) -> T) -> T {
         let mut behind = self.behind.lock();
         if matches!(*behind, Behind::Over(_)) {
-            return send(None);
+            return send(Leave::Otherwise);
         }
         let is_head = self.is_held() || self.told.is_head.load(Ordering::Acquire);
         let is_settled = self.unsettled.load(Ordering::Acquire) == 0;
         let end = if is_head && is_settled && self.loss.get().is_none() { End::AsHead } else { End::Left };
-        match std::mem::replace(&mut *behind, Behind::Over(end)) {
-            Behind::Waits(next) => {
-                let sent = send(Some(&next).filter(|_| end == End::AsHead));
-                next.tell(end);
-                sent
-            }
-            Behind::Nobody | Behind::Over(_) => send(None),
-        }
+        let next = match std::mem::replace(&mut *behind, Behind::Over(end)) {
+            Behind::Waits(next) => Some(next),
+            Behind::Nobody | Behind::Over(_) => None,
+        };
+        let sent = send(match end {
+            End::AsHead => Leave::AsHead(next.as_ref()),
+            End::Left => Leave::Otherwise,
+        });
+        next.iter().for_each(|next| next.tell(end));
+        sent
     }
 
     fn tell(&self, end: End) {
