@@ -11,7 +11,9 @@
 //!    session's requests are answered in order, so the list shows every node in front. One round trip.
 //! 2. *Judge* the list by a [`Rule`]. Nothing in front that blocks: held.
 //! 3. Else set a watch by *getData* on the nearest blocker (an `exists` on a node that is gone would leave a watch
-//!    behind) and on the own node. When the last blocker of the list goes: held, with no further read.
+//!    behind) and on the own node. When the only blocker of the list goes: held, with no further read. With two or more
+//!    in front of a mutex, the watch is on the last but one at first: when that goes, the line is read and the watches
+//!    of the first case are set, while the last one holds.
 //! 4. Release by *delete*.
 //!
 //! A create without an answer is looked for by its UUID, and taken for ours only if this session owns it. A wait
@@ -41,6 +43,7 @@ mod rule;
 mod ticket;
 mod together;
 mod view;
+mod waiting;
 
 pub(crate) use self::directory::{Lasting, make_directory};
 pub use self::exchange::{Exchange, ExchangeError, Exchanged};

@@ -146,7 +146,7 @@ impl Ticket {
         }
         let phase = match self.place.as_ref().map(|place| &place.state) {
             Some(Judged::Waiting(view)) => Phase::InLine {
-                behind: view.nearest().map(ToString::to_string).unwrap_or_default(),
+                behind: view.nearest().to_string(),
                 who: "not asked".to_owned(),
                 ahead: view.ahead(),
             },

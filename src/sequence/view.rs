@@ -1,18 +1,18 @@
-//! What a waiter knows about who is in front: the set of lower blockers, which only shrinks.
+//! What a waiter knows about who is in front. It keeps no names that it does not watch: there may be thousands.
 
 use super::name::NodeName;
 use super::rule::Rule;
 
-/// The blockers of the last list that are not known to be gone, lowest first.
+/// The blockers of the last list: the nearest ones by name, the others as a count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct View {
-    lower: Vec<NodeName>,
+    nearest: NodeName,
+    /// The one before the nearest.
+    second: Option<NodeName>,
+    /// How many there are.
+    ahead: usize,
     /// The connection on which the list was read.
     connection: Option<u64>,
-    /// Whether one went whose going may have made another appear.
-    look_again: bool,
-    /// How many more are in front of these, who need not be known: they go first.
-    hidden: usize,
 }
 
 /// What to do after a blocker went.
@@ -25,36 +25,41 @@ pub(super) enum Next {
 }
 
 impl View {
-    pub(super) fn new(lower: Vec<NodeName>, connection: Option<u64>) -> Self {
-        Self { lower, connection, look_again: false, hidden: 0 }
+    /// Behind these, lowest first; `None` for nobody.
+    pub(super) fn new(mut lower: Vec<NodeName>, connection: Option<u64>) -> Option<Self> {
+        let ahead = lower.len();
+        let nearest = lower.pop()?;
+        Some(Self { nearest, second: lower.pop(), ahead, connection })
     }
 
-    /// So many more are in front of the lowest of these.
-    pub(super) fn with_hidden(self, hidden: usize) -> Self {
-        Self { hidden, ..self }
+    /// Behind this one, and so many others in front of it who need not be known: they go first.
+    pub(super) fn behind(nearest: NodeName, others: usize, connection: Option<u64>) -> Self {
+        Self { nearest, second: None, ahead: others + 1, connection }
     }
 
-    /// The blocker to watch.
-    pub(super) fn nearest(&self) -> Option<&NodeName> {
-        self.lower.last()
+    /// The blocker that goes last, if they go in order.
+    pub(super) fn nearest(&self) -> &NodeName {
+        &self.nearest
+    }
+
+    /// The blocker before the nearest, if it is known.
+    pub(super) fn second(&self) -> Option<&NodeName> {
+        self.second.as_ref()
     }
 
     pub(super) fn ahead(&self) -> usize {
-        self.hidden + self.lower.len()
+        self.ahead
     }
 
-    /// A blocker is gone.
+    /// What to do when the nearest blocker is gone.
     ///
-    /// The event alone grants only when it was the last one: others may have gone unseen, which one list tells more
+    /// The event alone grants only when it was the only one: others may have gone unseen, which one list tells more
     /// cheaply than a look at each. And only on the connection on which the list was read: events that are replayed
     /// after a reconnect come in no order, so that our own node may have gone before without our knowing.
-    pub(super) fn gone(&mut self, name: &str, rule: &Rule, connection: Option<u64>) -> Next {
-        self.look_again |= connection.is_none() || connection != self.connection;
-        if let Some(at) = self.lower.iter().position(|node| node.as_str() == name) {
-            let node = self.lower.remove(at);
-            self.look_again |= rule.must_look_again_after(&node);
-        }
-        if self.lower.is_empty() && self.hidden == 0 && !self.look_again { Next::Held } else { Next::List }
+    pub(super) fn without_nearest(&self, rule: &Rule, connection: Option<u64>) -> Next {
+        let is_same_connection = connection.is_some() && connection == self.connection;
+        let tells = is_same_connection && !rule.must_look_again_after(&self.nearest);
+        if self.ahead == 1 && tells { Next::Held } else { Next::List }
     }
 }
 
@@ -64,29 +69,33 @@ mod tests {
     use super::*;
 
     fn view(names: &[&str]) -> View {
-        View::new(names.iter().map(|name| NodeName::parse(name).unwrap()).collect(), Some(1))
+        View::new(names.iter().map(|name| NodeName::parse(name).unwrap()).collect(), Some(1)).unwrap()
     }
 
     #[test]
-    fn the_last_blockers_going_grants_and_no_other() {
-        let mut view = view(&["a-lock-0000000001", "b-lock-0000000002"]);
-        assert_eq!(view.nearest().unwrap().as_str(), "b-lock-0000000002");
-        assert_eq!(view.gone("b-lock-0000000002", &Rule::MUTEX, Some(1)), Next::List);
-        assert_eq!(view.gone("x-lock-0000000009", &Rule::MUTEX, Some(1)), Next::List);
-        assert_eq!(view.gone("a-lock-0000000001", &Rule::MUTEX, Some(1)), Next::Held);
+    fn the_only_blockers_going_grants_and_no_other() {
+        let two = view(&["a-lock-0000000001", "b-lock-0000000002"]);
+        assert_eq!(two.nearest().as_str(), "b-lock-0000000002");
+        assert_eq!(two.second().unwrap().as_str(), "a-lock-0000000001");
+        assert_eq!(two.without_nearest(&Rule::MUTEX, Some(1)), Next::List);
+        let one = view(&["a-lock-0000000001"]);
+        assert_eq!((one.second(), one.ahead()), (None, 1));
+        assert_eq!(one.without_nearest(&Rule::MUTEX, Some(1)), Next::Held);
+        let unseen = View::behind(one.nearest().clone(), 1, Some(1));
+        assert_eq!(unseen.without_nearest(&Rule::MUTEX, Some(1)), Next::List);
     }
 
     #[test]
     fn an_event_on_another_connection_does_not_grant() {
-        assert_eq!(view(&["a-lock-0000000001"]).gone("a-lock-0000000001", &Rule::MUTEX, Some(2)), Next::List);
-        assert_eq!(view(&["a-lock-0000000001"]).gone("a-lock-0000000001", &Rule::MUTEX, None), Next::List);
+        let one = view(&["a-lock-0000000001"]);
+        assert_eq!(one.without_nearest(&Rule::MUTEX, Some(2)), Next::List);
+        assert_eq!(one.without_nearest(&Rule::MUTEX, None), Next::List);
     }
 
     #[test]
     fn a_writer_never_enters_on_the_going_of_a_writer() {
         let rule = Rule::blocked_by(&[Kind::Read, Kind::Write]).looking_again_after(&[Kind::Write]);
-        let mut view = view(&["a-__WRIT__0000000001", "b-__READ__0000000002"]);
-        assert_eq!(view.gone("a-__WRIT__0000000001", &rule, Some(1)), Next::List);
-        assert_eq!(view.gone("b-__READ__0000000002", &rule, Some(1)), Next::List);
+        assert_eq!(view(&["a-__WRIT__0000000001"]).without_nearest(&rule, Some(1)), Next::List);
+        assert_eq!(view(&["a-__READ__0000000001"]).without_nearest(&rule, Some(1)), Next::Held);
     }
 }

@@ -163,6 +163,11 @@ impl<R: Recipe> Stage<R> {
 
     /// Whether the actor's link is known to have broken more often than the scenario breaks it itself.
     pub(crate) fn is_disturbed(&self) -> bool {
+        self.breaks() > self.reconnects
+    }
+
+    /// How often the actor's link is known to have broken.
+    pub(crate) fn breaks(&self) -> u64 {
         let mut link = self.link.lock();
         let transitions = link.transitions.as_mut();
         let heard = std::iter::from_fn({
@@ -172,7 +177,7 @@ impl<R: Recipe> Stage<R> {
         let breaks =
             heard.filter(|heard| matches!(heard.state, State::Suspended(_) | State::Lost(..))).count();
         link.breaks += u64::try_from(breaks).unwrap_or_default();
-        link.breaks > self.reconnects
+        link.breaks
     }
 
     /// Whether a try of the actor came first for certain: the one behind comes with the strike.

@@ -53,11 +53,17 @@ fn number(path: &str) -> &str {
 
 /// What was sent, but for the confirmations of the session, which come by themselves.
 fn sent(proxies: &Proxies) -> Vec<OpCode> {
+    sent_but_watches(proxies, "")
+}
+
+/// As [`sent`], without the watches on the node at `held`: who holds for long gets one, whenever that falls due.
+fn sent_but_watches(proxies: &Proxies, held: &str) -> Vec<OpCode> {
     let own = |parts: &[(OpCode, String)]| parts.iter().any(|(op, _)| *op != OpCode::Check);
     let log = proxies.log();
     log.requests()
         .filter(|request| request.op != OpCode::Multi || own(&request.parts))
-        .map(|r| r.op)
+        .filter(|request| request.op != OpCode::GetData || request.path.as_deref() != Some(held))
+        .map(|request| request.op)
         .collect()
 }
 
