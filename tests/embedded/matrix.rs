@@ -11,7 +11,7 @@ use crate::recipe::{InSemaphoreLayout, Permits, Plain, Reading, Several, SharedP
 use crate::scenario::{
     Acquire, AcquireMakingDirectory, AcquireRecovering, Admit, Commit, Connect, Downgrade, DropGuard, HoldOn,
     HoldReconnecting, Idle, ReadUnderWrite, Reenter, Release, Scenario, Shutdown, TryFree, TryTaken, Upgrade,
-    Wait, WaitOvertaken, WaitReconnecting, WaitTimesOut,
+    Wait, WaitBehindTwo, WaitOvertaken, WaitReconnecting, WaitTimesOut,
 };
 use crate::site::Site;
 
@@ -158,6 +158,8 @@ recipes! {
 // What one recipe alone can do, and what is done with a connection.
 rules! {
     a_reentrant_hold_outlives_every_fault: Reenter,
+    a_wait_behind_two_outlives_every_fault: WaitBehindTwo(Plain),
+    a_wait_for_permits_behind_two_outlives_every_fault: WaitBehindTwo(InSemaphoreLayout),
     a_downgrade_outlives_every_fault: Downgrade,
     a_read_under_a_write_outlives_every_fault: ReadUnderWrite,
     a_try_to_upgrade_outlives_every_fault: Upgrade,

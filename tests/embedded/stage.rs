@@ -34,6 +34,8 @@ pub(crate) struct Stage<R> {
     mine: Mutex<Option<Hold>>,
     theirs: Mutex<Option<Hold>>,
     waiting: Mutex<Option<JoinHandle<Result<Granted, Error>>>>,
+    /// Somebody else of the rival's who waits behind what it holds.
+    next: Mutex<Option<JoinHandle<Result<Granted, Error>>>>,
     /// What the scenario does is done, though it may have more to look at.
     pub(crate) ended: watch::Sender<bool>,
     /// The mishap has struck.
@@ -66,6 +68,7 @@ impl<R: Recipe> Stage<R> {
             mine: Mutex::default(),
             theirs: Mutex::default(),
             waiting: Mutex::default(),
+            next: Mutex::default(),
             ended: watch::Sender::new(false),
             struck: watch::Sender::new(false),
             healed: watch::Sender::new(false),
@@ -85,6 +88,13 @@ impl<R: Recipe> Stage<R> {
         let guard = self.recipe.exclude(self.world.rival.clone()).await.map_err(say)?;
         *self.theirs.lock() = Some(self.world.court.enter("the rival", guard));
         Ok(())
+    }
+
+    /// Somebody else of the rival's waits behind what it holds.
+    pub(crate) async fn another_waits(&self) -> Result<(), String> {
+        let standing = self.world.server.inspect(in_line).len();
+        *self.next.lock() = Some(tokio::spawn(self.recipe.exclude(self.world.rival.clone())));
+        self.world.line_becomes(standing + 1).await
     }
 
     pub(crate) async fn actor_connects(&self) -> Result<(), String> {
@@ -215,7 +225,7 @@ impl<R: Recipe> Stage<R> {
     }
 
     /// The same, after everything healed; or until the wait ended with a refusal.
-    pub(crate) async fn actor_watches_or_failed(&self) -> Result<(), String> {
+    pub(crate) async fn actor_watches_or_failed(&self, count: usize) -> Result<(), String> {
         let refused = async {
             if !self.mishap.is_some_and(Mishap::refuses) {
                 return std::future::pending().await;
@@ -226,13 +236,13 @@ impl<R: Recipe> Stage<R> {
         };
         tokio::select! {
             () = refused => return Ok(()),
-            watches = self.actor_watches(1) => watches?,
+            watches = self.actor_watches(count) => watches?,
         }
         if *self.struck.borrow() {
             self.everything_healed().await?;
             // Healing may have cost the watch; a waiter that is well has one again, unless it was refused.
             if !self.mishap.is_some_and(Mishap::refuses) {
-                self.actor_watches(1).await?;
+                self.actor_watches(count).await?;
             }
         }
         Ok(())
@@ -251,6 +261,14 @@ impl<R: Recipe> Stage<R> {
             None | Some(Ok(()) | Err(ReleaseError::Unconfirmed { .. })) => Ok(()),
             Some(Err(error)) => Err(format!("the rival, whom nothing happened to: {error}")),
         }
+    }
+
+    /// Who waited behind what the rival held has its turn.
+    pub(crate) async fn another_holds(&self) -> Result<(), String> {
+        let Some(next) = self.next.lock().take() else { return Ok(()) };
+        let guard = within("the turn of the rival's other one", next).await?.map_err(say)?.map_err(say)?;
+        *self.theirs.lock() = Some(self.world.court.enter("the rival's other one", guard));
+        Ok(())
     }
 
     /// How the wait ended that was begun before.

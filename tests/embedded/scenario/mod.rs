@@ -25,7 +25,7 @@ pub(crate) use self::hold::{HoldOn, HoldReconnecting};
 pub(crate) use self::reenter::Reenter;
 pub(crate) use self::release::{DropGuard, Release};
 pub(crate) use self::sides::{Downgrade, ReadUnderWrite, Upgrade};
-pub(crate) use self::wait::{Wait, WaitOvertaken, WaitReconnecting, WaitTimesOut};
+pub(crate) use self::wait::{Wait, WaitBehindTwo, WaitOvertaken, WaitReconnecting, WaitTimesOut};
 use crate::court::Hold;
 use crate::recipe::Recipe;
 use crate::site::Site;

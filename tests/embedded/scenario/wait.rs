@@ -14,6 +14,10 @@ pub(crate) struct Wait<R>(pub(crate) R);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitOvertaken<R>(pub(crate) R);
 
+/// A wait behind two others. They leave one after the other, the second once the waiter has come near.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitBehindTwo<R>(pub(crate) R);
+
 /// A wait in line whose connection broke.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitReconnecting<R>(pub(crate) R);
@@ -43,7 +47,7 @@ impl<R: Recipe> Scenario for Wait<R> {
 
     async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
         stage.begin_to_wait()?;
-        stage.actor_watches_or_failed().await?;
+        stage.actor_watches_or_failed(1).await?;
         stage.rival_releases().await?;
         stage.waited().await
     }
@@ -66,9 +70,36 @@ impl<R: Recipe> Scenario for WaitOvertaken<R> {
         stage.begin_to_wait()?;
         let mut struck = stage.struck.subscribe();
         tokio::select! {
-            watches = stage.actor_watches_or_failed() => watches?,
+            watches = stage.actor_watches_or_failed(1) => watches?,
             _ = struck.wait_for(|struck| *struck) => {}
         }
+        stage.rival_releases().await?;
+        stage.waited().await
+    }
+}
+
+impl<R: Recipe> Scenario for WaitBehindTwo<R> {
+    type Recipe = R;
+
+    const WAITS: bool = true;
+
+    fn recipe(self) -> R {
+        self.0
+    }
+
+    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
+        stage.make_directory().await?;
+        stage.rival_holds().await?;
+        stage.another_waits().await?;
+        stage.actor_connects().await
+    }
+
+    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
+        stage.begin_to_wait()?;
+        stage.actor_watches_or_failed(1).await?;
+        stage.rival_releases().await?;
+        stage.another_holds().await?;
+        stage.actor_watches_or_failed(2).await?;
         stage.rival_releases().await?;
         stage.waited().await
     }
@@ -98,7 +129,7 @@ impl<R: Recipe> Scenario for WaitReconnecting<R> {
 
     async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
         stage.world.server.accept_connections();
-        stage.actor_watches_or_failed().await?;
+        stage.actor_watches_or_failed(1).await?;
         stage.rival_releases().await?;
         stage.waited().await
     }
