@@ -132,7 +132,7 @@ impl Standing {
     pub(super) fn is_gone(&mut self) {
         self.is_gone = true;
         if let Some(node) = &self.node {
-            node.leave(|_| ());
+            node.vanish();
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use dashmap::DashMap;
 use futures::FutureExt;
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 use super::own_node::OwnNode;
 use super::{Reservation, Session};
@@ -28,9 +29,6 @@ const IN_A_ROW: u8 = 2;
 /// How many of the heads that left last are remembered.
 const LEFT_MAX: usize = 16;
 
-/// How often who waits for a number of ours that must be on its way lets others run.
-const YIELDS_MAX: usize = 4;
-
 /// The lines of one session, by directory.
 #[derive(Default)]
 pub(crate) struct LocalLines(DashMap<Arc<str>, Arc<Mutex<LocalLine>>>);
@@ -44,6 +42,8 @@ struct LocalLine {
     sent: u64,
     /// The creates of which nobody has said yet what number they got.
     asked: BTreeSet<u64>,
+    /// Who wants to know when one of ours stands with this number.
+    awaited: BTreeMap<i32, oneshot::Sender<()>>,
     /// Our greatest number here, and the connection that made it.
     newest: Option<(i32, u64)>,
     /// How many of ours in a row got the number after another one of ours.
@@ -86,6 +86,7 @@ impl LocalLine {
             left: VecDeque::new(),
             sent: 0,
             asked: BTreeSet::new(),
+            awaited: BTreeMap::new(),
             newest: None,
             in_a_row: 0,
             watch: DirectoryWatch::None,
@@ -112,7 +113,8 @@ impl LocalLine {
     /// Whether a create sent now is likely to follow a number of ours, and whether that would tell anything.
     fn is_predictable(&mut self, connection: u64) -> bool {
         let Some((newest, _)) = self.newest.filter(|(_, made_on)| *made_on == connection) else {
-            return false;
+            // Of many that come at once, the first one reads the line, and not everyone the whole of it.
+            return !self.asked.is_empty();
         };
         if self.in_a_row < IN_A_ROW || newest < 0 {
             return false;
@@ -122,6 +124,18 @@ impl LocalLine {
         }
         self.left_at(newest, connection).is_some_and(|left| left.is_covered)
             && self.watch.is_quiet(connection)
+    }
+
+    /// Tells when a node of ours stands with the number before this one, if one that was asked for earlier may get it.
+    fn await_number_before(&mut self, sequence: i32, approach: &Approach) -> Option<oneshot::Receiver<()>> {
+        let is_earlier = self.asked.first().is_some_and(|oldest| *oldest < approach.sent);
+        let before = sequence.checked_sub(1).filter(|_| is_earlier)?;
+        if self.follows(sequence, approach.connection) {
+            return None;
+        }
+        let (stands, told) = oneshot::channel();
+        self.awaited.insert(before, stands);
+        Some(told)
     }
 
     fn is_idle(&self, long_ago: BootInstant) -> bool {
@@ -170,20 +184,18 @@ pub(crate) struct Approach {
     connection: u64,
     /// Its number alone is likely to tell who is in front.
     pub(crate) is_predictable: bool,
-}
-
-impl Approach {
-    /// Whether the number before this one may be that of a create of ours which was sent earlier.
-    fn is_awaiting_number_before(&self, sequence: i32) -> bool {
-        let line = self.line.lock();
-        let is_earlier = line.asked.first().is_some_and(|oldest| *oldest < self.sent);
-        is_earlier && !line.follows(sequence, self.connection)
-    }
+    /// Its number is known.
+    is_numbered: bool,
 }
 
 impl Drop for Approach {
     fn drop(&mut self) {
-        self.line.lock().asked.remove(&self.sent);
+        let mut line = self.line.lock();
+        line.asked.remove(&self.sent);
+        if !self.is_numbered || line.asked.is_empty() {
+            // Whoever still waits for a number waits in vain.
+            line.awaited.clear();
+        }
     }
 }
 
@@ -228,7 +240,7 @@ impl Session {
         // Under the lock: what is sent later gets a greater number.
         let asked = ask();
         drop(locked);
-        (asked, Some(Approach { line, sent, connection, is_predictable }))
+        (asked, Some(Approach { line, sent, connection, is_predictable, is_numbered: false }))
     }
 
     /// A node of ours took its place.
@@ -237,6 +249,9 @@ impl Session {
         let mut line = line.lock();
         line.last_used = self.now();
         line.standing.insert(position.sequence, Arc::clone(node));
+        if let Some(told) = line.awaited.remove(&position.sequence) {
+            let _ = told.send(());
+        }
     }
 
     pub(super) fn strike_from(&self, position: &Position) {
@@ -267,14 +282,13 @@ impl Session {
     }
 
     /// Who is in front of a node that got this number. Notes how good numbers are at telling.
-    pub(crate) async fn before(&self, approach: Approach, position: &Position) -> Before {
+    pub(crate) async fn before(&self, mut approach: Approach, position: &Position) -> Before {
         let (sequence, connection) = (position.sequence, approach.connection);
-        for _ in 0..YIELDS_MAX {
-            if !approach.is_awaiting_number_before(sequence) {
-                break;
-            }
-            // Its answer was there before ours.
-            tokio::task::yield_now().await;
+        approach.is_numbered = true;
+        let told = approach.line.lock().await_number_before(sequence, &approach);
+        if let Some(told) = told {
+            // Its answer was there before ours, so its task is about to run; unless nobody polls it.
+            let _ = tokio::time::timeout(self.timeout() / 400, told).await;
         }
         let in_front = {
             let mut line = approach.line.lock();

@@ -215,6 +215,18 @@ impl OwnNode {
         sent
     }
 
+    /// The node is gone, by something else than a delete that [checks](Self::leave) the next one: who waits for that looks at
+    /// the line, and at its own node with it.
+    pub(crate) fn vanish(&self) {
+        let next = match &mut *self.behind.lock() {
+            Behind::Over(_) => return,
+            behind => std::mem::replace(behind, Behind::Over(End::Left)),
+        };
+        if let Behind::Waits(next) = next {
+            next.tell(End::Left);
+        }
+    }
+
     fn tell(&self, end: End) {
         // Under the lock: who is told to be the head passes that on when it ends, or has ended before.
         let _behind = self.behind.lock();
@@ -324,7 +336,7 @@ impl OwnNode {
         if first {
             // What is lost needs no confirmation any more.
             self.session.disown(self);
-            self.leave(|_| ());
+            self.vanish();
             if self.is_held() {
                 warn!(path = self.path, %reason, "lost what was held");
             }
