@@ -231,7 +231,9 @@ impl Line {
     ///
     /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
     pub async fn acquire(&self, deadline: Deadline) -> Result<Hold, Error> {
-        Ticket::new(self.clone()).wait_or_try(deadline).await
+        // Kept here: what is moved into a future stands in it twice.
+        let mut ticket = Ticket::new(self.clone());
+        ticket.wait_or_try(deadline).await
     }
 
     /// Takes a place and keeps it only if it is the first: `None` when someone is in front, be it with a try of its

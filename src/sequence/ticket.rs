@@ -123,7 +123,8 @@ impl Ticket {
 
     async fn wait_on(&mut self, deadline: Deadline) -> Result<Hold, Error> {
         loop {
-            self.enqueue(deadline).await?;
+            // Boxed, as other steps that pass: they would be a part of every task that waits.
+            Box::pin(self.enqueue(deadline)).await?;
             match self.wait_in_place(deadline).await {
                 Ok(held) => return Ok(held),
                 Err(Interruption::StartOver) => {
@@ -136,12 +137,12 @@ impl Ticket {
     }
 
     /// Waits, or only tries where no time is given for waiting: connection and answers get theirs all the same.
-    pub(super) async fn wait_or_try(mut self, deadline: Deadline) -> Result<Hold, Error> {
+    pub(super) async fn wait_or_try(&mut self, deadline: Deadline) -> Result<Hold, Error> {
         if !deadline.is_immediate() {
             return self.wait(deadline).await;
         }
         let limit = Deadline::after(self.line.manager().operation_timeout());
-        if let Some(held) = self.try_wait(limit).await? {
+        if let Some(held) = Box::pin(self.try_wait(limit)).await? {
             return Ok(held);
         }
         let phase = match self.place.as_ref().map(|place| &place.state) {
@@ -243,14 +244,14 @@ impl Ticket {
             return Err(Interruption::StartOver);
         };
         while matches!(place.state, Judged::Unknown) {
-            place.list(&self.line, deadline).await?;
+            Box::pin(place.list(&self.line, deadline)).await?;
         }
         Ok(matches!(place.state, Judged::Held))
     }
 
     async fn wait_in_place(&mut self, deadline: Deadline) -> Result<Hold, Interruption> {
         self.wait_for_turn(deadline).await?;
-        self.take(deadline).await
+        Box::pin(self.take(deadline)).await
     }
 
     /// Waits until nothing blocks.

@@ -66,21 +66,23 @@ impl Place {
         let path = line.directory().listed_child(watched.as_str());
         let ahead_of_time = self.ahead_of_time.take().filter(|asked| asked.path == path);
         let Some(mut asked) = ahead_of_time.or_else(|| self.ask_watch(path.clone())) else {
-            return self.poll_instead(&path, line, deadline).await;
+            return Box::pin(self.poll_instead(&path, line, deadline)).await;
         };
         let own_watch = if second.is_none() { self.ask_own_watch() } else { None };
         let answer = self.session().clone().answer(asked.reply.get_mut(), deadline).await;
-        self.keep_own_watch(own_watch, deadline).await?;
+        Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
         let watch = match answer {
             Ok((data, _, watch)) => {
                 self.who = identity::shown(&data);
                 watch
             }
             Err(WireError::Refused(Refusal::NoNode)) => {
-                return self.went(&nearest, second.is_some(), line, deadline).await;
+                return Box::pin(self.went(&nearest, second.is_some(), line, deadline)).await;
             }
             // Without an answer there is no watch either: judge anew.
-            Err(error) => return self.look_again_after(&error, Operation::Read, &path, deadline).await,
+            Err(error) => {
+                return Box::pin(self.look_again_after(&error, Operation::Read, &path, deadline)).await;
+            }
         };
         debug!(path = self.entry.0.path(), behind = %watched, who = self.who, ahead, "waiting in line");
         let AskedWatch { room: _room, connection, .. } = asked;
@@ -88,7 +90,7 @@ impl Place {
             // Server order delivers the end of our own node first, if it came first.
             _ if self.entry.0.check().is_err() => Err(self.gone()),
             Woken::Blocker(WatchEvent::Deleted) => {
-                self.went(&nearest, second.is_some(), line, deadline).await
+                Box::pin(self.went(&nearest, second.is_some(), line, deadline)).await
             }
             Woken::Blocker(_) => {
                 self.state = Judged::Unknown;
@@ -139,7 +141,7 @@ impl Place {
                 () = tokio::time::sleep(until_due.unwrap_or(LONG_WAIT)) => {
                     if own_watch_due.take().is_some() {
                         let own_watch = self.ask_own_watch();
-                        self.keep_own_watch(own_watch, deadline).await?;
+                        Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
                     } else {
                         let waited = deadline.waited();
                         info!(path = me.path(), %behind, who = self.who, ?waited, "still waiting in line");
@@ -186,7 +188,7 @@ impl Place {
         let asked = self.ask_watch(directory.listed_child(nearest.as_str()));
         let own_watch = self.ask_own_watch();
         let listed = session.answer(&mut list, deadline).await;
-        self.keep_own_watch(own_watch, deadline).await?;
+        Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
         self.state = Judged::Unknown;
         match listed {
             Ok(children) => {
@@ -277,7 +279,7 @@ impl Place {
                 }
                 None if own_watch_due.is_none() => {
                     let own_watch = self.ask_own_watch();
-                    self.keep_own_watch(own_watch, deadline).await?;
+                    Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
                 }
                 None => {}
             }

@@ -229,7 +229,7 @@ impl Mutex {
         let owner = self.owner()?;
         let held = match &self.layout {
             Layout::Line(line) => self.signed(line, owner.as_ref()).acquire(deadline).await?,
-            Layout::Semaphore(semaphore) => semaphore.acquire_by(1, deadline).await?.into_hold(),
+            Layout::Semaphore(semaphore) => Box::pin(semaphore.acquire_by(1, deadline)).await?.into_hold(),
         };
         Ok(self.guard(held, owner.as_ref()))
     }
@@ -241,7 +241,7 @@ impl Mutex {
                 let limit = Deadline::after(line.manager().operation_timeout());
                 self.signed(line, owner.as_ref()).try_acquire(limit).await?
             }
-            Layout::Semaphore(semaphore) => semaphore.try_acquire().await?.map(Lease::into_hold),
+            Layout::Semaphore(semaphore) => Box::pin(semaphore.try_acquire()).await?.map(Lease::into_hold),
         };
         Ok(held.map(|held| self.guard(held, owner.as_ref())))
     }
