@@ -15,6 +15,7 @@ mod edges;
 mod limit;
 mod matrix;
 mod mishap;
+mod pool;
 mod recipe;
 mod scenario;
 mod site;
