@@ -13,6 +13,7 @@ mod case;
 mod court;
 mod edges;
 mod limit;
+mod many;
 mod matrix;
 mod mishap;
 mod pool;

@@ -152,6 +152,13 @@ async fn ten_thousand_locks_of_one_session_outlive_a_restart() {
     let held = take_all(&manager).await;
     ephemerals_become(&ensemble, many()).await;
     account.tell("all held").await;
+    // As many as there is room for.
+    let watched = eventually("watches on what is held for long", patience(), || async {
+        let watches = inspect::watch_count(ensemble.server(0).address()).await.ok()?;
+        (watches > 500).then_some(())
+    });
+    watched.await.unwrap();
+    account.tell("held for long").await;
 
     let restart = killed_and_started(&ensemble, &[&manager]).await;
     // All nodes were checked by the server that came back.
