@@ -14,8 +14,10 @@ const BRIEFLY: &[&str] = &[
     "semaphore w=4 s=2 leases=2 t=1 warm=0",
     "multi k=3 n=3 warmn=1",
     "many w=4 s=2 k=2 t=1 warm=0",
+    "many w=4 pool=3 k=5 t=1 warm=0",
     "herd w=6 s=2",
     "keep k=5",
+    "keep k=5 pool=2",
     "bare w=2 s=2 t=1 warm=0 threads=1",
 ];
 

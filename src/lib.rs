@@ -52,8 +52,8 @@ pub use self::error::{
     ConfigError, ConnectError, Error, LossReason, Lost, Operation, Outcome, Phase, Refusal,
 };
 pub use self::manager::{
-    ConfirmWith, ConnectionManager, ConnectionManagerBuilder, Health, HoldEvent, HoldEvents, State,
-    Transition, Transitions,
+    ConfirmWith, ConnectionManager, ConnectionManagerBuilder, ConnectionPool, Health, HoldEvent, HoldEvents,
+    State, Transition, Transitions,
 };
 pub use self::path::{PATH_BYTES_MAX, PathError, ZnodePath};
 pub use self::release::ReleaseError;

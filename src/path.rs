@@ -143,6 +143,12 @@ impl From<std::convert::Infallible> for PathError {
     }
 }
 
+impl AsRef<str> for ZnodePath {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
 impl Display for ZnodePath {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)

@@ -68,7 +68,7 @@ async fn one_round(options: &Options, place: Place<'_>, results: &mut Results) -
             one_run(place, Peer::Lockkeeper, &plan::bare_name(row.bare), &words, results).await?;
         }
         for &peer in options.peers.iter().filter(|peer| row.is_for(**peer)) {
-            one_run(place, peer, row.name, &row.words(place.kind, options), results).await?;
+            one_run(place, peer, row.name, &row.words(peer, place.kind, options), results).await?;
         }
     }
     Ok(())

@@ -24,7 +24,8 @@ A figure is the median of all rounds, with the least and the greatest behind it.
 runs that were neighbours in time, and then the median of these: what else the machine does hits both alike. *Bound*
 is what the bare writes allow, measured in the same rounds: the client crate alone, creating and deleting nodes with as many tasks
 and sessions; where the next holder is behind another session, also that it can learn of its turn only when the delete before
-it is committed. *CPU* is the client process's, the Java compiler's and the garbage collector's included.
+it is committed. *CPU* is the client process's, the Java compiler's and the garbage collector's included. *Many* with `s=8` is a
+`ConnectionPool` of 8 sessions, which has one for each path; the others have no such thing, and deal 8 clients out among their threads.
 Where the load average is above the number of cores, others used the machine as well: then ratios say more than rates, requests
 and processor time more than times, and a share of the bound may be beyond 100 %.
 ";

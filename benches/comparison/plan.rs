@@ -11,6 +11,8 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     scenario: &'static str,
     keys: &'static str,
+    /// More of them, for us alone.
+    ours: &'static str,
     length: Length,
     /// Workers and sessions of the bare writes that it is measured against.
     pub(crate) bare: (usize, usize),
@@ -36,7 +38,7 @@ const fn row(
     bare: (usize, usize),
     target: f64,
 ) -> Row {
-    Row { name, scenario, keys, length, bare, target }
+    Row { name, scenario, keys, ours: "", length, bare, target }
 }
 
 pub(crate) const UNCONTENDED: &str = "uncontended, release awaited";
@@ -60,7 +62,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("semaphore 10 of w=32 s=1", "semaphore", "w=32 s=1 leases=10", Timed, (32, 1), 2.5),
     row("multi of 5", "multi", "k=5", Counted, (1, 1), 5.0),
     row("many w=100 k=100 s=1", "many", "w=100 k=100 s=1", Timed, (100, 1), 1.6),
-    row("many w=100 k=100 s=8", "many", "w=100 k=100 s=8", Timed, (100, 8), 4.0),
+    Row { ours: "pool=8", ..row("many w=100 k=100 s=8", "many", "w=100 k=100 s=8", Timed, (100, 8), 4.0) },
     row("herd w=1000 s=1", "herd", "w=1000 s=1", Whole, (100, 1), 5.0),
     row("herd w=1000 s=10", "herd", "w=1000 s=10", Whole, (100, 10), 1.5),
 ];
@@ -82,7 +84,7 @@ impl Row {
     }
 
     /// The words behind the connect string.
-    pub(crate) fn words(&self, kind: Kind, options: &Options) -> String {
+    pub(crate) fn words(&self, peer: Peer, kind: Kind, options: &Options) -> String {
         let length = match self.length {
             Whole => String::new(),
             Timed if options.quick => "t=1 warm=1".to_owned(),
@@ -91,7 +93,8 @@ impl Row {
             Counted if kind == Kind::Tmpfs => "n=3000 warmn=3000".to_owned(),
             Counted => "n=1500 warmn=1500".to_owned(),
         };
-        format!("{} {} timeout=30 {length}", self.scenario, self.keys)
+        let ours = if peer == Peer::Lockkeeper { self.ours } else { "" };
+        format!("{} {} {ours} timeout=30 {length}", self.scenario, self.keys)
     }
 }
 
@@ -119,10 +122,20 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_is_for_us_alone() {
+        let options = Options::parse([]).unwrap();
+        let pools = |peer| {
+            let words = ROWS.iter().map(|row| row.words(peer, Kind::Tmpfs, &options));
+            words.filter(|words| words.contains("pool=")).count()
+        };
+        assert_eq!(Peer::ALL.map(pools), [1, 0, 0]);
+    }
+
+    #[test]
     fn every_row_says_all_that_its_peers_need() {
         let options = Options::parse([]).unwrap();
         for row in ROWS {
-            let words = row.words(Kind::Tmpfs, &options);
+            let words = row.words(Peer::Lockkeeper, Kind::Tmpfs, &options);
             let timed = words.contains(" t=") && words.contains(" warm=");
             let counted = words.contains(" n=") && words.contains(" warmn=");
             assert!(timed || counted || row.scenario == "herd", "{words}");

@@ -13,9 +13,9 @@ const SCENARIOS: &[(&str, &[(&str, &str)])] = &[
     ("rw", &[("w", "10"), ("s", "2"), ("readpct", "90"), ("t", "5"), ("warm", "1")]),
     ("semaphore", &[("w", "32"), ("s", "2"), ("leases", "10"), ("t", "5"), ("warm", "1")]),
     ("multi", &[("k", "5"), ("n", "1000"), ("warmn", "200")]),
-    ("many", &[("w", "100"), ("s", "1"), ("k", "100"), ("t", "5"), ("warm", "1")]),
+    ("many", &[("w", "100"), ("s", "1"), ("k", "100"), ("pool", "0"), ("t", "5"), ("warm", "1")]),
     ("herd", &[("w", "200"), ("s", "2")]),
-    ("keep", &[("k", "1000"), ("s", "1")]),
+    ("keep", &[("k", "1000"), ("s", "1"), ("pool", "0")]),
     ("bare", &[("w", "1"), ("s", "1"), ("t", "5"), ("warm", "1")]),
 ];
 
@@ -23,7 +23,7 @@ const SCENARIOS: &[(&str, &[(&str, &str)])] = &[
 const COMMON: &[(&str, &str)] = &[("threads", "0"), ("timeout", "30")];
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: &[&str] = &["warmn", "warm", "hold", "readpct", "threads"];
+const MAY_BE_ZERO: &[&str] = &["warmn", "warm", "hold", "readpct", "pool", "threads"];
 
 /// What was asked for on the command line.
 #[derive(Debug)]

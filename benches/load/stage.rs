@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockkeeper::ConnectionManager;
+use lockkeeper::{ConnectionManager, ConnectionManagerBuilder, ConnectionPool};
 
 use crate::Outcome;
 use crate::arguments::Arguments;
@@ -14,6 +14,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) arguments: &'a Arguments,
     pub(crate) meters: Arc<Meters>,
     managers: Vec<ConnectionManager>,
+    pool: Option<ConnectionPool>,
 }
 
 impl<'a> Stage<'a> {
@@ -21,16 +22,28 @@ impl<'a> Stage<'a> {
     pub(crate) async fn open(arguments: &'a Arguments, sessions: usize) -> Outcome<Self> {
         let mut managers = Vec::new();
         for _ in 0..sessions {
-            let builder = ConnectionManager::builder(arguments.servers());
-            managers.push(builder.session_timeout(arguments.seconds("timeout")?).connect().await?);
+            managers.push(builder(arguments)?.connect().await?);
         }
-        Ok(Self { arguments, meters: Arc::new(Meters::of(arguments.servers()).await), managers })
+        let meters = Arc::new(Meters::of(arguments.servers()).await);
+        Ok(Self { arguments, meters, managers, pool: None })
+    }
+
+    /// Opens a pool of so many sessions.
+    pub(crate) async fn open_pool(arguments: &'a Arguments, sessions: usize) -> Outcome<Self> {
+        let pool = builder(arguments)?.connect_pool(sessions).await?;
+        let meters = Arc::new(Meters::of(arguments.servers()).await);
+        Ok(Self { arguments, meters, managers: pool.managers().cloned().collect(), pool: Some(pool) })
     }
 
     /// The session of worker `number`: they are dealt out in turn.
     pub(crate) fn manager(&self, number: usize) -> Outcome<&ConnectionManager> {
         let manager = number.checked_rem(self.managers.len()).and_then(|index| self.managers.get(index));
         manager.ok_or_else(|| "no session".into())
+    }
+
+    /// The session through which worker `number` takes `path`: the pool's for that path, if there is one.
+    pub(crate) fn manager_for(&self, number: usize, path: &str) -> Outcome<&ConnectionManager> {
+        self.pool.as_ref().map_or_else(|| self.manager(number), |pool| Ok(pool.for_path(path)))
     }
 
     /// A path of this run.
@@ -44,6 +57,11 @@ impl<'a> Stage<'a> {
         }
         Ok(())
     }
+}
+
+fn builder(arguments: &Arguments) -> Outcome<ConnectionManagerBuilder> {
+    let builder = ConnectionManager::builder(arguments.servers());
+    Ok(builder.session_timeout(arguments.seconds("timeout")?))
 }
 
 /// A path of this process.

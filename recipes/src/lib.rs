@@ -4,7 +4,7 @@
 //! promise, is short and exact: see the README and `docs/failure-model.md`. The layout of the nodes is that of Apache
 //! Curator, so Java and Rust services share one lock.
 //!
-//! * [`ConnectionManager`]: connect once, give it to every lock.
+//! * [`ConnectionManager`]: connect once, give it to every lock. [`ConnectionPool`]: several sessions for very many locks.
 //! * [`Mutex`]: one holder at a time.
 //! * [`ReentrantMutex`]: its [`Owner`] may take it again.
 //! * [`RwLock`]: many readers or one writer.
@@ -73,8 +73,9 @@ pub use lockkeeper_core::metrics;
 #[doc(inline)]
 pub use lockkeeper_core::{
     ANY_VERSION, Acl, AgeClock, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString,
-    ConnectStringError, ConnectionManager, ConnectionManagerBuilder, ContenderInfo, CreateMode, Deadline,
-    Epoch, Error, FencingToken, Health, Hold, HoldEvent, HoldEvents, Identity, Kind, LossReason, Lost,
-    Operation, Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy, RevokeError,
-    Revoker, Role, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath, Znodes,
+    ConnectStringError, ConnectionManager, ConnectionManagerBuilder, ConnectionPool, ContenderInfo,
+    CreateMode, Deadline, Epoch, Error, FencingToken, Health, Hold, HoldEvent, HoldEvents, Identity, Kind,
+    LossReason, Lost, Operation, Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy,
+    RevokeError, Revoker, Role, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath,
+    Znodes,
 };

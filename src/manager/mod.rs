@@ -3,6 +3,7 @@
 mod builder;
 mod health;
 mod holds;
+mod pool;
 mod shutdown;
 mod state;
 mod task;
@@ -20,6 +21,7 @@ pub use self::health::Health;
 pub(crate) use self::holds::Herald;
 use self::holds::HoldBoard;
 pub use self::holds::{HoldEvent, HoldEvents};
+pub use self::pool::ConnectionPool;
 use self::state::StateBoard;
 pub use self::state::{State, Transition, Transitions};
 use crate::clock::BootInstant;

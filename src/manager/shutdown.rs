@@ -8,7 +8,7 @@ use crate::deadline::Deadline;
 use crate::error::{Error, Phase};
 
 /// Of the time for an orderly end, so much is kept at most for closing the session.
-const CLOSING: Duration = Duration::from_secs(1);
+pub(super) const CLOSING: Duration = Duration::from_secs(1);
 
 impl ConnectionManager {
     /// Closes the session and waits until the server has done so: then every node of ours is gone.
@@ -102,7 +102,7 @@ impl ConnectionManager {
         }
     }
 
-    async fn close(&self, deadline: Deadline) -> Result<(), Error> {
+    pub(super) async fn close(&self, deadline: Deadline) -> Result<(), Error> {
         let shared = &self.0.shared;
         shared.closing.cancel();
         let is_closed = tokio::select! {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-use super::{OwnNode, Session};
+use super::own_node::SharedWatch;
+use super::{OwnNode, Reservation, Session};
 use crate::backend::WireError;
 use crate::deadline::Deadline;
 use crate::error::Refusal;
@@ -23,10 +24,13 @@ impl Session {
     /// Tells holders whose nodes are deleted. Runs for as long as the session.
     pub(super) async fn look_out(&self) {
         let mut watched = FuturesUnordered::new();
+        let mut is_due = true;
         loop {
             self.0.lookout.lie_down();
-            for node in self.without_lookout() {
-                watched.push(self.look_out_for(Arc::downgrade(&node), node.path().to_owned()));
+            if is_due {
+                for (node, room) in self.without_lookout() {
+                    watched.push(self.look_out_for(Arc::downgrade(&node), node.path().to_owned(), room));
+                }
             }
             let is_idle = watched.is_empty() && !self.holds_something();
             if !is_idle {
@@ -34,39 +38,53 @@ impl Session {
             }
             tokio::select! {
                 biased;
-                Some(()) = watched.next(), if !watched.is_empty() => {}
-                () = self.0.lookout.woken(), if is_idle => {}
-                () = tokio::time::sleep(self.timeout() / 40), if !is_idle => {}
+                // What could not be set is tried again later: at once it might be in vain without end.
+                Some(has_fired) = watched.next(), if !watched.is_empty() => is_due = has_fired,
+                () = self.0.lookout.woken(), if is_idle => is_due = true,
+                () = tokio::time::sleep(self.timeout() / 40), if !is_idle => is_due = true,
             }
         }
     }
 
-    /// What has been held for long and is looked out for by nobody; by us, from now on.
-    fn without_lookout(&self) -> Vec<Arc<OwnNode>> {
+    /// What has been held for long and is looked out for by nobody, with room for a watch where it has none; by us, from now
+    /// on. What there is no room for waits until there is.
+    fn without_lookout(&self) -> Vec<(Arc<OwnNode>, Option<Reservation>)> {
         let long_ago = self.now().before(self.held_for_long());
         let nodes = self.0.own_nodes.lock();
-        nodes.values().filter(|node| node.is_held_since(long_ago) && node.begin_lookout()).cloned().collect()
+        let mut found = Vec::new();
+        for node in nodes.values().filter(|node| node.is_held_since(long_ago) && node.begin_lookout()) {
+            let has_watch = node.watch().is_some();
+            let room = if has_watch { None } else { self.watch_budget().reserve_spare(node.path()) };
+            if room.is_none() && !has_watch {
+                node.end_lookout();
+                break;
+            }
+            found.push((Arc::clone(node), room));
+        }
+        found
     }
 
-    /// Resolves when there is nothing more to see.
-    async fn look_out_for(&self, node: Weak<OwnNode>, path: String) {
-        let watch = match node.upgrade().and_then(|node| node.watch()) {
-            Some(watch) => Some(watch),
-            None => self.set_lookout(&node, &path).await,
+    /// Resolves when there is nothing more to see: whether a watch told.
+    async fn look_out_for(&self, node: Weak<OwnNode>, path: String, room: Option<Reservation>) -> bool {
+        let watch = match (node.upgrade().and_then(|node| node.watch()), room) {
+            (Some(watch), _) => Some(watch),
+            (None, Some(room)) => self.set_lookout(&node, &path, room).await,
+            (None, None) => None,
         };
+        let is_set = watch.is_some();
         if let Some(watch) = watch {
             watch.await;
         }
-        let Some(node) = node.upgrade() else { return };
+        let Some(node) = node.upgrade() else { return is_set };
         // What is given up is out of the books: that it goes is no loss then.
         if self.is_in_books(&node) {
             let _ = node.check();
         }
         node.end_lookout();
+        is_set
     }
 
-    async fn set_lookout(&self, node: &Weak<OwnNode>, path: &str) -> Option<super::own_node::SharedWatch> {
-        let room = self.watch_budget().reserve_spare(path)?;
+    async fn set_lookout(&self, node: &Weak<OwnNode>, path: &str, room: Reservation) -> Option<SharedWatch> {
         let mut reply = self.read(|wire| wire.watch_data(path));
         let answer = self.answer(&mut reply, Deadline::never()).await;
         let node = node.upgrade()?;

@@ -1,12 +1,12 @@
 //! One process that contends for a mutex and writes down when it believed to hold it.
 //!
-//! `contender CONNECT LOCK REGISTER SESSION_MS TICK_MS`: takes the lock again and again until its standard input
+//! `contender CONNECT LOCK REGISTER SESSION_MS TICK_MS SESSIONS`: takes the lock again and again until its standard input
 //! ends. One line for each event, with nanoseconds of the machine's boot clock, which all processes share:
 //!
 //! * `granted TOKEN AT`, `valid TOKEN AT` (at AT the guard still said that it was valid), `over TOKEN AT`
 //! * `written TOKEN VERSION`: a fenced write was committed as this version of the register
 //!
-//! With a further word `once` it takes the lock once, and works under it until it is lost: `polled AT` for each poll of
+//! It takes it through a pool of so many sessions. With a further word `once` it takes the lock once, and works under it until it is lost: `polled AT` for each poll of
 //! the work, `look AT true|false` for each look at the guard, and `ended how` for the release.
 //!
 //! The test reads the lines and judges; this program judges nothing.
@@ -34,16 +34,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     {
         return peer::serve(connect, Duration::from_millis(session.parse()?)).await;
     }
-    let [connect, lock, register, session, tick, once @ ..] = arguments.as_slice() else {
-        return Err("usage: contender CONNECT LOCK REGISTER SESSION_MS TICK_MS [once]".into());
+    let [connect, lock, register, session, tick, sessions, once @ ..] = arguments.as_slice() else {
+        return Err("usage: contender CONNECT LOCK REGISTER SESSION_MS TICK_MS SESSIONS [once]".into());
     };
-    let manager = ConnectionManager::builder(connect)
+    let pool = ConnectionManager::builder(connect)
         .session_timeout(Duration::from_millis(session.parse()?))
         .tick_time(Duration::from_millis(tick.parse()?))
         .connect_deadline(Duration::from_secs(60))
-        .connect()
+        .connect_pool(sessions.parse()?)
         .await?;
-    let mutex = Mutex::new(&manager, lock)?;
+    let mutex = Mutex::new(pool.for_path(lock), lock)?;
     let register: ZnodePath = register.parse()?;
     let mut input = tokio::io::stdin();
     let mut byte = [0];
@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         result = work_once(&mutex), if !once.is_empty() => result?,
         result = contend(&mutex, &register), if once.is_empty() => result?,
     }
-    manager.shutdown().await?;
+    pool.shutdown().await?;
     // A blocked read of standard input would keep the runtime from ending.
     std::process::exit(0);
 }

@@ -4,7 +4,7 @@
 //!   (`kill`, `stop`, `pause`, `resume`, `restart`), and a verb returns when its effect has been seen.
 //! * [`Proxies`] stand between a client and the servers. They cut, refuse and hold connections, strike at
 //!   chosen requests and replies ([`Match`]), and keep a [`Log`] of all that passed.
-//! * [`ServerLinks`] stand between the servers themselves, for partitions.
+//! * [`Between`] is what stands between the servers themselves, for partitions.
 //! * [`RawClient`] speaks the wire protocol by itself, so that what a test believes does not depend on the
 //!   client under test.
 //! * [`CuratorPeer`] is a Java process that takes the same locks with Apache Curator; [`Peer`] is such a process in any
@@ -47,7 +47,7 @@ mod timing;
 pub mod wire;
 
 pub use dropped::{After, dropped_after};
-pub use ensemble::{Between, Ensemble, EnsembleBuilder, Server, ServerLinks, ServerTls};
+pub use ensemble::{Between, Ensemble, EnsembleBuilder, Server, ServerTls};
 pub use error::HarnessError;
 pub use inspect::Role;
 pub use left_out::left_out;

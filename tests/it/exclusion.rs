@@ -18,6 +18,9 @@ use crate::support::no_node_is_left;
 const SESSION: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(200);
 
+/// Over how many sessions each contender takes its locks: pools of one size, of another, and none.
+const SESSIONS: [usize; 4] = [1, 2, 2, 3];
+
 /// A contender process, and all it has said.
 struct Contender {
     child: Child,
@@ -33,7 +36,7 @@ struct Span {
 }
 
 impl Contender {
-    fn start(connect: &str) -> Self {
+    fn start(connect: &str, sessions: usize) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_contender"))
             .args([
                 connect,
@@ -41,6 +44,7 @@ impl Contender {
                 "/register",
                 &SESSION.as_millis().to_string(),
                 &TICK.as_millis().to_string(),
+                &sessions.to_string(),
             ])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -148,7 +152,7 @@ async fn start(servers: usize) -> (Ensemble, Proxies, Vec<Contender>) {
         .unwrap();
     let proxies = Proxies::start(&ensemble).await.unwrap();
     let mut contenders: Vec<Contender> =
-        (0..4).map(|_| Contender::start(&proxies.connect_string())).collect();
+        SESSIONS.iter().map(|sessions| Contender::start(&proxies.connect_string(), *sessions)).collect();
     for contender in &mut contenders {
         contender.granted().await;
     }
@@ -180,7 +184,7 @@ async fn two_holders_never_when_processes_are_killed() {
         victim.granted().await;
         victim.child.kill().await.unwrap();
         said.push(victim.stop().await);
-        *victim = Contender::start(&proxies.connect_string());
+        *victim = Contender::start(&proxies.connect_string(), SESSIONS[round % 4]);
         victim.granted().await;
     }
     finish(&ensemble, contenders, said).await;

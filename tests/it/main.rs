@@ -32,4 +32,5 @@ mod semaphore;
 mod sessions;
 mod shutdown;
 mod support;
+mod ten_thousand;
 mod tidy;

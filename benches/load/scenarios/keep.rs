@@ -19,7 +19,8 @@ pub(super) async fn run(stage: &Stage<'_>) -> Outcome<Report> {
     let mut asking = JoinSet::new();
     let mut kept = Vec::new();
     for number in 0..stage.arguments.size("k")? {
-        let mutex = Mutex::new(stage.manager(number)?, stage.path(&format!("keep/{number}")))?;
+        let path = stage.path(&format!("keep/{number}"));
+        let mutex = Mutex::new(stage.manager_for(number, &path)?, path)?;
         if asking.len() >= AT_A_TIME {
             kept.extend(asking.join_next().await.transpose()?.transpose()?);
         }

@@ -19,9 +19,13 @@ pub(crate) async fn run(arguments: &Arguments) -> Outcome<Report> {
     if arguments.scenario() == "bare" {
         return bare::run(arguments).await;
     }
-    let sessions =
-        if matches!(arguments.scenario(), "uncontended" | "multi") { 1 } else { arguments.size("s")? };
-    let stage = Stage::open(arguments, sessions).await?;
+    let stage = match arguments.scenario() {
+        "uncontended" | "multi" => Stage::open(arguments, 1).await?,
+        "many" | "keep" if arguments.size("pool")? > 0 => {
+            Stage::open_pool(arguments, arguments.size("pool")?).await?
+        }
+        _ => Stage::open(arguments, arguments.size("s")?).await?,
+    };
     let report = match arguments.scenario() {
         "uncontended" => mutexes::uncontended(&stage).await,
         "handoff" => mutexes::handoff(&stage).await,

@@ -47,7 +47,8 @@ pub(super) async fn many(stage: &Stage<'_>) -> Outcome<Report> {
     for number in 0..stage.arguments.size("w")? {
         let mut passers = Vec::new();
         for (path, room) in rooms.iter().enumerate() {
-            let mutex = Mutex::new(stage.manager(number)?, stage.path(&format!("many/{path}")))?;
+            let path = stage.path(&format!("many/{path}"));
+            let mutex = Mutex::new(stage.manager_for(number, &path)?, path)?;
             let mut passer = Passer::new(mutex, Arc::clone(room), Arc::new(Baton::new()));
             passer.times_handover = false;
             passers.push(passer);

@@ -57,7 +57,10 @@ impl MultiLockBuilder {
         };
         let others: Vec<Arc<dyn Contender>> = members.collect();
         if !others.iter().all(|other| other.manager().is_same_as(first.manager())) {
-            return Err(setting("of several managers", "make all of them with one connection manager"));
+            return Err(setting(
+                "of several managers",
+                "make all of them with one connection manager; of a pool, with that of the first path",
+            ));
         }
         let mode = if self.is_atomic { Mode::Atomic } else { Mode::Ordered };
         let paths = std::iter::once(&first).chain(&others).map(|member| member.path().clone()).collect();

@@ -27,19 +27,25 @@ const RETRY: Duration = Duration::from_millis(20);
 /// stay open, and what was held arrives after [`Between::mend`].
 #[derive(Debug)]
 pub struct Between {
-    cuts: Arc<Cuts>,
+    broken: Arc<watch::Sender<Broken>>,
     /// What a server takes for another's ports: following, electing.
     addresses: BTreeMap<(usize, usize), (u16, u16)>,
     tasks: Vec<AbortHandle>,
 }
 
-/// The directions that are cut: from a server, to a server.
-type Cuts = watch::Sender<BTreeSet<(usize, usize)>>;
+/// What does not pass.
+#[derive(Debug, Default)]
+struct Broken {
+    /// The directions that are cut: from a server, to a server.
+    cuts: BTreeSet<(usize, usize)>,
+    /// Servers whose peers hang up, and which are not told.
+    deposed: BTreeSet<usize>,
+}
 
 impl Between {
     pub(crate) async fn start(servers: usize, ports: &Ports) -> Result<Self, HarnessError> {
         let mut between =
-            Self { cuts: Arc::default(), addresses: BTreeMap::new(), tasks: Vec::with_capacity(12) };
+            Self { broken: Arc::default(), addresses: BTreeMap::new(), tasks: Vec::with_capacity(12) };
         for from in 0..servers {
             for to in (0..servers).filter(|to| *to != from) {
                 let following = between.relay(from, to, ports.quorum(to), Greeting::Plain).await?;
@@ -61,7 +67,7 @@ impl Between {
             .await
             .map_err(HarnessError::io("listen between servers"))?;
         let port = listener.local_addr().map_err(HarnessError::io("learn a relay's port"))?.port();
-        let relay = Relay { from, to, target, greeting, cuts: Arc::clone(&self.cuts) };
+        let relay = Relay { from, to, target, greeting, broken: Arc::clone(&self.broken) };
         self.tasks.push(tokio::spawn(relay.run(listener)).abort_handle());
         Ok(port)
     }
@@ -73,23 +79,30 @@ impl Between {
 
     /// From now on nothing that server `from` says reaches server `to`. The other way stays as it is.
     pub fn cut(&self, from: usize, to: usize) {
-        self.cuts.send_modify(|cuts| cuts.extend([(from, to)]));
+        self.broken.send_modify(|broken| broken.cuts.extend([(from, to)]));
     }
 
-    /// Cuts `server` off from all its peers, both ways.
+    /// Cuts `server` off from all its peers, both ways: each side takes the other for slow.
     pub fn isolate(&self, server: usize) {
         let pairs = self.addresses.keys().filter(|(from, to)| *from == server || *to == server);
-        self.cuts.send_modify(|cuts| cuts.extend(pairs));
+        self.broken.send_modify(|broken| broken.cuts.extend(pairs));
+    }
+
+    /// As [`isolate`](Self::isolate), but the peers of `server` are told: they see their connections end, and new ones too. A
+    /// leader goes on for its `syncLimit`, while its followers elect another one at once. Until [`mend_all`](Self::mend_all); what
+    /// was connected before ends then for `server`, too.
+    pub fn depose(&self, server: usize) {
+        self.broken.send_modify(|broken| broken.deposed.extend([server]));
     }
 
     /// What `from` says reaches `to` again, and so does what was held.
     pub fn mend(&self, from: usize, to: usize) {
-        self.cuts.send_modify(|cuts| cuts.retain(|way| *way != (from, to)));
+        self.broken.send_modify(|broken| broken.cuts.retain(|way| *way != (from, to)));
     }
 
     /// Mends everything.
     pub fn mend_all(&self) {
-        self.cuts.send_modify(BTreeSet::clear);
+        self.broken.send_replace(Broken::default());
     }
 }
 
@@ -116,7 +129,7 @@ struct Relay {
     to: usize,
     target: SocketAddr,
     greeting: Greeting,
-    cuts: Arc<Cuts>,
+    broken: Arc<watch::Sender<Broken>>,
 }
 
 impl Relay {
@@ -133,15 +146,51 @@ impl Relay {
     }
 
     async fn link(self, near: TcpStream) {
+        if let Some(deposed) = self.deposed() {
+            return self.keep(near, self.from == deposed).await;
+        }
         let Some(far) = self.dial().await else { return };
         // Votes are small, and wait for each other.
         let _ = (near.set_nodelay(true), far.set_nodelay(true));
-        let (near_source, near_sink) = near.into_split();
-        let (far_source, far_sink) = far.into_split();
-        tokio::join!(
-            self.pump((self.from, self.to), near_source, far_sink, self.greeting),
-            self.pump((self.to, self.from), far_source, near_sink, Greeting::Plain),
-        );
+        let (mut near, mut far) = (near.into_split(), far.into_split());
+        let passing = async {
+            tokio::join!(
+                self.pump((self.from, self.to), &mut near.0, &mut far.1, self.greeting),
+                self.pump((self.to, self.from), &mut far.0, &mut near.1, Greeting::Plain),
+            )
+        };
+        let deposed = tokio::select! {
+            _ = passing => return,
+            deposed = self.becomes_deposed() => deposed,
+        };
+        tokio::join!(self.keep(near, self.from == deposed), self.keep(far, self.to == deposed));
+    }
+
+    /// The end of this way that is deposed.
+    fn deposed(&self) -> Option<usize> {
+        let broken = self.broken.borrow();
+        [self.from, self.to].into_iter().find(|end| broken.deposed.contains(end))
+    }
+
+    async fn becomes_deposed(&self) -> usize {
+        let mut broken = self.broken.subscribe();
+        loop {
+            if let Some(deposed) = self.deposed() {
+                return deposed;
+            }
+            // Fails only without a sender, which is `self.broken`.
+            let _ = broken.changed().await;
+        }
+    }
+
+    /// Keeps a connection, in silence, for as long as its end is deposed; that of a peer ends at once.
+    async fn keep(&self, connection: impl Send, is_deposed: bool) {
+        if is_deposed {
+            let mended =
+                |broken: &Broken| ![self.from, self.to].iter().any(|end| broken.deposed.contains(end));
+            let _ = self.broken.subscribe().wait_for(mended).await;
+        }
+        drop(connection);
     }
 
     async fn dial(&self) -> Option<TcpStream> {
@@ -160,13 +209,13 @@ impl Relay {
     async fn pump(
         &self,
         way: (usize, usize),
-        mut source: OwnedReadHalf,
-        mut sink: OwnedWriteHalf,
+        source: &mut OwnedReadHalf,
+        sink: &mut OwnedWriteHalf,
         greeting: Greeting,
     ) {
         let mut bytes = vec![0; 16 << 10];
         if let Greeting::Elector = greeting {
-            let Ok(number) = elector(&mut source).await else { return };
+            let Ok(number) = elector(source).await else { return };
             self.open(way).await;
             if sink.write_all(&number.to_be_bytes()).await.is_err() {
                 return;
@@ -184,8 +233,8 @@ impl Relay {
     }
 
     async fn open(&self, way: (usize, usize)) {
-        // Fails only without a sender, which is `self.cuts`.
-        let _ = self.cuts.subscribe().wait_for(|cuts| !cuts.contains(&way)).await;
+        // Fails only without a sender, which is `self.broken`.
+        let _ = self.broken.subscribe().wait_for(|broken| !broken.cuts.contains(&way)).await;
     }
 }
 

@@ -10,7 +10,6 @@ use tempfile::TempDir;
 use super::Ensemble;
 use super::between::Between;
 use super::install::Installation;
-use super::links::ServerLinks;
 use super::ports::Ports;
 use super::secure::{self, ServerTls};
 use super::server::{Launch, Server};
@@ -37,7 +36,6 @@ pub struct EnsembleBuilder {
     pub(super) settings: BTreeMap<String, String>,
     pub(super) counter: Option<(String, i32)>,
     pub(super) apart: bool,
-    pub(super) links: Option<ServerLinks>,
     pub(super) tls: Option<ServerTls>,
     pub(super) sasl_users: Vec<(String, String)>,
 }
@@ -57,7 +55,6 @@ impl Default for EnsembleBuilder {
             settings: BTreeMap::new(),
             counter: None,
             apart: false,
-            links: None,
             tls: None,
             sasl_users: Vec::new(),
         }
@@ -146,12 +143,6 @@ impl EnsembleBuilder {
         self
     }
 
-    /// Lets three servers talk to each other over these links. Default: directly.
-    pub fn links(mut self, links: &ServerLinks) -> Self {
-        self.links = Some(links.clone());
-        self
-    }
-
     /// A single server also takes clients over TLS, at [`Ensemble::secure_connect_string`]. Default: not.
     pub fn tls(mut self, tls: ServerTls) -> Self {
         self.tls = Some(tls);
@@ -187,9 +178,6 @@ impl EnsembleBuilder {
     async fn attempt(&self, installation: &Installation) -> Result<Ensemble, HarnessError> {
         let ports = Ports::reserve()?;
         let between = if self.apart { Some(Between::start(self.servers, &ports).await?) } else { None };
-        if let Some(links) = &self.links {
-            links.lead_to(&ports);
-        }
         let folder = folder(self.folder.as_deref())?;
         let watchdog = Arc::new(Watchdog::over(folder.path())?);
         let mut servers = Vec::new();

@@ -41,10 +41,7 @@ impl EnsembleBuilder {
             // How soon followers miss a paused leader: 4 ticks.
             settings.insert("syncLimit".to_owned(), "4".to_owned());
             for peer in 0..self.servers {
-                let direct = (ports.quorum(peer), ports.election(peer));
-                let linked = self.links.as_ref().filter(|_| peer != index);
-                let (quorum, election) =
-                    linked.and_then(|links| links.addresses(index, peer)).unwrap_or(direct);
+                let (quorum, election) = (ports.quorum(peer), ports.election(peer));
                 let own = (quorum.port(), election.port());
                 let (following, electing) = between.and_then(|it| it.ports(index, peer)).unwrap_or(own);
                 let address = format!("{}:{following}:{electing}", quorum.ip());

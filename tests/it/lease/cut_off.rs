@@ -34,7 +34,7 @@ async fn a_guard_at_a_follower_that_is_cut_off_turns_invalid_in_time() {
     always_in_time("a follower cut off", async |session| {
         let follower = scene.follower().await;
         let mut case = scene.case(follower, session, ConfirmWith::Quorum).await;
-        scene.links.isolate(follower).await.unwrap();
+        scene.between().isolate(follower);
         let next = case.granted().await;
         case.slack(next).await
     })
@@ -50,7 +50,7 @@ async fn a_follower_that_is_cut_off_answers_for_a_session_that_is_over() {
         RawClient::connect_for(scene.ensemble.server(follower).address(), session).await.unwrap();
     let mut others = RawClient::connect(scene.ensemble.server(leader).address()).await.unwrap();
     client.create("/node", b"", CreateMode::Ephemeral).await.unwrap();
-    scene.links.isolate(follower).await.unwrap();
+    scene.between().isolate(follower);
     loop {
         assert!(client.exists("/node").await.unwrap().is_some(), "the follower knows");
         if others.exists("/node").await.unwrap().is_none() {
@@ -82,7 +82,7 @@ async fn confirmed_by_sync_alone_a_guard_at_a_deposed_leader_is_valid_beside_the
 async fn deposed(scene: &Scene, session: Duration, confirm: ConfirmWith) -> Slack {
     let leader = scene.leader().await;
     let mut case = scene.case(leader, session, confirm).await;
-    scene.links.depose(leader).await.unwrap();
+    scene.between().depose(leader);
     let next = case.granted().await;
     case.slack(next).await
 }
@@ -125,9 +125,9 @@ async fn a_guard_that_came_through_a_leader_change_turns_invalid_in_time() {
         confirmed(&case.guard, 1).await;
         assert!(case.guard.is_valid(), "a change of the leader cost the session");
         if leader == server {
-            scene.links.depose(server).await.unwrap();
+            scene.between().depose(server);
         } else {
-            scene.links.isolate(server).await.unwrap();
+            scene.between().isolate(server);
         }
         let next = case.granted().await;
         case.slack(next).await
@@ -141,7 +141,7 @@ async fn a_guard_at_a_follower_that_missed_a_leader_change_turns_invalid_in_time
     always_in_time("a leader change after a follower was cut off", async |session| {
         let (leader, follower) = (scene.leader().await, scene.follower().await);
         let mut case = scene.case(follower, session, ConfirmWith::Quorum).await;
-        scene.links.isolate(follower).await.unwrap();
+        scene.between().isolate(follower);
         scene.ensemble.server(leader).kill().await.unwrap();
         scene.ensemble.server(leader).start().await.unwrap();
         let next = case.granted().await;

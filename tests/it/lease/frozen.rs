@@ -24,7 +24,7 @@ impl Worker {
     pub(super) fn start(connect: &str) -> Self {
         let (session, tick) = (SESSION.as_millis().to_string(), TICK.as_millis().to_string());
         let mut child = Command::new(env!("CARGO_BIN_EXE_contender"))
-            .args([connect, "/lock", "/none", &session, &tick, "once"])
+            .args([connect, "/lock", "/none", &session, &tick, "1", "once"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockkeeper::{BootInstant, ConfirmWith, ConnectionManager, Mutex, OwnedMutexGuard};
-use lockkeeper_tests::{Ensemble, Proxies, ServerLinks, Timing};
+use lockkeeper_tests::{Between, Ensemble, Proxies, Timing};
 use rand::RngExt;
 use tokio::task::JoinHandle;
 
@@ -18,7 +18,6 @@ const SYNC_LIMIT: u32 = 120;
 
 pub(super) struct Scene {
     pub(super) ensemble: Ensemble,
-    pub(super) links: ServerLinks,
     tick: Duration,
     cases: AtomicUsize,
 }
@@ -50,14 +49,13 @@ pub(super) struct Next {
 
 impl Scene {
     pub(super) async fn start(tick: Duration) -> Self {
-        let links = ServerLinks::start().await.unwrap();
         let ensemble = Ensemble::builder()
             .servers(3)
             .tick(tick)
             .setting("syncLimit", SYNC_LIMIT.to_string())
             .property("user.timezone", "UTC")
-            .links(&links);
-        Self { ensemble: ensemble.start().await.unwrap(), links, tick, cases: AtomicUsize::new(0) }
+            .apart(true);
+        Self { ensemble: ensemble.start().await.unwrap(), tick, cases: AtomicUsize::new(0) }
     }
 
     pub(super) async fn leader(&self) -> usize {
@@ -68,9 +66,13 @@ impl Scene {
         self.ensemble.followers().await.unwrap()[0].index()
     }
 
-    /// Opens all links, and waits until all servers agree again.
+    pub(super) fn between(&self) -> &Between {
+        self.ensemble.between().unwrap()
+    }
+
+    /// Mends everything, and waits until all servers agree again.
     pub(super) async fn heal(&self) {
-        self.links.heal();
+        self.between().mend_all();
         for server in self.ensemble.servers() {
             server.start().await.unwrap();
         }

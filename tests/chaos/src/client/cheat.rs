@@ -31,14 +31,15 @@ pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
         hogged = hogging => drop(hogged?),
     }
     let litter = format!("{}/mutex/_c_00000000-0000-0000-0000-000000000000-lock-", stage::LOCKS);
-    common.manager.znodes().create(&litter.parse()?, b"litter", CreateMode::EphemeralSequential).await?;
+    let manager = common.pool.for_path(&litter);
+    manager.znodes().create(&litter.parse()?, b"litter", CreateMode::EphemeralSequential).await?;
     Ok(())
 }
 
 /// Takes a lock for ever; again, when it is lost.
 async fn hog(common: &Common, name: &str) -> Result<(), Failure> {
     let site = stage::named(name).ok_or("no such site")?;
-    let mutex = Mutex::new(&common.manager, site.path())?;
+    let mutex = Mutex::new(common.pool.for_path(site.path()), site.path())?;
     loop {
         match mutex.acquire_owned().await {
             Ok(kept) => drop(kept.lost().await),
@@ -59,7 +60,8 @@ async fn barge(common: &Common, site: Site) {
             say(What::Stamped { hold, accepted, valid: true });
         }
         if let Ok(register) = site.register().parse()
-            && let Ok(stat) = common.manager.znodes().write(&register, b"1", ANY_VERSION).await
+            && let Ok(stat) =
+                common.pool.for_path(&register).znodes().write(&register, b"1", ANY_VERSION).await
         {
             say(What::Committed { hold, version: stat.version });
         }

@@ -1,6 +1,6 @@
 //! The locks of one task.
 
-use lockkeeper::{Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore};
+use lockkeeper::{ConnectionManager, Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore};
 use rand::rngs::StdRng;
 use rand::seq::IteratorRandom;
 use rand::{Rng, RngExt};
@@ -47,8 +47,12 @@ impl Want {
                 let wanted = dice.random_range(2..=stage::members().count());
                 let mut builder = MultiLock::builder();
                 let mut sites = Vec::new();
-                for site in stage::members().sample(dice, wanted) {
-                    let (lock, mode) = as_lock(site, common, owner, dice)?;
+                let members = stage::members().sample(dice, wanted);
+                // One manager for all, be it another than who takes one of them alone has.
+                let manager = members.first().map(|first| common.pool.for_path(first.path()));
+                for site in members {
+                    let manager = manager.ok_or("no members")?;
+                    let (lock, mode) = as_lock(site, manager, owner, dice)?;
                     builder = builder.lock(&*lock);
                     sites.push((site, mode));
                 }
@@ -58,9 +62,10 @@ impl Want {
     }
 
     fn alone(site: Site, common: &Common, owner: &Owner, dice: &mut StdRng) -> Result<Self, Failure> {
+        let manager = common.pool.for_path(site.path());
         let (mode, lock) = match site.kind {
             Kind::Rw => {
-                let lock = RwLock::new(&common.manager, site.path())?.for_owner(owner);
+                let lock = RwLock::new(manager, site.path())?.for_owner(owner);
                 if dice.random_bool(0.6) {
                     (Mode::Reading, Taken::Read(lock))
                 } else {
@@ -68,11 +73,11 @@ impl Want {
                 }
             }
             Kind::Reentrant => {
-                let lock = ReentrantMutex::new(&common.manager, site.path())?;
+                let lock = ReentrantMutex::new(manager, site.path())?;
                 (Mode::Alone, Taken::Reentrant(lock, owner.clone()))
             }
             Kind::Mutex | Kind::Semaphore(_) => {
-                let (lock, mode) = as_lock(site, common, owner, dice)?;
+                let (lock, mode) = as_lock(site, manager, owner, dice)?;
                 (mode, Taken::Any(lock))
             }
         };
@@ -82,11 +87,11 @@ impl Want {
 
 fn as_lock(
     site: Site,
-    common: &Common,
+    manager: &ConnectionManager,
     owner: &Owner,
     dice: &mut impl Rng,
 ) -> Result<(Box<dyn Lock>, Mode), Failure> {
-    let (manager, path) = (&common.manager, site.path());
+    let path = site.path();
     Ok(match site.kind {
         Kind::Mutex => (Box::new(Mutex::new(manager, path)?), Mode::Alone),
         Kind::Reentrant => (Box::new(ReentrantMutex::new(manager, path)?.for_owner(owner)), Mode::Alone),

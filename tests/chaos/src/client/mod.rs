@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::ConnectionManager;
+use lockkeeper::{ConnectionManager, ConnectionPool};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -45,6 +45,9 @@ pub struct ClientOptions {
     /// The servers' tick in milliseconds.
     #[arg(long)]
     pub tick: u64,
+    /// Over how many sessions it takes its locks.
+    #[arg(long)]
+    pub sessions: usize,
     /// Breaks every rule, to see whether it is caught.
     #[arg(long)]
     pub cheat: bool,
@@ -53,7 +56,7 @@ pub struct ClientOptions {
 /// What all tasks of a client share.
 #[derive(Debug)]
 struct Common {
-    manager: ConnectionManager,
+    pool: ConnectionPool,
     journal: Journal,
     fenced: FencedClient,
     session: Duration,
@@ -72,16 +75,16 @@ pub async fn run_client(options: ClientOptions) -> Result<(), Failure> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     let journal = Journal::create(&options.history)?;
     let session = Duration::from_millis(options.session);
-    let manager = ConnectionManager::builder(&options.connect)
+    let pool = ConnectionManager::builder(&options.connect)
         .session_timeout(session)
         .tick_time(Duration::from_millis(options.tick))
         .connect_deadline(Duration::from_secs(300))
-        .connect()
+        .connect_pool(options.sessions)
         .await?;
     let fenced = FencedClient::connect(options.fenced).await?;
     let quiet = CancellationToken::new();
     let common =
-        Arc::new(Common { manager, journal, fenced, session, quiet: quiet.clone(), cheats: options.cheat });
+        Arc::new(Common { pool, journal, fenced, session, quiet: quiet.clone(), cheats: options.cheat });
 
     let mut tasks = JoinSet::new();
     for (task, work) in WORK.into_iter().enumerate() {
@@ -108,7 +111,7 @@ pub async fn run_client(options: ClientOptions) -> Result<(), Failure> {
         }
     }
     drop(tasks);
-    common.manager.shutdown().await?;
+    common.pool.shutdown().await?;
     // A blocked read of standard input would keep the runtime from ending.
     std::process::exit(0);
 }

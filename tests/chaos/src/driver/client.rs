@@ -35,6 +35,8 @@ pub(crate) struct Client {
     pub(crate) name: String,
     pub(crate) proxies: Proxies,
     cheats: bool,
+    /// How many its processes have at a time.
+    sessions: usize,
     launch: Launch,
     running: tokio::sync::Mutex<Option<Child>>,
     tail: Mutex<Tail>,
@@ -69,6 +71,8 @@ impl Client {
             name: format!("c{number}"),
             proxies: Proxies::start(ensemble).await?,
             cheats,
+            // One client takes its locks through a pool.
+            sessions: if number == 1 { 2 } else { 1 },
             launch,
             running: tokio::sync::Mutex::default(),
             tail: Mutex::default(),
@@ -93,6 +97,7 @@ impl Client {
             "--tick",
             &tick.as_millis().to_string(),
         ]);
+        command.args(["--sessions", &self.sessions.to_string()]);
         if self.cheats {
             command.arg("--cheat");
         }

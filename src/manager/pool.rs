@@ -1,0 +1,251 @@
+//! Several sessions for one process, dealt out by path.
+
+use std::fmt::{self, Debug, Formatter};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+
+use super::shutdown::CLOSING;
+use super::{ConnectionManager, ConnectionManagerBuilder, Health};
+use crate::deadline::Deadline;
+use crate::error::{ConfigError, ConnectError, Error};
+
+/// As many sessions of one process as are of any use: what is beyond is better spent on another process.
+const SESSIONS_MAX: usize = 64;
+
+/// Several connection managers with the same settings, of which each path has always the same one.
+///
+/// One session is one TCP connection, and its requests are done one after the other. A process that has very many locks in
+/// use at a time gets more done with several. One that has not gains nothing: begin with a single [`ConnectionManager`].
+///
+/// [`for_path`](Self::for_path) gives all contenders of a path in this process the same session: only so is a mutex handed
+/// over in memory between them, does an [owner](https://docs.rs/lockkeeper/latest/lockkeeper/struct.Owner.html) find again what it
+/// holds, and is a circle of waiters seen. Between processes nothing has to agree: pools of other sizes, and single managers,
+/// contend for the same locks.
+///
+/// # Several paths together
+///
+/// A transaction, and all members of a `MultiLock`, need **one** manager; a mix is refused by its `build()`. Locks that
+/// are ever taken together, or by one owner one within the other, should be made by one manager whatever they are taken
+/// for: ask for it by a text they have in common, such as the folder above them. Where there is none, make the
+/// members by the manager of the first path. That excludes whoever else takes them as ever, though hand-over in memory, and
+/// what an owner holds, end between managers.
+///
+/// # Cost
+///
+/// So many sessions on the servers, each with its pings and confirmations, and with a connection that counts for `maxClientCnxns`
+/// (60 for each client address, by default).
+///
+/// # Session loss
+///
+/// Each member has a session and a lease of its own: one may be lost, with all that is held on it, while the others stand.
+/// Their epochs count separately.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let servers = server.connect_string();
+/// use lockkeeper_core::{ConnectionManager, Health};
+///
+/// let pool = ConnectionManager::builder(&servers).connect_pool(4).await?;
+///
+/// // In a program: Mutex::new(pool.for_path("/trains/7"), "/trains/7")
+/// let manager = pool.for_path("/trains/7");
+/// assert!(manager.is_same_as(pool.for_path("/trains/7")));
+///
+/// assert!(pool.health().iter().all(Health::is_ready));
+/// pool.shutdown().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ConnectionPool(Arc<Members>);
+
+struct Members {
+    first: ConnectionManager,
+    others: Vec<ConnectionManager>,
+}
+
+impl ConnectionManagerBuilder {
+    /// Opens a pool of so many sessions, 1 to 64, with these settings for each.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError::Config`] for another number, before anything is sent; else as [`connect`](Self::connect). If one
+    /// cannot be opened, all are closed again: they are told to within the connect deadline, and the servers have a second
+    /// to say that it is done.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`connect`](Self::connect); what has been opened by then is closed.
+    pub async fn connect_pool(self, sessions: usize) -> Result<ConnectionPool, ConnectError> {
+        if !(1..=SESSIONS_MAX).contains(&sessions) {
+            return Err(ConnectError::Config(ConfigError::Setting {
+                name: "sessions",
+                value: sessions.to_string(),
+                advice: "take 1 to 64 for a pool",
+            }));
+        }
+        let others = join_all((1..sessions).map(|_| self.clone().connect()));
+        let (first, others) = tokio::join!(self.connect(), others);
+        let mut opened = Vec::new();
+        let mut failed = None;
+        for connected in others {
+            match connected {
+                Ok(manager) => opened.push(manager),
+                Err(error) => failed = Some(error),
+            }
+        }
+        let error = match (first, failed) {
+            (Ok(first), None) => return Ok(ConnectionPool(Arc::new(Members { first, others: opened }))),
+            (Ok(first), Some(error)) => {
+                opened.push(first);
+                error
+            }
+            (Err(error), _) => error,
+        };
+        let limit = Deadline::after(CLOSING);
+        join_all(opened.iter().map(|manager| manager.close(limit))).await;
+        Err(error)
+    }
+}
+
+impl ConnectionPool {
+    /// The manager of all who contend for `path`: always the same one, in this pool and in every pool of that size, in whatever
+    /// process.
+    ///
+    /// The path is not looked at: any text will do that those have in common who are to share a session.
+    #[must_use]
+    pub fn for_path(&self, path: impl AsRef<str>) -> &ConnectionManager {
+        let number = number_of(path.as_ref(), self.0.sessions());
+        let other = number.checked_sub(1).and_then(|number| self.0.others.get(number));
+        other.unwrap_or(&self.0.first)
+    }
+
+    /// All managers, in the order of [`health`](Self::health).
+    pub fn managers(&self) -> impl Iterator<Item = &ConnectionManager> {
+        std::iter::once(&self.0.first).chain(&self.0.others)
+    }
+
+    /// How each of them does now. Costs no request.
+    #[must_use]
+    pub fn health(&self) -> Vec<Health> {
+        self.managers().map(ConnectionManager::health).collect()
+    }
+
+    /// Closes all sessions at the same time and waits until the server has done so, as [`ConnectionManager::shutdown`].
+    ///
+    /// # Errors
+    ///
+    /// The first error, once all have ended one way or the other.
+    ///
+    /// # Cancel safety
+    ///
+    /// The shutdown goes on when this future is dropped.
+    pub async fn shutdown(&self) -> Result<(), Error> {
+        join_all(self.managers().map(ConnectionManager::shutdown)).await.into_iter().collect()
+    }
+
+    /// Ends all in order within `limit`, which runs for all at the same time, as [`ConnectionManager::shutdown_within`]. Each
+    /// session is closed once nothing is held on *it*.
+    ///
+    /// Yields how many holds were cut off in all.
+    ///
+    /// # Errors
+    ///
+    /// The first error, once all have ended one way or the other.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`ConnectionManager::shutdown_within`].
+    pub async fn shutdown_within(&self, limit: Duration) -> Result<usize, Error> {
+        join_all(self.managers().map(|manager| manager.shutdown_within(limit))).await.into_iter().sum()
+    }
+}
+
+impl Debug for ConnectionPool {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.managers()).finish()
+    }
+}
+
+impl Members {
+    fn sessions(&self) -> NonZeroU64 {
+        NonZeroU64::MIN.saturating_add(self.others.len() as u64)
+    }
+}
+
+/// Which of so many sessions a path has.
+///
+/// FNV-1a, and the finish of SplitMix64, since the former alone leaves the low bits of like paths alike. Not the hash of the
+/// standard library, which may be another in the next version.
+fn number_of(path: &str, sessions: NonZeroU64) -> usize {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in path.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    // Below 64.
+    usize::try_from((hash ^ (hash >> 31)) % sessions).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    const PATHS: u64 = 10_000;
+
+    fn spread(sessions: u64, path: impl Fn(u64) -> String) -> Vec<u64> {
+        let sessions = NonZeroU64::new(sessions).unwrap();
+        let mut counts = vec![0; usize::try_from(sessions.get()).unwrap()];
+        for number in 0..PATHS {
+            counts[number_of(&path(number), sessions)] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn paths_are_spread_evenly_however_alike_they_are() {
+        let kinds: [fn(u64) -> String; 4] = [
+            |number| format!("/locks/{number}"),
+            |number| format!("/shop/order-{number:010}/lock"),
+            |number| format!("/locks/{:x}", number * 8),
+            |number| format!("/{}/{}", number % 100, number / 100),
+        ];
+        for sessions in [2, 3, 8, 10, 64] {
+            for path in kinds {
+                let (counts, even) = (spread(sessions, path), PATHS / sessions);
+                // By chance the counts of 64 sessions are within some 30 % of even.
+                let is_even = counts.iter().all(|count| count.abs_diff(even) * 2 < even);
+                assert!(is_even, "{}: {counts:?}", path(1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_has_the_same_number_for_ever() {
+        let numbers =
+            |path| [1, 2, 8, 64].map(|sessions| number_of(path, NonZeroU64::new(sessions).unwrap()));
+        assert_eq!(numbers(""), [0, 1, 3, 27]);
+        assert_eq!(numbers("/locks/train-7"), [0, 1, 5, 5]);
+        assert_eq!(numbers("/läden/1"), [0, 1, 7, 31]);
+    }
+
+    #[test]
+    fn a_size_that_cannot_be_right_is_refused_before_anything_is_sent() {
+        for size in [0, 65, usize::MAX] {
+            let connect = ConnectionManager::builder("localhost:1").connect_pool(size);
+            // Without a runtime nothing could be sent.
+            let error = connect.now_or_never().unwrap().unwrap_err();
+            assert!(matches!(error, ConnectError::Config(ConfigError::Setting { name: "sessions", .. })));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! More on one session than there is room for watches.
+
+use std::time::Duration;
+
+use futures::future::{join_all, try_join_all};
+use lockkeeper::{Mutex, OwnedMutexGuard};
+
+use crate::limit::within;
+use crate::world::{World, builder};
+
+/// Each with a path of some 75 bytes: together beyond the 56 KiB for watches that only save time.
+const MANY: usize = 1_000;
+
+/// Long enough for a busy machine.
+const SESSION: Duration = Duration::from_secs(4);
+
+/// Waits until the lease was set forward.
+async fn is_confirmed(guard: &OwnedMutexGuard) {
+    let before = guard.valid_until();
+    while guard.is_valid() && guard.valid_until() <= before {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(guard.is_valid(), "it was not confirmed any more");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_held_for_long_without_room_for_a_watch_stays_confirmed() {
+    let world = World::start().await.unwrap();
+    let connecting = builder(&world.server.connect_string()).session_timeout(SESSION).connect();
+    let manager = connecting.await.unwrap();
+    let taking = (0..MANY).map(async |number| {
+        let mutex = Mutex::new(&manager, format!("/locks/one-of-many/{number}"))?;
+        mutex.acquire_owned().await
+    });
+    let mut held = within("all locks", try_join_all(taking)).await.unwrap().unwrap();
+
+    // What has been held for long gets watches, as far as there is room.
+    let watched = world.server.wait_until(|machine| machine.watch_count(0) > MANY / 2);
+    within("watches", watched).await.unwrap();
+    for _ in 0..3 {
+        within("a confirmation", is_confirmed(&held[0])).await.unwrap();
+    }
+    assert!(held.iter().all(|guard| guard.is_valid()));
+    assert!(world.server.inspect(|machine| machine.watch_count(0)) < MANY);
+
+    // What gets free goes to those that had none.
+    let rest = held.split_off(MANY / 2);
+    let released = within("all releases", join_all(held.into_iter().map(OwnedMutexGuard::release))).await;
+    assert!(released.unwrap().iter().all(Result::is_ok));
+    let watched = world.server.wait_until(|machine| machine.watch_count(0) == rest.len());
+    within("a watch for each", watched).await.unwrap();
+}

@@ -1,0 +1,223 @@
+//! Very many on one session: waiters of one lock, and locks that are held. The server is killed meanwhile and comes back.
+//!
+//! Ten thousand with `LOCKKEEPER_SOAK=1`, else two thousand. What they cost in memory is printed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lockkeeper::{BootInstant, ConnectionManager, Health, Mutex, OwnedMutexGuard, State};
+use lockkeeper_tests::{Ensemble, Timing, eventually, inspect};
+use parking_lot::Mutex as Shared;
+use tokio::task::JoinSet;
+
+/// Longer than any restart.
+const SESSION: Duration = Duration::from_secs(40);
+const TICK: Duration = Duration::from_secs(2);
+
+fn many() -> usize {
+    if std::env::var_os("LOCKKEEPER_SOAK").is_some() { 10_000 } else { 2_000 }
+}
+
+/// For all of them together.
+fn patience() -> Duration {
+    Timing::scaled(Duration::from_secs(240))
+}
+
+async fn server() -> Ensemble {
+    // The whole line is told to each of many at a time.
+    Ensemble::builder().tick(TICK).heap_mebibytes(2048).start().await.unwrap()
+}
+
+async fn connect(ensemble: &Ensemble) -> ConnectionManager {
+    let builder = ConnectionManager::builder(&ensemble.connect_string());
+    builder.session_timeout(SESSION).tick_time(TICK).connect().await.unwrap()
+}
+
+async fn ephemerals_become(ensemble: &Ensemble, count: usize) {
+    let seen = eventually(format!("{count} ephemeral nodes"), patience(), || async {
+        let there = inspect::counter(ensemble.server(0).address(), "zk_ephemerals_count").await.ok()?;
+        (there == count as u64).then_some(())
+    });
+    seen.await.unwrap();
+}
+
+/// Kills the server and starts it again on what it has stored, until all managers have noticed both. Yields an instant in between.
+async fn killed_and_started(ensemble: &Ensemble, managers: &[&ConnectionManager]) -> BootInstant {
+    ensemble.server(0).kill().await.unwrap();
+    for manager in managers {
+        let noticed = eventually("the link is down", Timing::settle(), || async {
+            matches!(manager.state(), State::Suspended(_)).then_some(())
+        });
+        noticed.await.unwrap();
+    }
+    let between = BootInstant::now();
+    ensemble.server(0).start().await.unwrap();
+    for manager in managers {
+        let back = eventually("writes are possible again", patience(), || async {
+            manager.health().can_write.then_some(())
+        });
+        back.await.unwrap();
+    }
+    between
+}
+
+/// What is printed at the end: how long each part took, what it asked of the server, and what the process had in memory.
+struct Account<'a> {
+    ensemble: &'a Ensemble,
+    begun: BootInstant,
+    asked: u64,
+}
+
+impl<'a> Account<'a> {
+    fn new(ensemble: &'a Ensemble) -> Self {
+        Self { ensemble, begun: BootInstant::now(), asked: 0 }
+    }
+
+    async fn tell(&mut self, part: &str) {
+        let address = self.ensemble.server(0).address();
+        let asked = inspect::counter(address, "zk_packets_received").await.unwrap();
+        let watches = inspect::counter(address, "zk_watch_count").await.unwrap();
+        // A server that was started again counts from 0.
+        let since = asked.checked_sub(self.asked).unwrap_or(asked);
+        let (seconds, resident) = (BootInstant::now().since(self.begun).as_secs_f64(), resident());
+        eprintln!("{part}: {seconds:.1} s, {since} requests, {watches} watches, {resident} KiB in memory");
+        (self.begun, self.asked) = (BootInstant::now(), asked);
+    }
+}
+
+/// Kibibytes of this process in memory.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
+/// The number at the end of its node's name.
+fn number(guard: &OwnedMutexGuard) -> u32 {
+    guard.path().rsplit('-').next().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn very_many_waiters_of_one_lock_outlive_a_restart_and_are_served_in_line() {
+    let ensemble = server().await;
+    let (manager, other) = (connect(&ensemble).await, connect(&ensemble).await);
+    let held = Mutex::new(&other, "/locks/one").unwrap().acquire_owned().await.unwrap();
+    let mut account = Account::new(&ensemble);
+    account.tell("before").await;
+
+    let (served, inside) = (Arc::new(Shared::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+    let in_line = Arc::new(AtomicUsize::new(0));
+    let mut waiters = JoinSet::new();
+    for _ in 0..many() {
+        let mutex = Mutex::new(&manager, "/locks/one").unwrap();
+        let (served, inside, in_line) = (Arc::clone(&served), Arc::clone(&inside), Arc::clone(&in_line));
+        waiters.spawn(async move {
+            let mut ticket = mutex.enqueue().await.unwrap();
+            in_line.fetch_add(1, Ordering::SeqCst);
+            let guard = ticket.wait().await.unwrap();
+            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two holders");
+            served.lock().push((number(&guard), guard.fencing_token()));
+            inside.fetch_sub(1, Ordering::SeqCst);
+            guard.release().await.unwrap();
+        });
+    }
+    // All have their answers: who has none looks through the whole line for its node when the server is back.
+    let all_know = eventually("all know their places", patience(), || async {
+        (in_line.load(Ordering::SeqCst) == many()).then_some(())
+    });
+    all_know.await.unwrap();
+    account.tell("all in line").await;
+
+    killed_and_started(&ensemble, &[&manager, &other]).await;
+    ephemerals_become(&ensemble, many() + 1).await;
+    assert!(held.is_valid() && served.lock().is_empty());
+    account.tell("the server is back").await;
+
+    held.release().await.unwrap();
+    let all = async {
+        while let Some(waited) = waiters.join_next().await {
+            waited.unwrap();
+        }
+    };
+    let in_time = tokio::time::timeout(patience(), all).await;
+    assert!(in_time.is_ok(), "only {} of {} were served", served.lock().len(), many());
+    account.tell("all served").await;
+
+    let served = std::mem::take(&mut *served.lock());
+    assert_eq!(served.len(), many());
+    // Each once, and each after those in front of it.
+    assert!(served.windows(2).all(|pair| pair[0] < pair[1]), "not in the order of the line");
+    ephemerals_become(&ensemble, 0).await;
+    nothing_is_left(&ensemble, &manager).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_locks_of_one_session_outlive_a_restart() {
+    let ensemble = server().await;
+    let manager = connect(&ensemble).await;
+    let mut account = Account::new(&ensemble);
+    account.tell("before").await;
+    let held = take_all(&manager).await;
+    ephemerals_become(&ensemble, many()).await;
+    account.tell("all held").await;
+    // As many as there is room for.
+    let watched = eventually("watches on what is held for long", patience(), || async {
+        let watches = inspect::watch_count(ensemble.server(0).address()).await.ok()?;
+        (watches > 500).then_some(())
+    });
+    watched.await.unwrap();
+    account.tell("held for long").await;
+
+    let restart = killed_and_started(&ensemble, &[&manager]).await;
+    // All nodes were checked by the server that came back.
+    let confirmed = eventually("the lease is from after the restart", patience(), || async {
+        (held[0].valid_until().since(restart) >= SESSION.mul_f64(0.99)).then_some(())
+    });
+    confirmed.await.unwrap();
+    assert!(held.iter().all(|guard| guard.is_valid()));
+    assert_eq!(manager.health().held, many());
+    account.tell("the server is back").await;
+
+    let mut releases = JoinSet::new();
+    for guard in held {
+        releases.spawn(guard.release());
+    }
+    let all = async {
+        while let Some(released) = releases.join_next().await {
+            // A node that was gone would say so.
+            released.unwrap().unwrap();
+        }
+    };
+    tokio::time::timeout(patience(), all).await.expect("all are released");
+    account.tell("all released").await;
+    ephemerals_become(&ensemble, 0).await;
+    nothing_is_left(&ensemble, &manager).await;
+}
+
+async fn take_all(manager: &ConnectionManager) -> Vec<OwnedMutexGuard> {
+    let mut asking = JoinSet::new();
+    for number in 0..many() {
+        let mutex = Mutex::new(manager, format!("/locks/of-many/{number}")).unwrap();
+        asking.spawn(async move { mutex.acquire_owned().await.unwrap() });
+    }
+    let mut held = Vec::new();
+    let all = async {
+        while let Some(granted) = asking.join_next().await {
+            held.push(granted.unwrap());
+        }
+    };
+    tokio::time::timeout(patience(), all).await.expect("all are granted");
+    held
+}
+
+/// Neither work for the janitor, nor a hold, nor a watch, and it is the session of the beginning.
+async fn nothing_is_left(ensemble: &Ensemble, manager: &ConnectionManager) {
+    let Health { held, pending_deletes, epoch, .. } = manager.health();
+    assert_eq!((held, pending_deletes, epoch.unwrap().as_u64()), (0, 0, 1));
+    manager.shutdown().await.unwrap();
+    let gone = eventually("no watches", Timing::settle(), || async {
+        (inspect::watch_count(ensemble.server(0).address()).await.ok()? == 0).then_some(())
+    });
+    gone.await.unwrap();
+}
