@@ -152,8 +152,8 @@ impl Mutex {
     ///   [hand-over](crate::FencingToken::handover). Let resources that fence compare both.
     /// * **Once another process waits**, the lock is passed on at most [so many times](Keep::at_most), and for at most
     ///   [so long](Keep::for_at_most). Then it is released, and who still waits here stands at the end of the line.
-    ///   It is seen by one watch, which is set when the lock is passed on for the first time; until that is answered, others
-    ///   are taken to wait.
+    ///   It is seen by one watch, which is set when somebody here waits for the first time, or the node lingers; until that
+    ///   is answered, others are taken to wait.
     /// * **With a [linger](Keep::linger)**, a node that nobody here waits for stands for so long, and a repeated acquire sends
     ///   nothing. It goes as soon as another process comes, or asks for it ([`Revoker`](crate::Revoker)), and with the
     ///   last clone of the mutex.

@@ -112,6 +112,9 @@ impl Keeper {
             let (wake, turn) = oneshot::channel();
             seat.arrivals += 1;
             let number = seat.arrivals;
+            if let State::Held(sight) = &seat.state {
+                sight.is_needed();
+            }
             seat.waiting.push_back(Waiter { number, wake });
             Waiting::new(self, number, turn)
         })
@@ -170,6 +173,9 @@ impl Keeper {
         let mut seat = self.seat.lock();
         if seat.turn == number {
             seat.state = State::Held(Arc::clone(sight));
+            if !seat.waiting.is_empty() {
+                sight.is_needed();
+            }
         }
     }
 

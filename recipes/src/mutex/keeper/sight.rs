@@ -107,7 +107,7 @@ impl Stay {
 
 impl Sight {
     /// Somebody has to look from now on.
-    fn is_needed(&self) {
+    pub(super) fn is_needed(&self) {
         let mut others = self.others.lock();
         if matches!(*others, Others::NotAsked) {
             *others = Others::Unknown(Count::from_now(self.keep));
