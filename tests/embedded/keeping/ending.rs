@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{ConfigError, Error, Hold, Keep, LossReason, Mutex, ReleaseError, Revoker};
+use lockkeeper::{ConfigError, Error, Hold, HoldEvent, Keep, Lock, LossReason, Mutex, ReleaseError, Revoker};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::scene::{Scene, Waiter, keep};
@@ -113,6 +113,20 @@ async fn a_shutdown_lets_the_holder_finish_and_sends_who_waits_away() {
 }
 
 #[tokio::test]
+async fn once_nobody_is_let_in_a_lingering_node_is_not_held_again() {
+    let scene = Scene::lingering().await;
+    let other = Mutex::new(&scene.actor, "/locks/other").unwrap().acquire_owned().await.unwrap();
+    scene.mutex.acquire().await.unwrap().release().await.unwrap();
+    let actor = scene.actor.clone();
+    let ending = tokio::spawn(async move { actor.shutdown_within(LONG).await });
+    scene.let_all_run().await;
+    assert!(scene.mutex.acquire().await.unwrap_err().is_closed());
+    assert!(other.is_valid());
+    other.release().await.unwrap();
+    assert_eq!(within("an end in order", ending).await.unwrap().unwrap().unwrap(), 0);
+}
+
+#[tokio::test]
 async fn a_lock_taken_from_its_holder_by_hand_is_not_passed_on() {
     let scene = Scene::set(keep()).await;
     let held = scene.mutex.acquire_owned().await.unwrap();
@@ -122,8 +136,10 @@ async fn a_lock_taken_from_its_holder_by_hand_is_not_passed_on() {
     let held = one.guard().await;
     scene.is_watched().await;
     let waiter = Waiter::of(&scene.mutex);
+    let mut events = Lock::events(&scene.mutex);
     assert!(scene.world.server.delete_node(&node));
     assert_eq!(within("the loss", held.lost()).await.unwrap().reason, LossReason::NodeDeleted);
+    assert!(matches!(events.next().await, Some(HoldEvent::Lost(_))));
     let guard = waiter.guard().await;
     assert!(guard.fencing_token() > token && Hold::path(&guard) != node);
     assert!(held.release().await.unwrap_err().is_lost());
