@@ -10,6 +10,7 @@ const BRIEFLY: &[&str] = &[
     "uncontended n=5 warmn=1",
     "uncontended n=5 warmn=1 release=drop",
     "handoff w=3 s=2 t=1 warm=0 hold=1",
+    "handoff w=4 s=2 t=1 warm=0 keep=1",
     "rw w=4 s=2 readpct=50 t=1 warm=0",
     "semaphore w=4 s=2 leases=2 t=1 warm=0",
     "multi k=3 n=3 warmn=1",

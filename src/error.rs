@@ -330,6 +330,11 @@ pub enum Phase {
     Confirmation,
     /// For another task of the same owner, which is acquiring the same lock.
     SameOwner,
+    /// For other tasks of this process, among which the lock is handed on.
+    InProcess {
+        /// How many of them were in front.
+        ahead: usize,
+    },
     /// First in line, for permits that others hold.
     Permits {
         /// How many were free at the last look.
@@ -349,6 +354,9 @@ impl Display for Phase {
             }
             Self::Confirmation => formatter.write_str("waiting for the ensemble to confirm the session"),
             Self::SameOwner => formatter.write_str("waiting for another task of the same owner"),
+            Self::InProcess { ahead } => {
+                write!(formatter, "waiting for other tasks of this process, {ahead} in front")
+            }
             Self::Permits { free, asked } => {
                 write!(formatter, "waiting first in line for {asked} permits, {free} of them free")
             }

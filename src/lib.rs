@@ -63,7 +63,7 @@ pub use self::revoker::{RevokeError, Revoker};
 pub use self::secure::Tls;
 pub use self::sequence::{
     AgeClock, Changes, ContenderInfo, Exchange, ExchangeError, Exchanged, Hold, Identity, Kind, Label, Line,
-    Lines, Look, NodeName, Role, Rule, Sight, Ticket,
+    Lines, Look, NodeName, Outlook, Parked, Role, Rule, Sight, Ticket,
 };
 pub use self::session::Epoch;
 pub use self::token::FencingToken;

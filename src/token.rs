@@ -38,10 +38,23 @@ impl FencingToken {
         Self { zxid: czxid.unsigned_abs(), handover: 0 }
     }
 
-    /// The transaction id as a number, for resources that store one integer.
+    /// The transaction id as a number, for resources that store one integer. Guards between which a node was handed over
+    /// within a process share it: [`handover`](Self::handover) tells those apart.
     #[must_use]
     pub fn as_u64(self) -> u64 {
         self.zxid
+    }
+
+    /// How often the node had been handed over within its process before this grant; 0 unless the lock is one that keeps
+    /// its node. It counts where the [transaction ids](Self::as_u64) are equal.
+    #[must_use]
+    pub fn handover(self) -> u32 {
+        self.handover
+    }
+
+    /// The token of the next grant that rests on the same node; `None` after the last.
+    pub(crate) fn handed_over(self) -> Option<Self> {
+        Some(Self { handover: self.handover.checked_add(1)?, ..self })
     }
 }
 
@@ -62,5 +75,14 @@ mod tests {
         assert!(early < late);
         assert!(early < FencingToken { zxid: 4, handover: 10 });
         assert_eq!(FencingToken::from_czxid(0x1_0000_0003).as_u64(), 0x1_0000_0003);
+    }
+
+    #[test]
+    fn a_token_handed_over_is_greater_and_below_every_later_zxid() {
+        let first = FencingToken::from_czxid(4);
+        let second = first.handed_over().unwrap();
+        assert!(first < second && second < FencingToken::from_czxid(5));
+        assert_eq!((second.as_u64(), second.handover()), (4, 1));
+        assert_eq!(FencingToken { zxid: 4, handover: u32::MAX }.handed_over(), None);
     }
 }

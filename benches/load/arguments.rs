@@ -8,8 +8,8 @@ use thiserror::Error;
 
 /// Every scenario with its keys and their defaults. All of them have `threads` and `timeout` as well.
 const SCENARIOS: &[(&str, &[(&str, &str)])] = &[
-    ("uncontended", &[("n", "1000"), ("warmn", "200"), ("release", "await")]),
-    ("handoff", &[("w", "10"), ("s", "2"), ("t", "5"), ("warm", "1"), ("hold", "0")]),
+    ("uncontended", &[("n", "1000"), ("warmn", "200"), ("release", "await"), ("keep", "0")]),
+    ("handoff", &[("w", "10"), ("s", "2"), ("t", "5"), ("warm", "1"), ("hold", "0"), ("keep", "0")]),
     ("rw", &[("w", "10"), ("s", "2"), ("readpct", "90"), ("t", "5"), ("warm", "1")]),
     ("semaphore", &[("w", "32"), ("s", "2"), ("leases", "10"), ("t", "5"), ("warm", "1")]),
     ("multi", &[("k", "5"), ("n", "1000"), ("warmn", "200")]),
@@ -23,7 +23,7 @@ const SCENARIOS: &[(&str, &[(&str, &str)])] = &[
 const COMMON: &[(&str, &str)] = &[("threads", "0"), ("timeout", "30")];
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: &[&str] = &["warmn", "warm", "hold", "readpct", "pool", "threads"];
+const MAY_BE_ZERO: &[&str] = &["warmn", "warm", "hold", "readpct", "pool", "threads", "keep"];
 
 /// What was asked for on the command line.
 #[derive(Debug)]

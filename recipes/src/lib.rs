@@ -56,7 +56,7 @@ mod semaphore;
 pub use self::inspection::Inspection;
 pub use self::lock::{Lock, LockGuard, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
-pub use self::mutex::{Mutex, MutexGuard, MutexTicket, OwnedMutexGuard};
+pub use self::mutex::{Keep, Mutex, MutexGuard, MutexTicket, OwnedMutexGuard};
 pub use self::owner::Owner;
 pub use self::rate_limiter::{Admission, RateLimiter};
 pub use self::reentrant_mutex::{

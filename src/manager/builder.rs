@@ -329,6 +329,7 @@ impl ConnectionManagerBuilder {
             chroot: servers.chroot().clone(),
             servers: self.servers.clone(),
             operation_timeout: self.chosen_operation_timeout(),
+            session_timeout: self.session_timeout,
             retry: self.retry,
             tick: self.tick,
             keep_confirmed: self.keep_confirmed,

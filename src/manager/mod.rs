@@ -94,6 +94,7 @@ pub(crate) struct Settings {
     pub(crate) chroot: ZnodePath,
     pub(crate) servers: String,
     pub(crate) operation_timeout: Duration,
+    pub(crate) session_timeout: Duration,
     pub(crate) retry: RetryPolicy,
     pub(crate) tick: Duration,
     pub(crate) keep_confirmed: Duration,
@@ -202,6 +203,24 @@ impl ConnectionManager {
     #[must_use]
     pub fn operation_timeout(&self) -> Duration {
         self.0.shared.settings.operation_timeout
+    }
+
+    /// The session timeout: what the servers granted to the session in use, or what is asked of them while there is none.
+    #[must_use]
+    pub fn session_timeout(&self) -> Duration {
+        let Shared { settings, board, .. } = &*self.0.shared;
+        board.session().map_or(settings.session_timeout, |session| session.timeout())
+    }
+
+    /// Runs a task beside the manager, on the machine that it runs on; `false` where there is no tokio runtime to run it.
+    ///
+    /// For recipe authors. The task is not ended with the manager, and a handle that it keeps keeps the manager alive.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
+        let has_runtime = tokio::runtime::Handle::try_current().is_ok();
+        if has_runtime {
+            self.host().spawn(Box::pin(task));
+        }
+        has_runtime
     }
 
     /// As [`session`](Self::session), for who wants to be let in.

@@ -49,6 +49,10 @@ impl Unsettled {
         Self { session: session.clone(), nodes: Vec::new() }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
     /// One of the tries was committed, so no other can be.
     pub(super) fn settle(&mut self) {
         self.nodes.clear();

@@ -17,6 +17,8 @@ use super::interruption::{Interruption, pause, time_left};
 use super::line;
 use super::look::{Changes, Looks, Sight};
 use super::name::{Kind, NodeName};
+use super::outlook::Outlook;
+use super::parked::Parked;
 use super::place::Entry;
 use crate::backend::{Stat, WireError};
 use crate::clock::BootInstant;
@@ -82,6 +84,33 @@ impl Hold {
         let meter = Held::begin(manager.host(), recipe.unwrap_or_else(|| kind.recipe()));
         let herald = Herald::announce(manager.hold_board(), line::key(directory, kind), nodes, token, meter);
         Self { token, first, others, looks: Looks::default(), unsettled, herald, manager }
+    }
+
+    /// Gives the hold up and keeps its place, for the next one of this process: [`Parked::resume`].
+    ///
+    /// # Errors
+    ///
+    /// The hold itself, to be released, when that must not be: it is lost; it rests on several nodes; a transaction under it
+    /// was dropped or had no answer, and might be committed in the next one's time; somebody
+    /// [asked for it](Self::revocation); its numbers of hand-overs are used up; nobody is
+    /// [let in any more](ConnectionManager::closing).
+    pub fn park(self) -> Result<Parked, Box<Self>> {
+        let node = self.node();
+        let is_sole = self.others.is_empty() && self.unsettled.is_empty() && node.is_settled();
+        let is_wanted_here = !node.is_asked_for() && !self.session().settings().draining.is_cancelled();
+        let next = self.token.handed_over().filter(|_| is_sole && is_wanted_here && self.check().is_ok());
+        let Some(next) = next else {
+            return Err(Box::new(self));
+        };
+        let Self { first, herald, manager, .. } = self;
+        herald.meter().ends_by("released");
+        Ok(Parked::new(first, next, herald.meter().recipe(), manager))
+    }
+
+    /// What can be seen of its place by who does not hold it.
+    #[must_use]
+    pub fn outlook(&self) -> Outlook {
+        Outlook::on(self.node())
     }
 
     /// Opens the span that lasts as long as the hold, where the caller stands.

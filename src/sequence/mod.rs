@@ -37,6 +37,8 @@ mod look;
 #[cfg(feature = "__simulation")]
 mod measured;
 mod name;
+mod outlook;
+mod parked;
 mod place;
 mod revocation;
 mod rule;
@@ -55,6 +57,8 @@ pub use self::line::Line;
 pub use self::look::{Changes, Look, Sight};
 pub(crate) use self::name::Protection;
 pub use self::name::{Kind, Label, NodeName};
+pub use self::outlook::Outlook;
+pub use self::parked::Parked;
 pub(crate) use self::revocation::REVOKE;
 pub use self::rule::Rule;
 pub use self::ticket::Ticket;

@@ -74,7 +74,7 @@ impl Hold {
     }
 }
 
-async fn asked(node: &OwnNode) -> Result<(), Error> {
+pub(super) async fn asked(node: &OwnNode) -> Result<(), Error> {
     let session = node.session();
     loop {
         node.check()?;
@@ -85,7 +85,10 @@ async fn asked(node: &OwnNode) -> Result<(), Error> {
             read = read(session, node.path()) => read,
         };
         match read {
-            Ok((data, _)) if data == REVOKE => return Ok(()),
+            Ok((data, _)) if data == REVOKE => {
+                node.set_asked_for();
+                return Ok(());
+            }
             Ok((_, watch)) => {
                 let changed = async {
                     match watch {

@@ -428,6 +428,19 @@ impl Session {
         }
     }
 
+    /// Resolves once the link is down, or up on another connection than this one.
+    pub(crate) async fn interrupted(&self, connection: Option<u64>) {
+        while let Ok(wire) = self.wire() {
+            // Armed first, then looked at: no change falls between.
+            let changed = wire.link_changed();
+            if wire.link() != Link::Up || Some(wire.interruptions()) != connection {
+                return;
+            }
+            drop(wire);
+            changed.await;
+        }
+    }
+
     fn link(&self) -> Link {
         match self.wire() {
             Ok(wire) => wire.link(),

@@ -39,7 +39,9 @@ pub(crate) struct OwnNode {
     /// Shared, since several look at it at once: each has its own waker in it.
     watch: Mutex<Option<(SharedWatch, Reservation)>>,
     /// Whom to tell of the loss of what was held.
-    listener: OnceLock<OnLoss>,
+    listener: Mutex<Option<OnLoss>>,
+    /// Somebody was seen to ask for it.
+    asked_for: AtomicBool,
     /// Its place, if its line is in single file.
     position: Option<Position>,
     /// The connection that made it, unless its owner was seen since.
@@ -144,7 +146,8 @@ impl OwnNode {
             lost: CancellationToken::new(),
             loss: OnceLock::new(),
             watch: Mutex::new(None),
-            listener: OnceLock::new(),
+            listener: Mutex::new(None),
+            asked_for: AtomicBool::new(false),
             position,
             made_on,
             behind: Mutex::new(Behind::Nobody),
@@ -201,8 +204,8 @@ impl OwnNode {
             return send(Leave::Otherwise);
         }
         let is_head = self.is_held() || self.told.is_head.load(Ordering::Acquire);
-        let is_settled = self.unsettled.load(Ordering::Acquire) == 0;
-        let end = if is_head && is_settled && self.loss.get().is_none() { End::AsHead } else { End::Left };
+        let end =
+            if is_head && self.is_settled() && self.loss.get().is_none() { End::AsHead } else { End::Left };
         let next = match std::mem::replace(&mut *behind, Behind::Over(end)) {
             Behind::Waits(next) => Some(next),
             Behind::Nobody | Behind::Over(_) => None,
@@ -288,13 +291,34 @@ impl OwnNode {
         self.held.store(true, Ordering::Release);
     }
 
-    /// Calls `listener` when the hold is lost; now, if it is.
+    /// Calls `listener`, and none that was set before, when the hold is lost; now, if it is.
     pub(crate) fn on_loss(&self, listener: OnLoss) {
-        let set = self.listener.set(listener);
-        debug_assert!(set.is_ok(), "a node is held once");
-        if let (Err(lost), Some(listener)) = (self.verdict(), self.listener.get()) {
+        let earlier = self.listener.lock().replace(listener);
+        drop(earlier);
+        if let Err(lost) = self.verdict() {
+            self.tell_loss(lost);
+        }
+    }
+
+    fn tell_loss(&self, lost: Lost) {
+        // Once: whoever takes it tells.
+        let listener = self.listener.lock().take();
+        if let Some(listener) = listener {
             listener(lost);
         }
+    }
+
+    /// Whether nothing is under way that rests on it.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.unsettled.load(Ordering::Acquire) == 0
+    }
+
+    pub(crate) fn set_asked_for(&self) {
+        self.asked_for.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_asked_for(&self) -> bool {
+        self.asked_for.load(Ordering::Acquire)
     }
 
     pub(super) fn is_held_since(&self, instant: BootInstant) -> bool {
@@ -341,9 +365,7 @@ impl OwnNode {
                 warn!(path = self.path, %reason, "lost what was held");
             }
             self.lost.cancel();
-            if let Some(listener) = self.listener.get() {
-                listener(self.loss_by(reason));
-            }
+            self.tell_loss(self.loss_by(reason));
         }
         first
     }

@@ -13,7 +13,7 @@ use lockkeeper_testserver::{ArmedFault, Fault, Op, When};
 
 use crate::limit::within;
 use crate::recipe::{
-    InSemaphoreLayout, Permits, Plain, Reading, Recipe, Reentrant, Several, SharedPermits, Writing,
+    InSemaphoreLayout, Keeping, Permits, Plain, Reading, Recipe, Reentrant, Several, SharedPermits, Writing,
 };
 use crate::world::{LOCK, World, builder, in_line};
 
@@ -254,6 +254,7 @@ macro_rules! recipes {
 
 recipes! {
     mutex: Plain,
+    mutex_that_keeps_its_node: Keeping,
     reentrant_mutex: Reentrant,
     reader: Reading,
     writer: Writing,

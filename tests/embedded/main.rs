@@ -12,6 +12,7 @@ mod cancellation;
 mod case;
 mod court;
 mod edges;
+mod keeping;
 mod limit;
 mod many;
 mod matrix;

@@ -7,7 +7,7 @@ use futures::StreamExt;
 
 use crate::case::{Case, Kept, record};
 use crate::mishap::Mishap;
-use crate::recipe::{InSemaphoreLayout, Permits, Plain, Reading, Several, SharedPermits, Writing};
+use crate::recipe::{InSemaphoreLayout, Keeping, Permits, Plain, Reading, Several, SharedPermits, Writing};
 use crate::scenario::{
     Acquire, AcquireMakingDirectory, AcquireRecovering, Admit, Commit, Connect, Downgrade, DropGuard, HoldOn,
     HoldReconnecting, Idle, ReadUnderWrite, Reenter, Release, Scenario, Shutdown, TryFree, TryTaken, Upgrade,
@@ -146,6 +146,7 @@ macro_rules! recipes {
 
 recipes! {
     mutex: Plain,
+    mutex_that_keeps_its_node: Keeping,
     reader: Reading,
     writer: Writing,
     several_in_order: Several::InOrder,

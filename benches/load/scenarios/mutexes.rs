@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lockkeeper::Mutex;
+use lockkeeper::{Keep, Mutex};
 
 use super::{counted, report, timed};
 use crate::Outcome;
@@ -16,7 +16,10 @@ use crate::tally::{Lap, now};
 
 /// A free mutex, taken and released.
 pub(super) async fn uncontended(stage: &Stage<'_>) -> Outcome<Report> {
-    let mutex = Mutex::new(stage.manager(0)?, stage.path("uncontended"))?;
+    let mut mutex = Mutex::new(stage.manager(0)?, stage.path("uncontended"))?;
+    if stage.arguments.number("keep")? > 0 {
+        mutex = mutex.keeping(Keep::default().linger(Duration::from_secs(1)))?;
+    }
     let mut worker = Passer::new(mutex, Arc::new(Room::with_space(1)), Arc::new(Baton::new()));
     worker.awaits_release = stage.arguments.word("release") == "await";
     worker.times_handover = false;
@@ -29,8 +32,22 @@ pub(super) async fn uncontended(stage: &Stage<'_>) -> Outcome<Report> {
 pub(super) async fn handoff(stage: &Stage<'_>) -> Outcome<Report> {
     let (room, baton) = (Arc::new(Room::with_space(1)), Arc::new(Baton::new()));
     let mut workers = Vec::new();
+    let is_kept = stage.arguments.number("keep")? > 0;
+    // One for each session, shared by its tasks.
+    let mut kept: Vec<Mutex> = Vec::new();
+    let sessions = stage.arguments.size("s")?;
     for number in 0..stage.arguments.size("w")? {
-        let mutex = Mutex::new(stage.manager(number)?, stage.path("handoff"))?;
+        let shared = number.checked_rem(sessions).and_then(|session| kept.get(session));
+        let mutex = match shared {
+            Some(shared) => shared.clone(),
+            None => {
+                let mutex = Mutex::new(stage.manager(number)?, stage.path("handoff"))?;
+                if is_kept { mutex.keeping(Keep::default())? } else { mutex }
+            }
+        };
+        if is_kept && kept.len() < sessions {
+            kept.push(mutex.clone());
+        }
         let mut worker = Passer::new(mutex, Arc::clone(&room), Arc::clone(&baton));
         worker.hold = Duration::from_millis(stage.arguments.number("hold")?);
         workers.push(worker);

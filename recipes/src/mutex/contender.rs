@@ -1,9 +1,9 @@
-use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, ReleaseError, ZnodePath};
 
+use super::keeper::Left;
 use super::{Layout, Mutex, OwnedMutexGuard};
 use crate::inspection::Inspection;
 use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
@@ -100,7 +100,7 @@ impl Entrance for WayIn {
                 Layout::Line(_) => Some(hold),
                 Layout::Semaphore(semaphore) => semaphore.enter(hold, 1, wait).await?.map(Lease::into_hold),
             };
-            let guard = hold.map(|hold| self.mutex.guard(hold, self.owner.as_ref()));
+            let guard = hold.map(|hold| self.mutex.guard(hold.into(), self.owner.as_ref()));
             Ok(guard.map(|guard| Kept::new(self.mutex.path(), guard)))
         })
     }
@@ -108,12 +108,16 @@ impl Entrance for WayIn {
 
 impl Keep for OwnedMutexGuard {
     fn hold(&self) -> &Hold {
-        &self.held
+        self
     }
 
     fn give_up(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
-        let Self { entry, held } = *self;
-        drop(entry);
-        Box::pin(ready(Ok(Some(held))))
+        Box::pin(async move {
+            match self.give_back() {
+                Some(Left::Hold(hold)) => Ok(Some(*hold)),
+                Some(parked) => parked.release().await.map(|()| None),
+                None => Ok(None),
+            }
+        })
     }
 }

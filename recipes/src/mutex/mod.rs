@@ -1,19 +1,24 @@
 mod contender;
+mod guard;
 mod inspect;
+mod keep;
+mod keeper;
 mod ticket;
 
-use std::marker::PhantomData;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConnectionManager, Deadline, Error, Hold, Label, Line, PathError, ReleaseError, Rule, ZnodePath,
+    ConfigError, ConnectionManager, Deadline, Error, Label, Line, PathError, Rule, ZnodePath,
 };
 
+use self::guard::Held;
+pub use self::guard::{MutexGuard, OwnedMutexGuard};
 pub(crate) use self::inspect::of_line;
+pub use self::keep::Keep;
+use self::keeper::Keeper;
 pub use self::ticket::MutexTicket;
-use crate::owner::{HolderEntry, Holders, Owner};
+use crate::owner::{Holders, Owner};
 use crate::semaphore::{Lease, Semaphore};
 
 /// A mutex over all processes: at most one guard at a time is valid.
@@ -71,6 +76,7 @@ pub struct Mutex {
     layout: Layout,
     data: Arc<[u8]>,
     holders: Arc<Holders>,
+    keeper: Option<Arc<Keeper>>,
 }
 
 /// Where its contenders stand.
@@ -118,7 +124,7 @@ impl Mutex {
     }
 
     fn of(manager: &ConnectionManager, layout: Layout) -> Self {
-        Self { layout, data: manager.node_data().into(), holders: Holders::of(manager) }
+        Self { layout, data: manager.node_data().into(), holders: Holders::of(manager), keeper: None }
     }
 
     /// What is written into the nodes of this mutex's contenders, for people who look. Default: the manager's node
@@ -131,6 +137,75 @@ impl Mutex {
             line => line,
         };
         Self { layout, data: data.into(), ..self }
+    }
+
+    /// Keeps the node from one guard to the next, as far as `keep` says: tasks of this process hand the lock on among
+    /// themselves without a request.
+    ///
+    /// For a lock that many tasks of one process want, often and for a short time each. It is shared by the clones of what
+    /// this returns. Another object with the same path, be it of this process, is another contender; so is a ticket of
+    /// [`enqueue`](Self::enqueue), and a [`MultiLock`](crate::MultiLock) that takes all at once.
+    ///
+    /// * **Who waits** in this process has no node of its own. One of them stands in the line for all; the others wait here.
+    /// * **A guard that ends** gives the lock to the one who has waited for longest here, with a greater
+    ///   [fencing token](crate::Hold::fencing_token): the same [number](crate::FencingToken::as_u64), and one more
+    ///   [hand-over](crate::FencingToken::handover). Let resources that fence compare both.
+    /// * **Once another process waits**, the lock is passed on at most [so many times](Keep::at_most), and for at most
+    ///   [so long](Keep::for_at_most). Then it is released, and who still waits here stands at the end of the line.
+    ///   It is seen by one watch, which is set when somebody here waits for the first time, or the node lingers; until that
+    ///   is answered, others are taken to wait.
+    /// * **With a [linger](Keep::linger)**, a node that nobody here waits for stands for so long, and a repeated acquire sends
+    ///   nothing. It goes as soon as another process comes, or asks for it ([`Revoker`](crate::Revoker)), and with the
+    ///   last clone of the mutex.
+    /// * **`release().await`** is done, and without a request, once the lock is passed on or lingers. Its node stands then.
+    /// * It is released, and not passed on, when somebody asked for it, when a [transaction](crate::Hold::txn) under it was dropped
+    ///   or had no answer, when it is lost, and when the manager is closing.
+    ///
+    /// # Ordering and fairness
+    ///
+    /// First in, first out among the tasks of this process. Among processes the line is as it was, but that the head may pass
+    /// its place on as said.
+    ///
+    /// # Session loss
+    ///
+    /// A guard is told as always; the next of those who wait here takes a new place in the next session, also while the lost
+    /// guard is still there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] for a `keep` outside its ranges, and in [the layout of a semaphore](Self::in_semaphore_layout).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+    /// use std::time::Duration;
+    /// use lockkeeper::{Keep, Mutex};
+    ///
+    /// let keep = Keep::default().at_most(50).linger(Duration::from_millis(20));
+    /// let mutex = Mutex::new(&manager, "/locks/train-7")?.keeping(keep)?;
+    ///
+    /// let first = mutex.acquire().await?;
+    /// let token = first.fencing_token();
+    /// first.release().await?;
+    /// let second = mutex.acquire().await?; // without a request, if it was within 20 ms
+    /// assert!(second.fencing_token() > token);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keeping(self, keep: Keep) -> Result<Self, Error> {
+        let Layout::Line(line) = &self.layout else {
+            return Err(Error::Config(ConfigError::Setting {
+                name: "keeping",
+                value: "in the layout of a semaphore".to_owned(),
+                advice: "keep a mutex in its own layout only",
+            }));
+        };
+        keep.check(line.manager())?;
+        Ok(Self { keeper: Some(Keeper::new(keep)), ..self })
     }
 
     /// The whole path of the lock, chroot included.
@@ -228,8 +303,16 @@ impl Mutex {
     async fn lock(&self, deadline: Deadline) -> Result<OwnedMutexGuard, Error> {
         let owner = self.owner()?;
         let held = match &self.layout {
-            Layout::Line(line) => self.signed(line, owner.as_ref()).acquire(deadline).await?,
-            Layout::Semaphore(semaphore) => Box::pin(semaphore.acquire_by(1, deadline)).await?.into_hold(),
+            Layout::Line(line) => {
+                let line = self.signed(line, owner.as_ref());
+                match &self.keeper {
+                    Some(keeper) => Held::Kept(Box::new(Box::pin(keeper.acquire(line, deadline)).await?)),
+                    None => line.acquire(deadline).await?.into(),
+                }
+            }
+            Layout::Semaphore(semaphore) => {
+                Box::pin(semaphore.acquire_by(1, deadline)).await?.into_hold().into()
+            }
         };
         Ok(self.guard(held, owner.as_ref()))
     }
@@ -239,9 +322,15 @@ impl Mutex {
         let held = match &self.layout {
             Layout::Line(line) => {
                 let limit = Deadline::after(line.manager().operation_timeout());
-                self.signed(line, owner.as_ref()).try_acquire(limit).await?
+                let line = self.signed(line, owner.as_ref());
+                match &self.keeper {
+                    Some(keeper) => keeper.try_acquire(line, limit).await?.map(Box::new).map(Held::Kept),
+                    None => line.try_acquire(limit).await?.map(Held::from),
+                }
             }
-            Layout::Semaphore(semaphore) => Box::pin(semaphore.try_acquire()).await?.map(Lease::into_hold),
+            Layout::Semaphore(semaphore) => {
+                Box::pin(semaphore.try_acquire()).await?.map(Lease::into_hold).map(Held::from)
+            }
         };
         Ok(held.map(|held| self.guard(held, owner.as_ref())))
     }
@@ -260,80 +349,7 @@ impl Mutex {
         Ok(owner)
     }
 
-    fn guard(&self, held: Hold, owner: Option<&Owner>) -> OwnedMutexGuard {
-        OwnedMutexGuard { entry: owner.map(|owner| self.holders.enter(self.path(), owner)), held }
-    }
-}
-
-/// A held [`Mutex`]. What it can do is told by [`Hold`], to which it dereferences: `is_valid()`, `lost()`,
-/// `valid_until()`, `fencing_token()`, `txn()`, `run()`.
-///
-/// Dropping it releases the lock in the background.
-#[derive(Debug)]
-#[must_use = "a guard that is not kept releases the lock at once"]
-#[clippy::has_significant_drop]
-pub struct MutexGuard<'a> {
-    guard: OwnedMutexGuard,
-    mutex: PhantomData<&'a Mutex>,
-}
-
-/// A held [`Mutex`] that borrows nothing: it may be kept anywhere. See [`MutexGuard`].
-#[derive(Debug)]
-#[must_use = "a guard that is not kept releases the lock at once"]
-#[clippy::has_significant_drop]
-pub struct OwnedMutexGuard {
-    // Dropped first.
-    entry: Option<HolderEntry>,
-    held: Hold,
-}
-
-impl MutexGuard<'_> {
-    fn borrowed(guard: OwnedMutexGuard) -> Self {
-        Self { guard, mutex: PhantomData }
-    }
-
-    /// Releases the lock and waits until the server has done so.
-    ///
-    /// # Errors
-    ///
-    /// As [`Hold::release`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the release goes on in the background.
-    pub async fn release(self) -> Result<(), ReleaseError> {
-        self.guard.release().await
-    }
-}
-
-impl OwnedMutexGuard {
-    /// Releases the lock and waits until the server has done so.
-    ///
-    /// # Errors
-    ///
-    /// As [`Hold::release`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the release goes on in the background.
-    pub async fn release(self) -> Result<(), ReleaseError> {
-        drop(self.entry);
-        self.held.release().await
-    }
-}
-
-impl Deref for MutexGuard<'_> {
-    type Target = Hold;
-
-    fn deref(&self) -> &Hold {
-        &self.guard.held
-    }
-}
-
-impl Deref for OwnedMutexGuard {
-    type Target = Hold;
-
-    fn deref(&self) -> &Hold {
-        &self.held
+    fn guard(&self, held: Held, owner: Option<&Owner>) -> OwnedMutexGuard {
+        OwnedMutexGuard::new(owner.map(|owner| self.holders.enter(self.path(), owner)), held)
     }
 }

@@ -142,6 +142,6 @@ impl MutexTicket {
             Place::Line(ticket) => ticket.wait(deadline).await?,
             Place::Semaphore(ticket) => ticket.wait_by(deadline).await.map(Lease::into_hold)?,
         };
-        Ok(self.mutex.guard(held, self.owner.as_ref()))
+        Ok(self.mutex.guard(held.into(), self.owner.as_ref()))
     }
 }

@@ -1,5 +1,6 @@
 //! The recipes as the scenarios see them: one file for each, and one line in each table that is to try it.
 
+mod kept;
 mod mutex;
 mod reentrant;
 mod rw;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use lockkeeper::{ConnectionManager, Error};
 use lockkeeper_testserver::Op;
 
+pub(crate) use self::kept::Keeping;
 pub(crate) use self::mutex::Plain;
 pub(crate) use self::reentrant::Reentrant;
 pub(crate) use self::rw::{Reading, Writing};

@@ -6,6 +6,7 @@
 mod contention;
 mod crashes;
 mod kazoo;
+mod keeping;
 mod kills;
 mod multi;
 mod nodes;

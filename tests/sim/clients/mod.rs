@@ -16,6 +16,7 @@ use crate::fault::Fault;
 use crate::host::{Process, SimulatedHost};
 use crate::oracle::Oracle;
 use crate::wire::Network;
+use crate::work::Shared;
 use crate::world::World;
 
 /// Runs one process until its workers have had their last lock; returns its manager. It may shut a manager down before,
@@ -29,6 +30,7 @@ pub(crate) async fn run(
     let plan = world.plan();
     loop {
         let manager = connect(&world, &process, &mut dice).await;
+        let shared = Shared::of(&manager, &plan.locks, &mut dice);
         let is_closing = Arc::new(AtomicBool::new(false));
         let workers: Vec<_> = (0..plan.workers)
             .map(|number| {
@@ -40,6 +42,7 @@ pub(crate) async fn run(
                     oracle: oracle.clone(),
                     process: Arc::clone(&process),
                     manager: manager.clone(),
+                    shared: shared.clone(),
                     is_closing: Arc::clone(&is_closing),
                     plan: plan.clone(),
                     dice: dice.fork(),
@@ -47,6 +50,8 @@ pub(crate) async fn run(
                 process.run(worker.work())
             })
             .collect();
+        // Theirs alone: with the last of them goes what lingers.
+        drop(shared);
         if plan.shuts_down && !world.is_healing() {
             sleep(Duration::from_millis(dice.between(1, plan.safety))).await;
             if !world.is_healing() {

@@ -11,7 +11,7 @@ use crate::dice::Dice;
 use crate::host::Process;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
-use crate::work::{Hold, Lock, Site, Way};
+use crate::work::{Hold, Lock, Shared, Site, Way};
 use crate::world::World;
 
 /// One task of a process, and what it goes by.
@@ -21,6 +21,7 @@ pub(super) struct Worker {
     pub(super) oracle: Oracle,
     pub(super) process: Arc<Process>,
     pub(super) manager: ConnectionManager,
+    pub(super) shared: Shared,
     /// Its manager is being shut down.
     pub(super) is_closing: Arc<AtomicBool>,
     pub(super) plan: Plan,
@@ -58,6 +59,7 @@ impl Worker {
             manager: self.manager.clone(),
             owner: self.owner.clone(),
             path: lock.path(),
+            shared: self.shared.clone(),
             dice: self.dice.fork(),
         }
     }
@@ -123,7 +125,8 @@ impl Worker {
         if way == 9 {
             return drop(hold);
         }
-        if let Some(Ok(())) = Cancelled::after(polls, hold.release()).await {
+        let may_stay = hold.may_stay();
+        if let (Some(Ok(())), false) = (Cancelled::after(polls, hold.release()).await, may_stay) {
             self.oracle.released(&self.world, &claims);
         }
     }

@@ -5,27 +5,27 @@ use crate::work::{Claim, Share};
 /// Promise 3: the tokens that were granted in one directory.
 #[derive(Default)]
 pub(super) struct Tokens {
-    newest: u64,
-    newest_exclusive: u64,
+    newest: (u64, u32),
+    newest_exclusive: (u64, u32),
     permits: BTreeSet<u64>,
 }
 
 impl Tokens {
     /// Enters a grant, and says what is wrong with its token. `is_again`: the same node is held already.
     pub(super) fn enter(&mut self, claim: &Claim, is_again: bool) -> Result<(), String> {
-        let token = claim.token;
+        let token = (claim.token, claim.handover);
         let may_be_equal = is_again || claim.is_inherited;
-        let is_after = |last: u64| token > last || token == last && may_be_equal;
+        let is_after = |last: (u64, u32)| token > last || token == last && may_be_equal;
         let (is_right, last) = match claim.share {
             Share::Exclusive => (is_after(self.newest), self.newest),
             Share::Shared => (is_after(self.newest_exclusive), self.newest_exclusive),
-            Share::Permits { .. } => (self.permits.insert(token) || is_again, token),
+            Share::Permits { .. } => (self.permits.insert(claim.token) || is_again, token),
         };
         self.newest = self.newest.max(token);
         if claim.share == Share::Exclusive {
             self.newest_exclusive = self.newest_exclusive.max(token);
         }
-        if is_right { Ok(()) } else { Err(format!("has token {token} after {last}")) }
+        if is_right { Ok(()) } else { Err(format!("has token {token:?} after {last:?}")) }
     }
 }
 
@@ -37,6 +37,7 @@ mod tests {
         Claim {
             nodes: vec![format!("/locks/0/{token}")],
             token,
+            handover: 0,
             is_inherited: false,
             share,
             beside: Vec::new(),
@@ -54,6 +55,8 @@ mod tests {
         assert!(tokens.enter(&claim(8, Share::Exclusive), true).is_ok());
         assert!(tokens.enter(&claim(7, Share::Shared), false).is_err());
         assert!(tokens.enter(&Claim { is_inherited: true, ..claim(8, Share::Shared) }, false).is_ok());
+        assert!(tokens.enter(&Claim { handover: 1, ..claim(8, Share::Exclusive) }, false).is_ok());
+        assert!(tokens.enter(&claim(8, Share::Exclusive), true).is_err());
     }
 
     #[test]

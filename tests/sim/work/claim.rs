@@ -6,6 +6,8 @@ pub(crate) struct Claim {
     /// The nodes that stand for it: one, or one for each permit. All in one directory.
     pub(crate) nodes: Vec<String>,
     pub(crate) token: u64,
+    /// How often the node was handed over before, where it is kept.
+    pub(crate) handover: u32,
     /// The token is an earlier hold's, as that of a downgraded reader, and not its node's.
     pub(crate) is_inherited: bool,
     pub(crate) share: Share,
@@ -37,6 +39,7 @@ impl Claim {
             is_inherited: nodes.iter().any(|node| node.contains("/leases/")),
             nodes,
             token: hold.fencing_token().as_u64(),
+            handover: hold.fencing_token().handover(),
             share,
         }
     }
@@ -46,9 +49,9 @@ impl Claim {
         self.nodes.first().and_then(|node| node.rsplit_once('/')).map_or("", |(directory, _)| directory)
     }
 
-    /// Whether it stands for the same node, as the second hold of a reentrant lock does.
+    /// Whether it is the same grant, as the second hold of a reentrant lock is.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
-        self.nodes == other.nodes
+        self.nodes == other.nodes && self.handover == other.handover
     }
 }
 

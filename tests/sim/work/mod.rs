@@ -2,6 +2,7 @@
 //! [`FAMILIES`]; the oracle judges it by what its holds [claim](Claim).
 
 mod claim;
+mod kept;
 mod multi;
 mod mutex;
 mod rate;
@@ -16,6 +17,7 @@ use futures::future::BoxFuture;
 use lockkeeper::{BootInstant, ConnectionManager, Error, Owner, ReleaseError, Txn};
 
 pub(crate) use self::claim::{Claim, Share};
+pub(crate) use self::kept::Shared;
 use crate::dice::Dice;
 
 /// Kinds of work that may meet on one path, one line for each sort of path. A kind that stands twice is twice as
@@ -24,7 +26,7 @@ static FAMILIES: &[Family] = &[
     Family {
         name: "mutex",
         needs_numbers: false,
-        kinds: &[&mutex::Plain, &mutex::Plain, &reentrant::Reentrant],
+        kinds: &[&mutex::Plain, &mutex::Plain, &kept::Keeping, &kept::Keeping, &reentrant::Reentrant],
     },
     Family {
         name: "rw",
@@ -106,6 +108,8 @@ pub(crate) struct Site {
     pub(crate) manager: ConnectionManager,
     pub(crate) owner: Owner,
     pub(crate) path: String,
+    /// What the tasks of its process share.
+    pub(crate) shared: Shared,
     /// For what else is left to chance: how many permits, reading or writing.
     pub(crate) dice: Dice,
 }
@@ -140,6 +144,11 @@ pub(crate) trait Hold: Debug + Send + Sync {
     fn lost(&self) -> BoxFuture<'_, ()>;
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>>;
+
+    /// Whether what reads as released may stand, for the next one of its process.
+    fn may_stay(&self) -> bool {
+        false
+    }
 
     /// What was started by it, where it is no hold at all.
     fn starts(&self) -> Option<Starts> {

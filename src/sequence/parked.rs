@@ -1,0 +1,83 @@
+use std::fmt::{self, Debug, Formatter};
+use std::time::Duration;
+
+use super::give_back::delete_one;
+use super::hold::{Foothold, Hold};
+use crate::deadline::Deadline;
+use crate::error::Lost;
+use crate::manager::ConnectionManager;
+use crate::metrics;
+use crate::release::ReleaseError;
+use crate::token::FencingToken;
+
+/// A place at the head of a line that nobody holds at the moment: kept for the next one of this process, by [`Hold::park`].
+///
+/// To everyone else it is held: its node stands, and its session is kept confirmed. Dropping it gives the place up in the
+/// background. It keeps the manager alive.
+#[must_use = "a place that is not kept is given up at once"]
+#[clippy::has_significant_drop]
+pub struct Parked {
+    // Dropped in this order: the node, and last the manager.
+    first: Foothold,
+    /// The token of the next hold.
+    token: FencingToken,
+    recipe: &'static str,
+    manager: ConnectionManager,
+}
+
+impl Parked {
+    pub(super) fn new(
+        first: Foothold,
+        token: FencingToken,
+        recipe: &'static str,
+        manager: ConnectionManager,
+    ) -> Self {
+        Self { first, token, recipe, manager }
+    }
+
+    /// Holds again, with a [token](Hold::fencing_token) that is greater than the last hold's. Sends nothing. Metrics are told
+    /// that it was `waited` for.
+    ///
+    /// # Errors
+    ///
+    /// [`Lost`] when it was lost meanwhile: take a new place. So it is when nobody is
+    /// [let in any more](ConnectionManager::closing).
+    pub fn resume(self, waited: Duration) -> Result<Hold, Lost> {
+        let node = self.first.node();
+        node.check()?;
+        if node.session().settings().draining.is_cancelled() {
+            return Err(node.loss_by(crate::error::LossReason::Closed));
+        }
+        let Self { first, token, recipe, manager } = self;
+        metrics::waited(recipe, "granted", waited);
+        let held = Hold::new(manager, first, Vec::new(), token, Some(recipe));
+        held.shown(Some(waited));
+        Ok(held)
+    }
+
+    /// Gives the place up and waits until the server has done so. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// As [`Hold::release`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the release goes on in the background.
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        let Self { first, manager, .. } = self;
+        first.node().check().map_err(ReleaseError::Lost)?;
+        let deadline = Deadline::after(manager.operation_timeout());
+        delete_one(first, deadline).await
+    }
+}
+
+impl Debug for Parked {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Parked")
+            .field("path", &self.first.node().path())
+            .field("token", &self.token)
+            .finish_non_exhaustive()
+    }
+}

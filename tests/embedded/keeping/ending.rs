@@ -1,0 +1,167 @@
+//! What is never passed on.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use lockkeeper::{ConfigError, Error, Hold, HoldEvent, Keep, Lock, LossReason, Mutex, ReleaseError, Revoker};
+use lockkeeper_testserver::{Fault, Op, When};
+
+use super::scene::{Scene, Waiter, keep};
+use crate::limit::within;
+use crate::world::LOCK;
+
+const LONG: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn the_end_of_the_session_tells_the_holder_and_the_next_one_takes_a_new_place_meanwhile() {
+    let scene = Scene::set(keep()).await;
+    let held = scene.mutex.acquire_owned().await.unwrap();
+    let first = Waiter::of(&scene.mutex);
+    let second = Waiter::of(&scene.mutex);
+    assert!(scene.world.server.expire(scene.session()));
+    // The lost guard is still there.
+    let next = first.guard().await;
+    assert!(!held.is_valid() && next.is_valid());
+    assert!(next.fencing_token().as_u64() > held.fencing_token().as_u64());
+    let lost = held.release().await.unwrap_err();
+    assert!(matches!(lost, ReleaseError::Lost(_)), "{lost}");
+    assert!(next.is_valid(), "ended by a guard that was lost");
+    let node = Hold::path(&next).to_owned();
+    next.release().await.unwrap();
+    let last = second.guard().await;
+    assert_eq!(Hold::path(&last), node);
+    last.release().await.unwrap();
+    scene.world.line_becomes(0).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lingering_node_that_is_lost_is_not_held_again() {
+    let scene = Scene::lingering().await;
+    let held = scene.mutex.acquire_owned().await.unwrap();
+    let (node, token) = (Hold::path(&held).to_owned(), held.fencing_token());
+    held.release().await.unwrap();
+    scene.is_watched().await;
+    assert!(scene.world.server.expire(scene.session()));
+    within("the next session", async {
+        while scene.actor.health().epoch.is_none_or(|epoch| epoch.as_u64() < 2) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .unwrap();
+    let again = scene.mutex.acquire_owned().await.unwrap();
+    assert!(Hold::path(&again) != node && again.fencing_token() > token && again.is_valid());
+}
+
+#[tokio::test]
+async fn a_lock_under_which_a_transaction_may_still_be_committed_is_not_passed_on() {
+    let scene = Scene::set(keep()).await;
+    let held = scene.mutex.acquire_owned().await.unwrap();
+    let node = Hold::path(&held).to_owned();
+    let waiter = Waiter::of(&scene.mutex);
+    let multi = When::op(Op::Multi).path("/written").session(scene.session());
+    let multi = scene.world.server.fault(multi, Fault::HoldRequest);
+    let written = "/written".parse().unwrap();
+    let mut commit = Box::pin(held.txn().create(written, b"late".to_vec()).commit());
+    assert!((&mut commit).now_or_never().is_none());
+    within("the transaction", multi.hit()).await.unwrap();
+    drop(commit);
+    drop(held);
+    multi.release();
+    let guard = waiter.guard().await;
+    assert!(Hold::path(&guard) != node, "it may be committed in the time of the next guard");
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lock_that_somebody_asked_for_is_not_passed_on() {
+    let scene = Scene::set(keep()).await;
+    let held = scene.mutex.acquire_owned().await.unwrap();
+    let node = Hold::path(&held).to_owned();
+    let waiter = Waiter::of(&scene.mutex);
+    let inspection = scene.mutex.inspect().await.unwrap();
+    Revoker::new(&scene.world.rival).ask(inspection.contenders()).await.unwrap();
+    within("to be asked", held.revocation()).await.unwrap().unwrap();
+    held.release().await.unwrap();
+    let guard = waiter.guard().await;
+    assert!(Hold::path(&guard) != node);
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_a_linger_and_waits_for_nobody() {
+    let scene = Scene::lingering().await;
+    scene.mutex.acquire().await.unwrap().release().await.unwrap();
+    let cut_off = within("an end in order", scene.actor.shutdown_within(LONG)).await.unwrap().unwrap();
+    assert_eq!(cut_off, 0);
+    scene.world.line_becomes(0).await.unwrap();
+    assert!(scene.mutex.acquire().await.unwrap_err().is_closed());
+}
+
+#[tokio::test]
+async fn a_shutdown_lets_the_holder_finish_and_sends_who_waits_away() {
+    let scene = Scene::lingering().await;
+    let held = scene.mutex.acquire_owned().await.unwrap();
+    let waiter = Waiter::of(&scene.mutex);
+    let actor = scene.actor.clone();
+    let ending = tokio::spawn(async move { actor.shutdown_within(LONG).await });
+    assert!(waiter.result().await.unwrap_err().is_closed());
+    assert!(held.is_valid() && !ending.is_finished());
+    held.release().await.unwrap();
+    assert_eq!(within("an end in order", ending).await.unwrap().unwrap().unwrap(), 0);
+    scene.world.line_becomes(0).await.unwrap();
+}
+
+#[tokio::test]
+async fn once_nobody_is_let_in_a_lingering_node_is_not_held_again() {
+    let scene = Scene::lingering().await;
+    let other = Mutex::new(&scene.actor, "/locks/other").unwrap().acquire_owned().await.unwrap();
+    scene.mutex.acquire().await.unwrap().release().await.unwrap();
+    let actor = scene.actor.clone();
+    let ending = tokio::spawn(async move { actor.shutdown_within(LONG).await });
+    scene.let_all_run().await;
+    assert!(scene.mutex.acquire().await.unwrap_err().is_closed());
+    assert!(other.is_valid());
+    other.release().await.unwrap();
+    assert_eq!(within("an end in order", ending).await.unwrap().unwrap().unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_lock_taken_from_its_holder_by_hand_is_not_passed_on() {
+    let scene = Scene::set(keep()).await;
+    let held = scene.mutex.acquire_owned().await.unwrap();
+    let (node, token) = (Hold::path(&held).to_owned(), held.fencing_token());
+    let one = Waiter::of(&scene.mutex);
+    held.release().await.unwrap();
+    let held = one.guard().await;
+    scene.is_watched().await;
+    let waiter = Waiter::of(&scene.mutex);
+    let mut events = Lock::events(&scene.mutex);
+    assert!(scene.world.server.delete_node(&node));
+    assert_eq!(within("the loss", held.lost()).await.unwrap().reason, LossReason::NodeDeleted);
+    assert!(matches!(events.next().await, Some(HoldEvent::Lost(_))));
+    let guard = waiter.guard().await;
+    assert!(guard.fencing_token() > token && Hold::path(&guard) != node);
+    assert!(held.release().await.unwrap_err().is_lost());
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_so_is_refused() {
+    let scene = Scene::set(keep()).await;
+    let mutex = || Mutex::new(&scene.actor, LOCK).unwrap();
+    let minute = Duration::from_secs(60);
+    for (keep, named) in [
+        (Keep::default().at_most(0), "at_most"),
+        (Keep::default().for_at_most(Duration::ZERO), "for_at_most"),
+        (Keep::default().for_at_most(minute), "for_at_most"),
+        (Keep::default().linger(minute), "linger"),
+    ] {
+        let Err(Error::Config(ConfigError::Setting { name, .. })) = mutex().keeping(keep) else {
+            panic!("{keep:?} was taken");
+        };
+        assert_eq!(name, named);
+    }
+    let in_layout = Mutex::in_semaphore_layout(&scene.actor, LOCK).unwrap();
+    assert!(matches!(in_layout.keeping(Keep::default()), Err(Error::Config(_))));
+}

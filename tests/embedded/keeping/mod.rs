@@ -1,0 +1,6 @@
+//! A mutex that keeps its node: who of its process comes next, when the node has to go, and what is never passed on.
+
+mod ending;
+mod linger;
+mod passing;
+mod scene;

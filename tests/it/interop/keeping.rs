@@ -1,0 +1,65 @@
+//! A node that our process keeps, and Java in the same line.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lockkeeper::{FencingToken, Keep, Mutex};
+use lockkeeper_tests::left_out;
+use parking_lot::Mutex as Shared;
+
+use super::scene::{Failure, Outcome, Scene};
+
+/// Each language gets in this often.
+const VISITS: usize = 10;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_that_pass_a_node_on_and_linger_do_not_keep_java_out() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let scene = Scene::at("/interop/keeping").await?;
+    let keep = Keep::default().at_most(5).linger(Duration::from_millis(200));
+    let mutex = scene.mutex().keeping(keep)?;
+    let (is_over, is_inside) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let tokens = Arc::new(Shared::new(Vec::new()));
+    let tasks: Vec<_> = (0..4)
+        .map(|_| {
+            let ours = (mutex.clone(), Arc::clone(&is_over), Arc::clone(&is_inside), Arc::clone(&tokens));
+            tokio::spawn(async move { visit_until(ours).await })
+        })
+        .collect();
+    let java = scene.java.thread("visitor");
+    for _ in 0..VISITS {
+        let grant = java.acquire(&scene.path).await?;
+        assert!(!is_inside.swap(true, Ordering::SeqCst), "two inside at once");
+        let newest = tokens.lock().last().map(|token: &FencingToken| token.as_u64());
+        assert!(newest.is_none_or(|newest| newest < grant.czxid), "an old place was granted again");
+        assert!(is_inside.swap(false, Ordering::SeqCst), "two inside at once");
+        java.release(&scene.path).await?;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await??;
+    }
+    let tokens = tokens.lock().clone();
+    assert!(tokens.is_sorted_by(|earlier, later| earlier < later), "tokens that do not grow");
+    assert!(tokens.iter().any(|token| token.handover() > 0), "nothing was ever passed on");
+    // What lingers goes by itself.
+    scene.line_of(0).await?;
+    Ok(())
+}
+
+type Ours = (Mutex, Arc<AtomicBool>, Arc<AtomicBool>, Arc<Shared<Vec<FencingToken>>>);
+
+async fn visit_until((mutex, is_over, is_inside, tokens): Ours) -> Result<(), Failure> {
+    while !is_over.load(Ordering::Relaxed) {
+        let guard = mutex.acquire().await?;
+        assert!(!is_inside.swap(true, Ordering::SeqCst), "two inside at once");
+        tokens.lock().push(guard.fencing_token());
+        tokio::task::yield_now().await;
+        assert!(is_inside.swap(false, Ordering::SeqCst), "two inside at once");
+        guard.release().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use lockkeeper::{BootInstant, ConnectionManager, Error, Keep, Mutex, OwnedMutexGuard, ReleaseError, Txn};
+
+use super::{Claim, Hold, Kind, Lock, Site, Way};
+use crate::dice::Dice;
+
+/// The mutexes that the tasks of one process share, by path.
+#[derive(Clone, Default)]
+pub(crate) struct Shared(Arc<BTreeMap<String, Mutex>>);
+
+impl Shared {
+    /// All of them keep their nodes, for a time that is left to chance.
+    pub(crate) fn of(manager: &ConnectionManager, locks: &[Lock], dice: &mut Dice) -> Self {
+        let timeout = manager.session_timeout();
+        let mut share = |lock: &Lock| {
+            let time = |part: u64| timeout / 100 * u32::try_from(part).expect("a small part");
+            let keep = Keep::default()
+                .at_most(u32::try_from(dice.between(1, 5)).expect("a small number"))
+                .for_at_most(time(dice.between(1, 30)))
+                .linger(dice.pick(&[Duration::ZERO, time(1), time(10), time(30)]));
+            (lock.path(), Mutex::new(manager, lock.path()).expect("a path").keeping(keep).expect("a keep"))
+        };
+        Self(Arc::new(locks.iter().map(&mut share).collect()))
+    }
+}
+
+/// A [`Mutex`] that keeps its node.
+pub(super) struct Keeping;
+
+impl Kind for Keeping {
+    fn take(&self, site: Site, way: Way) -> BoxFuture<'static, Result<Option<Box<dyn Hold>>, Error>> {
+        Box::pin(async move {
+            let Some(mutex) = site.shared.0.get(&site.path) else {
+                return Ok(None);
+            };
+            let guard = match way {
+                Way::Wait => Some(mutex.acquire_owned().await?),
+                Way::WaitAtMost(limit) => Some(mutex.acquire_owned_timeout(limit).await?),
+                Way::Try => mutex.try_acquire_owned().await?,
+            };
+            Ok(guard.map(|guard| Box::new(Kept(guard)) as Box<dyn Hold>))
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Kept(OwnedMutexGuard);
+
+impl Hold for Kept {
+    fn claims(&self) -> Vec<Claim> {
+        vec![Claim::exclusive(&self.0)]
+    }
+
+    fn is_valid(&self) -> bool {
+        self.0.is_valid()
+    }
+
+    fn valid_until(&self) -> BootInstant {
+        self.0.valid_until()
+    }
+
+    fn lost(&self) -> BoxFuture<'_, ()> {
+        self.0.lost()
+    }
+
+    fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {
+        Box::pin(self.0.release())
+    }
+
+    fn may_stay(&self) -> bool {
+        true
+    }
+
+    fn txn(&self) -> Option<Txn<'_>> {
+        self.0.txn()
+    }
+}
