@@ -165,3 +165,36 @@ async fn what_cannot_be_kept_so_is_refused() {
     let in_layout = Mutex::in_semaphore_layout(&scene.actor, LOCK).unwrap();
     assert!(matches!(in_layout.keeping(Keep::default()), Err(Error::Config(_))));
 }
+
+/// Nobody holds it while it is on its way from one to the other.
+#[tokio::test]
+async fn a_lock_that_is_lost_on_its_way_to_the_next_one_is_not_held() {
+    let scene = Scene::set(keep()).await;
+    let held = scene.mutex.acquire_owned().await.unwrap();
+    let node = Hold::path(&held).to_owned();
+    let waiter = Waiter::of(&scene.mutex);
+    held.release().await.unwrap();
+    assert!(scene.world.server.expire(scene.session()));
+    within("the next session", async {
+        while scene.actor.health().epoch.is_none_or(|epoch| epoch.as_u64() < 2) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .unwrap();
+    let guard = waiter.guard().await;
+    assert!(guard.is_valid() && Hold::path(&guard) != node);
+    guard.release().await.unwrap();
+}
+
+/// Said by a transaction, before anybody else in the process knows.
+#[tokio::test]
+async fn a_release_of_what_is_lost_says_so_though_it_might_linger() {
+    let scene = Scene::lingering().await;
+    let held = scene.mutex.acquire_owned().await.unwrap();
+    assert!(scene.world.server.delete_node(Hold::path(&held)));
+    let written = "/written".parse().unwrap();
+    assert!(held.txn().create(written, Vec::new()).commit().await.is_err());
+    assert!(held.release().await.unwrap_err().is_lost());
+    let _ = scene.mutex.acquire().await.unwrap();
+}

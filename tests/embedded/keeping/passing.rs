@@ -125,7 +125,8 @@ async fn without_a_connection_others_are_taken_to_wait() {
     scene.let_all_run().await;
     scene.world.server.accept_connections();
     let nodes = within("all of ours", serving).await.unwrap().unwrap();
-    assert_eq!(nodes.iter().filter(|other| **other == node).count(), AT_MOST as usize);
+    // What was passed on before the first answer may have been counted, too.
+    assert!(nodes.iter().filter(|other| **other == node).count() <= AT_MOST as usize);
 }
 
 #[tokio::test]
