@@ -1,6 +1,6 @@
 //! Very many on one session: waiters of one lock, and locks that are held. The server is killed meanwhile and comes back.
 //!
-//! With `LOCKKEEPER_SOAK=1` ten thousand locks, else two thousand. What they cost in memory is printed.
+//! What they cost in memory is printed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +15,7 @@ use tokio::task::JoinSet;
 const SESSION: Duration = Duration::from_secs(40);
 const TICK: Duration = Duration::from_secs(2);
 
-/// Not more: each reads the whole line and remembers it, so that their number counts twice.
-const WAITERS: usize = 2_000;
-
-fn many() -> usize {
-    if std::env::var_os("LOCKKEEPER_SOAK").is_some() { 10_000 } else { 2_000 }
-}
+const MANY: usize = 10_000;
 
 /// For all of them together.
 fn patience() -> Duration {
@@ -102,7 +97,7 @@ fn number(guard: &OwnedMutexGuard) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn very_many_waiters_of_one_lock_outlive_a_restart_and_are_served_in_line() {
+async fn ten_thousand_waiters_of_one_lock_outlive_a_restart_and_are_served_in_line() {
     let ensemble = server().await;
     let (manager, other) = (connect(&ensemble).await, connect(&ensemble).await);
     let held = Mutex::new(&other, "/locks/one").unwrap().acquire_owned().await.unwrap();
@@ -112,7 +107,7 @@ async fn very_many_waiters_of_one_lock_outlive_a_restart_and_are_served_in_line(
     let (served, inside) = (Arc::new(Shared::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
     let in_line = Arc::new(AtomicUsize::new(0));
     let mut waiters = JoinSet::new();
-    for _ in 0..WAITERS {
+    for _ in 0..MANY {
         let mutex = Mutex::new(&manager, "/locks/one").unwrap();
         let (served, inside, in_line) = (Arc::clone(&served), Arc::clone(&inside), Arc::clone(&in_line));
         waiters.spawn(async move {
@@ -127,13 +122,13 @@ async fn very_many_waiters_of_one_lock_outlive_a_restart_and_are_served_in_line(
     }
     // All have their answers: who has none looks through the whole line for its node when the server is back.
     let all_know = eventually("all know their places", patience(), || async {
-        (in_line.load(Ordering::SeqCst) == WAITERS).then_some(())
+        (in_line.load(Ordering::SeqCst) == MANY).then_some(())
     });
     all_know.await.unwrap();
     account.tell("all in line").await;
 
     killed_and_started(&ensemble, &[&manager, &other]).await;
-    ephemerals_become(&ensemble, WAITERS + 1).await;
+    ephemerals_become(&ensemble, MANY + 1).await;
     assert!(held.is_valid() && served.lock().is_empty());
     account.tell("the server is back").await;
 
@@ -144,11 +139,11 @@ async fn very_many_waiters_of_one_lock_outlive_a_restart_and_are_served_in_line(
         }
     };
     let in_time = tokio::time::timeout(patience(), all).await;
-    assert!(in_time.is_ok(), "only {} of {} were served", served.lock().len(), WAITERS);
+    assert!(in_time.is_ok(), "only {} of {} were served", served.lock().len(), MANY);
     account.tell("all served").await;
 
     let served = std::mem::take(&mut *served.lock());
-    assert_eq!(served.len(), WAITERS);
+    assert_eq!(served.len(), MANY);
     // Each once, and each after those in front of it.
     assert!(served.windows(2).all(|pair| pair[0] < pair[1]), "not in the order of the line");
     ephemerals_become(&ensemble, 0).await;
@@ -162,7 +157,7 @@ async fn ten_thousand_locks_of_one_session_outlive_a_restart() {
     let mut account = Account::new(&ensemble);
     account.tell("before").await;
     let held = take_all(&manager).await;
-    ephemerals_become(&ensemble, many()).await;
+    ephemerals_become(&ensemble, MANY).await;
     account.tell("all held").await;
     // As many as there is room for.
     let watched = eventually("watches on what is held for long", patience(), || async {
@@ -179,7 +174,7 @@ async fn ten_thousand_locks_of_one_session_outlive_a_restart() {
     });
     confirmed.await.unwrap();
     assert!(held.iter().all(|guard| guard.is_valid()));
-    assert_eq!(manager.health().held, many());
+    assert_eq!(manager.health().held, MANY);
     account.tell("the server is back").await;
 
     let mut releases = JoinSet::new();
@@ -200,7 +195,7 @@ async fn ten_thousand_locks_of_one_session_outlive_a_restart() {
 
 async fn take_all(manager: &ConnectionManager) -> Vec<OwnedMutexGuard> {
     let mut asking = JoinSet::new();
-    for number in 0..many() {
+    for number in 0..MANY {
         let mutex = Mutex::new(manager, format!("/locks/of-many/{number}")).unwrap();
         asking.spawn(async move { mutex.acquire_owned().await.unwrap() });
     }
