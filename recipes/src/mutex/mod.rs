@@ -16,7 +16,7 @@ use self::guard::Held;
 pub use self::guard::{MutexGuard, OwnedMutexGuard};
 pub(crate) use self::inspect::of_line;
 pub use self::keep::Keep;
-use self::keeper::Keeper;
+use self::keeper::SharedKeeper;
 pub use self::ticket::MutexTicket;
 use crate::owner::{Holders, Owner};
 use crate::semaphore::{Lease, Semaphore};
@@ -76,7 +76,7 @@ pub struct Mutex {
     layout: Layout,
     data: Arc<[u8]>,
     holders: Arc<Holders>,
-    keeper: Option<Arc<Keeper>>,
+    keeper: Option<SharedKeeper>,
 }
 
 /// Where its contenders stand.
@@ -205,7 +205,7 @@ impl Mutex {
             }));
         };
         keep.check(line.manager())?;
-        Ok(Self { keeper: Some(Keeper::new(keep)), ..self })
+        Ok(Self { keeper: Some(SharedKeeper::new(keep)), ..self })
     }
 
     /// The whole path of the lock, chroot included.

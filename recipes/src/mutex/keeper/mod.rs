@@ -10,7 +10,7 @@ mod turn;
 
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use lockkeeper_core::{Deadline, Error, Hold, Line, Parked};
 use parking_lot::Mutex;
@@ -22,8 +22,18 @@ use self::turn::{Turn, Waiting};
 use super::keep::Keep;
 
 /// What the clones of one mutex share.
+#[derive(Clone, Debug)]
+pub(super) struct SharedKeeper {
+    keeper: Arc<Keeper>,
+    /// Held by the clones alone, and by nobody who only looks in for a moment.
+    _clones: Arc<()>,
+}
+
+/// Keeps the node from one guard to the next.
 pub(super) struct Keeper {
     keep: Keep,
+    /// Nobody can take what stays here once the last clone of the mutex is gone.
+    clones: Weak<()>,
     seat: Mutex<Seat>,
 }
 
@@ -55,13 +65,25 @@ struct Waiter {
 /// A place that is passed on, and its stay in this process.
 type Place = (Parked, Arc<Stay>);
 
-impl Keeper {
-    pub(super) fn new(keep: Keep) -> Arc<Self> {
+impl SharedKeeper {
+    pub(super) fn new(keep: Keep) -> Self {
+        let clones = Arc::new(());
         let seat = Seat { turn: 0, state: State::Vacant, waiting: VecDeque::new(), arrivals: 0 };
-        Arc::new(Self { keep, seat: Mutex::new(seat) })
+        let keeper = Keeper { keep, clones: Arc::downgrade(&clones), seat: Mutex::new(seat) };
+        Self { keeper: Arc::new(keeper), _clones: clones }
     }
 
-    pub(super) async fn acquire(self: &Arc<Self>, line: Line, deadline: Deadline) -> Result<Kept, Error> {
+    pub(super) async fn acquire(&self, line: Line, deadline: Deadline) -> Result<Kept, Error> {
+        self.keeper.acquire(line, deadline).await
+    }
+
+    pub(super) async fn try_acquire(&self, line: Line, limit: Deadline) -> Result<Option<Kept>, Error> {
+        self.keeper.try_acquire(line, limit).await
+    }
+}
+
+impl Keeper {
+    async fn acquire(self: &Arc<Self>, line: Line, deadline: Deadline) -> Result<Kept, Error> {
         let mut turn = match self.turn_or_wait() {
             Ok(turn) => turn,
             Err(waiting) => waiting.turn(&line, deadline).await?,
@@ -73,11 +95,7 @@ impl Keeper {
         Ok(self.begin(hold).with(turn))
     }
 
-    pub(super) async fn try_acquire(
-        self: &Arc<Self>,
-        line: Line,
-        limit: Deadline,
-    ) -> Result<Option<Kept>, Error> {
+    async fn try_acquire(self: &Arc<Self>, line: Line, limit: Deadline) -> Result<Option<Kept>, Error> {
         let Some(mut turn) = self.turn_if_free() else {
             return Ok(None);
         };
@@ -150,7 +168,10 @@ impl Keeper {
             return Some(Left::Hold(Box::new(hold)));
         }
         let is_waited_for = !seat.waiting.is_empty();
-        let may_stay = if is_waited_for { stay.may_be_passed_on() } else { stay.may_linger() };
+        let may_stay = match is_waited_for {
+            true => stay.may_be_passed_on(),
+            false => self.clones.strong_count() > 0 && stay.may_linger(),
+        };
         let parked = if may_stay { hold.park() } else { Err(Box::new(hold)) };
         let parked = match parked {
             Ok(parked) => parked,
