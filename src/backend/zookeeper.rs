@@ -32,6 +32,7 @@ pub(crate) struct ZooKeeper {
     servers: String,
     endpoints: Arc<[Endpoint]>,
     acl: Arc<[client::Acl]>,
+    has_nodelay: bool,
 }
 
 impl ZooKeeper {
@@ -61,7 +62,12 @@ impl ZooKeeper {
             servers: repeated(servers.endpoints()),
             endpoints: servers.endpoints().into(),
             acl,
+            has_nodelay: true,
         })
+    }
+
+    pub(crate) fn with_nodelay(self, has_nodelay: bool) -> Self {
+        Self { has_nodelay, ..self }
     }
 }
 
@@ -76,6 +82,7 @@ impl Backend for ZooKeeper {
         let connector = self.connector.clone();
         let servers = self.servers.clone();
         let (endpoints, acl) = (Arc::clone(&self.endpoints), Arc::clone(&self.acl));
+        let has_nodelay = self.has_nodelay;
         Box::pin(async move {
             let client = connector.connect(&servers).await.map_err(|error| match error {
                 client::Error::AuthFailed => WireError::AuthFailed,
@@ -85,7 +92,8 @@ impl Backend for ZooKeeper {
             })?;
             let interruptions = Mutex::new((client.state_watcher(), 0));
             let under_way = UnderWay::default();
-            let wire: Arc<dyn Wire> = Arc::new(Session { client, interruptions, under_way, endpoints, acl });
+            let wire: Arc<dyn Wire> =
+                Arc::new(Session { client, interruptions, under_way, endpoints, acl, has_nodelay });
             Ok(wire)
         })
     }
@@ -109,6 +117,7 @@ struct Session {
     under_way: UnderWay,
     endpoints: Arc<[Endpoint]>,
     acl: Arc<[client::Acl]>,
+    has_nodelay: bool,
 }
 
 impl Session {
@@ -289,7 +298,9 @@ impl Wire for Session {
     }
 
     fn tune(&self) {
-        nodelay::set_on_connections_to(&self.endpoints);
+        if self.has_nodelay {
+            nodelay::set_on_connections_to(&self.endpoints);
+        }
     }
 
     fn abandon(&self) {

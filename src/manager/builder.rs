@@ -50,6 +50,7 @@ pub struct ConnectionManagerBuilder {
     retry: RetryPolicy,
     tick: Duration,
     keep_confirmed: Duration,
+    tcp_nodelay: bool,
     confirm_with: ConfirmWith,
     acl: Acl,
     credentials: Vec<Credentials>,
@@ -81,6 +82,7 @@ impl ConnectionManagerBuilder {
             retry: RetryPolicy::default(),
             tick: Duration::from_secs(2),
             keep_confirmed: Duration::from_secs(60),
+            tcp_nodelay: true,
             confirm_with: ConfirmWith::Quorum,
             acl: Acl::open(),
             credentials: Vec::new(),
@@ -142,6 +144,17 @@ impl ConnectionManagerBuilder {
     #[must_use]
     pub fn keep_confirmed(mut self, span: Duration) -> Self {
         self.keep_confirmed = span;
+        self
+    }
+
+    /// Whether `TCP_NODELAY` is set on this manager's connection. Default: yes.
+    ///
+    /// Without it, two requests that are sent together may cost two round trips. The client crate does not lend its socket, so
+    /// with each connection it is looked for among the descriptors of the process (on Linux; elsewhere nothing is done):
+    /// some microseconds for each of them. Leave it out where there are very many, or no `/proc`.
+    #[must_use]
+    pub fn tcp_nodelay(mut self, is_set: bool) -> Self {
+        self.tcp_nodelay = is_set;
         self
     }
 
@@ -321,7 +334,7 @@ impl ConnectionManagerBuilder {
             self.tls.as_ref(),
             self.sasl.as_ref(),
         )?;
-        Ok(Arc::new(backend))
+        Ok(Arc::new(backend.with_nodelay(self.tcp_nodelay)))
     }
 
     fn settings(&self, servers: &ConnectString, host: Arc<dyn Host>) -> Settings {

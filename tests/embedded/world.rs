@@ -74,6 +74,8 @@ pub(crate) fn builder(servers: &str) -> ConnectionManagerBuilder {
     ConnectionManager::builder(servers)
         .session_timeout(SESSION)
         .tick_time(TICK)
+        // In a process with thousands of sockets, most of the time would go into looking for them.
+        .tcp_nodelay(false)
         .retry(RetryPolicy::exponential(Duration::from_millis(5), Duration::from_millis(100)))
         .connect_deadline(Duration::from_secs(30))
 }
