@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
@@ -51,6 +51,12 @@ type Log = Vec<(Option<Id>, Told)>;
 impl Seen {
     /// Begins to listen, for as long as the guard is kept.
     pub(crate) fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
+        // What is first said on a thread where nobody listens is taken to interest nobody, on any thread: so somebody does
+        // on all of them.
+        static EVERYWHERE: Once = Once::new();
+        EVERYWHERE.call_once(|| {
+            tracing::subscriber::set_global_default(tracing_subscriber::registry()).expect("none before");
+        });
         let seen = Self::default();
         let subscriber = tracing_subscriber::registry().with(seen.clone());
         (seen, tracing::subscriber::set_default(subscriber))
