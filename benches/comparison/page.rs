@@ -26,9 +26,13 @@ is what the bare writes allow, measured in the same rounds: the client crate alo
 and sessions; where the next holder is behind another session, also that it can learn of its turn only when the delete before
 it is committed. *CPU* is the client process's, the Java compiler's and the garbage collector's included. *Many* with `s=8` is a
 `ConnectionPool` of 8 sessions, which has one for each path; the others have no such thing, and deal 8 clients out among their threads.
+*Node kept* is a mutex with `keeping()`, beside a Curator that asks the servers each time.
 Where the load average is above the number of cores, others used the machine as well: then ratios say more than rates, requests
 and processor time more than times, and a share of the bound may be beyond 100 %.
 ";
+
+/// What each part of the protocol is worth: measured once, by leaving it out.
+const EARNED: &str = include_str!("earned.md");
 
 /// The whole page.
 pub(crate) fn write(results: &Results, machine: &str) -> String {
@@ -38,6 +42,7 @@ pub(crate) fn write(results: &Results, machine: &str) -> String {
     }
     limits(&mut page, results);
     aims(&mut page, results);
+    page.push_str(EARNED);
     troubles(&mut page, results);
     page
 }

@@ -43,6 +43,11 @@ const fn row(
 
 pub(crate) const UNCONTENDED: &str = "uncontended, release awaited";
 pub(crate) const DROPPED: &str = "uncontended, guard dropped";
+/// Between sessions, as between processes, with some work under the lock.
+pub(crate) const HELD: &str = "handoff w=10 s=10, held for 3 ms";
+/// For how long that is, in microseconds.
+pub(crate) const HELD_US: f64 = 3000.0;
+pub(crate) const KEPT: &str = "handoff w=100 s=1, node kept";
 
 use self::Length::{Counted, Timed, Whole};
 
@@ -56,6 +61,8 @@ pub(crate) const ROWS: &[Row] = &[
     row("handoff w=2 s=2", "handoff", "w=2 s=2 hold=0", Timed, (2, 2), 1.6),
     row("handoff w=10 s=10", "handoff", "w=10 s=10 hold=0", Timed, (10, 10), 1.4),
     row("handoff w=100 s=100", "handoff", "w=100 s=100 hold=0", Timed, (100, 100), 1.4),
+    row(HELD, "handoff", "w=10 s=10 hold=3", Timed, (10, 10), 1.0),
+    Row { ours: "keep=1", ..row(KEPT, "handoff", "w=100 s=1 hold=0", Timed, (100, 1), 50.0) },
     row("rw 90 % reads w=10 s=10", "rw", "w=10 s=10 readpct=90", Timed, (10, 10), 2.5),
     row("rw 90 % reads w=10 s=1", "rw", "w=10 s=1 readpct=90", Timed, (10, 1), 2.5),
     row("semaphore 10 of w=32 s=32", "semaphore", "w=32 s=32 leases=10", Timed, (32, 32), 2.5),

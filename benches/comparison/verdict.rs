@@ -1,7 +1,7 @@
 //! What was aimed at, and whether it is reached.
 
 use crate::bound;
-use crate::plan::{DROPPED, MEMORY, ROWS, Row, UNCONTENDED};
+use crate::plan::{DROPPED, HELD, MEMORY, ROWS, Row, UNCONTENDED};
 use crate::results::Results;
 use crate::servers::Kind;
 use crate::statistics::{Spread, ratios};
@@ -87,7 +87,7 @@ pub(crate) fn aims(results: &Results) -> Vec<Aim> {
     let share = uncontended.and_then(|row| bound::share(results, kind, row));
     aims.push(at_least(format!("{UNCONTENDED}: operations, × bare writes"), OF_BARE, share));
     aims.push(at_most(format!("{DROPPED}: requests of a cycle"), REQUESTS, ours(DROPPED, "reqs_op")));
-    for row in ROWS.iter().filter(|row| row.scenario() == "handoff") {
+    for row in ROWS.iter().filter(|row| row.name == HELD) {
         let what = format!("{}: hand-over, × the release's own time", row.name);
         aims.push(at_most(what, HANDOVER, handover(results, kind, row)));
     }

@@ -157,7 +157,7 @@ public final class CuratorBench {
             CuratorFramework client = client(worker);
             switch (scenario) {
                 case "handoff":
-                    laps.add(locking(new InterProcessMutex(client, root + "/handoff"), one, 1));
+                    laps.add(locking(new InterProcessMutex(client, root + "/handoff"), one, 1, number("hold")));
                     break;
                 case "rw":
                     InterProcessReadWriteLock lock = new InterProcessReadWriteLock(client, root + "/rw");
@@ -184,11 +184,19 @@ public final class CuratorBench {
     }
 
     private static Lap locking(InterProcessLock lock, Room room, long space) {
+        return locking(lock, room, space, 0);
+    }
+
+    /** Holds it for so many milliseconds. */
+    private static Lap locking(InterProcessLock lock, Room room, long space, int hold) {
         return kept -> {
             long asked = System.nanoTime();
             lock.acquire();
             long granted = System.nanoTime();
             room.visit(space);
+            if (hold > 0) {
+                Thread.sleep(hold);
+            }
             long released = System.nanoTime();
             lock.release();
             kept.add(asked, granted, released, System.nanoTime());

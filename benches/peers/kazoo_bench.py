@@ -70,7 +70,7 @@ class Bench:
         workers = range(self.number("w"))
         one, readers = Room(1), Room(READERS_MAX)
         if self.scenario == "handoff":
-            return [lap(Lock(self.client(worker), f"{self.root}/handoff"), one, 1) for worker in workers]
+            return [lap(Lock(self.client(worker), f"{self.root}/handoff"), one, 1, self.number("hold")) for worker in workers]
         if self.scenario == "semaphore":
             leases = self.number("leases")
             permits = Room(leases)
@@ -213,14 +213,17 @@ class Bench:
         }
 
 
-def lap(lock, room, space):
-    """One operation: takes the lock and gives it back, and tells how long both took, in nanoseconds."""
+def lap(lock, room, space, hold=0):
+    """One operation: takes the lock, holds it for so many milliseconds and gives it back. Tells how long the taking and the
+    giving back took, in nanoseconds."""
 
     def go():
         asked = time.perf_counter_ns()
         lock.acquire()
         granted = time.perf_counter_ns()
         room.visit(space)
+        if hold:
+            time.sleep(hold / 1000)
         released = time.perf_counter_ns()
         lock.release()
         return granted - asked, time.perf_counter_ns() - released
