@@ -1,14 +1,16 @@
+use parking_lot::Mutex;
 use tracing::{Instrument, Span, debug, debug_span};
 
-use super::claim::{Claim, Standing};
+use super::claim::{Claim, Standing, czxid};
 use super::directory::{Lasting, make_directory};
 use super::hold::Hold;
 use super::interruption::{Interruption, pause, time_left};
 use super::line::Line;
 use super::look::Looks;
+use super::name::NodeName;
 use super::place::Place;
 use super::ticket::Ticket;
-use crate::backend::{Created, MultiError, Stat, WireError, WriteOp, WriteResult};
+use crate::backend::{Created, MultiError, Reply, Stat, WireError, WriteOp, WriteResult};
 use crate::deadline::Deadline;
 use crate::error::{ConfigError, Error, LossReason, Operation, Outcome, Phase, Refusal};
 use crate::janitor;
@@ -27,6 +29,13 @@ const DIRECTORIES_MAX: usize = 8;
 /// whatever order. That does *not* hold beside contenders who take the same lines one after another.
 #[derive(Clone, Debug)]
 pub struct Lines(Vec<Line>);
+
+/// A read of a node that was only supposed to come to stand.
+struct Early {
+    path: String,
+    // In a lock only so that a ticket may be shared between threads.
+    reply: Mutex<Reply<Option<Stat>>>,
+}
 
 impl Lines {
     /// These lines, of one manager, at directories of their own.
@@ -54,7 +63,8 @@ impl Lines {
     /// Takes a place in each line and keeps them only if each is the first: `None` when someone is in front in any.
     ///
     /// One round trip: a transaction and one read of all lines are sent together. (Before 3.8.2 servers do not tell
-    /// the creation time then, and one more read follows, ZOOKEEPER-4026.) It never waits for anyone.
+    /// the creation time then, and one more read is sent with them if the number that the first node gets can be
+    /// foreseen, or else follows, ZOOKEEPER-4026.) It never waits for anyone.
     ///
     /// # Errors
     ///
@@ -209,7 +219,7 @@ impl Lines {
     /// All places are first in their lines.
     async fn take(tickets: &mut [Ticket], deadline: Deadline) -> Result<Vec<Hold>, Interruption> {
         // Made by one transaction, they have one creation zxid: what one of them tells is true of all.
-        let mut czxid = None;
+        let mut czxid = tickets.iter().filter_map(Ticket::place).find_map(|place| place.czxid);
         for place in tickets.iter_mut().filter_map(Ticket::place_mut) {
             match czxid {
                 None => {
@@ -252,6 +262,7 @@ impl Lines {
                 .map(|line| Claim::together(&session, line.directory(), line.label(), line.data()))
                 .unzip();
             let mut made = session.send_multi(&creates);
+            let early = self.ask_early(&session, &creates);
             let mut lists = session.read(|wire| wire.children_of_all(&directories));
             // Behind the lists: if those grant the places, what is seen here is seen under the hold.
             let glimpses: Vec<Looks> =
@@ -293,12 +304,38 @@ impl Lines {
                 let place = Place::new(&session, standing, &ticket.line, stat, connection);
                 ticket.stand_at(place);
             }
+            Self::learn_creation(tickets, early, deadline).await;
             // If the lists do not come, others are asked for.
             for ((ticket, list), glimpse) in tickets.iter_mut().zip(lists.unwrap_or_default()).zip(glimpses) {
                 let list = list.ok_or(Interruption::StartOver)?;
                 ticket.judge(&list, connection, glimpse, deadline).await?;
             }
             return Ok(());
+        }
+    }
+
+    /// Asks for the creation time of the node that the first line is likely to get, if the transaction will not tell it:
+    /// behind that, in the same round trip.
+    fn ask_early(&self, session: &Session, creates: &[WriteOp]) -> Option<Early> {
+        let (line, create) = self.0.first().zip(creates.first())?;
+        let number = session.number_to_ask_for(line.directory().as_str())?;
+        let path = format!("{}{number:010}", create.path());
+        let reply = Mutex::new(session.read(|wire| wire.exists(&path)));
+        Some(Early { path, reply })
+    }
+
+    /// Takes what was asked early, if that was for the right node, and sees to it that it is asked for the next time.
+    async fn learn_creation(tickets: &mut [Ticket], early: Option<Early>, deadline: Deadline) {
+        let Some(ticket) = tickets.first_mut() else { return };
+        let directory = ticket.line.directory().to_string();
+        let Some(place) = ticket.place_mut().filter(|place| place.czxid.is_none()) else { return };
+        if let Some(sequence) = NodeName::parse(&place.name).map(|name| name.sequence()) {
+            place.session().creation_is_untold(&directory, sequence);
+        }
+        let Some(mut early) = early.filter(|early| early.path == place.standing.path()) else { return };
+        // Whatever else it is, the node is asked for once more.
+        if let Ok(Some(stat)) = place.session().answer(early.reply.get_mut(), deadline).await {
+            place.czxid = czxid(Some(&stat));
         }
     }
 

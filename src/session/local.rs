@@ -48,6 +48,8 @@ struct LocalLine {
     newest: Option<(i32, u64)>,
     /// How many of ours in a row got the number after another one of ours.
     in_a_row: u8,
+    /// The last number that came without a creation time, and whether it was the one after the last but one.
+    untold: Option<(i32, bool)>,
     watch: DirectoryWatch,
 }
 
@@ -89,6 +91,7 @@ impl LocalLine {
             awaited: BTreeMap::new(),
             newest: None,
             in_a_row: 0,
+            untold: None,
             watch: DirectoryWatch::None,
         }
     }
@@ -317,6 +320,21 @@ impl Session {
             Some((false, true)) if line.watch.is_quiet(connection) => Before::Nobody,
             _ => Before::Unknown,
         }
+    }
+
+    /// The server told no creation time with this number.
+    pub(crate) fn creation_is_untold(&self, directory: &str, sequence: i32) {
+        let line = self.local_line_or_new(directory);
+        let mut line = line.lock();
+        line.last_used = self.now();
+        let follows = line.untold.is_some_and(|(last, _)| last.checked_add(1) == Some(sequence));
+        line.untold = Some((sequence, follows));
+    }
+
+    /// The number that the next create of ours there is likely to get, where the server tells no creation time with it.
+    pub(crate) fn number_to_ask_for(&self, directory: &str) -> Option<i32> {
+        let untold = self.local_line(directory)?.lock().untold;
+        untold.filter(|(_, follows)| *follows)?.0.checked_add(1)
     }
 
     /// Used again and again by one alone: worth a watch.

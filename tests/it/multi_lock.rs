@@ -69,6 +69,31 @@ async fn free_locks_are_taken_by_one_transaction_and_one_read_and_released_by_on
 }
 
 #[tokio::test]
+async fn used_again_and_again_it_asks_for_the_creation_time_before_it_knows_the_name() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let all = all_of(&mutexes(&manager, &["a", "b"]));
+    for _ in 0..2 {
+        all.acquire().await.unwrap().release().await.unwrap();
+    }
+    proxies.clear_log();
+    let guard = all.acquire().await.unwrap();
+    assert_eq!(asked(&proxies), [OpCode::Multi, OpCode::Exists, OpCode::MultiRead]);
+    let log = proxies.log();
+    assert!(log.requests().all(|request| request.op == OpCode::Multi || request.in_flight >= 1));
+    let earlier = guard.fencing_tokens().map(|(_, token)| token).max().unwrap();
+    guard.release().await.unwrap();
+
+    // The number that was expected is another one's: what was asked for was not there.
+    let other = connect(&ensemble.connect_string()).await;
+    mutex(&other, "a").acquire().await.unwrap().release().await.unwrap();
+    proxies.clear_log();
+    let guard = all.acquire().await.unwrap();
+    assert_eq!(asked(&proxies), [OpCode::Multi, OpCode::Exists, OpCode::MultiRead, OpCode::Exists]);
+    assert!(guard.fencing_tokens().all(|(_, token)| token > earlier));
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_try_in_vain_leaves_nothing_behind_and_waits_for_nobody() {
     let (ensemble, one, other) = start().await;
     let (locks, others) = (mutexes(&one, &["a", "b", "c"]), mutexes(&other, &["a", "b", "c"]));
