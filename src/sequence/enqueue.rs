@@ -12,7 +12,7 @@ use crate::backend::{Stat, WireError};
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Operation, Outcome, Phase, Refusal};
 use crate::janitor;
-use crate::session::Session;
+use crate::session::{Foresight, Session};
 
 /// How often a directory is made again that was reaped between its making and our create.
 const DIRECTORIES_MAX: usize = 8;
@@ -33,13 +33,11 @@ impl Ticket {
             } else {
                 (ask(), None)
             };
-            // Where the number alone is likely to tell who is in front, no list is asked for.
-            let is_predictable = approach.as_ref().is_some_and(|approach| approach.is_predictable);
-            let mut list = (!is_predictable).then(|| {
-                let list = session.read(|wire| wire.children(directory.as_str()));
-                // Behind the list: if that grants the place, what is seen here is seen under the hold.
-                (list, Looks::ask(self.line.looks(), &session, connection))
-            });
+            let foresight = approach.as_ref().map_or(Foresight::Unknown, |approach| approach.foresight);
+            let list = || session.read(|wire| wire.children(directory.as_str()));
+            let mut list = (!foresight.is_by_number()).then(list);
+            // Behind the list: if that grants the place, what is seen here is seen under the hold.
+            let glimpse = foresight.is_hopeful().then(|| Looks::ask(self.line.looks(), &session, connection));
             let (standing, stat) = match claim.answered(deadline).await {
                 Ok(made) => made,
                 Err(error @ WireError::Refused(Refusal::NoNode)) => {
@@ -61,20 +59,20 @@ impl Ticket {
                 },
             };
             let mut place = Place::new(&session, standing, &self.line, stat, connection);
-            let Some((list, glimpse)) = &mut list else {
-                place.look_in_front(approach, connection).await;
+            let Some(list) = &mut list else {
+                place.look_in_front(approach, glimpse, connection).await;
                 return Ok(place);
             };
             // If the list does not come, another is asked for.
             if let Ok(children) = session.answer(list, deadline).await {
                 self.bust_ghosts(&place, &children);
                 let is_told = place.judge(&children, connection, &self.line, deadline).await?;
-                if is_told && matches!(place.state, Judged::Held) {
-                    place.glimpse = Some(std::mem::take(glimpse));
-                }
+                let is_held = matches!(place.state, Judged::Held);
+                place.glimpse = glimpse.filter(|_| is_told && is_held);
+                approach.iter().for_each(|approach| approach.saw(!is_held));
             }
             if matches!(place.state, Judged::Unknown) {
-                place.look_in_front(approach, connection).await;
+                place.look_in_front(approach, None, connection).await;
             } else if let (Some(approach), Some(position)) = (approach, place.entry.0.position()) {
                 // The list has told already; what the number would have told is counted.
                 session.before(approach, position).await;

@@ -1,6 +1,8 @@
 //! One hold turned into others, in one transaction: at no instant is there neither, and at none are there both.
 
+use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
 
 use thiserror::Error as ThisError;
 use tracing::{Instrument, debug_span};
@@ -11,9 +13,10 @@ use super::line::Line;
 use super::name::{Kind, Label, NodeName, Protection};
 use crate::backend::{CreateMode, WriteOp};
 use crate::deadline::Deadline;
-use crate::error::{ConfigError, Error, Operation, Refusal};
+use crate::error::{ConfigError, Error, LossReason, Operation, Refusal};
 use crate::path::ZnodePath;
 use crate::request_size;
+use crate::session::Word;
 
 /// A transaction that ends a hold and makes nodes in its place.
 ///
@@ -28,6 +31,7 @@ pub struct Exchange {
     hold: Hold,
     wanted: Vec<Wanted>,
     others: Vec<WriteOp>,
+    word: Option<Word>,
     error: Option<Error>,
 }
 
@@ -50,7 +54,7 @@ pub enum ExchangeError {
     NotDone {
         /// The hold as it was.
         hold: Box<Hold>,
-        /// Which node's operation the server refused, and why; `None` when the link broke.
+        /// Which node's operation the server refused, and why; `None` when the link broke, or who is next was gone.
         refused: Option<(String, Refusal)>,
     },
     /// The hold is given up.
@@ -60,7 +64,7 @@ pub enum ExchangeError {
 
 impl Exchange {
     pub(super) fn of(hold: Hold) -> Self {
-        Self { hold, wanted: Vec::new(), others: Vec::new(), error: None }
+        Self { hold, wanted: Vec::new(), others: Vec::new(), word: None, error: None }
     }
 
     /// A contender's node in `line`, with the next number. Its directory is made if need be.
@@ -111,6 +115,13 @@ impl Exchange {
     /// Deletes a node, whatever version it has.
     pub fn delete(self, path: &ZnodePath) -> Self {
         self.also(path, |path| WriteOp::Delete { path, version: None })
+    }
+
+    /// What the next one in line is [told](Hold::told), if it is of this process and nobody comes in between: what holds
+    /// once the transaction is committed, and until the next holder changes it. It is not told where the hold
+    /// [may have seen](Exchanged::is_fresh) what was out of date.
+    pub fn telling<T: Any + Send + Sync>(self, word: T) -> Self {
+        Self { word: Some(Arc::new(word)), ..self }
     }
 
     fn also(mut self, path: &ZnodePath, operation: impl FnOnce(String) -> WriteOp) -> Self {
@@ -165,7 +176,7 @@ impl Exchange {
     }
 
     async fn commit_now(self, deadline: Deadline) -> Result<Exchanged, ExchangeError> {
-        let Self { hold, wanted, others, mut error } = self;
+        let Self { hold, wanted, others, word, mut error } = self;
         if hold.width() > 1 {
             error = Some(Error::Config(ConfigError::Setting {
                 name: "exchange",
@@ -179,13 +190,28 @@ impl Exchange {
         hold.check().map_err(Error::Lost)?;
         let mut operations: Vec<WriteOp> = wanted.iter().map(|wanted| wanted.operation.clone()).collect();
         operations.extend(others);
+        // The next one is the head then: were its node deleted by hand, strangers behind it would come in, too.
+        let next = hold.node().next_in_line();
+        operations
+            .extend(next.iter().map(|next| WriteOp::Check { path: next.path().to_owned(), version: None }));
         operations.push(WriteOp::Delete { path: hold.path().to_owned(), version: None });
         request_size::check(operations.iter().map(WriteOp::bytes).sum()).map_err(Error::Config)?;
+        let departure = hold.node().position().and_then(|place| hold.session().head_will_leave(place));
         let mut attempt = Attempt::new(hold.node(), wanted, true);
         let refused = match attempt.commit(&operations, deadline).await? {
             Done::Made(paths) => {
                 let is_fresh = hold.has_fresh_looks();
-                return Ok(Exchanged { hold: hold.replaced_by(attempt.settle(paths)?), is_fresh });
+                let made = attempt.settle(paths)?;
+                let word = word.filter(|_| is_fresh);
+                departure.into_iter().for_each(|departure| departure.done(word.clone()));
+                let new = hold.replaced_by(made, next.as_ref(), word);
+                return Ok(Exchanged { hold: new, is_fresh });
+            }
+            Done::Refused(path, Refusal::NoNode) if next.as_ref().is_some_and(|next| next.path() == path) => {
+                if let Some(next) = next.filter(|next| next.end().is_none()) {
+                    next.lose(LossReason::NodeDeleted);
+                }
+                None
             }
             Done::Refused(path, refusal) => Some((path, refusal)),
             Done::Nothing => None,

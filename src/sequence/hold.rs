@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::future::Future;
 use std::pin::pin;
@@ -28,7 +29,7 @@ use crate::manager::{ConnectionManager, Herald};
 use crate::meter::Held;
 use crate::release::ReleaseError;
 use crate::request_size;
-use crate::session::{Epoch, OwnNode, Session};
+use crate::session::{Epoch, OwnNode, Session, Word};
 use crate::token::FencingToken;
 use crate::txn::Txn;
 
@@ -143,10 +144,18 @@ impl Hold {
         self.looks.seen_on().is_none_or(|seen_on| Some(seen_on) == self.session().connection())
     }
 
-    /// The hold that takes this one's place; `None` for nothing to rest on. The own node is gone.
-    pub(super) fn replaced_by(self, footing: Vec<Foothold>) -> Option<Self> {
+    /// The hold that takes this one's place; `None` for nothing to rest on. The own node is gone, and `next` stands.
+    pub(super) fn replaced_by(
+        self,
+        footing: Vec<Foothold>,
+        next: Option<&Arc<OwnNode>>,
+        word: Option<Word>,
+    ) -> Option<Self> {
         let Self { token, mut first, looks, mut unsettled, herald, manager, .. } = self;
         herald.meter().ends_by("exchanged");
+        if let Some(next) = next {
+            first.node().pass_on(next, word);
+        }
         first.standing.is_gone();
         unsettled.settle();
         let mut footing = footing.into_iter();
@@ -369,6 +378,12 @@ impl Hold {
                 }
             }
         }
+    }
+
+    /// What the hold before this one [told](Exchange::telling), if that was of this process and nobody came in between.
+    #[must_use]
+    pub fn told<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.node().word()?).downcast().ok()
     }
 
     /// Begins a transaction that turns this hold into others.

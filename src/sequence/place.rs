@@ -90,8 +90,14 @@ impl Place {
         let directory = line.directory().as_str();
         let connection = self.session().connection();
         let mut reply = self.session().read(|wire| wire.children(directory));
+        // Behind the list, as with the create.
+        let glimpse = Looks::ask(line.looks(), self.session(), connection);
         match self.session().answer(&mut reply, deadline).await {
-            Ok(children) => self.judge(&children, connection, line, deadline).await.map(drop),
+            Ok(children) => {
+                let is_told = self.judge(&children, connection, line, deadline).await?;
+                self.glimpse = Some(glimpse).filter(|_| is_told && matches!(self.state, Judged::Held));
+                Ok(())
+            }
             // No directory, no node of ours.
             Err(WireError::Refused(Refusal::NoNode)) => Err(Interruption::StartOver),
             Err(error) => self.look_again_after(&error, Operation::List, directory, deadline).await,
@@ -166,13 +172,23 @@ impl Place {
         Ok(Some(Rule::judge_by_creation(ordered, mine)))
     }
 
-    /// Who is in front, by the number that the node got; no list is needed where that tells.
-    pub(super) async fn look_in_front(&mut self, approach: Option<Approach>, connection: Option<u64>) {
+    /// Who is in front, by the number that the node got; no list is needed where that tells. `glimpse` was asked for behind
+    /// the create.
+    pub(super) async fn look_in_front(
+        &mut self,
+        approach: Option<Approach>,
+        glimpse: Option<Looks>,
+        connection: Option<u64>,
+    ) {
         let (Some(approach), Some(position)) = (approach, self.entry.0.position()) else {
             return;
         };
         self.state = match self.session().before(approach, position).await {
-            Before::Nobody => Judged::Held,
+            Before::Nobody { word, at_first } => {
+                self.entry.0.set_word(word);
+                self.glimpse = glimpse.filter(|_| at_first);
+                Judged::Held
+            }
             Before::Own(node) => {
                 let name = node.path().rsplit('/').next().and_then(NodeName::parse);
                 let hidden = node.ahead();

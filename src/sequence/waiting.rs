@@ -45,7 +45,8 @@ impl Place {
     /// Waits until something in front, or our own node, changes.
     ///
     /// Who has two or more in front waits for the last but one of them. When that goes, the last one is likely to have
-    /// become the head: the line is read again, and the watch set that tells the turn, while nobody waits for it.
+    /// become the head: the line is read again, and the watch set that tells the turn, while nobody waits for it. Who has
+    /// something [to look at](super::Look) when the turn comes reads the line in the same go, and waits for the nearest.
     pub(super) async fn wait_for_change(
         &mut self,
         line: &Line,
@@ -58,7 +59,8 @@ impl Place {
             return Ok(());
         };
         let (nearest, ahead) = (view.nearest().clone(), view.ahead());
-        let second = view.second().filter(|_| line.is_single_file()).cloned();
+        let reads_anyway = !line.looks().is_empty();
+        let second = view.second().filter(|_| line.is_single_file() && !reads_anyway).cloned();
         if let Some(front) = self.of_ours(&nearest) {
             return self.wait_behind(&front, &nearest, ahead, deadline).await;
         }
@@ -68,7 +70,8 @@ impl Place {
         let Some(mut asked) = ahead_of_time.or_else(|| self.ask_watch(path.clone())) else {
             return Box::pin(self.poll_instead(&path, line, deadline)).await;
         };
-        let own_watch = if second.is_none() { self.ask_own_watch() } else { None };
+        let is_told_by_event = second.is_none() && !reads_anyway;
+        let own_watch = if is_told_by_event { self.ask_own_watch() } else { None };
         let answer = self.session().clone().answer(asked.reply.get_mut(), deadline).await;
         Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
         let watch = match answer {

@@ -11,7 +11,7 @@ use futures::FutureExt;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::own_node::OwnNode;
+use super::own_node::{OwnNode, Word};
 use super::{Reservation, Session};
 use crate::backend::{Reply, Stat, Watch};
 use crate::clock::BootInstant;
@@ -48,6 +48,8 @@ struct LocalLine {
     newest: Option<(i32, u64)>,
     /// How many of ours in a row got the number after another one of ours.
     in_a_row: u8,
+    /// Somebody was in front when the line was read last.
+    is_crowded: bool,
     /// The last number that came without a creation time, and whether it was the one after the last but one.
     untold: Option<(i32, bool)>,
     watch: DirectoryWatch,
@@ -61,6 +63,8 @@ struct Left {
     sent: u64,
     /// The directory was watched then.
     is_covered: bool,
+    /// What it had to tell the next one.
+    word: Option<Word>,
 }
 
 /// A watch on the directory itself: a new one of the same name would count from the beginning.
@@ -91,6 +95,7 @@ impl LocalLine {
             awaited: BTreeMap::new(),
             newest: None,
             in_a_row: 0,
+            is_crowded: false,
             untold: None,
             watch: DirectoryWatch::None,
         }
@@ -99,6 +104,18 @@ impl LocalLine {
     fn next_sent(&mut self) -> u64 {
         self.sent += 1;
         self.sent
+    }
+
+    fn leaves_now(&mut self, sequence: i32, connection: u64) -> Left {
+        let is_covered = self.watch.is_quiet(connection);
+        Left { sequence, connection, sent: self.next_sent(), is_covered, word: None }
+    }
+
+    fn has_left(&mut self, left: Left) {
+        if self.left.len() == LEFT_MAX {
+            self.left.pop_front();
+        }
+        self.left.push_back(left);
     }
 
     fn left_at(&self, sequence: i32, connection: u64) -> Option<&Left> {
@@ -113,20 +130,24 @@ impl LocalLine {
         })
     }
 
-    /// Whether a create sent now is likely to follow a number of ours, and whether that would tell anything.
-    fn is_predictable(&mut self, connection: u64) -> bool {
+    /// What a create sent now is likely to meet.
+    fn foresight(&mut self, connection: u64) -> Foresight {
         let Some((newest, _)) = self.newest.filter(|(_, made_on)| *made_on == connection) else {
             // Of many that come at once, the first one reads the line, and not everyone the whole of it.
-            return !self.asked.is_empty();
+            let is_first = self.asked.is_empty();
+            return if is_first { Foresight::Unknown } else { Foresight::BehindOurs };
         };
         if self.in_a_row < IN_A_ROW || newest < 0 {
-            return false;
+            return if self.is_crowded { Foresight::Crowded } else { Foresight::Unknown };
         }
         if !self.asked.is_empty() || self.standing.contains_key(&newest) {
-            return true;
+            return Foresight::BehindOurs;
         }
-        self.left_at(newest, connection).is_some_and(|left| left.is_covered)
-            && self.watch.is_quiet(connection)
+        let is_covered = self.left_at(newest, connection).is_some_and(|left| left.is_covered);
+        match is_covered && self.watch.is_quiet(connection) {
+            true => Foresight::AfterOurs(newest),
+            false => Foresight::Unknown,
+        }
     }
 
     /// Tells when a node of ours stands with the number before this one, if one that was asked for earlier may get it.
@@ -179,14 +200,38 @@ impl DirectoryWatch {
     }
 }
 
+/// What a create is likely to meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foresight {
+    /// Only the line tells.
+    Unknown,
+    /// Somebody in front, as the last time; only the line tells who.
+    Crowded,
+    /// One of ours in front: its number alone will tell.
+    BehindOurs,
+    /// Nobody, and the number after this one of ours, which has left.
+    AfterOurs(i32),
+}
+
+impl Foresight {
+    /// Whether the line need not be read.
+    pub(crate) fn is_by_number(self) -> bool {
+        matches!(self, Self::BehindOurs | Self::AfterOurs(_))
+    }
+
+    /// Whether the turn may come at once.
+    pub(crate) fn is_hopeful(self) -> bool {
+        matches!(self, Self::Unknown | Self::AfterOurs(_))
+    }
+}
+
 /// A create of ours in a line, from the moment it is sent.
 pub(crate) struct Approach {
     line: Arc<Mutex<LocalLine>>,
     /// When it was sent, in the order of what this session sends there.
     sent: u64,
     connection: u64,
-    /// Its number alone is likely to tell who is in front.
-    pub(crate) is_predictable: bool,
+    pub(crate) foresight: Foresight,
     /// Its number is known.
     is_numbered: bool,
 }
@@ -202,10 +247,35 @@ impl Drop for Approach {
     }
 }
 
+impl Approach {
+    /// What a list said.
+    pub(crate) fn saw(&self, somebody_in_front: bool) {
+        self.line.lock().is_crowded = somebody_in_front;
+    }
+}
+
+/// A head of ours that is about to be deleted by a transaction.
+pub(crate) struct Departure {
+    line: Arc<Mutex<LocalLine>>,
+    left: Left,
+}
+
+impl Departure {
+    /// The transaction was committed; the next one is told `word`.
+    pub(crate) fn done(self, word: Option<Word>) {
+        self.line.lock().has_left(Left { word, ..self.left });
+    }
+}
+
 /// Who is in front of a node of ours.
 pub(crate) enum Before {
     /// Nobody.
-    Nobody,
+    Nobody {
+        /// What the last one had to tell.
+        word: Option<Word>,
+        /// Nor was there anybody when the create was sent.
+        at_first: bool,
+    },
     /// This one, and who is in front of it.
     Own(Arc<OwnNode>),
     /// The line tells.
@@ -237,13 +307,13 @@ impl Session {
         };
         let line = self.local_line_or_new(directory);
         let mut locked = line.lock();
-        let is_predictable = locked.is_predictable(connection);
+        let foresight = locked.foresight(connection);
         let sent = locked.next_sent();
         locked.asked.insert(sent);
         // Under the lock: what is sent later gets a greater number.
         let asked = ask();
         drop(locked);
-        (asked, Some(Approach { line, sent, connection, is_predictable, is_numbered: false }))
+        (asked, Some(Approach { line, sent, connection, foresight, is_numbered: false }))
     }
 
     /// A node of ours took its place.
@@ -269,14 +339,17 @@ impl Session {
             return send();
         };
         let mut line = line.lock();
-        let is_covered = line.watch.is_quiet(connection);
-        let sent = line.next_sent();
-        if line.left.len() == LEFT_MAX {
-            line.left.pop_front();
-        }
-        line.left.push_back(Left { sequence: position.sequence, connection, sent, is_covered });
+        let left = line.leaves_now(position.sequence, connection);
+        line.has_left(left);
         // Under the lock: what is sent later gets a greater number.
         send()
+    }
+
+    /// The head at `position` is about to be deleted by a transaction, of which it will be told whether it is committed.
+    pub(crate) fn head_will_leave(&self, position: &Position) -> Option<Departure> {
+        let line = self.local_line(&position.directory)?;
+        let left = line.lock().leaves_now(position.sequence, self.connection()?);
+        Some(Departure { line, left })
     }
 
     /// The node of ours with this number, if it stands in line.
@@ -314,10 +387,12 @@ impl Session {
         }
         // Asked for once more: it may have left meanwhile, which its end's lock has let us wait for.
         let mut line = approach.line.lock();
-        let left = sequence.checked_sub(1).and_then(|before| line.left_at(before, connection));
-        match left.map(|left| (left.sent > approach.sent, left.is_covered)) {
-            Some((true, _)) => Before::Nobody,
-            Some((false, true)) if line.watch.is_quiet(connection) => Before::Nobody,
+        let before = sequence.checked_sub(1);
+        let at_first = before.is_some_and(|before| approach.foresight == Foresight::AfterOurs(before));
+        let left = before.and_then(|before| line.left_at(before, connection));
+        match left.map(|left| (left.sent > approach.sent, left.is_covered, left.word.clone())) {
+            Some((true, _, word)) => Before::Nobody { word, at_first },
+            Some((false, true, word)) if line.watch.is_quiet(connection) => Before::Nobody { word, at_first },
             _ => Before::Unknown,
         }
     }

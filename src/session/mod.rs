@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use self::local::LocalLines;
-pub(crate) use self::local::{Approach, Before, Position};
-pub(crate) use self::own_node::{End, Leave, OwnNode, Resting, Turn};
+pub(crate) use self::local::{Approach, Before, Foresight, Position};
+pub(crate) use self::own_node::{End, Leave, OwnNode, Resting, Turn, Word};
 use self::slumber::Slumber;
 pub(crate) use self::watch_budget::{Reservation, WatchBudget};
 use crate::backend::{

@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -58,6 +59,9 @@ pub(crate) struct OwnNode {
     ahead: AtomicUsize,
 }
 
+/// What a holder tells the next one, if that is in this process.
+pub(crate) type Word = Arc<dyn Any + Send + Sync>;
+
 /// A watch that several look at.
 pub(super) type SharedWatch = Shared<Watch>;
 
@@ -94,6 +98,8 @@ struct Told {
     is_head: AtomicBool,
     look: AtomicBool,
     changed: Notify,
+    /// What the holder before had to tell.
+    word: OnceLock<Word>,
 }
 
 /// What a waiter makes of it.
@@ -228,6 +234,38 @@ impl OwnNode {
         if let Behind::Waits(next) = next {
             next.tell(End::Left);
         }
+    }
+
+    /// Who waits for the end of this one, in this process.
+    pub(crate) fn next_in_line(&self) -> Option<Arc<Self>> {
+        match &*self.behind.lock() {
+            Behind::Waits(next) if next.end().is_none() => Some(Arc::clone(next)),
+            _ => None,
+        }
+    }
+
+    /// A transaction deleted the node, and checked that `next` stands: it is the head from now on, and gets `word`. Whoever
+    /// else waits looks at the line.
+    pub(crate) fn pass_on(&self, next: &Arc<Self>, word: Option<Word>) {
+        let mut behind = self.behind.lock();
+        let is_next = matches!(&*behind, Behind::Waits(waits) if Arc::ptr_eq(waits, next));
+        if is_next && self.is_held() && self.is_settled() && self.loss.get().is_none() {
+            *behind = Behind::Over(End::AsHead);
+            drop(behind);
+            next.set_word(word);
+            next.tell(End::AsHead);
+        }
+    }
+
+    pub(crate) fn set_word(&self, word: Option<Word>) {
+        if let Some(word) = word {
+            let _ = self.told.word.set(word);
+        }
+    }
+
+    /// What the holder before this one told.
+    pub(crate) fn word(&self) -> Option<&Word> {
+        self.told.word.get()
     }
 
     fn tell(&self, end: End) {

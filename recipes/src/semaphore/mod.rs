@@ -10,6 +10,9 @@
 //! the line between the two lists, and both would go in. What is read behind the list of the line, in the same round
 //! trip, is read by its head, and so nobody but leavers changes it.
 //!
+//! The next one, if it is of this process and right behind, is told how many permits can be out, and asks only when that
+//! leaves no room: nobody takes any in between, and what comes back makes them fewer.
+//!
 //! Source: Curator's `InterProcessSemaphoreV2`, whose layout it is. That takes `n` leases one by one, and two callers can
 //! stop each other half way; here all are taken in one turn.
 
@@ -69,7 +72,8 @@ const LEASES: Rule = Rule::blocked_by(&[lockkeeper_core::Kind::Lease]);
 /// # Cost
 ///
 /// Acquire, when free: two round trips, for any number of permits. Release: one. A wait at the head of the line adds one
-/// read for each change among the leases, and only the head reads.
+/// read for each change among the leases, and only the head reads. Where tasks of one process follow each other, each
+/// next one takes without a read as long as the permits last that the last read showed.
 ///
 /// # Session loss
 ///

@@ -8,6 +8,13 @@ use super::limit::Limit;
 use super::view::{Step, Terms, Unclear, View, decide};
 use super::{Lease, Semaphore};
 
+/// What a head of the line leaves to the next one of this process: nobody takes permits in between, so that no more than
+/// these are out.
+struct Tally {
+    taken: usize,
+    limit: usize,
+}
+
 /// Why a turn ended without permits.
 #[derive(Debug)]
 pub(super) enum NotTaken {
@@ -43,6 +50,9 @@ impl Semaphore {
         deadline: Deadline,
     ) -> Result<Lease, NotTaken> {
         let mut turn = Turn { semaphore: self, slot, asked };
+        if let Some(lease) = turn.take_unseen(deadline).await? {
+            return Ok(lease);
+        }
         let mut sights = turn.hold()?.look(deadline).await?;
         let mut changes: Option<Changes> = None;
         loop {
@@ -76,6 +86,9 @@ impl Semaphore {
     ) -> Result<Result<Lease, Phase>, NotTaken> {
         let mut slot = Some(hold);
         let mut turn = Turn { semaphore: self, slot: &mut slot, asked };
+        if let Some(lease) = turn.take_unseen(deadline).await? {
+            return Ok(Ok(lease));
+        }
         loop {
             let sights = turn.hold()?.look(deadline).await?;
             match turn.judge(&sights, deadline).await? {
@@ -109,6 +122,19 @@ impl Turn<'_> {
         match &*self.slot {
             Some(hold) => Error::Lost(hold.lost().await).into(),
             None => NotTaken::TurnLost,
+        }
+    }
+
+    /// Takes without a look, where the head before this one has left a tally that shows room.
+    async fn take_unseen(&mut self, deadline: Deadline) -> Result<Option<Lease>, NotTaken> {
+        let Limit::Fixed(fixed) = &self.semaphore.limit else { return Ok(None) };
+        let left = self.hold()?.told::<Tally>().filter(|tally| tally.limit == fixed.permits());
+        match left {
+            Some(tally) if decide(tally.taken, tally.limit, self.asked) == Step::Take => {
+                let view = View { taken: tally.taken, limit: tally.limit, terms: Terms::Nothing };
+                self.exchange(&view, deadline).await
+            }
+            _ => Ok(None),
         }
     }
 
@@ -173,7 +199,10 @@ impl Turn<'_> {
         let Self { semaphore, asked, .. } = *self;
         let Some(hold) = self.slot.take() else { return Err(NotTaken::TurnLost) };
         let leases = semaphore.leases_line.clone().node_data(semaphore.signed_data());
-        let exchange = (0..asked).fold(hold.exchange(), |exchange, _| exchange.enter(&leases));
+        let mut exchange = (0..asked).fold(hold.exchange(), |exchange, _| exchange.enter(&leases));
+        if matches!(semaphore.limit, Limit::Fixed(_)) {
+            exchange = exchange.telling(Tally { taken: view.taken + asked, limit: view.limit });
+        }
         match semaphore.on_terms(exchange, view.terms).commit(deadline).await {
             Ok(Exchanged { hold: Some(mut hold), is_fresh }) => {
                 if let (Terms::Record { .. }, Limit::Fixed(fixed)) = (view.terms, &semaphore.limit) {
