@@ -107,8 +107,18 @@ impl LocalLine {
     }
 
     fn leaves_now(&mut self, sequence: i32, connection: u64) -> Left {
-        let is_covered = self.watch.is_quiet(connection);
+        let is_covered = self.is_same_directory(connection);
         Left { sequence, connection, sent: self.next_sent(), is_covered, word: None }
+    }
+
+    /// Whether this is the directory that it was since the watch was set, and so for all that have left since.
+    fn is_same_directory(&mut self, connection: u64) -> bool {
+        let is_same = self.watch.is_quiet(connection);
+        if !is_same {
+            // The next watch says nothing of what was before.
+            self.left.iter_mut().for_each(|left| left.is_covered = false);
+        }
+        is_same
     }
 
     fn has_left(&mut self, left: Left) {
@@ -144,7 +154,7 @@ impl LocalLine {
             return Foresight::BehindOurs;
         }
         let is_covered = self.left_at(newest, connection).is_some_and(|left| left.is_covered);
-        match is_covered && self.watch.is_quiet(connection) {
+        match is_covered && self.is_same_directory(connection) {
             true => Foresight::AfterOurs(newest),
             false => Foresight::Unknown,
         }
@@ -392,7 +402,9 @@ impl Session {
         let left = before.and_then(|before| line.left_at(before, connection));
         match left.map(|left| (left.sent > approach.sent, left.is_covered, left.word.clone())) {
             Some((true, _, word)) => Before::Nobody { word, at_first },
-            Some((false, true, word)) if line.watch.is_quiet(connection) => Before::Nobody { word, at_first },
+            Some((false, true, word)) if line.is_same_directory(connection) => {
+                Before::Nobody { word, at_first }
+            }
             _ => Before::Unknown,
         }
     }

@@ -108,3 +108,24 @@ async fn who_gets_no_room_for_a_watch_looks_now_and_then_and_is_served() {
         within("a turn", waiter).await.unwrap().unwrap();
     }
 }
+
+/// Numbers begin anew in a directory that is made anew: what left the old one with the same number was somebody else.
+#[tokio::test]
+async fn a_number_of_a_directory_that_is_gone_does_not_tell_who_is_in_front_in_the_next_one() {
+    let world = World::start().await.unwrap();
+    let stranger = Mutex::new(&world.actor().await.unwrap(), LOCK).unwrap();
+    let mutex = Mutex::new(&world.rival, LOCK).unwrap();
+    for _ in 0..8 {
+        mutex.acquire().await.unwrap().release().await.unwrap();
+    }
+    assert!(world.server.delete_node(LOCK));
+    for _ in 0..4 {
+        stranger.acquire().await.unwrap().release().await.unwrap();
+    }
+    // Number 4: the new directory is watched from then on.
+    mutex.acquire().await.unwrap().release().await.unwrap();
+    world.round_trip_of_rival().await.unwrap();
+    let held = stranger.acquire().await.unwrap();
+    assert!(mutex.try_acquire().await.unwrap().is_none(), "two holders");
+    held.release().await.unwrap();
+}
