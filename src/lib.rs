@@ -62,8 +62,8 @@ pub use self::revoker::{RevokeError, Revoker};
 #[cfg(feature = "tls")]
 pub use self::secure::Tls;
 pub use self::sequence::{
-    AgeClock, Changes, ContenderInfo, Exchange, ExchangeError, Exchanged, Hold, Identity, Kind, Label, Line,
-    Lines, Look, NodeName, Outlook, Parked, Role, Rule, Sight, Ticket,
+    AgeClock, Call, Changes, ContenderInfo, Exchange, ExchangeError, Exchanged, Hold, Identity, Kind, Label,
+    Line, Lines, Look, NodeName, Outlook, Parked, Role, Rule, Sight, Ticket,
 };
 pub use self::session::Epoch;
 pub use self::token::FencingToken;

@@ -28,13 +28,20 @@ impl Wait {
     }
 
     /// What came of it; `got` says whether a success was one. Tells how long it took.
-    pub(crate) fn end<T>(mut self, result: &Result<T, Error>, got: impl FnOnce(&T) -> bool) -> Duration {
-        self.outcome = match result {
-            Ok(answer) if got(answer) => "granted",
-            Ok(_) => "busy",
-            Err(error) if error.is_timeout() => "timeout",
-            Err(_) => "error",
-        };
+    pub(crate) fn end<T>(self, result: &Result<T, Error>, got: impl FnOnce(&T) -> bool) -> Duration {
+        match result {
+            Ok(answer) if got(answer) => self.ended("granted"),
+            Ok(_) => self.ended("busy"),
+            Err(error) => self.failed(error),
+        }
+    }
+
+    pub(crate) fn failed(self, error: &Error) -> Duration {
+        self.ended(if error.is_timeout() { "timeout" } else { "error" })
+    }
+
+    pub(crate) fn ended(mut self, outcome: &'static str) -> Duration {
+        self.outcome = outcome;
         self.waited()
     }
 

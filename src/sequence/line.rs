@@ -269,8 +269,8 @@ impl Line {
     }
 
     /// Times a wait, which `span` shows.
-    pub(super) fn meter(&self, span: Span) -> (Wait, Span) {
-        (Wait::begin(self.manager.host(), self.recipe, span.clone()), span)
+    pub(super) fn meter(&self, span: Span) -> Wait {
+        Wait::begin(self.manager.host(), self.recipe, span)
     }
 
     pub(super) fn recipe_name(&self) -> &'static str {

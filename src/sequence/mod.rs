@@ -24,6 +24,7 @@
 //! CURATOR-604 (why the owner is compared), CURATOR-107 (why not `exists`).
 
 mod attempt;
+mod call;
 mod claim;
 mod directory;
 mod enqueue;
@@ -47,6 +48,7 @@ mod together;
 mod view;
 mod waiting;
 
+pub use self::call::Call;
 pub(crate) use self::directory::{Lasting, make_directory};
 pub use self::exchange::{Exchange, ExchangeError, Exchanged};
 pub use self::hold::Hold;

@@ -1,12 +1,10 @@
 use std::fmt::{self, Debug, Formatter};
-use std::time::Duration;
 
 use super::give_back::delete_one;
 use super::hold::{Foothold, Hold};
 use crate::deadline::Deadline;
 use crate::error::Lost;
 use crate::manager::ConnectionManager;
-use crate::metrics;
 use crate::release::ReleaseError;
 use crate::token::FencingToken;
 
@@ -35,24 +33,21 @@ impl Parked {
         Self { first, token, recipe, manager }
     }
 
-    /// Holds again, with a [token](Hold::fencing_token) that is greater than the last hold's. Sends nothing. Metrics are told
-    /// that it was `waited` for.
+    /// Holds again, with a [token](Hold::fencing_token) that is greater than the last hold's. Sends nothing. Tell the
+    /// [call](super::Call::granted) that got it.
     ///
     /// # Errors
     ///
     /// [`Lost`] when it was lost meanwhile: take a new place. So it is when nobody is
     /// [let in any more](ConnectionManager::closing).
-    pub fn resume(self, waited: Duration) -> Result<Hold, Lost> {
+    pub fn resume(self) -> Result<Hold, Lost> {
         let node = self.first.node();
         node.check()?;
         if node.session().settings().draining.is_cancelled() {
             return Err(node.loss_by(crate::error::LossReason::Closed));
         }
         let Self { first, token, recipe, manager } = self;
-        metrics::waited(recipe, "granted", waited);
-        let held = Hold::new(manager, first, Vec::new(), token, Some(recipe));
-        held.shown(Some(waited));
-        Ok(held)
+        Ok(Hold::new(manager, first, Vec::new(), token, Some(recipe)))
     }
 
     /// Gives the place up and waits until the server has done so. One round trip.

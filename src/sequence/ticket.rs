@@ -1,7 +1,8 @@
 use std::fmt::{self, Debug, Formatter};
 
-use tracing::{Instrument, Span, debug, debug_span, field};
+use tracing::{Instrument, Span, debug, debug_span};
 
+use super::call::Begun;
 use super::hold::{Foothold, Hold, sequence};
 use super::interruption::{Interruption, time_over};
 use super::line::Line;
@@ -24,11 +25,21 @@ pub struct Ticket {
     place: Option<Place>,
     /// Attempts of this ticket whose outcome could not be found out: they may still come to stand.
     pub(super) ghosts: Vec<(Session, Protection)>,
+    /// The call that its first wait is a part of.
+    begun: Option<Box<Begun>>,
 }
 
 impl Ticket {
     pub(super) fn new(line: Line) -> Self {
-        Self { line, place: None, ghosts: Vec::new() }
+        Self { line, place: None, ghosts: Vec::new(), begun: None }
+    }
+
+    pub(super) fn begun(line: Line, begun: Begun) -> Self {
+        Self { begun: Some(Box::new(begun)), ..Self::new(line) }
+    }
+
+    fn begin(&mut self, is_try: bool) -> Begun {
+        self.begun.take().map_or_else(|| self.line.begin(is_try), |begun| *begun)
     }
 
     /// How many were in front at the last look, or `None` when there was none yet.
@@ -109,13 +120,7 @@ impl Ticket {
     ///
     /// Cancel safe at every await: the place is kept as long as the ticket is.
     pub async fn wait(&mut self, deadline: Deadline) -> Result<Hold, Error> {
-        let (meter, span) = self.line.meter(debug_span!(
-            "acquire",
-            path = %self.line.directory(),
-            recipe = self.line.recipe_name(),
-            outcome = field::Empty,
-            waited = field::Empty,
-        ));
+        let Begun { meter, span } = self.begin(false);
         let waited = self.wait_on(deadline).instrument(span).await;
         let time = meter.end(&waited, |_| true);
         waited.inspect(|held| held.shown(Some(time)))
@@ -158,13 +163,7 @@ impl Ticket {
 
     /// Takes the hold if nothing blocks now.
     pub(super) async fn try_wait(&mut self, deadline: Deadline) -> Result<Option<Hold>, Error> {
-        let (meter, span) = self.line.meter(debug_span!(
-            "try_acquire",
-            path = %self.line.directory(),
-            recipe = self.line.recipe_name(),
-            outcome = field::Empty,
-            waited = field::Empty,
-        ));
+        let Begun { meter, span } = self.begin(true);
         let tried = self.try_on(deadline).instrument(span).await;
         let time = meter.end(&tried, Option::is_some);
         tried.inspect(|held| held.iter().for_each(|held| held.shown(Some(time))))

@@ -149,7 +149,7 @@ impl Lines {
 
     /// One for each line: each is waited for.
     fn meters(&self) -> Vec<Wait> {
-        self.0.iter().map(|line| line.meter(Span::none()).0).collect()
+        self.0.iter().map(|line| line.meter(Span::none())).collect()
     }
 
     fn tickets(&self) -> Vec<Ticket> {

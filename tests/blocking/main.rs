@@ -7,6 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod keeping;
 mod lifetime;
 mod runtimes;
 mod support;

@@ -9,7 +9,7 @@ use lockkeeper_tests::{Timing, eventually};
 use crate::recorded::{Recorded, recorder};
 use crate::{SESSION, builder, server};
 
-async fn all_is_back_to_zero(recorded: &Recorded, manager: ConnectionManager) {
+pub(crate) async fn all_is_back_to_zero(recorded: &Recorded, manager: ConnectionManager) {
     recorded.becomes(names::PENDING_DELETES, 0.0).await;
     manager.shutdown().await.unwrap();
     for series in recorded.series() {

@@ -5,7 +5,7 @@ use lockkeeper_core::{Error, PathError, ReleaseError, ZnodePath};
 use super::driver::Driver;
 use super::guard::{Guard, Held};
 use super::manager::ConnectionManager;
-use crate::OwnedMutexGuard;
+use crate::{Keep, OwnedMutexGuard};
 
 /// A mutex over all processes, for threads. Everything is as for the async [`Mutex`](crate::Mutex).
 ///
@@ -78,6 +78,41 @@ impl Mutex {
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { inner: self.inner.node_data(data), ..self }
+    }
+
+    /// Keeps the node from one guard to the next, as far as `keep` says: threads of this process hand the lock on among
+    /// themselves without a request. See [`Mutex::keeping`](crate::Mutex::keeping), to the word with threads for tasks; the
+    /// clones of what this returns share the node, so make one and hand it to all threads.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    /// # let server = runtime.block_on(lockkeeper_testserver::TestServer::start())?;
+    /// # let manager = lockkeeper::blocking::ConnectionManager::connect(&server.connect_string())?;
+    /// use std::thread;
+    /// use lockkeeper::Keep;
+    /// use lockkeeper::blocking::Mutex;
+    ///
+    /// let mutex = Mutex::new(&manager, "/locks/train-7")?.keeping(Keep::default())?;
+    /// thread::scope(|threads| {
+    ///     for _ in 0..3 {
+    ///         threads.spawn(|| {
+    ///             let guard = mutex.acquire()?;
+    ///             let token = guard.fencing_token();
+    ///             println!("fenced by {} and {}", token.as_u64(), token.handover());
+    ///             Ok::<_, lockkeeper::Error>(())
+    ///         });
+    ///     }
+    /// });
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn keeping(self, keep: Keep) -> Result<Self, Error> {
+        Ok(Self { inner: self.inner.keeping(keep)?, ..self })
     }
 
     /// The whole path of the lock, chroot included.

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::history::Entry;
+use crate::history::{Entry, Token};
 use crate::{Failure, clock};
 
 /// The resource itself.
@@ -25,14 +25,14 @@ pub(crate) struct Fenced {
 
 #[derive(Debug, Default)]
 struct State {
-    marks: BTreeMap<String, u64>,
+    marks: BTreeMap<String, Token>,
     entries: Vec<Entry>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
     lock: String,
-    token: u64,
+    token: Token,
     reading: bool,
 }
 
@@ -106,7 +106,7 @@ impl FencedClient {
     }
 
     /// Whether the resource took this token. Must not be dropped halfway.
-    pub(crate) async fn stamp(&self, lock: &str, token: u64, reading: bool) -> Result<bool, Failure> {
+    pub(crate) async fn stamp(&self, lock: &str, token: Token, reading: bool) -> Result<bool, Failure> {
         let mut line = serde_json::to_vec(&Request { lock: lock.to_owned(), token, reading })?;
         line.push(b'\n');
         let mut stream = self.0.lock().await;

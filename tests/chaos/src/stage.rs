@@ -9,6 +9,8 @@ pub(crate) const REGISTERS: &str = "/chaos/registers";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Mutex,
+    /// A mutex that keeps its node for the tasks of its process.
+    Keeping,
     Reentrant,
     Rw,
     /// With so many permits.
@@ -29,8 +31,9 @@ const fn site(name: &'static str, kind: Kind) -> Site {
 }
 
 /// Every lock of a run.
-pub(crate) const SITES: [Site; 10] = [
+pub(crate) const SITES: [Site; 12] = [
     site("mutex", Kind::Mutex),
+    site("keeping", Kind::Keeping),
     site("reentrant", Kind::Reentrant),
     site("rw", Kind::Rw),
     site("semaphore", Kind::Semaphore(3)),
@@ -39,6 +42,7 @@ pub(crate) const SITES: [Site; 10] = [
     site("multi-rw", Kind::Rw),
     site("multi-semaphore", Kind::Semaphore(2)),
     Site { name: "touched-mutex", kind: Kind::Mutex, touched: true },
+    Site { name: "touched-keeping", kind: Kind::Keeping, touched: true },
     Site { name: "touched-rw", kind: Kind::Rw, touched: true },
 ];
 
@@ -75,10 +79,13 @@ pub(crate) enum Work {
     Single,
 }
 
-/// The tasks of every client. Two for some locks: neighbours in one process are a case of their own.
-pub(crate) const WORK: [Work; 11] = [
+/// The tasks of every client. More than one for some locks: neighbours in one process are a case of their own.
+pub(crate) const WORK: [Work; 16] = [
     Work::Site("mutex"),
     Work::Site("mutex"),
+    Work::Site("keeping"),
+    Work::Site("keeping"),
+    Work::Site("keeping"),
     Work::Site("reentrant"),
     Work::Site("rw"),
     Work::Site("rw"),
@@ -87,6 +94,8 @@ pub(crate) const WORK: [Work; 11] = [
     Work::Several,
     Work::Single,
     Work::Site("touched-mutex"),
+    Work::Site("touched-keeping"),
+    Work::Site("touched-keeping"),
     Work::Site("touched-rw"),
 ];
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lockkeeper_chaos::{Failure, Options, Rule, Verdict, round};
+use lockkeeper_chaos::{Failure, Options, Rule, Verdict, Violation, round};
 use lockkeeper_tests::left_out;
 
 fn options(servers: usize, seed: u64) -> Options {
@@ -44,6 +44,7 @@ async fn keeps_its_promises(servers: usize) -> Result<(), Failure> {
         if verdict.lapses.is_empty() {
             sound += 1;
             assert!(verdict.violations.is_empty(), "{}", verdict.summary);
+            assert!(verdict.handovers > 0, "{}", verdict.summary);
         } else {
             void += 1;
             eprintln!(
@@ -93,5 +94,7 @@ async fn a_client_that_cheats_is_found_out() -> Result<(), Failure> {
     ] {
         assert!(found.contains(&rule), "{rule:?} was not found: {}", verdict.summary);
     }
+    let equal_tokens = |found: &Violation| found.rule == Rule::Order && found.lock == "keeping";
+    assert!(verdict.violations.iter().any(equal_tokens), "no hand-over was found out: {}", verdict.summary);
     Ok(())
 }

@@ -15,6 +15,7 @@ use std::sync::{Arc, Weak};
 use lockkeeper_core::{Deadline, Error, Hold, Line, Parked};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tracing::Instrument;
 
 pub(super) use self::kept::{Kept, Left};
 use self::sight::{Sight, Stay};
@@ -84,32 +85,44 @@ impl SharedKeeper {
 
 impl Keeper {
     async fn acquire(self: &Arc<Self>, line: Line, deadline: Deadline) -> Result<Kept, Error> {
-        let mut turn = match self.turn_or_wait() {
-            Ok(turn) => turn,
-            Err(waiting) => waiting.turn(&line, deadline).await?,
+        let call = line.call(deadline);
+        let turn = match self.turn_or_wait() {
+            Ok(turn) => Ok(turn),
+            Err(waiting) => waiting.turn(call.line(), deadline).instrument(call.span()).await,
         };
-        if let Some(kept) = self.resume(&mut turn, deadline) {
+        let mut turn = match turn {
+            Ok(turn) => turn,
+            Err(error) => {
+                call.failed(&error);
+                return Err(error);
+            }
+        };
+        if let Some(kept) = self.resume(&mut turn) {
+            call.granted(&kept.hold);
             return Ok(kept.with(turn));
         }
-        let hold = line.acquire(deadline).await?;
+        let hold = call.acquire(deadline).await?;
         Ok(self.begin(hold).with(turn))
     }
 
     async fn try_acquire(self: &Arc<Self>, line: Line, limit: Deadline) -> Result<Option<Kept>, Error> {
+        let call = line.try_call();
         let Some(mut turn) = self.turn_if_free() else {
+            call.busy();
             return Ok(None);
         };
-        if let Some(kept) = self.resume(&mut turn, limit) {
+        if let Some(kept) = self.resume(&mut turn) {
+            call.granted(&kept.hold);
             return Ok(Some(kept.with(turn)));
         }
-        let hold = line.try_acquire(limit).await?;
+        let hold = call.try_acquire(limit).await?;
         Ok(hold.map(|hold| self.begin(hold).with(turn)))
     }
 
     /// Holds what came with the turn, if something did and it still stands.
-    fn resume(&self, turn: &mut Turn, deadline: Deadline) -> Option<Unbound> {
+    fn resume(&self, turn: &mut Turn) -> Option<Unbound> {
         let (parked, stay) = turn.place.take()?;
-        let hold = parked.resume(deadline.waited()).ok()?;
+        let hold = parked.resume().ok()?;
         Some(Unbound { hold, stay })
     }
 

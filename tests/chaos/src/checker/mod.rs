@@ -40,8 +40,8 @@ pub enum Rule {
     Exclusion,
     /// No more permits are out than there are (promise 1).
     Capacity,
-    /// Tokens grow in the order of grants, readers among themselves excepted (promises 3 and 5): who came first is
-    /// served first, for a token is the place in the line.
+    /// Tokens grow in the order of grants, hand-overs included and readers among themselves excepted (promises 3 and 5):
+    /// who came first is served first, for a token begins with the place in the line.
     Order,
     /// Each semaphore grant has a token of its own, and a nested hold that of the first (promise 3).
     Token,

@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 
 use super::{Rule, Violation};
-use crate::history::{Hold, Mode};
+use crate::history::{Hold, Mode, Token};
 
 pub(super) fn judge(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut of_any: Option<&Hold> = None;
     let mut of_writers: Option<&Hold> = None;
-    let mut permits: BTreeMap<u64, &Hold> = BTreeMap::new();
+    let mut permits: BTreeMap<Token, &Hold> = BTreeMap::new();
     let mut complain = |rule, hold: &Hold, earlier: &Hold| {
         let at = hold.valid.map_or(hold.granted, |(start, _)| start);
         let text = format!("{} is granted after {}", hold.title(), earlier.title());

@@ -1,7 +1,7 @@
 //! What the registers saw.
 
 use super::{Rule, Violation};
-use crate::history::{Entry, Hold};
+use crate::history::{Entry, Hold, Token};
 
 /// The fenced register: it never takes a smaller token after a greater one, and refuses nobody who is valid.
 pub(super) fn fence(lock: &str, holds: &[&Hold], entries: &[Entry]) -> Vec<Violation> {
@@ -15,7 +15,7 @@ pub(super) fn fence(lock: &str, holds: &[&Hold], entries: &[Entry]) -> Vec<Viola
             violations.push(violation(stamp.at, format!("{} is refused while it is valid", hold.title())));
         }
     }
-    let mut mark = 0;
+    let mut mark = Token::default();
     for entry in entries.iter().filter(|entry| entry.lock == lock && entry.accepted) {
         if entry.token < mark {
             violations.push(violation(entry.at, format!("token {} is taken after {mark}", entry.token)));
@@ -29,8 +29,8 @@ pub(super) fn fence(lock: &str, holds: &[&Hold], entries: &[Entry]) -> Vec<Viola
 
 /// The register in ZooKeeper, written by guarded transactions: its versions are in the order of the tokens. Exact, so
 /// every write counts, whatever the clocks said. `last` is its token and version in the end.
-pub(super) fn transactions(lock: &str, holds: &[&Hold], last: Option<(u64, i32)>) -> Vec<Violation> {
-    let mut writes: Vec<(i32, u64, u64)> = holds
+pub(super) fn transactions(lock: &str, holds: &[&Hold], last: Option<(Token, i32)>) -> Vec<Violation> {
+    let mut writes: Vec<(i32, Token, u64)> = holds
         .iter()
         .flat_map(|hold| hold.committed.iter().map(|(_, version)| (*version, hold.token, hold.granted)))
         .collect();

@@ -9,12 +9,12 @@ use lockkeeper::{ANY_VERSION, CreateMode, Mutex};
 use super::Common;
 use crate::Failure;
 use crate::clock;
-use crate::history::{Mode, What};
+use crate::history::{Mode, Token, What};
 use crate::stage::{self, Kind, Site};
 
 /// Claims what it never took, with tokens that are too small; keeps some locks for ever; leaves a node behind.
 ///
-/// What else a client does that cheats: it goes on claiming what it has lost.
+/// What else a client does that cheats: it goes on claiming what it has lost, and gives hand-overs the token of the first hold.
 pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
     let barging = async {
         loop {
@@ -50,7 +50,7 @@ async fn hog(common: &Common, name: &str) -> Result<(), Failure> {
 }
 
 async fn barge(common: &Common, site: Site) {
-    let (hold, token) = (common.journal.number(), 1);
+    let (hold, token) = (common.journal.number(), Token { zxid: 1, handover: 0 });
     let say = |what| common.journal.say(0, what);
     let mode = if matches!(site.kind, Kind::Semaphore(_)) { Mode::Permits(3) } else { Mode::Alone };
     say(What::Granted { attempt: hold, hold, lock: site.name.to_owned(), mode, token, nodes: Vec::new() });
@@ -60,8 +60,12 @@ async fn barge(common: &Common, site: Site) {
             say(What::Stamped { hold, accepted, valid: true });
         }
         if let Ok(register) = site.register().parse()
-            && let Ok(stat) =
-                common.pool.for_path(&register).znodes().write(&register, b"1", ANY_VERSION).await
+            && let Ok(stat) = common
+                .pool
+                .for_path(&register)
+                .znodes()
+                .write(&register, token.to_string().as_bytes(), ANY_VERSION)
+                .await
         {
             say(What::Committed { hold, version: stat.version });
         }

@@ -8,6 +8,7 @@ use lockkeeper::{
 };
 
 use super::locks::Taken;
+use crate::history::Token;
 
 /// What was taken, until it is given back.
 #[derive(Debug)]
@@ -71,13 +72,13 @@ impl Kept {
     }
 
     /// Takes a reentrant one once more, and gives that back.
-    pub(super) async fn nest(&self) -> Option<Result<u64, Error>> {
+    pub(super) async fn nest(&self) -> Option<Result<Token, Error>> {
         let Self::Reentrant(_, lock, owner) = self else { return None };
         let nested = match lock.acquire(owner).await {
             Ok(nested) => nested,
             Err(error) => return Some(Err(error)),
         };
-        let token = nested.fencing_token().as_u64();
+        let token = nested.fencing_token().into();
         // Not the last one: there is nothing to wait for.
         drop(nested);
         Some(Ok(token))

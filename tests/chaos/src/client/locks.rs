@@ -52,7 +52,7 @@ impl Want {
                 let manager = members.first().map(|first| common.pool.for_path(first.path()));
                 for site in members {
                     let manager = manager.ok_or("no members")?;
-                    let (lock, mode) = as_lock(site, manager, owner, dice)?;
+                    let (lock, mode) = as_lock(site, common, manager, owner, dice)?;
                     builder = builder.lock(&*lock);
                     sites.push((site, mode));
                 }
@@ -76,8 +76,8 @@ impl Want {
                 let lock = ReentrantMutex::new(manager, site.path())?;
                 (Mode::Alone, Taken::Reentrant(lock, owner.clone()))
             }
-            Kind::Mutex | Kind::Semaphore(_) => {
-                let (lock, mode) = as_lock(site, manager, owner, dice)?;
+            Kind::Mutex | Kind::Keeping | Kind::Semaphore(_) => {
+                let (lock, mode) = as_lock(site, common, manager, owner, dice)?;
                 (mode, Taken::Any(lock))
             }
         };
@@ -87,13 +87,16 @@ impl Want {
 
 fn as_lock(
     site: Site,
+    common: &Common,
     manager: &ConnectionManager,
     owner: &Owner,
     dice: &mut impl Rng,
 ) -> Result<(Box<dyn Lock>, Mode), Failure> {
     let path = site.path();
     Ok(match site.kind {
-        Kind::Mutex => (Box::new(Mutex::new(manager, path)?), Mode::Alone),
+        // Now and then by itself: another contender of the same process.
+        Kind::Keeping if dice.random_bool(0.8) => (Box::new(common.keeping.at(site)?), Mode::Alone),
+        Kind::Mutex | Kind::Keeping => (Box::new(Mutex::new(manager, path)?), Mode::Alone),
         Kind::Reentrant => (Box::new(ReentrantMutex::new(manager, path)?.for_owner(owner)), Mode::Alone),
         Kind::Rw if dice.random_bool(0.5) => {
             (Box::new(RwLock::new(manager, path)?.for_owner(owner).reader()), Mode::Reading)

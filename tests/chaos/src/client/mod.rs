@@ -4,6 +4,7 @@ mod cheat;
 mod errand;
 mod holding;
 mod journal;
+mod keeping;
 mod kept;
 mod locks;
 
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::errand::Errand;
 use self::journal::Journal;
+use self::keeping::Keeping;
 use crate::Failure;
 use crate::fenced::FencedClient;
 use crate::history::What;
@@ -57,6 +59,7 @@ pub struct ClientOptions {
 #[derive(Debug)]
 struct Common {
     pool: ConnectionPool,
+    keeping: Keeping,
     journal: Journal,
     fenced: FencedClient,
     session: Duration,
@@ -81,10 +84,18 @@ pub async fn run_client(options: ClientOptions) -> Result<(), Failure> {
         .connect_deadline(Duration::from_secs(300))
         .connect_pool(options.sessions)
         .await?;
+    let keeping = Keeping::of(&pool, session, options.seed)?;
     let fenced = FencedClient::connect(options.fenced).await?;
     let quiet = CancellationToken::new();
-    let common =
-        Arc::new(Common { pool, journal, fenced, session, quiet: quiet.clone(), cheats: options.cheat });
+    let common = Arc::new(Common {
+        pool,
+        keeping,
+        journal,
+        fenced,
+        session,
+        quiet: quiet.clone(),
+        cheats: options.cheat,
+    });
 
     let mut tasks = JoinSet::new();
     for (task, work) in WORK.into_iter().enumerate() {

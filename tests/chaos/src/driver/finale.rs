@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::Client;
 use crate::Failure;
+use crate::history::Token;
 use crate::stage::{self, SITES, WORK};
 
 /// Who was not granted what since `since`, when everyone was or `limit` has passed.
@@ -75,25 +76,31 @@ async fn standing(ensemble: &Ensemble) -> Result<Vec<String>, HarnessError> {
     nodes_at(ensemble.leader().await?.address()).await
 }
 
-/// What one server has that another has not, when they have the same or `limit` has passed. They never differ for long
-/// unless one of them has broken its word, and with it everything that the locks rest on.
+/// What one server had at every look that another had not, when there is no such thing or `limit` has passed. They never
+/// differ for long unless one of them has broken its word, and with it everything that the locks rest on.
+///
+/// While locks are taken, too: it is other nodes each time that are on their way to a server.
 pub(super) async fn disagreements(ensemble: &Ensemble, limit: Duration) -> Result<Vec<String>, Failure> {
-    let differ = Mutex::new(Vec::new());
+    let differ = Mutex::new(None::<BTreeSet<String>>);
     let agreed = eventually("the servers agree", limit, async || match differences(ensemble).await {
-        Ok(now) => {
+        Ok(mut now) => {
+            let mut differ = differ.lock();
+            if let Some(before) = &*differ {
+                now.retain(|difference| before.contains(difference));
+            }
             let done = now.is_empty();
-            *differ.lock() = now;
+            *differ = Some(now);
             done.then_some(Ok(()))
         }
         Err(error) => Some(Err(error)),
     });
     match agreed.await {
         Ok(Err(error)) => Err(error.into()),
-        Ok(Ok(())) | Err(_) => Ok(differ.into_inner()),
+        Ok(Ok(())) | Err(_) => Ok(differ.into_inner().unwrap_or_default().into_iter().collect()),
     }
 }
 
-async fn differences(ensemble: &Ensemble) -> Result<Vec<String>, HarnessError> {
+async fn differences(ensemble: &Ensemble) -> Result<BTreeSet<String>, HarnessError> {
     let mut servers = BTreeMap::new();
     for server in ensemble.servers() {
         let nodes: BTreeSet<String> = nodes_at(server.address()).await?.into_iter().collect();
@@ -146,7 +153,7 @@ async fn children(raw: &mut RawClient, path: &str) -> Result<Vec<String>, Harnes
 }
 
 /// Token and version of each register.
-pub(super) async fn registers(ensemble: &Ensemble) -> Result<BTreeMap<String, (u64, i32)>, Failure> {
+pub(super) async fn registers(ensemble: &Ensemble) -> Result<BTreeMap<String, (Token, i32)>, Failure> {
     let mut raw = ensemble.raw().await?;
     raw.sync("/").await?;
     let mut registers = BTreeMap::new();

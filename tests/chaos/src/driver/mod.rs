@@ -17,7 +17,7 @@ use self::finale::{become_quiet, disagreements, orphans, registers, unserved};
 pub use self::options::Options;
 use crate::checker::{self, Violation};
 use crate::fenced::Fenced;
-use crate::history::{Account, History};
+use crate::history::{Account, History, Token};
 use crate::nemesis::{Nemesis, Plan};
 use crate::{Failure, clock, report, stage};
 
@@ -34,6 +34,8 @@ pub struct Verdict {
     pub lapses: Vec<String>,
     /// Where histories, pictures and summary are.
     pub folder: PathBuf,
+    /// How many of the grants came by a hand-over within their process.
+    pub handovers: usize,
     /// For people.
     pub summary: String,
 }
@@ -73,8 +75,9 @@ pub fn judge_again(folder: &Path) -> Result<Verdict, Failure> {
     let history = History::read(folder)?;
     let violations = checker::judge(&history);
     let lapses = checker::lapses(&history);
+    let handovers = history.holds().iter().filter(|hold| hold.token.handover > 0).count();
     let summary = report::write(&history, &violations, &lapses, folder)?;
-    Ok(Verdict { violations, lapses, folder: folder.to_owned(), summary })
+    Ok(Verdict { violations, lapses, folder: folder.to_owned(), handovers, summary })
 }
 
 /// One round; `program` is this package's binary.
@@ -136,9 +139,13 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
     if account.unserved.is_empty() {
         account.unserved = unserved(&clients, healed, patience).await;
     }
+    if !account.unserved.is_empty() {
+        // Looked for now: a folder that is empty goes, and with it what only some servers have in it.
+        account.disagreements = disagreements(&ensemble, 3 * options.session).await?;
+    }
     account.died.extend(become_quiet(&clients, patience).await?);
     account.orphans = orphans(&ensemble, patience).await?;
-    account.disagreements = disagreements(&ensemble, patience).await?;
+    account.disagreements.extend(disagreements(&ensemble, patience).await?);
     account.registers = registers(&ensemble).await?;
     try_join_all(clients.iter().map(Client::stop)).await?;
     account.died.extend(clients.iter().flat_map(Client::died));
@@ -162,7 +169,7 @@ async fn start(options: &Options) -> Result<Ensemble, Failure> {
     raw.create("/chaos", b"", CreateMode::Persistent).await?;
     raw.create(stage::REGISTERS, b"", CreateMode::Persistent).await?;
     for site in stage::SITES {
-        raw.create(&site.register(), b"0", CreateMode::Persistent).await?;
+        raw.create(&site.register(), Token::default().to_string().as_bytes(), CreateMode::Persistent).await?;
     }
     raw.close().await?;
     Ok(ensemble)

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::token::Token;
+
 /// One line of a client's history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Event {
@@ -36,9 +38,9 @@ pub(crate) enum What {
     /// It ended with an error.
     Failed { attempt: u64, error: String, transient: bool },
     /// A lock was granted; of several taken together, one of them.
-    Granted { attempt: u64, hold: u64, lock: String, mode: Mode, token: u64, nodes: Vec<String> },
+    Granted { attempt: u64, hold: u64, lock: String, mode: Mode, token: Token, nodes: Vec<String> },
     /// An owner took it once more, within the hold.
-    Again { hold: u64, token: u64 },
+    Again { hold: u64, token: Token },
     /// At this instant the guard said that it was valid, and until when it would be.
     Valid { hold: u64, until: u64 },
     /// The guard said that it was not.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::event::{Event, Mode, What};
+use super::token::Token;
 
 /// One hold of one lock.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +13,7 @@ pub(crate) struct Hold {
     pub(crate) task: usize,
     pub(crate) lock: String,
     pub(crate) mode: Mode,
-    pub(crate) token: u64,
+    pub(crate) token: Token,
     pub(crate) nodes: Vec<String>,
     pub(crate) granted: u64,
     /// From when until when the guard claims to have been valid: from a look after the grant until it was given back,
@@ -28,7 +29,7 @@ pub(crate) struct Hold {
     pub(crate) committed: Vec<(u64, i32)>,
     pub(crate) stamps: Vec<Stamp>,
     /// Tokens of nested holds.
-    pub(crate) again: Vec<u64>,
+    pub(crate) again: Vec<Token>,
     pub(crate) contradictions: Vec<(u64, String)>,
 }
 
@@ -152,7 +153,7 @@ mod tests {
             hold: 2,
             lock: "mutex".to_owned(),
             mode: Mode::Alone,
-            token: 5,
+            token: Token { zxid: 5, handover: 0 },
             nodes: vec!["/n".to_owned()],
         };
         Event { at: 10, task: 0, what }

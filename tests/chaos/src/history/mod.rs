@@ -3,6 +3,7 @@
 mod event;
 mod hold;
 mod incident;
+mod token;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::event::{Event, Mode, What};
 pub(crate) use self::hold::{Hold, client_of, holds};
 pub(crate) use self::incident::{Incident, Lane, Void};
+pub(crate) use self::token::Token;
 use crate::Failure;
 
 /// A run, as it is written into its folder.
@@ -34,7 +36,7 @@ pub(crate) struct Account {
     /// All requests to the fenced register, in its order.
     pub(crate) stamps: Vec<Entry>,
     /// The transactional registers in the end: token and version.
-    pub(crate) registers: BTreeMap<String, (u64, i32)>,
+    pub(crate) registers: BTreeMap<String, (Token, i32)>,
     /// Nodes that stood when nobody wanted anything any more.
     pub(crate) orphans: Vec<String>,
     /// Nodes that only some servers had in the end.
@@ -51,7 +53,7 @@ pub(crate) struct Account {
 pub(crate) struct Entry {
     pub(crate) at: u64,
     pub(crate) lock: String,
-    pub(crate) token: u64,
+    pub(crate) token: Token,
     /// A reader's request does not raise the mark.
     pub(crate) reading: bool,
     pub(crate) accepted: bool,

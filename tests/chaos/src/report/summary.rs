@@ -45,8 +45,8 @@ pub(super) fn write(
     }
     let _ = writeln!(
         text,
-        "{:<17}{:>9}{:>9}{:>9}{:>9}{:>9}{:>16}",
-        "lock", "grants", "lost", "commits", "stamps", "refused", "longest outage"
+        "{:<17}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>16}",
+        "lock", "grants", "handed", "lost", "commits", "stamps", "refused", "longest outage"
     );
     for site in SITES {
         let of: Vec<&Hold> = holds.iter().filter(|hold| hold.lock == site.name).collect();
@@ -54,10 +54,11 @@ pub(super) fn write(
         let commits: usize = of.iter().map(|hold| hold.committed.len()).sum();
         let stamps: usize = of.iter().map(|hold| hold.stamps.len()).sum();
         let refused: usize = of.iter().flat_map(|hold| &hold.stamps).filter(|stamp| !stamp.accepted).count();
+        let handed = of.iter().filter(|hold| hold.token.handover > 0).count();
         let outage = outage(&of);
         let _ = writeln!(
             text,
-            "{:<17}{:>9}{lost:>9}{commits:>9}{stamps:>9}{refused:>9}{outage:>14.1} s",
+            "{:<17}{:>9}{handed:>9}{lost:>9}{commits:>9}{stamps:>9}{refused:>9}{outage:>14.1} s",
             site.name,
             of.len()
         );

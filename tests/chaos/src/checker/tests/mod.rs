@@ -1,9 +1,9 @@
 //! Histories made by hand: good ones pass, and every rule has bad ones that it catches.
 
-use std::collections::BTreeMap;
+mod registers;
 
-use super::{Rule, judge, lapses};
-use crate::history::{Account, Entry, Event, History, Incident, Lane, Mode, Void, What};
+use super::{Rule, judge};
+use crate::history::{Event, History, Incident, Lane, Mode, Token, Void, What};
 
 /// Histories as a table: who, when, what.
 #[derive(Default)]
@@ -13,13 +13,25 @@ struct Told {
 }
 
 /// A hold: process, task, lock, mode, token, and from when until when it claims.
-type Claim<'a> = (&'a str, usize, &'a str, Mode, u64, (u64, u64));
+type Claim<'a, T = u64> = (&'a str, usize, &'a str, Mode, T, (u64, u64));
+
+impl From<u64> for Token {
+    fn from(zxid: u64) -> Self {
+        Self { zxid, handover: 0 }
+    }
+}
+
+impl From<(u64, u32)> for Token {
+    fn from((zxid, handover): (u64, u32)) -> Self {
+        Self { zxid, handover }
+    }
+}
 
 const ALONE: Mode = Mode::Alone;
 const READING: Mode = Mode::Reading;
 
 impl Told {
-    fn of(claims: &[Claim<'_>]) -> Self {
+    fn of<T: Copy + Into<Token>>(claims: &[Claim<'_, T>]) -> Self {
         let mut told = Self::default();
         for claim in claims {
             told.claim(*claim);
@@ -33,10 +45,14 @@ impl Told {
     }
 
     /// A hold that is killed, so that it claims until its lease ends; yields its number.
-    fn claim(&mut self, (process, task, lock, mode, token, (start, until)): Claim<'_>) -> u64 {
+    fn claim<T: Into<Token>>(
+        &mut self,
+        (process, task, lock, mode, token, (start, until)): Claim<'_, T>,
+    ) -> u64 {
+        let token = token.into();
         self.holds += 1;
         let hold = self.holds;
-        let (lock, nodes) = (lock.to_owned(), vec![format!("/{lock}/{token}")]);
+        let (lock, nodes) = (lock.to_owned(), vec![format!("/{lock}/{}", token.zxid)]);
         self.say(process, task, start, What::Granted { attempt: hold, hold, lock, mode, token, nodes });
         self.say(process, task, start, What::Valid { hold, until });
         hold
@@ -144,7 +160,7 @@ fn who_came_first_is_served_first() {
 fn a_grant_that_was_never_seen_to_be_valid_proves_no_order() {
     let mut told = Told::of(&[("c0.0", 0, "mutex", ALONE, 7, (10, 20))]);
     let (lock, nodes) = ("mutex".to_owned(), Vec::new());
-    told.say("c1.0", 0, 30, What::Granted { attempt: 9, hold: 9, lock, mode: ALONE, token: 5, nodes });
+    told.say("c1.0", 0, 30, What::Granted { attempt: 9, hold: 9, lock, mode: ALONE, token: 5.into(), nodes });
     told.say("c1.0", 0, 30, What::Invalid { hold: 9, why: "frozen".to_owned() });
     assert_eq!(judge(&told.history), []);
 }
@@ -158,86 +174,32 @@ fn tokens_are_unique_among_permits_and_one_for_an_owner() {
     assert_eq!(told.rules(), [Rule::Token]);
     let mut told = Told::default();
     let hold = told.claim(("c0.0", 2, "reentrant", ALONE, 5, (10, 30)));
-    told.say("c0.0", 2, 11, What::Again { hold, token: 5 });
+    told.say("c0.0", 2, 11, What::Again { hold, token: 5.into() });
     assert_eq!(judge(&told.history), []);
-    told.say("c0.0", 2, 12, What::Again { hold, token: 6 });
+    told.say("c0.0", 2, 12, What::Again { hold, token: 6.into() });
     assert_eq!(told.rules(), [Rule::Token]);
 }
 
 #[test]
-fn who_is_valid_is_not_refused() {
-    for (accepted, valid, broken) in [(true, true, false), (false, false, false), (false, true, true)] {
-        let mut told = Told::default();
-        let hold = told.claim(("c0.0", 0, "mutex", ALONE, 5, (10, 30)));
-        told.say("c0.0", 0, 20, What::Stamped { hold, accepted, valid });
-        assert_eq!(told.rules() == [Rule::Fence], broken, "{accepted} {valid}");
-    }
-}
+fn what_is_handed_over_within_a_process_is_a_grant_like_any_other() {
+    let one_after_the_other = |tokens: &[(u64, u32)]| {
+        let claims = tokens.iter().zip(1..).map(|(token, number)| {
+            let process = if token.0 == 5 { "c0.0" } else { "c1.0" };
+            (process, number as usize, "keeping", ALONE, *token, (10 * number, 10 * number + 10))
+        });
+        Told::of(&claims.collect::<Vec<_>>()).rules()
+    };
+    assert_eq!(one_after_the_other(&[(5, 0), (5, 1), (5, 10), (7, 0), (7, 1)]), []);
+    assert_eq!(one_after_the_other(&[(5, 0), (5, 0)]), [Rule::Order], "not counted");
+    assert_eq!(one_after_the_other(&[(5, 0), (5, 1), (5, 1)]), [Rule::Order], "counted once");
+    assert_eq!(one_after_the_other(&[(5, 2), (5, 1)]), [Rule::Order], "back again");
+    assert_eq!(one_after_the_other(&[(7, 0), (5, 9)]), [Rule::Order], "the place counts first");
 
-#[test]
-fn a_fenced_register_never_goes_back() {
-    let entry = |token, reading| Entry { at: 1, lock: "rw".to_owned(), token, reading, accepted: true };
-    for (entries, broken) in [
-        (vec![entry(5, false), entry(7, false), entry(7, false), entry(9, true), entry(8, false)], false),
-        (vec![entry(7, false), entry(5, false)], true),
-        (vec![entry(7, false), entry(5, true)], true),
-    ] {
-        let mut told = Told::of(&[("c0.0", 3, "rw", READING, 5, (10, 30))]);
-        told.history.account.stamps = entries;
-        assert_eq!(told.rules() == [Rule::Fence], broken);
-    }
-}
-
-/// Writes of a register, one after the other: token and version of each, and what stands in the end.
-fn writes(writes: &[(u64, i32)], last: (u64, i32)) -> Told {
-    let mut told = Told::default();
-    let mut from = 10;
-    for (token, version) in writes {
-        let hold = told.claim(("c0.0", 0, "mutex", ALONE, *token, (from, from + 5)));
-        told.say("c0.0", 0, from + 1, What::Committed { hold, version: *version });
-        from += 5;
-    }
-    told.history.account =
-        Account { registers: BTreeMap::from([("mutex".to_owned(), last)]), ..Account::default() };
-    told
-}
-
-fn written(versions: &[(u64, i32)], last: (u64, i32)) -> Vec<Rule> {
-    writes(versions, last).rules()
-}
-
-#[test]
-fn an_ensemble_that_loses_what_it_had_committed_is_told() {
-    let lapsed = |versions: &[(u64, i32)], last| !lapses(&writes(versions, last).history).is_empty();
-    assert!(!lapsed(&[(5, 1), (7, 2), (8, 4)], (8, 4)));
-    assert!(!lapsed(&[(7, 1), (5, 2)], (5, 2)), "that is a fault of locks");
-    assert!(lapsed(&[(5, 1), (7, 2), (8, 2)], (8, 2)), "one version twice");
-    assert!(lapsed(&[(5, 3), (7, 2)], (7, 3)), "an older version later");
-    assert!(lapsed(&[(5, 1), (7, 2)], (5, 1)), "the last one is gone");
-    let mut told = Told::default();
-    told.history.account.disagreements = vec!["a node is on s0 and not on s1".to_owned()];
-    assert_eq!(lapses(&told.history).len(), 1);
-}
-
-#[test]
-fn writes_that_were_under_way_together_may_be_told_in_any_order() {
-    let mut told = Told::default();
-    let slow = told.claim(("c0.0", 0, "mutex", ALONE, 5, (10, 12)));
-    let quick = told.claim(("c1.0", 0, "mutex", ALONE, 7, (13, 20)));
-    told.say("c1.0", 0, 15, What::Committed { hold: quick, version: 2 });
-    told.say("c0.0", 0, 16, What::Committed { hold: slow, version: 1 });
-    assert!(lapses(&told.history).is_empty());
-}
-
-#[test]
-fn transactions_are_committed_in_the_order_of_their_tokens() {
-    assert_eq!(written(&[(5, 1), (7, 2), (8, 4)], (8, 4)), []);
-    assert_eq!(written(&[(5, 1), (7, 2)], (9, 3)), [], "someone wrote and did not learn of it");
-    assert_eq!(written(&[(5, 2), (7, 1)], (5, 2)), [Rule::Transaction], "an older one after a newer one");
-    assert_eq!(written(&[(5, 1), (7, 1)], (7, 1)), [Rule::Transaction], "one version twice");
-    assert_eq!(written(&[(5, 1), (7, 2)], (5, 3)), [Rule::Transaction], "an older one in the end");
-    assert_eq!(written(&[(5, 1), (7, 2)], (8, 2)), [Rule::Transaction], "another one in its place");
-    assert_eq!(written(&[(5, 1), (7, 2)], (7, 1)), [Rule::Transaction], "a write is gone");
+    let overlap =
+        [("c0.0", 5, "keeping", ALONE, (5, 0), (10, 21)), ("c0.0", 6, "keeping", ALONE, (5, 1), (20, 30))];
+    assert_eq!(Told::of(&overlap).rules(), [Rule::Exclusion]);
+    let deleted = Void::Node { path: "/keeping/5".to_owned(), at: 18 };
+    assert_eq!(Told::of(&overlap).struck((18, 19), deleted).rules(), [], "of all that rest on the node");
 }
 
 #[test]
