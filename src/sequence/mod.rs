@@ -46,6 +46,7 @@ mod ticket;
 mod together;
 mod view;
 mod waiting;
+mod watching;
 
 pub(crate) use self::directory::{Lasting, make_directory};
 pub use self::exchange::{Exchange, ExchangeError, Exchanged};
