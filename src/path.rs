@@ -1,9 +1,10 @@
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use thiserror::Error;
 
-/// An absolute path of a znode, checked once and valid from then on.
+/// An absolute path of a znode, checked once and valid from then on. Cheap to clone: clones share the text.
 ///
 /// Parts are separated by `/`; there is no empty part, no `.` and no `..`, no trailing slash, and none of the
 /// characters the server refuses (U+0000–U+001F, U+007F–U+009F, surrogates and non-characters).
@@ -20,7 +21,7 @@ use thiserror::Error;
 /// # Ok::<(), lockkeeper_core::PathError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ZnodePath(String);
+pub struct ZnodePath(Arc<str>);
 
 /// Longest path accepted, in bytes.
 ///
@@ -48,15 +49,15 @@ impl ZnodePath {
             return None;
         }
         match self.0.rsplit_once('/') {
-            Some(("", _)) | None => Some(Self("/".to_owned())),
-            Some((parent, _)) => Some(Self(parent.to_owned())),
+            Some(("", _)) | None => Some(Self("/".into())),
+            Some((parent, _)) => Some(Self(parent.into())),
         }
     }
 
     /// Whether this is `/`.
     #[must_use]
     pub fn is_root(&self) -> bool {
-        self.0 == "/"
+        &*self.0 == "/"
     }
 
     /// The child called `name`.
@@ -85,7 +86,12 @@ impl ZnodePath {
         if joined.len() > PATH_BYTES_MAX {
             return Err(PathError::new(&joined, Flaw::TooLong));
         }
-        Ok(Self(joined))
+        Ok(Self(joined.into()))
+    }
+
+    /// The text, for who keeps it.
+    pub(crate) fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
     }
 
     /// The path of a child whose name came from the server, which has already checked it.
@@ -99,7 +105,7 @@ impl FromStr for ZnodePath {
 
     fn from_str(path: &str) -> Result<Self, PathError> {
         match flaw(path) {
-            None => Ok(Self(path.to_owned())),
+            None => Ok(Self(path.into())),
             Some(flaw) => Err(PathError::new(path, flaw)),
         }
     }

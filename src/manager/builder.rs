@@ -347,7 +347,7 @@ impl ConnectionManagerBuilder {
             tick: self.tick,
             keep_confirmed: self.keep_confirmed,
             confirm_with: self.confirm_with,
-            node_data: self.node_data.clone().unwrap_or_else(identity::of_this_process),
+            node_data: self.node_data.clone().unwrap_or_else(identity::of_this_process).into(),
             draining: CancellationToken::new(),
             host,
         }

@@ -99,7 +99,7 @@ pub(crate) struct Settings {
     pub(crate) tick: Duration,
     pub(crate) keep_confirmed: Duration,
     pub(crate) confirm_with: ConfirmWith,
-    pub(crate) node_data: Vec<u8>,
+    pub(crate) node_data: Arc<[u8]>,
     pub(crate) host: Arc<dyn Host>,
     /// Nobody is let in any more, in no session.
     pub(crate) draining: CancellationToken,
@@ -197,6 +197,10 @@ impl ConnectionManager {
     #[must_use]
     pub fn node_data(&self) -> &[u8] {
         &self.0.shared.settings.node_data
+    }
+
+    pub(crate) fn shared_node_data(&self) -> Arc<[u8]> {
+        Arc::clone(&self.0.shared.settings.node_data)
     }
 
     /// How long one request may take, and how long `try_acquire` waits for a connection.

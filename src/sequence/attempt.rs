@@ -259,8 +259,9 @@ impl Attempt {
         let mut made = Vec::new();
         for (path, wanted) in paths.into_iter().zip(&self.wanted) {
             if wanted.is_held {
-                let mut standing = Standing::of(&self.session, path.clone());
-                let node = self.session.own(path, Arc::default(), None, self.session.connection());
+                let mut standing = Standing::of(&self.session, path);
+                let node =
+                    self.session.own(standing.shared_path(), Arc::default(), None, self.session.connection());
                 standing.known_as(&node);
                 made.push(Foothold { entry: Entry(node), standing });
             }

@@ -109,7 +109,7 @@ impl Drop for Claim {
 /// A node of ours that stands, as far as we know. Dropped, it is deleted in the background.
 pub(super) struct Standing {
     session: Session,
-    path: String,
+    path: Arc<str>,
     /// What the session knows of it.
     node: Option<Arc<OwnNode>>,
     is_gone: bool,
@@ -117,7 +117,7 @@ pub(super) struct Standing {
 
 impl Standing {
     pub(super) fn of(session: &Session, path: String) -> Self {
-        Self { session: session.clone(), path, node: None, is_gone: false }
+        Self { session: session.clone(), path: path.into(), node: None, is_gone: false }
     }
 
     pub(super) fn known_as(&mut self, node: &Arc<OwnNode>) {
@@ -126,6 +126,15 @@ impl Standing {
 
     pub(super) fn path(&self) -> &str {
         &self.path
+    }
+
+    pub(super) fn shared_path(&self) -> Arc<str> {
+        Arc::clone(&self.path)
+    }
+
+    /// The node's name in its directory.
+    pub(super) fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
     }
 
     /// The node is known to be gone.

@@ -47,16 +47,18 @@ impl Ticket {
                         );
                     }
                     directories_made += 1;
-                    self.make_directory(&session, deadline).await?;
+                    Box::pin(self.make_directory(&session, deadline)).await?;
                     continue;
                 }
-                Err(error) => match self.after_failed_create(&session, &mut claim, error, deadline).await? {
-                    // The list that was sent with it may have been read before it was there: another is asked for.
-                    Some((standing, stat)) => {
-                        return Ok(Place::new(&session, standing, &self.line, stat, None));
+                Err(error) => {
+                    match Box::pin(self.after_failed_create(&session, &mut claim, error, deadline)).await? {
+                        // The list that was sent with it may have been read before it was there: another is asked for.
+                        Some((standing, stat)) => {
+                            return Ok(Place::new(&session, standing, &self.line, stat, None));
+                        }
+                        None => continue,
                     }
-                    None => continue,
-                },
+                }
             };
             let mut place = Place::new(&session, standing, &self.line, stat, connection);
             let Some(list) = &mut list else {
@@ -68,7 +70,7 @@ impl Ticket {
                 self.bust_ghosts(&place, &children);
                 let is_told = place.judge(&children, connection, &self.line, deadline).await?;
                 let is_held = matches!(place.state, Judged::Held);
-                place.glimpse = glimpse.filter(|_| is_told && is_held);
+                place.glimpse = glimpse.filter(|_| is_told && is_held).map(Box::new);
                 approach.iter().for_each(|approach| approach.saw(!is_held));
             }
             if matches!(place.state, Judged::Unknown) {
@@ -91,7 +93,8 @@ impl Ticket {
     pub(super) fn bust_ghosts(&mut self, place: &Place, children: &[String]) {
         let directory = self.line.directory();
         for (session, ghost) in self.ghosts.drain(..) {
-            if let Some(child) = ghost.find(children).filter(|child| child.as_str() != place.name) {
+            if let Some(child) = ghost.find(children).filter(|child| child.as_str() != place.standing.name())
+            {
                 warn!(child, "a create without an answer took place after all; deleting its node");
                 session.janitor().delete(&session, &directory.listed_child(child));
             }

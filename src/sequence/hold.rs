@@ -419,7 +419,8 @@ impl Hold {
             delete_one(first, deadline).await
         } else {
             others.insert(0, first);
-            delete_together(others, deadline).await.into_iter().collect()
+            // Boxed, as what is seldom done: it would be a part of every task that holds something.
+            Box::pin(delete_together(others, deadline)).await.into_iter().collect()
         };
         herald.meter().ends_by(ending(&released));
         released

@@ -77,12 +77,19 @@ use crate::session::Position;
 /// ```
 #[derive(Clone)]
 pub struct Line {
+    // Small: every ticket has a line of its own.
     manager: ConnectionManager,
     directory: ZnodePath,
+    data: Arc<[u8]>,
+    terms: Arc<Terms>,
+}
+
+/// How contenders stand in a line.
+#[derive(Clone)]
+struct Terms {
     label: Label,
     rule: Rule,
     recipe: &'static str,
-    data: Arc<[u8]>,
     /// Whole paths of what contenders look at when their turn has come.
     looks: Arc<[Look]>,
     /// Nodes of the contender's own that are never in its way.
@@ -117,15 +124,13 @@ impl Line {
             }));
         }
         let directory = manager.full_path(&directory)?;
+        let recipe = label.kind().recipe();
+        let terms = Terms { label, rule, recipe, looks: Arc::default(), besides: Vec::new() };
         Ok(Self {
             manager: manager.clone(),
             directory,
-            label,
-            rule,
-            recipe: label.kind().recipe(),
-            data: manager.node_data().into(),
-            looks: Arc::default(),
-            besides: Vec::new(),
+            data: manager.shared_node_data(),
+            terms: Arc::new(terms),
         })
     }
 
@@ -137,7 +142,8 @@ impl Line {
     /// [`Error::Config`] when a path is too long with the chroot in front. Nothing is sent.
     pub fn looking_at(mut self, looks: &[Look]) -> Result<Self, Error> {
         let whole = |look: &Look| Ok(look.at(self.manager.full_path(look.path())?));
-        self.looks = looks.iter().map(whole).collect::<Result<Vec<Look>, Error>>()?.into();
+        let looks = looks.iter().map(whole).collect::<Result<Vec<Look>, Error>>()?;
+        Arc::make_mut(&mut self.terms).looks = looks.into();
         Ok(self)
     }
 
@@ -145,7 +151,8 @@ impl Line {
     /// way.
     #[must_use]
     pub fn besides(mut self, own: &Hold) -> Self {
-        self.besides.extend(own.path().rsplit('/').next().map(Arc::from));
+        let name = own.path().rsplit('/').next().map(Arc::from);
+        Arc::make_mut(&mut self.terms).besides.extend(name);
         self
     }
 
@@ -156,11 +163,17 @@ impl Line {
         self
     }
 
+    /// What is written into the contender's node: as [`node_data`](Self::node_data) has set it.
+    #[must_use]
+    pub fn contender_data(&self) -> &[u8] {
+        &self.data
+    }
+
     /// What the waits and holds of this line are called in metrics and spans. Default: what the label is for, such as
     /// `mutex`. Few names, as every one makes time series of its own.
     #[must_use]
     pub fn recipe(mut self, name: &'static str) -> Self {
-        self.recipe = name;
+        Arc::make_mut(&mut self.terms).recipe = name;
         self
     }
 
@@ -257,32 +270,32 @@ impl Line {
     }
 
     fn key(&self) -> String {
-        key(self.directory.as_str(), self.label.kind())
+        key(self.directory.as_str(), self.terms.label.kind())
     }
 
     pub(super) fn looks(&self) -> &Arc<[Look]> {
-        &self.looks
+        &self.terms.looks
     }
 
     pub(super) fn besides_names(&self) -> &[Arc<str>] {
-        &self.besides
+        &self.terms.besides
     }
 
     /// Times a wait, which `span` shows.
     pub(super) fn meter(&self, span: Span) -> Wait {
-        Wait::begin(self.manager.host(), self.recipe, span)
+        Wait::begin(self.manager.host(), self.terms.recipe, span)
     }
 
     pub(super) fn recipe_name(&self) -> &'static str {
-        self.recipe
+        self.terms.recipe
     }
 
     pub(super) fn label(&self) -> Label {
-        self.label
+        self.terms.label
     }
 
     pub(super) fn rule(&self) -> &Rule {
-        &self.rule
+        &self.terms.rule
     }
 
     pub(super) fn data(&self) -> &Arc<[u8]> {
@@ -291,14 +304,14 @@ impl Line {
 
     /// Whether everyone here waits for everyone in front.
     pub(super) fn is_single_file(&self) -> bool {
-        self.rule == Rule::MUTEX && self.besides.is_empty()
+        self.terms.rule == Rule::MUTEX && self.terms.besides.is_empty()
     }
 
     /// Where a node of this name stands, if everyone here waits for everyone in front, and numbers tell who that is.
     pub(super) fn position(&self, name: &str) -> Option<Position> {
         let name = NodeName::parse(name).filter(|_| self.is_single_file())?;
         let is_ordered = name.kind() == Kind::Lock && name.is_ordered_by_number();
-        is_ordered.then(|| Position { directory: self.directory.as_str().into(), sequence: name.sequence() })
+        is_ordered.then(|| Position { directory: self.directory.shared(), sequence: name.sequence() })
     }
 }
 
@@ -312,7 +325,7 @@ impl Debug for Line {
         formatter
             .debug_struct("Line")
             .field("directory", &self.directory)
-            .field("label", &self.label)
+            .field("label", &self.terms.label)
             .finish_non_exhaustive()
     }
 }

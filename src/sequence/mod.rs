@@ -47,6 +47,7 @@ mod ticket;
 mod together;
 mod view;
 mod waiting;
+mod watching;
 
 pub use self::call::Call;
 pub(crate) use self::directory::{Lasting, make_directory};

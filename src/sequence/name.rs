@@ -1,4 +1,5 @@
 use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -119,7 +120,7 @@ impl Display for Protection {
 /// The name of a sequential node, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeName {
-    name: String,
+    name: Arc<str>,
     kind: Kind,
     sequence: i32,
 }
@@ -143,7 +144,7 @@ impl NodeName {
             .and_then(of_a_known_kind)
             .or_else(|| negative.and_then(of_a_known_kind))
             .or_else(|| positive.map(|(_, sequence)| (Kind::Other, sequence)))?;
-        Some(Self { name: name.to_owned(), kind, sequence })
+        Some(Self { name: name.into(), kind, sequence })
     }
 
     /// The child's name.

@@ -13,7 +13,7 @@ use super::look::Looks;
 use super::name::NodeName;
 use super::rule::{Rule, Verdict};
 use super::view::View;
-use super::waiting::AskedWatch;
+use super::watching::AskedWatch;
 use crate::backend::{Stat, WireError};
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
@@ -24,15 +24,12 @@ pub(super) struct Place {
     // Dropped in this order: struck out first, then deleted.
     pub(super) entry: Entry,
     pub(super) standing: Standing,
-    pub(super) name: String,
     pub(super) czxid: Option<i64>,
     pub(super) state: Judged,
     /// What was asked to be looked at behind the list that granted the place.
-    pub(super) glimpse: Option<Looks>,
-    /// What the node that is waited for says about itself.
-    pub(super) who: String,
+    pub(super) glimpse: Option<Box<Looks>>,
     /// A watch on the nearest blocker that was asked for before it was needed.
-    pub(super) ahead_of_time: Option<AskedWatch>,
+    pub(super) ahead_of_time: Option<Box<AskedWatch>>,
 }
 
 /// What is known of the line in front of us.
@@ -61,23 +58,20 @@ impl Place {
         stat: Option<Stat>,
         connection: Option<u64>,
     ) -> Self {
-        let name = standing.path().rsplit('/').next().unwrap_or_default().to_owned();
         debug_assert_eq!(
-            line.directory().listed_child(&name),
+            line.directory().listed_child(standing.name()),
             standing.path(),
             "a node outside its directory"
         );
-        let (path, data) = (standing.path().to_owned(), Arc::clone(line.data()));
-        let node = session.own(path, data, line.position(&name), connection);
+        let (path, data) = (standing.shared_path(), Arc::clone(line.data()));
+        let node = session.own(path, data, line.position(standing.name()), connection);
         standing.known_as(&node);
         Self {
             entry: Entry(node),
             standing,
-            name,
             czxid: czxid(stat.as_ref()),
             state: Judged::Unknown,
             glimpse: None,
-            who: String::new(),
             ahead_of_time: None,
         }
     }
@@ -95,7 +89,8 @@ impl Place {
         match self.session().answer(&mut reply, deadline).await {
             Ok(children) => {
                 let is_told = self.judge(&children, connection, line, deadline).await?;
-                self.glimpse = Some(glimpse).filter(|_| is_told && matches!(self.state, Judged::Held));
+                self.glimpse =
+                    Some(glimpse).filter(|_| is_told && matches!(self.state, Judged::Held)).map(Box::new);
                 Ok(())
             }
             // No directory, no node of ours.
@@ -114,10 +109,10 @@ impl Place {
         deadline: Deadline,
     ) -> Result<bool, Interruption> {
         let mut is_told_by_list = true;
-        let mut verdict = line.rule().judge(children, &self.name, line.besides_names());
+        let mut verdict = line.rule().judge(children, self.standing.name(), line.besides_names());
         if let Verdict::AskCreationOrder(contenders) = verdict {
             is_told_by_list = false;
-            match self.creation_order(contenders, line, deadline).await? {
+            match Box::pin(self.creation_order(contenders, line, deadline)).await? {
                 Some(ordered) => verdict = ordered,
                 None => return Ok(false),
             }
@@ -186,11 +181,11 @@ impl Place {
         self.state = match self.session().before(approach, position).await {
             Before::Nobody { word, at_first } => {
                 self.entry.0.set_word(word);
-                self.glimpse = glimpse.filter(|_| at_first);
+                self.glimpse = glimpse.filter(|_| at_first).map(Box::new);
                 Judged::Held
             }
             Before::Own(node) => {
-                let name = node.path().rsplit('/').next().and_then(NodeName::parse);
+                let name = NodeName::parse(node.name());
                 let hidden = node.ahead();
                 self.entry.0.set_ahead(hidden + 1);
                 name.map_or(Judged::Unknown, |name| Judged::Waiting(View::behind(name, hidden, connection)))

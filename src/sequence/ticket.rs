@@ -61,7 +61,7 @@ impl Ticket {
     /// The name of our node in the line's directory.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.place.as_ref().map(|place| place.name.as_str())
+        self.place.as_ref().map(|place| place.standing.name())
     }
 
     /// Looks at the line now, and tells how many are in front. One round trip.
@@ -130,7 +130,12 @@ impl Ticket {
         loop {
             // Boxed, as other steps that pass: they would be a part of every task that waits.
             Box::pin(self.enqueue(deadline)).await?;
-            match self.wait_in_place(deadline).await {
+            let turn = self.wait_for_turn(deadline).await;
+            let held = match turn {
+                Ok(()) => Box::pin(self.take(deadline)).await,
+                Err(interruption) => Err(interruption),
+            };
+            match held {
                 Ok(held) => return Ok(held),
                 Err(Interruption::StartOver) => {
                     debug!(directory = %self.line.directory(), "the place in line is lost; starting over");
@@ -141,13 +146,18 @@ impl Ticket {
         }
     }
 
-    /// Waits, or only tries where no time is given for waiting: connection and answers get theirs all the same.
+    /// Waits, or tries where no time is given for that.
     pub(super) async fn wait_or_try(&mut self, deadline: Deadline) -> Result<Hold, Error> {
-        if !deadline.is_immediate() {
-            return self.wait(deadline).await;
+        match deadline.is_immediate() {
+            true => Box::pin(self.try_now(deadline)).await,
+            false => self.wait(deadline).await,
         }
+    }
+
+    /// Only tries, as no time is given for waiting: connection and answers get theirs all the same.
+    async fn try_now(&mut self, deadline: Deadline) -> Result<Hold, Error> {
         let limit = Deadline::after(self.line.manager().operation_timeout());
-        if let Some(held) = Box::pin(self.try_wait(limit)).await? {
+        if let Some(held) = self.try_wait(limit).await? {
             return Ok(held);
         }
         let phase = match self.place.as_ref().map(|place| &place.state) {
@@ -231,7 +241,7 @@ impl Ticket {
         self.bust_ghosts(&place, children);
         let is_told = place.judge(children, connection, &self.line, deadline).await?;
         if is_told && matches!(place.state, Judged::Held) {
-            place.glimpse = Some(glimpse);
+            place.glimpse = Some(Box::new(glimpse));
         }
         self.place = Some(place);
         Ok(())
@@ -246,11 +256,6 @@ impl Ticket {
             Box::pin(place.list(&self.line, deadline)).await?;
         }
         Ok(matches!(place.state, Judged::Held))
-    }
-
-    async fn wait_in_place(&mut self, deadline: Deadline) -> Result<Hold, Interruption> {
-        self.wait_for_turn(deadline).await?;
-        Box::pin(self.take(deadline)).await
     }
 
     /// Waits until nothing blocks.
@@ -310,7 +315,7 @@ impl Ticket {
         let token = FencingToken::from_czxid(czxid);
         debug!(path = place.entry.0.path(), %token, waited = ?deadline.waited(), "acquired");
         let Place { entry, standing, glimpse, .. } = place;
-        let looks = glimpse.unwrap_or_else(|| Looks::new(self.line.looks()));
+        let looks = glimpse.map_or_else(|| Looks::new(self.line.looks()), |glimpse| *glimpse);
         let foothold = Foothold { entry, standing };
         Ok(Hold::new(self.line.manager().clone(), foothold, Vec::new(), token, Some(self.line.recipe_name()))
             .looking_at(looks))

@@ -329,7 +329,7 @@ impl Lines {
         let Some(ticket) = tickets.first_mut() else { return };
         let directory = ticket.line.directory().to_string();
         let Some(place) = ticket.place_mut().filter(|place| place.czxid.is_none()) else { return };
-        if let Some(sequence) = NodeName::parse(&place.name).map(|name| name.sequence()) {
+        if let Some(sequence) = NodeName::parse(place.standing.name()).map(|name| name.sequence()) {
             place.session().creation_is_untold(&directory, sequence);
         }
         let Some(mut early) = early.filter(|early| early.path == place.standing.path()) else { return };

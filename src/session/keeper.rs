@@ -55,7 +55,7 @@ impl Session {
     /// known.
     pub(crate) fn own(
         &self,
-        path: String,
+        path: Arc<str>,
         data: Arc<[u8]>,
         position: Option<Position>,
         connection: Option<u64>,

@@ -1,13 +1,13 @@
 use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
-use futures::future::Shared;
+use futures::future::{Shared, select};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::local::Position;
@@ -21,7 +21,7 @@ use crate::error::{LossReason, Lost};
 /// A hold, once lost, stays lost, whatever is learned later.
 pub(crate) struct OwnNode {
     number: u64,
-    path: String,
+    path: Arc<str>,
     session: Session,
     held: AtomicBool,
     /// A transaction of ours that deletes it is on its way: that it is gone is then no loss.
@@ -32,7 +32,8 @@ pub(crate) struct OwnNode {
     looked_out_for: AtomicBool,
     /// How often the lease had lapsed when it was granted.
     lapses: AtomicU64,
-    lost: CancellationToken,
+    /// Tells of the loss, and of what the one in front has told.
+    changed: Notify,
     /// Why it is lost, and when that was found out.
     loss: OnceLock<(LossReason, BootInstant)>,
     /// A watch on the node itself, where one was set while waiting.
@@ -97,7 +98,6 @@ enum Behind {
 struct Told {
     is_head: AtomicBool,
     look: AtomicBool,
-    changed: Notify,
     /// What the holder before had to tell.
     word: OnceLock<Word>,
 }
@@ -134,7 +134,7 @@ impl Resting {
 impl OwnNode {
     pub(super) fn new(
         number: u64,
-        path: String,
+        path: Arc<str>,
         session: Session,
         position: Option<Position>,
         made_on: Option<u64>,
@@ -149,7 +149,7 @@ impl OwnNode {
             granted_at: OnceLock::new(),
             looked_out_for: AtomicBool::new(false),
             lapses: AtomicU64::new(0),
-            lost: CancellationToken::new(),
+            changed: Notify::new(),
             loss: OnceLock::new(),
             watch: Mutex::new(None),
             listener: Mutex::new(None),
@@ -275,7 +275,7 @@ impl OwnNode {
             End::AsHead => self.told.is_head.store(true, Ordering::Release),
             End::Left => self.told.look.store(true, Ordering::Release),
         }
-        self.told.changed.notify_one();
+        self.changed.notify_waiters();
     }
 
     /// Whether the one in front has told that this is the head.
@@ -283,21 +283,23 @@ impl OwnNode {
         self.told.is_head.load(Ordering::Acquire)
     }
 
-    /// Resolves when the one in front has told something.
-    pub(crate) async fn turn(&self) -> Turn {
-        loop {
-            if self.is_told_head() {
-                return Turn::Head;
-            }
-            if self.told.look.swap(false, Ordering::AcqRel) {
-                return Turn::Look;
-            }
-            self.told.changed.notified().await;
-        }
+    /// Resolves when the one in front has told something, or the node is lost.
+    pub(crate) async fn turn(&self) -> Result<Turn, Lost> {
+        self.until(|| match self.check() {
+            Err(lost) => Some(Err(lost)),
+            Ok(()) if self.is_told_head() => Some(Ok(Turn::Head)),
+            Ok(()) => self.told.look.swap(false, Ordering::AcqRel).then_some(Ok(Turn::Look)),
+        })
+        .await
     }
 
     pub(crate) fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Its name in its directory.
+    pub(crate) fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -400,9 +402,9 @@ impl OwnNode {
             self.session.disown(self);
             self.vanish();
             if self.is_held() {
-                warn!(path = self.path, %reason, "lost what was held");
+                warn!(path = self.path(), %reason, "lost what was held");
             }
-            self.lost.cancel();
+            self.changed.notify_waiters();
             self.tell_loss(self.loss_by(reason));
         }
         first
@@ -416,22 +418,22 @@ impl OwnNode {
 
     /// Resolves when the node is lost.
     pub(crate) async fn lost(&self) -> Lost {
-        // The session's keeper watches the clock and the session, and tells; the watch on the node tells by itself.
+        self.until(|| self.check().err()).await
+    }
+
+    /// Resolves when `look` sees something.
+    async fn until<T>(&self, look: impl Fn() -> Option<T>) -> T {
         loop {
-            if let Err(lost) = self.check() {
-                return lost;
+            // Armed first, then looked: no change falls between.
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if let Some(seen) = look() {
+                return seen;
             }
-            let watch = self.watch();
-            let changed = async {
-                match watch {
-                    Some(watch) => watch.await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                () = self.lost.cancelled() => {}
-                _ = changed => {}
+            // The session's keeper watches the clock and the session, and tells; the watch on the node tells by itself.
+            match self.watch() {
+                Some(watch) => drop(select(changed, watch).await),
+                None => changed.await,
             }
         }
     }
@@ -446,7 +448,7 @@ impl OwnNode {
     }
 
     pub(crate) fn loss_by(&self, reason: LossReason) -> Lost {
-        Lost { path: self.path.clone(), reason }
+        Lost { path: self.path.to_string(), reason }
     }
 
     pub(crate) fn verdict(&self) -> Result<(), Lost> {

@@ -71,7 +71,7 @@ impl Contender for Mutex {
     fn entrance(&self) -> Option<Box<dyn Entrance>> {
         let owner = self.owner().ok()?;
         let line = match &self.layout {
-            Layout::Line(line) => self.signed(line, owner.as_ref()),
+            Layout::Line(line) => Self::signed(line, owner.as_ref()),
             Layout::Semaphore(semaphore) => semaphore.line(),
         };
         Some(Box::new(WayIn { mutex: self.clone(), owner, line }))

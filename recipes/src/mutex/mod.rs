@@ -74,7 +74,6 @@ use crate::semaphore::{Lease, Semaphore};
 #[derive(Clone, Debug)]
 pub struct Mutex {
     layout: Layout,
-    data: Arc<[u8]>,
     holders: Arc<Holders>,
     keeper: Option<SharedKeeper>,
 }
@@ -124,19 +123,18 @@ impl Mutex {
     }
 
     fn of(manager: &ConnectionManager, layout: Layout) -> Self {
-        Self { layout, data: manager.node_data().into(), holders: Holders::of(manager), keeper: None }
+        Self { layout, holders: Holders::of(manager), keeper: None }
     }
 
     /// What is written into the nodes of this mutex's contenders, for people who look. Default: the manager's node
     /// data, which is host and process id. The name of an [owner in scope](Owner::scope) is put behind it.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
-        let data = data.into();
         let layout = match self.layout {
-            Layout::Semaphore(semaphore) => Layout::Semaphore(Box::new(semaphore.node_data(data.clone()))),
-            line => line,
+            Layout::Line(line) => Layout::Line(line.node_data(data)),
+            Layout::Semaphore(semaphore) => Layout::Semaphore(Box::new(semaphore.node_data(data))),
         };
-        Self { layout, data: data.into(), ..self }
+        Self { layout, ..self }
     }
 
     /// Keeps the node from one guard to the next, as far as `keep` says: tasks of this process hand the lock on among
@@ -304,7 +302,7 @@ impl Mutex {
         let owner = self.owner()?;
         let held = match &self.layout {
             Layout::Line(line) => {
-                let line = self.signed(line, owner.as_ref());
+                let line = Self::signed(line, owner.as_ref());
                 match &self.keeper {
                     Some(keeper) => Held::Kept(Box::new(Box::pin(keeper.acquire(line, deadline)).await?)),
                     None => line.acquire(deadline).await?.into(),
@@ -322,7 +320,7 @@ impl Mutex {
         let held = match &self.layout {
             Layout::Line(line) => {
                 let limit = Deadline::after(line.manager().operation_timeout());
-                let line = self.signed(line, owner.as_ref());
+                let line = Self::signed(line, owner.as_ref());
                 match &self.keeper {
                     Some(keeper) => keeper.try_acquire(line, limit).await?.map(Box::new).map(Held::Kept),
                     None => line.try_acquire(limit).await?.map(Held::from),
@@ -335,9 +333,15 @@ impl Mutex {
         Ok(held.map(|held| self.guard(held, owner.as_ref())))
     }
 
-    fn signed(&self, line: &Line, owner: Option<&Owner>) -> Line {
-        let data = owner.map_or_else(|| self.data.to_vec(), |owner| owner.sign(&self.data));
-        line.clone().node_data(data)
+    fn signed(line: &Line, owner: Option<&Owner>) -> Line {
+        let line = line.clone();
+        match owner {
+            Some(owner) => {
+                let data = owner.sign(line.contender_data());
+                line.node_data(data)
+            }
+            None => line,
+        }
     }
 
     /// The owner in scope, if it does not hold the lock already.

@@ -67,7 +67,7 @@ impl Mutex {
         let owner = self.owner()?;
         let place = match &self.layout {
             Layout::Line(line) => {
-                let ticket = self.signed(line, owner.as_ref()).enqueue(Deadline::never()).await?;
+                let ticket = Self::signed(line, owner.as_ref()).enqueue(Deadline::never()).await?;
                 Place::Line(Box::new(ticket))
             }
             Layout::Semaphore(semaphore) => Place::Semaphore(Box::new(semaphore.enqueue().await?)),

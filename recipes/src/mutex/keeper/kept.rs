@@ -23,7 +23,7 @@ struct Stint {
 /// What is left of a guard that was not passed on.
 pub(crate) enum Left {
     Hold(Box<Hold>),
-    Parked(Parked),
+    Parked(Box<Parked>),
 }
 
 impl Kept {

@@ -195,7 +195,7 @@ impl Keeper {
         };
         let (parked, stay) = seat.advance(self, Some((parked, Arc::clone(stay))))?;
         if !stay.may_linger() {
-            return Some(Left::Parked(parked));
+            return Some(Left::Parked(Box::new(parked)));
         }
         stay.lingers();
         seat.state = State::Lingering(parked, stay, Deadline::after(self.keep.linger));
