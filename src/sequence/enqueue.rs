@@ -6,6 +6,7 @@ use super::claim::{Claim, Standing};
 use super::directory::{Lasting, make_directory};
 use super::interruption::{Interruption, pause, time_left, time_over};
 use super::look::Looks;
+use super::name::Kind;
 use super::place::{Judged, Place};
 use super::ticket::Ticket;
 use crate::backend::{Stat, WireError};
@@ -28,10 +29,9 @@ impl Ticket {
         loop {
             let connection = session.connection();
             let ask = || Claim::ask(&session, &directory, self.line.label(), self.line.data());
-            let (mut claim, approach) = if self.may_guess() {
-                session.approach(directory.as_str(), connection, ask)
-            } else {
-                (ask(), None)
+            let (mut claim, approach) = match self.guesses_as() {
+                Some(kind) => session.approach(directory.as_str(), kind, connection, ask),
+                None => (ask(), None),
             };
             let foresight = approach.as_ref().map_or(Foresight::Unknown, |approach| approach.foresight);
             let list = || session.read(|wire| wire.children(directory.as_str()));
@@ -83,10 +83,9 @@ impl Ticket {
         }
     }
 
-    /// Whether a place may be judged by its number alone: everyone waits for everyone in front, and there is nothing that
-    /// only a list would show.
-    fn may_guess(&self) -> bool {
-        self.ghosts.is_empty() && self.line.is_single_file()
+    /// Its kind, if its place may be judged by its number alone: there is nothing that only a list would show.
+    fn guesses_as(&self) -> Option<Kind> {
+        self.line.numbered_kind().filter(|_| self.ghosts.is_empty())
     }
 
     /// Deletes what an earlier attempt of this ticket turned out to have made after all.

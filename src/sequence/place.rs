@@ -118,7 +118,10 @@ impl Place {
             }
         }
         self.state = match verdict {
-            Verdict::Held => Judged::Held,
+            Verdict::Held => {
+                self.entry.0.set_clear();
+                Judged::Held
+            }
             Verdict::WaitFor(lower) => {
                 self.entry.0.set_ahead(lower.len());
                 View::new(lower, connection).map_or(Judged::Held, Judged::Waiting)
@@ -180,13 +183,16 @@ impl Place {
         };
         self.state = match self.session().before(approach, position).await {
             Before::Nobody { word, at_first } => {
+                self.entry.0.set_clear();
                 self.entry.0.set_word(word);
                 self.glimpse = glimpse.filter(|_| at_first).map(Box::new);
                 Judged::Held
             }
             Before::Own(node) => {
                 let name = NodeName::parse(node.name());
-                let hidden = node.ahead();
+                // Where that is not known, somebody may be in front of that one, too.
+                let is_first = node.lets_in(&self.entry.0) && node.is_clear();
+                let hidden = if is_first { 0 } else { node.ahead().max(1) };
                 self.entry.0.set_ahead(hidden + 1);
                 name.map_or(Judged::Unknown, |name| Judged::Waiting(View::behind(name, hidden, connection)))
             }

@@ -15,12 +15,14 @@ use super::own_node::{OwnNode, Word};
 use super::{Reservation, Session};
 use crate::backend::{Reply, Stat, Watch};
 use crate::clock::BootInstant;
+use crate::sequence::Kind;
 
-/// A place in such a line: its directory and number.
+/// A place in such a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) directory: Arc<str>,
     pub(crate) sequence: i32,
+    pub(crate) kind: Kind,
 }
 
 /// So often in a row our numbers have to follow each other before the next one is taken to.
@@ -140,8 +142,26 @@ impl LocalLine {
         })
     }
 
+    /// Who is in front of the node with this number.
+    fn in_front(&mut self, sequence: i32, kind: Kind, connection: u64) -> Before {
+        let Some(node) = sequence.checked_sub(1).and_then(|before| self.standing.get(&before).cloned())
+        else {
+            return Before::Unknown;
+        };
+        let is_reader = node.position().is_some_and(|position| position.kind == Kind::Read);
+        match kind {
+            // Readers do not wait for readers: what is in front of that one is in front of this one.
+            Kind::Read if is_reader && !self.is_same_directory(connection) => Before::Unknown,
+            Kind::Read if is_reader && node.is_clear() => Before::Nobody { word: None, at_first: false },
+            Kind::Read if is_reader => {
+                self.standing.get(&node.follows()).cloned().map_or(Before::Unknown, Before::Own)
+            }
+            _ => Before::Own(node),
+        }
+    }
+
     /// What a create sent now is likely to meet.
-    fn foresight(&mut self, connection: u64) -> Foresight {
+    fn foresight(&mut self, kind: Kind, connection: u64) -> Foresight {
         let Some((newest, _)) = self.newest.filter(|(_, made_on)| *made_on == connection) else {
             // Of many that come at once, the first one reads the line, and not everyone the whole of it.
             let is_first = self.asked.is_empty();
@@ -152,6 +172,10 @@ impl LocalLine {
         }
         if !self.asked.is_empty() || self.standing.contains_key(&newest) {
             return Foresight::BehindOurs;
+        }
+        // Where the last one was, others may stand whom a writer waits for.
+        if kind == Kind::Write {
+            return Foresight::Unknown;
         }
         let is_covered = self.left_at(newest, connection).is_some_and(|left| left.is_covered);
         match is_covered && self.is_same_directory(connection) {
@@ -309,6 +333,7 @@ impl Session {
     pub(crate) fn approach<T>(
         &self,
         directory: &str,
+        kind: Kind,
         connection: Option<u64>,
         ask: impl FnOnce() -> T,
     ) -> (T, Option<Approach>) {
@@ -317,7 +342,7 @@ impl Session {
         };
         let line = self.local_line_or_new(directory);
         let mut locked = line.lock();
-        let foresight = locked.foresight(connection);
+        let foresight = locked.foresight(kind, connection);
         let sent = locked.next_sent();
         locked.asked.insert(sent);
         // Under the lock: what is sent later gets a greater number.
@@ -362,6 +387,14 @@ impl Session {
         Some(Departure { line, left })
     }
 
+    /// The last node of ours in front of this position, if one stands.
+    pub(crate) fn own_node_before(&self, position: &Position) -> Option<Arc<OwnNode>> {
+        let line = self.local_line(&position.directory)?;
+        let line = line.lock();
+        let mut in_front = line.standing.range(..position.sequence);
+        in_front.next_back().map(|(_, node)| Arc::clone(node)).filter(|node| node.end().is_none())
+    }
+
     /// The node of ours with this number, if it stands in line.
     pub(crate) fn own_node_at(&self, directory: &str, sequence: i32) -> Option<Arc<OwnNode>> {
         self.local_line(directory)?.lock().standing.get(&sequence).cloned()
@@ -383,8 +416,8 @@ impl Session {
             if line.newest.is_none_or(|(newest, made_on)| made_on != connection || newest < sequence) {
                 line.newest = Some((sequence, connection));
             }
-            let in_front = sequence.checked_sub(1).and_then(|before| line.standing.get(&before).cloned());
-            if line.in_a_row >= IN_A_ROW && in_front.is_none() {
+            let in_front = line.in_front(sequence, position.kind, connection);
+            if line.in_a_row >= IN_A_ROW && !matches!(in_front, Before::Own(_)) {
                 self.watch_directory(&mut line, position, connection);
             }
             in_front
@@ -392,8 +425,11 @@ impl Session {
         if sequence == i32::MAX || self.connection() != Some(connection) {
             return Before::Unknown;
         }
-        if let Some(node) = in_front.filter(|node| node.end().is_none()) {
-            return Before::Own(node);
+        match in_front {
+            Before::Own(node) if node.end().is_none() => return Before::Own(node),
+            Before::Nobody { .. } => return in_front,
+            _ if position.kind == Kind::Write => return Before::Unknown,
+            _ => {}
         }
         // Asked for once more: it may have left meanwhile, which its end's lock has let us wait for.
         let mut line = approach.line.lock();
