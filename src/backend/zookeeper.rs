@@ -186,8 +186,12 @@ impl Wire for Session {
         let (path, data) = (path.to_owned(), data.to_owned());
         let acl = Arc::clone(&self.acl);
         self.send(move |client| async move {
-            let options = client_mode(mode).with_acls(client::Acls::new(&acl));
-            let (stat, sequence) = client.create(&path, &data, &options).await?;
+            let created = {
+                // What is sent already need not be kept.
+                let options = client_mode(mode).with_acls(client::Acls::new(&acl));
+                client.create(&path, &data, &options)
+            };
+            let (stat, sequence) = created.await?;
             let stat = (!stat.is_invalid()).then(|| our_stat(&stat));
             let path = match mode {
                 CreateMode::EphemeralSequential | CreateMode::PersistentSequential => {

@@ -19,7 +19,7 @@ const DIRECTORIES_MAX: usize = 8;
 
 impl Ticket {
     /// Creates a node and looks at the line, in one go.
-    pub(super) async fn take_place(&mut self, deadline: Deadline) -> Result<Place, Interruption> {
+    pub(super) async fn take_place(&mut self, deadline: Deadline) -> Result<Box<Place>, Interruption> {
         let directory = self.line.directory().clone();
         let session = self.line.manager().session_to_enter(deadline, directory.as_str()).await?;
         session.touch();
@@ -56,13 +56,13 @@ impl Ticket {
                     match Box::pin(self.after_failed_create(&session, &mut claim, error, deadline)).await? {
                         // The list that was sent with it may have been read before it was there: another is asked for.
                         Some((standing, stat)) => {
-                            return Ok(Place::new(&session, standing, &self.line, stat, None));
+                            return Ok(Box::new(Place::new(&session, standing, &self.line, stat, None)));
                         }
                         None => continue,
                     }
                 }
             };
-            let mut place = Place::new(&session, standing, &self.line, stat, connection);
+            let mut place = Box::new(Place::new(&session, standing, &self.line, stat, connection));
             let Some((list, glimpse)) = &mut list else {
                 place.look_in_front(approach, connection).await;
                 return Ok(place);

@@ -247,10 +247,9 @@ impl Line {
         // Kept here: what is moved into a future stands in it twice.
         let mut ticket = Ticket::new(self.clone());
         if deadline.is_immediate() {
-            Box::pin(ticket.try_now(deadline)).await
-        } else {
-            ticket.wait(deadline).await
+            return Box::pin(ticket.try_now(deadline)).await;
         }
+        ticket.wait(deadline).await
     }
 
     /// Takes a place and keeps it only if it is the first: `None` when someone is in front, be it with a try of its

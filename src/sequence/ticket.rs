@@ -21,7 +21,8 @@ use crate::token::FencingToken;
 /// out or was cancelled can be taken up again.
 pub struct Ticket {
     pub(super) line: Line,
-    place: Option<Place>,
+    // Boxed: who waits for the answer to its create has none yet.
+    place: Option<Box<Place>>,
     /// Attempts of this ticket whose outcome could not be found out: they may still come to stand.
     pub(super) ghosts: Vec<(Session, Protection)>,
 }
@@ -125,12 +126,7 @@ impl Ticket {
         loop {
             // Boxed, as other steps that pass: they would be a part of every task that waits.
             Box::pin(self.enqueue(deadline)).await?;
-            let turn = self.wait_for_turn(deadline).await;
-            let held = match turn {
-                Ok(()) => Box::pin(self.take(deadline)).await,
-                Err(interruption) => Err(interruption),
-            };
-            match held {
+            match self.wait_in_place(deadline).await {
                 Ok(held) => return Ok(held),
                 Err(Interruption::StartOver) => {
                     debug!(directory = %self.line.directory(), "the place in line is lost; starting over");
@@ -208,16 +204,16 @@ impl Ticket {
     }
 
     pub(super) fn place(&self) -> Option<&Place> {
-        self.place.as_ref()
+        self.place.as_deref()
     }
 
     pub(super) fn place_mut(&mut self) -> Option<&mut Place> {
-        self.place.as_mut()
+        self.place.as_deref_mut()
     }
 
     /// A place that was taken together with others.
     pub(super) fn stand_at(&mut self, place: Place) {
-        self.place = Some(place);
+        self.place = Some(Box::new(place));
     }
 
     /// Judges the place by a list that was read behind its create, and what was seen behind that.
@@ -251,6 +247,11 @@ impl Ticket {
         Ok(matches!(place.state, Judged::Held))
     }
 
+    async fn wait_in_place(&mut self, deadline: Deadline) -> Result<Hold, Interruption> {
+        self.wait_for_turn(deadline).await?;
+        Box::pin(self.take(deadline)).await
+    }
+
     /// Waits until nothing blocks.
     pub(super) async fn wait_for_turn(&mut self, deadline: Deadline) -> Result<(), Interruption> {
         if self.look(deadline).await? {
@@ -275,7 +276,8 @@ impl Ticket {
             }
             Ok(())
         };
-        turn.instrument(span).await
+        // Boxed, or every task that takes something would be as large as its wait.
+        Box::pin(turn.instrument(span)).await
     }
 
     /// The last step: the lease is valid now, the node is not known to be gone, the token is known.
@@ -307,7 +309,7 @@ impl Ticket {
         };
         let token = FencingToken::from_czxid(czxid);
         debug!(path = place.entry.0.path(), %token, waited = ?deadline.waited(), "acquired");
-        let Place { entry, standing, glimpse, .. } = place;
+        let Place { entry, standing, glimpse, .. } = *place;
         let looks = glimpse.map_or_else(|| Looks::new(self.line.looks()), |glimpse| *glimpse);
         let foothold = Foothold { entry, standing };
         Ok(Hold::new(self.line.manager().clone(), foothold, Vec::new(), token, Some(self.line.recipe_name()))

@@ -48,6 +48,8 @@ struct LocalLine {
     newest: Option<(i32, u64)>,
     /// How many of ours in a row got the number after another one of ours.
     in_a_row: u8,
+    /// Somebody else got a number between two of ours, and so many in a row have not followed yet.
+    has_strangers: bool,
     watch: DirectoryWatch,
 }
 
@@ -89,6 +91,7 @@ impl LocalLine {
             awaited: BTreeMap::new(),
             newest: None,
             in_a_row: 0,
+            has_strangers: false,
             watch: DirectoryWatch::None,
         }
     }
@@ -116,6 +119,10 @@ impl LocalLine {
             // Of many that come at once, the first one reads the line, and not everyone the whole of it.
             return !self.asked.is_empty();
         };
+        // So it is behind a first one that stands already.
+        if !self.has_strangers && !self.asked.is_empty() && newest >= 0 {
+            return true;
+        }
         if self.in_a_row < IN_A_ROW || newest < 0 {
             return false;
         }
@@ -294,7 +301,10 @@ impl Session {
             let mut line = approach.line.lock();
             let follows = line.follows(sequence, connection);
             line.in_a_row = if follows { line.in_a_row.saturating_add(1) } else { 0 };
-            if line.newest.is_none_or(|(newest, made_on)| made_on != connection || newest < sequence) {
+            let newest = line.newest.filter(|(_, made_on)| *made_on == connection).map(|(newest, _)| newest);
+            let has_stranger = !follows && newest.is_some();
+            line.has_strangers = line.in_a_row < IN_A_ROW && (line.has_strangers || has_stranger);
+            if newest.is_none_or(|newest| newest < sequence) {
                 line.newest = Some((sequence, connection));
             }
             let in_front = sequence.checked_sub(1).and_then(|before| line.standing.get(&before).cloned());
