@@ -64,7 +64,7 @@ impl Ticket {
             };
             let mut place = Box::new(Place::new(&session, standing, &self.line, stat, connection));
             let Some((list, glimpse)) = &mut list else {
-                place.look_in_front(approach, connection).await;
+                place.look_in_front(approach, connection, deadline).await;
                 return Ok(place);
             };
             // If the list does not come, another is asked for.
@@ -76,10 +76,10 @@ impl Ticket {
                 }
             }
             if matches!(place.state, Judged::Unknown) {
-                place.look_in_front(approach, connection).await;
+                place.look_in_front(approach, connection, deadline).await;
             } else if let (Some(approach), Some(position)) = (approach, place.entry.0.position()) {
                 // The list has told already; what the number would have told is counted.
-                session.before(approach, position).await;
+                session.before(approach, position, deadline).await;
             }
             return Ok(place);
         }

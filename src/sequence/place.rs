@@ -161,11 +161,16 @@ impl Place {
     }
 
     /// Who is in front, by the number that the node got; no list is needed where that tells.
-    pub(super) async fn look_in_front(&mut self, approach: Option<Approach>, connection: Option<u64>) {
+    pub(super) async fn look_in_front(
+        &mut self,
+        approach: Option<Approach>,
+        connection: Option<u64>,
+        deadline: Deadline,
+    ) {
         let (Some(approach), Some(position)) = (approach, self.entry.0.position()) else {
             return;
         };
-        self.state = match self.session().before(approach, position).await {
+        self.state = match self.session().before(approach, position, deadline).await {
             Before::Nobody => Judged::Held,
             Before::Own(node) => {
                 let name = NodeName::parse(node.name());

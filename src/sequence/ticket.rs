@@ -126,7 +126,11 @@ impl Ticket {
         loop {
             // Boxed, as other steps that pass: they would be a part of every task that waits.
             Box::pin(self.enqueue(deadline)).await?;
-            match self.wait_in_place(deadline).await {
+            let held = async {
+                self.wait_for_turn(deadline).await?;
+                Box::pin(self.take(deadline)).await
+            };
+            match held.await {
                 Ok(held) => return Ok(held),
                 Err(Interruption::StartOver) => {
                     debug!(directory = %self.line.directory(), "the place in line is lost; starting over");
@@ -245,11 +249,6 @@ impl Ticket {
             Box::pin(place.list(&self.line, deadline)).await?;
         }
         Ok(matches!(place.state, Judged::Held))
-    }
-
-    async fn wait_in_place(&mut self, deadline: Deadline) -> Result<Hold, Interruption> {
-        self.wait_for_turn(deadline).await?;
-        Box::pin(self.take(deadline)).await
     }
 
     /// Waits until nothing blocks.

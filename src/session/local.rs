@@ -4,10 +4,12 @@
 //! in front of it at all, and the server gives every number once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
 
 use dashmap::DashMap;
 use futures::FutureExt;
+use futures::future::select;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -15,6 +17,7 @@ use super::own_node::OwnNode;
 use super::{Reservation, Session};
 use crate::backend::{Reply, Stat, Watch};
 use crate::clock::BootInstant;
+use crate::deadline::Deadline;
 
 /// A place in such a line: its directory and number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -289,13 +292,20 @@ impl Session {
     }
 
     /// Who is in front of a node that got this number. Notes how good numbers are at telling.
-    pub(crate) async fn before(&self, mut approach: Approach, position: &Position) -> Before {
+    pub(crate) async fn before(
+        &self,
+        mut approach: Approach,
+        position: &Position,
+        deadline: Deadline,
+    ) -> Before {
         let (sequence, connection) = (position.sequence, approach.connection);
         approach.is_numbered = true;
         let told = approach.line.lock().await_number_before(sequence, &approach);
         if let Some(told) = told {
-            // Its answer was there before ours, so its task is about to run; unless nobody polls it.
-            let _ = tokio::time::timeout(self.timeout() / 400, told).await;
+            // Its answer was there before ours, so its task is about to run, if behind thousands of others; unless nobody
+            // polls it.
+            let limit = deadline.or_after(self.timeout() / 40);
+            select(told, pin!(limit.passed())).await;
         }
         let in_front = {
             let mut line = approach.line.lock();
