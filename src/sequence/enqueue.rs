@@ -35,10 +35,10 @@ impl Ticket {
             };
             // Where the number alone is likely to tell who is in front, no list is asked for.
             let is_predictable = approach.as_ref().is_some_and(|approach| approach.is_predictable);
-            let mut list = (!is_predictable).then(|| {
+            let list = (!is_predictable).then(|| {
                 let list = session.read(|wire| wire.children(directory.as_str()));
                 // Behind the list: if that grants the place, what is seen here is seen under the hold.
-                (list, Looks::ask(self.line.looks(), &session, connection))
+                (list, Box::new(Looks::ask(self.line.looks(), &session, connection)))
             });
             let (standing, stat) = match claim.answered(deadline).await {
                 Ok(made) => made,
@@ -63,16 +63,16 @@ impl Ticket {
                 }
             };
             let mut place = Box::new(Place::new(&session, standing, &self.line, stat, connection));
-            let Some((list, glimpse)) = &mut list else {
+            let Some((mut list, glimpse)) = list else {
                 place.look_in_front(approach, connection, deadline).await;
                 return Ok(place);
             };
             // If the list does not come, another is asked for.
-            if let Ok(children) = session.answer(list, deadline).await {
+            if let Ok(children) = session.answer(&mut list, deadline).await {
                 self.bust_ghosts(&place, &children);
                 let is_told = place.judge(&children, connection, &self.line, deadline).await?;
                 if is_told && matches!(place.state, Judged::Held) {
-                    place.glimpse = Some(Box::new(std::mem::take(glimpse)));
+                    place.glimpse = Some(glimpse);
                 }
             }
             if matches!(place.state, Judged::Unknown) {

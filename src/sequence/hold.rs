@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::select_all;
-use tracing::{Instrument, debug, debug_span, field};
+use tracing::{Instrument, Span, debug, debug_span, field};
 
 use super::attempt::Unsettled;
 use super::claim::Standing;
@@ -388,6 +388,16 @@ impl Hold {
     ///
     /// Cancel safe: the release goes on in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
+        let (span, first, others, rest) = self.taken_apart()?;
+        let deadline = Deadline::after(rest.manager.operation_timeout());
+        // Boxed, or every task that holds something would be as large as its release.
+        let released = Box::pin(delete_all(first, others, deadline).instrument(span)).await;
+        rest.herald.meter().ends_by(ending(&released));
+        released
+    }
+
+    /// The span of a release, what is to be deleted, and what lives until that is done.
+    fn taken_apart(self) -> Result<(Span, Foothold, Vec<Foothold>, Rest), ReleaseError> {
         let span = debug_span!(
             "release",
             path = self.path(),
@@ -399,12 +409,8 @@ impl Hold {
         );
         // Nothing to wait for: what is left of a lost hold is cleaned up in the background.
         span.in_scope(|| self.check()).map_err(ReleaseError::Lost)?;
-        let Self { first, others, unsettled: _unsettled, herald, manager, .. } = self;
-        let deadline = Deadline::after(manager.operation_timeout());
-        // Boxed, or every task that holds something would be as large as its release.
-        let released = Box::pin(delete_all(first, others, deadline).instrument(span)).await;
-        herald.meter().ends_by(ending(&released));
-        released
+        let Self { first, others, unsettled, herald, manager, .. } = self;
+        Ok((span, first, others, Rest { _unsettled: unsettled, herald, manager }))
     }
 
     /// Gives several holds up in one transaction, and waits until the server has done so. Where that cannot be, since
@@ -446,6 +452,13 @@ impl Hold {
         }
         errors
     }
+}
+
+/// What is left of a hold while its nodes are deleted.
+struct Rest {
+    _unsettled: Unsettled,
+    herald: Arc<Herald>,
+    manager: ConnectionManager,
 }
 
 /// The number of a node of ours.

@@ -80,6 +80,14 @@ impl Place {
         self.entry.0.session()
     }
 
+    /// Lists until something is known.
+    pub(super) async fn look(&mut self, line: &Line, deadline: Deadline) -> Result<(), Interruption> {
+        while matches!(self.state, Judged::Unknown) {
+            self.list(line, deadline).await?;
+        }
+        Ok(())
+    }
+
     pub(super) async fn list(&mut self, line: &Line, deadline: Deadline) -> Result<(), Interruption> {
         let directory = line.directory().as_str();
         let connection = self.session().connection();

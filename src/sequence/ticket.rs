@@ -245,8 +245,8 @@ impl Ticket {
         let Some(place) = &mut self.place else {
             return Err(Interruption::StartOver);
         };
-        while matches!(place.state, Judged::Unknown) {
-            Box::pin(place.list(&self.line, deadline)).await?;
+        if matches!(place.state, Judged::Unknown) {
+            Box::pin(place.look(&self.line, deadline)).await?;
         }
         Ok(matches!(place.state, Judged::Held))
     }
