@@ -20,7 +20,7 @@ const DIRECTORIES_MAX: usize = 8;
 
 impl Ticket {
     /// Creates a node and looks at the line, in one go.
-    pub(super) async fn take_place(&mut self, deadline: Deadline) -> Result<Place, Interruption> {
+    pub(super) async fn take_place(&mut self, deadline: Deadline) -> Result<Box<Place>, Interruption> {
         let directory = self.line.directory().clone();
         let session = self.line.manager().session_to_enter(deadline, directory.as_str()).await?;
         session.touch();
@@ -35,9 +35,10 @@ impl Ticket {
             };
             let foresight = approach.as_ref().map_or(Foresight::Unknown, |approach| approach.foresight);
             let list = || session.read(|wire| wire.children(directory.as_str()));
-            let mut list = (!foresight.is_by_number()).then(list);
+            let list = (!foresight.is_by_number()).then(list);
             // Behind the list: if that grants the place, what is seen here is seen under the hold.
-            let glimpse = foresight.is_hopeful().then(|| Looks::ask(self.line.looks(), &session, connection));
+            let glimpse = || Box::new(Looks::ask(self.line.looks(), &session, connection));
+            let glimpse = foresight.is_hopeful().then(glimpse);
             let (standing, stat) = match claim.answered(deadline).await {
                 Ok(made) => made,
                 Err(error @ WireError::Refused(Refusal::NoNode)) => {
@@ -54,30 +55,30 @@ impl Ticket {
                     match Box::pin(self.after_failed_create(&session, &mut claim, error, deadline)).await? {
                         // The list that was sent with it may have been read before it was there: another is asked for.
                         Some((standing, stat)) => {
-                            return Ok(Place::new(&session, standing, &self.line, stat, None));
+                            return Ok(Box::new(Place::new(&session, standing, &self.line, stat, None)));
                         }
                         None => continue,
                     }
                 }
             };
-            let mut place = Place::new(&session, standing, &self.line, stat, connection);
-            let Some(list) = &mut list else {
-                place.look_in_front(approach, glimpse, connection).await;
+            let mut place = Box::new(Place::new(&session, standing, &self.line, stat, connection));
+            let Some(mut list) = list else {
+                place.look_in_front(approach, glimpse, connection, deadline).await;
                 return Ok(place);
             };
             // If the list does not come, another is asked for.
-            if let Ok(children) = session.answer(list, deadline).await {
+            if let Ok(children) = session.answer(&mut list, deadline).await {
                 self.bust_ghosts(&place, &children);
                 let is_told = place.judge(&children, connection, &self.line, deadline).await?;
                 let is_held = matches!(place.state, Judged::Held);
-                place.glimpse = glimpse.filter(|_| is_told && is_held).map(Box::new);
+                place.glimpse = glimpse.filter(|_| is_told && is_held);
                 approach.iter().for_each(|approach| approach.saw(!is_held));
             }
             if matches!(place.state, Judged::Unknown) {
-                place.look_in_front(approach, None, connection).await;
+                place.look_in_front(approach, None, connection, deadline).await;
             } else if let (Some(approach), Some(position)) = (approach, place.entry.0.position()) {
                 // The list has told already; what the number would have told is counted.
-                session.before(approach, position).await;
+                session.before(approach, position, deadline).await;
             }
             return Ok(place);
         }

@@ -80,6 +80,14 @@ impl Place {
         self.entry.0.session()
     }
 
+    /// Lists until something is known.
+    pub(super) async fn look(&mut self, line: &Line, deadline: Deadline) -> Result<(), Interruption> {
+        while matches!(self.state, Judged::Unknown) {
+            self.list(line, deadline).await?;
+        }
+        Ok(())
+    }
+
     pub(super) async fn list(&mut self, line: &Line, deadline: Deadline) -> Result<(), Interruption> {
         let directory = line.directory().as_str();
         let connection = self.session().connection();
@@ -175,17 +183,18 @@ impl Place {
     pub(super) async fn look_in_front(
         &mut self,
         approach: Option<Approach>,
-        glimpse: Option<Looks>,
+        glimpse: Option<Box<Looks>>,
         connection: Option<u64>,
+        deadline: Deadline,
     ) {
         let (Some(approach), Some(position)) = (approach, self.entry.0.position()) else {
             return;
         };
-        self.state = match self.session().before(approach, position).await {
+        self.state = match self.session().before(approach, position, deadline).await {
             Before::Nobody { word, at_first } => {
                 self.entry.0.set_clear();
                 self.entry.0.set_word(word);
-                self.glimpse = glimpse.filter(|_| at_first).map(Box::new);
+                self.glimpse = glimpse.filter(|_| at_first);
                 Judged::Held
             }
             Before::Own(node) => {

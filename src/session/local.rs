@@ -4,10 +4,12 @@
 //! in front of it at all, and the server gives every number once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
 
 use dashmap::DashMap;
 use futures::FutureExt;
+use futures::future::select;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -15,6 +17,7 @@ use super::own_node::{OwnNode, Word};
 use super::{Reservation, Session};
 use crate::backend::{Reply, Stat, Watch};
 use crate::clock::BootInstant;
+use crate::deadline::Deadline;
 use crate::sequence::Kind;
 
 /// A place in such a line.
@@ -54,6 +57,8 @@ struct LocalLine {
     is_crowded: bool,
     /// The last number that came without a creation time, and whether it was the one after the last but one.
     untold: Option<(i32, bool)>,
+    /// Somebody else got a number between two of ours, and so many in a row have not followed yet.
+    has_strangers: bool,
     watch: DirectoryWatch,
 }
 
@@ -99,6 +104,7 @@ impl LocalLine {
             in_a_row: 0,
             is_crowded: false,
             untold: None,
+            has_strangers: false,
             watch: DirectoryWatch::None,
         }
     }
@@ -167,6 +173,10 @@ impl LocalLine {
             let is_first = self.asked.is_empty();
             return if is_first { Foresight::Unknown } else { Foresight::BehindOurs };
         };
+        // So it is behind a first one that stands already.
+        if !self.has_strangers && !self.asked.is_empty() && newest >= 0 {
+            return Foresight::BehindOurs;
+        }
         if self.in_a_row < IN_A_ROW || newest < 0 {
             return if self.is_crowded { Foresight::Crowded } else { Foresight::Unknown };
         }
@@ -401,19 +411,29 @@ impl Session {
     }
 
     /// Who is in front of a node that got this number. Notes how good numbers are at telling.
-    pub(crate) async fn before(&self, mut approach: Approach, position: &Position) -> Before {
+    pub(crate) async fn before(
+        &self,
+        mut approach: Approach,
+        position: &Position,
+        deadline: Deadline,
+    ) -> Before {
         let (sequence, connection) = (position.sequence, approach.connection);
         approach.is_numbered = true;
         let told = approach.line.lock().await_number_before(sequence, &approach);
         if let Some(told) = told {
-            // Its answer was there before ours, so its task is about to run; unless nobody polls it.
-            let _ = tokio::time::timeout(self.timeout() / 400, told).await;
+            // Its answer was there before ours, so its task is about to run, if behind thousands of others; unless nobody
+            // polls it.
+            let limit = deadline.or_after(self.timeout() / 40);
+            select(told, pin!(limit.passed())).await;
         }
         let in_front = {
             let mut line = approach.line.lock();
             let follows = line.follows(sequence, connection);
             line.in_a_row = if follows { line.in_a_row.saturating_add(1) } else { 0 };
-            if line.newest.is_none_or(|(newest, made_on)| made_on != connection || newest < sequence) {
+            let newest = line.newest.filter(|(_, made_on)| *made_on == connection).map(|(newest, _)| newest);
+            let has_stranger = !follows && newest.is_some();
+            line.has_strangers = line.in_a_row < IN_A_ROW && (line.has_strangers || has_stranger);
+            if newest.is_none_or(|newest| newest < sequence) {
                 line.newest = Some((sequence, connection));
             }
             let in_front = line.in_front(sequence, position.kind, connection);

@@ -64,8 +64,13 @@ async fn a_writer_lets_the_readers_of_its_process_in_with_its_delete() {
     for reader in readers {
         assert!(reader.await.unwrap().fencing_token() > token);
     }
+    // Who waits for long watches its own node, and takes that back.
+    let but_watches = || {
+        let asked = sent(&proxies).into_iter();
+        asked.filter(|op| !matches!(op, OpCode::GetData | OpCode::RemoveWatches)).collect::<Vec<_>>()
+    };
     let released = eventually("all deletes", Timing::answer(), async || {
-        (sent(&proxies).len() >= 5).then(|| sent(&proxies))
+        Some(but_watches()).filter(|asked| asked.len() >= 5)
     });
     let all = [OpCode::Multi, OpCode::Delete, OpCode::Delete, OpCode::Delete, OpCode::Delete];
     assert_eq!(released.await.unwrap(), all);
