@@ -1,5 +1,8 @@
 use std::fmt::{self, Display, Formatter};
+use std::future::{Future, pending};
 use std::time::Duration;
+
+use futures::future::Either;
 
 use tokio::time::Instant;
 
@@ -41,27 +44,29 @@ impl Deadline {
 
     /// Whether it has passed.
     #[must_use]
-    pub fn has_passed(&self) -> bool {
+    pub fn has_passed(self) -> bool {
         self.at.is_some_and(|at| Instant::now() >= at)
     }
 
     /// Whether no time was given at all: a try, which takes the time that answers take all the same.
     #[must_use]
-    pub fn is_immediate(&self) -> bool {
+    pub fn is_immediate(self) -> bool {
         self.at == Some(self.started)
     }
 
     /// How long ago the wait began.
     #[must_use]
-    pub fn waited(&self) -> Duration {
+    pub fn waited(self) -> Duration {
         self.started.elapsed()
     }
 
     /// Resolves when it passes; never, if there is none, or no tokio runtime to tell the time here.
-    pub async fn passed(&self) {
+    pub fn passed(self) -> impl Future<Output = ()> + Send {
         match self.at {
-            Some(at) if tokio::runtime::Handle::try_current().is_ok() => tokio::time::sleep_until(at).await,
-            _ => std::future::pending().await,
+            Some(at) if tokio::runtime::Handle::try_current().is_ok() => {
+                Either::Left(tokio::time::sleep_until(at))
+            }
+            _ => Either::Right(pending()),
         }
     }
 }

@@ -90,6 +90,7 @@ impl Backend for ZooKeeper {
                 client::Error::Timeout => WireError::Timeout,
                 other => WireError::Broken(other.to_string()),
             })?;
+            let client = Arc::new(client);
             let interruptions = Mutex::new((client.state_watcher(), 0));
             let under_way = UnderWay::default();
             let wire: Arc<dyn Wire> =
@@ -110,7 +111,8 @@ impl Backend for ZooKeeper {
 
 /// One session of the client crate.
 struct Session {
-    client: client::Client,
+    // Shared with each request: a client is some 100 bytes large.
+    client: Arc<client::Client>,
     /// A watcher of the link, and how many changes it has seen.
     interruptions: Mutex<(client::StateWatcher, u64)>,
     /// Replies that hold a client: it keeps the session alive, also in a future that nobody polls.
@@ -122,12 +124,12 @@ struct Session {
 
 impl Session {
     /// Sends what `request` asks of the client now; the reply outlives this borrow.
-    fn send<T, F>(&self, request: impl FnOnce(client::Client) -> F) -> Reply<T>
+    fn send<T, F>(&self, request: impl FnOnce(Arc<client::Client>) -> F) -> Reply<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, client::Error>> + Send + 'static,
     {
-        let reply = request(self.client.clone()).map(|reply| reply.map_err(wire_error));
+        let reply = request(Arc::clone(&self.client)).map(|reply| reply.map_err(wire_error));
         self.under_way.send(caught(reply), || Err(abandoned()))
     }
 }
@@ -186,8 +188,12 @@ impl Wire for Session {
         let (path, data) = (path.to_owned(), data.to_owned());
         let acl = Arc::clone(&self.acl);
         self.send(move |client| async move {
-            let options = client_mode(mode).with_acls(client::Acls::new(&acl));
-            let (stat, sequence) = client.create(&path, &data, &options).await?;
+            let created = {
+                // What is sent already need not be kept.
+                let options = client_mode(mode).with_acls(client::Acls::new(&acl));
+                client.create(&path, &data, &options)
+            };
+            let (stat, sequence) = created.await?;
             let stat = (!stat.is_invalid()).then(|| our_stat(&stat));
             let path = match mode {
                 CreateMode::EphemeralSequential | CreateMode::PersistentSequential => {
@@ -269,7 +275,7 @@ impl Wire for Session {
     }
 
     fn multi(&self, operations: &[WriteOp]) -> BoxFuture<'static, Result<Vec<WriteResult>, MultiError>> {
-        let client = self.client.clone();
+        let client = Arc::clone(&self.client);
         let operations = operations.to_vec();
         let acl = Arc::clone(&self.acl);
         let commit = async move {

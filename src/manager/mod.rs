@@ -22,7 +22,7 @@ pub(crate) use self::holds::Herald;
 use self::holds::HoldBoard;
 pub use self::holds::{HoldEvent, HoldEvents};
 pub use self::pool::ConnectionPool;
-use self::state::StateBoard;
+use self::state::{Standing, StateBoard};
 pub use self::state::{State, Transition, Transitions};
 use crate::clock::BootInstant;
 use crate::deadline::Deadline;
@@ -241,22 +241,37 @@ impl ConnectionManager {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(Error::Config(ConfigError::NoRuntime));
         }
-        let ready = self.0.shared.board.wait_for(|standing| match standing.state {
-            State::Closed => true,
-            // One that has just ended is replaced in a moment.
-            State::Connected(_) => standing.session.as_ref().is_some_and(|session| session.loss().is_none()),
-            _ => false,
-        });
+        let Shared { board, closing, .. } = &*self.0.shared;
+        let now = board.standing();
+        if is_usable(&now) && !closing.is_cancelled() {
+            return now.session.ok_or(Error::Closed);
+        }
+        // Boxed, as what is seldom waited for: it would be a part of every acquire.
+        Box::pin(self.next_session(deadline, path)).await
+    }
+
+    async fn next_session(&self, deadline: Deadline, path: &str) -> Result<Session, Error> {
+        let Shared { board, closing, .. } = &*self.0.shared;
         let found = tokio::select! {
             biased;
-            () = self.0.shared.closing.cancelled() => return Err(Error::Closed),
-            found = ready => found.session,
+            () = closing.cancelled() => return Err(Error::Closed),
+            found = board.wait_for(is_usable) => found.session,
             () = deadline.passed() => {
                 let (path, waited) = (path.to_owned(), deadline.waited());
                 return Err(Error::Timeout { phase: Phase::Connecting, path, waited });
             }
         };
         found.ok_or(Error::Closed)
+    }
+}
+
+/// Whether there is a session to go on with, or none will come.
+fn is_usable(standing: &Standing) -> bool {
+    match standing.state {
+        State::Closed => true,
+        // One that has just ended is replaced in a moment.
+        State::Connected(_) => standing.session.as_ref().is_some_and(|session| session.loss().is_none()),
+        _ => false,
     }
 }
 

@@ -153,9 +153,9 @@ impl Standing {
             return plain();
         };
         node.leave(|leave| match (leave, node.position()) {
-            (Leave::AsHead(next), Some(position)) => self.session.head_leaves(position, || match next {
-                Some(next) => delete_before(&self.session, &self.path, next),
-                None => plain(),
+            (Leave::AsHead(heads), Some(position)) => self.session.head_leaves(position, || match heads {
+                [] => plain(),
+                heads => delete_before(&self.session, &self.path, heads.to_vec()),
             }),
             _ => plain(),
         })
@@ -196,24 +196,30 @@ impl Drop for Standing {
     }
 }
 
-/// Deletes a node of ours if the next one, which is the head from now on, stands: were that deleted by hand, strangers
-/// behind it would come in, too.
-fn delete_before(session: &Session, path: &str, next: &Arc<OwnNode>) -> Reply<()> {
-    let check = WriteOp::Check { path: next.path().to_owned(), version: None };
-    let delete = WriteOp::Delete { path: path.to_owned(), version: None };
-    let committed = session.send_multi(&[check, delete]);
-    let (session, path, next) = (session.clone(), path.to_owned(), Arc::clone(next));
+/// Deletes a node of ours if the next ones, which have nobody in front from now on, stand: were one deleted by hand,
+/// strangers behind it would come in, too.
+fn delete_before(session: &Session, path: &str, mut heads: Vec<Arc<OwnNode>>) -> Reply<()> {
+    let send = |session: &Session, path: &str, heads: &[Arc<OwnNode>]| {
+        let checks = heads.iter().map(|next| WriteOp::Check { path: next.path().to_owned(), version: None });
+        let delete = WriteOp::Delete { path: path.to_owned(), version: None };
+        session.send_multi(&checks.chain([delete]).collect::<Vec<_>>())
+    };
+    let mut committed = send(session, path, &heads);
+    let (session, path) = (session.clone(), path.to_owned());
     Box::pin(async move {
-        match committed.await? {
-            Ok(_) => Ok(()),
-            Err(MultiError::Operation { index: 0, refusal }) => {
-                if refusal == Refusal::NoNode && next.end().is_none() {
-                    next.lose(LossReason::NodeDeleted);
+        loop {
+            match committed.await? {
+                Ok(_) => return Ok(()),
+                Err(MultiError::Operation { index, refusal }) if index < heads.len() => {
+                    let next = heads.swap_remove(index);
+                    if refusal == Refusal::NoNode && next.end().is_none() {
+                        next.lose(LossReason::NodeDeleted);
+                    }
                 }
-                session.write(|wire| wire.delete(&path, None)).await
+                Err(MultiError::Operation { refusal, .. }) => return Err(WireError::Refused(refusal)),
+                Err(MultiError::Request(error)) => return Err(error),
             }
-            Err(MultiError::Operation { refusal, .. }) => Err(WireError::Refused(refusal)),
-            Err(MultiError::Request(error)) => Err(error),
+            committed = send(&session, &path, &heads);
         }
     })
 }

@@ -6,6 +6,7 @@ use super::claim::{Claim, Standing};
 use super::directory::{Lasting, make_directory};
 use super::interruption::{Interruption, pause, time_left, time_over};
 use super::look::Looks;
+use super::name::Kind;
 use super::place::{Judged, Place};
 use super::ticket::Ticket;
 use crate::backend::{Stat, WireError};
@@ -19,7 +20,7 @@ const DIRECTORIES_MAX: usize = 8;
 
 impl Ticket {
     /// Creates a node and looks at the line, in one go.
-    pub(super) async fn take_place(&mut self, deadline: Deadline) -> Result<Place, Interruption> {
+    pub(super) async fn take_place(&mut self, deadline: Deadline) -> Result<Box<Place>, Interruption> {
         let directory = self.line.directory().clone();
         let session = self.line.manager().session_to_enter(deadline, directory.as_str()).await?;
         session.touch();
@@ -28,16 +29,16 @@ impl Ticket {
         loop {
             let connection = session.connection();
             let ask = || Claim::ask(&session, &directory, self.line.label(), self.line.data());
-            let (mut claim, approach) = if self.may_guess() {
-                session.approach(directory.as_str(), connection, ask)
-            } else {
-                (ask(), None)
+            let (mut claim, approach) = match self.guesses_as() {
+                Some(kind) => session.approach(directory.as_str(), kind, connection, ask),
+                None => (ask(), None),
             };
             let foresight = approach.as_ref().map_or(Foresight::Unknown, |approach| approach.foresight);
             let list = || session.read(|wire| wire.children(directory.as_str()));
-            let mut list = (!foresight.is_by_number()).then(list);
+            let list = (!foresight.is_by_number()).then(list);
             // Behind the list: if that grants the place, what is seen here is seen under the hold.
-            let glimpse = foresight.is_hopeful().then(|| Looks::ask(self.line.looks(), &session, connection));
+            let glimpse = || Box::new(Looks::ask(self.line.looks(), &session, connection));
+            let glimpse = foresight.is_hopeful().then(glimpse);
             let (standing, stat) = match claim.answered(deadline).await {
                 Ok(made) => made,
                 Err(error @ WireError::Refused(Refusal::NoNode)) => {
@@ -54,39 +55,38 @@ impl Ticket {
                     match Box::pin(self.after_failed_create(&session, &mut claim, error, deadline)).await? {
                         // The list that was sent with it may have been read before it was there: another is asked for.
                         Some((standing, stat)) => {
-                            return Ok(Place::new(&session, standing, &self.line, stat, None));
+                            return Ok(Box::new(Place::new(&session, standing, &self.line, stat, None)));
                         }
                         None => continue,
                     }
                 }
             };
-            let mut place = Place::new(&session, standing, &self.line, stat, connection);
-            let Some(list) = &mut list else {
-                place.look_in_front(approach, glimpse, connection).await;
+            let mut place = Box::new(Place::new(&session, standing, &self.line, stat, connection));
+            let Some(mut list) = list else {
+                place.look_in_front(approach, glimpse, connection, deadline).await;
                 return Ok(place);
             };
             // If the list does not come, another is asked for.
-            if let Ok(children) = session.answer(list, deadline).await {
+            if let Ok(children) = session.answer(&mut list, deadline).await {
                 self.bust_ghosts(&place, &children);
                 let is_told = place.judge(&children, connection, &self.line, deadline).await?;
                 let is_held = matches!(place.state, Judged::Held);
-                place.glimpse = glimpse.filter(|_| is_told && is_held).map(Box::new);
+                place.glimpse = glimpse.filter(|_| is_told && is_held);
                 approach.iter().for_each(|approach| approach.saw(!is_held));
             }
             if matches!(place.state, Judged::Unknown) {
-                place.look_in_front(approach, None, connection).await;
+                place.look_in_front(approach, None, connection, deadline).await;
             } else if let (Some(approach), Some(position)) = (approach, place.entry.0.position()) {
                 // The list has told already; what the number would have told is counted.
-                session.before(approach, position).await;
+                session.before(approach, position, deadline).await;
             }
             return Ok(place);
         }
     }
 
-    /// Whether a place may be judged by its number alone: everyone waits for everyone in front, and there is nothing that
-    /// only a list would show.
-    fn may_guess(&self) -> bool {
-        self.ghosts.is_empty() && self.line.is_single_file()
+    /// Its kind, if its place may be judged by its number alone: there is nothing that only a list would show.
+    fn guesses_as(&self) -> Option<Kind> {
+        self.line.numbered_kind().filter(|_| self.ghosts.is_empty())
     }
 
     /// Deletes what an earlier attempt of this ticket turned out to have made after all.

@@ -196,7 +196,9 @@ impl Exchange {
             .extend(next.iter().map(|next| WriteOp::Check { path: next.path().to_owned(), version: None }));
         operations.push(WriteOp::Delete { path: hold.path().to_owned(), version: None });
         request_size::check(operations.iter().map(WriteOp::bytes).sum()).map_err(Error::Config)?;
-        let departure = hold.node().position().and_then(|place| hold.session().head_will_leave(place));
+        // A reader may come to stand in a writer's place.
+        let place = hold.node().position().filter(|place| place.kind == Kind::Lock);
+        let departure = place.and_then(|place| hold.session().head_will_leave(place));
         let mut attempt = Attempt::new(hold.node(), wanted, true);
         let refused = match attempt.commit(&operations, deadline).await? {
             Done::Made(paths) => {

@@ -11,6 +11,19 @@ use crate::error::LossReason;
 use crate::release::ReleaseError;
 use crate::session::OwnNode;
 
+/// Deletes all nodes of a hold.
+pub(super) async fn delete_all(
+    first: Foothold,
+    mut others: Vec<Foothold>,
+    deadline: Deadline,
+) -> Result<(), ReleaseError> {
+    if others.is_empty() {
+        return delete_one(first, deadline).await;
+    }
+    others.insert(0, first);
+    delete_together(others, deadline).await.into_iter().collect()
+}
+
 /// Deletes one node of a hold.
 pub(super) async fn delete_one(foothold: Foothold, deadline: Deadline) -> Result<(), ReleaseError> {
     let Foothold { entry, standing } = foothold;

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::select_all;
-use tracing::{debug, debug_span, field, instrument};
+use tracing::{Instrument, Span, debug, debug_span, field};
 
 use super::attempt::Unsettled;
 use super::claim::Standing;
 use super::exchange::Exchange;
-use super::give_back::{delete_one, delete_together};
+use super::give_back::{delete_all, delete_together};
 use super::interruption::{Interruption, pause, time_left};
 use super::line;
 use super::look::{Changes, Looks, Sight};
@@ -402,28 +402,30 @@ impl Hold {
     /// # Cancel safety
     ///
     /// Cancel safe: the release goes on in the background.
-    #[instrument(level = "debug", name = "release", skip_all, fields(
-        path = self.path(),
-        recipe = self.herald.meter().recipe(),
-        sequence = sequence(self.path()),
-        token = %self.token,
-        session = format_args!("{:#x}", self.session().id()),
-        epoch = self.epoch().as_u64(),
-    ))]
     pub async fn release(self) -> Result<(), ReleaseError> {
-        // Nothing to wait for: what is left of a lost hold is cleaned up in the background.
-        self.check().map_err(ReleaseError::Lost)?;
-        let Self { first, mut others, herald, manager, .. } = self;
-        let deadline = Deadline::after(manager.operation_timeout());
-        let released = if others.is_empty() {
-            delete_one(first, deadline).await
-        } else {
-            others.insert(0, first);
-            // Boxed, as what is seldom done: it would be a part of every task that holds something.
-            Box::pin(delete_together(others, deadline)).await.into_iter().collect()
-        };
-        herald.meter().ends_by(ending(&released));
+        let (span, first, others, rest) = self.taken_apart()?;
+        let deadline = Deadline::after(rest.manager.operation_timeout());
+        // Boxed, or every task that holds something would be as large as its release.
+        let released = Box::pin(delete_all(first, others, deadline).instrument(span)).await;
+        rest.herald.meter().ends_by(ending(&released));
         released
+    }
+
+    /// The span of a release, what is to be deleted, and what lives until that is done.
+    fn taken_apart(self) -> Result<(Span, Foothold, Vec<Foothold>, Rest), ReleaseError> {
+        let span = debug_span!(
+            "release",
+            path = self.path(),
+            recipe = self.herald.meter().recipe(),
+            sequence = sequence(self.path()),
+            token = %self.token,
+            session = format_args!("{:#x}", self.session().id()),
+            epoch = self.epoch().as_u64(),
+        );
+        // Nothing to wait for: what is left of a lost hold is cleaned up in the background.
+        span.in_scope(|| self.check()).map_err(ReleaseError::Lost)?;
+        let Self { first, others, unsettled, herald, manager, .. } = self;
+        Ok((span, first, others, Rest { _unsettled: unsettled, herald, manager }))
     }
 
     /// Gives several holds up in one transaction, and waits until the server has done so. Where that cannot be, since
@@ -465,6 +467,13 @@ impl Hold {
         }
         errors
     }
+}
+
+/// What is left of a hold while its nodes are deleted.
+struct Rest {
+    _unsettled: Unsettled,
+    herald: Arc<Herald>,
+    manager: ConnectionManager,
 }
 
 /// The number of a node of ours.

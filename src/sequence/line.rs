@@ -307,11 +307,23 @@ impl Line {
         self.terms.rule == Rule::MUTEX && self.terms.besides.is_empty()
     }
 
-    /// Where a node of this name stands, if everyone here waits for everyone in front, and numbers tell who that is.
+    /// The kind of its nodes, if numbers may tell who is in front: everyone waits for everyone, or readers and writers do
+    /// for each other.
+    pub(super) fn numbered_kind(&self) -> Option<Kind> {
+        let kind = match self.terms.rule {
+            Rule::MUTEX => Kind::Lock,
+            Rule::READER => Kind::Read,
+            Rule::WRITER => Kind::Write,
+            _ => return None,
+        };
+        (self.terms.label.kind() == kind && self.terms.besides.is_empty()).then_some(kind)
+    }
+
+    /// Where a node of this name stands, if its number may tell who is in front.
     pub(super) fn position(&self, name: &str) -> Option<Position> {
-        let name = NodeName::parse(name).filter(|_| self.is_single_file())?;
-        let is_ordered = name.kind() == Kind::Lock && name.is_ordered_by_number();
-        is_ordered.then(|| Position { directory: self.directory.shared(), sequence: name.sequence() })
+        let kind = self.numbered_kind()?;
+        let name = NodeName::parse(name).filter(|name| name.kind() == kind && name.is_ordered_by_number())?;
+        Some(Position { directory: self.directory.shared(), sequence: name.sequence(), kind })
     }
 }
 

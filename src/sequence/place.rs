@@ -80,6 +80,14 @@ impl Place {
         self.entry.0.session()
     }
 
+    /// Lists until something is known.
+    pub(super) async fn look(&mut self, line: &Line, deadline: Deadline) -> Result<(), Interruption> {
+        while matches!(self.state, Judged::Unknown) {
+            self.list(line, deadline).await?;
+        }
+        Ok(())
+    }
+
     pub(super) async fn list(&mut self, line: &Line, deadline: Deadline) -> Result<(), Interruption> {
         let directory = line.directory().as_str();
         let connection = self.session().connection();
@@ -118,7 +126,10 @@ impl Place {
             }
         }
         self.state = match verdict {
-            Verdict::Held => Judged::Held,
+            Verdict::Held => {
+                self.entry.0.set_clear();
+                Judged::Held
+            }
             Verdict::WaitFor(lower) => {
                 self.entry.0.set_ahead(lower.len());
                 View::new(lower, connection).map_or(Judged::Held, Judged::Waiting)
@@ -172,21 +183,25 @@ impl Place {
     pub(super) async fn look_in_front(
         &mut self,
         approach: Option<Approach>,
-        glimpse: Option<Looks>,
+        glimpse: Option<Box<Looks>>,
         connection: Option<u64>,
+        deadline: Deadline,
     ) {
         let (Some(approach), Some(position)) = (approach, self.entry.0.position()) else {
             return;
         };
-        self.state = match self.session().before(approach, position).await {
+        self.state = match self.session().before(approach, position, deadline).await {
             Before::Nobody { word, at_first } => {
+                self.entry.0.set_clear();
                 self.entry.0.set_word(word);
-                self.glimpse = glimpse.filter(|_| at_first).map(Box::new);
+                self.glimpse = glimpse.filter(|_| at_first);
                 Judged::Held
             }
             Before::Own(node) => {
                 let name = NodeName::parse(node.name());
-                let hidden = node.ahead();
+                // Where that is not known, somebody may be in front of that one, too.
+                let is_first = node.lets_in(&self.entry.0) && node.is_clear();
+                let hidden = if is_first { 0 } else { node.ahead().max(1) };
                 self.entry.0.set_ahead(hidden + 1);
                 name.map_or(Judged::Unknown, |name| Judged::Waiting(View::behind(name, hidden, connection)))
             }

@@ -22,7 +22,8 @@ use crate::token::FencingToken;
 /// out or was cancelled can be taken up again.
 pub struct Ticket {
     pub(super) line: Line,
-    place: Option<Place>,
+    // Boxed: who waits for the answer to its create has none yet.
+    place: Option<Box<Place>>,
     /// Attempts of this ticket whose outcome could not be found out: they may still come to stand.
     pub(super) ghosts: Vec<(Session, Protection)>,
     /// The call that its first wait is a part of.
@@ -130,12 +131,11 @@ impl Ticket {
         loop {
             // Boxed, as other steps that pass: they would be a part of every task that waits.
             Box::pin(self.enqueue(deadline)).await?;
-            let turn = self.wait_for_turn(deadline).await;
-            let held = match turn {
-                Ok(()) => Box::pin(self.take(deadline)).await,
-                Err(interruption) => Err(interruption),
+            let held = async {
+                self.wait_for_turn(deadline).await?;
+                Box::pin(self.take(deadline)).await
             };
-            match held {
+            match held.await {
                 Ok(held) => return Ok(held),
                 Err(Interruption::StartOver) => {
                     debug!(directory = %self.line.directory(), "the place in line is lost; starting over");
@@ -215,16 +215,16 @@ impl Ticket {
     }
 
     pub(super) fn place(&self) -> Option<&Place> {
-        self.place.as_ref()
+        self.place.as_deref()
     }
 
     pub(super) fn place_mut(&mut self) -> Option<&mut Place> {
-        self.place.as_mut()
+        self.place.as_deref_mut()
     }
 
     /// A place that was taken together with others.
     pub(super) fn stand_at(&mut self, place: Place) {
-        self.place = Some(place);
+        self.place = Some(Box::new(place));
     }
 
     /// Judges the place by a list that was read behind its create, and what was seen behind that.
@@ -252,8 +252,8 @@ impl Ticket {
         let Some(place) = &mut self.place else {
             return Err(Interruption::StartOver);
         };
-        while matches!(place.state, Judged::Unknown) {
-            Box::pin(place.list(&self.line, deadline)).await?;
+        if matches!(place.state, Judged::Unknown) {
+            Box::pin(place.look(&self.line, deadline)).await?;
         }
         Ok(matches!(place.state, Judged::Held))
     }
@@ -282,7 +282,8 @@ impl Ticket {
             }
             Ok(())
         };
-        turn.instrument(span).await
+        // Boxed, or every task that takes something would be as large as its wait.
+        Box::pin(turn.instrument(span)).await
     }
 
     /// The last step: the lease is valid now, the node is not known to be gone, the token is known.
@@ -314,7 +315,7 @@ impl Ticket {
         };
         let token = FencingToken::from_czxid(czxid);
         debug!(path = place.entry.0.path(), %token, waited = ?deadline.waited(), "acquired");
-        let Place { entry, standing, glimpse, .. } = place;
+        let Place { entry, standing, glimpse, .. } = *place;
         let looks = glimpse.map_or_else(|| Looks::new(self.line.looks()), |glimpse| *glimpse);
         let foothold = Foothold { entry, standing };
         Ok(Hold::new(self.line.manager().clone(), foothold, Vec::new(), token, Some(self.line.recipe_name()))

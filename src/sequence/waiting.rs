@@ -7,8 +7,9 @@ use tracing::{debug, info};
 
 use super::interruption::{Interruption, time_over};
 use super::line::Line;
-use super::name::NodeName;
+use super::name::{Kind, NodeName};
 use super::place::{Judged, Place};
+use super::view::View;
 use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Phase};
@@ -60,12 +61,12 @@ impl Place {
                     "waiting in line"
                 );
             }
-            Err(End::AsHead) => {
+            Err(End::AsHead) if front.lets_in(&me) => {
                 self.state = Judged::Held;
                 return Ok(());
             }
-            Err(End::Left) => {
-                self.state = Judged::Unknown;
+            Err(_) => {
+                self.look_for_ours();
                 return Ok(());
             }
         }
@@ -102,7 +103,7 @@ impl Place {
                     return Ok(());
                 }
                 Some(Ok(Turn::Look)) => {
-                    self.state = Judged::Unknown;
+                    self.look_for_ours();
                     return Ok(());
                 }
                 Some(Err(_)) => {
@@ -119,6 +120,15 @@ impl Place {
                 None => {}
             }
         }
+    }
+
+    /// The one in front is gone: a list tells what is left. As long as a writer has others of this session in front, it
+    /// waits for those first.
+    fn look_for_ours(&mut self) {
+        let position = self.entry.0.position().filter(|position| position.kind == Kind::Write);
+        let front = position.and_then(|position| self.session().own_node_before(position));
+        let name = front.and_then(|front| NodeName::parse(front.name()));
+        self.state = name.map_or(Judged::Unknown, |name| Judged::Waiting(View::behind(name, 1, None)));
     }
 
     /// Who waits for long wants to know if its own node goes.

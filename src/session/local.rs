@@ -4,10 +4,12 @@
 //! in front of it at all, and the server gives every number once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
 
 use dashmap::DashMap;
 use futures::FutureExt;
+use futures::future::select;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -15,12 +17,15 @@ use super::own_node::{OwnNode, Word};
 use super::{Reservation, Session};
 use crate::backend::{Reply, Stat, Watch};
 use crate::clock::BootInstant;
+use crate::deadline::Deadline;
+use crate::sequence::Kind;
 
-/// A place in such a line: its directory and number.
+/// A place in such a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) directory: Arc<str>,
     pub(crate) sequence: i32,
+    pub(crate) kind: Kind,
 }
 
 /// So often in a row our numbers have to follow each other before the next one is taken to.
@@ -52,6 +57,8 @@ struct LocalLine {
     is_crowded: bool,
     /// The last number that came without a creation time, and whether it was the one after the last but one.
     untold: Option<(i32, bool)>,
+    /// Somebody else got a number between two of ours, and so many in a row have not followed yet.
+    has_strangers: bool,
     watch: DirectoryWatch,
 }
 
@@ -97,6 +104,7 @@ impl LocalLine {
             in_a_row: 0,
             is_crowded: false,
             untold: None,
+            has_strangers: false,
             watch: DirectoryWatch::None,
         }
     }
@@ -140,18 +148,44 @@ impl LocalLine {
         })
     }
 
+    /// Who is in front of the node with this number.
+    fn in_front(&mut self, sequence: i32, kind: Kind, connection: u64) -> Before {
+        let Some(node) = sequence.checked_sub(1).and_then(|before| self.standing.get(&before).cloned())
+        else {
+            return Before::Unknown;
+        };
+        let is_reader = node.position().is_some_and(|position| position.kind == Kind::Read);
+        match kind {
+            // Readers do not wait for readers: what is in front of that one is in front of this one.
+            Kind::Read if is_reader && !self.is_same_directory(connection) => Before::Unknown,
+            Kind::Read if is_reader && node.is_clear() => Before::Nobody { word: None, at_first: false },
+            Kind::Read if is_reader => {
+                self.standing.get(&node.follows()).cloned().map_or(Before::Unknown, Before::Own)
+            }
+            _ => Before::Own(node),
+        }
+    }
+
     /// What a create sent now is likely to meet.
-    fn foresight(&mut self, connection: u64) -> Foresight {
+    fn foresight(&mut self, kind: Kind, connection: u64) -> Foresight {
         let Some((newest, _)) = self.newest.filter(|(_, made_on)| *made_on == connection) else {
             // Of many that come at once, the first one reads the line, and not everyone the whole of it.
             let is_first = self.asked.is_empty();
             return if is_first { Foresight::Unknown } else { Foresight::BehindOurs };
         };
+        // So it is behind a first one that stands already.
+        if !self.has_strangers && !self.asked.is_empty() && newest >= 0 {
+            return Foresight::BehindOurs;
+        }
         if self.in_a_row < IN_A_ROW || newest < 0 {
             return if self.is_crowded { Foresight::Crowded } else { Foresight::Unknown };
         }
         if !self.asked.is_empty() || self.standing.contains_key(&newest) {
             return Foresight::BehindOurs;
+        }
+        // Where the last one was, others may stand whom a writer waits for.
+        if kind == Kind::Write {
+            return Foresight::Unknown;
         }
         let is_covered = self.left_at(newest, connection).is_some_and(|left| left.is_covered);
         match is_covered && self.is_same_directory(connection) {
@@ -309,6 +343,7 @@ impl Session {
     pub(crate) fn approach<T>(
         &self,
         directory: &str,
+        kind: Kind,
         connection: Option<u64>,
         ask: impl FnOnce() -> T,
     ) -> (T, Option<Approach>) {
@@ -317,7 +352,7 @@ impl Session {
         };
         let line = self.local_line_or_new(directory);
         let mut locked = line.lock();
-        let foresight = locked.foresight(connection);
+        let foresight = locked.foresight(kind, connection);
         let sent = locked.next_sent();
         locked.asked.insert(sent);
         // Under the lock: what is sent later gets a greater number.
@@ -362,29 +397,47 @@ impl Session {
         Some(Departure { line, left })
     }
 
+    /// The last node of ours in front of this position, if one stands.
+    pub(crate) fn own_node_before(&self, position: &Position) -> Option<Arc<OwnNode>> {
+        let line = self.local_line(&position.directory)?;
+        let line = line.lock();
+        let mut in_front = line.standing.range(..position.sequence);
+        in_front.next_back().map(|(_, node)| Arc::clone(node)).filter(|node| node.end().is_none())
+    }
+
     /// The node of ours with this number, if it stands in line.
     pub(crate) fn own_node_at(&self, directory: &str, sequence: i32) -> Option<Arc<OwnNode>> {
         self.local_line(directory)?.lock().standing.get(&sequence).cloned()
     }
 
     /// Who is in front of a node that got this number. Notes how good numbers are at telling.
-    pub(crate) async fn before(&self, mut approach: Approach, position: &Position) -> Before {
+    pub(crate) async fn before(
+        &self,
+        mut approach: Approach,
+        position: &Position,
+        deadline: Deadline,
+    ) -> Before {
         let (sequence, connection) = (position.sequence, approach.connection);
         approach.is_numbered = true;
         let told = approach.line.lock().await_number_before(sequence, &approach);
         if let Some(told) = told {
-            // Its answer was there before ours, so its task is about to run; unless nobody polls it.
-            let _ = tokio::time::timeout(self.timeout() / 400, told).await;
+            // Its answer was there before ours, so its task is about to run, if behind thousands of others; unless nobody
+            // polls it.
+            let limit = deadline.or_after(self.timeout() / 40);
+            select(told, pin!(limit.passed())).await;
         }
         let in_front = {
             let mut line = approach.line.lock();
             let follows = line.follows(sequence, connection);
             line.in_a_row = if follows { line.in_a_row.saturating_add(1) } else { 0 };
-            if line.newest.is_none_or(|(newest, made_on)| made_on != connection || newest < sequence) {
+            let newest = line.newest.filter(|(_, made_on)| *made_on == connection).map(|(newest, _)| newest);
+            let has_stranger = !follows && newest.is_some();
+            line.has_strangers = line.in_a_row < IN_A_ROW && (line.has_strangers || has_stranger);
+            if newest.is_none_or(|newest| newest < sequence) {
                 line.newest = Some((sequence, connection));
             }
-            let in_front = sequence.checked_sub(1).and_then(|before| line.standing.get(&before).cloned());
-            if line.in_a_row >= IN_A_ROW && in_front.is_none() {
+            let in_front = line.in_front(sequence, position.kind, connection);
+            if line.in_a_row >= IN_A_ROW && !matches!(in_front, Before::Own(_)) {
                 self.watch_directory(&mut line, position, connection);
             }
             in_front
@@ -392,8 +445,11 @@ impl Session {
         if sequence == i32::MAX || self.connection() != Some(connection) {
             return Before::Unknown;
         }
-        if let Some(node) = in_front.filter(|node| node.end().is_none()) {
-            return Before::Own(node);
+        match in_front {
+            Before::Own(node) if node.end().is_none() => return Before::Own(node),
+            Before::Nobody { .. } => return in_front,
+            _ if position.kind == Kind::Write => return Before::Unknown,
+            _ => {}
         }
         // Asked for once more: it may have left meanwhile, which its end's lock has let us wait for.
         let mut line = approach.line.lock();

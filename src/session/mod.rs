@@ -290,16 +290,21 @@ impl Session {
 
     /// Creates a node of this session, and checks that it is of this session.
     pub(crate) fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created> {
-        let connection = self.wire().map(|wire| wire.interruptions());
-        let reply = self.write(|wire| wire.create(path, data, mode));
+        let wire = match self.wire() {
+            Ok(wire) => wire,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let (connection, sent) = (wire.interruptions(), self.now());
+        let reply = wire.create(path, data, mode);
         let session = self.clone();
         let is_ephemeral = matches!(mode, CreateMode::Ephemeral | CreateMode::EphemeralSequential);
         Box::pin(async move {
             let created = reply.await?;
+            session.confirmed(connection, sent);
             if let Some(stat) = created.stat {
                 session.heard(stat.ctime);
             }
-            if let (true, Some(stat), Ok(connection)) = (is_ephemeral, created.stat, connection) {
+            if let (true, Some(stat)) = (is_ephemeral, created.stat) {
                 session.check_owner(&created.path, &stat)?;
                 // What this connection made is ours, so this connection carries our session.
                 session.verified(connection);

@@ -1,7 +1,7 @@
 use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
@@ -15,6 +15,7 @@ use super::{Reservation, Session};
 use crate::backend::{Watch, WatchEvent};
 use crate::clock::BootInstant;
 use crate::error::{LossReason, Lost};
+use crate::sequence::Kind;
 
 /// A contender's node of ours, waiting or held: what is known of whether it still stands.
 ///
@@ -50,6 +51,10 @@ pub(crate) struct OwnNode {
     made_on: Option<u64>,
     /// Who comes next in this process, until it is told.
     behind: Mutex<Behind>,
+    /// The number of the node of ours that it waits for.
+    follows: AtomicI32,
+    /// It was seen to have nobody in front whom it has to wait for.
+    clear: AtomicBool,
     /// What the one in front has told.
     told: Told,
     /// How many transactions rest on it of which it is not known whether they are done.
@@ -62,6 +67,12 @@ pub(crate) struct OwnNode {
 
 /// What a holder tells the next one, if that is in this process.
 pub(crate) type Word = Arc<dyn Any + Send + Sync>;
+
+/// How many are let in by one delete, at most: each is checked to stand by the same transaction.
+const HEADS_MAX: usize = 32;
+
+/// No number of a place.
+const NOBODY: i32 = -1;
 
 /// A watch that several look at.
 pub(super) type SharedWatch = Shared<Watch>;
@@ -80,8 +91,8 @@ pub(crate) enum End {
 
 /// How a node is given up.
 pub(crate) enum Leave<'a> {
-    /// As the head of its line; this one is the head then.
-    AsHead(Option<&'a Arc<OwnNode>>),
+    /// As the head of its line; these have nobody in front then.
+    AsHead(&'a [Arc<OwnNode>]),
     /// Some other way.
     Otherwise,
 }
@@ -89,7 +100,8 @@ pub(crate) enum Leave<'a> {
 /// Who waits for a node's end.
 enum Behind {
     Nobody,
-    Waits(Arc<OwnNode>),
+    /// Never empty.
+    Wait(Vec<Arc<OwnNode>>),
     Over(End),
 }
 
@@ -157,6 +169,8 @@ impl OwnNode {
             position,
             made_on,
             behind: Mutex::new(Behind::Nobody),
+            follows: AtomicI32::new(NOBODY),
+            clear: AtomicBool::new(false),
             told: Told::default(),
             unsettled: AtomicUsize::new(0),
             data,
@@ -198,8 +212,53 @@ impl OwnNode {
         if let Behind::Over(end) = *behind {
             return Err(end);
         }
-        *behind = Behind::Waits(Arc::clone(me));
+        match &mut *behind {
+            // Of several readers everyone waits for the same writer, and of a mutex's contenders only the next one.
+            Behind::Wait(waiting) if me.kind() != Some(Kind::Lock) => {
+                waiting.retain(|other| other.end().is_none() && !Arc::ptr_eq(other, me));
+                waiting.push(Arc::clone(me));
+            }
+            behind => *behind = Behind::Wait(vec![Arc::clone(me)]),
+        }
+        let follows = self.position.as_ref().map_or(NOBODY, |position| position.sequence);
+        me.follows.store(follows, Ordering::Release);
         Ok(())
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        self.position.as_ref().map(|position| position.kind)
+    }
+
+    /// The number of the node of ours that it waits for; that one may be gone by now.
+    pub(super) fn follows(&self) -> i32 {
+        self.follows.load(Ordering::Acquire)
+    }
+
+    /// Nobody is in front whom it has to wait for.
+    pub(crate) fn set_clear(&self) {
+        self.clear.store(true, Ordering::Release);
+    }
+
+    /// Whether it is known that nobody is in front whom it has to wait for.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.clear.load(Ordering::Acquire) || self.is_held() || self.is_told_head()
+    }
+
+    /// Whether `next`, which waits for this one, has nobody in front when this one was the head and is gone.
+    pub(crate) fn lets_in(&self, next: &Self) -> bool {
+        match (self.kind(), next.kind()) {
+            (Some(Kind::Lock), Some(Kind::Lock)) | (Some(Kind::Write), Some(Kind::Read)) => true,
+            // A writer looks for itself: beside a reader, or in a writer's place, other readers may stand.
+            _ => false,
+        }
+    }
+
+    /// Those of `waiting` who have nobody in front when this one, the head, is gone; and the others.
+    fn split(&self, waiting: Vec<Arc<Self>>) -> (Vec<Arc<Self>>, Vec<Arc<Self>>) {
+        let (mut heads, mut others): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|next| self.lets_in(next) && next.end().is_none());
+        others.extend(heads.drain(HEADS_MAX.min(heads.len())..));
+        (heads, others)
     }
 
     /// Ends the place, and tells who waits for that. `send` sends what deletes the node; if the next one is the head then,
@@ -212,34 +271,41 @@ impl OwnNode {
         let is_head = self.is_held() || self.told.is_head.load(Ordering::Acquire);
         let end =
             if is_head && self.is_settled() && self.loss.get().is_none() { End::AsHead } else { End::Left };
-        let next = match std::mem::replace(&mut *behind, Behind::Over(end)) {
-            Behind::Waits(next) => Some(next),
-            Behind::Nobody | Behind::Over(_) => None,
+        let waiting = match std::mem::replace(&mut *behind, Behind::Over(end)) {
+            Behind::Wait(waiting) => waiting,
+            Behind::Nobody | Behind::Over(_) => Vec::new(),
+        };
+        let (heads, others) = match end {
+            End::AsHead => self.split(waiting),
+            End::Left => (Vec::new(), waiting),
         };
         let sent = send(match end {
-            End::AsHead => Leave::AsHead(next.as_ref()),
+            End::AsHead => Leave::AsHead(&heads),
             End::Left => Leave::Otherwise,
         });
-        next.iter().for_each(|next| next.tell(end));
+        heads.iter().for_each(|next| next.tell(End::AsHead));
+        others.iter().for_each(|next| next.tell(End::Left));
         sent
     }
 
     /// The node is gone, by something else than a delete that [checks](Self::leave) the next one: who waits for that looks at
     /// the line, and at its own node with it.
     pub(crate) fn vanish(&self) {
-        let next = match &mut *self.behind.lock() {
+        let behind = match &mut *self.behind.lock() {
             Behind::Over(_) => return,
             behind => std::mem::replace(behind, Behind::Over(End::Left)),
         };
-        if let Behind::Waits(next) = next {
-            next.tell(End::Left);
+        if let Behind::Wait(waiting) = behind {
+            waiting.iter().for_each(|next| next.tell(End::Left));
         }
     }
 
-    /// Who waits for the end of this one, in this process.
+    /// Who waits for the end of this one, in this process and in single file.
     pub(crate) fn next_in_line(&self) -> Option<Arc<Self>> {
         match &*self.behind.lock() {
-            Behind::Waits(next) if next.end().is_none() => Some(Arc::clone(next)),
+            Behind::Wait(waiting) if self.kind() == Some(Kind::Lock) => {
+                waiting.first().filter(|next| next.end().is_none()).cloned()
+            }
             _ => None,
         }
     }
@@ -248,7 +314,10 @@ impl OwnNode {
     /// else waits looks at the line.
     pub(crate) fn pass_on(&self, next: &Arc<Self>, word: Option<Word>) {
         let mut behind = self.behind.lock();
-        let is_next = matches!(&*behind, Behind::Waits(waits) if Arc::ptr_eq(waits, next));
+        let is_next = match &*behind {
+            Behind::Wait(waiting) => waiting.first().is_some_and(|waits| Arc::ptr_eq(waits, next)),
+            _ => false,
+        };
         if is_next && self.is_held() && self.is_settled() && self.loss.get().is_none() {
             *behind = Behind::Over(End::AsHead);
             drop(behind);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use lockkeeper::RetryPolicy;
-use lockkeeper::blocking::{ConnectionManager, Mutex};
+use lockkeeper::blocking::{ConnectionManager, ConnectionPool, Mutex};
 use lockkeeper_tests::Timing;
 
 use crate::support::{aside, builder, connect, contenders, server, until};
@@ -32,6 +32,47 @@ fn a_guard_outlives_its_manager_and_lock_and_the_thread_ends_with_it() {
     until("the session is closed", || server.sessions().is_empty());
     until("the thread has ended", || !thread.exists());
     assert_eq!(contenders(&server, "/lock"), 0);
+}
+
+#[test]
+fn the_managers_of_a_pool_share_a_thread_which_ends_with_the_last_of_what_they_made() {
+    let server = server();
+    let pool = ConnectionPool::connect_with(builder(&server), 3).unwrap();
+    let paths: Vec<String> = (0..20).map(|number| format!("/locks/{number}")).collect();
+    for path in &paths {
+        let manager = pool.for_path(path);
+        assert!(manager.as_async().is_same_as(pool.as_async().for_path(path)));
+        Mutex::new(manager, path.as_str()).unwrap().acquire().unwrap().release().unwrap();
+    }
+    let taken = pool.managers().filter(|manager| {
+        paths.iter().any(|path| pool.for_path(path).as_async().is_same_as(manager.as_async()))
+    });
+    assert_eq!((taken.count(), server.sessions().len()), (3, 3));
+
+    let last = pool.managers().last().unwrap();
+    let thread = thread_of(last);
+    assert!(pool.managers().all(|manager| thread_of(manager) == thread));
+    let guard = Mutex::new(last, "/lock").unwrap().acquire().unwrap();
+    drop(pool);
+    until("the other sessions are closed", || server.sessions().len() == 1);
+    guard.txn().create("/written".parse().unwrap(), Vec::new()).commit().unwrap();
+    assert!(guard.is_valid() && thread.exists());
+    drop(guard);
+    until("the thread has ended", || !thread.exists());
+    assert!(server.sessions().is_empty());
+}
+
+#[test]
+fn a_pool_that_is_shut_down_closes_every_session() {
+    let server = server();
+    let pool = ConnectionPool::connect_with(builder(&server), 2).unwrap();
+    let mutex = Mutex::new(pool.for_path("/lock"), "/lock").unwrap();
+    let guard = mutex.acquire().unwrap();
+    assert!(pool.health().iter().all(lockkeeper::Health::is_ready));
+    pool.shutdown().unwrap();
+    assert!(!guard.is_valid() && server.sessions().is_empty());
+    assert!(mutex.acquire().unwrap_err().is_closed());
+    assert!(ConnectionPool::connect_with(builder(&server), 0).is_err());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The thread behind a blocking manager.
+//! The thread behind a blocking manager, or behind those of a pool.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -23,8 +23,8 @@ struct Running {
     _in_use: oneshot::Sender<Infallible>,
 }
 
-/// Where to tell the thread of the manager it is for. Dropped, there is none.
-pub(super) type Client = oneshot::Sender<Transitions>;
+/// Where to tell the thread of the managers it is for. Dropped, there are none.
+pub(super) type Client = oneshot::Sender<Vec<Transitions>>;
 
 impl Driver {
     /// Starts the thread. It ends when the last driver is gone, and then its client has come to its end.
@@ -77,9 +77,9 @@ impl Driver {
     }
 }
 
-/// A manager that is told has closed; none has if none is.
-async fn ended(client: oneshot::Receiver<Transitions>) {
-    if let Ok(mut transitions) = client.await {
+/// The managers that are told have closed; none has if none is.
+async fn ended(client: oneshot::Receiver<Vec<Transitions>>) {
+    for mut transitions in client.await.unwrap_or_default() {
         while transitions.next().await.is_some() {}
     }
 }

@@ -60,7 +60,7 @@ impl ConnectionManager {
         let (driver, client) = Driver::start()?;
         let inner = driver.wait(builder.connect())??;
         // Should the thread be gone, so is the manager's task.
-        let _ = client.send(inner.transitions());
+        let _ = client.send(vec![inner.transitions()]);
         Ok(Self { inner, driver })
     }
 
@@ -108,6 +108,10 @@ impl ConnectionManager {
     /// [`ConnectionManager::shutdown_within`](crate::ConnectionManager::shutdown_within).
     pub fn shutdown_within(&self, limit: Duration) -> Result<usize, Error> {
         self.block_on(self.inner.shutdown_within(limit))?
+    }
+
+    pub(super) fn on(inner: crate::ConnectionManager, driver: &Driver) -> Self {
+        Self { inner, driver: driver.clone() }
     }
 
     pub(super) fn driver(&self) -> &Driver {

@@ -6,9 +6,10 @@
 //!
 //! # Threads
 //!
-//! A [`ConnectionManager`] has one thread of its own, called `lockkeeper`, which does all that goes on in the background. It
-//! ends when the manager's last handle, lock and guard are gone and the session is closed. The caller's runtime, if there
-//! is one, does nothing for it: so a call that blocks a thread of that runtime never waits for the runtime itself.
+//! A [`ConnectionManager`] has one thread of its own, called `lockkeeper`, which does all that goes on in the background; a
+//! [`ConnectionPool`] has one for all its managers. It ends when the last handle, lock and guard are gone and the session is
+//! closed. The caller's runtime, if there is one, does nothing for it: so a call that blocks a
+//! thread of that runtime never waits for the runtime itself.
 //!
 //! # Within an async runtime
 //!
@@ -62,6 +63,7 @@ mod lock_guard;
 mod manager;
 mod multi_lock;
 mod mutex;
+mod pool;
 mod rate_limiter;
 mod reentrant_mutex;
 mod rw_lock;
@@ -75,6 +77,7 @@ pub use self::lock_guard::LockGuard;
 pub use self::manager::ConnectionManager;
 pub use self::multi_lock::{MultiLock, MultiLockBuilder};
 pub use self::mutex::{Mutex, MutexGuard};
+pub use self::pool::ConnectionPool;
 pub use self::rate_limiter::RateLimiter;
 pub use self::reentrant_mutex::{ReentrantMutex, ReentrantMutexGuard};
 pub use self::rw_lock::{ReadGuard, RwLock, RwLockSide, UpgradeError, WriteGuard};

@@ -301,13 +301,18 @@ impl Mutex {
     async fn lock(&self, deadline: Deadline) -> Result<OwnedMutexGuard, Error> {
         let owner = self.owner()?;
         let held = match &self.layout {
-            Layout::Line(line) => {
-                let line = Self::signed(line, owner.as_ref());
-                match &self.keeper {
-                    Some(keeper) => Held::Kept(Box::new(Box::pin(keeper.acquire(line, deadline)).await?)),
-                    None => line.acquire(deadline).await?.into(),
+            Layout::Line(line) => match (&self.keeper, &owner) {
+                (None, None) => line.acquire(deadline).await?.into(),
+                // Boxed, or every task that takes a mutex would be as large as this.
+                (None, Some(_)) => {
+                    let line = Self::signed(line, owner.as_ref());
+                    Box::pin(async move { line.acquire(deadline).await }).await?.into()
                 }
-            }
+                (Some(keeper), _) => {
+                    let line = Self::signed(line, owner.as_ref());
+                    Held::Kept(Box::new(Box::pin(keeper.acquire(line, deadline)).await?))
+                }
+            },
             Layout::Semaphore(semaphore) => {
                 Box::pin(semaphore.acquire_by(1, deadline)).await?.into_hold().into()
             }

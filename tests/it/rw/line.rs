@@ -1,5 +1,8 @@
 //! One line, and who is woken in it.
 
+use futures::future::join_all;
+use lockkeeper::RwLock;
+use lockkeeper_tests::OpCode;
 use tokio::sync::mpsc;
 
 use super::{PATH, events, lock, processes, reading, sent, watches_become, writing};
@@ -49,13 +52,17 @@ async fn readers_and_writers_are_served_in_the_order_in_which_they_came() {
 async fn a_writers_end_wakes_only_those_it_blocked() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let (waiting, other) = (lock(&manager), lock(&connect(&ensemble.connect_string()).await));
-    let third = lock(&connect(&proxies.connect_string()).await);
+    let [third, fourth, fifth]: [RwLock; 3] =
+        join_all([(); 3].map(async |()| lock(&connect(&proxies.connect_string()).await)))
+            .await
+            .try_into()
+            .unwrap();
     let held = other.write().await.unwrap();
     let (one, two) = (reading(&waiting), reading(&third));
     nodes_become(&ensemble, PATH, 3).await;
-    let writer = writing(&waiting);
+    let writer = writing(&fourth);
     nodes_become(&ensemble, PATH, 4).await;
-    let late = reading(&waiting);
+    let late = reading(&fifth);
     // Each on whom it waits for, and on itself.
     watches_become(&proxies, 8).await;
     proxies.clear_log();
@@ -76,14 +83,19 @@ async fn a_writers_end_wakes_only_those_it_blocked() {
 async fn an_uncontended_acquire_of_either_side_is_one_round_trip() {
     let (_ensemble, proxies, manager) = behind_proxy().await;
     let lock = lock(&manager);
-    lock.read().await.unwrap().release().await.unwrap();
+    // From then on numbers tell, and the directory is watched.
+    for _ in 0..4 {
+        lock.read().await.unwrap().release().await.unwrap();
+    }
     proxies.clear_log();
     lock.read().await.unwrap().release().await.unwrap();
-    let reader = sent(&proxies);
+    assert_eq!(sent(&proxies), [OpCode::Create2, OpCode::Delete]);
     proxies.clear_log();
     lock.write().await.unwrap().release().await.unwrap();
-    assert_eq!(sent(&proxies), reader);
-    assert_eq!(reader.len(), 3, "create with a list, and delete: {reader:?}");
+    assert_eq!(sent(&proxies), [OpCode::Create2, OpCode::GetChildren, OpCode::Delete]);
+    let log = proxies.log();
+    let list = log.requests().find(|request| request.op == OpCode::GetChildren).unwrap();
+    assert!(list.in_flight >= 1, "the list waited for the answer to the create");
 }
 
 #[tokio::test]

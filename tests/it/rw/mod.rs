@@ -1,5 +1,6 @@
 //! The read/write lock on a real server.
 
+mod crowd;
 mod dropped;
 mod line;
 mod owners;

@@ -71,7 +71,8 @@ impl Left {
     pub(crate) async fn release(self) -> Result<(), ReleaseError> {
         match self {
             Self::Hold(hold) => hold.release().await,
-            Self::Parked(parked) => parked.release().await,
+            // Boxed, or every task that releases would be as large as this.
+            Self::Parked(parked) => Box::pin(parked.release()).await,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What needs no comparison.
 
+use std::collections::BTreeSet;
+
 use super::{Rule, Violation};
-use crate::history::{Event, History, Hold, What};
+use crate::history::{Event, History, Hold, What, client_of};
 
 /// What a hold says against itself.
 pub(super) fn holds(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
@@ -28,7 +30,7 @@ pub(super) fn run(history: &History) -> Vec<Violation> {
     let unserved = account
         .unserved
         .iter()
-        .map(|(client, lock)| violation(Rule::Liveness, lock, format!("{client} did not get it again")));
+        .map(|(client, lock)| violation(Rule::Liveness, lock, waits_in_vain(history, client, lock)));
     let died = account.died.iter().map(|how| violation(Rule::Death, "", how.clone()));
     let errors = history.processes.iter().flat_map(|(process, events)| {
         events.iter().filter_map(move |event| match event {
@@ -42,4 +44,24 @@ pub(super) fn run(history: &History) -> Vec<Violation> {
         })
     });
     orphans.chain(unserved).chain(died).chain(errors).collect()
+}
+
+/// That a client did not get a lock again, and what it was told when it last gave up.
+fn waits_in_vain(history: &History, client: &str, lock: &str) -> String {
+    let mut told = (0, "");
+    for (process, events) in &history.processes {
+        let mut attempts = BTreeSet::new();
+        for Event { at, what, .. } in events.iter().filter(|_| client_of(process) == client) {
+            match what {
+                What::Asked { attempt, locks } if locks.iter().any(|asked| asked == lock) => {
+                    attempts.insert(*attempt);
+                }
+                What::GaveUp { attempt, why } if attempts.contains(attempt) && !why.is_empty() => {
+                    told = told.max((*at, why));
+                }
+                _ => {}
+            }
+        }
+    }
+    format!("{client} did not get it again. {}", told.1)
 }

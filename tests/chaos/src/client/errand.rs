@@ -70,7 +70,9 @@ impl Errand {
         match taken {
             Some(Ok(Some(kept))) => return Some(kept),
             Some(Err(error)) if !error.is_timeout() => self.failed(attempt, &error).await,
-            _ => self.say(What::GaveUp { attempt }),
+            // It tells who was in front.
+            Some(Err(timeout)) => self.say(What::GaveUp { attempt, why: timeout.to_string() }),
+            _ => self.say(What::GaveUp { attempt, why: String::new() }),
         }
         None
     }

@@ -33,8 +33,8 @@ pub(crate) enum Mode {
 pub(crate) enum What {
     /// An attempt began.
     Asked { attempt: u64, locks: Vec<String> },
-    /// It ended without a lock, as may be.
-    GaveUp { attempt: u64 },
+    /// It ended without a lock, as may be; `why` is empty where nothing was said, as by a try.
+    GaveUp { attempt: u64, why: String },
     /// It ended with an error.
     Failed { attempt: u64, error: String, transient: bool },
     /// A lock was granted; of several taken together, one of them.

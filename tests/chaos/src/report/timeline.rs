@@ -155,7 +155,7 @@ fn waits(svg: &mut Svg, axis: Axis, site: Site, events: &[Event], top: impl Fn(u
             What::Asked { attempt, locks } if locks.iter().any(|lock| lock == site.name) => {
                 asked.insert(*attempt, (*at, *task));
             }
-            What::Granted { attempt, .. } | What::GaveUp { attempt } | What::Failed { attempt, .. } => {
+            What::Granted { attempt, .. } | What::GaveUp { attempt, .. } | What::Failed { attempt, .. } => {
                 if let Some((from, task)) = asked.remove(attempt) {
                     let how = match what {
                         What::Granted { .. } => "then granted".to_owned(),

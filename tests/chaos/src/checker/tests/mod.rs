@@ -241,6 +241,11 @@ fn what_is_left_unserved_dead_or_wrong_is_told() {
     for rule in [Rule::Error, Rule::Loss] {
         assert!(told.rules().contains(&rule), "{rule:?}");
     }
+    told.say("c0.0", 3, 5, What::Asked { attempt: 3, locks: vec!["rw".to_owned()] });
+    told.say("c0.0", 4, 6, What::GaveUp { attempt: 4, why: "of another".to_owned() });
+    told.say("c0.0", 3, 7, What::GaveUp { attempt: 3, why: "behind a ghost".to_owned() });
+    let unserved = judge(&told.history).into_iter().find(|violation| violation.rule == Rule::Liveness);
+    assert_eq!(unserved.unwrap().text, "c0 did not get it again. behind a ghost");
     let orphan = judge(&told.history).into_iter().find(|violation| violation.rule == Rule::Orphan);
     assert_eq!(orphan.unwrap().lock, "mutex");
 }

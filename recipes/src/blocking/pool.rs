@@ -1,0 +1,103 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkeeper_core::{ConnectError, ConnectionManagerBuilder, Error, Health};
+
+use super::driver::Driver;
+use super::manager::ConnectionManager;
+
+/// Several connection managers with the same settings, of which each path has always the same one, for threads. See the
+/// async [`ConnectionPool`](crate::ConnectionPool), which it has inside: what that says of paths that are taken together,
+/// of cost and of session loss holds here, too.
+///
+/// Cheap to clone; clones share the sessions, and the one thread behind them all.
+///
+/// # Examples
+///
+/// ```
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// # let server = runtime.block_on(lockkeeper_testserver::TestServer::start())?;
+/// # let servers = server.connect_string();
+/// use lockkeeper::blocking::{ConnectionManager, ConnectionPool, Mutex};
+///
+/// let pool = ConnectionPool::connect_with(ConnectionManager::builder(&servers), 4)?;
+/// let mutex = Mutex::new(pool.for_path("/trains/7"), "/trains/7")?;
+/// mutex.acquire()?.release()?;
+/// pool.shutdown()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ConnectionPool {
+    // Dropped in this order.
+    inner: crate::ConnectionPool,
+    managers: Arc<[ConnectionManager]>,
+    /// One of them.
+    any: ConnectionManager,
+}
+
+impl ConnectionPool {
+    /// Opens a pool of so many sessions, 1 to 64, with these settings for each.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task, [`ConnectError::NoThread`] when the
+    /// system gives no thread; else as [`ConnectionManagerBuilder::connect_pool`].
+    pub fn connect_with(builder: ConnectionManagerBuilder, sessions: usize) -> Result<Self, ConnectError> {
+        let (driver, client) = Driver::start()?;
+        let inner = driver.wait(builder.connect_pool(sessions))??;
+        // Should the thread be gone, so are the managers' tasks.
+        let _ = client.send(inner.managers().map(crate::ConnectionManager::transitions).collect());
+        let on_driver = |manager: &crate::ConnectionManager| ConnectionManager::on(manager.clone(), &driver);
+        let managers = inner.managers().map(on_driver).collect();
+        let any = on_driver(inner.for_path(""));
+        Ok(Self { inner, managers, any })
+    }
+
+    /// The manager of all who contend for `path`, see [`ConnectionPool::for_path`](crate::ConnectionPool::for_path).
+    #[must_use]
+    pub fn for_path(&self, path: impl AsRef<str>) -> &ConnectionManager {
+        let manager = self.inner.for_path(path);
+        self.managers.iter().find(|member| member.as_async().is_same_as(manager)).unwrap_or(&self.any)
+    }
+
+    /// All managers, in the order of [`health`](Self::health).
+    pub fn managers(&self) -> impl Iterator<Item = &ConnectionManager> {
+        self.managers.iter()
+    }
+
+    /// How each of them does now. Costs no request.
+    #[must_use]
+    pub fn health(&self) -> Vec<Health> {
+        self.inner.health()
+    }
+
+    /// The async pool inside; it keeps the thread running.
+    #[must_use]
+    pub fn as_async(&self) -> &crate::ConnectionPool {
+        &self.inner
+    }
+
+    /// Closes all sessions at the same time and waits until the server has done so. Waits in other threads end with
+    /// [`Error::Closed`].
+    ///
+    /// Works also within an async task.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConnectionPool::shutdown`](crate::ConnectionPool::shutdown).
+    pub fn shutdown(&self) -> Result<(), Error> {
+        let done = self.any.driver().finish(self.inner.shutdown());
+        done.ok_or(Error::Config(crate::ConfigError::CannotBlock))?
+    }
+
+    /// Ends all in order within `limit`: nobody is let in any more, and holders in other threads may finish. Tells how many
+    /// were cut off.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`ConnectionPool::shutdown_within`](crate::ConnectionPool::shutdown_within).
+    pub fn shutdown_within(&self, limit: Duration) -> Result<usize, Error> {
+        self.any.block_on(self.inner.shutdown_within(limit))?
+    }
+}

@@ -1,0 +1,104 @@
+//! Many of one process on one read/write lock.
+
+use lockkeeper::{ReadGuard, RwLock};
+use lockkeeper_tests::{OpCode, Proxies, Timing, eventually};
+use tokio::task::JoinHandle;
+
+use super::{PATH, lock, reading, sent, writing};
+use crate::support::{behind_proxy, connect, nodes_become};
+
+/// Readers that hold, so many that their numbers tell who is in front, and the directory is watched.
+async fn readers_hold(lock: &RwLock, proxies: &Proxies) -> Vec<ReadGuard> {
+    let mut held = Vec::new();
+    while !proxies
+        .log()
+        .requests()
+        .any(|request| request.op == OpCode::GetData && request.path.as_deref() == Some(PATH))
+    {
+        held.push(lock.read().await.unwrap());
+    }
+    held.push(lock.read().await.unwrap());
+    held
+}
+
+#[tokio::test]
+async fn who_reads_behind_a_reader_of_its_process_needs_no_list() {
+    let (_ensemble, proxies, manager) = behind_proxy().await;
+    let lock = lock(&manager);
+    let held = readers_hold(&lock, &proxies).await;
+    proxies.clear_log();
+    let read = lock.read().await.unwrap();
+    assert_eq!(sent(&proxies), [OpCode::Create2]);
+    proxies.clear_log();
+    read.release().await.unwrap();
+    assert_eq!(sent(&proxies), [OpCode::Delete]);
+    drop(held);
+}
+
+#[tokio::test]
+async fn a_writer_lets_the_readers_of_its_process_in_with_its_delete() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let lock = lock(&manager);
+    let held = readers_hold(&lock, &proxies).await;
+    let writer = writing(&lock);
+    nodes_become(&ensemble, PATH, held.len() + 1).await;
+    proxies.clear_log();
+    drop(held);
+    let write = writer.await.unwrap();
+    // One list, when all readers of its own are gone.
+    let lists = sent(&proxies).into_iter().filter(|op| *op == OpCode::GetChildren).count();
+    assert_eq!(lists, 1, "{:?}", sent(&proxies));
+
+    proxies.clear_log();
+    let mut readers: Vec<JoinHandle<ReadGuard>> = Vec::new();
+    for waiting in 1..=4 {
+        readers.push(reading(&lock));
+        nodes_become(&ensemble, PATH, 1 + waiting).await;
+    }
+    // A reader of another process waits as well, and is let in by the event.
+    let other = reading(&super::lock(&connect(&ensemble.connect_string()).await));
+    nodes_become(&ensemble, PATH, 6).await;
+    proxies.clear_log();
+    let token = write.fencing_token();
+    write.release().await.unwrap();
+    for reader in readers {
+        assert!(reader.await.unwrap().fencing_token() > token);
+    }
+    // Who waits for long watches its own node, and takes that back.
+    let but_watches = || {
+        let asked = sent(&proxies).into_iter();
+        asked.filter(|op| !matches!(op, OpCode::GetData | OpCode::RemoveWatches)).collect::<Vec<_>>()
+    };
+    let released = eventually("all deletes", Timing::answer(), async || {
+        Some(but_watches()).filter(|asked| asked.len() >= 5)
+    });
+    let all = [OpCode::Multi, OpCode::Delete, OpCode::Delete, OpCode::Delete, OpCode::Delete];
+    assert_eq!(released.await.unwrap(), all);
+    drop(other.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_reader_of_this_process_is_not_let_in_past_a_writer_of_another_one() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let other = lock(&connect(&ensemble.connect_string()).await);
+    let lock = lock(&manager);
+    drop(readers_hold(&lock, &proxies).await);
+    nodes_become(&ensemble, PATH, 0).await;
+    let write = lock.write().await.unwrap();
+    let stranger = writing(&other);
+    nodes_become(&ensemble, PATH, 2).await;
+    // So many that the last ones' numbers tell them who is in front: readers that wait for the stranger.
+    let mut readers = Vec::new();
+    for waiting in 1..=6 {
+        readers.push(reading(&lock));
+        nodes_become(&ensemble, PATH, 2 + waiting).await;
+    }
+    write.release().await.unwrap();
+    let strange = stranger.await.unwrap();
+    nodes_become(&ensemble, PATH, 7).await;
+    assert!(!readers.iter().any(JoinHandle::is_finished), "a reader beside a writer");
+    strange.release().await.unwrap();
+    for reader in readers {
+        reader.await.unwrap().release().await.unwrap();
+    }
+}
