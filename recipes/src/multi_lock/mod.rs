@@ -48,8 +48,9 @@ use crate::owner::Owner;
 /// # Cost
 ///
 /// All free: one round trip (a transaction and one read of all lines), one more read on servers before 3.8.2
-/// (ZOOKEEPER-4026), and one round trip for each semaphore. Someone in front anywhere: the try leaves nothing behind,
-/// and the members are taken one by one. Release: one round trip for all.
+/// (ZOOKEEPER-4026; a round trip of its own unless the lock was taken so twice just before), and one round trip for each
+/// semaphore. Someone in front anywhere: the try leaves nothing behind, and the members are taken one by one. Release: one
+/// round trip for all.
 ///
 /// # Session loss
 ///
