@@ -64,6 +64,16 @@ fn what_threads_use_may_be_shared_between_them() {
     shareable::<blocking::Txn<'static>>();
 }
 
+/// Thousands may wait, each in a task that is at least as large as these.
+#[test]
+fn a_task_that_takes_a_mutex_and_gives_it_back_is_small() {
+    fn size<A, F: Future>(_: impl Fn(A) -> F) -> usize {
+        size_of::<F>()
+    }
+    assert!(size(|mutex: &'static Mutex| mutex.acquire()) <= 768);
+    assert!(size(MutexGuard::<'static>::release) <= 768);
+}
+
 #[test]
 fn all_futures_may_be_spawned() {
     spawnable(|mutex: &'static Mutex| Box::new(mutex.acquire()));

@@ -1,12 +1,14 @@
-//! More on one session than there is room for watches.
+//! Many on one session: more than there is room for watches, and all at once.
 
 use std::time::Duration;
 
-use futures::future::{join_all, try_join_all};
+use futures::future::{join, join_all, try_join_all};
 use lockkeeper::{Mutex, OwnedMutexGuard};
+use lockkeeper_testserver::Op;
+use lockkeeper_testserver::fault::Subject;
 
 use crate::limit::within;
-use crate::world::{World, builder};
+use crate::world::{LOCK, World, builder};
 
 /// Each with a path of some 75 bytes: together beyond the 56 KiB for watches that only save time.
 const MANY: usize = 1_000;
@@ -49,4 +51,25 @@ async fn what_is_held_for_long_without_room_for_a_watch_stays_confirmed() {
     assert!(released.unwrap().iter().all(Result::is_ok));
     let watched = world.server.wait_until(|machine| machine.watch_count(0) == rest.len());
     within("a watch for each", watched).await.unwrap();
+}
+
+/// The whole line would be told to each of them.
+#[tokio::test]
+async fn of_many_that_come_at_once_behind_one_of_ours_one_reads_the_line() {
+    let world = World::start().await.unwrap();
+    let connecting = builder(&world.server.connect_string()).session_timeout(SESSION).connect();
+    let mutex = Mutex::new(&connecting.await.unwrap(), LOCK).unwrap();
+    let held = mutex.acquire_owned().await.unwrap();
+    let transcript = world.server.transcript();
+    // In one task: all creates are sent before any is answered.
+    let served = join_all((0..100).map(async |_| mutex.acquire().await.unwrap().release().await));
+    let released = async {
+        world.line_becomes(101).await.unwrap();
+        held.release().await
+    };
+    let (served, released) = within("all turns", join(served, released)).await.unwrap();
+    assert!(released.is_ok() && served.iter().all(Result::is_ok));
+    let lists =
+        transcript.passed().into_iter().filter(|passed| passed.subject == Subject::Request(Op::GetChildren));
+    assert_eq!(lists.count(), 1);
 }
