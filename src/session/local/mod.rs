@@ -171,9 +171,12 @@ impl Session {
     /// The last node of ours in front of this position, if one stands.
     pub(crate) fn own_node_before(&self, position: &Position) -> Option<Arc<OwnNode>> {
         let line = self.local_line(&position.directory)?;
-        let line = line.lock();
-        let mut in_front = line.standing.range(..position.sequence);
-        in_front.next_back().map(|(_, node)| Arc::clone(node)).filter(|node| node.end().is_none())
+        let last = |line: &LocalLine| {
+            line.standing.range(..position.sequence).next_back().map(|(_, node)| Arc::clone(node))
+        };
+        let last = last(&line.lock());
+        // Not under the lock of the line: who leaves takes that under its own.
+        last.filter(|node| node.end().is_none())
     }
 
     /// The node of ours with this number, if it stands in line.
