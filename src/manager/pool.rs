@@ -84,6 +84,33 @@ impl ConnectionManagerBuilder {
     ///
     /// As [`connect`](Self::connect); what has been opened by then is closed.
     pub async fn connect_pool(self, sessions: usize) -> Result<ConnectionPool, ConnectError> {
+        self.pool_of(sessions, Self::connect).await
+    }
+
+    /// As [`connect_pool`](Self::connect_pool), over a simulated ensemble and machine.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect_pool`](Self::connect_pool).
+    #[cfg(feature = "__simulation")]
+    #[doc(hidden)]
+    pub async fn connect_pool_over(
+        self,
+        sessions: usize,
+        backend: Arc<dyn crate::backend::Backend>,
+        host: Arc<dyn crate::host::Host>,
+    ) -> Result<ConnectionPool, ConnectError> {
+        self.pool_of(sessions, |builder| builder.connect_over(Arc::clone(&backend), Arc::clone(&host))).await
+    }
+
+    async fn pool_of<F>(
+        self,
+        sessions: usize,
+        connect: impl Fn(Self) -> F,
+    ) -> Result<ConnectionPool, ConnectError>
+    where
+        F: Future<Output = Result<ConnectionManager, ConnectError>>,
+    {
         if !(1..=SESSIONS_MAX).contains(&sessions) {
             return Err(ConnectError::Config(ConfigError::Setting {
                 name: "sessions",
@@ -91,8 +118,8 @@ impl ConnectionManagerBuilder {
                 advice: "take 1 to 64 for a pool",
             }));
         }
-        let others = join_all((1..sessions).map(|_| self.clone().connect()));
-        let (first, others) = tokio::join!(self.connect(), others);
+        let others = join_all((1..sessions).map(|_| connect(self.clone())));
+        let (first, others) = tokio::join!(connect(self), others);
         let mut opened = Vec::new();
         let mut failed = None;
         for connected in others {

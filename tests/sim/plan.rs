@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) faults: Vec<Fault>,
     /// How far the rates of any two clocks may differ, in parts per million: below one in a hundred.
     pub(crate) drift: u64,
+    /// How many sessions each process has: every lock has one of them.
+    pub(crate) sessions: usize,
     /// Whether processes may shut their manager down in the midst of it, and go on with another.
     pub(crate) shuts_down: bool,
 }
@@ -78,6 +80,8 @@ impl Plan {
             faults,
             drift: dice.pick(&[0, 1_000, DRIFT_MAX, DRIFT_MAX]),
             shuts_down: dice.percent(20),
+            // Of a copy of the dice: so everything else stays as it is.
+            sessions: dice.clone().pick(&[1, 1, 1, 2]),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Owner, RetryPolicy};
+use lockkeeper::{ConnectionManager, ConnectionPool, Owner, RetryPolicy};
 use tokio::time::sleep;
 
 use self::worker::Worker;
@@ -19,18 +19,18 @@ use crate::wire::Network;
 use crate::work::Shared;
 use crate::world::World;
 
-/// Runs one process until its workers have had their last lock; returns its manager. It may shut a manager down before,
-/// and go on with another.
+/// Runs one process until its workers have had their last lock; returns its managers. It may shut them down before, and go on
+/// with others.
 pub(crate) async fn run(
     world: World,
     oracle: Oracle,
     process: Arc<Process>,
     mut dice: Dice,
-) -> ConnectionManager {
+) -> ConnectionPool {
     let plan = world.plan();
     loop {
-        let manager = connect(&world, &process, &mut dice).await;
-        let shared = Shared::of(&manager, &plan.locks, &mut dice);
+        let pool = connect(&world, &process, &mut dice).await;
+        let shared = Shared::of(&pool, &plan.locks, &mut dice);
         let is_closing = Arc::new(AtomicBool::new(false));
         let workers: Vec<_> = (0..plan.workers)
             .map(|number| {
@@ -41,7 +41,7 @@ pub(crate) async fn run(
                     world: world.clone(),
                     oracle: oracle.clone(),
                     process: Arc::clone(&process),
-                    manager: manager.clone(),
+                    pool: pool.clone(),
                     shared: shared.clone(),
                     is_closing: Arc::clone(&is_closing),
                     plan: plan.clone(),
@@ -56,7 +56,7 @@ pub(crate) async fn run(
             sleep(Duration::from_millis(dice.between(1, plan.safety))).await;
             if !world.is_healing() {
                 is_closing.store(true, Ordering::Relaxed);
-                shut_down(&world, &oracle, &process, &manager).await;
+                shut_down(&world, &oracle, &process, &pool).await;
             }
         }
         for worker in workers {
@@ -65,15 +65,15 @@ pub(crate) async fn run(
             }
         }
         if !is_closing.load(Ordering::Relaxed) {
-            return manager;
+            return pool;
         }
     }
 }
 
 /// Promise 6: once a shutdown has said that all is closed, no node is left.
-async fn shut_down(world: &World, oracle: &Oracle, process: &Process, manager: &ConnectionManager) {
+async fn shut_down(world: &World, oracle: &Oracle, process: &Process, pool: &ConnectionPool) {
     world.note(|| format!("p{} shuts down", process.number));
-    let closed = manager.shutdown().await;
+    let closed = pool.shutdown().await;
     world.note(|| format!("p{} has shut down: {closed:?}", process.number));
     let session = world.newest_session(process);
     let stands = |session: i64| world.machine(|machine| machine.tree().ephemerals(session).next().is_some());
@@ -84,7 +84,7 @@ async fn shut_down(world: &World, oracle: &Oracle, process: &Process, manager: &
     }
 }
 
-async fn connect(world: &World, process: &Arc<Process>, dice: &mut Dice) -> ConnectionManager {
+async fn connect(world: &World, process: &Arc<Process>, dice: &mut Dice) -> ConnectionPool {
     let plan = world.plan();
     let milliseconds = Duration::from_millis;
     let pause = milliseconds(dice.between(10, 200));
@@ -94,7 +94,8 @@ async fn connect(world: &World, process: &Arc<Process>, dice: &mut Dice) -> Conn
         .keep_confirmed(milliseconds(dice.pick(&[0, plan.timeout / 2, 60_000])))
         .connect_deadline(Duration::from_secs(86_400))
         .retry(RetryPolicy::exponential(pause, pause * 8))
-        .connect_over(
+        .connect_pool_over(
+            plan.sessions,
             Arc::new(Network { world: world.clone(), process: Arc::clone(process) }),
             Arc::new(SimulatedHost(Arc::clone(process))),
         )

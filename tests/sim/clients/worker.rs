@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Error, Owner};
+use lockkeeper::{ConnectionPool, Error, Owner};
 use tokio::time::sleep;
 
 use super::cancelled::Cancelled;
@@ -20,7 +20,7 @@ pub(super) struct Worker {
     pub(super) world: World,
     pub(super) oracle: Oracle,
     pub(super) process: Arc<Process>,
-    pub(super) manager: ConnectionManager,
+    pub(super) pool: ConnectionPool,
     pub(super) shared: Shared,
     /// Its manager is being shut down.
     pub(super) is_closing: Arc<AtomicBool>,
@@ -56,7 +56,7 @@ impl Worker {
 
     fn site(&mut self, lock: Lock) -> Site {
         Site {
-            manager: self.manager.clone(),
+            manager: self.pool.for_path(lock.path()).clone(),
             owner: self.owner.clone(),
             path: lock.path(),
             shared: self.shared.clone(),

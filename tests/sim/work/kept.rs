@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use lockkeeper::{BootInstant, ConnectionManager, Error, Keep, Mutex, OwnedMutexGuard, ReleaseError, Txn};
+use lockkeeper::{BootInstant, ConnectionPool, Error, Keep, Mutex, OwnedMutexGuard, ReleaseError, Txn};
 
 use super::{Claim, Hold, Kind, Lock, Site, Way};
 use crate::dice::Dice;
@@ -14,9 +14,10 @@ pub(crate) struct Shared(Arc<BTreeMap<String, Mutex>>);
 
 impl Shared {
     /// All of them keep their nodes, for a time that is left to chance.
-    pub(crate) fn of(manager: &ConnectionManager, locks: &[Lock], dice: &mut Dice) -> Self {
-        let timeout = manager.session_timeout();
+    pub(crate) fn of(pool: &ConnectionPool, locks: &[Lock], dice: &mut Dice) -> Self {
         let mut share = |lock: &Lock| {
+            let manager = pool.for_path(lock.path());
+            let timeout = manager.session_timeout();
             let time = |part: u64| timeout / 100 * u32::try_from(part).expect("a small part");
             let keep = Keep::default()
                 .at_most(u32::try_from(dice.between(1, 5)).expect("a small number"))
