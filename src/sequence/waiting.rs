@@ -81,6 +81,7 @@ impl Place {
                 biased;
                 // The end of the session is the node's end, too.
                 told = me.turn() => Some(told),
+                () = session.settings().draining.cancelled() => return Err(Error::Closed.into()),
                 () = session.reconnected(asked_on) => {
                     me.forget_watch();
                     own_watch_due = Some(session.now());

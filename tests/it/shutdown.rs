@@ -30,7 +30,11 @@ async fn waiters_are_sent_away_and_holders_may_finish() {
     let read = lock.read().await.unwrap();
 
     let queued = Mutex::new(&manager, "/theirs").unwrap();
+    // Behind somebody of their own process, who goes on holding.
+    let ours = Mutex::new(&manager, "/ours").unwrap();
+    let held = ours.acquire_owned().await.unwrap();
     let waiters = [
+        tokio::spawn(async move { ours.acquire_owned().await.map(drop) }),
         tokio::spawn(async move { queued.acquire_owned().await.map(drop) }),
         tokio::spawn({
             let semaphore = semaphore.clone();
@@ -42,7 +46,9 @@ async fn waiters_are_sent_away_and_holders_may_finish() {
         }),
         tokio::spawn(async move { calls.admit().await.map(drop) }),
     ];
-    for (path, nodes) in [("/theirs", 2), ("/permits/locks", 1), ("/rw", 2), ("/calls/locks", 1)] {
+    for (path, nodes) in
+        [("/ours", 2), ("/theirs", 2), ("/permits/locks", 1), ("/rw", 2), ("/calls/locks", 1)]
+    {
         nodes_become(&ensemble, path, nodes).await;
     }
     let ending = tokio::spawn({
@@ -56,7 +62,7 @@ async fn waiters_are_sent_away_and_holders_may_finish() {
     // Those who hold are not hindered.
     assert!(guard.is_valid() && lease.is_valid() && read.is_valid());
     assert!(manager.health().is_closing && !manager.health().is_ready());
-    assert_eq!(manager.health().held, 3);
+    assert_eq!(manager.health().held, 4);
     assert!(Mutex::new(&manager, "/new").unwrap().try_acquire().await.unwrap_err().is_closed());
     guard.txn().create("/written".parse().unwrap(), Vec::new()).commit().await.unwrap();
     assert!(manager.znodes().read(&"/written".parse().unwrap()).await.unwrap().is_some());
@@ -64,7 +70,7 @@ async fn waiters_are_sent_away_and_holders_may_finish() {
     assert!(!ending.is_finished());
     guard.release().await.unwrap();
     read.release().await.unwrap();
-    drop(lease);
+    drop((lease, held));
     assert_eq!(ending.await.unwrap().unwrap(), 0);
     assert_eq!(manager.state(), State::Closed);
     for path in ["/lock", "/permits/leases", "/permits/locks", "/rw", "/calls/locks"] {
