@@ -48,7 +48,7 @@ impl Session {
     /// Notes that locks are in use here: the lease is kept confirmed for a while, so that the next one is cheap.
     pub(crate) fn touch(&self) {
         *self.0.last_used.lock() = self.now();
-        self.0.keeper.notify_one();
+        self.0.keeper.rouse();
     }
 
     /// Enters a node of ours. With a position, it stands in a line in single file; `connection` made it, if that is
@@ -66,7 +66,7 @@ impl Session {
         if let Some(position) = node.position() {
             self.stand_at(position, &node);
         }
-        self.0.keeper.notify_one();
+        self.0.keeper.rouse();
         // The session may have ended meanwhile, and its end does not see what is entered later.
         if let Some(reason) = self.loss() {
             self.disown(&node);
@@ -93,8 +93,8 @@ impl Session {
         }
         node.grant(lease.observe(now), now);
         drop(lease);
-        self.0.clock_watcher.notify_one();
-        self.0.lookout.notify_one();
+        self.0.clock_watcher.rouse();
+        self.0.lookout.rouse();
         self.touch();
         true
     }
@@ -121,7 +121,7 @@ impl Session {
             if self.is_lease_valid() {
                 return Ok(true);
             }
-            self.0.keeper.notify_one();
+            self.0.keeper.shake();
             tokio::select! {
                 biased;
                 () = moved => {}
@@ -181,7 +181,7 @@ impl Session {
                     }
                     on_link(Link::Up);
                     wire.tune();
-                    self.0.keeper.notify_one();
+                    self.0.keeper.shake();
                 }
             }
             interruptions_seen = interruptions;
@@ -285,9 +285,13 @@ impl Session {
         let mut last_sent = None;
         loop {
             let now = self.now();
+            self.0.keeper.lie_down();
             let due =
                 self.needs_confirmation(now).then(|| self.0.lease.lock().next_confirmation(last_sent, now));
-            let poked = self.0.keeper.notified();
+            if due.is_some() {
+                self.0.keeper.get_up();
+            }
+            let poked = self.0.keeper.woken();
             match due {
                 None => {
                     self.forget_idle_lines();
@@ -380,6 +384,7 @@ impl Session {
         let slice = (self.timeout() / 400).clamp(Duration::from_millis(5), Duration::from_millis(250));
         let mut lapses_seen = self.lapses();
         loop {
+            self.0.clock_watcher.lie_down();
             let lapses = self.lapses();
             if lapses != lapses_seen {
                 lapses_seen = lapses;
@@ -389,9 +394,10 @@ impl Session {
                 }
             }
             if !self.holds_something() {
-                self.0.clock_watcher.notified().await;
+                self.0.clock_watcher.woken().await;
                 continue;
             }
+            self.0.clock_watcher.get_up();
             let remaining = self.lease_valid_until().since(self.now());
             tokio::time::sleep(if remaining.is_zero() { slice } else { slice.min(remaining) }).await;
         }

@@ -26,17 +26,21 @@ impl Session {
         let mut watched = FuturesUnordered::new();
         let mut is_due = true;
         loop {
+            self.0.lookout.lie_down();
             if is_due {
                 for (node, room) in self.without_lookout() {
                     watched.push(self.look_out_for(Arc::downgrade(&node), node.path().to_owned(), room));
                 }
             }
             let is_idle = watched.is_empty() && !self.holds_something();
+            if !is_idle {
+                self.0.lookout.get_up();
+            }
             tokio::select! {
                 biased;
                 // What could not be set is tried again later: at once it might be in vain without end.
                 Some(has_fired) = watched.next(), if !watched.is_empty() => is_due = has_fired,
-                () = self.0.lookout.notified(), if is_idle => is_due = true,
+                () = self.0.lookout.woken(), if is_idle => is_due = true,
                 () = tokio::time::sleep(self.timeout() / 40), if !is_idle => is_due = true,
             }
         }

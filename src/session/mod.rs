@@ -7,6 +7,7 @@ mod keeper;
 mod local;
 mod lookout;
 mod own_node;
+mod slumber;
 mod watch_budget;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use tracing::{debug, warn};
 use self::local::LocalLines;
 pub(crate) use self::local::{Approach, Before, Foresight, Position};
 pub(crate) use self::own_node::{End, Leave, OwnNode, Resting, Turn, Word};
+use self::slumber::Slumber;
 pub(crate) use self::watch_budget::{Reservation, WatchBudget};
 use crate::backend::{
     CreateMode, Created, Link, MultiError, Reply, Stat, Wire, WireError, WriteOp, WriteResult,
@@ -79,11 +81,11 @@ struct Inner {
     /// Tells waiters that the lease was set forward.
     lease_moved: Notify,
     /// Who keeps the lease confirmed, while that is needed.
-    keeper: Notify,
+    keeper: Slumber,
     /// Who watches the clock, while something is held.
-    clock_watcher: Notify,
+    clock_watcher: Slumber,
     /// Who looks out for what is held.
-    lookout: Notify,
+    lookout: Slumber,
     own_nodes: Mutex<BTreeMap<u64, Arc<OwnNode>>>,
     next_own_node: AtomicU64,
     local_lines: LocalLines,
@@ -124,9 +126,9 @@ impl Session {
             ended: CancellationToken::new(),
             loss: OnceLock::new(),
             lease_moved: Notify::new(),
-            keeper: Notify::new(),
-            clock_watcher: Notify::new(),
-            lookout: Notify::new(),
+            keeper: Slumber::default(),
+            clock_watcher: Slumber::default(),
+            lookout: Slumber::default(),
             own_nodes: Mutex::new(BTreeMap::new()),
             next_own_node: AtomicU64::new(0),
             local_lines: LocalLines::default(),
