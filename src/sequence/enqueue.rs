@@ -13,7 +13,7 @@ use crate::backend::{Stat, WireError};
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Operation, Outcome, Phase, Refusal};
 use crate::janitor;
-use crate::session::{Foresight, Session};
+use crate::session::{Approach, Foresight, Session};
 
 /// How often a directory is made again that was reaped between its making and our create.
 const DIRECTORIES_MAX: usize = 8;
@@ -62,6 +62,7 @@ impl Ticket {
                 }
             };
             let mut place = Box::new(Place::new(&session, standing, &self.line, stat, connection));
+            approach.iter().for_each(Approach::stands);
             let Some(mut list) = list else {
                 place.look_in_front(approach, glimpse, connection, deadline).await;
                 return Ok(place);

@@ -48,22 +48,22 @@ pub(crate) struct Approach {
     sent: u64,
     connection: u64,
     pub(crate) foresight: Foresight,
-    /// Its number is known.
-    is_numbered: bool,
 }
 
 impl Drop for Approach {
     fn drop(&mut self) {
         let mut line = self.line.lock();
         line.asked.remove(&self.sent);
-        if !self.is_numbered || line.asked.is_empty() {
-            // Whoever still waits for a number waits in vain.
-            line.awaited.clear();
-        }
+        line.number_is_known(self.sent);
     }
 }
 
 impl Approach {
+    /// Its node, if one was made, stands where its number says.
+    pub(crate) fn stands(&self) {
+        self.line.lock().number_is_known(self.sent);
+    }
+
     /// What a list said.
     pub(crate) fn saw(&self, somebody_in_front: bool) {
         self.line.lock().is_crowded = somebody_in_front;
@@ -145,16 +145,34 @@ impl LocalLine {
         }
     }
 
-    /// Tells when a node of ours stands with the number before this one, if one that was asked for earlier may get it.
-    fn await_number_before(&mut self, sequence: i32, approach: &Approach) -> Option<oneshot::Receiver<()>> {
-        let is_earlier = self.asked.first().is_some_and(|oldest| *oldest < approach.sent);
+    /// For the one that was `sent` then: tells when a node of ours stands with the number before its own, or none will that
+    /// was asked for earlier.
+    fn await_number_before(
+        &mut self,
+        sequence: i32,
+        sent: u64,
+        connection: u64,
+    ) -> Option<oneshot::Receiver<()>> {
+        let is_earlier = self.unnumbered.first().is_some_and(|oldest| *oldest < sent);
         let before = sequence.checked_sub(1).filter(|_| is_earlier)?;
-        if self.follows(sequence, approach.connection) {
+        if self.follows(sequence, connection) {
             return None;
         }
         let (stands, told) = oneshot::channel();
-        self.awaited.insert(before, stands);
+        self.awaited.insert(before, (sent, stands));
         Some(told)
+    }
+
+    /// The create that was `sent` then got its number, or will not get one.
+    fn number_is_known(&mut self, sent: u64) {
+        self.unnumbered.remove(&sent);
+        let oldest = self.unnumbered.first().copied().unwrap_or(u64::MAX);
+        // What was sent later got the greater number: who waits for nobody any more is in front.
+        while let Some(first) = self.awaited.first_entry()
+            && first.get().0 < oldest
+        {
+            let _ = first.remove().1.send(());
+        }
     }
 }
 
@@ -175,10 +193,11 @@ impl Session {
         let foresight = locked.foresight(kind, connection);
         let sent = locked.next_sent();
         locked.asked.insert(sent);
+        locked.unnumbered.insert(sent);
         // Under the lock: what is sent later gets a greater number.
         let asked = ask();
         drop(locked);
-        (asked, Some(Approach { line, sent, connection, foresight, is_numbered: false }))
+        (asked, Some(Approach { line, sent, connection, foresight }))
     }
 
     /// Sends the delete of the node at `position`, which is the head of its line, by `send`.
@@ -201,15 +220,9 @@ impl Session {
     }
 
     /// Who is in front of a node that got this number. Notes how good numbers are at telling.
-    pub(crate) async fn before(
-        &self,
-        mut approach: Approach,
-        position: &Position,
-        deadline: Deadline,
-    ) -> Before {
+    pub(crate) async fn before(&self, approach: Approach, position: &Position, deadline: Deadline) -> Before {
         let (sequence, connection) = (position.sequence, approach.connection);
-        approach.is_numbered = true;
-        let told = approach.line.lock().await_number_before(sequence, &approach);
+        let told = approach.line.lock().await_number_before(sequence, approach.sent, connection);
         if let Some(told) = told {
             // Its answer was there before ours, so its task is about to run, if behind thousands of others; unless nobody
             // polls it.
@@ -264,5 +277,42 @@ impl Session {
             let reply = self.read(|wire| wire.watch_data(&position.directory));
             line.watch = DirectoryWatch::Asked { reply, room, connection };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    use super::*;
+    use crate::clock::BootInstant;
+
+    /// With creates that were sent as these.
+    fn approached(sent: &[u64]) -> LocalLine {
+        let mut line = LocalLine::new(BootInstant::at(Duration::ZERO));
+        line.asked.extend(sent);
+        line.unnumbered.extend(sent);
+        line
+    }
+
+    #[test]
+    fn who_has_a_stranger_in_front_waits_for_earlier_ones_only() {
+        let mut line = approached(&[1, 2, 3]);
+        line.number_is_known(2);
+        let mut told = line.await_number_before(7, 2, 0).unwrap();
+        line.number_is_known(3);
+        assert_eq!(told.try_recv(), Err(TryRecvError::Empty), "the first may be in front");
+        line.unnumbered.insert(4);
+        line.number_is_known(1);
+        assert_eq!(told.try_recv(), Ok(()), "the fourth cannot be");
+    }
+
+    #[test]
+    fn the_first_one_waits_for_nobody() {
+        let mut line = approached(&[1, 2]);
+        line.number_is_known(1);
+        assert!(line.await_number_before(7, 1, 0).is_none());
     }
 }

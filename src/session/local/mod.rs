@@ -41,10 +41,12 @@ struct LocalLine {
     left: VecDeque<Left>,
     /// Numbers creates, and deletes of heads, in the order in which they are sent.
     sent: u64,
-    /// The creates of which nobody has said yet what number they got.
+    /// The creates of which nobody has said yet who is in front.
     asked: BTreeSet<u64>,
-    /// Who wants to know when one of ours stands with this number.
-    awaited: BTreeMap<i32, oneshot::Sender<()>>,
+    /// Those of them of which nobody has said yet what number they got.
+    unnumbered: BTreeSet<u64>,
+    /// Who wants to know when one of ours stands with this number, and when that one sent its own create.
+    awaited: BTreeMap<i32, (u64, oneshot::Sender<()>)>,
     /// Our greatest number here, and the connection that made it.
     newest: Option<(i32, u64)>,
     /// How many of ours in a row got the number after another one of ours.
@@ -78,6 +80,7 @@ impl LocalLine {
             left: VecDeque::new(),
             sent: 0,
             asked: BTreeSet::new(),
+            unnumbered: BTreeSet::new(),
             awaited: BTreeMap::new(),
             newest: None,
             in_a_row: 0,
@@ -157,8 +160,8 @@ impl Session {
         let mut line = line.lock();
         line.last_used = self.now();
         line.standing.insert(position.sequence, Arc::clone(node));
-        if let Some(told) = line.awaited.remove(&position.sequence) {
-            let _ = told.send(());
+        if let Some((_, stands)) = line.awaited.remove(&position.sequence) {
+            let _ = stands.send(());
         }
     }
 
