@@ -78,8 +78,11 @@ impl Ticket {
             if matches!(place.state, Judged::Unknown) {
                 place.look_in_front(approach, None, connection, deadline).await;
             } else if let (Some(approach), Some(position)) = (approach, place.entry.0.position()) {
-                // The list has told already; what the number would have told is counted.
-                session.before(approach, position, deadline).await;
+                // The list has told already; what the number would have told is counted. A grant does not wait for it.
+                match place.state {
+                    Judged::Held => session.in_front(approach, position),
+                    _ => session.before(approach, position, deadline).await,
+                };
             }
             return Ok(place);
         }

@@ -55,13 +55,14 @@ impl Place {
         let reads_anyway = !line.looks().is_empty();
         let second = view.second().filter(|_| line.is_single_file() && !reads_anyway).cloned();
         let watched = second.as_ref().unwrap_or(&nearest);
+        let tells = view.without_nearest(line.rule(), self.session().connection());
+        let is_told_by_event = second.is_none() && !reads_anyway && tells == Next::Held;
         let path = line.directory().listed_child(watched.as_str());
         let ahead_of_time = self.ahead_of_time.take().filter(|asked| asked.path == path);
         let Some(mut asked) = ahead_of_time.map(|asked| *asked).or_else(|| self.ask_watch(path.clone()))
         else {
             return Box::pin(self.poll_instead(&path, line, deadline)).await;
         };
-        let is_told_by_event = second.is_none() && !reads_anyway;
         let own_watch = if is_told_by_event { self.ask_own_watch() } else { None };
         let answer = self.session().clone().answer(asked.reply.get_mut(), deadline).await;
         Box::pin(self.keep_own_watch(own_watch, deadline)).await?;

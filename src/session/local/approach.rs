@@ -221,14 +221,20 @@ impl Session {
 
     /// Who is in front of a node that got this number. Notes how good numbers are at telling.
     pub(crate) async fn before(&self, approach: Approach, position: &Position, deadline: Deadline) -> Before {
-        let (sequence, connection) = (position.sequence, approach.connection);
-        let told = approach.line.lock().await_number_before(sequence, approach.sent, connection);
+        let Approach { sent, connection, .. } = approach;
+        let told = approach.line.lock().await_number_before(position.sequence, sent, connection);
         if let Some(told) = told {
             // Its answer was there before ours, so its task is about to run, if behind thousands of others; unless nobody
             // polls it.
             let limit = deadline.or_after(self.timeout() / 40);
             select(told, pin!(limit.passed())).await;
         }
+        self.in_front(approach, position)
+    }
+
+    /// As [`before`](Self::before), by what is known now.
+    pub(crate) fn in_front(&self, approach: Approach, position: &Position) -> Before {
+        let (sequence, connection) = (position.sequence, approach.connection);
         let in_front = {
             let mut line = approach.line.lock();
             let follows = line.follows(sequence, connection);
