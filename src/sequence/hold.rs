@@ -108,6 +108,11 @@ impl Hold {
         Ok(Parked::new(first, next, herald.meter().recipe(), manager))
     }
 
+    /// From now on metrics and spans take it for dropped, also if it is [parked](Self::park), which counts as released else.
+    pub fn count_as_dropped(&self) {
+        self.herald.meter().ends_by("dropped");
+    }
+
     /// What can be seen of its place by who does not hold it.
     #[must_use]
     pub fn outlook(&self) -> Outlook {
