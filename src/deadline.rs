@@ -3,7 +3,6 @@ use std::future::{Future, pending};
 use std::time::Duration;
 
 use futures::future::Either;
-
 use tokio::time::Instant;
 
 /// Until when a caller is willing to wait: one point in time for all the steps of an operation.

@@ -53,7 +53,6 @@ pub use self::call::Call;
 pub(crate) use self::directory::{Lasting, make_directory};
 pub use self::exchange::{Exchange, ExchangeError, Exchanged};
 pub use self::hold::Hold;
-
 pub(crate) use self::inspect::read_node;
 pub use self::inspect::{AgeClock, ContenderInfo, Identity, Role};
 pub use self::line::Line;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Duration;
 
 use lockkeeper::RetryPolicy;
 use lockkeeper::blocking::{ConnectionManager, ConnectionPool, Mutex};
@@ -73,6 +74,28 @@ fn a_pool_that_is_shut_down_closes_every_session() {
     assert!(!guard.is_valid() && server.sessions().is_empty());
     assert!(mutex.acquire().unwrap_err().is_closed());
     assert!(ConnectionPool::connect_with(builder(&server), 0).is_err());
+}
+
+#[test]
+fn holders_of_a_pool_that_ends_may_finish_and_who_does_not_is_cut_off() {
+    let server = server();
+    let pool = ConnectionPool::connect_with(builder(&server), 2).unwrap();
+    let mutexes: Vec<_> = pool.managers().map(|manager| Mutex::new(manager, "/lock").unwrap()).collect();
+    // One on each session: the second one waits.
+    let held = mutexes[0].acquire().unwrap();
+    thread::scope(|threads| {
+        let waiting = threads.spawn(|| mutexes[1].acquire());
+        until("it waits", || contenders(&server, "/lock") == 2);
+        let ending = threads.spawn(|| pool.shutdown_within(Timing::event()));
+        assert!(waiting.join().unwrap().unwrap_err().is_closed());
+        assert!(held.is_valid());
+        held.release().unwrap();
+        assert_eq!(ending.join().unwrap().unwrap(), 0);
+    });
+    let pool = ConnectionPool::connect_with(builder(&server), 2).unwrap();
+    let held = Mutex::new(pool.for_path("/lock"), "/lock").unwrap().acquire().unwrap();
+    assert_eq!(pool.shutdown_within(Duration::from_secs(1)).unwrap(), 1);
+    assert!(!held.is_valid() && server.sessions().is_empty());
 }
 
 #[test]
@@ -151,7 +174,7 @@ fn a_thread_that_ends_is_refused_and_does_not_panic() {
 #[test]
 fn servers_that_are_not_there_are_told() {
     let server = server();
-    let nobody = builder(&server).connect_deadline(std::time::Duration::from_millis(50));
+    let nobody = builder(&server).connect_deadline(Duration::from_millis(50));
     drop(server);
     let refused = ConnectionManager::connect_with(nobody.retry(RetryPolicy::default()));
     assert!(matches!(refused, Err(lockkeeper::ConnectError::Timeout { .. })), "{refused:?}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper::ReleaseError;
-use lockkeeper::blocking::{ConnectionManager, MultiLock, Mutex, ReentrantMutex};
+use lockkeeper::blocking::{ConnectionManager, ConnectionPool, MultiLock, Mutex, ReentrantMutex};
 use lockkeeper_tests::Timing;
 use lockkeeper_testserver::TestServer;
 use tokio::runtime::{Builder, Runtime};
@@ -22,6 +22,7 @@ fn runtimes() -> [Runtime; 2] {
 fn assert_all_is_refused(server: &TestServer, manager: &ConnectionManager) {
     let mutex = Mutex::new(manager, "/lock").unwrap();
     assert!(is_refused_connection(&ConnectionManager::connect_with(builder(server))));
+    assert!(is_refused_connection(&ConnectionPool::connect_with(builder(server), 2)));
     assert!(is_refused(&manager.block_on(async {})));
     assert!(is_refused(&mutex.acquire()));
     assert!(is_refused(&mutex.acquire_timeout(Duration::ZERO)));
@@ -115,6 +116,21 @@ fn giving_back_works_in_an_async_task_though_it_has_used_up_its_budget() {
         running.join().unwrap().unwrap();
         assert_eq!(contenders(&server, "/lock"), 0);
         assert!(mutex.try_acquire().unwrap_err().is_closed());
+    }
+}
+
+#[test]
+fn a_pool_is_shut_down_in_an_async_task_but_waits_for_no_holder_there() {
+    let server = server();
+    for runtime in runtimes() {
+        let pool = ConnectionPool::connect_with(builder(&server), 2).unwrap();
+        let guard = Mutex::new(pool.for_path("/lock"), "/lock").unwrap().acquire().unwrap();
+        runtime.block_on(async {
+            assert!(is_refused(&pool.shutdown_within(Timing::event())));
+            assert!(guard.is_valid());
+            pool.shutdown().unwrap();
+        });
+        assert!(!guard.is_valid() && server.sessions().is_empty());
     }
 }
 

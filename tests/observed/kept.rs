@@ -3,80 +3,79 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{Keep, Mutex, OwnedMutexGuard};
+use futures::future::LocalBoxFuture;
+use lockkeeper::{ConnectionManager, Error, Keep, Mutex, OwnedMutexGuard};
+use lockkeeper_testserver::TestServer;
 
 use crate::measured::all_is_back_to_zero;
-use crate::recorded::{Recorded, recorder};
+use crate::recorded::recorder;
 use crate::seen::Seen;
-use crate::{builder, server};
+use crate::{SESSION, connected};
 
 const BRIEF: Duration = Duration::from_millis(30);
 
-fn waits(recorded: &Recorded, outcome: &str) -> Vec<f64> {
-    recorded.samples(&format!("lockkeeper_wait_seconds recipe=mutex outcome={outcome}"))
+/// A mutex that is kept so, with its server and its manager.
+async fn kept(keep: Keep) -> (TestServer, ConnectionManager, Mutex) {
+    let (server, manager) = connected().await;
+    let mutex = Mutex::new(&manager, "/locks/kept").unwrap().keeping(keep).unwrap();
+    (server, manager, mutex)
 }
 
-/// How many waits came to what: granted, busy, timeout, cancelled, error.
-fn outcomes(recorded: &Recorded) -> [usize; 5] {
-    ["granted", "busy", "timeout", "cancelled", "error"].map(|outcome| waits(recorded, outcome).len())
+/// One who waits behind a guard of its own process.
+fn waiter(mutex: &Mutex) -> LocalBoxFuture<'_, Result<OwnedMutexGuard, Error>> {
+    let mut waiter = mutex.acquire_owned().boxed_local();
+    assert!((&mut waiter).now_or_never().is_none());
+    waiter
 }
 
 #[tokio::test]
 async fn a_wait_for_the_own_process_is_measured_by_what_came_of_it() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
-    let server = server().await;
-    let manager = builder(&server).connect().await.unwrap();
-    let mutex = Mutex::new(&manager, "/locks/kept").unwrap().keeping(Keep::default()).unwrap();
+    let (_server, manager, mutex) = kept(Keep::default()).await;
     let waiting = || recorded.value("lockkeeper_waiting recipe=mutex");
 
     let held = mutex.acquire_owned().await.unwrap();
-    let mut next = Box::pin(mutex.acquire_owned());
-    assert!((&mut next).now_or_never().is_none());
+    let next = waiter(&mutex);
     assert_eq!(waiting(), 1.0, "it has no node, and waits all the same");
-    let mut gives_up = Box::pin(mutex.acquire_owned());
-    assert!((&mut gives_up).now_or_never().is_none());
+    let gives_up = waiter(&mutex);
     assert_eq!(waiting(), 2.0);
     drop(gives_up);
-    assert_eq!((waiting(), outcomes(&recorded)), (1.0, [1, 0, 0, 1, 0]));
+    assert_eq!((waiting(), recorded.waited()), (1.0, [1, 0, 0, 1, 0]));
     assert!(mutex.acquire_timeout(BRIEF).await.unwrap_err().is_timeout());
     assert!(mutex.try_acquire().await.unwrap().is_none());
     assert!(mutex.acquire_timeout(Duration::ZERO).await.unwrap_err().is_timeout());
-    assert_eq!((waiting(), outcomes(&recorded)), (1.0, [1, 2, 1, 1, 0]));
-    assert!(waits(&recorded, "timeout")[0] >= BRIEF.as_secs_f64());
+    assert_eq!((waiting(), recorded.waited()), (1.0, [1, 2, 1, 1, 0]));
+    assert!(recorded.waits("timeout")[0] >= BRIEF.as_secs_f64());
 
     held.release().await.unwrap();
     let held = next.await.unwrap();
-    assert_eq!((waiting(), outcomes(&recorded)), (0.0, [2, 2, 1, 1, 0]));
-    assert!(waits(&recorded, "granted")[1] >= BRIEF.as_secs_f64());
+    assert_eq!((waiting(), recorded.waited()), (0.0, [2, 2, 1, 1, 0]));
+    assert!(recorded.waits("granted")[1] >= BRIEF.as_secs_f64());
 
-    let mut closed = Box::pin(mutex.acquire_owned());
-    assert!((&mut closed).now_or_never().is_none());
+    let closed = waiter(&mutex);
     drop(held);
     drop(closed);
     all_is_back_to_zero(&recorded, manager).await;
     assert!(mutex.acquire().await.unwrap_err().is_closed());
-    assert_eq!(outcomes(&recorded), [2, 2, 1, 2, 1]);
+    assert_eq!(recorded.waited(), [2, 2, 1, 2, 1]);
 }
 
 #[tokio::test]
 async fn who_waits_first_here_and_then_in_the_line_has_waited_once() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
-    let server = server().await;
-    let manager = builder(&server).connect().await.unwrap();
-    let mutex = Mutex::new(&manager, "/locks/kept").unwrap().keeping(Keep::default()).unwrap();
+    let (server, manager, mutex) = kept(Keep::default()).await;
     let held = mutex.acquire_owned().await.unwrap();
-    let mut next = Box::pin(mutex.acquire_owned());
-    assert!((&mut next).now_or_never().is_none());
+    let next = waiter(&mutex);
     assert!(mutex.acquire_timeout(BRIEF).await.unwrap_err().is_timeout());
     // Nothing is left to be passed on: it takes a place of its own.
     assert!(server.delete_node(held.path()));
     held.lost().await;
     let next = next.await.unwrap();
     assert!(next.path() != held.path());
-    assert_eq!(outcomes(&recorded), [2, 0, 1, 0, 0]);
-    assert!(waits(&recorded, "granted")[1] >= BRIEF.as_secs_f64());
+    assert_eq!(recorded.waited(), [2, 0, 1, 0, 0]);
+    assert!(recorded.waits("granted")[1] >= BRIEF.as_secs_f64());
     drop((held, next));
     all_is_back_to_zero(&recorded, manager).await;
 }
@@ -85,29 +84,63 @@ async fn who_waits_first_here_and_then_in_the_line_has_waited_once() {
 async fn a_lingering_node_is_granted_by_a_wait_and_each_guard_is_a_hold() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
-    let server = server().await;
-    let manager = builder(&server).connect().await.unwrap();
-    let keep = Keep::default().linger(crate::SESSION / 3);
-    let mutex = Mutex::new(&manager, "/locks/kept").unwrap().keeping(keep).unwrap();
+    let (_server, manager, mutex) = kept(Keep::default().linger(SESSION / 3)).await;
     mutex.acquire().await.unwrap().release().await.unwrap();
     mutex.acquire().await.unwrap().release().await.unwrap();
-    let guard: Option<OwnedMutexGuard> = mutex.try_acquire_owned().await.unwrap();
-    drop(guard.unwrap());
-    assert_eq!(outcomes(&recorded), [3, 0, 0, 0, 0]);
-    assert_eq!(recorded.samples("lockkeeper_hold_seconds recipe=mutex outcome=released").len(), 3);
+    drop(mutex.try_acquire().await.unwrap().unwrap());
+    assert_eq!((recorded.waited(), recorded.held()), ([3, 0, 0, 0, 0], [2, 1, 0, 0]));
     drop(mutex);
     all_is_back_to_zero(&recorded, manager).await;
 }
 
 #[tokio::test]
+async fn how_a_guard_ended_is_told_also_when_its_node_is_passed_on() {
+    let (recorder, recorded) = recorder();
+    let _recorder = metrics::set_default_local_recorder(&recorder);
+    let (_server, manager, mutex) = kept(Keep::default()).await;
+    let held = mutex.acquire_owned().await.unwrap();
+    let (next, last) = (waiter(&mutex), waiter(&mutex));
+    let node = held.path().to_owned();
+    drop(held);
+    let held = next.await.unwrap();
+    assert_eq!(recorded.held(), [0, 1, 0, 0]);
+    held.release().await.unwrap();
+    let held = last.await.unwrap();
+    assert_eq!((held.path(), recorded.held()), (node.as_str(), [1, 1, 0, 0]));
+    held.release().await.unwrap();
+    assert_eq!(recorded.held(), [2, 1, 0, 0]);
+    all_is_back_to_zero(&recorded, manager).await;
+}
+
+#[tokio::test]
+async fn who_waits_for_its_own_process_for_long_says_so() {
+    let (seen, _listening) = Seen::begin();
+    let (_server, manager, mutex) = kept(Keep::default()).await;
+    let held = mutex.acquire_owned().await.unwrap();
+    let (mut next, mut last) = (waiter(&mutex), waiter(&mutex));
+    let told = || seen.events("still waiting for other tasks of this process");
+    tokio::time::pause();
+    for rounds in 1..=2 {
+        tokio::time::advance(Duration::from_secs(31)).await;
+        assert!((&mut next).now_or_never().is_none() && (&mut last).now_or_never().is_none());
+        assert_eq!(told().len(), 2 * rounds);
+    }
+    tokio::time::resume();
+    assert_eq!(told()[3].field("path"), "/locks/kept");
+    assert_eq!(
+        told().iter().map(|told| told.field("ahead").to_owned()).collect::<Vec<_>>(),
+        ["1", "2", "1", "2"]
+    );
+    drop((held, next, last));
+    manager.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn the_span_of_a_call_lasts_while_it_waits_for_its_own_process() {
     let (seen, _listening) = Seen::begin();
-    let server = server().await;
-    let manager = builder(&server).connect().await.unwrap();
-    let mutex = Mutex::new(&manager, "/locks/kept").unwrap().keeping(Keep::default()).unwrap();
+    let (_server, manager, mutex) = kept(Keep::default()).await;
     let held = mutex.acquire_owned().await.unwrap();
-    let mut next = Box::pin(mutex.acquire_owned());
-    assert!((&mut next).now_or_never().is_none());
+    let next = waiter(&mutex);
     assert!(!seen.spans("acquire")[1].is_closed);
     held.release().await.unwrap();
     let next = next.await.unwrap();

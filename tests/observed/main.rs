@@ -31,3 +31,9 @@ pub(crate) async fn server() -> TestServer {
 pub(crate) fn builder(server: &TestServer) -> ConnectionManagerBuilder {
     ConnectionManager::builder(&server.connect_string()).session_timeout(SESSION).tick_time(TICK)
 }
+
+pub(crate) async fn connected() -> (TestServer, ConnectionManager) {
+    let server = server().await;
+    let manager = builder(&server).connect().await.unwrap();
+    (server, manager)
+}

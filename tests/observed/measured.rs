@@ -7,7 +7,7 @@ use lockkeeper::{ConnectionManager, Mutex, RwLock, Semaphore, metrics as names};
 use lockkeeper_tests::{Timing, eventually};
 
 use crate::recorded::{Recorded, recorder};
-use crate::{SESSION, builder, server};
+use crate::{SESSION, connected};
 
 pub(crate) async fn all_is_back_to_zero(recorded: &Recorded, manager: ConnectionManager) {
     recorded.becomes(names::PENDING_DELETES, 0.0).await;
@@ -23,8 +23,7 @@ pub(crate) async fn all_is_back_to_zero(recorded: &Recorded, manager: Connection
 async fn waits_and_holds_are_measured_by_what_came_of_them() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
-    let server = server().await;
-    let manager = builder(&server).connect().await.unwrap();
+    let (_server, manager) = connected().await;
     let mutex = Mutex::new(&manager, "/locks/measured").unwrap();
 
     mutex.acquire().await.unwrap().release().await.unwrap();
@@ -41,15 +40,10 @@ async fn waits_and_holds_are_measured_by_what_came_of_them() {
     assert!(waiter.await.unwrap_err().is_cancelled());
     drop(guard);
 
-    let wait =
-        |outcome: &str| recorded.samples(&format!("lockkeeper_wait_seconds recipe=mutex outcome={outcome}"));
-    let hold = |outcome: &str| {
-        recorded.samples(&format!("lockkeeper_hold_seconds recipe=mutex outcome={outcome}")).len()
-    };
-    assert_eq!(["granted", "busy", "cancelled", "error"].map(|outcome| wait(outcome).len()), [2, 1, 1, 0]);
-    let timeouts = wait("timeout");
-    assert!(timeouts.len() == 1 && timeouts[0] >= 0.03, "{timeouts:?}");
-    assert_eq!(["released", "dropped", "lost", "unconfirmed"].map(hold), [1, 1, 0, 0]);
+    assert_eq!(recorded.waited(), [2, 1, 1, 1, 0]);
+    let timeouts = recorded.waits("timeout");
+    assert!(timeouts[0] >= 0.03, "{timeouts:?}");
+    assert_eq!(recorded.held(), [1, 1, 0, 0]);
     all_is_back_to_zero(&recorded, manager).await;
 }
 
@@ -57,8 +51,7 @@ async fn waits_and_holds_are_measured_by_what_came_of_them() {
 async fn a_hold_that_becomes_another_ends_as_exchanged() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
-    let server = server().await;
-    let manager = builder(&server).connect().await.unwrap();
+    let (_server, manager) = connected().await;
 
     let lock = RwLock::new(&manager, "/locks/shared").unwrap();
     let writer = lock.write().await.unwrap();
@@ -85,8 +78,7 @@ async fn a_hold_that_becomes_another_ends_as_exchanged() {
 async fn losses_are_counted_by_their_reason() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
-    let server = server().await;
-    let manager = builder(&server).connect().await.unwrap();
+    let (server, manager) = connected().await;
     let mutex = Mutex::new(&manager, "/locks/lost").unwrap();
 
     let guard = mutex.acquire().await.unwrap();
@@ -106,7 +98,7 @@ async fn losses_are_counted_by_their_reason() {
     assert_eq!(recorded.value("lockkeeper_lost_total recipe=mutex reason=session_expired"), 1.0);
     drop(guard);
 
-    assert_eq!(recorded.samples("lockkeeper_hold_seconds recipe=mutex outcome=lost").len(), 2);
+    assert_eq!(recorded.held(), [0, 0, 2, 0]);
     mutex.acquire().await.unwrap().release().await.unwrap();
     all_is_back_to_zero(&recorded, manager).await;
     assert_eq!(recorded.value("lockkeeper_sessions_expired_total reason=closed"), 0.0);
@@ -116,8 +108,7 @@ async fn losses_are_counted_by_their_reason() {
 async fn deletes_in_the_background_are_counted_until_they_are_done() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
-    let server = server().await;
-    let manager = builder(&server).connect().await.unwrap();
+    let (server, manager) = connected().await;
     let guard = Mutex::new(&manager, "/locks/dropped").unwrap().acquire_owned().await.unwrap();
     server.freeze();
     drop(guard);
@@ -130,8 +121,7 @@ async fn deletes_in_the_background_are_counted_until_they_are_done() {
 async fn the_margin_of_the_lease_is_measured_while_something_is_held() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
-    let server = server().await;
-    let manager = builder(&server).connect().await.unwrap();
+    let (_server, manager) = connected().await;
     let guard = Mutex::new(&manager, "/locks/kept").unwrap().acquire_owned().await.unwrap();
     let margins = async || {
         let margins = recorded.samples(names::LEASE_MARGIN_SECONDS);

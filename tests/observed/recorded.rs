@@ -42,6 +42,23 @@ impl Recorded {
         self.values.borrow().get(series).cloned().unwrap_or_default()
     }
 
+    /// How long the waits for a mutex took that came to this.
+    pub(crate) fn waits(&self, outcome: &str) -> Vec<f64> {
+        self.samples(&format!("lockkeeper_wait_seconds recipe=mutex outcome={outcome}"))
+    }
+
+    /// How many waits for a mutex came to what: granted, busy, timeout, cancelled, error.
+    pub(crate) fn waited(&self) -> [usize; 5] {
+        ["granted", "busy", "timeout", "cancelled", "error"].map(|outcome| self.waits(outcome).len())
+    }
+
+    /// How many holds of a mutex ended how: released, dropped, lost, unconfirmed.
+    pub(crate) fn held(&self) -> [usize; 4] {
+        ["released", "dropped", "lost", "unconfirmed"].map(|outcome| {
+            self.samples(&format!("lockkeeper_hold_seconds recipe=mutex outcome={outcome}")).len()
+        })
+    }
+
     /// The value of a gauge or a counter; 0 when there is none.
     pub(crate) fn value(&self, series: &str) -> f64 {
         self.samples(series).last().copied().unwrap_or_default()

@@ -5,13 +5,12 @@ use lockkeeper_tests::{Timing, eventually};
 use tracing::{Instrument, info_span};
 
 use crate::seen::Seen;
-use crate::{builder, server};
+use crate::{builder, connected, server};
 
 #[tokio::test]
 async fn a_hold_is_a_span_of_its_own_and_says_what_it_is() {
     let (seen, _listening) = Seen::begin();
-    let server = server().await;
-    let manager = builder(&server).connect().await.unwrap();
+    let (server, manager) = connected().await;
     let session = format!("{:#x}", server.sessions()[0]);
     let mutex = Mutex::new(&manager, "/locks/traced").unwrap();
 
@@ -61,8 +60,7 @@ async fn a_hold_is_a_span_of_its_own_and_says_what_it_is() {
 #[tokio::test]
 async fn changes_of_the_connection_are_told_with_their_reason() {
     let (seen, _listening) = Seen::begin();
-    let server = server().await;
-    let manager = builder(&server).connect().await.unwrap();
+    let (server, manager) = connected().await;
     let told = async |message: &str, count: usize| {
         let events = async || Some(seen.events(message)).filter(|events| events.len() == count);
         eventually(format!("{count} times {message}"), Timing::settle(), events).await.unwrap()

@@ -94,7 +94,8 @@ impl ConnectionManager {
     ///
     /// # Errors
     ///
-    /// As [`ConnectionManager::shutdown`](crate::ConnectionManager::shutdown).
+    /// As [`ConnectionManager::shutdown`](crate::ConnectionManager::shutdown), and
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) on the manager's own thread.
     pub fn shutdown(&self) -> Result<(), Error> {
         self.driver.finish(self.inner.shutdown()).ok_or(Error::Config(crate::ConfigError::CannotBlock))?
     }

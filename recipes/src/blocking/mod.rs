@@ -7,9 +7,9 @@
 //! # Threads
 //!
 //! A [`ConnectionManager`] has one thread of its own, called `lockkeeper`, which does all that goes on in the background; a
-//! [`ConnectionPool`] has one for all its managers. It ends when the last handle, lock and guard are gone and the session is
-//! closed. The caller's runtime, if there is one, does nothing for it: so a call that blocks a
-//! thread of that runtime never waits for the runtime itself.
+//! [`ConnectionPool`] has one for all its managers. It ends when the last handle, lock and guard are gone and every session is
+//! closed. The caller's runtime, if there is one, does nothing for it: so a call that blocks a thread of that runtime never
+//! waits for the runtime itself.
 //!
 //! # Within an async runtime
 //!

@@ -84,7 +84,8 @@ impl ConnectionPool {
     ///
     /// # Errors
     ///
-    /// As [`ConnectionPool::shutdown`](crate::ConnectionPool::shutdown).
+    /// As [`ConnectionPool::shutdown`](crate::ConnectionPool::shutdown), and
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) on the pool's own thread.
     pub fn shutdown(&self) -> Result<(), Error> {
         let done = self.any.driver().finish(self.inner.shutdown());
         done.ok_or(Error::Config(crate::ConfigError::CannotBlock))?

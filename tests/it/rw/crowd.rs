@@ -1,10 +1,10 @@
 //! Many of one process on one read/write lock.
 
 use lockkeeper::{ReadGuard, RwLock};
-use lockkeeper_tests::{OpCode, Proxies, Timing, eventually};
+use lockkeeper_tests::{Match, OpCode, Proxies, Timing, eventually};
 use tokio::task::JoinHandle;
 
-use super::{PATH, lock, reading, sent, writing};
+use super::{PATH, lock, reading, sent, watches_become, writing};
 use crate::support::{behind_proxy, connect, nodes_become};
 
 /// Readers that hold, so many that their numbers tell who is in front, and the directory is watched.
@@ -75,6 +75,40 @@ async fn a_writer_lets_the_readers_of_its_process_in_with_its_delete() {
     let all = [OpCode::Multi, OpCode::Delete, OpCode::Delete, OpCode::Delete, OpCode::Delete];
     assert_eq!(released.await.unwrap(), all);
     drop(other.await.unwrap());
+}
+
+/// So many the release of a writer checks; who else waits for it looks.
+const LET_IN_AT_ONCE: usize = 32;
+
+#[tokio::test]
+async fn readers_behind_a_writer_of_their_process_hold_before_its_release_is_answered() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let lock = lock(&manager);
+    let write = lock.write().await.unwrap();
+    proxies.clear_log();
+    let readers: Vec<_> = (0..LET_IN_AT_ONCE + 3).map(|_| reading(&lock)).collect();
+    nodes_become(&ensemble, PATH, 1 + readers.len()).await;
+    // Who waits, and the writer who holds, watch their own nodes after a while.
+    watches_become(&proxies, 1 + readers.len()).await;
+
+    let answer = proxies.on(Match::new().op(OpCode::Multi).path_contains("__READ__")).hold_reply();
+    let releasing = tokio::spawn(write.release());
+    answer.triggered().await.unwrap();
+    let let_in = || readers.iter().filter(|reader| reader.is_finished()).count();
+    let held = eventually("readers that hold", Timing::answer(), async || {
+        (let_in() >= LET_IN_AT_ONCE).then_some(())
+    });
+    held.await.unwrap();
+    let log = proxies.log();
+    let release = log.requests().find(|request| request.parts.iter().any(|(op, _)| *op == OpCode::Delete));
+    assert_eq!(release.unwrap().parts.len(), LET_IN_AT_ONCE + 1);
+    assert!(let_in() == LET_IN_AT_ONCE && !releasing.is_finished());
+
+    answer.release();
+    releasing.await.unwrap().unwrap();
+    for reader in readers {
+        drop(reader.await.unwrap());
+    }
 }
 
 #[tokio::test]

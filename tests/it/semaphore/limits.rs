@@ -1,9 +1,9 @@
 //! How many permits there are.
 
 use lockkeeper::{Error, Semaphore, SharedLimit};
-use lockkeeper_tests::CreateMode;
+use lockkeeper_tests::{CreateMode, OpCode, Timing, eventually};
 
-use super::{LEASES, LOCKS, PATH, head_sleeps, leases, semaphore, settled, two};
+use super::{LEASES, LOCKS, PATH, head_sleeps, leases, semaphore, sent, settled, two};
 
 const LIMIT: &str = "/limit";
 
@@ -83,6 +83,40 @@ async fn a_limit_that_is_lowered_at_the_last_moment_is_kept() {
     assert_eq!(leases(&ensemble).await, 1);
     held.release().await.unwrap();
     waiter.await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_shared_limit_that_is_lowered_while_the_turn_is_handed_over_is_kept() {
+    let (ensemble, proxies, manager) = crate::support::behind_proxy().await;
+    let other = crate::support::connect(&ensemble.connect_string()).await;
+    let limit = SharedLimit::new(&other, LIMIT).unwrap();
+    limit.set(2).await.unwrap();
+    let held = Semaphore::with_shared_limit(&other, PATH, &limit).unwrap().acquire_many(2).await.unwrap();
+    let limited = SharedLimit::new(&manager, LIMIT).unwrap();
+    let semaphore = Semaphore::with_shared_limit(&manager, PATH, &limited).unwrap();
+    let mut waiting = Vec::new();
+    for in_line in 1..=2 {
+        let semaphore = semaphore.clone();
+        waiting.push(tokio::spawn(async move { semaphore.acquire().await.unwrap() }));
+        settled(&ensemble, 2, in_line).await;
+    }
+    let (second, first) = (waiting.pop().unwrap(), waiting.pop().unwrap());
+    let taken = super::exchange(&proxies).hold_reply();
+    held.release().await.unwrap();
+    // One of two is taken, and the second one is not told yet.
+    taken.triggered().await.unwrap();
+    proxies.clear_log();
+    limit.set(1).await.unwrap();
+    taken.release();
+    let first = first.await.unwrap();
+    let looked = eventually("the second one looks", Timing::answer(), async || {
+        sent(&proxies).contains(&OpCode::GetChildren2).then_some(())
+    });
+    looked.await.unwrap();
+    head_sleeps(&ensemble, 0).await;
+    assert!(leases(&ensemble).await == 1 && !second.is_finished());
+    first.release().await.unwrap();
+    second.await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test]

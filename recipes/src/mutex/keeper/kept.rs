@@ -63,6 +63,9 @@ impl Stint {
 
 impl Drop for Stint {
     fn drop(&mut self) {
+        if let Some(hold) = &self.hold {
+            hold.count_as_dropped();
+        }
         drop(self.give_back());
     }
 }

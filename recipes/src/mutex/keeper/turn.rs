@@ -1,9 +1,14 @@
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use lockkeeper_core::{Deadline, Error, Line, Phase};
 use tokio::sync::oneshot;
+use tracing::info;
 
 use super::{Keeper, Place};
+
+/// A wait that takes this long is told to whoever reads the log, and told again: as in the line.
+const LONG_WAIT: Duration = Duration::from_secs(30);
 
 /// The right to hold, or to stand in the line for all of this process. Dropped, it is the next one's.
 pub(super) struct Turn {
@@ -53,17 +58,23 @@ impl<'a> Waiting<'a> {
 
     pub(super) async fn turn(mut self, line: &Line, deadline: Deadline) -> Result<Turn, Error> {
         let manager = line.manager();
-        tokio::select! {
-            biased;
-            () = manager.closing() => Err(Error::Closed),
-            turn = &mut self.turn => {
-                self.is_over = true;
-                turn.map_err(|_| Error::Closed)
-            }
-            () = deadline.passed() => {
-                let phase = Phase::InProcess { ahead: self.keeper.ahead(self.number) };
-                let (path, waited) = (line.directory().to_string(), deadline.waited());
-                Err(Error::Timeout { phase, path, waited })
+        loop {
+            tokio::select! {
+                biased;
+                () = manager.closing() => return Err(Error::Closed),
+                turn = &mut self.turn => {
+                    self.is_over = true;
+                    return turn.map_err(|_| Error::Closed);
+                }
+                () = deadline.or_after(LONG_WAIT).passed() => {
+                    let (ahead, waited) = (self.keeper.ahead(self.number), deadline.waited());
+                    let path = line.directory();
+                    if deadline.has_passed() {
+                        let (phase, path) = (Phase::InProcess { ahead }, path.to_string());
+                        return Err(Error::Timeout { phase, path, waited });
+                    }
+                    info!(%path, ahead, ?waited, "still waiting for other tasks of this process");
+                }
             }
         }
     }

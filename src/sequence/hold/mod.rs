@@ -1,33 +1,31 @@
+mod foothold;
+mod release;
+mod work;
+
 use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::select_all;
-use tracing::{Instrument, Span, debug, debug_span, field};
+use tracing::{debug, debug_span, field};
 
+pub(super) use self::foothold::Foothold;
 use super::attempt::Unsettled;
-use super::claim::Standing;
 use super::exchange::Exchange;
-use super::give_back::{delete_all, delete_together};
 use super::interruption::{Interruption, pause, time_left};
 use super::line;
 use super::look::{Changes, Looks, Sight};
 use super::name::{Kind, NodeName};
 use super::outlook::Outlook;
 use super::parked::Parked;
-use super::place::Entry;
 use crate::backend::{Stat, WireError};
 use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Lost, Operation, Phase, Refusal};
 use crate::manager::{ConnectionManager, Herald};
 use crate::meter::Held;
-use crate::release::ReleaseError;
 use crate::request_size;
 use crate::session::{Epoch, OwnNode, Session, Word};
 use crate::token::FencingToken;
@@ -55,19 +53,6 @@ pub struct Hold {
     /// Tells that it is given up, when it is dropped.
     herald: Arc<Herald>,
     manager: ConnectionManager,
-}
-
-/// One node a hold rests on.
-pub(super) struct Foothold {
-    // Dropped in this order: struck out of the session's books, then deleted.
-    pub(super) entry: Entry,
-    pub(super) standing: Standing,
-}
-
-impl Foothold {
-    pub(super) fn node(&self) -> &Arc<OwnNode> {
-        &self.entry.0
-    }
 }
 
 impl Hold {
@@ -106,6 +91,11 @@ impl Hold {
         let Self { first, herald, manager, .. } = self;
         herald.meter().ends_by("released");
         Ok(Parked::new(first, next, herald.meter().recipe(), manager))
+    }
+
+    /// From now on metrics and spans take it for dropped, also if it is [parked](Self::park), which counts as released else.
+    pub fn count_as_dropped(&self) {
+        self.herald.meter().ends_by("dropped");
     }
 
     /// What can be seen of its place by who does not hold it.
@@ -216,58 +206,6 @@ impl Hold {
     /// Cancel safe: a loss is told again to whoever asks later.
     pub async fn lost(&self) -> Lost {
         select_all(self.nodes().map(|node| node.lost().boxed())).await.0
-    }
-
-    /// Runs `work` for as long as the hold is valid.
-    ///
-    /// The hold is checked before each poll: once it is lost, `work` is not polled again and is dropped.
-    ///
-    /// # Errors
-    ///
-    /// [`Lost`] when the hold was lost before `work` was done. What `work` had done by then stays done: give its
-    /// writes the [fencing token](Self::fencing_token), or make them by [`txn`](Self::txn).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops `work`; the hold stays.
-    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        Self::run_under(&[self], work).await
-    }
-
-    /// As [`run`](Self::run), under several holds: until the first of them is lost.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`run`](Self::run).
-    pub async fn run_under<F: Future>(holds: &[&Self], work: F) -> Result<F::Output, Lost> {
-        let mut work = pin!(work);
-        let mut lost = pin!(Self::lost_any(holds));
-        std::future::poll_fn(|context| {
-            if let Poll::Ready(lost) = lost.as_mut().poll(context) {
-                return Poll::Ready(Err(lost));
-            }
-            if let Err(lost) = holds.iter().try_for_each(|hold| hold.check()) {
-                return Poll::Ready(Err(lost));
-            }
-            work.as_mut().poll(context).map(Ok)
-        })
-        .await
-    }
-
-    /// Resolves when the first of these is lost; never for none.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a loss is told again to whoever asks later.
-    pub async fn lost_any(holds: &[&Self]) -> Lost {
-        if holds.is_empty() {
-            return std::future::pending().await;
-        }
-        select_all(holds.iter().map(|hold| hold.lost().boxed())).await.0
     }
 
     /// Writes that are committed only if the hold's node still exists: exact, whatever the clocks do.
@@ -390,103 +328,11 @@ impl Hold {
     pub fn exchange(self) -> Exchange {
         Exchange::of(self)
     }
-
-    /// Gives the place up and waits until the server has done so. One round trip.
-    ///
-    /// # Errors
-    ///
-    /// [`ReleaseError::Lost`] when the hold had been lost before: the work was not protected to its end.
-    /// [`ReleaseError::Unconfirmed`] when no answer came in time: it counts as held until the node is gone, and the
-    /// manager goes on deleting it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the release goes on in the background.
-    pub async fn release(self) -> Result<(), ReleaseError> {
-        let (span, first, others, rest) = self.taken_apart()?;
-        let deadline = Deadline::after(rest.manager.operation_timeout());
-        // Boxed, or every task that holds something would be as large as its release.
-        let released = Box::pin(delete_all(first, others, deadline).instrument(span)).await;
-        rest.herald.meter().ends_by(ending(&released));
-        released
-    }
-
-    /// The span of a release, what is to be deleted, and what lives until that is done.
-    fn taken_apart(self) -> Result<(Span, Foothold, Vec<Foothold>, Rest), ReleaseError> {
-        let span = debug_span!(
-            "release",
-            path = self.path(),
-            recipe = self.herald.meter().recipe(),
-            sequence = sequence(self.path()),
-            token = %self.token,
-            session = format_args!("{:#x}", self.session().id()),
-            epoch = self.epoch().as_u64(),
-        );
-        // Nothing to wait for: what is left of a lost hold is cleaned up in the background.
-        span.in_scope(|| self.check()).map_err(ReleaseError::Lost)?;
-        let Self { first, others, unsettled, herald, manager, .. } = self;
-        Ok((span, first, others, Rest { _unsettled: unsettled, herald, manager }))
-    }
-
-    /// Gives several holds up in one transaction, and waits until the server has done so. Where that cannot be, since
-    /// one of them is gone already, each is given up by itself.
-    ///
-    /// # Errors
-    ///
-    /// As [`release`](Self::release), one for each hold that did not end well.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the release goes on in the background.
-    pub async fn release_all(holds: Vec<Self>) -> Vec<ReleaseError> {
-        let mut errors = Vec::new();
-        let mut footing = Vec::new();
-        // The managers live until the end.
-        let mut managers = Vec::new();
-        let mut heralds = Vec::new();
-        for hold in holds {
-            if let Err(lost) = hold.check() {
-                errors.push(ReleaseError::Lost(lost));
-                continue;
-            }
-            let Self { first, others, herald, manager, .. } = hold;
-            heralds.push((herald, 1 + others.len()));
-            footing.push(first);
-            footing.extend(others);
-            managers.push(manager);
-        }
-        if let Some(manager) = managers.first() {
-            let deadline = Deadline::after(manager.operation_timeout());
-            let mut released = delete_together(footing, deadline).await.into_iter();
-            for (herald, width) in heralds {
-                let released: Vec<_> = released.by_ref().take(width).collect();
-                let failed = released.iter().find(|released| released.is_err());
-                herald.meter().ends_by(failed.map_or("released", ending));
-                errors.extend(released.into_iter().filter_map(Result::err));
-            }
-        }
-        errors
-    }
-}
-
-/// What is left of a hold while its nodes are deleted.
-struct Rest {
-    _unsettled: Unsettled,
-    herald: Arc<Herald>,
-    manager: ConnectionManager,
 }
 
 /// The number of a node of ours.
 pub(super) fn sequence(path: &str) -> Option<i32> {
     path.rsplit('/').next().and_then(NodeName::parse).map(|name| name.sequence())
-}
-
-/// How a release ended, as metrics call it. What was lost tells so itself.
-fn ending(released: &Result<(), ReleaseError>) -> &'static str {
-    match released {
-        Ok(()) => "released",
-        Err(_) => "unconfirmed",
-    }
 }
 
 impl Debug for Hold {
