@@ -74,7 +74,7 @@ pub(crate) struct OwnNode {
 pub(crate) type Word = Arc<dyn Any + Send + Sync>;
 
 /// A watch that several look at.
-pub(super) type SharedWatch = Shared<Watch>;
+pub(crate) type SharedWatch = Shared<Watch>;
 
 /// Told once, of the loss of a hold.
 pub(crate) type OnLoss = Box<dyn Fn(Lost) + Send + Sync>;
