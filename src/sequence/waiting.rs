@@ -73,7 +73,7 @@ impl Place {
         let session = self.session().clone();
         // Who does not wait for long is told by the one in front.
         let mut own_watch_due = Some(self.own_watch_due());
-        let mut front_watch = None;
+        let (mut my_watch, mut front_watch) = (None, None);
         loop {
             let asked_on = session.connection();
             // One timer for both: what is due, and the deadline.
@@ -83,9 +83,17 @@ impl Place {
                 // The end of the session is the node's end, too.
                 told = me.turn() => Some(told),
                 () = session.settings().draining.cancelled() => return Err(Error::Closed.into()),
+                // What was written, and is there, is watched again.
+                () = fired(&mut my_watch) => {
+                    my_watch = None;
+                    own_watch_due = Some(session.now());
+                    continue;
+                }
                 () = fired(&mut front_watch) => {
                     front_watch = None;
-                    session.look_at_place(front);
+                    if session.look_at_place(front) {
+                        own_watch_due = Some(session.now());
+                    }
                     continue;
                 }
                 () = session.reconnected(asked_on) => {
@@ -123,6 +131,7 @@ impl Place {
                 None if own_watch_due.is_none() => {
                     let own_watch = self.ask_own_watch();
                     Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
+                    my_watch = me.watch();
                     front_watch = Box::pin(session.watch_place(front, deadline)).await;
                 }
                 None => {}

@@ -94,12 +94,10 @@ impl Session {
         self.set_lookout(&Arc::downgrade(node), node.path(), room, deadline).await
     }
 
-    /// Takes in what a watch has told of a place of ours.
-    pub(crate) fn look_at_place(&self, node: &OwnNode) {
+    /// Takes in what a watch has told of a place of ours; whether that is still there.
+    pub(crate) fn look_at_place(&self, node: &OwnNode) -> bool {
         // What is given up is out of the books before its delete is sent.
-        if self.is_in_books(node) {
-            let _ = node.check();
-        }
+        self.is_in_books(node) && node.check().is_ok()
     }
 
     async fn set_lookout(

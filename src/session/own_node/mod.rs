@@ -235,7 +235,7 @@ impl OwnNode {
         self.looked_out_for.store(false, Ordering::Release);
     }
 
-    pub(super) fn watch(&self) -> Option<SharedWatch> {
+    pub(crate) fn watch(&self) -> Option<SharedWatch> {
         self.watch.lock().as_ref().map(|(watch, _)| watch.clone())
     }
 
