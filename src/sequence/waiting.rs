@@ -14,7 +14,7 @@ use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Phase};
 use crate::identity;
-use crate::session::{End, OwnNode, Turn};
+use crate::session::{End, OwnNode, SharedWatch, Turn};
 
 /// A wait that takes this long is told to whoever reads the log, and told again.
 pub(super) const LONG_WAIT: Duration = Duration::from_secs(30);
@@ -48,7 +48,7 @@ impl Place {
     }
 
     /// Waits for a node of this session: nobody needs to ask the server when it goes.
-    async fn wait_behind(&mut self, front: &OwnNode, deadline: Deadline) -> Result<(), Interruption> {
+    async fn wait_behind(&mut self, front: &Arc<OwnNode>, deadline: Deadline) -> Result<(), Interruption> {
         let me = Arc::clone(&self.entry.0);
         match front.follow(&me) {
             Ok(()) => {
@@ -73,6 +73,7 @@ impl Place {
         let session = self.session().clone();
         // Who does not wait for long is told by the one in front.
         let mut own_watch_due = Some(self.own_watch_due());
+        let (mut my_watch, mut front_watch) = (None, None);
         loop {
             let asked_on = session.connection();
             // One timer for both: what is due, and the deadline.
@@ -82,6 +83,19 @@ impl Place {
                 // The end of the session is the node's end, too.
                 told = me.turn() => Some(told),
                 () = session.settings().draining.cancelled() => return Err(Error::Closed.into()),
+                // What was written, and is there, is watched again.
+                () = fired(&mut my_watch) => {
+                    my_watch = None;
+                    own_watch_due = Some(session.now());
+                    continue;
+                }
+                () = fired(&mut front_watch) => {
+                    front_watch = None;
+                    if session.look_at_place(front) {
+                        own_watch_due = Some(session.now());
+                    }
+                    continue;
+                }
                 () = session.reconnected(asked_on) => {
                     me.forget_watch();
                     own_watch_due = Some(session.now());
@@ -117,6 +131,8 @@ impl Place {
                 None if own_watch_due.is_none() => {
                     let own_watch = self.ask_own_watch();
                     Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
+                    my_watch = me.watch();
+                    front_watch = Box::pin(session.watch_place(front, deadline)).await;
                 }
                 None => {}
             }
@@ -136,6 +152,14 @@ impl Place {
     pub(super) fn own_watch_due(&self) -> BootInstant {
         let session = self.session();
         session.now().after(session.timeout() / 40)
+    }
+}
+
+/// Resolves when the watch, if there is one, has told.
+async fn fired(watch: &mut Option<SharedWatch>) {
+    match watch {
+        Some(watch) => drop(watch.await),
+        None => std::future::pending().await,
     }
 }
 

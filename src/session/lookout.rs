@@ -68,7 +68,7 @@ impl Session {
     async fn look_out_for(&self, node: Weak<OwnNode>, path: String, room: Option<Reservation>) -> bool {
         let watch = match (node.upgrade().and_then(|node| node.watch()), room) {
             (Some(watch), _) => Some(watch),
-            (None, Some(room)) => self.set_lookout(&node, &path, room).await,
+            (None, Some(room)) => self.set_lookout(&node, &path, room, Deadline::never()).await,
             (None, None) => None,
         };
         let is_set = watch.is_some();
@@ -84,9 +84,31 @@ impl Session {
         is_set
     }
 
-    async fn set_lookout(&self, node: &Weak<OwnNode>, path: &str, room: Reservation) -> Option<SharedWatch> {
+    /// Watches a place of ours that somebody waits for. Its own task may not look at it: one that was given up waiting for,
+    /// and is kept. What is held is looked out for anyway.
+    pub(crate) async fn watch_place(&self, node: &Arc<OwnNode>, deadline: Deadline) -> Option<SharedWatch> {
+        if node.is_held() || node.watch().is_some() {
+            return node.watch();
+        }
+        let room = self.watch_budget().reserve_spare(node.path())?;
+        self.set_lookout(&Arc::downgrade(node), node.path(), room, deadline).await
+    }
+
+    /// Takes in what a watch has told of a place of ours; whether that is still there.
+    pub(crate) fn look_at_place(&self, node: &OwnNode) -> bool {
+        // What is given up is out of the books before its delete is sent.
+        self.is_in_books(node) && node.check().is_ok()
+    }
+
+    async fn set_lookout(
+        &self,
+        node: &Weak<OwnNode>,
+        path: &str,
+        room: Reservation,
+        deadline: Deadline,
+    ) -> Option<SharedWatch> {
         let mut reply = self.read(|wire| wire.watch_data(path));
-        let answer = self.answer(&mut reply, Deadline::never()).await;
+        let answer = self.answer(&mut reply, deadline).await;
         let node = node.upgrade()?;
         match answer {
             Ok((_, _, watch)) => {

@@ -206,7 +206,7 @@ impl Session {
             return send();
         };
         let mut line = line.lock();
-        let left = line.leaves_now(position.sequence, connection);
+        let left = line.leaves_now(position, connection);
         line.has_left(left);
         // Under the lock: what is sent later gets a greater number.
         send()
@@ -215,7 +215,7 @@ impl Session {
     /// The head at `position` is about to be deleted by a transaction, of which it will be told whether it is committed.
     pub(crate) fn head_will_leave(&self, position: &Position) -> Option<Departure> {
         let line = self.local_line(&position.directory)?;
-        let left = line.lock().leaves_now(position.sequence, self.connection()?);
+        let left = line.lock().leaves_now(position, self.connection()?);
         Some(Departure { line, left })
     }
 
@@ -265,6 +265,8 @@ impl Session {
         let before = sequence.checked_sub(1);
         let at_first = before.is_some_and(|before| approach.foresight == Foresight::AfterOurs(before));
         let left = before.and_then(|before| line.left_at(before, connection));
+        // A reader's or a writer's leaving tells a mutex's contender nothing: others may stand, with whom it must not be.
+        let left = left.filter(|left| (left.kind == Kind::Lock) == (position.kind == Kind::Lock));
         match left.map(|left| (left.sent > approach.sent, left.is_covered, left.word.clone())) {
             Some((true, _, word)) => Before::Nobody { word, at_first },
             Some((false, true, word)) if line.is_same_directory(connection) => {

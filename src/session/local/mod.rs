@@ -63,6 +63,7 @@ struct LocalLine {
 /// A node of ours that was the head, and whose delete was sent.
 struct Left {
     sequence: i32,
+    kind: Kind,
     /// The connection over which it was.
     connection: u64,
     sent: u64,
@@ -96,9 +97,10 @@ impl LocalLine {
         self.sent
     }
 
-    fn leaves_now(&mut self, sequence: i32, connection: u64) -> Left {
+    fn leaves_now(&mut self, position: &Position, connection: u64) -> Left {
+        let Position { sequence, kind, .. } = *position;
         let is_covered = self.is_same_directory(connection);
-        Left { sequence, connection, sent: self.next_sent(), is_covered, word: None }
+        Left { sequence, kind, connection, sent: self.next_sent(), is_covered, word: None }
     }
 
     /// Whether this is the directory that it was since the watch was set, and so for all that have left since.

@@ -77,7 +77,14 @@ impl OwnNode {
                 waiting.retain(|other| other.end().is_none() && !Arc::ptr_eq(other, me));
                 waiting.push(Arc::clone(me));
             }
-            behind => *behind = Behind::Wait(vec![Arc::clone(me)]),
+            behind => {
+                let earlier = std::mem::replace(behind, Behind::Wait(vec![Arc::clone(me)]));
+                if let Behind::Wait(replaced) = earlier {
+                    // Whose place somebody else has is not in line any more, and may not know.
+                    let others = replaced.iter().filter(|other| !Arc::ptr_eq(other, me));
+                    others.for_each(|other| other.tell(End::Left));
+                }
+            }
         }
         let follows = self.position.as_ref().map_or(NOBODY, |position| position.sequence);
         me.follows.store(follows, Ordering::Release);

@@ -74,7 +74,7 @@ pub(crate) struct OwnNode {
 pub(crate) type Word = Arc<dyn Any + Send + Sync>;
 
 /// A watch that several look at.
-pub(super) type SharedWatch = Shared<Watch>;
+pub(crate) type SharedWatch = Shared<Watch>;
 
 /// Told once, of the loss of a hold.
 pub(crate) type OnLoss = Box<dyn Fn(Lost) + Send + Sync>;
@@ -235,7 +235,7 @@ impl OwnNode {
         self.looked_out_for.store(false, Ordering::Release);
     }
 
-    pub(super) fn watch(&self) -> Option<SharedWatch> {
+    pub(crate) fn watch(&self) -> Option<SharedWatch> {
         self.watch.lock().as_ref().map(|(watch, _)| watch.clone())
     }
 

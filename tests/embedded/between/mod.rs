@@ -3,6 +3,7 @@
 
 mod confirmation;
 mod line;
+mod own;
 mod permits;
 mod several;
 
