@@ -71,11 +71,18 @@ impl OwnNode {
         if let Behind::Over(end) = *behind {
             return Err(end);
         }
+        let number = self.position.as_ref().map_or(NOBODY, |position| position.sequence);
+        let waits_already = me.follows() == number;
         match &mut *behind {
             // Of several readers everyone waits for the same writer, and of a mutex's contenders only the next one.
             Behind::Wait(waiting) if me.kind() != Some(Kind::Lock) => {
-                waiting.retain(|other| other.end().is_none() && !Arc::ptr_eq(other, me));
-                waiting.push(Arc::clone(me));
+                if waiting.len() == waiting.capacity() {
+                    // Not each time: of thousands everyone would look at all the others.
+                    waiting.retain(|other| other.end().is_none());
+                }
+                if !waits_already || !waiting.iter().any(|other| Arc::ptr_eq(other, me)) {
+                    waiting.push(Arc::clone(me));
+                }
             }
             behind => {
                 let earlier = std::mem::replace(behind, Behind::Wait(vec![Arc::clone(me)]));
@@ -86,8 +93,7 @@ impl OwnNode {
                 }
             }
         }
-        let follows = self.position.as_ref().map_or(NOBODY, |position| position.sequence);
-        me.follows.store(follows, Ordering::Release);
+        me.follows.store(number, Ordering::Release);
         Ok(())
     }
 
