@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper_core::{Label, NodeName};
+use lockkeeper_core::{ConnectionPool, Label, NodeName, State};
 use lockkeeper_testserver::tree::Tree;
 use tokio::time::Instant;
 
@@ -57,11 +57,14 @@ async fn simulate(seed: u64, traced: bool) -> Run {
         Err(_) => {
             oracle.breach(&world, format!("liveness: not everyone was served within {patience:?} of peace"))
         }
-        Ok(managers) => {
-            let managers: Vec<_> = managers.into_iter().filter_map(Result::ok).collect();
+        Ok(pools) => {
+            let pools: Vec<_> = pools.into_iter().filter_map(Result::ok).collect();
             leave_nothing(&world, &oracle).await;
-            for manager in managers {
-                if let Err(error) = manager.shutdown().await {
+            for pool in pools {
+                if tokio::time::timeout(patience, all_connected(&pool)).await.is_err() {
+                    oracle.breach(&world, "liveness: a session that nobody uses is not connected".to_owned());
+                }
+                if let Err(error) = pool.shutdown().await {
                     oracle.breach(&world, format!("shutdown: {error}"));
                 }
             }
@@ -73,6 +76,16 @@ async fn simulate(seed: u64, traced: bool) -> Run {
     }
     let (grants, losses) = oracle.counts();
     Run { plan, broken: oracle.broken(), trace: world.trace(), grants, losses }
+}
+
+/// Waits until the sessions that nobody needed are connected again, too: what is not connected cannot be closed in order.
+async fn all_connected(pool: &ConnectionPool) {
+    for manager in pool.managers() {
+        let mut transitions = manager.transitions();
+        while !matches!(manager.state(), State::Connected(_) | State::Closed) {
+            transitions.next().await;
+        }
+    }
 }
 
 /// Promise 6: with everybody gone and the sessions alive, no node is left, and no watch.

@@ -27,6 +27,28 @@ async fn who_waits_behind_a_kept_place_of_its_process_is_served_when_that_is_del
     within("the kept place's turn", kept.wait()).await.unwrap().unwrap().release().await.unwrap();
 }
 
+/// The event of the write uses the watch up.
+#[tokio::test]
+async fn whose_node_was_written_by_hand_still_sees_it_go() {
+    let world = World::start().await.unwrap();
+    let actor = world.actor().await.unwrap();
+    let mutex = Mutex::new(&actor, LOCK).unwrap();
+    let held = mutex.acquire_owned().await.unwrap();
+    let waiting = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    within("a long wait", world.server.wait_until(|machine| machine.watch_count(0) >= 1)).await.unwrap();
+    let mine = world.server.inspect(in_line).into_iter().find(|path| path != Hold::path(&held)).unwrap();
+    let watched = world.server.fault(When::op(Op::GetData).path(&mine), Fault::DelayRequest(Duration::ZERO));
+    world.rival.znodes().write(&mine.parse().unwrap(), b"a note", -1).await.unwrap();
+    within("another watch", watched.hit()).await.unwrap();
+    world.round_trip_of_rival().await.unwrap();
+    assert!(world.server.delete_node(&mine));
+    world.line_becomes(2).await.unwrap();
+    held.release().await.unwrap();
+    let guard = within("its turn", waiting).await.unwrap().unwrap();
+    assert!(Hold::path(&guard) != mine && guard.is_valid());
+    guard.release().await.unwrap();
+}
+
 /// Paths that take the room for watches on what one has oneself.
 fn long(number: usize) -> String {
     format!("/{number}-{}", "x".repeat(3_900))
