@@ -94,11 +94,7 @@ async fn the_number_of_a_reader_that_left_tells_a_mutex_of_the_same_path_nothing
     let world = World::start().await.unwrap();
     let lock = RwLock::new(&world.rival, LOCK).unwrap();
     let reading = lock.read().await.unwrap();
-    // So often that numbers tell, and the directory is watched.
-    for _ in 0..8 {
-        lock.read().await.unwrap().release().await.unwrap();
-    }
-    world.round_trip_of_rival().await.unwrap();
+    read_again_and_again(&world, &lock).await;
     let tried = Mutex::new(&world.rival, LOCK).unwrap().try_acquire_owned().await;
     assert!(matches!(tried, Err(Error::MixedKinds { .. })), "{tried:?}");
     assert!(reading.is_valid());
@@ -108,6 +104,14 @@ async fn the_number_of_a_reader_that_left_tells_a_mutex_of_the_same_path_nothing
 async fn used_again_and_again(world: &World, mutex: &Mutex) {
     for _ in 0..8 {
         mutex.acquire().await.unwrap().release().await.unwrap();
+    }
+    world.round_trip_of_rival().await.unwrap();
+}
+
+/// As often.
+async fn read_again_and_again(world: &World, lock: &RwLock) {
+    for _ in 0..8 {
+        lock.read().await.unwrap().release().await.unwrap();
     }
     world.round_trip_of_rival().await.unwrap();
 }
@@ -174,10 +178,7 @@ async fn a_writer_is_not_let_in_by_the_number_of_a_reader_that_left() {
     let world = World::start().await.unwrap();
     let lock = RwLock::new(&world.rival, LOCK).unwrap();
     let reading = lock.read().await.unwrap();
-    for _ in 0..8 {
-        lock.read().await.unwrap().release().await.unwrap();
-    }
-    world.round_trip_of_rival().await.unwrap();
+    read_again_and_again(&world, &lock).await;
     let last = lock.read().await.unwrap();
     let looks = world.server.fault(When::op(Op::GetChildren).path(LOCK), Fault::DelayRequest(Duration::ZERO));
     let mut writing = Box::pin(lock.write());
