@@ -11,27 +11,35 @@ use crate::verdict;
 
 const INTRODUCTION: &str = "# Benchmarks
 
-lockkeeper beside Apache Curator 5.4 (Debian's) and kazoo 2.11: the same loads, in turns on the same servers, each run in a
-process of its own. Written by `benches/compare`; [benches/README.md](../benches/README.md) says what the loads are and how to
-repeat them. **Figures of other machines, other days or other runs do not compare.**
+lockkeeper beside Apache Curator 5.4 (Debian's) and kazoo 2.11: the same loads, in turns on the same
+servers, each run in a process of its own. `benches/compare` writes this page;
+[benches/README.md](../benches/README.md) describes the loads and how to repeat them. **Do not compare
+figures of different machines, days or runs.**
 
 ![Operations per second as multiples of Curator's](benchmarks.svg)
 ";
 
-const READING: &str = "## How to read it
+const READING: &str = "## How to read this page
 
-A figure is the median of all rounds, with the least and the greatest behind it. A ratio is taken within each round, between
-runs that were neighbours in time, and then the median of these: what else the machine does hits both alike. *Bound*
-is what the bare writes allow, measured in the same rounds: the client crate alone, creating and deleting nodes with as many tasks
-and sessions; where the next holder is behind another session, also that it can learn of its turn only when the delete before
-it is committed. *CPU* is the client process's, the Java compiler's and the garbage collector's included. *Many* with `s=8` is a
-`ConnectionPool` of 8 sessions, which has one for each path; the others have no such thing, and deal 8 clients out among their threads.
-*Node kept* is a mutex with `keeping()`, beside a Curator that asks the servers each time.
-Where the load average is above the number of cores, others used the machine as well: then ratios say more than rates, requests
-and processor time more than times, and a share of the bound may be beyond 100 %.
+A figure is the median of all rounds, with the least and the greatest value in brackets. A ratio is taken
+within each round, between runs that directly followed each other, and the table has the median of these
+ratios: other work on the machine affects both runs alike.
+
+*Bound* is the limit that the bare writes set, measured in the same rounds: the client crate alone, creating
+and deleting nodes with as many tasks and sessions. If the successor is of another session, the bound also
+includes that it learns of its grant only when the delete before it is committed.
+
+*CPU* is the processor time of the client process, the Java compiler and the garbage collector included.
+*Many* with `s=8` is a `ConnectionPool` of 8 sessions, which has one for each path; the other libraries have
+no pool, and distribute 8 clients among their threads. *Node kept* is a mutex with `keeping()`, beside a
+Curator that sends requests to the servers each time.
+
+If the load average is above the number of cores, other programs used the machine as well. Then ratios are
+more reliable than rates, and requests and processor time more reliable than times, and a share of the bound
+may exceed 100 %.
 ";
 
-/// What each part of the protocol is worth: measured once, by leaving it out.
+/// The gain of each part of the protocol: measured once, by a run without that part.
 const EARNED: &str = include_str!("earned.md");
 
 /// The whole page.
@@ -90,7 +98,7 @@ fn limits(page: &mut String, results: &Results) {
     line(page, "\n## The limit\n");
     line(
         page,
-        "One write and one read through zookeeper-client, nothing around them, measured beside the loads. A cycle is a create",
+        "One write and one read through zookeeper-client alone, measured beside the loads. A cycle is a create",
     );
     line(page, "and a delete, each awaited.\n");
     line(
@@ -143,7 +151,7 @@ fn troubles(page: &mut String, results: &Results) {
     line(page, "\n## Broken exclusion, stuck workers, failed runs\n");
     let troubles = results.troubles();
     if troubles.is_empty() {
-        line(page, "None, in any run of anyone.");
+        line(page, "None, in any run of any peer.");
     }
     for trouble in troubles {
         line(page, &format!("* {trouble}"));

@@ -88,7 +88,7 @@ pub(crate) fn aims(results: &Results) -> Vec<Aim> {
     aims.push(at_least(format!("{UNCONTENDED}: operations, × bare writes"), OF_BARE, share));
     aims.push(at_most(format!("{DROPPED}: requests of a cycle"), REQUESTS, ours(DROPPED, "reqs_op")));
     for row in ROWS.iter().filter(|row| row.name == HELD) {
-        let what = format!("{}: hand-over, × the release's own time", row.name);
+        let what = format!("{}: hand-off, × the release's own time", row.name);
         aims.push(at_most(what, HANDOVER, handover(results, kind, row)));
     }
     for row in ROWS {
