@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use futures::Stream;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
+use tracing::warn;
 
 use crate::error::Lost;
 use crate::meter::Held;
@@ -206,7 +207,10 @@ impl Herald {
     fn end(&self, event: &HoldEvent) {
         if !self.has_ended.swap(true, Ordering::AcqRel) {
             self.meter.end(match event {
-                HoldEvent::Lost(lost) => Some(lost.reason),
+                HoldEvent::Lost(Lost { path, reason }) => {
+                    warn!(path, %reason, "lost what was held");
+                    Some(*reason)
+                }
                 _ => None,
             });
             self.board.tell(&self.line, event);

@@ -149,7 +149,7 @@ impl Attempt {
         let held = self.wanted.iter().filter(|wanted| wanted.is_held);
         self.unsettled.nodes = held.map(|wanted| (wanted.directory.clone(), wanted.protection)).collect();
         if self.replaces {
-            self.own.set_leaving(true);
+            self.own.set_replacing(true);
         }
         was_armed
     }
@@ -185,7 +185,7 @@ impl Attempt {
             match self.look_once(deadline).await {
                 Ok(Some(done)) => return Ok(done),
                 Ok(None) => {
-                    self.own.set_leaving(false);
+                    self.own.set_replacing(false);
                     self.own.lose(LossReason::NodeDeleted);
                     return Err(self.own.loss_by(LossReason::NodeDeleted).into());
                 }
@@ -280,7 +280,7 @@ impl Attempt {
     }
 
     pub(super) fn give_up(mut self) -> Unsettled {
-        self.own.set_leaving(false);
+        self.own.set_replacing(false);
         if self.unsettled.nodes.is_empty() {
             self.resting.settle();
         }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::name::{Label, Protection};
 use crate::backend::{CreateMode, Created, MultiError, Reply, Stat, WireError, WriteOp};
 use crate::deadline::Deadline;
-use crate::error::{LossReason, Outcome, Refusal};
+use crate::error::{Outcome, Refusal};
 use crate::path::ZnodePath;
 use crate::session::{Leave, OwnNode, Session};
 
@@ -152,6 +152,7 @@ impl Standing {
         let Some(node) = &self.node else {
             return plain();
         };
+        debug_assert!(node.is_given_up(), "its delete would be taken for someone else's");
         node.leave(|leave| match (leave, node.position()) {
             (Leave::AsHead(heads), Some(position)) => self.session.head_leaves(position, || match heads {
                 [] => plain(),
@@ -213,7 +214,7 @@ fn delete_before(session: &Session, path: &str, mut heads: Vec<Arc<OwnNode>>) ->
                 Err(MultiError::Operation { index, refusal }) if index < heads.len() => {
                     let next = heads.swap_remove(index);
                     if refusal == Refusal::NoNode && next.end().is_none() {
-                        next.lose(LossReason::NodeDeleted);
+                        next.is_missing();
                     }
                 }
                 Err(MultiError::Operation { refusal, .. }) => return Err(WireError::Refused(refusal)),

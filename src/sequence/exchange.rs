@@ -13,7 +13,7 @@ use super::line::Line;
 use super::name::{Kind, Label, NodeName, Protection};
 use crate::backend::{CreateMode, WriteOp};
 use crate::deadline::Deadline;
-use crate::error::{ConfigError, Error, LossReason, Operation, Refusal};
+use crate::error::{ConfigError, Error, Operation, Refusal};
 use crate::path::ZnodePath;
 use crate::request_size;
 use crate::session::Word;
@@ -211,7 +211,7 @@ impl Exchange {
             }
             Done::Refused(path, Refusal::NoNode) if next.as_ref().is_some_and(|next| next.path() == path) => {
                 if let Some(next) = next.filter(|next| next.end().is_none()) {
-                    next.lose(LossReason::NodeDeleted);
+                    next.is_missing();
                 }
                 None
             }

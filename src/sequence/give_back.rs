@@ -7,7 +7,6 @@ use tracing::debug;
 use super::hold::Foothold;
 use crate::backend::{MultiError, WireError, WriteOp};
 use crate::deadline::Deadline;
-use crate::error::LossReason;
 use crate::release::ReleaseError;
 use crate::session::OwnNode;
 
@@ -28,10 +27,8 @@ pub(super) async fn delete_all(
 pub(super) async fn delete_one(foothold: Foothold, deadline: Deadline) -> Result<(), ReleaseError> {
     let Foothold { entry, standing } = foothold;
     let node = Arc::clone(&entry.0);
-    // Out of the books first: a check that no longer finds the node must not take that for a loss.
+    // Given up first: nobody that no longer finds the node may take that for a loss.
     drop(entry);
-    // And whoever looks at the hold meanwhile must not, either.
-    node.set_leaving(true);
     read_release(&node, standing.delete(deadline).await)
 }
 
@@ -41,10 +38,7 @@ fn read_release(node: &OwnNode, deleted: Result<bool, WireError>) -> Result<(), 
             debug!(path = node.path(), "released");
             Ok(())
         }
-        Ok(false) => {
-            node.lose(LossReason::NodeDeleted);
-            Err(ReleaseError::Lost(node.loss_by(LossReason::NodeDeleted)))
-        }
+        Ok(false) => Err(ReleaseError::Lost(node.was_deleted_before())),
         Err(error) => match node.session().loss() {
             Some(reason) => Err(ReleaseError::Lost(node.loss_by(reason))),
             None => Err(ReleaseError::Unconfirmed { path: node.path().to_owned(), cause: error.to_string() }),
@@ -66,7 +60,7 @@ pub(super) async fn delete_together(
             .map(|foothold| WriteOp::Delete { path: foothold.node().path().to_owned(), version: None })
             .collect();
         for foothold in &footing {
-            foothold.node().set_leaving(true);
+            foothold.node().set_given_up();
         }
         // Dropped on the way, or without an answer, each is left to the janitor: deleting twice does no harm.
         match session.multi(&deletes, deadline).await {

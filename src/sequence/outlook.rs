@@ -22,7 +22,8 @@ impl Outlook {
         Self { node: Arc::clone(node) }
     }
 
-    /// Resolves when the place is lost, as [`Hold::lost`](super::Hold::lost).
+    /// Resolves when the place is lost, as [`Hold::lost`](super::Hold::lost). A place that was given up is not lost by its own
+    /// delete, but only by the end of its session.
     ///
     /// # Cancel safety
     ///

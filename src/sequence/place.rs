@@ -40,11 +40,12 @@ pub(super) enum Judged {
     Waiting(View),
 }
 
-/// Our node in the session's books; struck out when dropped.
+/// Our node in the session's books. Dropped, it is given up and struck out; only then its delete may be sent.
 pub(super) struct Entry(pub(super) Arc<OwnNode>);
 
 impl Drop for Entry {
     fn drop(&mut self) {
+        self.0.set_given_up();
         self.0.session().disown(&self.0);
     }
 }

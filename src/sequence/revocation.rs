@@ -107,8 +107,13 @@ pub(super) async fn asked(node: &OwnNode) -> Result<(), Error> {
             Err(WireError::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),
             Err(WireError::SessionEnded(reason)) => return Err(node.loss_by(reason).into()),
             Err(WireError::Refused(Refusal::NoNode)) => {
-                node.lose(LossReason::NodeDeleted);
-                node.check()?;
+                node.is_missing();
+                // Given up meanwhile, it is nobody's to be asked for.
+                return Err(node
+                    .check()
+                    .err()
+                    .unwrap_or_else(|| node.loss_by(LossReason::NodeDeleted))
+                    .into());
             }
             Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {
                 return Err(Error::of_wire(Operation::Read, node.path(), &error, Deadline::never()));

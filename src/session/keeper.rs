@@ -102,7 +102,8 @@ impl Session {
     /// The lease ran out while a node was held: it is lost, and must not stand in anyone's way if the session lives
     /// on.
     pub(super) fn give_up(&self, node: &OwnNode) {
-        if node.lose(LossReason::LeaseRanOut) {
+        // What was given up before is being deleted.
+        if node.lose(LossReason::LeaseRanOut) && !node.is_given_up() {
             self.janitor().delete(self, node.path());
         }
     }

@@ -7,6 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod ended;
 mod kept;
 mod measured;
 mod recorded;

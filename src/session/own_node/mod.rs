@@ -12,7 +12,6 @@ use futures::FutureExt;
 use futures::future::{Shared, select};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tracing::warn;
 
 use self::behind::{Behind, NOBODY, Told};
 pub(crate) use self::behind::{End, Leave, Turn};
@@ -30,8 +29,10 @@ pub(crate) struct OwnNode {
     path: Arc<str>,
     session: Session,
     held: AtomicBool,
-    /// A transaction of ours that deletes it is on its way: that it is gone is then no loss.
-    leaving: AtomicBool,
+    /// Nobody holds it any more, or waits in it. Set before its delete is sent: that it is gone is then no loss.
+    given_up: AtomicBool,
+    /// A transaction of ours that replaces it is in flight: that it is gone may be the transaction's doing.
+    replacing: AtomicBool,
     /// When it was granted.
     granted_at: OnceLock<BootInstant>,
     /// The session's keeper watches the node for its holder.
@@ -113,7 +114,8 @@ impl OwnNode {
             path,
             session,
             held: AtomicBool::new(false),
-            leaving: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
+            replacing: AtomicBool::new(false),
             granted_at: OnceLock::new(),
             looked_out_for: AtomicBool::new(false),
             lapses: AtomicU64::new(0),
@@ -175,15 +177,32 @@ impl OwnNode {
         self.held.load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_leaving(&self, leaving: bool) {
-        self.leaving.store(leaving, Ordering::Release);
+    /// Nobody holds the node from now on, or waits in it. To be called before its delete is sent.
+    pub(crate) fn set_given_up(&self) {
+        self.given_up.store(true, Ordering::Release);
     }
 
-    /// The node was seen not to be there.
-    pub(super) fn is_missing(&self) {
-        if !self.leaving.load(Ordering::Acquire) {
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_replacing(&self, replacing: bool) {
+        self.replacing.store(replacing, Ordering::Release);
+    }
+
+    /// The node was seen not to be there. That is a loss unless a request of ours may have deleted it.
+    pub(crate) fn is_missing(&self) {
+        if !self.is_given_up() && !self.replacing.load(Ordering::Acquire) {
             self.lose(LossReason::NodeDeleted);
         }
+    }
+
+    /// The delete that a holder waits for found no node: someone else had deleted it before.
+    pub(crate) fn was_deleted_before(&self) -> Lost {
+        self.end_by(LossReason::NodeDeleted);
+        let lost = self.verdict().err().unwrap_or_else(|| self.loss_by(LossReason::NodeDeleted));
+        self.tell_loss(lost.clone());
+        lost
     }
 
     pub(super) fn grant(&self, lapses: u64, now: BootInstant) {
@@ -257,16 +276,21 @@ impl OwnNode {
 
     /// Ends the hold, or the wait. Returns whether this was the first to do so.
     pub(crate) fn lose(&self, reason: LossReason) -> bool {
+        let first = self.end_by(reason);
+        // What was given up before is nobody's loss.
+        if first && !self.is_given_up() {
+            self.tell_loss(self.loss_by(reason));
+        }
+        first
+    }
+
+    fn end_by(&self, reason: LossReason) -> bool {
         let first = self.loss.set((reason, self.session.now())).is_ok();
         if first {
             // What is lost needs no confirmation any more.
             self.session.disown(self);
             self.vanish();
-            if self.is_held() {
-                warn!(path = self.path(), %reason, "lost what was held");
-            }
             self.changed.notify_waiters();
-            self.tell_loss(self.loss_by(reason));
         }
         first
     }

@@ -1,0 +1,188 @@
+//! What is said of a hold that ended: a loss only of what was held, and never for a delete of our own.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use lockkeeper::{ConnectionManager, Hold, HoldEvent, HoldEvents, Keep, Lock, LossReason, MultiLock, Mutex};
+use lockkeeper_testserver::{Fault, Op, TestServer, When};
+
+use crate::connected;
+use crate::recorded::recorder;
+use crate::seen::Seen;
+
+const LOST: &str = "lost what was held";
+
+/// Once this is answered, so is what was sent before, and the events that came before are there.
+async fn round_trip(manager: &ConnectionManager) {
+    for _ in 0..3 {
+        manager.znodes().read(&"/zookeeper".parse().unwrap()).await.unwrap();
+    }
+}
+
+/// The session watches every node that it holds.
+async fn are_watched(server: &TestServer, nodes: usize) {
+    server.wait_until(|machine| machine.watch_count(0) >= nodes).await;
+}
+
+async fn are_gone(server: &TestServer, manager: &ConnectionManager) {
+    let nobody = |machine: &lockkeeper_testserver::machine::Machine| {
+        machine.sessions().iter().all(|session| machine.tree().ephemerals(*session).next().is_none())
+    };
+    server.wait_until(nobody).await;
+    round_trip(manager).await;
+}
+
+/// What has become of the holds so far.
+fn told(events: &mut HoldEvents) -> Vec<&'static str> {
+    let mut told = Vec::new();
+    while let Some(Some(event)) = events.next().now_or_never() {
+        told.push(match event {
+            HoldEvent::Acquired { .. } => "acquired",
+            HoldEvent::Released { .. } => "released",
+            _ => "lost",
+        });
+    }
+    told
+}
+
+fn locks(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn Lock>)> {
+    let mutex = |path| Mutex::new(manager, path).unwrap();
+    // A path is always taken in order, or always at once.
+    let both = |one, other| MultiLock::builder().lock(&mutex(one)).lock(&mutex(other));
+    vec![
+        ("mutex", Box::new(mutex("/locks/a"))),
+        ("mutex that keeps its node", Box::new(mutex("/locks/a").keeping(Keep::default()).unwrap())),
+        ("in order", Box::new(both("/locks/a", "/locks/b").build().unwrap())),
+        ("at once", Box::new(both("/locks/c", "/locks/d").atomic().build().unwrap())),
+    ]
+}
+
+/// The watch that tells of the delete is looked at when nobody holds any more.
+#[tokio::test]
+async fn a_guard_that_is_given_up_is_not_said_to_be_lost_by_its_own_delete() {
+    for by_drop in [true, false] {
+        for number in 0.. {
+            let (seen, _listening) = Seen::begin();
+            let (recorder, recorded) = recorder();
+            let _recorder = metrics::set_default_local_recorder(&recorder);
+            let (server, manager) = connected().await;
+            let Some((name, lock)) = locks(&manager).into_iter().nth(number) else { break };
+            let mut events = lock.events();
+            let guard = lock.acquire().await.unwrap();
+            let outlooks: Vec<_> = guard.members().map(|(_, hold)| hold.outlook()).collect();
+            are_watched(&server, outlooks.len()).await;
+            round_trip(&manager).await;
+            match by_drop {
+                true => drop(guard),
+                false => guard.release().await.unwrap(),
+            }
+            are_gone(&server, &manager).await;
+            for outlook in &outlooks {
+                assert!(
+                    outlook.lost().now_or_never().is_none(),
+                    "{name}, drop {by_drop}: given up, not lost"
+                );
+            }
+            assert_eq!(seen.events(LOST).len(), 0, "{name}, drop {by_drop}: {:?}", seen.events(LOST));
+            let told = told(&mut events);
+            let holds = outlooks.len();
+            assert_eq!(told.iter().filter(|told| **told == "released").count(), holds, "{name}: {told:?}");
+            assert_eq!(told.len(), 2 * holds, "{name}: {told:?}");
+            let [released, dropped, lost, unconfirmed] = recorded.held();
+            assert_eq!((released + dropped, lost + unconfirmed), (holds, 0), "{name}");
+        }
+    }
+}
+
+/// A new connection is asked for the nodes that were there when it came.
+#[tokio::test]
+async fn a_guard_dropped_while_a_new_connection_is_verified_is_not_said_to_be_lost() {
+    let (seen, _listening) = Seen::begin();
+    let (server, manager) = connected().await;
+    let mutex = |path: &str| Mutex::new(&manager, path).unwrap();
+    let (first, second) = (mutex("/locks/a"), mutex("/locks/b"));
+    let taken = first.acquire().await.unwrap();
+    let dropped = second.acquire().await.unwrap();
+    let verify = server.fault(When::op(Op::GetEphemerals), Fault::HoldReply);
+    assert!(server.delete_node(taken.path()));
+    server.drop_connections();
+    verify.hit().await;
+    let (by_hand, node) = (taken.path().to_owned(), dropped.path().to_owned());
+    drop(dropped);
+    server.wait_until(|machine| machine.tree().node(&node).is_none()).await;
+    verify.release();
+    assert_eq!(taken.lost().await.reason, LossReason::NodeDeleted);
+    round_trip(&manager).await;
+    let lost: Vec<String> = seen.events(LOST).iter().map(|told| told.field("path").to_owned()).collect();
+    assert_eq!(lost, [by_hand]);
+}
+
+#[tokio::test]
+async fn a_guard_dropped_before_its_session_expires_is_not_said_to_be_lost() {
+    let (seen, _listening) = Seen::begin();
+    let (server, manager) = connected().await;
+    let mutex = Mutex::new(&manager, "/locks/a").unwrap();
+    let guard = mutex.acquire().await.unwrap();
+    let outlook = guard.outlook();
+    let mut events = Lock::events(&mutex);
+    let delete = server.fault(When::op(Op::Delete), Fault::HoldRequest);
+    drop(guard);
+    delete.hit().await;
+    let session = server.sessions()[0];
+    assert!(server.expire(session));
+    while manager.health().epoch.is_none_or(|epoch| epoch.as_u64() < 2) {
+        tokio::task::yield_now().await;
+    }
+    let _ = outlook.lost().now_or_never();
+    assert_eq!(seen.events(LOST).len(), 0, "{:?}", seen.events(LOST));
+    assert_eq!(told(&mut events), ["released"]);
+}
+
+#[tokio::test]
+async fn a_node_that_nobody_holds_is_not_said_to_be_lost() {
+    let (seen, _listening) = Seen::begin();
+    let (server, manager) = connected().await;
+    let keep = Keep::default().linger(crate::SESSION / 3);
+    let mutex = Mutex::new(&manager, "/locks/a").unwrap().keeping(keep).unwrap();
+    let guard = mutex.acquire().await.unwrap();
+    let (node, outlook) = (guard.path().to_owned(), guard.outlook());
+    guard.release().await.unwrap();
+    are_watched(&server, 1).await;
+    assert!(server.delete_node(&node));
+    let lost = tokio::time::timeout(Duration::from_secs(20), outlook.lost()).await.unwrap();
+    assert_eq!(lost.reason, LossReason::NodeDeleted);
+    assert_eq!(seen.events(LOST).len(), 0, "{:?}", seen.events(LOST));
+}
+
+#[tokio::test]
+async fn a_guard_whose_node_was_deleted_by_hand_is_said_to_be_lost_once() {
+    for is_released in [true, false] {
+        for number in 0.. {
+            let (seen, _listening) = Seen::begin();
+            let (server, manager) = connected().await;
+            let Some((name, lock)) = locks(&manager).into_iter().nth(number) else { break };
+            let mut events = lock.events();
+            let guard = lock.acquire().await.unwrap();
+            let nodes: Vec<String> = guard.members().map(|(_, hold)| Hold::path(hold).to_owned()).collect();
+            if !is_released {
+                are_watched(&server, nodes.len()).await;
+            }
+            assert!(server.delete_node(&nodes[0]));
+            match is_released {
+                // Nobody has told before the delete that finds no node.
+                true => assert!(guard.release().await.is_err(), "{name}"),
+                false => {
+                    tokio::time::timeout(Duration::from_secs(20), guard.lost()).await.unwrap();
+                    drop(guard);
+                }
+            }
+            are_gone(&server, &manager).await;
+            let lost = seen.events(LOST);
+            assert_eq!(lost.len(), 1, "{name}, released {is_released}: {lost:?}");
+            assert_eq!(lost[0].field("path"), nodes[0]);
+            assert_eq!(lost[0].field("reason"), "its node was deleted by someone else");
+            let lost = told(&mut events).into_iter().filter(|told| *told == "lost").count();
+            assert_eq!(lost, 1, "{name}, released {is_released}");
+        }
+    }
+}
