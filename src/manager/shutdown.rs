@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{ConnectionManager, Shared};
+use super::ConnectionManager;
 use crate::deadline::Deadline;
 use crate::error::{Error, Phase};
 
@@ -13,7 +13,8 @@ pub(super) const CLOSING: Duration = Duration::from_secs(1);
 impl ConnectionManager {
     /// Closes the session and waits until the server has done so: then every node of ours is gone.
     ///
-    /// Waiters get [`Error::Closed`] first, then guards are lost, then the session is closed. To let holders finish first,
+    /// Nobody is let in any more: waiters get [`Error::Closed`] first, then guards are lost, then the session is closed. To let
+    /// holders finish first,
     /// use [`shutdown_within`](Self::shutdown_within).
     ///
     /// # Errors
@@ -31,8 +32,10 @@ impl ConnectionManager {
     /// Ends in order within `limit`, for a service that is told to stop: nobody is let in any more, who holds may finish, and
     /// then the session is closed.
     ///
-    /// 1. At once: whoever waits in a line, or for permits, gets [`Error::Closed`], and so does every new acquire. What an owner
-    ///    holds already it may still take again; reads, writes and transactions go on.
+    /// 1. At once: whoever waits in a line, or for permits, gets [`Error::Closed`], and so does every new acquire, every wait of
+    ///    a ticket, and whatever was asked of the servers and is not answered yet. A holder that lets go from now on lets
+    ///    nobody of this process in. What an owner holds already it may still take again, read under its own write, and
+    ///    downgrade; reads, writes and transactions go on.
     /// 2. Holders have the time until the last quarter of `limit` begins, and no less than until a second before its end, to release
     ///    what they hold. Once nothing is held it goes on.
     /// 3. The session is closed, as by [`shutdown`](Self::shutdown). What is held still is lost, and its holders are told.
@@ -94,16 +97,17 @@ impl ConnectionManager {
     ///
     /// Cancel safe: it is told again.
     pub async fn closing(&self) {
-        let Shared { settings, closing, .. } = &*self.0.shared;
-        tokio::select! {
-            biased;
-            () = settings.draining.cancelled() => {}
-            () = closing.cancelled() => {}
-        }
+        self.0.shared.settings.draining.cancelled().await;
+    }
+
+    /// Whether a shutdown of either kind has begun.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.0.shared.settings.draining.is_cancelled()
     }
 
     pub(super) async fn close(&self, deadline: Deadline) -> Result<(), Error> {
         let shared = &self.0.shared;
+        shared.settings.draining.cancel();
         shared.closing.cancel();
         let is_closed = tokio::select! {
             biased;

@@ -226,7 +226,11 @@ impl Line {
     /// Cancel safe at every await: a dropped future leaves no node behind.
     pub async fn enqueue(&self, deadline: Deadline) -> Result<Ticket, Error> {
         let mut ticket = Ticket::new(self.clone());
-        ticket.enqueue(deadline).await?;
+        tokio::select! {
+            biased;
+            () = self.manager.closing() => return Err(Error::Closed),
+            enqueued = ticket.enqueue(deadline) => enqueued?,
+        }
         Ok(ticket)
     }
 

@@ -3,7 +3,7 @@ use std::fmt::{self, Debug, Formatter};
 use super::give_back::delete_one;
 use super::hold::{Foothold, Hold};
 use crate::deadline::Deadline;
-use crate::error::Lost;
+use crate::error::{LossReason, Lost};
 use crate::manager::ConnectionManager;
 use crate::release::ReleaseError;
 use crate::token::FencingToken;
@@ -43,11 +43,16 @@ impl Parked {
     pub fn resume(self) -> Result<Hold, Lost> {
         let node = self.first.node();
         node.check()?;
-        if node.session().settings().draining.is_cancelled() {
-            return Err(node.loss_by(crate::error::LossReason::Closed));
+        if self.manager.is_closing() {
+            return Err(node.loss_by(LossReason::Closed));
         }
         let Self { first, token, recipe, manager } = self;
-        Ok(Hold::new(manager, first, Vec::new(), token, Some(recipe)))
+        let held = Hold::new(manager, first, Vec::new(), token, Some(recipe));
+        // Looked at once it is counted: a shutdown that has not begun here waits for this hold.
+        match held.manager().is_closing() {
+            true => Err(held.node().loss_by(LossReason::Closed)),
+            false => Ok(held),
+        }
     }
 
     /// Gives the place up and waits until the server has done so. One round trip.

@@ -122,7 +122,13 @@ impl Ticket {
     /// Cancel safe at every await: the place is kept as long as the ticket is.
     pub async fn wait(&mut self, deadline: Deadline) -> Result<Hold, Error> {
         let Begun { meter, span } = self.begin(false);
-        let waited = self.wait_on(deadline).instrument(span).await;
+        let manager = self.manager().clone();
+        let waited = tokio::select! {
+            biased;
+            // Looked at first at each step: whatever may grant the place counts no more.
+            () = manager.closing() => Err(Error::Closed),
+            waited = self.wait_on(deadline).instrument(span) => waited,
+        };
         let time = meter.end(&waited, |_| true);
         waited.inspect(|held| held.shown(Some(time)))
     }
@@ -174,7 +180,12 @@ impl Ticket {
     /// Takes the hold if nothing blocks now.
     pub(super) async fn try_wait(&mut self, deadline: Deadline) -> Result<Option<Hold>, Error> {
         let Begun { meter, span } = self.begin(true);
-        let tried = self.try_on(deadline).instrument(span).await;
+        let manager = self.manager().clone();
+        let tried = tokio::select! {
+            biased;
+            () = manager.closing() => Err(Error::Closed),
+            tried = self.try_on(deadline).instrument(span) => tried,
+        };
         let time = meter.end(&tried, Option::is_some);
         tried.inspect(|held| held.iter().for_each(|held| held.shown(Some(time))))
     }
@@ -318,8 +329,14 @@ impl Ticket {
         let Place { entry, standing, glimpse, .. } = *place;
         let looks = glimpse.map_or_else(|| Looks::new(self.line.looks()), |glimpse| *glimpse);
         let foothold = Foothold { entry, standing };
-        Ok(Hold::new(self.line.manager().clone(), foothold, Vec::new(), token, Some(self.line.recipe_name()))
-            .looking_at(looks))
+        let manager = self.line.manager().clone();
+        let recipe = Some(self.line.recipe_name());
+        let held = Hold::new(manager, foothold, Vec::new(), token, recipe).looking_at(looks);
+        // Looked at once it is counted: a shutdown that has not begun here waits for this hold.
+        match self.line.manager().is_closing() {
+            true => Err(Error::Closed.into()),
+            false => Ok(held),
+        }
     }
 }
 

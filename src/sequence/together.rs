@@ -76,7 +76,11 @@ impl Lines {
     pub async fn try_acquire(&self, deadline: Deadline) -> Result<Option<Vec<Hold>>, Error> {
         let meters = self.meters();
         let span = debug_span!("try_acquire", lines = self.0.len());
-        let tried = self.try_on(deadline).instrument(span).await;
+        let tried = tokio::select! {
+            biased;
+            () = self.closing() => Err(Error::Closed),
+            tried = self.try_on(deadline).instrument(span) => tried,
+        };
         for (place, meter) in meters.into_iter().enumerate() {
             let time = meter.end(&tried, Option::is_some);
             if let Ok(Some(hold)) =
@@ -119,7 +123,11 @@ impl Lines {
     pub async fn acquire(&self, deadline: Deadline) -> Result<Vec<Hold>, Error> {
         let meters = self.meters();
         let span = debug_span!("acquire", lines = self.0.len());
-        let waited = self.wait_on(deadline).instrument(span).await;
+        let waited = tokio::select! {
+            biased;
+            () = self.closing() => Err(Error::Closed),
+            waited = self.wait_on(deadline).instrument(span) => waited,
+        };
         for (place, meter) in meters.into_iter().enumerate() {
             let time = meter.end(&waited, |_| true);
             if let Some(hold) = waited.as_ref().ok().and_then(|holds| holds.get(place)) {
@@ -144,6 +152,13 @@ impl Lines {
                 }
                 Err(Interruption::Fail(error)) => return Err(error),
             }
+        }
+    }
+
+    async fn closing(&self) {
+        match self.0.first() {
+            Some(line) => line.manager().closing().await,
+            None => std::future::pending().await,
         }
     }
 

@@ -82,7 +82,6 @@ impl Place {
                 biased;
                 // The end of the session is the node's end, too.
                 told = me.turn() => Some(told),
-                () = session.settings().draining.cancelled() => return Err(Error::Closed.into()),
                 // What was written, and is there, is watched again.
                 () = fired(&mut my_watch) => {
                     my_watch = None;

@@ -32,7 +32,6 @@ enum Woken {
     Blocker(WatchEvent),
     Myself,
     SessionOver,
-    Closing,
     Reconnected,
     Time,
 }
@@ -94,7 +93,6 @@ impl Place {
                 Ok(())
             }
             Woken::Myself => Err(self.gone()),
-            Woken::Closing => Err(Error::Closed.into()),
             Woken::SessionOver if self.session().loss() == Some(LossReason::Closed) => {
                 Err(Error::Closed.into())
             }
@@ -128,7 +126,6 @@ impl Place {
                 _ = me.lost() => {
                     return Ok(if session.loss().is_some() { Woken::SessionOver } else { Woken::Myself });
                 }
-                () = session.settings().draining.cancelled() => return Ok(Woken::Closing),
                 event = &mut watch => return Ok(Woken::Blocker(event)),
                 () = &mut reconnected => return Ok(Woken::Reconnected),
                 () = limit.passed() => {
@@ -210,7 +207,6 @@ impl Place {
                 biased;
                 () = tokio::time::sleep(wait) => {}
                 _ = self.entry.0.lost() => return Err(Interruption::StartOver),
-                () = self.session().settings().draining.cancelled() => return Err(Error::Closed.into()),
                 () = deadline.passed() => {}
             }
             time_left(deadline, line.directory().as_str(), Phase::Answer)?;

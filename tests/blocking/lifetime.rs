@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use lockkeeper::RetryPolicy;
 use lockkeeper::blocking::{ConnectionManager, ConnectionPool, Mutex};
+use lockkeeper::{Keep, RetryPolicy};
 use lockkeeper_tests::Timing;
 
 use crate::support::{aside, builder, connect, contenders, server, until};
@@ -96,6 +96,37 @@ fn holders_of_a_pool_that_ends_may_finish_and_who_does_not_is_cut_off() {
     let held = Mutex::new(pool.for_path("/lock"), "/lock").unwrap().acquire().unwrap();
     assert_eq!(pool.shutdown_within(Duration::from_secs(1)).unwrap(), 1);
     assert!(!held.is_valid() && server.sessions().is_empty());
+}
+
+/// The runtime's thread hands over in memory, on its way to the waiters' threads.
+#[test]
+fn a_guard_dropped_after_a_shutdown_has_begun_lets_no_thread_in() {
+    let server = server();
+    for keep in [None, Some(Keep::default())] {
+        let manager = connect(&server);
+        let busy = Mutex::new(&manager, "/busy").unwrap().acquire().unwrap();
+        let mutex = Mutex::new(&manager, "/lock").unwrap();
+        let mutex = match keep {
+            Some(keep) => mutex.keeping(keep).unwrap(),
+            None => mutex,
+        };
+        let held = mutex.acquire().unwrap();
+        thread::scope(|threads| {
+            let waiting = [threads.spawn(|| mutex.acquire()), threads.spawn(|| mutex.acquire())];
+            if keep.is_none() {
+                until("they wait", || contenders(&server, "/lock") == 3);
+            }
+            let ending = threads.spawn(|| manager.shutdown_within(Timing::event()));
+            until("it has begun", || manager.as_async().health().is_closing);
+            drop(held);
+            for waiting in waiting {
+                assert!(waiting.join().unwrap().unwrap_err().is_closed());
+            }
+            assert!(mutex.acquire().unwrap_err().is_closed() && busy.is_valid());
+            busy.release().unwrap();
+            assert_eq!(ending.join().unwrap().unwrap(), 0);
+        });
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@
 mod between;
 mod cancellation;
 mod case;
+mod closing;
 mod court;
 mod edges;
 mod keeping;

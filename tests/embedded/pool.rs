@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 use lockkeeper::{ConnectError, ConnectionPool, Error, Health, MultiLock, Mutex, OwnedMutexGuard, ZnodePath};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
@@ -132,6 +132,37 @@ async fn a_pool_that_ends_in_order_waits_for_the_holders_of_each_session_and_cou
     assert_eq!(second.shutdown_within(Duration::from_millis(100)).await.unwrap(), PATHS);
     assert_eq!(world.sessions_of_actor(), Vec::<i64>::new());
     drop(held);
+}
+
+#[tokio::test]
+async fn a_pool_that_ends_lets_nobody_in_by_a_hand_over_of_any_of_its_sessions() {
+    let world = World::start().await.unwrap();
+    let pool = pool(&world, LONG).await;
+    let held = take_all(&pool).await.unwrap();
+    let mut waiting = Box::pin(join_all(paths().map(async |path| {
+        let mutex = Mutex::new(pool.for_path(&path), path).unwrap();
+        mutex.acquire_owned().await
+    })));
+    let in_line = world.server.wait_until(|machine| {
+        let sessions = machine.sessions();
+        sessions.iter().map(|session| machine.tree().ephemerals(*session).count()).sum::<usize>() == 2 * PATHS
+    });
+    tokio::select! {
+        biased;
+        _ = &mut waiting => panic!("all are held"),
+        _ = within("everyone in line", in_line) => {}
+    }
+    let ending = tokio::spawn({
+        let pool = pool.clone();
+        async move { pool.shutdown_within(LONG).await }
+    });
+    for manager in pool.managers() {
+        within("the beginning of the end", manager.closing()).await.unwrap();
+    }
+    drop(held);
+    let results = within("an answer", waiting).await.unwrap();
+    assert!(results.iter().all(|result| matches!(result, Err(error) if error.is_closed())), "{results:?}");
+    assert_eq!(within("the end", ending).await.unwrap().unwrap().unwrap(), 0);
 }
 
 #[tokio::test]

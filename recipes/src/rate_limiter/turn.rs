@@ -37,6 +37,20 @@ impl RateLimiter {
     /// Spends a hold of the line. Waits for room only where there is a deadline.
     pub(super) async fn spend(
         &self,
+        hold: Hold,
+        asked: usize,
+        wait: Option<Deadline>,
+    ) -> Result<Admission, NotAdmitted> {
+        tokio::select! {
+            biased;
+            // Looked at first at each step: what is written down meanwhile counts, and admits nobody.
+            () = self.manager.closing() => Err(Error::Closed.into()),
+            admitted = self.write_down(hold, asked, wait) => admitted,
+        }
+    }
+
+    async fn write_down(
+        &self,
         mut hold: Hold,
         asked: usize,
         wait: Option<Deadline>,
@@ -142,7 +156,6 @@ impl RateLimiter {
                     tokio::select! {
                         biased;
                         lost = hold.lost() => return Err(Error::Lost(lost).into()),
-                        () = self.manager.closing() => return Err(Error::Closed.into()),
                         () = limit.passed() => return Err(self.full(free, asked)),
                         () = tokio::time::sleep(pause) => {}
                     }

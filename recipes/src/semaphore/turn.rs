@@ -50,30 +50,11 @@ impl Semaphore {
         deadline: Deadline,
     ) -> Result<Lease, NotTaken> {
         let mut turn = Turn { semaphore: self, slot, asked };
-        if let Some(lease) = turn.take_unseen(deadline).await? {
-            return Ok(lease);
-        }
-        let mut sights = turn.hold()?.look(deadline).await?;
-        let mut changes: Option<Changes> = None;
-        loop {
-            match turn.judge(&sights, deadline).await? {
-                Some((Step::Take, view)) => match turn.exchange(&view, deadline).await? {
-                    Some(lease) => return Ok(lease),
-                    None => {
-                        changes = None;
-                        sights = turn.hold()?.look(deadline).await?;
-                    }
-                },
-                Some((Step::Wait { free }, _)) => {
-                    if let Some(changes) = &mut changes {
-                        turn.sleep(changes, free, deadline).await?;
-                    }
-                    let watching = turn.hold()?.watch(deadline).await?;
-                    (sights, changes) = (watching.0, Some(watching.1));
-                }
-                Some((Step::Never, view)) => return Err(self.too_many(asked, view.limit).into()),
-                None => sights = turn.hold()?.look(deadline).await?,
-            }
+        tokio::select! {
+            biased;
+            // Looked at first at each step: also what a transaction in flight takes is given back.
+            () = self.manager.closing() => Err(Error::Closed.into()),
+            taken = turn.take(deadline) => taken,
         }
     }
 
@@ -86,21 +67,10 @@ impl Semaphore {
     ) -> Result<Result<Lease, Phase>, NotTaken> {
         let mut slot = Some(hold);
         let mut turn = Turn { semaphore: self, slot: &mut slot, asked };
-        if let Some(lease) = turn.take_unseen(deadline).await? {
-            return Ok(Ok(lease));
-        }
-        loop {
-            let sights = turn.hold()?.look(deadline).await?;
-            match turn.judge(&sights, deadline).await? {
-                Some((Step::Take, view)) => {
-                    if let Some(lease) = turn.exchange(&view, deadline).await? {
-                        return Ok(Ok(lease));
-                    }
-                }
-                Some((Step::Wait { free }, _)) => return Ok(Err(Phase::Permits { free, asked })),
-                Some((Step::Never, view)) => return Err(self.too_many(asked, view.limit).into()),
-                None => {}
-            }
+        tokio::select! {
+            biased;
+            () = self.manager.closing() => Err(Error::Closed.into()),
+            tried = turn.try_take(deadline) => tried,
         }
     }
 }
@@ -116,6 +86,57 @@ struct Turn<'a> {
 impl Turn<'_> {
     fn hold(&mut self) -> Result<&mut Hold, NotTaken> {
         self.slot.as_mut().ok_or(NotTaken::TurnLost)
+    }
+
+    async fn take(&mut self, deadline: Deadline) -> Result<Lease, NotTaken> {
+        if let Some(lease) = self.take_unseen(deadline).await? {
+            return Ok(lease);
+        }
+        let mut sights = self.hold()?.look(deadline).await?;
+        let mut changes: Option<Changes> = None;
+        loop {
+            match self.judge(&sights, deadline).await? {
+                Some((Step::Take, view)) => match self.exchange(&view, deadline).await? {
+                    Some(lease) => return Ok(lease),
+                    None => {
+                        changes = None;
+                        sights = self.hold()?.look(deadline).await?;
+                    }
+                },
+                Some((Step::Wait { free }, _)) => {
+                    if let Some(changes) = &mut changes {
+                        self.sleep(changes, free, deadline).await?;
+                    }
+                    let watching = self.hold()?.watch(deadline).await?;
+                    (sights, changes) = (watching.0, Some(watching.1));
+                }
+                Some((Step::Never, view)) => return Err(self.too_many(&view)),
+                None => sights = self.hold()?.look(deadline).await?,
+            }
+        }
+    }
+
+    async fn try_take(&mut self, deadline: Deadline) -> Result<Result<Lease, Phase>, NotTaken> {
+        if let Some(lease) = self.take_unseen(deadline).await? {
+            return Ok(Ok(lease));
+        }
+        loop {
+            let sights = self.hold()?.look(deadline).await?;
+            match self.judge(&sights, deadline).await? {
+                Some((Step::Take, view)) => {
+                    if let Some(lease) = self.exchange(&view, deadline).await? {
+                        return Ok(Ok(lease));
+                    }
+                }
+                Some((Step::Wait { free }, _)) => return Ok(Err(Phase::Permits { free, asked: self.asked })),
+                Some((Step::Never, view)) => return Err(self.too_many(&view)),
+                None => {}
+            }
+        }
+    }
+
+    fn too_many(&self, view: &View) -> NotTaken {
+        self.semaphore.too_many(self.asked, view.limit).into()
     }
 
     async fn lost(&self) -> NotTaken {
@@ -180,7 +201,6 @@ impl Turn<'_> {
         tokio::select! {
             biased;
             lost = self.lost() => Err(lost),
-            () = self.semaphore.manager.closing() => Err(Error::Closed.into()),
             () = changes.any() => Ok(()),
             () = deadline.passed() => {
                 Err(self.time_over(Phase::Permits { free, asked: self.asked }, deadline))

@@ -83,7 +83,7 @@ impl Hold {
     pub fn park(self) -> Result<Parked, Box<Self>> {
         let node = self.node();
         let is_sole = self.others.is_empty() && self.unsettled.is_empty() && node.is_settled();
-        let is_wanted_here = !node.is_asked_for() && !self.session().settings().draining.is_cancelled();
+        let is_wanted_here = !node.is_asked_for() && !self.manager.is_closing();
         let next = self.token.handed_over().filter(|_| is_sole && is_wanted_here && self.check().is_ok());
         let Some(next) = next else {
             return Err(Box::new(self));

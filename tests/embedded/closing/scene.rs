@@ -1,0 +1,122 @@
+use std::future::Future;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use lockkeeper::{
+    ConnectionManager, Error, Keep, Lock, MultiLock, Mutex, OwnedMutexGuard, RwLock, Semaphore,
+};
+use lockkeeper_testserver::machine::Machine;
+use tokio::task::JoinHandle;
+
+use crate::limit::within;
+use crate::world::{LOCK, World, builder};
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(600);
+
+/// One manager that is about to be shut down, and another one.
+pub(super) struct Scene {
+    pub(super) world: World,
+    pub(super) actor: ConnectionManager,
+    /// Held through the same manager, so that the shutdown waits.
+    busy: OwnedMutexGuard,
+}
+
+/// A shutdown that waits for the holders.
+pub(super) struct Closing {
+    scene: Scene,
+    ending: JoinHandle<Result<usize, Error>>,
+}
+
+impl Scene {
+    pub(super) async fn set() -> Self {
+        let world = World::start().await.unwrap();
+        let actor = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(60));
+        let actor = actor.connect().await.unwrap();
+        let busy = Mutex::new(&actor, "/busy").unwrap().acquire_owned().await.unwrap();
+        Self { world, actor, busy }
+    }
+
+    pub(super) fn session(&self) -> i64 {
+        self.world.sessions_of_actor()[0]
+    }
+
+    /// The shutdown begins; nothing but its own task and the manager's has run since.
+    pub(super) async fn begin(self) -> Closing {
+        let actor = self.actor.clone();
+        let ending = tokio::spawn(async move { actor.shutdown_within(LONG).await });
+        within("the beginning", self.actor.closing()).await.unwrap();
+        Closing { scene: self, ending }
+    }
+
+    pub(super) async fn waits_for_nobody(&self) {
+        let nobody = self.world.server.wait_until(|machine| contenders(machine) == 0);
+        within("an empty line", nobody).await.unwrap();
+    }
+
+    /// Polls `waiting` until so many nodes of contenders stand.
+    pub(super) async fn waits_with<T>(&self, waiting: &mut (impl Future<Output = T> + Unpin), nodes: usize) {
+        let in_line = async {
+            let count = self.world.server.wait_until(|machine| contenders(machine) == nodes);
+            within(&format!("{nodes} contenders"), count).await.unwrap();
+            for _ in 0..3 {
+                self.world.round_trip_of_rival().await.unwrap();
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = waiting => panic!("it was to wait"),
+            () = in_line => {}
+        }
+    }
+}
+
+impl Closing {
+    /// Every lock but one is given up: the shutdown ends in order.
+    pub(super) async fn ends(self, what: &str) {
+        let Scene { world, busy, .. } = self.scene;
+        assert!(!self.ending.is_finished() && busy.is_valid(), "{what}");
+        let given_up = world.server.wait_until(|machine| contenders(machine) == 0);
+        within(&format!("no contender: {what}"), given_up).await.unwrap();
+        busy.release().await.unwrap();
+        assert_eq!(within("the end", self.ending).await.unwrap().unwrap().unwrap(), 0, "{what}");
+    }
+
+    pub(super) fn scene(&self) -> &Scene {
+        &self.scene
+    }
+}
+
+/// How many nodes of contenders stand below the locks of these tests.
+fn contenders(machine: &Machine) -> usize {
+    let sessions = machine.sessions();
+    let ephemerals = sessions.iter().flat_map(|session| machine.tree().ephemerals(*session));
+    ephemerals.filter(|path| path.starts_with("/locks/")).count()
+}
+
+pub(super) fn is_closed<T>(result: &Result<T, Error>) -> bool {
+    matches!(result, Err(error) if error.is_closed())
+}
+
+/// Acquires, and gives up at once what was granted.
+pub(super) fn acquire(lock: &dyn Lock) -> BoxFuture<'_, Result<(), Error>> {
+    Box::pin(async move { lock.acquire().await.map(drop) })
+}
+
+/// The locks that exclude themselves, by name.
+pub(super) fn exclusive(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn Lock>)> {
+    let mutex = |path| Mutex::new(manager, path).unwrap();
+    let keep = Keep::default().linger(Duration::from_secs(5));
+    // A path is always taken in order, or always at once.
+    let both = |one, other| MultiLock::builder().lock(&mutex(one)).lock(&mutex(other));
+    vec![
+        ("mutex", Box::new(mutex(LOCK))),
+        ("mutex that keeps its node", Box::new(mutex(LOCK).keeping(Keep::default()).unwrap())),
+        ("mutex that lingers", Box::new(mutex(LOCK).keeping(keep).unwrap())),
+        ("mutex in the layout of a semaphore", Box::new(Mutex::in_semaphore_layout(manager, LOCK).unwrap())),
+        ("writer", Box::new(RwLock::new(manager, LOCK).unwrap().writer())),
+        ("semaphore", Box::new(Semaphore::new(manager, LOCK, 1).unwrap().permits(1))),
+        ("several in order", Box::new(both(LOCK, "/locks/other").build().unwrap())),
+        ("several at once", Box::new(both("/locks/one", "/locks/two").atomic().build().unwrap())),
+    ]
+}
