@@ -200,9 +200,12 @@ impl OwnNode {
     /// The delete that a holder waits for found no node: someone else had deleted it before.
     pub(crate) fn was_deleted_before(&self) -> Lost {
         self.end_by(LossReason::NodeDeleted);
-        let lost = self.verdict().err().unwrap_or_else(|| self.loss_by(LossReason::NodeDeleted));
-        self.tell_loss(lost.clone());
-        lost
+        let deleted = self.loss_by(LossReason::NodeDeleted);
+        match self.tell_loss(deleted.clone()) {
+            true => deleted,
+            // It was lost, and told so, before it was given up.
+            false => self.verdict().err().unwrap_or(deleted),
+        }
     }
 
     pub(super) fn grant(&self, lapses: u64, now: BootInstant) {
@@ -220,12 +223,15 @@ impl OwnNode {
         }
     }
 
-    fn tell_loss(&self, lost: Lost) {
+    /// Whether nobody had told before.
+    fn tell_loss(&self, lost: Lost) -> bool {
         // Once: whoever takes it tells.
         let listener = self.listener.lock().take();
+        let is_first = listener.is_some();
         if let Some(listener) = listener {
             listener(lost);
         }
+        is_first
     }
 
     /// Whether nothing is under way that rests on it.
