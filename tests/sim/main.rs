@@ -17,6 +17,7 @@ mod clients;
 mod dice;
 mod fault;
 mod host;
+mod lost;
 mod oracle;
 mod plan;
 mod run;

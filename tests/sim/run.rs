@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use crate::clients;
 use crate::dice::Dice;
 use crate::host::Process;
+use crate::lost;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
 use crate::world::World;
@@ -35,6 +36,7 @@ async fn simulate(seed: u64, traced: bool) -> Run {
     if traced {
         world.keep_trace();
     }
+    lost::listen(&world);
     let oracle = Oracle::default();
     let clients: Vec<_> = (0..plan.processes)
         .map(|number| {
@@ -74,6 +76,8 @@ async fn simulate(seed: u64, traced: bool) -> Run {
     if turning.await.is_err_and(|error| error.is_panic()) {
         oracle.breach(&world, "the world ended in a panic".to_owned());
     }
+    oracle.look_at_the_log(&world);
+    lost::end();
     let (grants, losses) = oracle.counts();
     Run { plan, broken: oracle.broken(), trace: world.trace(), grants, losses }
 }

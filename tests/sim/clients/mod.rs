@@ -56,7 +56,8 @@ pub(crate) async fn run(
             sleep(Duration::from_millis(dice.between(1, plan.safety))).await;
             if !world.is_healing() {
                 is_closing.store(true, Ordering::Relaxed);
-                shut_down(&world, &oracle, &process, &pool).await;
+                let limit = dice.percent(50).then(|| Duration::from_millis(dice.between(0, plan.timeout)));
+                shut_down(&world, &oracle, &process, &pool, limit).await;
             }
         }
         for worker in workers {
@@ -70,10 +71,19 @@ pub(crate) async fn run(
     }
 }
 
-/// Promise 6: once a shutdown has said that all is closed, no node is left.
-async fn shut_down(world: &World, oracle: &Oracle, process: &Process, pool: &ConnectionPool) {
-    world.note(|| format!("p{} shuts down", process.number));
-    let closed = pool.shutdown().await;
+/// Promise 6: once a shutdown has said that all is closed, no node is left. Within a limit, holders may finish.
+async fn shut_down(
+    world: &World,
+    oracle: &Oracle,
+    process: &Process,
+    pool: &ConnectionPool,
+    limit: Option<Duration>,
+) {
+    world.note(|| format!("p{} shuts down within {limit:?}", process.number));
+    let closed = match limit {
+        Some(limit) => pool.shutdown_within(limit).await.map(drop),
+        None => pool.shutdown().await,
+    };
     world.note(|| format!("p{} has shut down: {closed:?}", process.number));
     let session = world.newest_session(process);
     let stands = |session: i64| world.machine(|machine| machine.tree().ephemerals(session).next().is_some());

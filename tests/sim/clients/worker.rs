@@ -11,7 +11,7 @@ use crate::dice::Dice;
 use crate::host::Process;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
-use crate::work::{Hold, Lock, Shared, Site, Way};
+use crate::work::{Claim, Hold, Lock, Share, Shared, Site, Way};
 use crate::world::World;
 
 /// One task of a process, and what it goes by.
@@ -99,6 +99,19 @@ impl Worker {
         let hold = Arc::new(hold);
         let entry = self.oracle.granted(&self.world, &self.process, &hold);
         let claims = hold.claims();
+        // What an owner holds already it may take again, and turn into something less.
+        let is_own = |claim: &Claim| {
+            !claim.beside.is_empty() || claim.is_inherited && !matches!(claim.share, Share::Permits { .. })
+        };
+        if !claims.iter().any(is_own) && self.is_closing.load(Ordering::Relaxed) {
+            let text = format!("{} was granted {claims:?} after the shutdown had begun", self.name);
+            self.oracle.breach(&self.world, text);
+        }
+        if let Some(outlook) = hold.outlook().filter(|_| self.dice.percent(30)) {
+            // It looks on for a while after the hold: what it sees then is nobody's loss.
+            let limit = Duration::from_millis(self.plan.timeout);
+            self.process.run(async move { tokio::time::timeout(limit, outlook.lost()).await.is_ok() });
+        }
         let is_lost = {
             let mut work = pin!(self.work_under(&**hold, lock));
             let mut lost = pin!(hold.lost());

@@ -11,6 +11,7 @@ mod windows;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use lockkeeper::LossReason;
 use parking_lot::Mutex;
 
 use self::hold::Held;
@@ -18,6 +19,7 @@ use self::queue::Queues;
 use self::tokens::Tokens;
 use self::windows::Windows;
 use crate::host::Process;
+use crate::lost;
 use crate::work::{Claim, Hold};
 use crate::world::World;
 
@@ -169,8 +171,24 @@ impl Oracle {
         }
     }
 
+    /// A loss is said of what was held, and "by someone else" of what somebody else deleted.
+    pub(crate) fn look_at_the_log(&self, world: &World) {
+        for said in lost::said() {
+            let (path, reason) = (&said.path, &said.reason);
+            let is_true = match *reason == LossReason::NodeDeleted.to_string() {
+                // Also by a release that finds no node.
+                true => said.may_be_by_hand,
+                false => !said.was_given_up,
+            };
+            if !is_true {
+                self.breach(world, format!("false alarm: {path} is said to be lost: {reason}"));
+            }
+        }
+    }
+
     /// Looks at everything after something has happened.
     pub(crate) fn look(&self, world: &World) {
+        self.look_at_the_log(world);
         if let Some(session) = world.overdue() {
             self.breach(
                 world,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use lockkeeper::{BootInstant, ConnectionPool, Error, Keep, Mutex, OwnedMutexGuard, ReleaseError, Txn};
+use lockkeeper_core::Outlook;
 
 use super::{Claim, Hold, Kind, Lock, Site, Way};
 use crate::dice::Dice;
@@ -74,6 +75,10 @@ impl Hold for Kept {
 
     fn may_stay(&self) -> bool {
         true
+    }
+
+    fn outlook(&self) -> Option<Outlook> {
+        self.0.outlook()
     }
 
     fn txn(&self) -> Option<Txn<'_>> {

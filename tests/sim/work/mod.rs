@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use lockkeeper::{BootInstant, ConnectionManager, Error, Owner, ReleaseError, Txn};
+use lockkeeper_core::Outlook;
 
 pub(crate) use self::claim::{Claim, Share};
 pub(crate) use self::kept::Shared;
@@ -144,6 +145,11 @@ pub(crate) trait Hold: Debug + Send + Sync {
     fn lost(&self) -> BoxFuture<'_, ()>;
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>>;
+
+    /// What is seen of its node by who does not hold it, where that can be had.
+    fn outlook(&self) -> Option<Outlook> {
+        None
+    }
 
     /// Whether what reads as released may stand, for the next one of its process.
     fn may_stay(&self) -> bool {

@@ -1,6 +1,7 @@
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockkeeper::{BootInstant, Error, Mutex, OwnedMutexGuard, ReleaseError, Txn};
+use lockkeeper_core::Outlook;
 
 use super::{Claim, Hold, Kind, Site, Way};
 
@@ -41,6 +42,10 @@ impl Hold for OwnedMutexGuard {
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {
         Box::pin((*self).release())
+    }
+
+    fn outlook(&self) -> Option<Outlook> {
+        Some((**self).outlook())
     }
 
     fn txn(&self) -> Option<Txn<'_>> {

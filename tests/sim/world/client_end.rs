@@ -19,9 +19,13 @@ impl State {
             Request::Multi(writes) => writes,
             _ => &[],
         };
+        let is_exchange = writes.iter().any(|write| matches!(write, WriteOp::Create { .. }));
         for write in writes {
             if let WriteOp::Delete { path, .. } = write {
                 self.leaving.insert(path.clone());
+                if !is_exchange {
+                    self.given_up.insert(path.clone());
+                }
             }
         }
         let session = &mut self.sessions[number];

@@ -42,6 +42,8 @@ pub(super) struct State {
     pub(super) deleted_in_line: BTreeSet<String>,
     /// Nodes for whose end their own sessions have asked.
     pub(super) leaving: BTreeSet<String>,
+    /// Those of them that nothing was to be made in the place of.
+    pub(super) given_up: BTreeSet<String>,
     pub(super) counts_ahead: bool,
     /// The sessions of processes that crashed, and when their nodes must be gone.
     pub(super) crashed: BTreeMap<i64, u64>,
@@ -77,6 +79,7 @@ impl State {
             deleted_by_hand: BTreeSet::new(),
             deleted_in_line: BTreeSet::new(),
             leaving: BTreeSet::new(),
+            given_up: BTreeSet::new(),
             counts_ahead: false,
             crashed: BTreeMap::new(),
             trace: None,
