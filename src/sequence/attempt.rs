@@ -121,14 +121,17 @@ impl Attempt {
                 }
                 Err(MultiError::Request(error)) => {
                     debug!(path = self.own.path(), %error, "a transaction without an answer; looking for its nodes");
-                    return self.look(deadline).await;
+                    return self.look(deadline, false).await;
                 }
             };
             let is_own = index + 1 == operations.len();
             match refusal {
                 // An earlier try was committed; or someone else deleted the own node.
-                Refusal::NoNode if is_own => return self.look(deadline).await,
-                Refusal::NodeExists if index < self.wanted.len() => return self.look(deadline).await,
+                Refusal::NoNode if is_own => {
+                    let is_only_try = !before && self.own.rests_once();
+                    return self.look(deadline, is_only_try).await;
+                }
+                Refusal::NodeExists if index < self.wanted.len() => return self.look(deadline, false).await,
                 Refusal::NoNode if index < self.wanted.len() && directories_made < DIRECTORIES_MAX => {
                     self.disarm(before);
                     directories_made += 1;
@@ -177,8 +180,8 @@ impl Attempt {
         Ok(Done::Made(paths))
     }
 
-    /// Finds out whether the transaction was committed.
-    async fn look(&mut self, deadline: Deadline) -> Result<Done, Error> {
+    /// Finds out whether the transaction was committed; `is_only_try`, if no other try of it can have been.
+    async fn look(&mut self, deadline: Deadline, is_only_try: bool) -> Result<Done, Error> {
         loop {
             // Its going would be the transaction's doing; everything else that ends it ends the search.
             self.own.check()?;
@@ -186,6 +189,10 @@ impl Attempt {
                 Ok(Some(done)) => return Ok(done),
                 Ok(None) => {
                     self.own.set_replacing(false);
+                    // A try may have been committed, and what it made be gone since: then nobody else deleted this one.
+                    if self.replaces && !is_only_try {
+                        self.own.set_given_up();
+                    }
                     self.own.lose(LossReason::NodeDeleted);
                     return Err(self.own.loss_by(LossReason::NodeDeleted).into());
                 }

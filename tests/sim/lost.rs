@@ -24,8 +24,6 @@ pub(crate) struct SaidLost {
     pub(crate) reason: String,
     /// Its own session had asked for its delete before.
     pub(crate) was_given_up: bool,
-    /// Somebody may have deleted it by hand before, or what an exchange had made in its place.
-    pub(crate) may_be_by_hand: bool,
 }
 
 /// From now on what is said on this thread is said in this world.
@@ -69,7 +67,6 @@ impl Subscriber for Listener {
         LISTENING.with_borrow_mut(|listening| {
             if let Some((world, all)) = listening {
                 said.was_given_up = world.was_given_up(&said.path);
-                said.may_be_by_hand = world.may_have_been_deleted_by_hand(&said.path);
                 all.push(said);
             }
         });

@@ -239,6 +239,11 @@ impl OwnNode {
         self.unsettled.load(Ordering::Acquire) == 0
     }
 
+    /// Whether only one thing that is under way rests on it.
+    pub(crate) fn rests_once(&self) -> bool {
+        self.unsettled.load(Ordering::Acquire) == 1
+    }
+
     pub(crate) fn set_asked_for(&self) {
         self.asked_for.store(true, Ordering::Release);
     }

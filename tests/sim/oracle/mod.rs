@@ -177,7 +177,7 @@ impl Oracle {
             let (path, reason) = (&said.path, &said.reason);
             let is_true = match *reason == LossReason::NodeDeleted.to_string() {
                 // Also by a release that finds no node.
-                true => said.may_be_by_hand,
+                true => world.was_deleted_by_hand(path),
                 false => !said.was_given_up,
             };
             if !is_true {

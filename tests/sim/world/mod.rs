@@ -108,14 +108,6 @@ impl World {
         self.state.lock().given_up.contains(path)
     }
 
-    /// Whether it was deleted by hand, or its own session has asked to replace it, and what was made then may have been: an
-    /// exchange that finds neither cannot tell which of the two was.
-    pub(crate) fn may_have_been_deleted_by_hand(&self, path: &str) -> bool {
-        let state = self.state.lock();
-        let may_be_replaced = state.leaving.contains(path) && !state.given_up.contains(path);
-        state.deleted_by_hand.contains(path) || may_be_replaced && !state.deleted_by_hand.is_empty()
-    }
-
     pub(crate) fn plan(&self) -> Plan {
         self.state.lock().plan.clone()
     }
