@@ -14,7 +14,7 @@ use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Phase};
 use crate::identity;
-use crate::session::{End, OwnNode, SharedWatch, Turn};
+use crate::session::{OwnNode, SharedWatch, Turn};
 
 /// A wait that takes this long is told to whoever reads the log, and told again.
 pub(super) const LONG_WAIT: Duration = Duration::from_secs(30);
@@ -61,10 +61,7 @@ impl Place {
                     "waiting in line"
                 );
             }
-            Err(End::AsHead) if front.lets_in(&me) => {
-                self.state = Judged::Held;
-                return Ok(());
-            }
+            // Its delete was sent without a check of this node, be it as that of the head: a list tells.
             Err(_) => {
                 self.look_for_ours();
                 return Ok(());

@@ -23,7 +23,7 @@ use tracing::{debug, warn};
 
 use self::local::LocalLines;
 pub(crate) use self::local::{Approach, Before, Foresight, Position};
-pub(crate) use self::own_node::{End, Leave, OwnNode, Resting, SharedWatch, Turn, Word};
+pub(crate) use self::own_node::{Leave, OwnNode, Resting, SharedWatch, Turn, Word};
 use self::slumber::Slumber;
 pub(crate) use self::watch_budget::{Reservation, WatchBudget};
 use crate::backend::{
@@ -444,6 +444,13 @@ impl Session {
             drop(wire);
             changed.await;
         }
+    }
+
+    /// As [`connection`](Self::connection), if the link is up: what is sent now is sent over it, and not kept for later.
+    fn live_connection(&self) -> Option<u64> {
+        let wire = self.wire().ok()?;
+        let connection = wire.interruptions();
+        (wire.link() == Link::Up && wire.interruptions() == connection).then_some(connection)
     }
 
     fn link(&self) -> Link {

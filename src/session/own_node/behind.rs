@@ -135,27 +135,34 @@ impl OwnNode {
 
     /// Ends the place, and tells who waits for that. `send` sends what deletes the node; if the next one is the head then,
     /// it gets that one's path, so that it may be checked to stand. Nobody is told before it is sent.
+    ///
+    /// Without a connection nothing is sent, only kept for later: then the next one looks. Until the check is on its way
+    /// nobody keeps others out, if both nodes were deleted by hand meanwhile.
     pub(crate) fn leave<T>(&self, send: impl FnOnce(Leave<'_>) -> T) -> T {
         let mut behind = self.behind.lock();
         if matches!(*behind, Behind::Over(_)) {
             return send(Leave::Otherwise);
         }
+        let connection = self.session.live_connection();
         let is_head = self.is_held() || self.told.is_head.load(Ordering::Acquire);
-        let end =
-            if is_head && self.is_settled() && self.loss.get().is_none() { End::AsHead } else { End::Left };
-        let waiting = match std::mem::replace(&mut *behind, Behind::Over(end)) {
+        let may_pass_on = is_head && self.is_settled() && self.loss.get().is_none() && connection.is_some();
+        let waiting = match std::mem::replace(&mut *behind, Behind::Nobody) {
             Behind::Wait(waiting) => waiting,
             Behind::Nobody | Behind::Over(_) => Vec::new(),
         };
-        let (heads, others) = match end {
-            End::AsHead => self.split(waiting),
-            End::Left => (Vec::new(), waiting),
+        let (heads, others) = match may_pass_on {
+            true => self.split(waiting),
+            false => (Vec::new(), waiting),
         };
-        let sent = send(match end {
-            End::AsHead => Leave::AsHead(&heads),
-            End::Left => Leave::Otherwise,
+        let sent = send(match may_pass_on {
+            true => Leave::AsHead(&heads),
+            false => Leave::Otherwise,
         });
-        heads.iter().for_each(|next| next.tell(End::AsHead));
+        // The link may have broken while it was sent.
+        let is_passed_on = may_pass_on && self.session.live_connection() == connection;
+        let end = if is_passed_on { End::AsHead } else { End::Left };
+        *behind = Behind::Over(end);
+        heads.iter().for_each(|next| next.tell(end));
         others.iter().for_each(|next| next.tell(End::Left));
         sent
     }

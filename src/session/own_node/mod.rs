@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use self::behind::{Behind, NOBODY, Told};
-pub(crate) use self::behind::{End, Leave, Turn};
+pub(crate) use self::behind::{Leave, Turn};
 use super::local::Position;
 use super::{Reservation, Session};
 use crate::backend::{Watch, WatchEvent};

@@ -2,6 +2,7 @@
 //! takes away what one rule is there for.
 
 mod confirmation;
+mod handed;
 mod line;
 mod own;
 mod permits;
