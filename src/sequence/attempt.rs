@@ -14,7 +14,7 @@ use crate::backend::{MultiError, WireError, WriteOp, WriteResult};
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
 use crate::path::ZnodePath;
-use crate::session::{OwnNode, Resting, Session};
+use crate::session::{Origin, OwnNode, Resting, Session};
 
 /// How often a directory is made again that was reaped between its making and our create.
 const DIRECTORIES_MAX: usize = 8;
@@ -28,10 +28,16 @@ pub(super) struct Wanted {
     pub(super) is_held: bool,
 }
 
+/// A node that was made.
+pub(super) struct Made {
+    path: String,
+    origin: Origin,
+}
+
 /// What a try came to.
 pub(super) enum Done {
-    /// Committed; the paths of the nodes wanted, in order.
-    Made(Vec<String>),
+    /// Committed; the nodes wanted, in order.
+    Made(Vec<Made>),
     /// The server refused the operation on this node: nothing was done.
     Refused(String, Refusal),
     /// A look showed that nothing was done.
@@ -100,14 +106,14 @@ impl Attempt {
     pub(super) async fn commit(&mut self, operations: &[WriteOp], deadline: Deadline) -> Result<Done, Error> {
         let mut directories_made = 0;
         loop {
-            let before = self.arm();
+            let (before, connection) = (self.arm(), self.session.connection());
             let committed = tokio::select! {
                 biased;
                 committed = self.session.multi(operations, deadline) => committed,
                 lost = self.own.lost() => return Err(lost.into()),
             };
             let (index, refusal) = match committed {
-                Ok(results) => return self.read(results),
+                Ok(results) => return self.read(results, connection),
                 Err(MultiError::Operation { index, refusal }) => (index, refusal),
                 Err(MultiError::Request(WireError::SessionEnded(reason))) => return Err(self.ended(reason)),
                 Err(MultiError::Request(WireError::Refused(refusal))) => {
@@ -164,8 +170,9 @@ impl Attempt {
         }
     }
 
-    fn read(&self, results: Vec<WriteResult>) -> Result<Done, Error> {
-        let mut paths = Vec::new();
+    /// Reads the answer to a request; `connection` is the one there was before it was sent.
+    fn read(&self, results: Vec<WriteResult>, connection: Option<u64>) -> Result<Done, Error> {
+        let mut nodes = Vec::new();
         for (result, wanted) in results.into_iter().zip(&self.wanted) {
             let WriteResult::Created(created) = result else {
                 return Err(self.confused("an answer that does not fit the request"));
@@ -175,9 +182,10 @@ impl Attempt {
                     .check_owner(&created.path, stat)
                     .map_err(|_| self.ended(LossReason::SessionReplaced))?;
             }
-            paths.push(created.path);
+            let origin = Origin { made_on: connection, is_owner_seen: created.stat.is_some() };
+            nodes.push(Made { path: created.path, origin });
         }
-        Ok(Done::Made(paths))
+        Ok(Done::Made(nodes))
     }
 
     /// Finds out whether the transaction was committed; `is_only_try`, if no other try of it can have been.
@@ -234,7 +242,8 @@ impl Attempt {
                     None => continue,
                 }
             }
-            found.push(path);
+            // Found over whatever connection: it says nothing of that one.
+            found.push(Made { path, origin: Origin::FOUND });
         }
         Ok(match (found.len() == self.wanted.len(), own) {
             (true, _) => Some(Done::Made(found)),
@@ -262,13 +271,12 @@ impl Attempt {
     }
 
     /// What was made is held from here on; the own node is gone, or stays, as it was asked for.
-    pub(super) fn settle(mut self, paths: Vec<String>) -> Result<Vec<Foothold>, Error> {
+    pub(super) fn settle(mut self, nodes: Vec<Made>) -> Result<Vec<Foothold>, Error> {
         let mut made = Vec::new();
-        for (path, wanted) in paths.into_iter().zip(&self.wanted) {
+        for (Made { path, origin }, wanted) in nodes.into_iter().zip(&self.wanted) {
             if wanted.is_held {
                 let mut standing = Standing::of(&self.session, path);
-                let node =
-                    self.session.own(standing.shared_path(), Arc::default(), None, self.session.connection());
+                let node = self.session.own(standing.shared_path(), Arc::default(), None, origin);
                 standing.known_as(&node);
                 made.push(Foothold { entry: Entry(node), standing });
             }

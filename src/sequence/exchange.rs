@@ -201,9 +201,9 @@ impl Exchange {
         let departure = place.and_then(|place| hold.session().head_will_leave(place));
         let mut attempt = Attempt::new(hold.node(), wanted, true);
         let refused = match attempt.commit(&operations, deadline).await? {
-            Done::Made(paths) => {
+            Done::Made(nodes) => {
                 let is_fresh = hold.has_fresh_looks();
-                let made = attempt.settle(paths)?;
+                let made = attempt.settle(nodes)?;
                 let word = word.filter(|_| is_fresh);
                 departure.into_iter().for_each(|departure| departure.done(word.clone()));
                 let new = hold.replaced_by(made, next.as_ref(), word);
@@ -252,8 +252,8 @@ impl Hold {
             let mut attempt = Attempt::new(node, wanted, false);
             self.check()?;
             match attempt.commit(&operations, Deadline::never()).await? {
-                Done::Made(paths) => {
-                    let mut made = attempt.settle(paths)?.into_iter();
+                Done::Made(nodes) => {
+                    let mut made = attempt.settle(nodes)?.into_iter();
                     let first = made.next().ok_or(Error::Closed)?;
                     let (manager, token) = (self.manager().clone(), self.fencing_token());
                     let held = Self::new(manager, first, made.collect(), token, None);

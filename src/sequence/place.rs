@@ -17,7 +17,7 @@ use super::watching::AskedWatch;
 use crate::backend::{Stat, WireError};
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
-use crate::session::{Approach, Before, OwnNode, Session};
+use crate::session::{Approach, Before, Origin, OwnNode, Session};
 
 /// A node of ours in the line.
 pub(super) struct Place {
@@ -51,7 +51,8 @@ impl Drop for Entry {
 }
 
 impl Place {
-    /// `connection` made the node, if that is known.
+    /// `connection` is the one there was before the create was sent, unless the node was only found. With a `stat`, its owner
+    /// was compared with the session.
     pub(super) fn new(
         session: &Session,
         mut standing: Standing,
@@ -65,7 +66,8 @@ impl Place {
             "a node outside its directory"
         );
         let (path, data) = (standing.shared_path(), Arc::clone(line.data()));
-        let node = session.own(path, data, line.position(standing.name()), connection);
+        let origin = Origin { made_on: connection, is_owner_seen: stat.is_some() };
+        let node = session.own(path, data, line.position(standing.name()), origin);
         standing.known_as(&node);
         Self {
             entry: Entry(node),

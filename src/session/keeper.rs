@@ -8,7 +8,7 @@ use std::time::Duration;
 use tracing::{debug, warn};
 
 use super::local::Position;
-use super::{OwnNode, Session};
+use super::{Origin, OwnNode, Session};
 use crate::backend::{Link, MultiError, WireError, WriteOp};
 use crate::clock::BootInstant;
 use crate::deadline::Deadline;
@@ -51,17 +51,16 @@ impl Session {
         self.0.keeper.rouse();
     }
 
-    /// Enters a node of ours. With a position, it stands in a line in single file; `connection` made it, if that is
-    /// known.
+    /// Enters a node of ours. With a position, it stands in a line in single file.
     pub(crate) fn own(
         &self,
         path: Arc<str>,
         data: Arc<[u8]>,
         position: Option<Position>,
-        connection: Option<u64>,
+        origin: Origin,
     ) -> Arc<OwnNode> {
         let number = self.0.next_own_node.fetch_add(1, Ordering::Relaxed);
-        let node = Arc::new(OwnNode::new(number, path, self.clone(), position, connection, data));
+        let node = Arc::new(OwnNode::new(number, path, self.clone(), position, origin, data));
         self.0.own_nodes.lock().insert(number, Arc::clone(&node));
         if let Some(position) = node.position() {
             self.stand_at(position, &node);
@@ -229,6 +228,10 @@ impl Session {
         if node.made_on() == Some(connection) {
             return self.verify_by_owner(node, connection).await;
         }
+        // What an earlier one made may be of another session, which the present one may carry, too.
+        if !node.is_owner_seen() && !self.see_owner(node).await {
+            return false;
+        }
         let mut listed = self.read(|wire| wire.own_ephemerals(path));
         let listed = self.answer(&mut listed, limit).await;
         let is_unknown_to_server = self.hung_up_on(&listed);
@@ -266,13 +269,23 @@ impl Session {
 
     /// Whether the owner of a node that `connection` made showed what session that carries.
     async fn verify_by_owner(&self, node: &OwnNode, connection: u64) -> bool {
+        if self.see_owner(node).await {
+            self.verified(connection);
+            return true;
+        }
+        self.loss().is_some()
+    }
+
+    /// Compares the owner of a node with this session; whether it was seen to be the same.
+    async fn see_owner(&self, node: &OwnNode) -> bool {
         let mut reply = self.read(|wire| wire.exists(node.path()));
         match self.answer(&mut reply, Deadline::never()).await {
             Ok(Some(stat)) => {
-                if self.check_owner(node.path(), &stat).is_ok() {
-                    self.verified(connection);
+                let is_ours = self.check_owner(node.path(), &stat).is_ok();
+                if is_ours {
+                    node.set_owner_seen();
                 }
-                true
+                is_ours
             }
             Ok(None) => {
                 node.is_missing();

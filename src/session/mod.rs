@@ -23,7 +23,7 @@ use tracing::{debug, warn};
 
 use self::local::LocalLines;
 pub(crate) use self::local::{Approach, Before, Foresight, Position};
-pub(crate) use self::own_node::{Leave, OwnNode, Resting, SharedWatch, Turn, Word};
+pub(crate) use self::own_node::{Leave, Origin, OwnNode, Resting, SharedWatch, Turn, Word};
 use self::slumber::Slumber;
 pub(crate) use self::watch_budget::{Reservation, WatchBudget};
 use crate::backend::{

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{BootInstant, ConnectionManager, Hold, LossReason, Mutex, OwnedMutexGuard};
+use lockkeeper::{BootInstant, ConnectionManager, Hold, LossReason, Mutex, OwnedMutexGuard, RwLock};
 use lockkeeper_testserver::tree::Owner as NodeOwner;
 use lockkeeper_testserver::{ErrorCode, Fault, Isolation, Op, TestEnsemble, TestServer, When};
 
@@ -106,6 +106,30 @@ async fn a_session_replaced_on_reconnect_is_lost_before_anyone_else_is_granted()
         world.line_becomes(0).await.unwrap();
         // The manager goes on with a session of its own.
         Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
+    }
+}
+
+/// The answer to a downgrade is lost, and the next connection carries another session: it finds the node that was made, which
+/// says nothing of that connection.
+#[tokio::test]
+async fn a_node_found_after_a_lost_answer_does_not_show_whose_session_a_connection_carries() {
+    let world = World::start().await.unwrap();
+    let actor = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(2));
+    let actor = actor.connect().await.unwrap();
+    let session = world.sessions_of_actor()[0];
+    let writing = RwLock::new(&actor, LOCK).unwrap().write().await.unwrap();
+    let downgrade = When::op(Op::Multi).path("/locks/lock/*__READ__*").session(session);
+    let lost = world.server.fault(downgrade, Fault::DropConnectionAfter);
+    let swapped = world.server.fault(When::connect().session(session), Fault::SwapSession);
+    let reading = writing.downgrade().await;
+    assert!(lost.hits() == 1 && swapped.hits() == 1);
+    world.line_becomes(0).await.unwrap();
+    let gone_at = BootInstant::now();
+    // Either way: it was lost before the downgrade could say so, or is now.
+    if let Ok(reading) = reading {
+        assert!(!reading.is_valid() && reading.valid_until() < gone_at, "valid without a session");
+        let lost = within("the loss", reading.lost()).await.unwrap();
+        assert!(matches!(lost.reason, LossReason::SessionReplaced | LossReason::LeaseRanOut), "{lost}");
     }
 }
 

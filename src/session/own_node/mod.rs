@@ -53,8 +53,10 @@ pub(crate) struct OwnNode {
     asked_for: AtomicBool,
     /// Its place, if its line is in single file.
     position: Option<Position>,
-    /// The connection that made it, unless its owner was seen since.
+    /// The connection whose session it belongs to, if it was made over it.
     made_on: Option<u64>,
+    /// Its owner was seen to be this session.
+    is_owner_seen: AtomicBool,
     /// Who comes next in this process, until it is told.
     behind: Mutex<Behind>,
     /// The number of the node of ours that it waits for.
@@ -69,6 +71,25 @@ pub(crate) struct OwnNode {
     data: Arc<[u8]>,
     /// How many were in front when it was looked last.
     ahead: AtomicUsize,
+}
+
+/// What is known of where a node came from.
+///
+/// Whom a connection belongs to is shown by a node of ours that is listed among its own, and by the owner of a node that it
+/// made. Neither shows anything the other way round: what an old connection made may be ours or not, and whoever owns a node,
+/// any connection finds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// The connection there was just before the create was sent, if its answer came. It may have been sent over a later one,
+    /// which is not the present one then, either.
+    pub(crate) made_on: Option<u64>,
+    /// The owner was compared with the session.
+    pub(crate) is_owner_seen: bool,
+}
+
+impl Origin {
+    /// It was looked for and found, with this session as its owner.
+    pub(crate) const FOUND: Self = Self { made_on: None, is_owner_seen: true };
 }
 
 /// What a holder tells the next one, if that is in this process.
@@ -106,7 +127,7 @@ impl OwnNode {
         path: Arc<str>,
         session: Session,
         position: Option<Position>,
-        made_on: Option<u64>,
+        origin: Origin,
         data: Arc<[u8]>,
     ) -> Self {
         Self {
@@ -125,7 +146,8 @@ impl OwnNode {
             listener: Mutex::new(None),
             asked_for: AtomicBool::new(false),
             position,
-            made_on,
+            made_on: origin.made_on,
+            is_owner_seen: AtomicBool::new(origin.is_owner_seen),
             behind: Mutex::new(Behind::Nobody),
             follows: AtomicI32::new(NOBODY),
             clear: AtomicBool::new(false),
@@ -138,6 +160,14 @@ impl OwnNode {
 
     pub(super) fn made_on(&self) -> Option<u64> {
         self.made_on
+    }
+
+    pub(super) fn is_owner_seen(&self) -> bool {
+        self.is_owner_seen.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_owner_seen(&self) {
+        self.is_owner_seen.store(true, Ordering::Release);
     }
 
     pub(crate) fn position(&self) -> Option<&Position> {
