@@ -51,6 +51,9 @@ impl Plan {
         if dice.percent(15) {
             faults.push(Fault::Meddle);
         }
+        if dice.percent(15) {
+            faults.push(Fault::Clear);
+        }
         if dice.percent(20) {
             faults.push(Fault::Strand);
         }

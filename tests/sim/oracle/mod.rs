@@ -97,12 +97,9 @@ impl Oracle {
             // More than is promised: whoever was not the first when its node was deleted sees that before its turn comes.
             // Not told for what it had a right to before it stood in line.
             let is_told = !claim.is_inherited && claim.beside.is_empty();
-            // And not where the one in front, of the same session, still keeps everybody else out.
-            let is_sheltered = |node: &String| {
-                world.machine(|machine| order::is_sheltered(machine.tree(), node, claim, &leaving))
-            };
+            // And not where it follows one of its session, whose end checks that it stands: the answer tells.
             for node in claim.nodes.iter().filter(|node| is_told && world.was_deleted_in_line(node)) {
-                if is_sheltered(node) {
+                if world.is_being_checked(node) {
                     continue;
                 }
                 self.breach(world, format!("beyond promise 1: {node} was deleted in line, and granted"));

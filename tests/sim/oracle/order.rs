@@ -54,12 +54,6 @@ pub(crate) fn ahead(tree: &Tree, path: &str) -> usize {
     in_front(tree, path, czxid(tree, path), &|_| false)
 }
 
-/// Whether somebody stands in front of where `path` stood, whose own session has asked for its end: as long as it
-/// does, nobody from elsewhere comes in.
-pub(super) fn is_sheltered(tree: &Tree, path: &str, claim: &Claim, leaving: &BTreeSet<String>) -> bool {
-    in_front(tree, path, claim.token.cast_signed(), &|other| !leaving.contains(other)) > 0
-}
-
 fn owner(tree: &Tree, path: &str) -> Option<i64> {
     tree.node(path).map(|node| node.stat().ephemeral_owner)
 }

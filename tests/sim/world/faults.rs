@@ -113,6 +113,17 @@ impl State {
                     self.after(wait, Happening::DeleteByHand(path));
                 }
             }
+            Fault::Clear => {
+                if self.dice.percent(50) {
+                    let process = self.dice.index(self.processes.len());
+                    self.part(process, span);
+                }
+                if let Some(path) = self.some_contender() {
+                    let directory = path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
+                    let wait = self.dice.between(1, timeout / 10);
+                    self.after(wait, Happening::ClearByHand(directory.unwrap_or_default()));
+                }
+            }
             Fault::CountAhead => {
                 self.counts_ahead = !self.counts_ahead;
                 self.machine.count_ahead(self.counts_ahead);
@@ -159,6 +170,22 @@ impl State {
         self.note(|| format!("FAULT delete by hand {path}"));
         let outputs = self.machine.delete_node(path, self.server_time());
         self.emit(outputs);
+    }
+
+    /// From the last one on: of each but the first somebody is in front when it goes.
+    pub(super) fn clear_by_hand(&mut self, directory: &str) {
+        let tree = self.machine.tree();
+        let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
+        let paths = names.iter().map(|name| format!("{directory}/{name}"));
+        let made_at = |path: String| {
+            let stat = tree.node(&path)?.stat();
+            (stat.ephemeral_owner != 0).then_some((stat.czxid, path))
+        };
+        let mut contenders: Vec<(i64, String)> = paths.filter_map(made_at).collect();
+        contenders.sort();
+        for (_, path) in contenders.iter().rev() {
+            self.delete_by_hand(path);
+        }
     }
 
     fn write_by_hand(&mut self, path: &str) {

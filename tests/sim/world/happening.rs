@@ -21,6 +21,7 @@ pub(super) enum Happening {
     Rejoin(usize),
     NewLeader,
     DeleteByHand(String),
+    ClearByHand(String),
     Calm,
 }
 
@@ -99,6 +100,7 @@ impl State {
                 self.give_crashed_time();
             }
             Happening::DeleteByHand(path) => self.delete_by_hand(&path),
+            Happening::ClearByHand(directory) => self.clear_by_hand(&directory),
             Happening::Calm => {
                 if !self.is_healing {
                     self.latency = self.plan.latency;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use lockkeeper_core::simulation::WireError;
 use lockkeeper_testserver::machine::Machine;
-use lockkeeper_testserver::protocol::Request;
+use lockkeeper_testserver::protocol::{Request, WriteOp};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
@@ -123,6 +123,19 @@ impl World {
     /// Whether it was deleted by hand while somebody was in front of it.
     pub(crate) fn was_deleted_in_line(&self, path: &str) -> bool {
         self.state.lock().deleted_in_line.contains(path)
+    }
+
+    /// Whether a request that checks that this node stands is on its way, and not kept for when there is a connection.
+    pub(crate) fn is_being_checked(&self, path: &str) -> bool {
+        let checks = |request: &Request| match request {
+            Request::Multi(writes) => writes
+                .iter()
+                .any(|write| matches!(write, WriteOp::Check { path: checked, .. } if checked == path)),
+            _ => false,
+        };
+        let state = self.state.lock();
+        let mut under_way = state.sessions.iter().flat_map(|session| &session.under_way);
+        under_way.any(|(_, call)| checks(&call.request))
     }
 
     /// The session of a crashed process whose nodes should be gone and are not.
