@@ -202,8 +202,9 @@ impl Place {
             }
             Before::Own(node) => {
                 let name = NodeName::parse(node.name());
-                // Where that is not known, somebody may be in front of that one, too.
-                let is_first = node.lets_in(&self.entry.0) && node.is_clear();
+                // Where that is not known, somebody may be in front of that one, too. If a transaction deletes
+                // that node, its directory may have been made again since, with our number in it.
+                let is_first = node.lets_in(&self.entry.0) && node.is_clear() && !node.is_replacing();
                 let hidden = if is_first { 0 } else { node.ahead().max(1) };
                 self.entry.0.set_ahead(hidden + 1);
                 name.map_or(Judged::Unknown, |name| Judged::Waiting(View::behind(name, hidden, connection)))

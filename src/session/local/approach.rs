@@ -109,6 +109,8 @@ impl LocalLine {
         match kind {
             // Readers do not wait for readers: what is in front of that one is in front of this one.
             Kind::Read if is_reader && !self.is_same_directory(connection) => Before::Unknown,
+            // If a transaction deletes that reader, the watch may be set on a directory made since.
+            Kind::Read if is_reader && node.is_replacing() => Before::Unknown,
             Kind::Read if is_reader && node.is_clear() => Before::Nobody { word: None, at_first: false },
             Kind::Read if is_reader => {
                 self.standing.get(&node.follows()).cloned().map_or(Before::Unknown, Before::Own)
@@ -138,7 +140,7 @@ impl LocalLine {
         if kind == Kind::Write {
             return Foresight::Unknown;
         }
-        let is_covered = self.left_at(newest, connection).is_some_and(|left| left.is_covered);
+        let is_covered = self.left_at(newest, connection).is_some_and(|left| self.is_covered(left));
         match is_covered && self.is_same_directory(connection) {
             true => Foresight::AfterOurs(newest),
             false => Foresight::Unknown,
@@ -267,7 +269,7 @@ impl Session {
         let left = before.and_then(|before| line.left_at(before, connection));
         // A reader's or a writer's leaving tells a mutex's contender nothing: others may stand, with whom it must not be.
         let left = left.filter(|left| (left.kind == Kind::Lock) == (position.kind == Kind::Lock));
-        match left.map(|left| (left.sent > approach.sent, left.is_covered, left.word.clone())) {
+        match left.map(|left| (left.sent > approach.sent, line.is_covered(left), left.word.clone())) {
             // Sent later, its delete checked nobody who was not answered yet: this node may be gone, and others behind it come
             // in.
             Some((false, true, word)) if line.is_same_directory(connection) => {

@@ -58,6 +58,9 @@ struct LocalLine {
     /// Somebody else got a number between two of ours, and so many in a row have not followed yet.
     has_strangers: bool,
     watch: DirectoryWatch,
+    /// How often no watch could show that the directory is the same: a later watch says nothing of nodes that
+    /// left before it.
+    gaps: u64,
 }
 
 /// A node of ours that was the head, and whose delete was sent.
@@ -67,8 +70,8 @@ struct Left {
     /// The connection over which it was.
     connection: u64,
     sent: u64,
-    /// The directory was watched then.
-    is_covered: bool,
+    /// If the directory was watched then: after how many [gaps](LocalLine::gaps).
+    covered_after: Option<u64>,
     /// What it had to tell the next one.
     word: Option<Word>,
 }
@@ -89,6 +92,7 @@ impl LocalLine {
             untold: None,
             has_strangers: false,
             watch: DirectoryWatch::None,
+            gaps: 0,
         }
     }
 
@@ -99,18 +103,23 @@ impl LocalLine {
 
     fn leaves_now(&mut self, position: &Position, connection: u64) -> Left {
         let Position { sequence, kind, .. } = *position;
-        let is_covered = self.is_same_directory(connection);
-        Left { sequence, kind, connection, sent: self.next_sent(), is_covered, word: None }
+        let covered_after = self.is_same_directory(connection).then_some(self.gaps);
+        Left { sequence, kind, connection, sent: self.next_sent(), covered_after, word: None }
     }
 
     /// Whether this is the directory that it was since the watch was set, and so for all that have left since.
     fn is_same_directory(&mut self, connection: u64) -> bool {
         let is_same = self.watch.is_quiet(connection);
         if !is_same {
-            // The next watch says nothing of what was before.
-            self.left.iter_mut().for_each(|left| left.is_covered = false);
+            self.gaps += 1;
         }
         is_same
+    }
+
+    /// Whether the present watch stood when the delete of this node was sent. The answer may be looked at only
+    /// much later.
+    fn is_covered(&self, left: &Left) -> bool {
+        left.covered_after == Some(self.gaps)
     }
 
     fn has_left(&mut self, left: Left) {

@@ -220,9 +220,15 @@ impl OwnNode {
         self.replacing.store(replacing, Ordering::Release);
     }
 
+    /// Whether a transaction that deletes it is in flight or committed: the node may be gone, and its directory
+    /// with it.
+    pub(crate) fn is_replacing(&self) -> bool {
+        self.replacing.load(Ordering::Acquire)
+    }
+
     /// The node was seen not to be there. That is a loss unless a request of ours may have deleted it.
     pub(crate) fn is_missing(&self) {
-        if !self.is_given_up() && !self.replacing.load(Ordering::Acquire) {
+        if !self.is_given_up() && !self.is_replacing() {
             self.lose(LossReason::NodeDeleted);
         }
     }

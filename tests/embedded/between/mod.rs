@@ -2,6 +2,7 @@
 //! takes away what one rule is there for.
 
 mod confirmation;
+mod directory;
 mod handed;
 mod line;
 mod own;

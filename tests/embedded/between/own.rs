@@ -101,7 +101,7 @@ async fn the_number_of_a_reader_that_left_tells_a_mutex_of_the_same_path_nothing
 }
 
 /// So often that numbers tell, and the directory is watched.
-async fn used_again_and_again(world: &World, mutex: &Mutex) {
+pub(super) async fn used_again_and_again(world: &World, mutex: &Mutex) {
     for _ in 0..8 {
         mutex.acquire().await.unwrap().release().await.unwrap();
     }
@@ -109,7 +109,7 @@ async fn used_again_and_again(world: &World, mutex: &Mutex) {
 }
 
 /// As often.
-async fn read_again_and_again(world: &World, lock: &RwLock) {
+pub(super) async fn read_again_and_again(world: &World, lock: &RwLock) {
     for _ in 0..8 {
         lock.read().await.unwrap().release().await.unwrap();
     }
