@@ -7,6 +7,7 @@ mod handed;
 mod line;
 mod own;
 mod permits;
+mod reconnect;
 mod several;
 
 use std::time::Duration;

@@ -1,0 +1,120 @@
+//! Between two connections of one session: what was learned over the first connection does not hold on the
+//! second.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use lockkeeper::{Hold, Mutex, OwnedMutexGuard};
+use lockkeeper_testserver::{ArmedFault, ErrorCode, Fault, Op, When};
+use tokio::runtime::{Builder, Runtime};
+
+use super::hold_the_clients_up;
+use super::own::used_again_and_again;
+use crate::limit::within;
+use crate::world::{LOCK, World, builder};
+
+/// How often the test tries to queue a create just when the link breaks. The client decides by chance
+/// whether it still writes the create to the broken link.
+const TRIES: usize = 40;
+
+/// The server refuses to set the client's watches again, and the client does not report that.
+fn refuse_watches(world: &World, session: i64) -> ArmedFault {
+    let again = When::ops([Op::SetWatches, Op::SetWatches2]).session(session).always();
+    world.server.fault(again, Fault::Refuse(ErrorCode::Unimplemented))
+}
+
+fn number(guard: &OwnedMutexGuard) -> i32 {
+    Hold::path(guard)[Hold::path(guard).len() - 10..].parse().unwrap()
+}
+
+/// The mutex is held and released once more; the number of that node.
+async fn last_number(mutex: &Mutex) -> i32 {
+    let guard = mutex.acquire_owned().await.unwrap();
+    let number = number(&guard);
+    guard.release().await.unwrap();
+    number
+}
+
+#[tokio::test]
+async fn a_directory_watch_of_an_earlier_connection_does_not_show_that_the_directory_is_the_same() {
+    let world = World::start().await.unwrap();
+    let stranger = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(30));
+    let stranger = Mutex::new(&stranger.connect().await.unwrap(), LOCK).unwrap();
+    let mutex = Mutex::new(&world.rival, LOCK).unwrap();
+    used_again_and_again(&world, &mutex).await;
+    let session = world.server.sessions()[0];
+    let refused = refuse_watches(&world, session);
+    world.server.drop_connections();
+    within("the refusal of its watches", refused.hit()).await.unwrap();
+    world.round_trip_of_rival().await.unwrap();
+    used_again_and_again(&world, &mutex).await;
+    let last = last_number(&mutex).await;
+
+    assert!(world.server.delete_node(LOCK));
+    last_number(&stranger).await;
+    assert!(world.server.set_sequence(LOCK, last));
+    let held = stranger.acquire_owned().await.unwrap();
+    assert_eq!(number(&held), last);
+    assert!(mutex.try_acquire().await.unwrap().is_none(), "two holders");
+    held.release().await.unwrap();
+}
+
+/// A runtime whose clients go on while the thread of the test, and with it the other clients, stands still.
+struct Apart(Option<Runtime>);
+
+impl Apart {
+    fn new() -> Self {
+        Self(Some(Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()))
+    }
+
+    /// Does `work` while this thread stands still.
+    fn meanwhile<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        let (done, doing) = mpsc::channel();
+        self.0.as_ref().unwrap().spawn(async move { done.send(work.await).unwrap() });
+        doing.recv().unwrap()
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        self.0.take().unwrap().shutdown_background();
+    }
+}
+
+#[tokio::test]
+async fn a_create_carried_over_a_reconnect_is_judged_by_a_list() {
+    for _ in 0..TRIES {
+        if is_carried_over().await {
+            return;
+        }
+    }
+    panic!("no create was ever carried over to the next connection");
+}
+
+/// The client queues a create before it notices that its link is broken, and sends the create over the next
+/// link. False when it wrote the create to the broken link.
+async fn is_carried_over() -> bool {
+    let (world, apart) = (World::start().await.unwrap(), Apart::new());
+    let stranger = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(30));
+    let stranger =
+        apart.meanwhile(async move { Mutex::new(&stranger.connect().await.unwrap(), LOCK).unwrap() });
+    let mutex = Mutex::new(&world.rival, LOCK).unwrap();
+    used_again_and_again(&world, &mutex).await;
+    let last = last_number(&mutex).await;
+    let session = world.server.sessions()[0];
+    let _refused = refuse_watches(&world, session);
+    let syncs = world.server.fault(When::op(Op::Sync).session(session), Fault::DelayRequest(Duration::ZERO));
+    // The client sees nothing of this before this thread goes on.
+    world.server.drop_connections();
+    hold_the_clients_up();
+
+    assert!(world.server.delete_node(LOCK));
+    let (first, second) = (stranger.clone(), stranger);
+    apart.meanwhile(async move { last_number(&first).await });
+    assert!(world.server.set_sequence(LOCK, last));
+    let held = apart.meanwhile(async move { second.acquire_owned().await.unwrap() });
+    assert_eq!(number(&held), last);
+    let tried = within("an answer", mutex.try_acquire()).await.unwrap().unwrap();
+    assert!(tried.is_none(), "two holders");
+    syncs.hits() == 0
+}
