@@ -249,3 +249,38 @@ async fn a_node_deleted_by_hand_is_told_to_its_holder_and_its_waiter_starts_over
     next.release().await.unwrap();
     world.line_becomes(0).await.unwrap();
 }
+
+/// The server hears nothing of the crash: only its clock frees the lock.
+#[tokio::test]
+async fn a_crashed_holder_frees_its_lock_at_most_a_session_timeout_and_a_tick_later() {
+    const TIMEOUT: Duration = Duration::from_secs(20);
+    let world = World::start().await.unwrap();
+    let servers = world.server.connect_string();
+    let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let holding = process.spawn({
+        let servers = servers.clone();
+        async move {
+            let manager = builder(&servers).session_timeout(TIMEOUT).connect().await.unwrap();
+            Mutex::new(&manager, LOCK).unwrap().acquire_owned().await.unwrap()
+        }
+    });
+    let held = holding.await.unwrap();
+    let session = world.sessions_of_actor()[0];
+    let other = builder(&servers).session_timeout(TIMEOUT * 3).connect().await.unwrap();
+    let mutex = Mutex::new(&other, LOCK).unwrap();
+    let waiting = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    let watched = world.server.wait_until(|machine| machine.watch_count(0) >= 1);
+    within("the waiter's watch", watched).await.unwrap();
+
+    process.shutdown_background();
+    std::mem::forget(held);
+    let gone = world.server.wait_until(|machine| machine.client_count(0) == 2);
+    within("the end of its connection", gone).await.unwrap();
+    assert!(world.server.sessions().contains(&session), "it said goodbye");
+    let crashed = BootInstant::now();
+    world.server.advance_clock(TIMEOUT + TICK);
+    let next = within("the next grant", waiting).await.unwrap().unwrap();
+    let late = BootInstant::now().since(crashed);
+    assert!(late < TIMEOUT / 2, "freed {late:?} after the time was up");
+    next.release().await.unwrap();
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper::{Hold, Mutex, OwnedMutexGuard};
+use lockkeeper::{Hold, Mutex, OwnedMutexGuard, RwLock};
 use lockkeeper_testserver::{Fault, Op, When};
 use tokio::task::JoinHandle;
 
@@ -128,4 +128,51 @@ async fn a_number_of_a_directory_that_is_gone_does_not_tell_who_is_in_front_in_t
     let held = stranger.acquire().await.unwrap();
     assert!(mutex.try_acquire().await.unwrap().is_none(), "two holders");
     held.release().await.unwrap();
+}
+
+/// Only where the event in front grants by itself, the own node has to be watched from the beginning.
+#[tokio::test]
+async fn a_waiter_behind_several_asks_for_no_watch_on_its_own_node_at_first() {
+    let world = World::start().await.unwrap();
+    let lock = RwLock::new(&world.rival, LOCK).unwrap();
+    let (first, second) = (lock.read().await.unwrap(), lock.read().await.unwrap());
+    let long = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(60));
+    let writer = long.connect().await.unwrap();
+    let session = world.sessions_of_actor()[0];
+    let watches = |number| {
+        let read = When::op(Op::GetData).path("/locks/lock/*").session(session).nth(number);
+        world.server.fault(read, Fault::DelayRequest(Duration::ZERO))
+    };
+    let (front, own) = (watches(1), watches(2));
+    let waiting = tokio::spawn({
+        let lock = RwLock::new(&writer, LOCK).unwrap();
+        async move { lock.write().await.unwrap() }
+    });
+    within("a watch on the reader in front", front.hit()).await.unwrap();
+    // What was asked for together with that watch comes before this.
+    writer.znodes().read(&"/zookeeper".parse().unwrap()).await.unwrap();
+    assert_eq!(own.hits(), 0, "a watch that saves nothing");
+    drop((first, second));
+    within("its turn", waiting).await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// A follower that is behind would list the directory without the node, and the place would be lost.
+#[tokio::test]
+async fn the_search_for_a_create_without_an_answer_syncs_before_it_lists() {
+    let world = World::start().await.unwrap();
+    let mutex = Mutex::new(&world.rival, LOCK).unwrap();
+    mutex.acquire().await.unwrap().release().await.unwrap();
+    let session = world.server.sessions()[0];
+    let create = When::op(Op::Create2).path("/locks/lock/*").session(session);
+    let lost = world.server.fault(create, Fault::DropConnectionAfter);
+    let sync = When::op(Op::Sync).path(LOCK).session(session);
+    let sync = world.server.fault(sync, Fault::HoldRequest);
+    let mut acquiring = Box::pin(mutex.acquire());
+    tokio::select! {
+        _ = &mut acquiring => panic!("found without a sync"),
+        synced = within("a sync", sync.hit()) => synced.unwrap(),
+    }
+    assert_eq!(lost.hits(), 1);
+    sync.release();
+    within("its turn", acquiring).await.unwrap().unwrap().release().await.unwrap();
 }

@@ -4,6 +4,7 @@
 mod confirmation;
 mod directory;
 mod handed;
+mod in_flight;
 mod line;
 mod own;
 mod permits;

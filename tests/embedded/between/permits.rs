@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, CreateMode, Semaphore};
+use futures::poll;
+use lockkeeper::{ConnectionManager, CreateMode, MultiLock, Mutex, Semaphore};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::hold_the_clients_up;
@@ -71,4 +72,42 @@ async fn is_moved_between_look_and_take() -> bool {
     within("a permit", acquiring).await.unwrap().unwrap().release().await.unwrap();
     let _ = probing.await.unwrap();
     true
+}
+
+/// The taker in front takes the permit between the next taker's create and the look at its answer.
+#[tokio::test]
+async fn leases_read_while_another_taker_was_in_front_are_read_again() {
+    const DOOR: &str = "/door";
+    let world = World::start().await.unwrap();
+    let session = world.server.sessions()[0];
+    let semaphore = semaphore(&world.rival);
+    // So often that sequence numbers tell.
+    for _ in 0..8 {
+        semaphore.acquire().await.unwrap().release().await.unwrap();
+    }
+    world.round_trip_of_rival().await.unwrap();
+    let closed = Mutex::new(&world.actor().await.unwrap(), DOOR).unwrap().acquire_owned().await.unwrap();
+    let both =
+        MultiLock::builder().lock(&semaphore.permits(1)).lock(&Mutex::new(&world.rival, DOOR).unwrap());
+    let both = both.atomic().build().unwrap();
+    let taking = tokio::spawn(async move { both.acquire().await.unwrap() });
+    let in_line = |count: usize| {
+        world.server.wait_until(move |machine| {
+            (children(machine, IN_LINE).len(), children(machine, DOOR).len()) == (count, 2)
+        })
+    };
+    within("a taker that waits for its other lock", in_line(1)).await.unwrap();
+    let mut next = Box::pin(semaphore.acquire());
+    assert!(poll!(&mut next).is_pending());
+    within("the next taker behind it", in_line(2)).await.unwrap();
+    closed.release().await.unwrap();
+    let first = within("both locks", taking).await.unwrap().unwrap();
+    let look = When::op(Op::GetChildren2).path(LEASES).session(session);
+    let look = world.server.fault(look, Fault::DelayRequest(Duration::ZERO));
+    tokio::select! {
+        _ = &mut next => panic!("a permit too many"),
+        looked = within("a look at the leases", look.hit()) => looked.unwrap(),
+    }
+    first.release().await.unwrap();
+    within("a permit", next).await.unwrap().unwrap().release().await.unwrap();
 }
