@@ -66,7 +66,7 @@ impl<'a> Prepare<'a> {
 
     pub(super) fn set_acl(&mut self, path: &str, acl: &[Acl], version: i32) -> Result<Change, ErrorCode> {
         well_formed(path)?;
-        let acl = Acl::expand(acl, &self.origin.identities).ok_or(ErrorCode::InvalidAcl)?;
+        let acl = Acl::expand(acl, &self.origin.identities)?;
         let node = self.record(path)?;
         self.permitted(&node, Permissions::ADMIN)?;
         let version = bumped(node.aversion, version)?;
@@ -78,7 +78,7 @@ impl<'a> Prepare<'a> {
         let owner = self.owner(create, mode)?;
         let above =
             parent(&create.path).filter(|_| !create.path.contains('\0')).ok_or(ErrorCode::BadArguments)?;
-        let acl = Acl::expand(&create.acl, &self.origin.identities).ok_or(ErrorCode::InvalidAcl)?;
+        let acl = Acl::expand(&create.acl, &self.origin.identities)?;
         let mut parent = self.record(above)?;
         self.permitted(&parent, Permissions::CREATE)?;
         let mut path = create.path.clone();

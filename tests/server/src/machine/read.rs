@@ -2,7 +2,7 @@ use bytes::Bytes;
 
 use super::replica::Replica;
 use super::{ClientId, Machine, Output};
-use crate::protocol::{ErrorCode, ReadOp, ReadResult, Reply, Request};
+use crate::protocol::{ErrorCode, Op, ReadOp, ReadResult, Reply, Request};
 use crate::tree::{Acl, Identity, Node, Permissions, Tree, WatchEvent, WatchMode};
 
 /// The longest answer to a multi-read, in bytes of data and names. A small request can name one large node a hundred
@@ -81,6 +81,9 @@ impl Machine {
                 };
                 Ok(Reply::MultiRead(ops.iter().map(result).collect()))
             }
+            // No event is one of a null path, so such a watch is not kept.
+            Request::NullPath { op: Op::AddWatch } => Ok(Reply::WatchAdded),
+            Request::NullPath { op: Op::RemoveWatches } => Err(ErrorCode::NoWatcher),
             Request::AddWatch { path, mode } => {
                 watches.add(&path, client, mode);
                 Ok(Reply::WatchAdded)

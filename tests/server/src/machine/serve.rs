@@ -1,6 +1,6 @@
 use super::replica::Waiting;
 use super::{ClientId, Isolation, Machine, Output};
-use crate::protocol::{ErrorCode, Reply, Request};
+use crate::protocol::{ErrorCode, Op, Reply, Request};
 use crate::tree::Identity;
 
 impl Machine {
@@ -17,8 +17,8 @@ impl Machine {
         self.touch(server, session, timeout, now);
         let Some(known) = self.clients.get_mut(&client) else { return out };
         if let Some(past) = self.replicas.get_mut(server).and_then(|replica| replica.past.as_mut()) {
-            let goes_to_leader = request.is_write()
-                || matches!(request, Request::Sync { .. }) && past.isolation == Isolation::Stale;
+            let goes_to_leader =
+                request.is_write() || request.op() == Op::Sync && past.isolation == Isolation::Stale;
             let keeps_its_turn =
                 known.waiting > 0 && !matches!(request, Request::Ping | Request::Auth { .. });
             if goes_to_leader || keeps_its_turn {
@@ -67,7 +67,7 @@ impl Machine {
                 out.push(Output::Reply { client, xid: -2, zxid: self.seen(server), result: Ok(Reply::Done) })
             }
             Request::Auth { scheme, credentials } => {
-                self.authenticate(client, xid, &scheme, &credentials, out)
+                self.authenticate(client, xid, &scheme, credentials.as_deref(), out)
             }
             Request::Unknown { .. } => {
                 out.push(Output::Reply { client, xid, zxid: -1, result: Err(ErrorCode::Unimplemented) });
@@ -78,18 +78,9 @@ impl Machine {
                 out.push(Output::Reply { client, xid, zxid: self.zxid, result: Ok(Reply::Done) });
                 self.close_clients(session, None, out);
             }
-            Request::Sync { path } => {
-                if self.may_write(session, server) || self.is_cut_off(server) {
-                    out.push(Output::Reply {
-                        client,
-                        xid,
-                        zxid: self.seen(server),
-                        result: Ok(Reply::Path(path)),
-                    });
-                } else {
-                    out.push(Output::Close { client });
-                }
-            }
+            Request::Malformed { op: Op::Auth } => out.push(Output::Close { client }),
+            Request::Sync { path } => self.sync(client, xid, Reply::Path(path), out),
+            Request::NullPath { op: Op::Sync } => self.sync(client, xid, Reply::NullPath, out),
             write if write.is_write() => {
                 let Some(origin) = self.origin(client) else { return };
                 match self.write(&origin, write, now, out) {
@@ -105,18 +96,27 @@ impl Machine {
         }
     }
 
+    fn sync(&self, client: ClientId, xid: i32, echo: Reply, out: &mut Vec<Output>) {
+        let Some((server, session, _)) = self.attached(client) else { return };
+        if self.may_write(session, server) || self.is_cut_off(server) {
+            out.push(Output::Reply { client, xid, zxid: self.seen(server), result: Ok(echo) });
+        } else {
+            out.push(Output::Close { client });
+        }
+    }
+
     fn authenticate(
         &mut self,
         client: ClientId,
         xid: i32,
         scheme: &str,
-        secret: &[u8],
+        credentials: Option<&[u8]>,
         out: &mut Vec<Output>,
     ) {
-        let identity = match scheme {
-            "digest" => Some(Identity::digest(&String::from_utf8_lossy(secret))),
+        let identity = match (scheme, credentials) {
+            ("digest", Some(secret)) => Some(Identity::digest(&String::from_utf8_lossy(secret))),
             // The address was taken when the connection was made.
-            "ip" => None,
+            ("ip", _) => None,
             _ => {
                 out.push(Output::Reply { client, xid, zxid: 0, result: Err(ErrorCode::AuthFailed) });
                 out.push(Output::Close { client });

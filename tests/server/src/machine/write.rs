@@ -105,7 +105,8 @@ impl Machine {
                 changes: vec![prepare.set_acl(path, acl, *version)?],
                 answer: Answer::Stat(None),
             }),
-            Request::Multi(ops) => Ok(transaction(prepare, ops)),
+            Request::Multi(ops) => transaction(prepare, ops),
+            Request::NullPath { .. } => Err(ErrorCode::BadArguments),
             Request::Reconfig => Err(ErrorCode::ReconfigDisabled),
             _ => Err(ErrorCode::MarshallingError),
         }
@@ -118,7 +119,10 @@ fn counted(change: &Change) -> Option<(String, i32)> {
     Some((parent(path)?.to_owned(), *parent_created))
 }
 
-fn transaction(mut prepare: Prepare<'_>, ops: &[WriteOp]) -> Decided {
+/// # Errors
+///
+/// [`ErrorCode::MarshallingError`]: that is no error of one operation, but of the whole request.
+fn transaction(mut prepare: Prepare<'_>, ops: &[WriteOp]) -> Result<Decided, ErrorCode> {
     let mut changes = Vec::new();
     let mut results = Vec::new();
     for (index, op) in ops.iter().enumerate() {
@@ -134,6 +138,7 @@ fn transaction(mut prepare: Prepare<'_>, ops: &[WriteOp]) -> Decided {
                 });
                 changes.extend(change);
             }
+            Err(ErrorCode::MarshallingError) => return Err(ErrorCode::MarshallingError),
             Err(error) => {
                 let results = (0..ops.len()).map(|other| {
                     WriteResult::Failed(match other.cmp(&index) {
@@ -142,11 +147,12 @@ fn transaction(mut prepare: Prepare<'_>, ops: &[WriteOp]) -> Decided {
                         std::cmp::Ordering::Greater => Some(ErrorCode::RuntimeInconsistency),
                     })
                 });
-                return Decided { changes: Vec::new(), answer: Answer::FailedMulti(results.collect()) };
+                let answer = Answer::FailedMulti(results.collect());
+                return Ok(Decided { changes: Vec::new(), answer });
             }
         }
     }
-    Decided { changes, answer: Answer::Multi(results) }
+    Ok(Decided { changes, answer: Answer::Multi(results) })
 }
 
 /// A write that will be done: what changes, and what to say once the metadata is known.

@@ -10,6 +10,8 @@ pub enum Reply {
     Done,
     /// A path (`create`, `sync`).
     Path(String),
+    /// The null path that a `sync` named.
+    NullPath,
     /// A path and the node's metadata (`create2` and its kin).
     PathStat(String, Stat),
     /// Metadata.

@@ -71,7 +71,7 @@ pub enum Request {
         /// `digest` or `ip`.
         scheme: String,
         /// Credentials: `user:password` for `digest`.
-        credentials: Bytes,
+        credentials: Option<Bytes>,
     },
     /// Set watches again after a reconnect.
     SetWatches {
@@ -113,6 +113,12 @@ pub enum Request {
     CloseSession,
     /// Change the ensemble; refused.
     Reconfig,
+    /// A request whose path is null, of an operation that does not take that for a malformed request: `setData`,
+    /// `setACL`, `check`, `sync`, `addWatch` or `removeWatches`.
+    NullPath {
+        /// The operation.
+        op: Op,
+    },
     /// An operation whose bytes could not be decoded. The real server spends a transaction number on it if it is a
     /// write.
     Malformed {
@@ -160,7 +166,7 @@ impl Request {
             Self::WhoAmI => Op::WhoAmI,
             Self::CloseSession => Op::CloseSession,
             Self::Reconfig => Op::Reconfig,
-            Self::Malformed { op } => *op,
+            Self::NullPath { op } | Self::Malformed { op } => *op,
             Self::Unknown { .. } => Op::Unknown,
         }
     }
@@ -191,6 +197,7 @@ impl Request {
             | Self::WhoAmI
             | Self::CloseSession
             | Self::Reconfig
+            | Self::NullPath { .. }
             | Self::Malformed { .. }
             | Self::Unknown { .. } => Vec::new(),
         }
@@ -202,7 +209,7 @@ impl Request {
             Self::Write(_) | Self::Multi(_) | Self::SetAcl { .. } | Self::CloseSession | Self::Reconfig => {
                 true
             }
-            Self::Malformed { op } => {
+            Self::NullPath { op } | Self::Malformed { op } => {
                 op.is_create() || matches!(op, Op::Delete | Op::SetData | Op::SetAcl | Op::Check | Op::Multi)
             }
             _ => false,

@@ -4,6 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest, Sha1};
 
+use crate::protocol::ErrorCode;
+
 /// A set of permissions, as the bits the wire carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Permissions(pub i32);
@@ -34,14 +36,15 @@ impl Permissions {
 pub struct Identity {
     /// `world`, `digest` or `ip`; `auth` in a request, where it stands for the requester.
     pub scheme: String,
-    /// The id: `anyone`, `user:base64(sha1(user:password))`, an address with an optional prefix length.
-    pub id: String,
+    /// The id: `anyone`, `user:base64(sha1(user:password))`, an address with an optional prefix length. `None` is the
+    /// wire's null, which only a request can carry: kazoo writes the empty id of `auth` so.
+    pub id: Option<String>,
 }
 
 impl Identity {
     /// An identity of that scheme.
     pub fn new(scheme: impl Into<String>, id: impl Into<String>) -> Self {
-        Self { scheme: scheme.into(), id: id.into() }
+        Self { scheme: scheme.into(), id: Some(id.into()) }
     }
 
     /// Everybody.
@@ -53,7 +56,7 @@ impl Identity {
     ///
     /// ```
     /// use lockkeeper_testserver::tree::Identity;
-    /// assert_eq!(Identity::digest("super:test").id, "super:D/InIHSb7yEEbrWz8b9l71RjZJU=");
+    /// assert_eq!(Identity::digest("super:test").id.as_deref(), Some("super:D/InIHSb7yEEbrWz8b9l71RjZJU="));
     /// ```
     pub fn digest(user_and_password: &str) -> Self {
         let user = user_and_password.split(':').next().unwrap_or_default();
@@ -63,26 +66,35 @@ impl Identity {
 
     /// The name without its secret part, as `whoAmI` tells it.
     pub fn user(&self) -> &str {
-        if self.scheme == "digest" { self.id.split(':').next().unwrap_or_default() } else { &self.id }
+        let id = self.id.as_deref().unwrap_or_default();
+        if self.scheme == "digest" { id.split(':').next().unwrap_or_default() } else { id }
     }
 
     /// Whether the id has the form its scheme asks for.
-    fn is_valid(&self) -> bool {
-        match self.scheme.as_str() {
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorCode::InvalidAcl`] if it has not. A null id where one is needed is [`ErrorCode::MarshallingError`].
+    fn validate(&self) -> Result<(), ErrorCode> {
+        let id = || self.id.as_deref().ok_or(ErrorCode::MarshallingError);
+        let is_valid = match self.scheme.as_str() {
+            "world" => id()? == "anyone",
             // Trailing empty parts do not count, a leading one does: `:hash` passes on the real server too.
-            "digest" => self.id.trim_end_matches(':').split(':').count() == 2,
-            "ip" => subnet(&self.id).is_some(),
+            "digest" => id()?.trim_end_matches(':').split(':').count() == 2,
+            "ip" => subnet(id()?).is_some(),
             _ => false,
-        }
+        };
+        is_valid.then_some(()).ok_or(ErrorCode::InvalidAcl)
     }
 
     fn matches(&self, requester: &Self) -> bool {
         if self.scheme != requester.scheme {
             return false;
         }
+        let (Some(id), Some(own)) = (&self.id, &requester.id) else { return false };
         match self.scheme.as_str() {
-            "digest" => self.id == requester.id,
-            "ip" => match (subnet(&self.id), requester.id.parse::<Ipv4Addr>()) {
+            "digest" => id == own,
+            "ip" => match (subnet(id), own.parse::<Ipv4Addr>()) {
                 (Some((network, mask)), Ok(address)) => u32::from(address) & mask == network & mask,
                 _ => false,
             },
@@ -123,31 +135,40 @@ impl Acl {
 
     /// The list as it is stored: duplicates removed, `auth` replaced by the requester's own identities.
     ///
-    /// `None` when the list is empty, a scheme is unknown, an id has the wrong form, or `auth` stands for nobody.
-    pub fn expand(list: &[Self], requester: &[Identity]) -> Option<Vec<Self>> {
+    /// # Errors
+    ///
+    /// [`ErrorCode::InvalidAcl`] when the list is empty, a scheme is unknown, an id has the wrong form, or `auth` stands
+    /// for nobody. [`ErrorCode::MarshallingError`] for a null id that the real server stumbles over: of a scheme that
+    /// needs an id, or in a line that is compared with an earlier one.
+    pub fn expand(list: &[Self], requester: &[Identity]) -> Result<Vec<Self>, ErrorCode> {
         let mut unique: Vec<&Self> = Vec::new();
         for acl in list {
+            let is_alike = |other: &&Self| {
+                other.permissions == acl.permissions && other.identity.scheme == acl.identity.scheme
+            };
+            if acl.identity.id.is_none() && unique.iter().any(is_alike) {
+                return Err(ErrorCode::MarshallingError);
+            }
             if !unique.contains(&acl) {
                 unique.push(acl);
             }
         }
         let mut expanded = Vec::new();
         for acl in unique {
-            if acl.identity == Identity::anyone() || acl.identity.is_valid() {
+            if acl.identity.scheme != "auth" {
+                acl.identity.validate()?;
                 expanded.push(acl.clone());
-            } else if acl.identity.scheme == "auth" {
-                // An address is an identity, but it authenticates nobody.
-                let own = requester.iter().filter(|id| id.scheme == "digest");
-                let before = expanded.len();
-                expanded.extend(own.map(|id| Self::new(acl.permissions, id.clone())));
-                if expanded.len() == before {
-                    return None;
-                }
-            } else {
-                return None;
+                continue;
+            }
+            // An address is an identity, but it authenticates nobody.
+            let own = requester.iter().filter(|id| id.scheme == "digest");
+            let before = expanded.len();
+            expanded.extend(own.map(|id| Self::new(acl.permissions, id.clone())));
+            if expanded.len() == before {
+                return Err(ErrorCode::InvalidAcl);
             }
         }
-        (!expanded.is_empty()).then_some(expanded)
+        if expanded.is_empty() { Err(ErrorCode::InvalidAcl) } else { Ok(expanded) }
     }
 
     /// The line as someone without the `ADMIN` permission sees it: the password hash is hidden.
@@ -155,7 +176,7 @@ impl Acl {
         if self.identity.scheme != "digest" {
             return self.clone();
         }
-        let user = self.identity.id.split(':').next().unwrap_or_default();
+        let user = self.identity.user();
         Self::new(self.permissions, Identity::new("digest", format!("{user}:x")))
     }
 }
@@ -178,9 +199,9 @@ mod tests {
         let list = [Acl::new(Permissions::ALL, Identity::new("auth", ""))];
         assert_eq!(
             Acl::expand(&list, &me),
-            Some(vec![Acl::new(Permissions::ALL, Identity::digest("me:secret"))])
+            Ok(vec![Acl::new(Permissions::ALL, Identity::digest("me:secret"))])
         );
-        assert_eq!(Acl::expand(&list, &[Identity::new("ip", "127.0.0.1")]), None);
+        assert_eq!(Acl::expand(&list, &[Identity::new("ip", "127.0.0.1")]), Err(ErrorCode::InvalidAcl));
     }
 
     #[test]
@@ -189,7 +210,7 @@ mod tests {
             [("sasl", "x"), ("world", "me"), ("digest", "nocolon"), ("digest", "a:b:c"), ("ip", "1.2.3")]
         {
             let list = [Acl::new(Permissions::ALL, Identity::new(scheme, id))];
-            assert_eq!(Acl::expand(&list, &[]), None, "{scheme}:{id}");
+            assert_eq!(Acl::expand(&list, &[]), Err(ErrorCode::InvalidAcl), "{scheme}:{id}");
         }
     }
 }

@@ -40,6 +40,7 @@ fn body(frame: &mut Writer, reply: &Reply) {
     match reply {
         Reply::Done => frame,
         Reply::Path(path) => frame.string(path),
+        Reply::NullPath => frame.buffer(None),
         Reply::PathStat(path, stat) => frame.string(path).stat(stat),
         Reply::Stat(stat) => frame.stat(stat),
         Reply::Data(data, stat) => frame.buffer(data.as_deref()).stat(stat),

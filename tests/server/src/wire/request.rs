@@ -35,6 +35,11 @@ pub(crate) fn decode_request(frame: Bytes) -> Option<(i32, Request)> {
 
 fn body(op: Op, mut reader: Reader) -> Result<Request, Malformed> {
     let reader = &mut reader;
+    if reader.is_null()
+        && let Some(request) = null_path(op, reader)?
+    {
+        return Ok(request);
+    }
     Ok(match op {
         Op::Create => Request::Write(WriteOp::Create(create(CreateOp::Create, reader)?)),
         Op::Create2 => Request::Write(WriteOp::Create(create(CreateOp::Create2, reader)?)),
@@ -52,19 +57,16 @@ fn body(op: Op, mut reader: Reader) -> Result<Request, Malformed> {
             Request::GetChildren { path, watch, with_stat: op == Op::GetChildren2 }
         }
         Op::GetAllChildrenNumber => Request::CountDescendants { path: reader.string()? },
-        // A null prefix means everything, so it is the one string that may be missing.
-        Op::GetEphemerals => {
-            let prefix = reader.buffer()?.unwrap_or_default();
-            Request::Ephemerals { prefix: String::from_utf8_lossy(&prefix).into_owned() }
-        }
+        // A null prefix means everything.
+        Op::GetEphemerals => Request::Ephemerals { prefix: reader.nullable_string()?.unwrap_or_default() },
         Op::GetAcl => Request::GetAcl { path: reader.string()? },
         Op::SetAcl => Request::SetAcl { path: reader.string()?, acl: reader.acl()?, version: reader.int()? },
         Op::Sync => Request::Sync { path: reader.string()? },
         Op::Ping => Request::Ping,
         Op::Auth => {
             let _type = reader.int()?;
-            let scheme = reader.string()?;
-            Request::Auth { scheme, credentials: reader.buffer()?.unwrap_or_default() }
+            let scheme = reader.nullable_string()?.unwrap_or_default();
+            Request::Auth { scheme, credentials: reader.buffer()? }
         }
         Op::SetWatches | Op::SetWatches2 => {
             let seen = reader.long()?;
@@ -73,14 +75,7 @@ fn body(op: Op, mut reader: Reader) -> Result<Request, Malformed> {
                 if op == Op::SetWatches2 { Some((reader.strings()?, reader.strings()?)) } else { None };
             Request::SetWatches { seen, data, absent, children, persistent }
         }
-        Op::AddWatch => Request::AddWatch {
-            path: reader.string()?,
-            mode: match reader.int()? {
-                0 => WatchMode::Persistent,
-                1 => WatchMode::PersistentRecursive,
-                _ => return Err(Malformed),
-            },
-        },
+        Op::AddWatch => Request::AddWatch { path: reader.string()?, mode: watch_mode(reader)? },
         Op::RemoveWatches => Request::RemoveWatches { path: reader.string()?, kind: watch_kind(reader)? },
         Op::CheckWatches => Request::CheckWatches { path: reader.string()?, kind: watch_kind(reader)? },
         Op::WhoAmI => Request::WhoAmI,
@@ -88,6 +83,35 @@ fn body(op: Op, mut reader: Reader) -> Result<Request, Malformed> {
         Op::Reconfig => Request::Reconfig,
         Op::Connect | Op::Unknown => return Err(Malformed),
     })
+}
+
+/// The operations that take a null path further than the decoder. `None` for all others.
+fn null_path(op: Op, reader: &mut Reader) -> Result<Option<Request>, Malformed> {
+    if !matches!(op, Op::SetData | Op::SetAcl | Op::Check | Op::Sync | Op::AddWatch | Op::RemoveWatches) {
+        return Ok(None);
+    }
+    reader.buffer()?;
+    match op {
+        Op::SetData => {
+            reader.buffer()?;
+            reader.int()?;
+        }
+        Op::SetAcl => {
+            reader.acl()?;
+            reader.int()?;
+        }
+        Op::Check => {
+            reader.int()?;
+        }
+        Op::AddWatch => {
+            watch_mode(reader)?;
+        }
+        Op::RemoveWatches => {
+            watch_kind(reader)?;
+        }
+        _ => {}
+    }
+    Ok(Some(Request::NullPath { op }))
 }
 
 fn create(op: CreateOp, reader: &mut Reader) -> Result<Create, Malformed> {
@@ -101,6 +125,14 @@ fn create(op: CreateOp, reader: &mut Reader) -> Result<Create, Malformed> {
 
 fn set_data(reader: &mut Reader) -> Result<WriteOp, Malformed> {
     Ok(WriteOp::SetData { path: reader.string()?, data: reader.buffer()?, version: reader.int()? })
+}
+
+fn watch_mode(reader: &mut Reader) -> Result<WatchMode, Malformed> {
+    match reader.int()? {
+        0 => Ok(WatchMode::Persistent),
+        1 => Ok(WatchMode::PersistentRecursive),
+        _ => Err(Malformed),
+    }
 }
 
 fn watch_kind(reader: &mut Reader) -> Result<WatchKind, Malformed> {

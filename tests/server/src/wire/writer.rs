@@ -67,7 +67,9 @@ impl Writer {
     pub(super) fn acl(&mut self, list: &[Acl]) -> &mut Self {
         self.int(length(list.len()));
         for acl in list {
-            self.int(acl.permissions.0).string(&acl.identity.scheme).string(&acl.identity.id);
+            self.int(acl.permissions.0)
+                .string(&acl.identity.scheme)
+                .buffer(acl.identity.id.as_ref().map(String::as_bytes));
         }
         self
     }

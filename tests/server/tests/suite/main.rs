@@ -15,6 +15,8 @@ mod faults;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod nulls;
+#[cfg(test)]
 mod operations;
 #[cfg(test)]
 mod peers;

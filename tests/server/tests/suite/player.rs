@@ -220,7 +220,8 @@ impl Player {
         if reply.err == 0 {
             let mut fields = Fields(&reply.body);
             match op {
-                op::CREATE | op::SYNC => write!(text, " {}", fields.str()).unwrap(),
+                op::CREATE => write!(text, " {}", fields.str()).unwrap(),
+                op::SYNC => write!(text, " {:?}", fields.bytes()).unwrap(),
                 op::CREATE2 | op::CREATE_CONTAINER | op::CREATE_TTL => {
                     write!(text, " {} {}", fields.str(), self.stat(&mut fields)).unwrap();
                 }

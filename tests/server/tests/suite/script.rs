@@ -155,7 +155,7 @@ impl Script {
     }
 
     fn call(&mut self) -> (i32, Body) {
-        match self.below(28) {
+        match self.below(29) {
             0..6 => self.create(),
             6 | 7 => (op::DELETE, Body::version(&self.path(), self.version())),
             8 | 9 => (op::SET_DATA, Body::new().str(&self.path()).bytes(self.data()).int(self.version())),
@@ -198,7 +198,25 @@ impl Script {
             }
             25 => (op::ADD_WATCH, Body::version(&self.valid_path(), self.pick(&[0, 1, 1, 2]))),
             26 => (op::REMOVE_WATCHES, Body::version(&self.valid_path(), self.pick(&[1, 2, 3, 4]))),
+            27 => self.null(),
             _ => (op::CHECK_WATCHES, Body::version(&self.valid_path(), self.pick(&[1, 2, 3, 0]))),
+        }
+    }
+
+    /// A request with a null string, as kazoo writes an empty one.
+    fn null(&mut self) -> (i32, Body) {
+        let null = || Body::new().bytes(None);
+        let by_requester = |body: Body| body.int(1).int(31).str("auth").bytes(None);
+        let create =
+            by_requester(Body::new().str(&self.path()).bytes(self.data())).int(self.pick(&[0, 1, 2]));
+        match self.below(9) {
+            0..3 => (self.pick(&[op::CREATE, op::CREATE2]), create),
+            3 => (op::MULTI, Body::multi(&[(op::CREATE, create), self.write()])),
+            4 => (op::SET_ACL, by_requester(Body::new().str(&self.path())).int(self.version())),
+            5 => (op::SYNC, null()),
+            6 => (op::SET_DATA, null().bytes(self.data()).int(-1)),
+            7 => (op::REMOVE_WATCHES, null().int(self.pick(&[1, 2, 3, 4]))),
+            _ => (self.pick(&[op::EXISTS, op::GET_DATA, op::GET_CHILDREN]), null().bool(true)),
         }
     }
 
