@@ -30,6 +30,6 @@ mod server;
 mod wire;
 
 pub use fault::{ArmedFault, Fault, When};
-pub use machine::Isolation;
+pub use machine::{Isolation, Mode};
 pub use protocol::{ErrorCode, Op};
 pub use server::{Builder, StartError, TestEnsemble, TestServer};

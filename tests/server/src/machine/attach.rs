@@ -7,6 +7,11 @@ impl Machine {
     /// A client asks for a session, or for its old one.
     pub fn connect(&mut self, client: ClientId, request: ConnectRequest, now: i64) -> Vec<Output> {
         let mut out = Vec::new();
+        let Some(known) = self.clients.get(&client) else { return out };
+        if !self.is_serving(known.server) {
+            out.push(Output::Close { client });
+            return out;
+        }
         let Some(known) = self.clients.get_mut(&client) else { return out };
         if let Some(past) = self.replicas.get_mut(known.server).and_then(|replica| replica.past.as_mut()) {
             known.waiting += 1;

@@ -1,4 +1,7 @@
 use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+
+use bytes::Bytes;
 
 use super::client::Client;
 use super::replica::{Replica, Txn};
@@ -16,6 +19,8 @@ pub struct Machine {
     pub(super) sessions: Sessions,
     pub(super) clients: BTreeMap<ClientId, Client>,
     pub(super) replicas: Vec<Replica>,
+    /// The server that keeps the sessions; `None` while the ensemble does not serve.
+    pub(super) leader: Option<usize>,
     pub(super) zxid: i64,
     pub(super) counts_ahead: bool,
     pub(super) ahead: HashMap<String, i32>,
@@ -32,6 +37,7 @@ impl Machine {
             sessions: Sessions::new(settings.tick, settings.first_session, settings.secret),
             clients: BTreeMap::new(),
             replicas: vec![Replica::default(); settings.servers.max(1)],
+            leader: Some(0),
             zxid: 0,
             counts_ahead: false,
             ahead: HashMap::new(),
@@ -97,6 +103,22 @@ impl Machine {
         }
         self.ahead.remove(path);
         self.tree.set_sequence(path, next)
+    }
+
+    /// Lists the servers of an ensemble in `/zookeeper/config`, by the addresses at which they take clients.
+    ///
+    /// Servers of a quorum talk to each other at two ports of their own. These have none, so the usual ones are listed.
+    pub fn set_members(&mut self, addresses: &[SocketAddr], now: i64) {
+        let member = |(index, address): (usize, &SocketAddr)| {
+            format!("server.{}={}:2888:3888:participant;{address}\n", index + 1, address.ip())
+        };
+        let mut text: String = addresses.iter().enumerate().map(member).collect();
+        text.push_str("version=0");
+        let data = Bytes::from(text);
+        for past in self.replicas.iter_mut().filter_map(|replica| replica.past.as_mut()) {
+            past.tree.set_config(data.clone(), now);
+        }
+        self.tree.set_config(data, now);
     }
 
     /// The tree as the quorum has it.

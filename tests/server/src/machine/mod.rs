@@ -23,6 +23,8 @@ mod client;
 mod isolate;
 #[expect(clippy::module_inception, reason = "the machine is the main type of the machine module")]
 mod machine;
+mod mode;
+mod outage;
 mod output;
 mod prepare;
 mod read;
@@ -35,6 +37,7 @@ mod write;
 
 pub use client::ClientId;
 pub use machine::Machine;
+pub use mode::Mode;
 pub use output::Output;
 pub use replica::Isolation;
 pub use settings::Settings;

@@ -48,4 +48,6 @@ pub(super) struct Replica {
     pub(super) past: Option<Past>,
     /// Sessions heard of since the first server was last told, with their timeouts.
     pub(super) touched: BTreeMap<i64, i32>,
+    /// Whether its process is away.
+    pub(super) stopped: bool,
 }

@@ -14,6 +14,10 @@ impl Machine {
             }
             return out;
         };
+        if !self.is_serving(server) {
+            out.push(Output::Close { client });
+            return out;
+        }
         self.touch(server, session, timeout, now);
         let Some(known) = self.clients.get_mut(&client) else { return out };
         if let Some(past) = self.replicas.get_mut(server).and_then(|replica| replica.past.as_mut()) {
@@ -53,7 +57,7 @@ impl Machine {
             // Nobody hears a server that is cut off.
             return;
         }
-        if self.settings.relay_touches && server != 0 {
+        if self.settings.relay_touches && self.leader != Some(server) {
             replica.touched.insert(session, timeout);
         } else {
             self.sessions.touch(session, timeout, now);

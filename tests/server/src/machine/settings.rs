@@ -19,7 +19,10 @@ pub struct Settings {
     pub container_interval: i64,
     /// How long a container that never had children is kept; 0, the default, is for ever.
     pub container_max_never_used: i64,
-    /// Whether servers other than the first tell it only every half tick which sessions are alive, as followers do.
+    /// Whether an ensemble serves only while more than half of its servers run, and elects a leader. Default false: it
+    /// serves while any of them runs.
+    pub quorum: bool,
+    /// Whether servers other than the leader tell it only every half tick which sessions are alive, as followers do.
     /// Default false.
     pub relay_touches: bool,
     /// The number of the first sequential child of every node made. Default 0.
@@ -41,6 +44,7 @@ impl Default for Settings {
             stat_in_multi: false,
             container_interval: 60_000,
             container_max_never_used: 0,
+            quorum: false,
             relay_touches: false,
             first_sequence: 0,
             first_session: 1 << 48,

@@ -41,6 +41,9 @@ impl Machine {
     /// Time has passed: ends sessions whose time is up and removes containers.
     pub fn advance(&mut self, now: i64) -> Vec<Output> {
         let mut out = Vec::new();
+        if self.leader.is_none() {
+            return out;
+        }
         if self.next_relay <= now {
             self.next_relay = now + self.settings.tick / 2;
             for replica in &mut self.replicas {
@@ -72,6 +75,9 @@ impl Machine {
 
     /// When [`Machine::advance`] is next needed.
     pub fn next_deadline(&self) -> i64 {
+        if self.leader.is_none() {
+            return i64::MAX;
+        }
         let relay =
             self.replicas.iter().any(|replica| !replica.touched.is_empty()).then_some(self.next_relay);
         [self.sessions.next_end(), relay].into_iter().flatten().fold(self.next_reaping, i64::min)

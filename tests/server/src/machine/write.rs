@@ -30,10 +30,12 @@ impl Machine {
     }
 
     /// Applies a write whose connection is gone, as happens when a server has read a request but not yet handed it
-    /// on. Nobody gets its reply. Refused when the session is over or has moved to another server.
+    /// on. Nobody gets its reply. Refused when the session is over or has moved to
+    /// another server, or when its server does not serve.
     pub fn late_write(&mut self, origin: &Origin, request: Request, now: i64) -> Vec<Output> {
         let mut out = Vec::new();
-        if request.is_write() && request != Request::CloseSession {
+        let is_served = self.is_serving(origin.server);
+        if is_served && request.is_write() && request != Request::CloseSession {
             self.write(origin, request, now, &mut out);
         }
         out

@@ -73,6 +73,13 @@ impl Builder {
         self
     }
 
+    /// Whether an ensemble serves only while more than half of its servers run. When a leader stops, another one takes
+    /// over, and all connections close. Default no: an ensemble serves while any of its servers runs.
+    pub fn quorum(mut self, needed: bool) -> Self {
+        self.settings.quorum = needed;
+        self
+    }
+
     /// Whether servers after the first tell it only every half tick which sessions live, as followers do. Default no.
     pub fn relay_touches(mut self, relay: bool) -> Self {
         self.settings.relay_touches = relay;
@@ -101,7 +108,15 @@ impl Builder {
             first => first.saturating_add(u16::try_from(index).unwrap_or(u16::MAX)),
         };
         let servers = (0..count).map(|index| TestServer::listen(running.clone(), index, port(index)));
-        Ok(TestEnsemble::new(servers.collect::<Result<_, _>>()?))
+        let servers = servers.collect::<Result<Vec<_>, _>>()?;
+        if count > 1 {
+            let addresses: Vec<_> = servers.iter().map(TestServer::address).collect();
+            running.shared.command(|machine, now| {
+                machine.set_members(&addresses, now);
+                Vec::new()
+            });
+        }
+        Ok(TestEnsemble::new(servers))
     }
 
     /// Sessions differ from server to server, so that a client of one cannot attach to a session of another that has

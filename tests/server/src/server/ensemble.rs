@@ -3,8 +3,8 @@ use crate::fault::{ArmedFault, Fault, When};
 
 /// Several servers with one tree behind them, so that clients can be tested on fail-over.
 ///
-/// It looks like an ensemble and has no quorum: a write is committed as soon as any connected server gets it, and
-/// every connected server has it at once. What a lagging or parted server does is ordered with
+/// It looks like an ensemble, but no server votes: a write is committed as soon as any connected server gets it, and
+/// every connected server has it at once. [`Builder::quorum`] makes it serve only while a majority runs. What a lagging or parted server does is ordered with
 /// [`TestServer::cut_off`] and [`TestServer::heal`].
 #[derive(Debug)]
 pub struct TestEnsemble {
@@ -30,7 +30,7 @@ impl TestEnsemble {
         self.servers.iter().map(TestServer::connect_string).collect::<Vec<_>>().join(",")
     }
 
-    /// The servers. The first is called leader.
+    /// The servers. Without [`Builder::quorum`] the first is called leader.
     pub fn servers(&self) -> &[TestServer] {
         &self.servers
     }

@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use super::shared::Shared;
 use super::{StartError, runtime};
-use crate::machine::Settings;
+use crate::machine::{Machine, Settings};
 
 /// What all servers of an ensemble run on; stops with the last of them.
 #[derive(Debug)]
@@ -34,9 +34,13 @@ impl Drop for Running {
 /// Lets the machine do what falls due.
 async fn tick(shared: Arc<Shared>) {
     loop {
-        // The first server keeps the sessions; while it is frozen, nobody's time runs out.
-        if let Some(front) = shared.fronts.first() {
-            front.thawed().await;
+        // The leader keeps the sessions; while it is frozen, nobody's time runs out. Another one may take over.
+        let leader = shared.inspect(Machine::leader);
+        if let Some(front) = leader.and_then(|leader| shared.fronts.get(leader)) {
+            tokio::select! {
+                () = front.thawed() => {}
+                () = shared.rearm.notified() => continue,
+            }
         }
         let wait = shared.tick();
         tokio::select! {

@@ -11,7 +11,7 @@ use super::running::Running;
 use super::shared::Shared;
 use super::{Builder, StartError};
 use crate::fault::{ArmedFault, Fault, Transcript, When};
-use crate::machine::{Isolation, Machine};
+use crate::machine::{Isolation, Machine, Mode};
 
 /// How often, and how long apart, a port is asked for that somebody else has taken.
 const PORT_TRIES: usize = 1_000;
@@ -78,6 +78,10 @@ impl TestServer {
         self.address.to_string()
     }
 
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// The port it listens on.
     pub fn port(&self) -> u16 {
         self.address.port()
@@ -135,8 +139,21 @@ impl TestServer {
         }
     }
 
+    /// Whether it was not stopped.
+    pub fn is_running(&self) -> bool {
+        self.mode() != Mode::Stopped
+    }
+
+    /// What it is in its ensemble: leader, follower, stopped, …
+    pub fn mode(&self) -> Mode {
+        self.inspect(|machine| machine.mode(self.index))
+    }
+
     /// Stops as a killed process does: connections break and the port is closed. The tree and the sessions are kept
-    /// for [`TestServer::restart`], and time goes on for them.
+    /// for [`TestServer::restart`].
+    ///
+    /// If no other server serves then (with [`Builder::quorum`]: not enough of them), time stands still for sessions,
+    /// containers and nodes with a time to live until one is started again.
     pub async fn stop(&self) {
         let listening = self.close_port();
         if let Some(listening) = listening {
@@ -144,6 +161,8 @@ impl TestServer {
             let _ = listening.await;
         }
         self.drop_connections();
+        self.shared().command(|machine, now| machine.stop(self.index, now));
+        self.shared().rearm.notify_one();
     }
 
     fn close_port(&self) -> Option<JoinHandle<()>> {
@@ -154,20 +173,15 @@ impl TestServer {
         listening
     }
 
-    /// Listens again, on the same port, after [`TestServer::stop`]. If it is the only server, every session gets its
-    /// whole timeout anew, as when a new leader takes over.
+    /// Listens again, on the same port, after [`TestServer::stop`]. If no server served meanwhile, every session gets
+    /// its whole timeout anew, and the next search for containers is due after a whole interval.
     ///
     /// # Errors
     ///
     /// [`StartError::Listen`] when somebody else has taken the port meanwhile, and keeps it for longer than ten seconds.
     pub async fn restart(&self) -> Result<(), StartError> {
         self.stop().await;
-        self.shared().command(|machine, now| {
-            if machine.servers() == 1 {
-                machine.renew_sessions(now);
-            }
-            Vec::new()
-        });
+        self.shared().command(|machine, now| machine.start(self.index, now));
         // While the port was closed, another server that asked for any port may have been given it.
         for _ in 0..PORT_TRIES {
             if self.open_port().is_ok() {
@@ -175,7 +189,11 @@ impl TestServer {
             }
             tokio::time::sleep(PORT_PAUSE).await;
         }
-        self.open_port().map(drop)
+        let opened = self.open_port().map(drop);
+        if opened.is_err() {
+            self.shared().command(|machine, now| machine.stop(self.index, now));
+        }
+        opened
     }
 
     /// Ends a session now. Says whether it was open.

@@ -5,6 +5,9 @@ use bytes::Bytes;
 
 use super::{Acl, Change, Effect, Identity, Node, Owner, Permissions, Stat, parent};
 
+/// The node that lists the servers of an ensemble.
+const CONFIG: &str = "/zookeeper/config";
+
 /// All nodes, by path, and who owns them.
 ///
 /// The root answers to `/` and to the empty string. A new tree holds `/zookeeper`, `/zookeeper/quota` and
@@ -34,7 +37,10 @@ impl Tree {
             node(anyone(Permissions::ALL), Bytes::new(), &["config", "quota"]),
         );
         nodes.insert("/zookeeper/quota".to_owned(), node(anyone(Permissions::ALL), Bytes::new(), &[]));
-        nodes.insert("/zookeeper/config".to_owned(), node(anyone(Permissions::READ), Bytes::new(), &[]));
+        let mut config = node(anyone(Permissions::READ), Bytes::new(), &[]);
+        // The real server makes this node with the default list, and then sets its own as of version −1.
+        config.aversion = -1;
+        nodes.insert(CONFIG.to_owned(), config);
         Self { nodes, ephemerals: BTreeMap::new(), reapable: BTreeSet::new(), first_sequence }
     }
 
@@ -100,6 +106,13 @@ impl Tree {
     /// Sets the number that the next sequential child of this node gets. Says whether the node exists.
     pub fn set_sequence(&mut self, path: &str, next: i32) -> bool {
         self.node_mut(path).map(|node| node.created_children = next).is_some()
+    }
+
+    /// Sets the data of `/zookeeper/config`, as a server does by itself when it starts: that is no transaction.
+    pub fn set_config(&mut self, data: Bytes, time: i64) {
+        if let Some(node) = self.node_mut(CONFIG) {
+            (node.data, node.version, node.mtime) = (Some(data), -1, time);
+        }
     }
 
     /// Applies a change that was checked against this very state. Answers with the node's metadata afterwards.

@@ -1,4 +1,4 @@
-use crate::machine::Machine;
+use crate::machine::{Machine, Mode};
 
 /// A command of four letters, sent in place of a connect request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub(crate) enum FourLetter {
     Mntr,
     /// Whether the server is read-only.
     Isro,
+    /// What the server runs on.
+    Envi,
     /// Anything else.
     Other([u8; 4]),
 }
@@ -26,6 +28,23 @@ pub(crate) struct Report<'a> {
 
 const VERSION: &str = concat!("3.8.0-lockkeeper-testserver-", env!("CARGO_PKG_VERSION"));
 
+const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests\n";
+
+/// The keys of the real server. The values say nothing of the machine: no test needs it.
+fn envi() -> String {
+    let system = [("os.name", std::env::consts::OS), ("os.arch", std::env::consts::ARCH)];
+    let java = ["version", "vendor", "home", "class.path", "library.path", "io.tmpdir", "compiler"];
+    let unknown = ["os.version", "user.name", "user.home", "user.dir"];
+    let memory = ["os.memory.free", "os.memory.max", "os.memory.total"];
+    let mut text =
+        format!("Environment:\nzookeeper.version={VERSION}, built on unknown\nhost.name=localhost\n");
+    text.extend(java.map(|key| format!("java.{key}=<NA>\n")));
+    text.extend(system.map(|(key, value)| format!("{key}={value}\n")));
+    text.extend(unknown.map(|key| format!("{key}=<NA>\n")));
+    text.extend(memory.map(|key| format!("{key}=0MB\n")));
+    text
+}
+
 impl From<[u8; 4]> for FourLetter {
     fn from(letters: [u8; 4]) -> Self {
         match &letters {
@@ -33,6 +52,7 @@ impl From<[u8; 4]> for FourLetter {
             b"srvr" => Self::Srvr,
             b"mntr" => Self::Mntr,
             b"isro" => Self::Isro,
+            b"envi" => Self::Envi,
             _ => Self::Other(letters),
         }
     }
@@ -41,9 +61,12 @@ impl From<[u8; 4]> for FourLetter {
 impl FourLetter {
     /// The text the command is answered with.
     pub(crate) fn answer(self, report: Report<'_>) -> String {
+        let is_serving = report.machine.is_serving(report.server);
         match self {
             Self::Ruok => "imok".to_owned(),
-            Self::Isro => "rw".to_owned(),
+            Self::Isro => if is_serving { "rw" } else { "null" }.to_owned(),
+            Self::Envi => envi(),
+            Self::Srvr | Self::Mntr if !is_serving => NOT_SERVING.to_owned(),
             Self::Srvr => report.srvr(),
             Self::Mntr => report.mntr(),
             Self::Other(letters) => {
@@ -55,12 +78,8 @@ impl FourLetter {
 }
 
 impl Report<'_> {
-    fn state(&self) -> &'static str {
-        match (self.machine.servers(), self.server) {
-            (1, _) => "standalone",
-            (_, 0) => "leader",
-            _ => "follower",
-        }
+    fn mode(&self) -> Mode {
+        self.machine.mode(self.server)
     }
 
     fn srvr(&self) -> String {
@@ -71,7 +90,7 @@ impl Report<'_> {
             self.sent,
             self.machine.client_count(self.server),
             self.machine.zxid(),
-            self.state(),
+            self.mode(),
             self.nodes(),
         )
     }
@@ -79,7 +98,7 @@ impl Report<'_> {
     fn mntr(&self) -> String {
         let lines: [(&str, String); 10] = [
             ("version", VERSION.to_owned()),
-            ("server_state", self.state().to_owned()),
+            ("server_state", self.mode().to_string()),
             ("packets_received", self.received.to_string()),
             ("packets_sent", self.sent.to_string()),
             ("num_alive_connections", self.machine.client_count(self.server).to_string()),

@@ -48,7 +48,7 @@ impl Debian {
 
     /// The same on a directory that already holds a snapshot.
     pub(crate) async fn start_with(dir: TempDir, tick: u32, properties: &[&str]) -> Self {
-        let mut server = Self::prepare(dir, tick, properties, "server.ZooKeeperServerMain", "");
+        let mut server = Self::prepare(dir, tick, properties, "server.ZooKeeperServerMain", free_port(), "");
         server.launch();
         server.serving().await;
         server
@@ -56,16 +56,18 @@ impl Debian {
 
     /// Three servers of one ensemble.
     pub(crate) async fn start_three(tick: u32, properties: &[&str]) -> Vec<Self> {
-        let members: String =
-            (1..=3).map(|id| format!("server.{id}=127.0.0.1:{}:{}\n", free_port(), free_port())).collect();
+        let ports = [free_port(), free_port(), free_port()];
+        let member =
+            |(id, port)| format!("server.{id}=127.0.0.1:{}:{};127.0.0.1:{port}\n", free_port(), free_port());
+        let members: String = (1..=3).zip(ports).map(member).collect();
         // A busy machine is no reason for an election; that a leader was killed is seen by its connections.
         let config = format!("initLimit=100\nsyncLimit=100\n{members}");
-        let one = |id: usize| {
+        let one = |(id, port): (usize, u16)| {
             let dir = tempfile::tempdir().unwrap();
             write(dir.path().join("myid"), id.to_string()).unwrap();
-            Self::prepare(dir, tick, properties, "server.quorum.QuorumPeerMain", &config)
+            Self::prepare(dir, tick, properties, "server.quorum.QuorumPeerMain", port, &config)
         };
-        let mut servers: Vec<Self> = (1..=3).map(one).collect();
+        let mut servers: Vec<Self> = (1..=3).zip(ports).map(one).collect();
         // All together: none of three serves before another is there.
         servers.iter_mut().for_each(Self::launch);
         for server in &servers {
@@ -74,8 +76,7 @@ impl Debian {
         servers
     }
 
-    fn prepare(dir: TempDir, tick: u32, properties: &[&str], main: &str, more: &str) -> Self {
-        let port = free_port();
+    fn prepare(dir: TempDir, tick: u32, properties: &[&str], main: &str, port: u16, more: &str) -> Self {
         let config = format!(
             "tickTime={tick}\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
              admin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n{more}",

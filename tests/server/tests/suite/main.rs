@@ -19,6 +19,8 @@ mod nulls;
 #[cfg(test)]
 mod operations;
 #[cfg(test)]
+mod outage;
+#[cfg(test)]
 mod peers;
 #[cfg(test)]
 mod player;

@@ -104,6 +104,24 @@ async fn odd_requests_end_as_on_the_real_server() {
 }
 
 #[tokio::test]
+async fn environment_names_the_keys_and_the_version_of_the_real_server() {
+    let keys = "zookeeper.version host.name java.version java.vendor java.home java.class.path java.library.path \
+                java.io.tmpdir java.compiler os.name os.arch os.version user.name user.home user.dir \
+                os.memory.free os.memory.max os.memory.total";
+    on_both(async |at| {
+        let environment = four_letters(at, "envi").await.unwrap();
+        let (title, lines) = environment.split_once('\n').unwrap();
+        assert_eq!(title, "Environment:");
+        let lines: Vec<_> = lines.lines().map(|line| line.split_once('=').unwrap()).collect();
+        let told: Vec<_> = lines.iter().map(|(key, _)| *key).collect();
+        assert_eq!(told, keys.split_ascii_whitespace().collect::<Vec<_>>());
+        // As kazoo reads it.
+        assert_eq!(lines[0].1.split('-').next(), Some("3.8.0"));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn create2_in_a_transaction_tells_no_metadata_unless_asked_to_as_later_releases_do() {
     let both =
         Body::multi(&[(op::CREATE2, Body::create("/a", 0)), (op::CREATE_CONTAINER, Body::create("/c", 4))]);

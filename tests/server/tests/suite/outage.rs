@@ -1,0 +1,230 @@
+//! What becomes of sessions and containers while nothing serves, and what an ensemble says of itself.
+
+use std::time::Duration;
+
+use lockkeeper_testserver::{TestEnsemble, TestServer};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::debian::{Debian, four_letters, left_out};
+use crate::raw::{Body, Conn, Fields, op};
+
+const TICK: u32 = 200;
+const TIMEOUT: i32 = 3_000;
+const INTERVAL: Duration = Duration::from_secs(4);
+
+/// Longer than a session timeout and the interval between two searches for containers.
+const OUTAGE: Duration = Duration::from_secs(5);
+
+/// Longer than anything here takes; a test that gets here hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One server or three, real or ours.
+enum Servers {
+    Real(Vec<Debian>),
+    Ours(TestEnsemble),
+}
+
+impl Servers {
+    /// As many real servers, if there are any, and as many of ours.
+    async fn both(count: usize) -> Vec<Self> {
+        let tick = Duration::from_millis(TICK.into());
+        let builder = TestServer::builder().tick(tick).container_interval(INTERVAL).quorum(true);
+        let mut both = vec![Self::Ours(builder.start_ensemble(count).await.unwrap())];
+        if !left_out() {
+            let look = format!("znode.container.checkIntervalMs={}", INTERVAL.as_millis());
+            both.push(Self::Real(match count {
+                1 => vec![Debian::start(TICK, &[&look]).await],
+                _ => Debian::start_three(TICK, &[&look]).await,
+            }));
+        }
+        // What the real server does is shown first.
+        both.reverse();
+        both
+    }
+
+    fn at(&self, index: usize) -> String {
+        match self {
+            Self::Real(servers) => servers[index].address.clone(),
+            Self::Ours(ensemble) => ensemble.server(index).unwrap().connect_string(),
+        }
+    }
+
+    async fn stop(&mut self, index: usize) {
+        match self {
+            Self::Real(servers) => servers[index].kill(),
+            Self::Ours(ensemble) => ensemble.server(index).unwrap().stop().await,
+        }
+    }
+
+    async fn start(&mut self, index: usize) {
+        match self {
+            Self::Real(servers) => servers[index].launch(),
+            Self::Ours(ensemble) => ensemble.server(index).unwrap().restart().await.unwrap(),
+        }
+    }
+
+    /// What a server says it is, once it serves.
+    async fn mode(&self, index: usize) -> String {
+        let mode =
+            |report: String| Some(report.lines().find_map(|line| line.strip_prefix("Mode: "))?.to_owned());
+        answer(&self.at(index), "srvr", mode).await
+    }
+}
+
+/// Asks until the answer is one that is waited for.
+async fn answer<T>(address: &str, command: &str, wanted: impl Fn(String) -> Option<T>) -> T {
+    let asking = async {
+        loop {
+            if let Some(answer) = four_letters(address, command).await.and_then(&wanted) {
+                return answer;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("{command} is not answered as expected"))
+}
+
+/// Waits until a node is gone, and answers how long after `since` that was.
+async fn gone(observer: &mut Conn, path: &str, since: Instant) -> Duration {
+    while observer.call(op::EXISTS, &Body::watch(path, false)).await.unwrap().err == 0 {
+        assert!(since.elapsed() < PATIENCE, "{path} stays");
+        sleep(Duration::from_millis(20)).await;
+    }
+    since.elapsed()
+}
+
+#[tokio::test]
+async fn time_of_sessions_and_containers_stands_still_while_the_server_is_stopped() {
+    for mut servers in Servers::both(1).await {
+        let mut silent = Conn::new(&servers.at(0), TIMEOUT).await;
+        silent.ok(op::CREATE, &Body::create("/silent", 1)).await;
+        let mut client = Conn::new(&servers.at(0), 4_000).await;
+        client.ok(op::CREATE, &Body::create("/mine", 1)).await;
+        client.ok(op::CREATE_CONTAINER, &Body::create("/used", 4)).await;
+        client.ok(op::CREATE, &Body::create("/used/x", 0)).await;
+        client.ok(op::DELETE, &Body::version("/used/x", -1)).await;
+        servers.stop(0).await;
+        client.closed().await;
+        sleep(OUTAGE).await;
+
+        let started = Instant::now();
+        servers.start(0).await;
+        assert_eq!(servers.mode(0).await, "standalone");
+        let mut again = client.again(&servers.at(0)).await.unwrap();
+        assert_eq!((again.session, again.timeout), (client.session, client.timeout));
+        for kept in ["/mine", "/silent", "/used"] {
+            let found = again.call(op::EXISTS, &Body::watch(kept, false)).await.unwrap();
+            assert_eq!(found.err, 0, "{kept} {:?} after the start", started.elapsed());
+        }
+        let silent = gone(&mut again, "/silent", started).await;
+        assert!(silent >= Duration::from_millis(TIMEOUT as u64), "the session ended after {silent:?}");
+        let used = gone(&mut again, "/used", started).await;
+        assert!(used >= INTERVAL, "the container went after {used:?}");
+        again.ok(op::EXISTS, &Body::watch("/mine", false)).await;
+    }
+}
+
+#[tokio::test]
+async fn ensemble_without_a_majority_serves_nobody_and_its_time_stands_still() {
+    for mut servers in Servers::both(3).await {
+        let mut silent = Conn::new(&servers.at(0), TIMEOUT).await;
+        silent.ok(op::CREATE, &Body::create("/silent", 1)).await;
+        let mut client = Conn::new(&servers.at(0), 4_000).await;
+        servers.stop(1).await;
+        servers.stop(2).await;
+        client.closed().await;
+        answer(&servers.at(0), "isro", |answer| (answer == "null").then_some(())).await;
+        for report in ["srvr", "mntr"] {
+            let answer = four_letters(&servers.at(0), report).await.unwrap();
+            assert_eq!(answer, "This ZooKeeper instance is not currently serving requests\n");
+        }
+        assert_eq!(four_letters(&servers.at(0), "ruok").await.unwrap(), "imok");
+        assert!(four_letters(&servers.at(0), "envi").await.unwrap().starts_with("Environment:\n"));
+        assert!(client.again(&servers.at(0)).await.is_err(), "a session without a majority");
+        sleep(OUTAGE).await;
+
+        let started = Instant::now();
+        servers.start(1).await;
+        let mut modes = [servers.mode(0).await, servers.mode(1).await];
+        modes.sort();
+        assert_eq!(modes, ["follower", "leader"]);
+        let mut again = client.again(&servers.at(1)).await.unwrap();
+        assert_eq!(again.session, client.session);
+        again.ok(op::SYNC, &Body::new().str("/")).await;
+        again.ok(op::EXISTS, &Body::watch("/silent", false)).await;
+        let silent = gone(&mut again, "/silent", started).await;
+        assert!(silent >= Duration::from_millis(TIMEOUT as u64), "the session ended after {silent:?}");
+        servers.start(2).await;
+        assert_eq!(servers.mode(2).await, "follower");
+    }
+}
+
+#[tokio::test]
+async fn end_of_the_leader_closes_the_connections_to_all_servers_and_that_of_a_follower_does_not() {
+    for mut servers in Servers::both(3).await {
+        let mut modes = Vec::new();
+        for index in 0..3 {
+            modes.push(servers.mode(index).await);
+        }
+        let leader = modes.iter().position(|mode| mode == "leader").unwrap();
+        let (follower, other) = ((leader + 1) % 3, (leader + 2) % 3);
+        assert_eq!([modes[follower].as_str(), modes[other].as_str()], ["follower", "follower"]);
+        let mut client = Conn::new(&servers.at(other), 4_000).await;
+        client.ok(op::CREATE, &Body::create("/mine", 1)).await;
+        servers.stop(follower).await;
+        client.ok(op::SET_DATA, &Body::set("/mine", b"served by two", -1)).await;
+        servers.start(follower).await;
+        servers.mode(follower).await;
+        servers.stop(leader).await;
+        client.closed().await;
+        let mut modes = [servers.mode(follower).await, servers.mode(other).await];
+        modes.sort();
+        assert_eq!(modes, ["follower", "leader"]);
+        let mut again = client.again(&servers.at(follower)).await.unwrap();
+        assert_eq!(again.session, client.session);
+        again.ok(op::SET_DATA, &Body::set("/mine", b"served by the next leader", -1)).await;
+    }
+}
+
+/// Data and metadata of `/zookeeper/config`, without the ports and the time, which no two servers share.
+async fn config(at: &str) -> String {
+    let mut client = Conn::new(at, 4_000).await;
+    let reply = client.ok(op::GET_DATA, &Body::watch("/zookeeper/config", false)).await;
+    let mut fields = Fields(&reply.body);
+    let data = String::from_utf8(fields.bytes().unwrap().to_vec()).unwrap();
+    let own_port = at.rsplit(':').next().unwrap();
+    let is_listed = data.contains(&format!(";127.0.0.1:{own_port}\n"));
+    let is_port = |part: &str| part.len() > 3 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let hide = |line: &str| {
+        let parts = line.split_inclusive([':', ';']).map(|part| {
+            let bare = part.trim_end_matches([':', ';']);
+            if is_port(bare) { part.replace(bare, "port") } else { part.to_owned() }
+        });
+        parts.collect::<String>()
+    };
+    let data: Vec<String> = data.split('\n').map(hide).collect();
+    let (czxid, mzxid, ctime, mtime) = (fields.long(), fields.long(), fields.long(), fields.long());
+    let versions = [fields.int(), fields.int(), fields.int()];
+    let rest = (fields.long(), fields.int() > 0, fields.int(), fields.long());
+    format!(
+        "{data:?} lists itself: {is_listed}, created {czxid} {ctime}, set {mzxid} {}, {versions:?} {rest:?}",
+        mtime > 0
+    )
+}
+
+#[tokio::test]
+async fn ensemble_lists_its_servers_and_a_single_server_does_not() {
+    for count in [1, 3] {
+        let mut told = Vec::new();
+        for servers in Servers::both(count).await {
+            let mut lines = Vec::new();
+            for index in 0..count {
+                lines.push(config(&servers.at(index)).await);
+            }
+            println!("{lines:#?}");
+            told.push(lines);
+        }
+        assert!(told.iter().all(|lines| *lines == told[0]), "{told:#?}");
+        assert!(told[0][0].contains(if count == 1 { "[0, 0, -1]" } else { "[-1, 0, -1]" }), "{told:#?}");
+    }
+}
