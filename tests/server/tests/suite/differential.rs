@@ -11,7 +11,7 @@ use crate::script::Script;
 /// Short, so that expiry is quick. Both servers get it.
 pub(crate) const TICK: u32 = 200;
 
-async fn compare(seeds: impl Iterator<Item = u64>, steps: usize) {
+async fn compare(seeds: impl Iterator<Item = u64>, script: fn(u64) -> Script, steps: usize) {
     if left_out() {
         return;
     }
@@ -25,7 +25,7 @@ async fn compare(seeds: impl Iterator<Item = u64>, steps: usize) {
         [Player::new("real", vec![real.address.clone()]), Player::new("ours", vec![ours.connect_string()])];
     let mut compared = 0;
     for seed in seeds {
-        let script = Script::new(seed);
+        let script = script(seed);
         for player in &mut players {
             player.begin(script.root()).await;
         }
@@ -53,10 +53,22 @@ pub(crate) fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+/// The seeds that the environment asks for.
+fn seeds(default: u64) -> impl Iterator<Item = u64> {
+    match number("LOCKKEEPER_SEED") {
+        Some(seed) => seed..=seed,
+        None => 1..=number("LOCKKEEPER_SCRIPTS").unwrap_or(default),
+    }
+}
+
 #[tokio::test]
 async fn a_random_script_has_the_same_answers_as_on_the_real_server() {
-    match number("LOCKKEEPER_SEED") {
-        Some(seed) => compare(seed..=seed, 150).await,
-        None => compare(1..=number("LOCKKEEPER_SCRIPTS").unwrap_or(12), 150).await,
-    }
+    compare(seeds(12), Script::new, 150).await;
+}
+
+/// Watches of every kind on few paths: persistent and recursive ones beside those for one event, set again after
+/// reconnects, and removed.
+#[tokio::test]
+async fn a_random_script_of_watches_has_the_same_answers_and_events_as_on_the_real_server() {
+    compare(seeds(12), Script::of_watches, 200).await;
 }

@@ -112,6 +112,13 @@ impl Player {
                     Err(error) => writeln!(told, "connection closed: {:?}", error.kind()).unwrap(),
                 }
             }
+            Step::SetWatches { session, back, lists } => {
+                let seen = self.sessions[*session].last_zxid - back;
+                let body = lists.iter().fold(Body::new().long(seen), |body, list| body.strs(list));
+                let reply = self.sessions[*session].call(op::SET_WATCHES2, &body).await.unwrap();
+                let before = format!("{:?}", self.sessions[*session].events);
+                writeln!(told, "{}, after {before}", self.describe(op::SET_WATCHES2, &reply)).unwrap();
+            }
             Step::Reconnect { session } => {
                 let again = self.again(*session).await;
                 writeln!(told, "attached: {} for {} ms", self.id(again.session), again.timeout).unwrap();

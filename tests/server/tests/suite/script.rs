@@ -14,6 +14,8 @@ pub(crate) const SESSIONS: usize = 3;
 pub(crate) enum Step {
     /// A session asks for something.
     Call { session: usize, op: i32, name: String, body: Body },
+    /// A session sets watches again, as of so many transactions ago: data, absent, children, persistent, recursive.
+    SetWatches { session: usize, back: i64, lists: [Vec<String>; 5] },
     /// A session's connection breaks and is made again.
     Reconnect { session: usize },
     /// A session goes to another server, if there are several.
@@ -41,11 +43,17 @@ type AclLines = Vec<(i32, &'static str, &'static str)>;
 pub(crate) struct Script {
     rng: StdRng,
     root: String,
+    /// Whether it is about watches, on few paths that change often.
+    is_of_watches: bool,
 }
 
 impl Script {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { rng: StdRng::seed_from_u64(seed), root: format!("/t{seed}") }
+        Self { rng: StdRng::seed_from_u64(seed), root: format!("/t{seed}"), is_of_watches: false }
+    }
+
+    pub(crate) fn of_watches(seed: u64) -> Self {
+        Self { root: format!("/w{seed}"), is_of_watches: true, ..Self::new(seed) }
     }
 
     pub(crate) fn root(&self) -> &str {
@@ -53,7 +61,8 @@ impl Script {
     }
 
     pub(crate) fn steps(mut self, count: usize) -> Vec<Step> {
-        let mut steps: Vec<Step> = (0..count).map(|_| self.step()).collect();
+        let step = if self.is_of_watches { Self::watch_step } else { Self::step };
+        let mut steps: Vec<Step> = (0..count).map(|_| step(&mut self)).collect();
         // Slow ones: once a script.
         let at = self.below(steps.len());
         steps.insert(at, Step::Expire { session: self.below(SESSIONS) });
@@ -217,6 +226,51 @@ impl Script {
             6 => (op::SET_DATA, null().bytes(self.data()).int(-1)),
             7 => (op::REMOVE_WATCHES, null().int(self.pick(&[1, 2, 3, 4]))),
             _ => (self.pick(&[op::EXISTS, op::GET_DATA, op::GET_CHILDREN]), null().bool(true)),
+        }
+    }
+
+    fn watched_path(&mut self) -> String {
+        let name = self.pick(&["", "/a", "/a/x", "/a/x/deep", "/a/y", "/b"]);
+        format!("{}{name}", self.root)
+    }
+
+    fn watched_write(&mut self) -> (i32, Body) {
+        let path = self.watched_path();
+        match self.below(8) {
+            0..4 => (op::CREATE, Body::create(&path, self.pick(&[0, 0, 0, 1, 2]))),
+            4..6 => (op::DELETE, Body::version(&path, -1)),
+            _ => (op::SET_DATA, Body::set(&path, b"x", -1)),
+        }
+    }
+
+    fn watch_call(&mut self) -> (i32, Body) {
+        let path = self.watched_path();
+        match self.below(16) {
+            0..6 => self.watched_write(),
+            6 => (op::MULTI, Body::multi(&[self.watched_write(), self.watched_write()])),
+            7..10 => (self.pick(&[op::EXISTS, op::EXISTS, op::GET_DATA]), Body::watch(&path, true)),
+            10 => (self.pick(&[op::GET_CHILDREN, op::GET_CHILDREN2]), Body::watch(&path, true)),
+            11..14 => (op::ADD_WATCH, Body::version(&path, self.pick(&[0, 1]))),
+            14 => (op::REMOVE_WATCHES, Body::version(&path, self.pick(&[1, 2, 3]))),
+            _ => (op::CHECK_WATCHES, Body::version(&path, self.pick(&[1, 2, 3]))),
+        }
+    }
+
+    fn watch_step(&mut self) -> Step {
+        let session = self.below(SESSIONS);
+        match self.below(40) {
+            0 => Step::Close { session },
+            1..3 => Step::Reconnect { session },
+            3..7 => {
+                let list = |this: &mut Self| (0..this.below(3)).map(|_| this.watched_path()).collect();
+                let lists = std::array::from_fn(|_| list(self));
+                Step::SetWatches { session, back: self.pick(&[0, 1, 3, 10, 1000]), lists }
+            }
+            _ => {
+                let (op, body) = self.watch_call();
+                let name = format!("op {op} {}", String::from_utf8_lossy(&body.0).escape_debug());
+                Step::Call { session, op, name, body }
+            }
         }
     }
 
