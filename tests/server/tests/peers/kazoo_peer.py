@@ -7,8 +7,9 @@ import sys
 import threading
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import LockTimeout, NoNodeError, NodeExistsError
+from kazoo.exceptions import LockTimeout, NoAuthError, NoNodeError, NodeExistsError
 from kazoo.protocol.states import KazooState
+from kazoo.security import CREATOR_ALL_ACL
 
 HOSTS = sys.argv[1]
 PATIENCE = 20
@@ -169,6 +170,34 @@ def session_survives_a_lost_connection():
     own.stop()
 
 
+def access_lists_of_the_creator():
+    """kazoo writes the empty id of `auth` as a null."""
+    own = client(auth_data=[("digest", "me:secret")], default_acl=CREATOR_ALL_ACL)
+    own.ensure_path("/kazoo/own")
+    own.create("/kazoo/own/a", b"1")
+    own.create("/kazoo/own/b", b"1", include_data=True)
+    transaction = own.transaction()
+    transaction.create("/kazoo/own/c", b"1")
+    assert transaction.commit() == ["/kazoo/own/c"]
+    own.set_acls("/kazoo/own/a", CREATOR_ALL_ACL)
+    stranger = client()
+    for name in own.get_children("/kazoo/own"):
+        assert own.get_acls(f"/kazoo/own/{name}")[0][0].id.scheme == "digest"
+        try:
+            stranger.get(f"/kazoo/own/{name}")
+            raise AssertionError("a stranger reads " + name)
+        except NoAuthError:
+            pass
+    own.stop()
+    stranger.stop()
+
+
+def version_of_the_server():
+    own = client()
+    assert own.server_version() == (3, 8, 0)
+    own.stop()
+
+
 if __name__ == "__main__":
     for check in [
         lock,
@@ -179,6 +208,8 @@ if __name__ == "__main__":
         watches,
         transactions_and_errors,
         session_survives_a_lost_connection,
+        access_lists_of_the_creator,
+        version_of_the_server,
     ]:
         check()
         print("ok:", check.__name__, flush=True)

@@ -46,7 +46,7 @@ async fn kazoo_recipes_work() {
     let server = TestServer::start().await.unwrap();
     let mut command = Command::new(python);
     command.arg(source("kazoo_peer.py")).arg(server.connect_string());
-    assert_eq!(run(&mut command, Duration::from_secs(120)).await.len(), 8);
+    assert_eq!(run(&mut command, Duration::from_secs(120)).await.len(), 10);
 }
 
 #[tokio::test]

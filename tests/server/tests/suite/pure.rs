@@ -1,6 +1,6 @@
 //! The machine without sockets: what simulations rely on.
 
-use lockkeeper_testserver::machine::{ClientId, Machine, Output, Settings};
+use lockkeeper_testserver::machine::{ClientId, Machine, Mode, Output, Settings};
 use lockkeeper_testserver::protocol::{ConnectRequest, Create, CreateOp, ReadOp, Reply, Request, WriteOp};
 use lockkeeper_testserver::tree::{Acl, Identity, Permissions};
 use proptest::prelude::*;
@@ -93,6 +93,30 @@ fn expired_session_takes_its_nodes_and_the_event_tells_others() {
         panic!("{outputs:?}");
     };
     assert_eq!((*client, event.path.as_str(), *closed), (watcher, "/lock", owner));
+}
+
+#[test]
+fn no_time_passes_while_too_few_servers_run() {
+    let settings = Settings { servers: 3, quorum: true, container_interval: 1_000, ..Settings::default() };
+    let mut machine = Machine::new(settings, 0);
+    let client = join(&mut machine, 500, 0);
+    assert_eq!(machine.stop(1, 100), []);
+    assert_eq!(machine.stop(2, 100), [Output::Close { client }]);
+    machine.disconnect(client);
+    assert_eq!((machine.advance(10_000), machine.next_deadline()), (vec![], i64::MAX));
+    let refused = machine.open(0, "10.0.0.1");
+    assert_eq!(
+        machine.connect(refused, ConnectRequest::default(), 10_000),
+        [Output::Close { client: refused }]
+    );
+    machine.disconnect(refused);
+    machine.start(2, 20_000);
+    let modes = [0, 1, 2].map(|server| machine.mode(server));
+    assert_eq!(modes, [Mode::Follower, Mode::Stopped, Mode::Leader]);
+    machine.advance(20_500);
+    assert_eq!(machine.sessions().len(), 1, "the session has its whole timeout anew");
+    machine.advance(20_600);
+    assert_eq!(machine.sessions(), []);
 }
 
 #[test]
