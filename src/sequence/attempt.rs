@@ -11,6 +11,7 @@ use super::interruption::{pause, time_over};
 use super::name::Protection;
 use super::place::Entry;
 use crate::backend::{MultiError, WireError, WriteOp, WriteResult};
+use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
 use crate::path::ZnodePath;
@@ -29,42 +30,59 @@ pub(super) struct Wanted {
 }
 
 /// A node that was made.
-pub(super) struct Made {
+pub(super) struct MadeNode {
     path: String,
     origin: Origin,
 }
 
 /// What a try came to.
 pub(super) enum Done {
-    /// Committed; the nodes wanted, in order.
-    Made(Vec<Made>),
+    /// Committed.
+    Made(Made),
     /// The server refused the operation on this node: nothing was done.
     Refused(String, Refusal),
     /// A look showed that nothing was done.
     Nothing,
 }
 
-/// Nodes of ours that may come to stand by a transaction without an answer. Dropped, it leaves them to the janitor.
+/// What a committed transaction made.
+pub(super) struct Made {
+    /// The nodes wanted, in order.
+    pub(super) nodes: Vec<MadeNode>,
+    /// The transaction was not committed before this instant: the first request was sent then that may have done it.
+    pub(super) sent: BootInstant,
+}
+
+/// What transactions without an answer may still do. Dropped, it leaves the nodes that they may make to the janitor.
 pub(super) struct Unsettled {
     session: Session,
     nodes: Vec<(ZnodePath, Protection)>,
+    /// When the first of these transactions was sent.
+    since: Option<BootInstant>,
 }
 
 impl Unsettled {
     pub(super) fn none(session: &Session) -> Self {
-        Self { session: session.clone(), nodes: Vec::new() }
+        Self { session: session.clone(), nodes: Vec::new(), since: None }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.nodes.is_empty() && self.since.is_none()
+    }
+
+    /// When the first transaction was sent that has no answer.
+    pub(super) fn since(&self) -> Option<BootInstant> {
+        self.since
     }
 
     /// One of the tries was committed, so no other can be.
     pub(super) fn settle(&mut self) {
         self.nodes.clear();
+        self.since = None;
     }
 
     pub(super) fn absorb(&mut self, mut other: Self) {
+        self.since = self.since.into_iter().chain(other.since).min();
         for node in std::mem::take(&mut other.nodes) {
             if !self.nodes.contains(&node) {
                 self.nodes.push(node);
@@ -91,6 +109,8 @@ pub(super) struct Attempt {
     wanted: Vec<Wanted>,
     /// Whether the transaction takes the own node away.
     replaces: bool,
+    /// When the first try before this attempt was sent that may have been committed.
+    in_doubt_since: Option<BootInstant>,
     unsettled: Unsettled,
     resting: Resting,
 }
@@ -99,21 +119,29 @@ impl Attempt {
     pub(super) fn new(own: &Arc<OwnNode>, wanted: Vec<Wanted>, replaces: bool) -> Self {
         let (session, resting) = (own.session().clone(), Resting::on([own]));
         let unsettled = Unsettled::none(&session);
-        Self { own: Arc::clone(own), unsettled, session, wanted, replaces, resting }
+        let (own, in_doubt_since) = (Arc::clone(own), None);
+        Self { own, unsettled, session, wanted, replaces, in_doubt_since, resting }
+    }
+
+    /// The same transaction may have been committed already, by a request of that instant or later.
+    pub(super) fn in_doubt_since(self, since: Option<BootInstant>) -> Self {
+        Self { in_doubt_since: since, ..self }
     }
 
     /// `operations` begin with those of the nodes wanted and end with that of the own node.
     pub(super) async fn commit(&mut self, operations: &[WriteOp], deadline: Deadline) -> Result<Done, Error> {
         let mut directories_made = 0;
         loop {
-            let (before, connection) = (self.arm(), self.session.connection());
+            let (sent, before) = (self.session.now(), self.unsettled.since);
+            let connection = self.session.connection();
+            self.arm(sent);
             let committed = tokio::select! {
                 biased;
                 committed = self.session.multi(operations, deadline) => committed,
                 lost = self.own.lost() => return Err(lost.into()),
             };
             let (index, refusal) = match committed {
-                Ok(results) => return self.read(results, connection),
+                Ok(results) => return self.read(results, connection, sent),
                 Err(MultiError::Operation { index, refusal }) => (index, refusal),
                 Err(MultiError::Request(WireError::SessionEnded(reason))) => return Err(self.ended(reason)),
                 Err(MultiError::Request(WireError::Refused(refusal))) => {
@@ -153,25 +181,30 @@ impl Attempt {
     }
 
     /// From when the request is sent, the nodes may come to stand and the own one may go.
-    fn arm(&mut self) -> bool {
-        let was_armed = !self.unsettled.nodes.is_empty();
+    fn arm(&mut self, sent: BootInstant) {
+        self.unsettled.since.get_or_insert(sent);
         let held = self.wanted.iter().filter(|wanted| wanted.is_held);
         self.unsettled.nodes = held.map(|wanted| (wanted.directory.clone(), wanted.protection)).collect();
         if self.replaces {
             self.own.set_replacing(true);
         }
-        was_armed
     }
 
-    /// This try was certainly not committed; an earlier one may have been.
-    fn disarm(&mut self, was_armed: bool) {
-        if !was_armed {
-            self.unsettled.settle();
+    /// This try was certainly not committed; one of those `before` may have been.
+    fn disarm(&mut self, before: Option<BootInstant>) {
+        match before {
+            None => self.unsettled.settle(),
+            before => self.unsettled.since = before,
         }
     }
 
-    /// Reads the answer to a request; `connection` is the one there was before it was sent.
-    fn read(&self, results: Vec<WriteResult>, connection: Option<u64>) -> Result<Done, Error> {
+    /// Reads the answer to a request that was `sent` then; `connection` is the one there was before.
+    fn read(
+        &self,
+        results: Vec<WriteResult>,
+        connection: Option<u64>,
+        sent: BootInstant,
+    ) -> Result<Done, Error> {
         let mut nodes = Vec::new();
         for (result, wanted) in results.into_iter().zip(&self.wanted) {
             let WriteResult::Created(created) = result else {
@@ -183,9 +216,10 @@ impl Attempt {
                     .map_err(|_| self.ended(LossReason::SessionReplaced))?;
             }
             let origin = Origin { made_on: connection, is_owner_seen: created.stat.is_some() };
-            nodes.push(Made { path: created.path, origin });
+            nodes.push(MadeNode { path: created.path, origin });
         }
-        Ok(Done::Made(nodes))
+        // The own node was there until now: no earlier try was committed.
+        Ok(Done::Made(Made { nodes, sent }))
     }
 
     /// Finds out whether the transaction was committed; `is_only_try`, if no other try of it can have been.
@@ -243,13 +277,20 @@ impl Attempt {
                 }
             }
             // Found over whatever connection: it says nothing of that one.
-            found.push(Made { path, origin: Origin::FOUND });
+            found.push(MadeNode { path, origin: Origin::FOUND });
         }
         Ok(match (found.len() == self.wanted.len(), own) {
-            (true, _) => Some(Done::Made(found)),
+            (true, _) => Some(Done::Made(self.found(found))),
             (false, Some(_)) => Some(Done::Nothing),
             (false, None) => None,
         })
+    }
+
+    /// Which of the tries made the nodes is not known: the first may have.
+    fn found(&self, nodes: Vec<MadeNode>) -> Made {
+        let tries = self.in_doubt_since.into_iter().chain(self.unsettled.since);
+        let sent = tries.min().unwrap_or_else(|| self.session.now());
+        Made { nodes, sent }
     }
 
     async fn make_directory(&self, index: usize, deadline: Deadline) -> Result<(), Error> {
@@ -271,9 +312,9 @@ impl Attempt {
     }
 
     /// What was made is held from here on; the own node is gone, or stays, as it was asked for.
-    pub(super) fn settle(mut self, nodes: Vec<Made>) -> Result<Vec<Foothold>, Error> {
+    pub(super) fn settle(mut self, nodes: Vec<MadeNode>) -> Result<Vec<Foothold>, Error> {
         let mut made = Vec::new();
-        for (Made { path, origin }, wanted) in nodes.into_iter().zip(&self.wanted) {
+        for (MadeNode { path, origin }, wanted) in nodes.into_iter().zip(&self.wanted) {
             if wanted.is_held {
                 let mut standing = Standing::of(&self.session, path);
                 let node = self.session.own(standing.shared_path(), Arc::default(), None, origin);
@@ -296,7 +337,7 @@ impl Attempt {
 
     pub(super) fn give_up(mut self) -> Unsettled {
         self.own.set_replacing(false);
-        if self.unsettled.nodes.is_empty() {
+        if self.unsettled.is_empty() {
             self.resting.settle();
         }
         std::mem::replace(&mut self.unsettled, Unsettled::none(&self.session))

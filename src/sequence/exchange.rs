@@ -12,6 +12,7 @@ use super::hold::Hold;
 use super::line::Line;
 use super::name::{Kind, Label, NodeName, Protection};
 use crate::backend::{CreateMode, WriteOp};
+use crate::clock::BootInstant;
 use crate::deadline::Deadline;
 use crate::error::{ConfigError, Error, Operation, Refusal};
 use crate::path::ZnodePath;
@@ -44,6 +45,11 @@ pub struct Exchanged {
     /// Whether everything the old hold [looked at](Hold::look) was seen over the connection that carried the
     /// transaction. If not, it may have been out of date: look again before relying on it.
     pub is_fresh: bool,
+    /// The transaction was not committed before this instant: the request was sent then. Where an earlier
+    /// [`commit`](Exchange::commit) of the same hold had no answer, and it is not known which of them was committed, it is
+    /// when the first of them was sent. The nodes may be found long after the transaction: the instant of the answer
+    /// bounds nothing.
+    pub sent: BootInstant,
 }
 
 /// Why an exchange was not done.
@@ -199,15 +205,15 @@ impl Exchange {
         // A reader may come to stand in a writer's place.
         let place = hold.node().position().filter(|place| place.kind == Kind::Lock);
         let departure = place.and_then(|place| hold.session().head_will_leave(place));
-        let mut attempt = Attempt::new(hold.node(), wanted, true);
+        let mut attempt = Attempt::new(hold.node(), wanted, true).in_doubt_since(hold.in_doubt_since());
         let refused = match attempt.commit(&operations, deadline).await? {
-            Done::Made(nodes) => {
-                let is_fresh = hold.has_fresh_looks();
-                let made = attempt.settle(nodes)?;
+            Done::Made(made) => {
+                let (is_fresh, sent) = (hold.has_fresh_looks(), made.sent);
+                let made = attempt.settle(made.nodes)?;
                 let word = word.filter(|_| is_fresh);
                 departure.into_iter().for_each(|departure| departure.done(word.clone()));
                 let new = hold.replaced_by(made, next.as_ref(), word);
-                return Ok(Exchanged { hold: new, is_fresh });
+                return Ok(Exchanged { hold: new, is_fresh, sent });
             }
             Done::Refused(path, Refusal::NoNode) if next.as_ref().is_some_and(|next| next.path() == path) => {
                 if let Some(next) = next.filter(|next| next.end().is_none()) {
@@ -252,8 +258,8 @@ impl Hold {
             let mut attempt = Attempt::new(node, wanted, false);
             self.check()?;
             match attempt.commit(&operations, Deadline::never()).await? {
-                Done::Made(nodes) => {
-                    let mut made = attempt.settle(nodes)?.into_iter();
+                Done::Made(made) => {
+                    let mut made = attempt.settle(made.nodes)?.into_iter();
                     let first = made.next().ok_or(Error::Closed)?;
                     let (manager, token) = (self.manager().clone(), self.fencing_token());
                     let held = Self::new(manager, first, made.collect(), token, None);

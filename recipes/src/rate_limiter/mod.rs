@@ -13,6 +13,9 @@
 //! transaction, an [`Admission`] says that it is fresh only until `grace` after its request was sent, which is before
 //! `c + grace`; so whoever asks it starts between `c` and `c + grace`. The start counts until the servers' clock is past
 //! `c + window + grace`, and the one that takes its room is made after that. So the two lie a window apart.
+//!
+//! A request without an answer may be applied late, and its nodes found by a look that came of a later try. Which of the
+//! tries was applied is not known then, so the first one's request is taken for the instant it was sent.
 
 mod admission;
 mod inspect;

@@ -64,7 +64,6 @@ impl RateLimiter {
             // Nobody adds to them while we are in front.
             let Some(starts) = self.read(&hold, &names, limit).await? else { continue };
             let over = self.until_there_is_room(&hold, &starts, asked, wait, limit).await?;
-            let sent = self.manager.now();
             let mut exchange = hold.exchange();
             let data = encode(self.span(), &self.signed_data());
             for _ in 0..asked {
@@ -75,7 +74,9 @@ impl RateLimiter {
             }
             match exchange.commit(limit).await {
                 Ok(done) => {
-                    let admission = Admission::new(&self.manager, asked, sent.after(self.grace));
+                    // The start counts from its transaction. That may be any of the tries without an answer, and long
+                    // before its node was found: the first of them says until when it is fresh.
+                    let admission = Admission::new(&self.manager, asked, done.sent.after(self.grace));
                     // What was seen over another connection may have been out of date. That it may have come too late is
                     // for the caller to see: to try again here could use up one start after another.
                     return match done.is_fresh {

@@ -134,6 +134,11 @@ impl Hold {
         self.looks.seen_on().is_none_or(|seen_on| Some(seen_on) == self.session().connection())
     }
 
+    /// When the first try to exchange it was sent that has no answer, and may have been committed.
+    pub(in crate::sequence) fn in_doubt_since(&self) -> Option<BootInstant> {
+        self.unsettled.since()
+    }
+
     /// The hold that takes this one's place; `None` for nothing to rest on. The own node is gone, and `next` stands.
     pub(super) fn replaced_by(
         self,

@@ -10,6 +10,7 @@ mod own;
 mod permits;
 mod reconnect;
 mod several;
+mod starts;
 
 use std::time::Duration;
 

@@ -1,0 +1,59 @@
+//! Between a rate limiter's transaction, which has no answer, and the look that finds it.
+
+use std::time::Duration;
+
+use lockkeeper::{BootInstant, ConnectionManager, RateLimiter};
+use lockkeeper_testserver::{Fault, Op, When};
+
+use crate::limit::within;
+use crate::world::{World, builder, children};
+
+const PATH: &str = "/rate";
+const STARTS: &str = "/rate/starts";
+const LOCKS: &str = "/rate/locks";
+const WINDOW: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_millis(100);
+
+fn limiter(manager: &ConnectionManager, starts: usize) -> RateLimiter {
+    RateLimiter::new(manager, PATH, starts, WINDOW).unwrap().grace(GRACE)
+}
+
+/// The transaction is held on its way, its connection breaks, and a look finds nothing. Then it is applied,
+/// behind the look that precedes the second try; the answer to that look is late by more than the grace, and
+/// the second try finds the nodes of the first one.
+#[tokio::test]
+async fn a_start_that_was_written_down_late_is_fresh_only_from_its_own_request_on() {
+    let world = World::start().await.unwrap();
+    let actor = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(10));
+    let actor = actor.connect().await.unwrap();
+    let session = world.sessions_of_actor()[0];
+    // Makes the directory.
+    let _ = limiter(&actor, 2).admit().await.unwrap();
+
+    let held =
+        world.server.fault(When::op(Op::Multi).path("/rate/starts/*").session(session), Fault::HoldRequest);
+    let admitting = tokio::spawn({
+        let limiter = limiter(&actor, 2);
+        async move {
+            let admission = limiter.admit().await.unwrap();
+            (admission.is_fresh(), BootInstant::now())
+        }
+    });
+    within("the transaction", held.hit()).await.unwrap();
+    let look = world.server.fault(When::op(Op::GetChildren2).path(STARTS).session(session), Fault::HoldReply);
+    world.server.drop_connections();
+    within("the look before the second try", look.hit()).await.unwrap();
+    held.release();
+    let applied = world
+        .server
+        .wait_until(|machine| children(machine, STARTS).len() == 2 && children(machine, LOCKS).is_empty());
+    within("the first transaction", applied).await.unwrap();
+    let written = BootInstant::now();
+    // Not to let anything happen: the grace must have passed when the answer comes.
+    tokio::time::sleep(GRACE).await;
+    look.release();
+    let (is_fresh, told) = within("an admission", admitting).await.unwrap().unwrap();
+    // Given up for another start, or told to be stale.
+    let is_its_own = world.server.inspect(|machine| children(machine, STARTS).len()) > 2;
+    assert!(!is_fresh || is_its_own, "a start that counts for {:?} is fresh", told.since(written));
+}
