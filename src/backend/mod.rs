@@ -135,12 +135,23 @@ pub struct Stat {
     pub mtime: i64,
     /// How often its data was written.
     pub version: i32,
+    /// How often a child of it was made or deleted (ZooKeeper's `cversion`).
+    pub child_version: i32,
     /// The session it goes with; 0 for a node that stays.
     pub ephemeral_owner: i64,
     /// How many bytes its data has.
     pub data_length: i32,
     /// How many children it has.
     pub children: i32,
+}
+
+impl Stat {
+    /// How many children it ever had: the number that the next sequential child gets, unless numbers are near their end.
+    #[must_use]
+    pub fn children_made(&self) -> i32 {
+        // Whoever is not there was made and deleted, and counts twice. The sum is even, and may have left its 32 bits.
+        (self.child_version.wrapping_add(self.children).cast_unsigned() / 2).cast_signed()
+    }
 }
 
 /// A node that was made.

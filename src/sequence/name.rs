@@ -170,7 +170,8 @@ impl NodeName {
     /// The counter ends at 2147483647. Servers before 3.6 go on below zero; later ones give that last number to
     /// every further node, mixed with negative ones (ZOOKEEPER-3249). From there on only the order of creation
     /// tells.
-    pub(crate) fn is_ordered_by_number(&self) -> bool {
+    #[must_use]
+    pub fn is_ordered_by_number(&self) -> bool {
         (0..i32::MAX).contains(&self.sequence)
     }
 }

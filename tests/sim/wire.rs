@@ -333,6 +333,7 @@ fn our_stat(stat: &tree::Stat) -> Stat {
         ctime: stat.ctime,
         mtime: stat.mtime,
         version: stat.version,
+        child_version: stat.cversion,
         ephemeral_owner: stat.ephemeral_owner,
         data_length: stat.data_length,
         children: stat.num_children,

@@ -158,6 +158,7 @@ mod tests {
             ctime: 0,
             mtime: 0,
             version: 1,
+            child_version: 0,
             ephemeral_owner: 0,
             data_length: 4,
             children: 0,

@@ -16,6 +16,7 @@
 //! Source: Curator's `InterProcessSemaphoreV2`, whose layout it is. That takes `n` leases one by one, and two callers can
 //! stop each other half way; here all are taken in one turn.
 
+mod continuity;
 mod inspect;
 mod lease;
 mod limit;

@@ -1,18 +1,23 @@
 //! One turn at the head of the line: look, wait until there is room, and take.
 
 use lockkeeper_core::{
-    Changes, Deadline, Error, Exchange, ExchangeError, Exchanged, Hold, Operation, Phase, Refusal, Sight,
+    Changes, Deadline, Error, Exchange, ExchangeError, Exchanged, Hold, NodeName, Operation, Phase, Refusal,
+    Sight,
 };
 
+use tracing::debug;
+
+use super::continuity::{Continuity, keeps};
 use super::limit::Limit;
 use super::view::{Step, Terms, Unclear, View, decide};
 use super::{Lease, Semaphore};
 
-/// What a head of the line leaves to the next one of this process: nobody takes permits in between, so that no more than
-/// these are out.
+/// What a head of the line leaves to the next one of this process: no more than these are out, if the next lease has the
+/// number that it should have.
 struct Tally {
     taken: usize,
     limit: usize,
+    continuity: Continuity,
 }
 
 /// Why a turn ended without permits.
@@ -152,7 +157,8 @@ impl Turn<'_> {
         let left = self.hold()?.told::<Tally>().filter(|tally| tally.limit == fixed.permits());
         match left {
             Some(tally) if decide(tally.taken, tally.limit, self.asked) == Step::Take => {
-                let view = View { taken: tally.taken, limit: tally.limit, terms: Terms::Nothing };
+                let Tally { taken, limit, continuity } = *tally;
+                let view = View { taken, limit, terms: Terms::Nothing, continuity };
                 self.exchange(&view, deadline).await
             }
             _ => Ok(None),
@@ -220,19 +226,19 @@ impl Turn<'_> {
         let Some(hold) = self.slot.take() else { return Err(NotTaken::TurnLost) };
         let leases = semaphore.leases_line.clone().node_data(semaphore.signed_data());
         let mut exchange = (0..asked).fold(hold.exchange(), |exchange, _| exchange.enter(&leases));
-        if matches!(semaphore.limit, Limit::Fixed(_)) {
-            exchange = exchange.telling(Tally { taken: view.taken + asked, limit: view.limit });
+        if let (Limit::Fixed(_), Some(continuity)) = (&semaphore.limit, view.continuity.after(asked)) {
+            exchange = exchange.telling(Tally { taken: view.taken + asked, limit: view.limit, continuity });
         }
-        match semaphore.on_terms(exchange, view.terms).commit(deadline).await {
-            Ok(Exchanged { hold: Some(mut hold), is_fresh }) => {
+        let begun = semaphore.manager.now();
+        match semaphore.on_terms(exchange, view).commit(deadline).await {
+            Ok(Exchanged { hold: Some(hold), is_fresh, sent }) => {
                 if let (Terms::Record { .. }, Limit::Fixed(fixed)) = (view.terms, &semaphore.limit) {
                     fixed.forget();
                 }
-                // What was seen over an earlier connection may have been out of date.
-                if !is_fresh && taken(&hold.look(deadline).await?) > view.limit {
-                    return Err(NotTaken::TurnLost);
-                }
-                Ok(Some(Lease::new(hold)))
+                // What was seen over an earlier connection may have been out of date; and by an earlier try, which may have
+                // been the one, something else was seen.
+                let is_certain = is_fresh && sent >= begun;
+                self.keep(hold, view, is_certain, deadline).await.map(Some)
             }
             Ok(Exchanged { hold: None, .. }) => Err(NotTaken::TurnLost),
             Err(ExchangeError::NotDone { hold, refused }) => match refused {
@@ -247,24 +253,50 @@ impl Turn<'_> {
             Err(ExchangeError::Failed(error)) => Err(error.into()),
         }
     }
+
+    /// Makes sure that the leases are within the limit; else gives them back.
+    async fn keep(
+        &self,
+        mut hold: Hold,
+        view: &View,
+        is_certain: bool,
+        deadline: Deadline,
+    ) -> Result<Lease, NotTaken> {
+        let names = hold.paths().filter_map(|path| NodeName::parse(path.rsplit('/').next()?));
+        let own: Vec<NodeName> = names.collect();
+        if own.len() < hold.width() {
+            return Err(NotTaken::TurnLost);
+        }
+        if is_certain && view.continuity.is_proven_by(&own) {
+            return Ok(Lease::new(hold));
+        }
+        let sights = hold.look(deadline).await?;
+        let listed = match sights.first() {
+            Some(Sight::Children { names, .. }) => names.as_slice(),
+            _ => &[],
+        };
+        if keeps(&own, listed, view.limit) {
+            return Ok(Lease::new(hold));
+        }
+        debug!(path = %self.semaphore.path, out = listed.len(), "a lease was made out of turn; giving ours back");
+        Err(NotTaken::TurnLost)
+    }
 }
 
 impl Semaphore {
-    fn on_terms(&self, exchange: Exchange, terms: Terms) -> Exchange {
-        match (terms, &self.limit) {
+    fn on_terms(&self, exchange: Exchange, view: &View) -> Exchange {
+        let exchange = match view.continuity {
+            Continuity::Next { version, .. } => exchange.check(&self.leases, version),
+            Continuity::Unmarked => exchange.set(&self.leases, Vec::new(), 0),
+            Continuity::Unknown => exchange,
+        };
+        match (view.terms, &self.limit) {
             (Terms::LimitIs { version }, Limit::Shared(shared)) => exchange.check(shared.path(), version),
             (Terms::Record { version }, Limit::Fixed(fixed)) => {
                 exchange.set(&self.leases, fixed.record(), version)
             }
             _ => exchange,
         }
-    }
-}
-
-fn taken(sights: &[Sight]) -> usize {
-    match sights.first() {
-        Some(Sight::Children { names, .. }) => names.len(),
-        _ => 0,
     }
 }
 

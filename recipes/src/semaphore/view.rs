@@ -2,6 +2,7 @@
 
 use lockkeeper_core::{Error, Sight, Stat};
 
+use super::continuity::Continuity;
 use super::limit::{Fixed, Limit};
 
 /// What the head of the line may do.
@@ -33,6 +34,7 @@ pub(super) struct View {
     pub(super) taken: usize,
     pub(super) limit: usize,
     pub(super) terms: Terms,
+    pub(super) continuity: Continuity,
 }
 
 /// What a grant rests on, beside the leases.
@@ -71,12 +73,19 @@ impl View {
                     fixed.saw(data, stat);
                 }
                 let terms = Self::terms(fixed, taken, directory)?;
-                Ok(Self { taken, limit: fixed.permits(), terms })
+                let continuity = match terms {
+                    // Written by the exchange itself.
+                    Terms::Record { .. } => Continuity::Unknown,
+                    _ => Continuity::of(directory),
+                };
+                Ok(Self { taken, limit: fixed.permits(), terms, continuity })
             }
             Limit::Shared(shared) => match behind {
                 Some(Sight::Data { data, stat }) => {
                     let limit = shared.decode(data).map_err(Unclear::Failed)?;
-                    Ok(Self { taken, limit, terms: Terms::LimitIs { version: stat.version } })
+                    let (terms, continuity) =
+                        (Terms::LimitIs { version: stat.version }, Continuity::of(directory));
+                    Ok(Self { taken, limit, terms, continuity })
                 }
                 _ => Err(Unclear::Failed(shared.missing())),
             },
@@ -130,6 +139,7 @@ mod tests {
             ctime: 0,
             mtime: 0,
             version,
+            child_version: 8,
             ephemeral_owner: 0,
             data_length: i32::try_from(data.len()).unwrap(),
             children: 0,
@@ -157,7 +167,9 @@ mod tests {
             let limit = Limit::fixed(4).unwrap();
             match (View::of(&limit, &sights(taken, 1, data)), terms) {
                 (Ok(view), Some(terms)) => {
-                    assert_eq!(view, View { taken, limit: 4, terms });
+                    assert_eq!((view.taken, view.limit, view.terms), (taken, 4, terms));
+                    let is_told = matches!(view.continuity, Continuity::Next { number: 4, version: 1 });
+                    assert_eq!(is_told, terms == Terms::Nothing);
                     // From now on the list of children tells it.
                     assert_eq!(View::of(&limit, &sights(taken, 1, data)[..1]).unwrap().terms, terms);
                 }
@@ -177,6 +189,9 @@ mod tests {
         assert!(matches!(View::of(&limit, &sights(1, 2, &data)[..1]), Err(Unclear::Unread)));
         // No directory: it is made, and written, in one go.
         let missing = View::of(&limit, &[Sight::Missing, Sight::Missing]).unwrap();
-        assert_eq!(missing, View { taken: 0, limit: 4, terms: Terms::Record { version: 0 } });
+        assert_eq!(
+            missing,
+            View { continuity: Continuity::Unknown, taken: 0, limit: 4, terms: Terms::Record { version: 0 } }
+        );
     }
 }
