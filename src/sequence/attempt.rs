@@ -162,7 +162,7 @@ impl Attempt {
             match refusal {
                 // An earlier try was committed; or someone else deleted the own node.
                 Refusal::NoNode if is_own => {
-                    let is_only_try = !before && self.own.rests_once();
+                    let is_only_try = before.is_none() && self.own.rests_once();
                     return self.look(deadline, is_only_try).await;
                 }
                 Refusal::NodeExists if index < self.wanted.len() => return self.look(deadline, false).await,

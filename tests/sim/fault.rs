@@ -34,6 +34,11 @@ pub(crate) enum Fault {
     Strand,
     /// A process is gone, and closes nothing.
     Crash,
+    /// A transaction that makes something is held on its way and its connection breaks; it is applied right behind a later
+    /// look at the same directory, whose answer is late.
+    HoldTransaction,
+    /// Curator's client makes a lease of a semaphore out of turn: its place in line went with its session.
+    CuratorsLease,
 }
 
 /// What strikes in most plans.

@@ -60,6 +60,12 @@ impl Plan {
         if dice.percent(25) {
             faults.push(Fault::Crash);
         }
+        if dice.percent(40) {
+            faults.push(Fault::HoldTransaction);
+        }
+        if dice.percent(40) {
+            faults.push(Fault::CuratorsLease);
+        }
         let first_sequence = dice.pick(&[0, 7, 99_998, i32::MAX - 3]);
         if first_sequence > i32::MAX / 2 {
             faults.push(Fault::CountAhead);

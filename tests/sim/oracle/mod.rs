@@ -132,9 +132,40 @@ impl Oracle {
                 }
             }
         }
+        if world.curator_holds(claim.directory()) {
+            permits += 1;
+            if claim.share.limit().is_none() {
+                let nodes = &claim.nodes;
+                self.breach(world, format!("promise 1: {nodes:?} was granted while Curator holds"));
+            }
+        }
         if let Some(limit) = claim.share.limit().filter(|limit| permits > *limit) {
             let nodes = &claim.nodes;
             self.breach(world, format!("promise 1: with {nodes:?}, {permits} permits of {limit} are valid"));
+        }
+    }
+
+    /// Promise 1 towards Curator's client, which is granted by its own rule.
+    fn check_curators(&self, world: &World) {
+        for (directory, limit) in world.granted_to_curator() {
+            let holds: Vec<Held> = self.0.lock().holds.values().cloned().collect();
+            let mut permits = 1;
+            for held in holds.iter().filter(|held| held.is_valid()) {
+                let here = held.claims.iter().filter(|claim| claim.directory() == directory);
+                for claim in
+                    here.filter(|claim| !claim.nodes.iter().any(|node| world.was_deleted_by_hand(node)))
+                {
+                    permits += claim.share.permits().max(1);
+                }
+            }
+            if permits > limit {
+                self.breach(
+                    world,
+                    format!(
+                        "promise 1: with Curator's, {permits} permits of {limit} are valid in {directory}"
+                    ),
+                );
+            }
         }
     }
 
@@ -192,6 +223,7 @@ impl Oracle {
                 format!("promise 7: nodes of session {session:#x} outlive its crash by too much"),
             );
         }
+        self.check_curators(world);
         let zxid = world.machine(|machine| machine.zxid());
         let has_changed = std::mem::replace(&mut self.0.lock().zxid, zxid) != zxid;
         if !has_changed && !self.0.lock().holds.values().any(Held::has_stopped_or_gone_on) {

@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::tree::Tree;
 
+use crate::world::OUT_OF_TURN;
+
 /// Promise 5 for semaphores: permits are created in the order of the line beside them.
 ///
 /// In Curator's layout a permit is a node in `leases`, and its taker's turn a node in `locks`; both change in one
@@ -43,8 +45,9 @@ impl Queues {
 /// The creation zxids of a directory's children, lowest first.
 fn born(tree: &Tree, directory: &str) -> Vec<i64> {
     let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
+    let names = names.iter().filter(|name| !name.starts_with(OUT_OF_TURN));
     let czxid = |name: &String| tree.node(&format!("{directory}/{name}")).map(|node| node.stat().czxid);
-    let mut born: Vec<i64> = names.iter().filter_map(czxid).collect();
+    let mut born: Vec<i64> = names.filter_map(czxid).collect();
     born.sort_unstable();
     born
 }

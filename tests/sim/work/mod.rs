@@ -28,25 +28,39 @@ static FAMILIES: &[Family] = &[
         name: "mutex",
         needs_numbers: false,
         kinds: &[&mutex::Plain, &mutex::Plain, &kept::Keeping, &kept::Keeping, &reentrant::Reentrant],
+        permits: None,
     },
     Family {
         name: "rw",
         needs_numbers: true,
         kinds: &[&rw::Read, &rw::Read, &rw::Write, &rw::Write, &rw::Downgrade, &rw::Under, &rw::Upgrade],
+        permits: None,
     },
-    Family { name: "semaphore", needs_numbers: false, kinds: &[&semaphore::One, &semaphore::Many] },
+    Family {
+        name: "semaphore",
+        needs_numbers: false,
+        kinds: &[&semaphore::One, &semaphore::Many],
+        permits: Some(semaphore::LIMIT),
+    },
     Family {
         name: "several in order",
         needs_numbers: false,
         kinds: &[&multi::Ordered, &multi::Ordered, &multi::Nested, &multi::Single],
+        permits: None,
     },
     Family {
         name: "several at once",
         needs_numbers: false,
         kinds: &[&multi::Atomic, &multi::Atomic, &multi::Single],
+        permits: None,
     },
-    Family { name: "starts", needs_numbers: false, kinds: &[&rate::One, &rate::Many] },
-    Family { name: "mutex in semaphore layout", needs_numbers: false, kinds: &[&semaphore::InLayout] },
+    Family { name: "starts", needs_numbers: false, kinds: &[&rate::One, &rate::Many], permits: None },
+    Family {
+        name: "mutex in semaphore layout",
+        needs_numbers: false,
+        kinds: &[&semaphore::InLayout],
+        permits: Some(1),
+    },
 ];
 
 /// How many locks a plan has.
@@ -58,6 +72,8 @@ pub(crate) struct Family {
     /// It ends with an error where numbers do.
     needs_numbers: bool,
     kinds: &'static [&'static dyn Kind],
+    /// How many permits there are, in the layout that is shared with Curator.
+    permits: Option<usize>,
 }
 
 impl Debug for Family {
@@ -83,6 +99,11 @@ pub(crate) fn draw(dice: &mut Dice, first_sequence: i32) -> Vec<Lock> {
 }
 
 impl Lock {
+    /// How many permits there are, where it is one of those.
+    pub(crate) fn permits(&self) -> Option<usize> {
+        self.family.permits
+    }
+
     pub(crate) fn path(&self) -> String {
         format!("/locks/{}", self.number)
     }

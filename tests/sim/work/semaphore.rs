@@ -5,7 +5,7 @@ use lockkeeper::{BootInstant, Error, Lease, Mutex, ReleaseError, Semaphore};
 use super::{Claim, Hold, Kind, Share, Site, Way, mutex};
 
 /// How many permits there are.
-const LIMIT: usize = 3;
+pub(super) const LIMIT: usize = 3;
 
 /// [`Semaphore`], one permit.
 pub(super) struct One;

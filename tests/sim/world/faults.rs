@@ -101,6 +101,8 @@ impl State {
             }
             Fault::Swap => self.swaps_next = true,
             Fault::Strand => self.strands_next = true,
+            Fault::HoldTransaction => self.holds_next = true,
+            Fault::CuratorsLease => self.curator_is_next = true,
             Fault::DeleteByHand => {
                 if let Some(path) = self.some_contender() {
                     self.delete_by_hand(&path);
@@ -270,6 +272,8 @@ impl State {
         self.is_healing = true;
         self.swaps_next = false;
         self.strands_next = false;
+        self.holds_next = false;
+        self.curator_is_next = false;
         self.away.clear();
         self.partitioned.clear();
         self.latency = self.plan.latency_in_peace();

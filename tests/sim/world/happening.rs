@@ -22,6 +22,8 @@ pub(super) enum Happening {
     NewLeader,
     DeleteByHand(String),
     ClearByHand(String),
+    /// The next step of Curator's client in a directory of leases.
+    Curator(String),
     Calm,
 }
 
@@ -59,11 +61,24 @@ impl State {
                 if self.away.contains_key(&connection.server) {
                     return;
                 }
+                let message = match self.hold_transaction(client, message) {
+                    Some(message) => message,
+                    None => return,
+                };
+                let list = match &message {
+                    ToServer::Request(_, Request::GetChildren { path, with_stat: true, .. }) => {
+                        Some(path.clone())
+                    }
+                    _ => None,
+                };
                 let outputs = match message {
                     ToServer::Connect(request) => self.machine.connect(client, request, now),
                     ToServer::Request(xid, request) => self.machine.request(client, xid, request, now),
                 };
-                self.emit(outputs);
+                match list {
+                    Some(directory) => self.emit_list(client, &directory, outputs),
+                    None => self.emit(outputs),
+                }
             }
             Happening::HangUp(client) => self.hang_up(client),
             Happening::Advance => {
@@ -101,6 +116,7 @@ impl State {
             }
             Happening::DeleteByHand(path) => self.delete_by_hand(&path),
             Happening::ClearByHand(directory) => self.clear_by_hand(&directory),
+            Happening::Curator(directory) => self.curator_goes_on(&directory),
             Happening::Calm => {
                 if !self.is_healing {
                     self.latency = self.plan.latency;

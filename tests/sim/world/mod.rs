@@ -5,8 +5,10 @@
 
 mod client_end;
 mod connection;
+mod curator;
 mod faults;
 mod happening;
+mod held;
 mod server_end;
 mod state;
 
@@ -21,6 +23,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
+pub(crate) use self::curator::OUT_OF_TURN;
 use self::happening::Happening;
 use self::state::State;
 use crate::dice::Dice;
@@ -136,6 +139,16 @@ impl World {
         let state = self.state.lock();
         let mut under_way = state.sessions.iter().flat_map(|session| &session.under_way);
         under_way.any(|(_, call)| checks(&call.request))
+    }
+
+    /// Whether Curator's client holds a permit in this directory, made out of turn.
+    pub(crate) fn curator_holds(&self, directory: &str) -> bool {
+        self.state.lock().curators.holds(directory)
+    }
+
+    /// The directories in which Curator's client was granted a permit since the last call, and their limits.
+    pub(crate) fn granted_to_curator(&self) -> Vec<(String, usize)> {
+        self.state.lock().curators.take_granted()
     }
 
     /// The session of a crashed process whose nodes should be gone and are not.

@@ -6,7 +6,9 @@ use lockkeeper_testserver::machine::{ClientId, Machine};
 use lockkeeper_testserver::protocol::{ConnectRequest, Request};
 
 use super::connection::Connection;
+use super::curator::Curators;
 use super::happening::Happening;
+use super::held::HeldTransaction;
 use crate::dice::Dice;
 use crate::host::Process;
 use crate::plan::Plan;
@@ -35,6 +37,12 @@ pub(super) struct State {
     pub(super) swaps_next: bool,
     /// The process that next hears of a write of its reaches nobody from then on.
     pub(super) strands_next: bool,
+    /// The next transaction that makes something is held.
+    pub(super) holds_next: bool,
+    pub(super) held: Option<HeldTransaction>,
+    /// Behind the next list of a semaphore's leases Curator makes one.
+    pub(super) curator_is_next: bool,
+    pub(super) curators: Curators,
     /// What waits for each process that stands still.
     pub(super) backlogs: BTreeMap<usize, Vec<Happening>>,
     pub(super) deleted_by_hand: BTreeSet<String>,
@@ -75,6 +83,10 @@ impl State {
             is_healing: false,
             swaps_next: false,
             strands_next: false,
+            holds_next: false,
+            held: None,
+            curator_is_next: false,
+            curators: Curators::default(),
             backlogs: BTreeMap::new(),
             deleted_by_hand: BTreeSet::new(),
             deleted_in_line: BTreeSet::new(),

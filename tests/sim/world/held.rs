@@ -1,0 +1,53 @@
+//! A transaction that is applied late: behind a look that did not see it, and long before its client sees
+//! that look.
+
+use lockkeeper_testserver::machine::{ClientId, Origin, Output};
+use lockkeeper_testserver::protocol::{Request, WriteOp};
+
+use super::happening::{Happening, ToServer};
+use super::state::State;
+
+/// A transaction on its way, of a connection that is gone.
+pub(super) struct HeldTransaction {
+    session: usize,
+    origin: Origin,
+    request: Request,
+}
+
+impl HeldTransaction {
+    /// Whether it makes something in this directory.
+    fn is_of(&self, directory: &str) -> bool {
+        self.request.paths().iter().any(|path| path.rsplit_once('/').is_some_and(|(of, _)| of == directory))
+    }
+}
+
+impl State {
+    /// Keeps the message back if it is the one; else yields it.
+    pub(super) fn hold_transaction(&mut self, client: ClientId, message: ToServer) -> Option<ToServer> {
+        let is_making = |writes: &[WriteOp]| writes.iter().any(|write| matches!(write, WriteOp::Create(_)));
+        let is_it = matches!(&message, ToServer::Request(_, Request::Multi(writes)) if is_making(writes));
+        let origin = self.machine.origin(client).filter(|_| is_it && self.holds_next && !self.is_healing);
+        let (Some(origin), ToServer::Request(_, request)) = (origin, &message) else { return Some(message) };
+        self.holds_next = false;
+        self.note(|| format!("FAULT {client:?} is cut, and held is {request:?}"));
+        let session = self.connections[&client].session;
+        self.held = Some(HeldTransaction { session, origin, request: request.clone() });
+        self.lose_connection(client);
+        self.hang_up(client);
+        None
+    }
+
+    /// Sends the answer to a list of `directory`, behind which something may happen that it does not show.
+    pub(super) fn emit_list(&mut self, client: ClientId, directory: &str, outputs: Vec<Output>) {
+        let session = self.connections.get(&client).map(|connection| connection.session);
+        let is_behind = |held: &mut HeldTransaction| Some(held.session) == session && held.is_of(directory);
+        let latency = self.latency;
+        if let Some(held) = self.held.take_if(is_behind) {
+            self.after(1, Happening::Late(held.origin, held.request));
+            self.latency = latency.max(self.plan.timeout / 8);
+        }
+        self.emit(outputs);
+        self.latency = latency;
+        self.curator_follows(directory);
+    }
+}
