@@ -51,8 +51,8 @@ impl Drop for Entry {
 }
 
 impl Place {
-    /// `connection` is the one there was before the create was sent, unless the node was only found. With a `stat`, its owner
-    /// was compared with the session.
+    /// `connection` is the one there was before the create was sent, unless the node was only found. With a
+    /// `stat`, its owner was compared with the session.
     pub(super) fn new(
         session: &Session,
         mut standing: Standing,

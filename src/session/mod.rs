@@ -446,7 +446,8 @@ impl Session {
         }
     }
 
-    /// As [`connection`](Self::connection), if the link is up: what is sent now is sent over it, and not kept for later.
+    /// As [`connection`](Self::connection), if the link is up: what is sent now is sent over it, and not kept
+    /// for later.
     fn live_connection(&self) -> Option<u64> {
         let wire = self.wire().ok()?;
         let connection = wire.interruptions();

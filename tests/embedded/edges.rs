@@ -109,8 +109,8 @@ async fn a_session_replaced_on_reconnect_is_lost_before_anyone_else_is_granted()
     }
 }
 
-/// The answer to a downgrade is lost, and the next connection carries another session: it finds the node that was made, which
-/// says nothing of that connection.
+/// The answer to a downgrade is lost, and the next connection carries another session: it finds the node that
+/// was made, which says nothing of that connection.
 #[tokio::test]
 async fn a_node_found_after_a_lost_answer_does_not_show_whose_session_a_connection_carries() {
     let world = World::start().await.unwrap();

@@ -25,7 +25,8 @@ pub(crate) enum Fault {
     DeleteByHand,
     /// Somebody writes into a contender's node by hand, and deletes it a little later.
     Meddle,
-    /// Somebody deletes all contenders of a lock by hand, the last one first; while a process reaches nobody, or not.
+    /// Somebody deletes all contenders of a lock by hand, the last one first; while a process reaches nobody,
+    /// or not.
     Clear,
     /// Numbers run on past the end of their range, as while creates are under way, or no longer.
     CountAhead,

@@ -270,8 +270,8 @@ impl Session {
         // A reader's or a writer's leaving tells a mutex's contender nothing: others may stand, with whom it must not be.
         let left = left.filter(|left| (left.kind == Kind::Lock) == (position.kind == Kind::Lock));
         match left.map(|left| (left.sent > approach.sent, line.is_covered(left), left.word.clone())) {
-            // Sent later, its delete checked nobody who was not answered yet: this node may be gone, and others behind it come
-            // in.
+            // Sent later, its delete checked nobody who was not answered yet: this node may be gone, and
+            // others behind it come in.
             Some((false, true, word)) if line.is_same_directory(connection) => {
                 Before::Nobody { word, at_first }
             }

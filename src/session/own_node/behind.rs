@@ -136,8 +136,8 @@ impl OwnNode {
     /// Ends the place, and tells who waits for that. `send` sends what deletes the node; if the next one is the head then,
     /// it gets that one's path, so that it may be checked to stand. Nobody is told before it is sent.
     ///
-    /// Without a connection nothing is sent, only kept for later: then the next one looks. Until the check is on its way
-    /// nobody keeps others out, if both nodes were deleted by hand meanwhile.
+    /// Without a connection nothing is sent, only kept for later: then the next one looks. Until the check is
+    /// on its way nobody keeps others out, if both nodes were deleted by hand meanwhile.
     pub(crate) fn leave<T>(&self, send: impl FnOnce(Leave<'_>) -> T) -> T {
         let mut behind = self.behind.lock();
         if matches!(*behind, Behind::Over(_)) {

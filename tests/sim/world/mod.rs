@@ -128,7 +128,8 @@ impl World {
         self.state.lock().deleted_in_line.contains(path)
     }
 
-    /// Whether a request that checks that this node stands is on its way, and not kept for when there is a connection.
+    /// Whether a request that checks that this node stands is on its way, and not kept for when there is a
+    /// connection.
     pub(crate) fn is_being_checked(&self, path: &str) -> bool {
         let checks = |request: &Request| match request {
             Request::Multi(writes) => writes
