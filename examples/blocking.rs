@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::{Parser, value_parser};
 use lockkeeper::blocking::{ConnectionManager, ReentrantMutex};
 use lockkeeper::{ANY_VERSION, CreateMode, ZnodePath};
-use lockkeeper_examples::stage::{Common, Connection, Failure, Server, Verdict, block_on, sweep};
+use lockkeeper_examples::fixture::{Common, Connection, Failure, Server, Verdict, block_on, sweep};
 use uuid::Uuid;
 
 /// Sells the parts of a stock in several threads at once, none twice.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 use lockkeeper::{ANY_VERSION, RwLock};
-use lockkeeper_examples::stage::{Common, Example, Failure, Stage, Verdict, Worker, patiently, play};
+use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
@@ -142,16 +142,16 @@ impl Example for ConfigCache {
         worker.tell(&seen)
     }
 
-    async fn lead(&self, stage: &mut Stage<Seen>) -> Result<Verdict, Failure> {
+    async fn lead(&self, fixture: &mut Fixture<Seen>) -> Result<Verdict, Failure> {
         for part in PARTS {
-            stage.set_up(part, b"revision 0").await?;
+            fixture.set_up(part, b"revision 0").await?;
         }
-        stage.start(self.readers + self.writers).await?;
+        fixture.start(self.readers + self.writers).await?;
         let how = if self.no_lock { "without the lock" } else { "under one read/write lock" };
         println!("{} processes read and {} write for {} s, {how}", self.readers, self.writers, self.seconds);
 
         let mut all = Seen::default();
-        for (process, Seen { reads, torn, writes, verified }) in stage.rest().await? {
+        for (process, Seen { reads, torn, writes, verified }) in fixture.rest().await? {
             if writes > 0 {
                 println!("process {process} wrote {writes} revisions, and found {verified} of them whole");
             } else {

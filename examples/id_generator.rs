@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 use lockkeeper::{ANY_VERSION, Mutex};
-use lockkeeper_examples::stage::{Common, Example, Failure, Stage, Verdict, Worker, patiently, play};
+use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use tokio::time::{Instant, sleep};
 
 /// Draws increasing ids in several processes at once, none twice.
@@ -92,14 +92,14 @@ impl Example for IdGenerator {
         Ok(())
     }
 
-    async fn lead(&self, stage: &mut Stage<u64>) -> Result<Verdict, Failure> {
-        stage.set_up("next", b"1").await?;
-        stage.start(self.processes).await?;
+    async fn lead(&self, fixture: &mut Fixture<u64>) -> Result<Verdict, Failure> {
+        fixture.set_up("next", b"1").await?;
+        fixture.start(self.processes).await?;
         let how = if self.no_lock { "without the lock" } else { "under one mutex" };
         println!("{} processes draw ids for {} s, {how}", self.processes, self.seconds);
 
         let mut drawn = vec![Vec::new(); self.processes as usize + 1];
-        for (process, id) in stage.rest().await? {
+        for (process, id) in fixture.rest().await? {
             if let Some(ids) = drawn.get_mut(process as usize) {
                 ids.push(id);
             }

@@ -21,7 +21,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use lockkeeper::metrics::{WAIT_SECONDS, describe};
 use lockkeeper::{BootInstant, Mutex};
-use lockkeeper_examples::stage::{Common, Example, Failure, Stage, Verdict, Worker, patiently, play};
+use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, TcpStream};
@@ -134,11 +134,11 @@ impl Example for Metrics {
         worker.hear::<String>().await.map(drop)
     }
 
-    async fn lead(&self, stage: &mut Stage<News>) -> Result<Verdict, Failure> {
-        stage.start(self.processes).await?;
+    async fn lead(&self, fixture: &mut Fixture<News>) -> Result<Verdict, Failure> {
+        fixture.start(self.processes).await?;
         let (mut addresses, mut done, mut had) = (Vec::new(), 0, 0);
         while done < self.processes {
-            match stage.next().await? {
+            match fixture.next().await? {
                 Some((process, News::Serves(address))) => {
                     println!("process {process} serves http://{address}/metrics");
                     addresses.push(address);
@@ -153,8 +153,8 @@ impl Example for Metrics {
             read += granted(&shown);
         }
         println!("\nthe last one, scraped:\n\n{shown}");
-        stage.tell_all(&"end").await;
-        stage.rest().await?;
+        fixture.tell_all(&"end").await;
+        fixture.rest().await?;
         let numbers = format!("{} services scraped; {read} grants read of {had} counted", addresses.len());
         Ok(Verdict::of(read == had && had > 0, numbers))
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 use lockkeeper::Mutex;
-use lockkeeper_examples::stage::{Common, Example, Failure, Stage, Verdict, Worker, patiently, play};
+use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 
 /// Runs the job of every night in exactly one of several processes, one of which is paused for too long.
@@ -110,25 +110,25 @@ impl NightlyJob {
     /// One night; how many marks were made, and how many refused.
     async fn night(
         &self,
-        stage: &mut Stage<News>,
+        fixture: &mut Fixture<News>,
         night: u32,
         archive: &mut Archive,
     ) -> Result<(u32, u32), Failure> {
-        stage.tell_all(&night).await;
+        fixture.tell_all(&night).await;
         let is_bad = self.is_bad(night);
         let (mut awake, mut paused, mut marked, mut refused) = (self.processes, None, 0, 0);
         while awake > 0 {
-            let Some((process, news)) = stage.next().await? else { break };
+            let Some((process, news)) = fixture.next().await? else { break };
             match news {
                 News::Runs => {
                     if is_bad && paused.is_none() {
                         paused = Some(process);
-                        stage.pause(process)?;
+                        fixture.pause(process)?;
                         println!("night {night}: process {process} runs the job, and is paused (SIGSTOP)");
                     } else {
                         println!("night {night}: process {process} runs the job");
                     }
-                    stage.tell(process, &true).await;
+                    fixture.tell(process, &true).await;
                 }
                 News::Report { token } => {
                     let taken = archive.file(night, token);
@@ -136,7 +136,7 @@ impl NightlyJob {
                         "night {night}: the archive {} a report of process {process}",
                         if taken { "takes" } else { "REFUSES" }
                     );
-                    stage.tell(process, &taken).await;
+                    fixture.tell(process, &taken).await;
                 }
                 News::Marked => marked += 1,
                 News::MarkRefused => {
@@ -147,7 +147,7 @@ impl NightlyJob {
                     awake -= 1;
                     if let (Some(process), 1) = (paused, awake) {
                         println!("night {night}: process {process} wakes up");
-                        stage.resume(process)?;
+                        fixture.resume(process)?;
                     }
                 }
             }
@@ -179,16 +179,16 @@ impl Example for NightlyJob {
         }
     }
 
-    async fn lead(&self, stage: &mut Stage<News>) -> Result<Verdict, Failure> {
-        stage.set_up("nights", b"").await?;
-        stage.start(self.processes).await?;
+    async fn lead(&self, fixture: &mut Fixture<News>) -> Result<Verdict, Failure> {
+        fixture.set_up("nights", b"").await?;
+        fixture.start(self.processes).await?;
         let mut archive = Archive { takes_all: self.no_fence, ..Archive::default() };
         let (mut once, mut marks_refused) = (0, 0);
         for night in 1..=self.nights {
-            let (marked, refused) = self.night(stage, night, &mut archive).await?;
+            let (marked, refused) = self.night(fixture, night, &mut archive).await?;
             marks_refused += refused;
             // The report in the archive is that of the run which made the mark.
-            let mark = String::from_utf8_lossy(&stage.read(&mark(night)).await?).into_owned();
+            let mark = String::from_utf8_lossy(&fixture.read(&mark(night)).await?).into_owned();
             let is_whole = archive.reports.get(&night).is_some_and(|token| token.to_string() == mark);
             once += u32::from(marked == 1 && is_whole);
         }

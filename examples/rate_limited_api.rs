@@ -20,7 +20,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use lockkeeper::RateLimiter;
-use lockkeeper_examples::stage::{Common, Example, Failure, Stage, Verdict, Worker, patiently, play};
+use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
@@ -114,18 +114,18 @@ impl Example for RateLimitedApi {
         worker.tell(&answers)
     }
 
-    async fn lead(&self, stage: &mut Stage<Answers>) -> Result<Verdict, Failure> {
+    async fn lead(&self, fixture: &mut Fixture<Answers>) -> Result<Verdict, Failure> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let desk = Desk { quota: self.quota as usize, taken: VecDeque::new() };
         tokio::spawn(serve(listener, Arc::new(Mutex::new(desk))));
-        stage.start(self.processes).await?;
-        stage.tell_all(&address).await;
+        fixture.start(self.processes).await?;
+        fixture.tell_all(&address).await;
         let how = if self.no_limiter { "as they like" } else { "by leave of a rate limiter" };
         println!("{} processes call http://{address} for {} s, {how}", self.processes, self.seconds);
 
         let mut all = Answers::default();
-        for (process, Answers { taken, refused, stale }) in stage.rest().await? {
+        for (process, Answers { taken, refused, stale }) in fixture.rest().await? {
             println!("process {process}: {taken} calls were taken, {refused} refused");
             all.taken += taken;
             all.refused += refused;

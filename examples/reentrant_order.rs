@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, value_parser};
 use lockkeeper::{Error, Hold, Mutex, Owner, ReentrantMutex};
-use lockkeeper_examples::stage::{Common, Example, Failure, Stage, Verdict, Worker, patiently, play};
+use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 
 /// Handles orders in steps that lock the order themselves, called alone or by one that has it locked.
@@ -117,19 +117,19 @@ impl Example for ReentrantOrder {
         worker.tell(&seen)
     }
 
-    async fn lead(&self, stage: &mut Stage<Seen>) -> Result<Verdict, Failure> {
+    async fn lead(&self, fixture: &mut Fixture<Seen>) -> Result<Verdict, Failure> {
         for order in 1..=self.orders {
-            stage.set_up(&steps(order), b"").await?;
+            fixture.set_up(&steps(order), b"").await?;
         }
-        stage.start(self.processes).await?;
+        fixture.start(self.processes).await?;
         println!("{} processes handle the same {} orders", self.processes, self.orders);
-        let seen = stage.rest().await?;
+        let seen = fixture.rest().await?;
         let again: u32 = seen.iter().map(|(_, seen)| seen.again).sum();
         let told: Vec<&String> = seen.iter().filter_map(|(_, seen)| seen.would_deadlock.as_ref()).collect();
         let mut once = 0;
         for order in 1..=self.orders {
-            let path = stage.path(&steps(order))?;
-            let notes = stage.znodes().children(&path).await?.unwrap_or_default();
+            let path = fixture.path(&steps(order))?;
+            let notes = fixture.znodes().children(&path).await?.unwrap_or_default();
             let count = |step| notes.iter().filter(|note| note.starts_with(step)).count();
             once += u32::from(count(RESERVE) == 1 && count(CHARGE) == 1);
         }

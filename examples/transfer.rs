@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 use lockkeeper::{ANY_VERSION, ConnectionManager, MultiLock, Mutex, ZnodePath};
-use lockkeeper_examples::stage::{Common, Example, Failure, Stage, Verdict, Worker, patiently, play};
+use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
@@ -114,15 +114,16 @@ impl Transfer {
     }
 
     /// All accounts as they are while all of them are locked: nobody, dead or alive, has a transfer under way.
-    async fn audit(&self, stage: &Stage<InTheMiddle>) -> Result<Vec<Account>, Failure> {
-        let mutexes = (0..self.accounts).map(|number| mutex(stage.manager(), stage.path(&account(number))?));
+    async fn audit(&self, fixture: &Fixture<InTheMiddle>) -> Result<Vec<Account>, Failure> {
+        let mutexes =
+            (0..self.accounts).map(|number| mutex(fixture.manager(), fixture.path(&account(number))?));
         let mutexes = mutexes.collect::<Result<Vec<Mutex>, Failure>>()?;
         let all = mutexes.iter().fold(MultiLock::builder(), |all, mutex| all.lock(mutex)).build()?;
 
         let guard = all.acquire().await?;
         let mut accounts = Vec::new();
         for number in 0..self.accounts {
-            accounts.push(serde_json::from_slice(&stage.read(&account(number)).await?)?);
+            accounts.push(serde_json::from_slice(&fixture.read(&account(number)).await?)?);
         }
         guard.release().await?;
         Ok(accounts)
@@ -152,11 +153,11 @@ impl Example for Transfer {
         }
     }
 
-    async fn lead(&self, stage: &mut Stage<InTheMiddle>) -> Result<Verdict, Failure> {
+    async fn lead(&self, fixture: &mut Fixture<InTheMiddle>) -> Result<Verdict, Failure> {
         for number in 0..self.accounts {
-            stage.set_up(&account(number), &data(Account { balance: PAID_IN, sent: 0 })).await?;
+            fixture.set_up(&account(number), &data(Account { balance: PAID_IN, sent: 0 })).await?;
         }
-        stage.start(self.processes).await?;
+        fixture.start(self.processes).await?;
         let how = if self.no_lock { "without locks" } else { "under a lock of two accounts" };
         println!("{} processes transfer between {} accounts, {how}", self.processes, self.accounts);
 
@@ -166,17 +167,17 @@ impl Example for Transfer {
         while begun.elapsed() < all || killed < self.kills {
             // Evenly over the time, and each while it is in the middle of a transfer.
             let due = all * (killed + 1) / (self.kills + 1);
-            let Some((process, InTheMiddle)) = stage.next().await? else { break };
+            let Some((process, InTheMiddle)) = fixture.next().await? else { break };
             if begun.elapsed() >= due && killed < self.kills {
-                stage.kill(process)?;
+                fixture.kill(process)?;
                 killed += 1;
                 println!("process {process} is killed in the middle of a transfer");
-                stage.start(1).await?;
+                fixture.start(1).await?;
             }
         }
-        stage.close().await;
+        fixture.close().await;
 
-        let accounts = self.audit(stage).await?;
+        let accounts = self.audit(fixture).await?;
         for (number, Account { balance, sent }) in accounts.iter().enumerate() {
             println!("account {number} has {balance}, after sending {sent} times");
         }

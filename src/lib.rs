@@ -5,67 +5,54 @@
 //! authors of further recipes.
 //!
 //! * [`ConnectionManager`]: one session after the other, what is known of each, and what is held on it.
-//! * [`Line`], [`Ticket`], [`Hold`]: the sequential node, the one primitive under all recipes.
+//! * [`LockQueue`], [`Ticket`], [`Hold`]: the sequential node, the one primitive under all recipes.
 //! * [`Txn`]: writes that are committed only while a hold stands. [`Znodes`]: nodes beside the locks.
 //!
-//! Data flows one way: application → recipe → [`Line`] → [`ConnectionManager`] → client.
+//! Data flows one way: application → recipe → [`LockQueue`] → [`ConnectionManager`] → client.
 
-mod acl;
-mod backend;
-mod clock;
-mod connect_string;
-mod deadline;
+mod config;
+mod environment;
 mod error;
-mod host;
-mod identity;
-mod janitor;
-mod lease;
 mod manager;
-mod meter;
-#[cfg(feature = "metrics")]
-pub mod metrics;
-#[cfg(not(feature = "metrics"))]
-#[path = "no_metrics.rs"]
-mod metrics;
-mod path;
-mod release;
-mod request_size;
-mod retry;
+mod queue;
 mod revoker;
-mod secure;
-mod sequence;
-mod server_clock;
 mod session;
 #[cfg(feature = "__simulation")]
 #[doc(hidden)]
 pub mod simulation;
-mod token;
+mod telemetry;
+mod time;
 mod txn;
+mod wire;
+mod znode;
 mod znodes;
 
-pub use self::acl::{Acl, Permissions};
-pub use self::backend::{CreateMode, Stat};
-pub use self::clock::BootInstant;
-pub use self::connect_string::{ConnectString, ConnectStringError};
-pub use self::deadline::Deadline;
+pub use self::config::acl::{Acl, Permissions};
+pub use self::config::connect_string::{ConnectString, ConnectStringError};
+pub use self::config::retry::RetryPolicy;
+#[cfg(feature = "tls")]
+pub use self::config::tls::Tls;
+pub use self::error::release::ReleaseError;
 pub use self::error::{
     ConfigError, ConnectError, Error, LossReason, Lost, Operation, Outcome, Phase, Refusal,
 };
 pub use self::manager::{
-    ConfirmWith, ConnectionManager, ConnectionManagerBuilder, ConnectionPool, Health, HoldEvent, HoldEvents,
+    ConnectionManager, ConnectionManagerBuilder, ConnectionPool, Health, HoldEvent, HoldEvents, LeaseRenewal,
     State, Transition, Transitions,
 };
-pub use self::path::{PATH_BYTES_MAX, PathError, ZnodePath};
-pub use self::release::ReleaseError;
-pub use self::retry::RetryPolicy;
-pub use self::revoker::{RevokeError, Revoker};
-#[cfg(feature = "tls")]
-pub use self::secure::Tls;
-pub use self::sequence::{
-    AgeClock, Call, Changes, ContenderInfo, Exchange, ExchangeError, Exchanged, Hold, Identity, Kind, Label,
-    Line, Lines, Look, NodeName, Outlook, Parked, Role, Rule, Sight, Ticket,
+pub use self::queue::{
+    AcquireSpan, AgeClock, Changes, ContenderInfo, DetachedNode, Exchange, ExchangeError, Exchanged, Hold,
+    Identity, Kind, Label, LockQueue, MultiQueue, NodeMonitor, NodeName, Read, ReadResult, Role, Rule,
+    Ticket,
 };
+pub use self::revoker::{RevokeError, Revoker};
 pub use self::session::Epoch;
-pub use self::token::FencingToken;
+#[cfg(feature = "metrics")]
+pub use self::telemetry::metrics;
+pub use self::time::boot::BootInstant;
+pub use self::time::deadline::Deadline;
 pub use self::txn::{ANY_VERSION, Txn, TxnError, TxnResult};
+pub use self::wire::{CreateMode, Stat};
+pub use self::znode::fencing_token::FencingToken;
+pub use self::znode::path::{PATH_BYTES_MAX, PathError, ZnodePath};
 pub use self::znodes::Znodes;

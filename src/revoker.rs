@@ -1,22 +1,22 @@
 use thiserror::Error as ThisError;
 
-use crate::backend::WireError;
-use crate::deadline::Deadline;
 use crate::error::{ConfigError, Error, Operation, Refusal};
 use crate::manager::ConnectionManager;
-use crate::path::{PathError, ZnodePath};
-use crate::sequence::{ContenderInfo, Kind, NodeName, REVOKE, read_node};
+use crate::queue::{ContenderInfo, Kind, NodeName, REVOKE, read_node};
 use crate::session::Session;
+use crate::time::deadline::Deadline;
+use crate::wire::WireError;
+use crate::znode::path::{PathError, ZnodePath};
 
 /// Takes locks away from who holds them: by asking, or by force.
 ///
-/// It works on what an inspection showed ([`Line::inspect`](crate::Line::inspect), `inspect()` of every recipe), filtered as
+/// It works on what an inspection showed ([`LockQueue::inspect`](crate::LockQueue::inspect), `inspect()` of every recipe), filtered as
 /// you like. Nobody who came later is hit: a node's path is its own for ever.
 ///
 /// # Asking
 ///
 /// [`ask`](Self::ask) writes `__REVOKE__` into the node, as Curator's `Revoker` does. A holder that listens
-/// ([`Hold::revocation`](crate::Hold::revocation), Curator's `makeRevocable`) lets go when it likes; one that does not is not
+/// ([`Hold::revoke_requested`](crate::Hold::revoke_requested), Curator's `makeRevocable`) lets go when it likes; one that does not is not
 /// disturbed. What the node said of who it is, is overwritten. Who waits right behind it looks at the line once more.
 ///
 /// # By force: the risk
@@ -40,13 +40,13 @@ use crate::session::Session;
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper_core::ConnectionManager::connect(&server.connect_string()).await?;
 /// use std::time::Duration;
-/// use lockkeeper_core::{Deadline, Label, Line, LossReason, Revoker, Role, Rule};
+/// use lockkeeper_core::{Deadline, Label, LockQueue, LossReason, Revoker, Role, Rule};
 ///
-/// let line = Line::new(&manager, "/gate".parse()?, Label::LOCK, Rule::MUTEX)?;
+/// let line = LockQueue::new(&manager, "/gate".parse()?, Label::LOCK, Rule::MUTEX)?;
 /// let held = line.acquire(Deadline::never()).await?;
 ///
 /// let seen = line.inspect().await?;
-/// let stale = seen.iter().filter(|of| of.role() == Role::Holder && of.identity().host() != Some("web-9"));
+/// let stale = seen.iter().filter(|of| of.role() == Role::Holder && of.identity().environment() != Some("web-9"));
 /// for gone in Revoker::new(&manager).force_release(stale).await? {
 ///     println!("{} is gone; refuse every token up to {:?}", gone.path(), gone.fencing_token());
 /// }
@@ -73,7 +73,7 @@ pub struct RevokeError {
 
 /// What is done to a node.
 #[derive(Clone, Copy, Debug)]
-enum Deed {
+enum RevokeAction {
     Ask,
     Delete,
 }
@@ -99,7 +99,7 @@ impl Revoker {
         &self,
         contenders: impl IntoIterator<Item = &'a ContenderInfo>,
     ) -> Result<Vec<ContenderInfo>, RevokeError> {
-        self.each(contenders.into_iter().cloned().collect(), Deed::Ask).await
+        self.each(contenders.into_iter().cloned().collect(), RevokeAction::Ask).await
     }
 
     /// Asks the contender of this node to let go; `false` when there is no such node. `node` is its whole path, chroot included,
@@ -118,7 +118,7 @@ impl Revoker {
         PathError: From<P::Error>,
     {
         let path: ZnodePath = node.try_into().map_err(PathError::from)?;
-        self.reach(path.as_str(), Deed::Ask).await
+        self.reach(path.as_str(), RevokeAction::Ask).await
     }
 
     /// Deletes the nodes of these contenders, so that the next in line are granted; yields those that were there, with the
@@ -136,7 +136,7 @@ impl Revoker {
         &self,
         contenders: impl IntoIterator<Item = &'a ContenderInfo>,
     ) -> Result<Vec<ContenderInfo>, RevokeError> {
-        self.each(contenders.into_iter().cloned().collect(), Deed::Delete).await
+        self.each(contenders.into_iter().cloned().collect(), RevokeAction::Delete).await
     }
 
     /// As [`force_release`](Self::force_release), for the contender of this node: `None` when there is no such node. `node` is its
@@ -159,15 +159,19 @@ impl Revoker {
         let (session, deadline) = self.session(path.as_str()).await?;
         let seen = read_node(&session, path.as_str(), deadline).await?;
         match seen {
-            Some(seen) if self.reach(path.as_str(), Deed::Delete).await? => Ok(Some(seen)),
+            Some(seen) if self.reach(path.as_str(), RevokeAction::Delete).await? => Ok(Some(seen)),
             _ => Ok(None),
         }
     }
 
-    async fn each(&self, all: Vec<ContenderInfo>, deed: Deed) -> Result<Vec<ContenderInfo>, RevokeError> {
+    async fn each(
+        &self,
+        all: Vec<ContenderInfo>,
+        action: RevokeAction,
+    ) -> Result<Vec<ContenderInfo>, RevokeError> {
         let mut done = Vec::new();
         for one in all {
-            match self.reach(one.path(), deed).await {
+            match self.reach(one.path(), action).await {
                 Ok(true) => done.push(one),
                 Ok(false) => {}
                 Err(error) => return Err(RevokeError { done, error }),
@@ -177,22 +181,22 @@ impl Revoker {
     }
 
     /// Whether there was such a node.
-    async fn reach(&self, path: &str, deed: Deed) -> Result<bool, Error> {
+    async fn reach(&self, path: &str, action: RevokeAction) -> Result<bool, Error> {
         check(path)?;
         let (session, deadline) = self.session(path).await?;
-        let (operation, answer) = match deed {
-            Deed::Ask => {
+        let (operation, answer) = match action {
+            RevokeAction::Ask => {
                 let mut reply = session.set_data(path, REVOKE, None);
-                (Operation::Write, session.answer(&mut reply, deadline).await.map(drop))
+                (Operation::Write, session.await_reply(&mut reply, deadline).await.map(drop))
             }
-            Deed::Delete => {
+            RevokeAction::Delete => {
                 let mut reply = session.write(|wire| wire.delete(path, None));
-                (Operation::Delete, session.answer(&mut reply, deadline).await)
+                (Operation::Delete, session.await_reply(&mut reply, deadline).await)
             }
         };
         match answer {
             Ok(()) => {
-                tracing::warn!(path, ?deed, "revoked");
+                tracing::warn!(path, deed = ?action, "revoked");
                 Ok(true)
             }
             Err(WireError::Refused(Refusal::NoNode)) => Ok(false),

@@ -2,13 +2,13 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::backend::{CreateMode, MultiError, WireError, WriteOp, WriteResult};
-use crate::deadline::Deadline;
+use crate::config::limits;
 use crate::error::{Error, LossReason, Lost, Operation, Refusal};
 use crate::manager::ConnectionManager;
-use crate::path::ZnodePath;
-use crate::request_size;
-use crate::session::{OwnNode, Resting};
+use crate::session::{OwnedNode, TxnInFlight};
+use crate::time::deadline::Deadline;
+use crate::wire::{CreateMode, MultiError, WireError, WriteOp, WriteResult};
+use crate::znode::path::ZnodePath;
 
 /// As the version of a node: whatever version it has. What ZooKeeper writes for it.
 pub const ANY_VERSION: i32 = -1;
@@ -25,11 +25,11 @@ pub const ANY_VERSION: i32 = -1;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let servers = server.connect_string();
-/// # use lockkeeper_core::{ConnectionManager, CreateMode, Deadline, Label, Line, Rule};
+/// # use lockkeeper_core::{ConnectionManager, CreateMode, Deadline, Label, LockQueue, Rule};
 /// # let manager = ConnectionManager::connect(&servers).await?;
 /// # manager.znodes().create(&"/trains/7/left".parse()?, b"42", CreateMode::Persistent).await?;
 /// # manager.znodes().create(&"/trains/7/sales".parse()?, b"", CreateMode::Persistent).await?;
-/// # let line = Line::new(&manager, "/locks/7".parse()?, Label::LOCK, Rule::MUTEX)?;
+/// # let line = LockQueue::new(&manager, "/locks/7".parse()?, Label::LOCK, Rule::MUTEX)?;
 /// # let held = line.acquire(Deadline::never()).await?;
 /// held.txn()
 ///     .set("/trains/7/left".parse()?, b"41".to_vec(), 0)
@@ -44,7 +44,7 @@ pub const ANY_VERSION: i32 = -1;
 pub struct Txn<'a> {
     manager: &'a ConnectionManager,
     /// What must stand; never empty.
-    holds: Vec<&'a Arc<OwnNode>>,
+    holds: Vec<&'a Arc<OwnedNode>>,
     writes: Vec<Write>,
 }
 
@@ -120,7 +120,7 @@ impl TxnError {
 }
 
 impl<'a> Txn<'a> {
-    pub(crate) fn under(manager: &'a ConnectionManager, holds: Vec<&'a Arc<OwnNode>>) -> Self {
+    pub(crate) fn under(manager: &'a ConnectionManager, holds: Vec<&'a Arc<OwnedNode>>) -> Self {
         Self { manager, holds, writes: Vec::new() }
     }
 
@@ -170,7 +170,7 @@ impl<'a> Txn<'a> {
     ///
     /// Not cancel safe: a dropped commit may or may not have been done.
     pub async fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
-        request_size::check(self.writes.iter().map(Write::bytes).sum()).map_err(Error::Config)?;
+        limits::check(self.writes.iter().map(Write::bytes).sum()).map_err(Error::Config)?;
         let Some(first) = self.holds.first() else {
             return Err(TxnError::Failed(Error::Closed));
         };
@@ -186,10 +186,10 @@ impl<'a> Txn<'a> {
         let session = first.session();
         let deadline = Deadline::after(self.manager.operation_timeout());
         // Who comes next must not be let in before it is known what became of this.
-        let resting = Resting::on(self.holds.iter().copied());
+        let in_flight = TxnInFlight::on(self.holds.iter().copied());
         let committed = session.multi(&operations, deadline).await;
         if committed.as_ref().map_or_else(MultiError::is_definite, |_| true) {
-            resting.settle();
+            in_flight.settle();
         }
         match committed {
             // The first results are those of the checks of what is held.

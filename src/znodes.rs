@@ -1,10 +1,10 @@
-use crate::backend::{CreateMode, Stat, WireError};
-use crate::deadline::Deadline;
+use crate::config::limits;
 use crate::error::{Error, Operation, Refusal};
 use crate::manager::ConnectionManager;
-use crate::path::ZnodePath;
-use crate::request_size;
-use crate::sequence::{Lasting, make_directory};
+use crate::queue::{ParentLifetime, make_directory};
+use crate::time::deadline::Deadline;
+use crate::wire::{CreateMode, Stat, WireError};
+use crate::znode::path::ZnodePath;
 
 /// Nodes beside the locks: the state an application keeps in ZooKeeper.
 ///
@@ -34,9 +34,9 @@ impl Znodes {
     pub async fn read(&self, path: &ZnodePath) -> Result<Option<(Vec<u8>, Stat)>, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let failed = |error: WireError| Error::of_wire(Operation::Read, full.as_str(), &error, deadline);
-        session.catch_up(deadline).await.map_err(failed)?;
+        session.ensure_synced(deadline).await.map_err(failed)?;
         let mut reply = session.read(|wire| wire.data(full.as_str()));
-        match session.answer(&mut reply, deadline).await {
+        match session.await_reply(&mut reply, deadline).await {
             Ok(read) => Ok(Some(read)),
             Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
             Err(error) => Err(failed(error)),
@@ -51,9 +51,9 @@ impl Znodes {
     pub async fn children(&self, path: &ZnodePath) -> Result<Option<Vec<String>>, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let failed = |error: WireError| Error::of_wire(Operation::List, full.as_str(), &error, deadline);
-        session.catch_up(deadline).await.map_err(failed)?;
+        session.ensure_synced(deadline).await.map_err(failed)?;
         let mut reply = session.read(|wire| wire.children(full.as_str()));
-        match session.answer(&mut reply, deadline).await {
+        match session.await_reply(&mut reply, deadline).await {
             Ok(children) => Ok(Some(children)),
             Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
             Err(error) => Err(failed(error)),
@@ -67,20 +67,20 @@ impl Znodes {
     /// [`Error::Refused`] with [`Refusal::NodeExists`] when it is there already; else as [`read`](Self::read). After
     /// [`Error::Unknown`] the node may stand.
     pub async fn create(&self, path: &ZnodePath, data: &[u8], mode: CreateMode) -> Result<String, Error> {
-        request_size::check(data.len()).map_err(Error::Config)?;
+        limits::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
         let failed = |error: WireError| Error::of_wire(Operation::Create, full.as_str(), &error, deadline);
         let mut reply = session.create(full.as_str(), data, mode);
-        match session.answer(&mut reply, deadline).await {
+        match session.await_reply(&mut reply, deadline).await {
             Ok(created) => return Ok(created.path),
             Err(WireError::Refused(Refusal::NoNode)) => {}
             Err(error) => return Err(failed(error)),
         }
         if let Some(parent) = full.parent() {
-            make_directory(&session, &parent, Lasting::ForEver, deadline).await.map_err(failed)?;
+            make_directory(&session, &parent, ParentLifetime::ForEver, deadline).await.map_err(failed)?;
         }
         let mut reply = session.create(full.as_str(), data, mode);
-        session.answer(&mut reply, deadline).await.map(|created| created.path).map_err(failed)
+        session.await_reply(&mut reply, deadline).await.map(|created| created.path).map_err(failed)
     }
 
     /// Writes a node's data if it has `version` ([`ANY_VERSION`](crate::ANY_VERSION): any); returns the new stat.
@@ -90,11 +90,11 @@ impl Znodes {
     /// [`Error::Refused`] with [`Refusal::BadVersion`] or [`Refusal::NoNode`]; else as [`read`](Self::read). After
     /// [`Error::Unknown`] it may have been written.
     pub async fn write(&self, path: &ZnodePath, data: &[u8], version: i32) -> Result<Stat, Error> {
-        request_size::check(data.len()).map_err(Error::Config)?;
+        limits::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
         let version = (version >= 0).then_some(version);
         let mut reply = session.set_data(full.as_str(), data, version);
-        let answer = session.answer(&mut reply, deadline).await;
+        let answer = session.await_reply(&mut reply, deadline).await;
         answer.map_err(|error| Error::of_wire(Operation::Write, full.as_str(), &error, deadline))
     }
 
@@ -107,7 +107,7 @@ impl Znodes {
     pub async fn delete(&self, path: &ZnodePath) -> Result<bool, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let mut reply = session.write(|wire| wire.delete(full.as_str(), None));
-        match session.answer(&mut reply, deadline).await {
+        match session.await_reply(&mut reply, deadline).await {
             Ok(()) => Ok(true),
             Err(WireError::Refused(Refusal::NoNode)) => Ok(false),
             Err(error) => Err(Error::of_wire(Operation::Delete, full.as_str(), &error, deadline)),

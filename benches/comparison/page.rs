@@ -31,7 +31,7 @@ includes that it learns of its grant only when the delete before it is committed
 
 *CPU* is the processor time of the client process, the Java compiler and the garbage collector included.
 *Many* with `s=8` is a `ConnectionPool` of 8 sessions, which has one for each path; the other libraries have
-no pool, and distribute 8 clients among their threads. *Node kept* is a mutex with `keeping()`, beside a
+no pool, and distribute 8 clients among their threads. *Node kept* is a mutex with `with_handoff()`, beside a
 Curator that sends requests to the servers each time.
 
 If the load average is above the number of cores, other programs used the machine as well. Then ratios are

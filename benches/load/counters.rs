@@ -82,8 +82,8 @@ impl Reading {
     #[expect(clippy::cast_precision_loss, reason = "figures for people to read")]
     pub(crate) fn since(&self, earlier: &Self, meters: &Meters, ops: u64) -> Map<String, Value> {
         let elapsed = (self.at - earlier.at).as_secs_f64();
-        let each = |later: Option<u64>, earlier: Option<u64>, besides: u64, decimals: f64| -> Value {
-            let spent = later.zip(earlier).map(|(later, earlier)| (later - earlier).saturating_sub(besides));
+        let each = |later: Option<u64>, earlier: Option<u64>, ignoring: u64, decimals: f64| -> Value {
+            let spent = later.zip(earlier).map(|(later, earlier)| (later - earlier).saturating_sub(ignoring));
             match spent {
                 Some(spent) if ops > 0 => round(spent as f64 / ops as f64, decimals).into(),
                 _ => Value::Null,

@@ -5,11 +5,11 @@
 
 mod arguments;
 mod counters;
+mod fixture;
 mod report;
 mod room;
 mod run;
 mod scenarios;
-mod stage;
 mod tally;
 
 use std::error::Error;

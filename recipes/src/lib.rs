@@ -39,11 +39,11 @@
 //! # }
 //! ```
 
-mod at_once;
 pub mod blocking;
 #[cfg(test)]
 mod bounds_test;
 mod inspection;
+mod limits;
 mod lock;
 mod multi_lock;
 mod mutex;
@@ -56,7 +56,7 @@ mod semaphore;
 pub use self::inspection::Inspection;
 pub use self::lock::{Lock, LockGuard, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
-pub use self::mutex::{Keep, Mutex, MutexGuard, MutexTicket, OwnedMutexGuard};
+pub use self::mutex::{HandOffPolicy, Mutex, MutexGuard, MutexTicket, OwnedMutexGuard};
 pub use self::owner::Owner;
 pub use self::rate_limiter::{Admission, RateLimiter};
 pub use self::reentrant_mutex::{
@@ -72,10 +72,9 @@ pub use lockkeeper_core::Tls;
 pub use lockkeeper_core::metrics;
 #[doc(inline)]
 pub use lockkeeper_core::{
-    ANY_VERSION, Acl, AgeClock, BootInstant, ConfigError, ConfirmWith, ConnectError, ConnectString,
-    ConnectStringError, ConnectionManager, ConnectionManagerBuilder, ConnectionPool, ContenderInfo,
-    CreateMode, Deadline, Epoch, Error, FencingToken, Health, Hold, HoldEvent, HoldEvents, Identity, Kind,
-    LossReason, Lost, Operation, Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy,
-    RevokeError, Revoker, Role, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath,
-    Znodes,
+    ANY_VERSION, Acl, AgeClock, BootInstant, ConfigError, ConnectError, ConnectString, ConnectStringError,
+    ConnectionManager, ConnectionManagerBuilder, ConnectionPool, ContenderInfo, CreateMode, Deadline, Epoch,
+    Error, FencingToken, Health, Hold, HoldEvent, HoldEvents, Identity, Kind, LeaseRenewal, LossReason, Lost,
+    Operation, Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy, RevokeError,
+    Revoker, Role, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath, Znodes,
 };

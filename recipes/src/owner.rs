@@ -58,7 +58,7 @@ impl Owner {
     }
 
     /// An owner nobody else knows: what is acquired for it is not reentrant.
-    pub(crate) fn nameless() -> Self {
+    pub(crate) fn anonymous() -> Self {
         Self::new("")
     }
 
@@ -67,7 +67,7 @@ impl Owner {
     }
 
     /// `data` with the owner's name, if it has one, behind it, for people who look at the node.
-    pub(crate) fn sign(&self, data: &[u8]) -> Vec<u8> {
+    pub(crate) fn append_owner(&self, data: &[u8]) -> Vec<u8> {
         if self.name().is_empty() {
             return data.to_owned();
         }
@@ -99,16 +99,16 @@ pub(crate) struct OwnerId(usize);
 
 /// Who holds which exclusive lock through one manager: what can be known of a wait that would never end.
 #[derive(Debug, Default)]
-pub(crate) struct Holders {
+pub(crate) struct OwnerRegistry {
     entries: DashMap<(ZnodePath, OwnerId), u64>,
     /// What each owner holds, so that one look tells whether it holds anything.
     by_owner: DashMap<OwnerId, Vec<ZnodePath>>,
     next: AtomicU64,
 }
 
-impl Holders {
+impl OwnerRegistry {
     pub(crate) fn of(manager: &ConnectionManager) -> Arc<Self> {
-        manager.extension()
+        manager.shared_table()
     }
 
     /// Refuses what `owner` holds already.
@@ -129,35 +129,35 @@ impl Holders {
     }
 
     /// Enters a hold, until the entry is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, path: &ZnodePath, owner: &Owner) -> HolderEntry {
+    pub(crate) fn enter(self: &Arc<Self>, path: &ZnodePath, owner: &Owner) -> OwnerEntry {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.by_owner.entry(owner.id()).or_default().push(path.clone());
         self.entries.insert((path.clone(), owner.id()), number);
-        HolderEntry { holders: Arc::clone(self), path: path.clone(), owner: owner.clone(), number }
+        OwnerEntry { registry: Arc::clone(self), path: path.clone(), owner: owner.clone(), number }
     }
 }
 
 /// One hold in the books. Drop it before the hold's node is given up: from then on the owner may wait for the lock
 /// like everyone else.
 #[derive(Debug)]
-pub(crate) struct HolderEntry {
-    holders: Arc<Holders>,
+pub(crate) struct OwnerEntry {
+    registry: Arc<OwnerRegistry>,
     path: ZnodePath,
     owner: Owner,
     number: u64,
 }
 
-impl Drop for HolderEntry {
+impl Drop for OwnerEntry {
     fn drop(&mut self) {
         // The owner's next hold may stand there already.
         let key = (self.path.clone(), self.owner.id());
-        self.holders.entries.remove_if(&key, |_, number| *number == self.number);
-        if let Some(mut held) = self.holders.by_owner.get_mut(&self.owner.id())
+        self.registry.entries.remove_if(&key, |_, number| *number == self.number);
+        if let Some(mut held) = self.registry.by_owner.get_mut(&self.owner.id())
             && let Some(at) = held.iter().position(|path| *path == self.path)
         {
             held.swap_remove(at);
         }
-        self.holders.by_owner.remove_if(&self.owner.id(), |_, held| held.is_empty());
+        self.registry.by_owner.remove_if(&self.owner.id(), |_, held| held.is_empty());
     }
 }
 

@@ -5,20 +5,20 @@ use std::time::Duration;
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
-use super::state::StateBoard;
-use super::{ConnectionManager, Handle, Settings, Shared, task};
-use crate::acl::{Acl, Credentials};
-use crate::backend::{Backend, ZooKeeper};
-use crate::connect_string::ConnectString;
+use super::state::StatePublisher;
+use super::{ConnectionManager, Handle, ManagerInner, Settings, task};
+use crate::config::acl::{Acl, Credentials};
+use crate::config::connect_string::ConnectString;
 #[cfg(feature = "tls")]
-use crate::connect_string::Endpoint;
+use crate::config::connect_string::Endpoint;
+use crate::config::limits;
+use crate::config::retry::RetryPolicy;
+use crate::config::tls::{Sasl, Tls};
+use crate::environment::{Environment, ThisMachine};
 use crate::error::{ConfigError, ConnectError};
-use crate::host::{Host, ThisMachine};
-use crate::identity;
-use crate::janitor::Pending;
-use crate::request_size;
-use crate::retry::RetryPolicy;
-use crate::secure::{Sasl, Tls};
+use crate::session::janitor::Pending;
+use crate::wire::{Backend, ZooKeeper};
+use crate::znode::node_data;
 
 /// Settings of a [`ConnectionManager`]; every one has a default.
 ///
@@ -49,9 +49,9 @@ pub struct ConnectionManagerBuilder {
     operation_timeout: Option<Duration>,
     retry: RetryPolicy,
     tick: Duration,
-    keep_confirmed: Duration,
+    lease_keep_alive: Duration,
     tcp_nodelay: bool,
-    confirm_with: ConfirmWith,
+    lease_renewal: LeaseRenewal,
     acl: Acl,
     credentials: Vec<Credentials>,
     node_data: Option<Vec<u8>>,
@@ -62,7 +62,7 @@ pub struct ConnectionManagerBuilder {
 /// Which request confirms the session while something is held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ConfirmWith {
+pub enum LeaseRenewal {
     /// A transaction of checks on every held node: the quorum answers, and a node deleted by hand is found out.
     #[default]
     Quorum,
@@ -81,9 +81,9 @@ impl ConnectionManagerBuilder {
             operation_timeout: None,
             retry: RetryPolicy::default(),
             tick: Duration::from_secs(2),
-            keep_confirmed: Duration::from_secs(60),
+            lease_keep_alive: Duration::from_secs(60),
             tcp_nodelay: true,
-            confirm_with: ConfirmWith::Quorum,
+            lease_renewal: LeaseRenewal::Quorum,
             acl: Acl::open(),
             credentials: Vec::new(),
             node_data: None,
@@ -142,8 +142,8 @@ impl ConnectionManagerBuilder {
     /// to be confirmed anew: about half a tick. Confirming costs one small write every sixth of the session
     /// timeout.
     #[must_use]
-    pub fn keep_confirmed(mut self, span: Duration) -> Self {
-        self.keep_confirmed = span;
+    pub fn lease_keep_alive(mut self, span: Duration) -> Self {
+        self.lease_keep_alive = span;
         self
     }
 
@@ -158,10 +158,10 @@ impl ConnectionManagerBuilder {
         self
     }
 
-    /// Which request confirms the session. Default: [`ConfirmWith::Quorum`].
+    /// Which request confirms the session. Default: [`LeaseRenewal::Quorum`].
     #[must_use]
-    pub fn confirm_with(mut self, confirm_with: ConfirmWith) -> Self {
-        self.confirm_with = confirm_with;
+    pub fn lease_renewal(mut self, lease_renewal: LeaseRenewal) -> Self {
+        self.lease_renewal = lease_renewal;
         self
     }
 
@@ -247,9 +247,9 @@ impl ConnectionManagerBuilder {
     pub async fn connect_over(
         self,
         backend: Arc<dyn Backend>,
-        host: Arc<dyn Host>,
+        environment: Arc<dyn Environment>,
     ) -> Result<ConnectionManager, ConnectError> {
-        let mut settings = self.settings(&self.check()?, host);
+        let mut settings = self.settings(&self.check()?, environment);
         settings.retry = settings.retry.in_step();
         Self::start(settings, backend, self.connect_deadline).await
     }
@@ -260,15 +260,15 @@ impl ConnectionManagerBuilder {
         connect_deadline: Duration,
     ) -> Result<ConnectionManager, ConnectError> {
         let closing = CancellationToken::new();
-        let shared = Arc::new(Shared {
-            board: StateBoard::new(Arc::clone(&settings.host)),
+        let shared = Arc::new(ManagerInner {
+            publisher: StatePublisher::new(Arc::clone(&settings.environment)),
             settings: Arc::new(settings),
             closing: closing.clone(),
             closed: CancellationToken::new(),
             close_confirmed: AtomicBool::new(false),
-            extensions: DashMap::new(),
+            shared_tables: DashMap::new(),
             holds: Arc::default(),
-            pending_chores: Pending::default(),
+            pending_jobs: Pending::default(),
         });
         // From here on, dropping this future ends the task.
         let manager = ConnectionManager(Arc::new(Handle {
@@ -302,7 +302,7 @@ impl ConnectionManagerBuilder {
                 advice: "servers grant at least two ticks; raise it, or set tick_time to what the servers have",
             });
         }
-        request_size::check(self.node_data.as_ref().map_or(0, Vec::len))?;
+        limits::check(self.node_data.as_ref().map_or(0, Vec::len))?;
         if self.acl.entries.is_empty()
             || (self.acl == Acl::creator_only() && self.credentials.is_empty() && self.sasl.is_none())
         {
@@ -337,7 +337,7 @@ impl ConnectionManagerBuilder {
         Ok(Arc::new(backend.with_nodelay(self.tcp_nodelay)))
     }
 
-    fn settings(&self, servers: &ConnectString, host: Arc<dyn Host>) -> Settings {
+    fn settings(&self, servers: &ConnectString, environment: Arc<dyn Environment>) -> Settings {
         Settings {
             chroot: servers.chroot().clone(),
             servers: self.servers.clone(),
@@ -345,11 +345,11 @@ impl ConnectionManagerBuilder {
             session_timeout: self.session_timeout,
             retry: self.retry,
             tick: self.tick,
-            keep_confirmed: self.keep_confirmed,
-            confirm_with: self.confirm_with,
-            node_data: self.node_data.clone().unwrap_or_else(identity::of_this_process).into(),
+            lease_keep_alive: self.lease_keep_alive,
+            lease_renewal: self.lease_renewal,
+            node_data: self.node_data.clone().unwrap_or_else(node_data::of_this_process).into(),
             draining: CancellationToken::new(),
-            host,
+            environment,
         }
     }
 

@@ -87,17 +87,17 @@ impl ConnectionManager {
     pub fn health(&self) -> Health {
         let shared = &self.0.shared;
         let now = self.now();
-        let standing = shared.board.standing();
-        let session = standing.session.as_ref().filter(|session| session.loss().is_none());
-        let can_read = matches!(standing.state, State::Connected(_)) && session.is_some();
-        let is_answered = session.is_some_and(|session| !session.is_unanswered());
+        let snapshot = shared.publisher.snapshot();
+        let session = snapshot.session.as_ref().filter(|session| session.loss().is_none());
+        let can_read = matches!(snapshot.state, State::Connected(_)) && session.is_some();
+        let is_answered = session.is_some_and(|session| !session.quorum_silent());
         Health {
-            state: standing.state,
-            since: now.since(standing.since),
+            state: snapshot.state,
+            since: now.since(snapshot.since),
             epoch: session.map(crate::session::Session::epoch),
             lease_left: session.map(|session| session.lease_valid_until().since(now)),
             held: shared.holds.held(),
-            pending_deletes: shared.pending_chores.count(),
+            pending_deletes: shared.pending_jobs.count(),
             can_read,
             can_write: can_read && is_answered,
             is_closing: shared.settings.draining.is_cancelled(),

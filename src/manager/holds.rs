@@ -13,9 +13,9 @@ use tokio::sync::{Notify, mpsc};
 use tracing::warn;
 
 use crate::error::Lost;
-use crate::meter::Held;
-use crate::session::OwnNode;
-use crate::token::FencingToken;
+use crate::session::OwnedNode;
+use crate::telemetry::timers::HoldTimer;
+use crate::znode::fencing_token::FencingToken;
 
 /// What became of a hold of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +66,8 @@ impl Stream for HoldEvents {
 
 /// What is held, by line, and who listens.
 #[derive(Default)]
-pub(crate) struct HoldBoard {
-    lines: Mutex<BTreeMap<String, Books>>,
+pub(crate) struct HoldRegistry {
+    paths: Mutex<BTreeMap<String, PathHolds>>,
     /// How many holds have begun and not ended.
     held: AtomicUsize,
     /// Tells that nothing is held any more.
@@ -75,33 +75,33 @@ pub(crate) struct HoldBoard {
 }
 
 #[derive(Default)]
-struct Books {
-    heralds: Vec<Weak<Herald>>,
+struct PathHolds {
+    registrations: Vec<Weak<HoldRegistration>>,
     listeners: Vec<mpsc::UnboundedSender<HoldEvent>>,
 }
 
-impl HoldBoard {
-    /// `lines` are the keys under which holds are announced.
-    pub(crate) fn listen(&self, lines: impl IntoIterator<Item = String>) -> HoldEvents {
+impl HoldRegistry {
+    /// `paths` are the keys under which holds are announced.
+    pub(crate) fn listen(&self, paths: impl IntoIterator<Item = String>) -> HoldEvents {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let mut books = self.lines.lock();
-        books.retain(|_, here| {
+        let mut holds = self.paths.lock();
+        holds.retain(|_, here| {
             here.listeners.retain(|listener| !listener.is_closed());
-            !here.heralds.is_empty() || !here.listeners.is_empty()
+            !here.registrations.is_empty() || !here.listeners.is_empty()
         });
-        for line in lines {
-            books.entry(line).or_default().listeners.push(sender.clone());
+        for path_key in paths {
+            holds.entry(path_key).or_default().listeners.push(sender.clone());
         }
         HoldEvents { receiver }
     }
 
     /// Whether something is held, and valid, in this line.
-    pub(crate) fn is_held(&self, line: &str) -> bool {
-        let heralds: Vec<Arc<Herald>> = match self.lines.lock().get(line) {
-            Some(here) => here.heralds.iter().filter_map(Weak::upgrade).collect(),
+    pub(crate) fn is_held(&self, path_key: &str) -> bool {
+        let registrations: Vec<Arc<HoldRegistration>> = match self.paths.lock().get(path_key) {
+            Some(here) => here.registrations.iter().filter_map(Weak::upgrade).collect(),
             None => return false,
         };
-        heralds.iter().any(|herald| herald.is_valid())
+        registrations.iter().any(|registration| registration.is_valid())
     }
 
     /// How many holds there are that were not lost.
@@ -127,107 +127,113 @@ impl HoldBoard {
         }
     }
 
-    fn tell(&self, line: &str, event: &HoldEvent) {
-        if let Some(here) = self.lines.lock().get_mut(line) {
+    fn tell(&self, path_key: &str, event: &HoldEvent) {
+        if let Some(here) = self.paths.lock().get_mut(path_key) {
             here.listeners.retain(|listener| listener.send(event.clone()).is_ok());
         }
     }
 
     /// Takes an ended hold, and what is left of others, out of the books.
-    fn strike_out(&self, line: &str) {
-        let mut lines = self.lines.lock();
-        if let Some(here) = lines.get_mut(line) {
-            here.heralds.retain(|herald| herald.strong_count() > 0);
+    fn remove(&self, path_key: &str) {
+        let mut paths = self.paths.lock();
+        if let Some(here) = paths.get_mut(path_key) {
+            here.registrations.retain(|registration| registration.strong_count() > 0);
             here.listeners.retain(|listener| !listener.is_closed());
-            if here.heralds.is_empty() && here.listeners.is_empty() {
-                lines.remove(line);
+            if here.registrations.is_empty() && here.listeners.is_empty() {
+                paths.remove(path_key);
             }
         }
     }
 }
 
-impl Debug for HoldBoard {
+impl Debug for HoldRegistry {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("HoldBoard").field("lines", &self.lines.lock().len()).finish()
+        formatter.debug_struct("HoldRegistry").field("paths", &self.paths.lock().len()).finish()
     }
 }
 
 /// Tells of one hold: that it began, and how it ended. Dropped with the hold.
-pub(crate) struct Herald {
-    board: Arc<HoldBoard>,
-    line: String,
-    nodes: Vec<Weak<OwnNode>>,
+pub(crate) struct HoldRegistration {
+    registry: Arc<HoldRegistry>,
+    path_key: String,
+    nodes: Vec<Weak<OwnedNode>>,
     path: String,
     has_ended: AtomicBool,
-    meter: Held,
+    timer: HoldTimer,
 }
 
-impl Herald {
-    /// The hold in `line` that rests on `nodes` was granted.
+impl HoldRegistration {
+    /// The hold in `path_key` that rests on `nodes` was granted.
     pub(crate) fn announce<'a>(
-        board: &Arc<HoldBoard>,
-        line: String,
-        nodes: impl IntoIterator<Item = &'a Arc<OwnNode>>,
+        registry: &Arc<HoldRegistry>,
+        path_key: String,
+        nodes: impl IntoIterator<Item = &'a Arc<OwnedNode>>,
         token: FencingToken,
-        meter: Held,
+        timer: HoldTimer,
     ) -> Arc<Self> {
-        let nodes: Vec<&Arc<OwnNode>> = nodes.into_iter().collect();
+        let nodes: Vec<&Arc<OwnedNode>> = nodes.into_iter().collect();
         let path = nodes.first().map(|node| node.path().to_owned()).unwrap_or_default();
-        let herald = Arc::new(Self {
-            board: Arc::clone(board),
-            line: line.clone(),
+        let registration = Arc::new(Self {
+            registry: Arc::clone(registry),
+            path_key: path_key.clone(),
             nodes: nodes.iter().map(|node| Arc::downgrade(node)).collect(),
             path: path.clone(),
             has_ended: AtomicBool::new(false),
-            meter,
+            timer,
         });
-        board.held.fetch_add(1, Ordering::AcqRel);
-        board.lines.lock().entry(line.clone()).or_default().heralds.push(Arc::downgrade(&herald));
-        board.tell(&line, &HoldEvent::Acquired { path, token });
+        registry.held.fetch_add(1, Ordering::AcqRel);
+        registry
+            .paths
+            .lock()
+            .entry(path_key.clone())
+            .or_default()
+            .registrations
+            .push(Arc::downgrade(&registration));
+        registry.tell(&path_key, &HoldEvent::Acquired { path, token });
         for node in nodes {
-            let herald = Arc::downgrade(&herald);
+            let registration = Arc::downgrade(&registration);
             node.on_loss(Box::new(move |lost| {
-                if let Some(herald) = herald.upgrade() {
-                    herald.end(&HoldEvent::Lost(lost));
+                if let Some(registration) = registration.upgrade() {
+                    registration.end(&HoldEvent::Lost(lost));
                 }
             }));
         }
-        herald
+        registration
     }
 
     fn is_valid(&self) -> bool {
-        let stands = |node: &Weak<OwnNode>| node.upgrade().is_some_and(|node| node.check().is_ok());
-        !self.has_ended.load(Ordering::Acquire) && self.nodes.iter().all(stands)
+        let is_valid = |node: &Weak<OwnedNode>| node.upgrade().is_some_and(|node| node.check().is_ok());
+        !self.has_ended.load(Ordering::Acquire) && self.nodes.iter().all(is_valid)
     }
 
-    pub(crate) fn meter(&self) -> &Held {
-        &self.meter
+    pub(crate) fn timer(&self) -> &HoldTimer {
+        &self.timer
     }
 
     fn end(&self, event: &HoldEvent) {
         if !self.has_ended.swap(true, Ordering::AcqRel) {
-            self.meter.end(match event {
+            self.timer.end(match event {
                 HoldEvent::Lost(Lost { path, reason }) => {
                     warn!(path, %reason, "lost what was held");
                     Some(*reason)
                 }
                 _ => None,
             });
-            self.board.tell(&self.line, event);
-            self.board.ended();
+            self.registry.tell(&self.path_key, event);
+            self.registry.ended();
         }
     }
 }
 
-impl Drop for Herald {
+impl Drop for HoldRegistration {
     fn drop(&mut self) {
         self.end(&HoldEvent::Released { path: self.path.clone() });
-        self.board.strike_out(&self.line);
+        self.registry.remove(&self.path_key);
     }
 }
 
-impl Debug for Herald {
+impl Debug for HoldRegistration {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Herald").field("path", &self.path).finish_non_exhaustive()
+        formatter.debug_struct("HoldRegistration").field("path", &self.path).finish_non_exhaustive()
     }
 }

@@ -16,22 +16,22 @@ use std::time::Duration;
 use dashmap::DashMap;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub use self::builder::{ConfirmWith, ConnectionManagerBuilder};
+pub use self::builder::{ConnectionManagerBuilder, LeaseRenewal};
 pub use self::health::Health;
-pub(crate) use self::holds::Herald;
-use self::holds::HoldBoard;
+pub(crate) use self::holds::HoldRegistration;
+use self::holds::HoldRegistry;
 pub use self::holds::{HoldEvent, HoldEvents};
 pub use self::pool::ConnectionPool;
-use self::state::{Standing, StateBoard};
 pub use self::state::{State, Transition, Transitions};
-use crate::clock::BootInstant;
-use crate::deadline::Deadline;
+use self::state::{StatePublisher, StateSnapshot};
+use crate::config::retry::RetryPolicy;
+use crate::environment::Environment;
 use crate::error::{ConfigError, ConnectError, Error, Phase};
-use crate::host::Host;
-use crate::janitor::Pending;
-use crate::path::{PathError, ZnodePath};
-use crate::retry::RetryPolicy;
 use crate::session::Session;
+use crate::session::janitor::Pending;
+use crate::time::boot::BootInstant;
+use crate::time::deadline::Deadline;
+use crate::znode::path::{PathError, ZnodePath};
 use crate::znodes::Znodes;
 
 /// The connection to an ensemble: opens sessions, follows them, replaces them when they expire, and cleans up.
@@ -68,24 +68,24 @@ pub struct ConnectionManager(Arc<Handle>);
 
 /// What the clones of a manager share; the task behind it does not.
 struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<ManagerInner>,
     /// Dropped with the last clone, it ends the task.
     _last_clone: DropGuard,
 }
 
 /// What handles and task share.
-pub(crate) struct Shared {
+pub(crate) struct ManagerInner {
     settings: Arc<Settings>,
-    board: Arc<StateBoard>,
+    publisher: Arc<StatePublisher>,
     /// Asks the task to end.
     closing: CancellationToken,
     /// The task has ended; nothing is left to wait for.
     closed: CancellationToken,
     /// The session was closed in order, as far as could be seen.
     close_confirmed: std::sync::atomic::AtomicBool,
-    extensions: DashMap<TypeId, Arc<dyn Any + Send + Sync>>,
-    holds: Arc<HoldBoard>,
-    pending_chores: Pending,
+    shared_tables: DashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    holds: Arc<HoldRegistry>,
+    pending_jobs: Pending,
 }
 
 /// What the builder settled, for all sessions.
@@ -97,10 +97,10 @@ pub(crate) struct Settings {
     pub(crate) session_timeout: Duration,
     pub(crate) retry: RetryPolicy,
     pub(crate) tick: Duration,
-    pub(crate) keep_confirmed: Duration,
-    pub(crate) confirm_with: ConfirmWith,
+    pub(crate) lease_keep_alive: Duration,
+    pub(crate) lease_renewal: LeaseRenewal,
     pub(crate) node_data: Arc<[u8]>,
-    pub(crate) host: Arc<dyn Host>,
+    pub(crate) environment: Arc<dyn Environment>,
     /// Nobody is let in any more, in no session.
     pub(crate) draining: CancellationToken,
 }
@@ -115,7 +115,7 @@ impl ConnectionManager {
         Self::builder(servers).connect().await
     }
 
-    /// Settings for a connection to `servers`: `host:port,host:port,…/chroot`, see
+    /// Settings for a connection to `servers`: `environment:port,environment:port,…/chroot`, see
     /// [`ConnectString`](crate::ConnectString).
     pub fn builder(servers: &str) -> ConnectionManagerBuilder {
         ConnectionManagerBuilder::new(servers)
@@ -124,13 +124,13 @@ impl ConnectionManager {
     /// How the manager stands with the ensemble now.
     #[must_use]
     pub fn state(&self) -> State {
-        self.0.shared.board.state()
+        self.0.shared.publisher.state()
     }
 
     /// Every change of state from now on, none left out.
     #[must_use]
     pub fn transitions(&self) -> Transitions {
-        self.0.shared.board.subscribe()
+        self.0.shared.publisher.subscribe()
     }
 
     /// Resolves as soon as a session is connected.
@@ -152,11 +152,11 @@ impl ConnectionManager {
         Znodes::new(self.clone())
     }
 
-    pub(crate) fn host(&self) -> &Arc<dyn Host> {
-        &self.0.shared.settings.host
+    pub(crate) fn environment(&self) -> &Arc<dyn Environment> {
+        &self.0.shared.settings.environment
     }
 
-    pub(crate) fn hold_board(&self) -> &Arc<HoldBoard> {
+    pub(crate) fn hold_registry(&self) -> &Arc<HoldRegistry> {
         &self.0.shared.holds
     }
 
@@ -171,9 +171,9 @@ impl ConnectionManager {
     /// For recipe authors: what must be one per connection, such as who holds what in this process, lives here
     /// instead of in a static.
     #[must_use]
-    pub fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+    pub fn shared_table<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let fresh = || Arc::new(T::default()) as Arc<dyn Any + Send + Sync>;
-        let any = Arc::clone(&*self.0.shared.extensions.entry(TypeId::of::<T>()).or_insert_with(fresh));
+        let any = Arc::clone(&*self.0.shared.shared_tables.entry(TypeId::of::<T>()).or_insert_with(fresh));
         // The key is the type, so this is the type.
         any.downcast().unwrap_or_default()
     }
@@ -190,7 +190,7 @@ impl ConnectionManager {
     /// The present instant, by the clock that [`Hold::valid_until`](crate::Hold::valid_until) is told in.
     #[must_use]
     pub fn now(&self) -> BootInstant {
-        self.0.shared.settings.host.now()
+        self.0.shared.settings.environment.now()
     }
 
     /// What is written into a contender's node when the recipe sets nothing else.
@@ -212,8 +212,8 @@ impl ConnectionManager {
     /// The session timeout: what the servers granted to the session in use, or what is asked of them while there is none.
     #[must_use]
     pub fn session_timeout(&self) -> Duration {
-        let Shared { settings, board, .. } = &*self.0.shared;
-        board.session().map_or(settings.session_timeout, |session| session.timeout())
+        let ManagerInner { settings, publisher, .. } = &*self.0.shared;
+        publisher.session().map_or(settings.session_timeout, |session| session.timeout())
     }
 
     /// Runs a task beside the manager, on the machine that it runs on; `false` where there is no tokio runtime to run it.
@@ -222,13 +222,13 @@ impl ConnectionManager {
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
         let has_runtime = tokio::runtime::Handle::try_current().is_ok();
         if has_runtime {
-            self.host().spawn(Box::pin(task));
+            self.environment().spawn(Box::pin(task));
         }
         has_runtime
     }
 
     /// As [`session`](Self::session), for who wants to be let in.
-    pub(crate) async fn session_to_enter(&self, deadline: Deadline, path: &str) -> Result<Session, Error> {
+    pub(crate) async fn session_for_acquire(&self, deadline: Deadline, path: &str) -> Result<Session, Error> {
         tokio::select! {
             biased;
             () = self.0.shared.settings.draining.cancelled() => Err(Error::Closed),
@@ -241,8 +241,8 @@ impl ConnectionManager {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(Error::Config(ConfigError::NoRuntime));
         }
-        let Shared { board, closing, .. } = &*self.0.shared;
-        let now = board.standing();
+        let ManagerInner { publisher, closing, .. } = &*self.0.shared;
+        let now = publisher.snapshot();
         if is_usable(&now) && !closing.is_cancelled() {
             return now.session.ok_or(Error::Closed);
         }
@@ -251,11 +251,11 @@ impl ConnectionManager {
     }
 
     async fn next_session(&self, deadline: Deadline, path: &str) -> Result<Session, Error> {
-        let Shared { board, closing, .. } = &*self.0.shared;
+        let ManagerInner { publisher, closing, .. } = &*self.0.shared;
         let found = tokio::select! {
             biased;
             () = closing.cancelled() => return Err(Error::Closed),
-            found = board.wait_for(is_usable) => found.session,
+            found = publisher.wait_for(is_usable) => found.session,
             () = deadline.passed() => {
                 let (path, waited) = (path.to_owned(), deadline.waited());
                 return Err(Error::Timeout { phase: Phase::Connecting, path, waited });
@@ -266,11 +266,11 @@ impl ConnectionManager {
 }
 
 /// Whether there is a session to go on with, or none will come.
-fn is_usable(standing: &Standing) -> bool {
-    match standing.state {
+fn is_usable(snapshot: &StateSnapshot) -> bool {
+    match snapshot.state {
         State::Closed => true,
         // One that has just ended is replaced in a moment.
-        State::Connected(_) => standing.session.as_ref().is_some_and(|session| session.loss().is_none()),
+        State::Connected(_) => snapshot.session.as_ref().is_some_and(|session| session.loss().is_none()),
         _ => false,
     }
 }

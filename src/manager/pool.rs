@@ -9,8 +9,8 @@ use futures::future::join_all;
 
 use super::shutdown::CLOSING;
 use super::{ConnectionManager, ConnectionManagerBuilder, Health};
-use crate::deadline::Deadline;
 use crate::error::{ConfigError, ConnectError, Error};
+use crate::time::deadline::Deadline;
 
 /// As many sessions of one process as are of any use: what is beyond is better spent on another process.
 const SESSIONS_MAX: usize = 64;
@@ -97,10 +97,11 @@ impl ConnectionManagerBuilder {
     pub async fn connect_pool_over(
         self,
         sessions: usize,
-        backend: Arc<dyn crate::backend::Backend>,
-        host: Arc<dyn crate::host::Host>,
+        backend: Arc<dyn crate::wire::Backend>,
+        environment: Arc<dyn crate::environment::Environment>,
     ) -> Result<ConnectionPool, ConnectError> {
-        self.pool_of(sessions, |builder| builder.connect_over(Arc::clone(&backend), Arc::clone(&host))).await
+        self.pool_of(sessions, |builder| builder.connect_over(Arc::clone(&backend), Arc::clone(&environment)))
+            .await
     }
 
     async fn pool_of<F>(

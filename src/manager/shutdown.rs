@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::ConnectionManager;
-use crate::deadline::Deadline;
 use crate::error::{Error, Phase};
+use crate::time::deadline::Deadline;
 
 /// Of the time for an orderly end, so much is kept at most for closing the session.
 pub(super) const CLOSING: Duration = Duration::from_secs(1);

@@ -5,11 +5,11 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 use tracing::{field, info, warn};
 
-use crate::clock::BootInstant;
+use crate::environment::Environment;
 use crate::error::LossReason;
-use crate::host::Host;
-use crate::metrics;
 use crate::session::{Epoch, Session};
+use crate::telemetry::metrics;
+use crate::time::boot::BootInstant;
 
 /// How a manager stands with the ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,17 +69,17 @@ impl Transitions {
 
 /// The present state: the latest value for those who ask now, and every change for those who subscribed.
 #[derive(Debug)]
-pub(crate) struct StateBoard {
-    latest: Mutex<Standing>,
+pub(crate) struct StatePublisher {
+    latest: Mutex<StateSnapshot>,
     // Not tokio's `watch`, which wakes its waiters in random order.
     changed: Notify,
     log: Mutex<Log>,
-    host: Arc<dyn Host>,
+    environment: Arc<dyn Environment>,
 }
 
 /// The latest state, and the session in it.
 #[derive(Clone, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct StateSnapshot {
     pub(crate) state: State,
     pub(crate) session: Option<Session>,
     pub(crate) since: BootInstant,
@@ -91,14 +91,15 @@ struct Log {
     subscribers: Vec<mpsc::UnboundedSender<Transition>>,
 }
 
-impl StateBoard {
-    pub(crate) fn new(host: Arc<dyn Host>) -> Arc<Self> {
-        let latest = Mutex::new(Standing { state: State::Connecting, session: None, since: host.now() });
-        Arc::new(Self { latest, changed: Notify::new(), log: Mutex::new(Log::default()), host })
+impl StatePublisher {
+    pub(crate) fn new(environment: Arc<dyn Environment>) -> Arc<Self> {
+        let latest =
+            Mutex::new(StateSnapshot { state: State::Connecting, session: None, since: environment.now() });
+        Arc::new(Self { latest, changed: Notify::new(), log: Mutex::new(Log::default()), environment })
     }
 
     /// Waits for a state that will do.
-    pub(crate) async fn wait_for(&self, will_do: impl Fn(&Standing) -> bool) -> Standing {
+    pub(crate) async fn wait_for(&self, will_do: impl Fn(&StateSnapshot) -> bool) -> StateSnapshot {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
@@ -115,7 +116,7 @@ impl StateBoard {
         self.latest.lock().session.clone()
     }
 
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn snapshot(&self) -> StateSnapshot {
         self.latest.lock().clone()
     }
 
@@ -140,10 +141,12 @@ impl StateBoard {
             return;
         }
         log.number += 1;
-        let transition = Transition { number: log.number, at: self.host.now(), state };
+        let transition = Transition { number: log.number, at: self.environment.now(), state };
         // First of all: who is told of a change and asks finds it made.
-        let former =
-            std::mem::replace(&mut *self.latest.lock(), Standing { state, session, since: transition.at });
+        let former = std::mem::replace(
+            &mut *self.latest.lock(),
+            StateSnapshot { state, session, since: transition.at },
+        );
         log.subscribers.retain(|subscriber| subscriber.send(transition).is_ok());
         if state == State::Closed {
             log.subscribers.clear();
@@ -154,7 +157,7 @@ impl StateBoard {
 }
 
 /// Tells whoever reads the log, and counts.
-fn tell(transition: Transition, former: &Standing) {
+fn tell(transition: Transition, former: &StateSnapshot) {
     let Transition { number, state, at } = transition;
     let session = former.session.as_ref().map(|session| field::display(format!("{:#x}", session.id())));
     let lasted = at.since(former.since);
@@ -183,12 +186,12 @@ fn tell(transition: Transition, former: &Standing) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::ThisMachine;
+    use crate::environment::ThisMachine;
 
     #[tokio::test]
     async fn every_change_is_numbered_and_none_is_missed() {
-        let board = StateBoard::new(Arc::new(ThisMachine));
-        let mut transitions = board.subscribe();
+        let publisher = StatePublisher::new(Arc::new(ThisMachine));
+        let mut transitions = publisher.subscribe();
         let first = Epoch(1);
         let states = [
             State::Connected(first),
@@ -197,16 +200,16 @@ mod tests {
             State::Closed,
         ];
         for state in states {
-            board.enter(state, None);
-            board.enter(state, None);
+            publisher.enter(state, None);
+            publisher.enter(state, None);
         }
-        board.enter(State::Connecting, None);
+        publisher.enter(State::Connecting, None);
         for (number, state) in (1..).zip(states) {
             let transition = transitions.next().await.unwrap();
             assert_eq!((transition.number, transition.state), (number, state));
         }
         assert_eq!(transitions.next().await, None);
-        assert_eq!(board.state(), State::Closed);
-        assert_eq!(board.subscribe().next().await, None);
+        assert_eq!(publisher.state(), State::Closed);
+        assert_eq!(publisher.subscribe().next().await, None);
     }
 }

@@ -7,31 +7,31 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::{debug, info};
 
-use super::Shared;
+use super::ManagerInner;
 use super::state::State;
-use crate::backend::{Backend, Link, Wire, WireError};
-use crate::deadline::Deadline;
+use crate::config::retry::Pauses;
 use crate::error::{ConfigError, ConnectError, LossReason};
-use crate::janitor::Janitor;
-use crate::retry::Pauses;
+use crate::session::janitor::Janitor;
 use crate::session::{Epoch, Session};
+use crate::time::deadline::Deadline;
+use crate::wire::{Backend, Link, Wire, WireError};
 
 /// Starts the task and waits for its first session.
 pub(super) async fn start(
-    shared: Arc<Shared>,
+    shared: Arc<ManagerInner>,
     backend: Arc<dyn Backend>,
     connect_deadline: Duration,
 ) -> Result<(), ConnectError> {
     let (first, opened) = oneshot::channel();
-    let (janitor, chores) = Janitor::new(shared.pending_chores.clone());
+    let (janitor, jobs) = Janitor::new(shared.pending_jobs.clone());
     let task = Task { shared: Arc::clone(&shared), backend, janitor };
-    let host = Arc::clone(&shared.settings.host);
-    host.spawn(Box::pin(async move {
-        let _last_words = LastWords(Arc::clone(&task.shared));
+    let environment = Arc::clone(&shared.settings.environment);
+    environment.spawn(Box::pin(async move {
+        let _last_words = CloseOnDrop(Arc::clone(&task.shared));
         tokio::select! {
             biased;
             () = task.run(first, connect_deadline) => {}
-            () = chores.work() => {}
+            () = jobs.run() => {}
         }
     }));
     match opened.await {
@@ -42,12 +42,12 @@ pub(super) async fn start(
 
 /// Said also when the task is ended by force, by the end of its runtime or by a panic: what was held is lost, waiters
 /// are told, and nobody waits for a task that is not there.
-struct LastWords(Arc<Shared>);
+struct CloseOnDrop(Arc<ManagerInner>);
 
-impl Drop for LastWords {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
-        let session = self.0.board.session();
-        self.0.board.enter(State::Closed, None);
+        let session = self.0.publisher.session();
+        self.0.publisher.enter(State::Closed, None);
         if let Some(session) = session {
             session.end(LossReason::Closed);
         }
@@ -56,12 +56,12 @@ impl Drop for LastWords {
     }
 }
 
-fn timeout(shared: &Shared, waited: Duration, cause: &str) -> ConnectError {
+fn timeout(shared: &ManagerInner, waited: Duration, cause: &str) -> ConnectError {
     ConnectError::Timeout { servers: shared.settings.servers.clone(), waited, cause: cause.to_owned() }
 }
 
 struct Task {
-    shared: Arc<Shared>,
+    shared: Arc<ManagerInner>,
     backend: Arc<dyn Backend>,
     janitor: Janitor,
 }
@@ -79,16 +79,16 @@ impl Task {
         let _ = first.send(Ok(()));
         let mut pauses = self.shared.settings.retry.start();
         loop {
-            let opened = self.shared.settings.host.now();
+            let opened = self.shared.settings.environment.now();
             let reason = tokio::select! {
                 biased;
-                reason = session.keep(|link| self.follow(&session, link)) => reason,
+                reason = session.run(|link| self.follow(&session, link)) => reason,
                 () = self.shared.closing.cancelled() => break,
             };
             session.end(reason);
-            self.shared.board.enter(State::Lost(session.epoch(), reason), None);
+            self.shared.publisher.enter(State::Lost(session.epoch(), reason), None);
             let next = Epoch(session.epoch().0 + 1);
-            if self.shared.settings.host.now().since(opened) > session.timeout() {
+            if self.shared.settings.environment.now().since(opened) > session.timeout() {
                 pauses = self.shared.settings.retry.start();
             }
             session = tokio::select! {
@@ -103,7 +103,7 @@ impl Task {
 
     async fn open_first(&self, deadline: Deadline) -> Result<Session, ConnectError> {
         let mut pauses = self.shared.settings.retry.start();
-        let mut cause = self.backend.silence().to_owned();
+        let mut cause = self.backend.no_answer_hint().to_owned();
         loop {
             let opened = tokio::select! {
                 biased;
@@ -119,7 +119,7 @@ impl Task {
                 Err(WireError::AuthFailed) => {
                     return Err(ConnectError::AuthFailed { servers: self.shared.settings.servers.clone() });
                 }
-                Err(WireError::Timeout) => self.backend.silence().clone_into(&mut cause),
+                Err(WireError::Timeout) => self.backend.no_answer_hint().clone_into(&mut cause),
                 Err(error) => cause = error.to_string(),
             }
             tokio::select! {
@@ -132,7 +132,7 @@ impl Task {
 
     /// Opens a session, however long it takes. Sessions that end at once are not replaced in a hurry.
     async fn open_until_done(&self, epoch: Epoch, pauses: &mut Pauses) -> Session {
-        self.shared.board.enter(State::Connecting, None);
+        self.shared.publisher.enter(State::Connecting, None);
         loop {
             tokio::time::sleep(pauses.next()).await;
             match self.open(epoch).await {
@@ -144,12 +144,12 @@ impl Task {
 
     async fn open(&self, epoch: Epoch) -> Result<Session, WireError> {
         // Taken before anything is sent: the server heard of us no earlier.
-        let opened = self.shared.settings.host.now();
+        let opened = self.shared.settings.environment.now();
         let wire: Arc<dyn Wire> = self.backend.open().await?;
         let session =
             Session::new(epoch, wire, opened, Arc::clone(&self.shared.settings), self.janitor.clone());
         info!(%epoch, session = format_args!("{:#x}", session.id()), timeout = ?session.timeout(), "session opened");
-        self.shared.board.enter(State::Connected(epoch), Some(session.clone()));
+        self.shared.publisher.enter(State::Connected(epoch), Some(session.clone()));
         Ok(session)
     }
 
@@ -170,8 +170,8 @@ impl Task {
     fn follow(&self, session: &Session, link: Link) {
         let epoch = session.epoch();
         match link {
-            Link::Up => self.shared.board.enter(State::Connected(epoch), Some(session.clone())),
-            Link::Down => self.shared.board.enter(State::Suspended(epoch), Some(session.clone())),
+            Link::Up => self.shared.publisher.enter(State::Connected(epoch), Some(session.clone())),
+            Link::Down => self.shared.publisher.enter(State::Suspended(epoch), Some(session.clone())),
             Link::Ended(_) => {}
         }
     }
@@ -180,7 +180,7 @@ impl Task {
     async fn close_session(&self, session: &Session) {
         let ended = session.wire().ok().map(|wire| wire.ended());
         let leased_until = session.lease_valid_until();
-        self.shared.board.enter(State::Closed, None);
+        self.shared.publisher.enter(State::Closed, None);
         session.end(LossReason::Closed);
         let limit = Deadline::after(session.timeout());
         let confirmed = match ended {
@@ -192,7 +192,7 @@ impl Task {
                     LossReason::Closed => true,
                     // The client may lose the answer to its close, and come back to a session that is no more. Before
                     // the lease ends nothing but our close can have ended it, nor does the client give it up by itself.
-                    LossReason::SessionExpired => self.shared.settings.host.now() < leased_until,
+                    LossReason::SessionExpired => self.shared.settings.environment.now() < leased_until,
                     _ => false,
                 },
                 () = limit.passed() => false,
@@ -203,7 +203,7 @@ impl Task {
     }
 
     fn close(&self, confirmed: bool) {
-        self.shared.board.enter(State::Closed, None);
+        self.shared.publisher.enter(State::Closed, None);
         self.shared.close_confirmed.store(confirmed, Ordering::Release);
     }
 }

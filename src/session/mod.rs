@@ -3,11 +3,13 @@
 //! Nothing moves from one session to the next: nodes, watches, replies and guards belong to the session they were
 //! made in and end with it. Every wait for a reply ends with the session at the latest.
 
-mod keeper;
-mod local;
-mod lookout;
-mod own_node;
-mod slumber;
+mod deletion_watch;
+pub(crate) mod janitor;
+pub(crate) mod lease;
+mod lease_renewal;
+mod local_queue;
+mod owned_node;
+mod parker;
 mod watch_budget;
 
 use std::collections::BTreeMap;
@@ -21,21 +23,23 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use self::local::LocalLines;
-pub(crate) use self::local::{Approach, Before, Foresight, Position};
-pub(crate) use self::own_node::{Leave, Origin, OwnNode, Resting, SharedWatch, Turn, Word};
-use self::slumber::Slumber;
+use self::local_queue::LocalQueues;
+pub(crate) use self::local_queue::{CreateInFlight, FastPath, Predecessor, SequenceKey};
+pub(crate) use self::owned_node::{
+    DeletePlan, HandOffPayload, LocalWake, Origin, OwnedNode, SharedWatch, TxnInFlight,
+};
+use self::parker::Parker;
 pub(crate) use self::watch_budget::{Reservation, WatchBudget};
-use crate::backend::{
+use crate::error::LossReason;
+use crate::manager::Settings;
+use crate::session::janitor::Janitor;
+use crate::session::lease::SessionLease;
+use crate::time::boot::BootInstant;
+use crate::time::deadline::Deadline;
+use crate::time::server_clock::ServerClock;
+use crate::wire::{
     CreateMode, Created, Link, MultiError, Reply, Stat, Wire, WireError, WriteOp, WriteResult,
 };
-use crate::clock::BootInstant;
-use crate::deadline::Deadline;
-use crate::error::LossReason;
-use crate::janitor::Janitor;
-use crate::lease::Lease;
-use crate::manager::Settings;
-use crate::server_clock::ServerClock;
 
 /// The number of a session within its manager: the first is 1, and each expiry adds one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,20 +81,20 @@ struct Inner {
     wire: RwLock<Option<Arc<dyn Wire>>>,
     ended: CancellationToken,
     loss: OnceLock<LossReason>,
-    lease: Mutex<Lease>,
+    lease: Mutex<SessionLease>,
     /// Tells waiters that the lease was set forward.
     lease_moved: Notify,
     /// Who keeps the lease confirmed, while that is needed.
-    keeper: Slumber,
+    renewal: Parker,
     /// Who watches the clock, while something is held.
-    clock_watcher: Slumber,
+    clock_watcher: Parker,
     /// Who looks out for what is held.
-    lookout: Slumber,
-    own_nodes: Mutex<BTreeMap<u64, Arc<OwnNode>>>,
-    next_own_node: AtomicU64,
-    local_lines: LocalLines,
+    deletion_watcher: Parker,
+    owned_nodes: Mutex<BTreeMap<u64, Arc<OwnedNode>>>,
+    next_owned_node: AtomicU64,
+    local_queues: LocalQueues,
     /// The ensemble was asked to confirm the session over this connection, and did not answer.
-    unanswered: AtomicBool,
+    quorum_silent: AtomicBool,
     /// Tasks that wait for the lease to become valid.
     waiting_for_lease: AtomicUsize,
     last_used: Mutex<BootInstant>,
@@ -99,7 +103,7 @@ struct Inner {
     /// How often in a row the link broke at a request that some servers do not know and hang up on.
     hang_ups: AtomicUsize,
     /// The connection on which reads are known to show all that this session has learned.
-    caught_up: AtomicU64,
+    synced_on: AtomicU64,
     watch_budget: WatchBudget,
     /// The connection on which a request had no answer, and since when none had any.
     silence: Mutex<Option<(u64, BootInstant)>>,
@@ -120,24 +124,24 @@ impl Session {
             epoch,
             id: wire.session_id(),
             timeout,
-            lease: Mutex::new(Lease::new(timeout, settings.tick, opened)),
+            lease: Mutex::new(SessionLease::new(timeout, settings.tick, opened)),
             settings,
             wire: RwLock::new(Some(wire)),
             ended: CancellationToken::new(),
             loss: OnceLock::new(),
             lease_moved: Notify::new(),
-            keeper: Slumber::default(),
-            clock_watcher: Slumber::default(),
-            lookout: Slumber::default(),
-            own_nodes: Mutex::new(BTreeMap::new()),
-            next_own_node: AtomicU64::new(0),
-            local_lines: LocalLines::default(),
-            unanswered: AtomicBool::new(false),
+            renewal: Parker::default(),
+            clock_watcher: Parker::default(),
+            deletion_watcher: Parker::default(),
+            owned_nodes: Mutex::new(BTreeMap::new()),
+            next_owned_node: AtomicU64::new(0),
+            local_queues: LocalQueues::default(),
+            quorum_silent: AtomicBool::new(false),
             waiting_for_lease: AtomicUsize::new(0),
             last_used: Mutex::new(opened),
             has_containers: AtomicBool::new(true),
             hang_ups: AtomicUsize::new(0),
-            caught_up: AtomicU64::new(0),
+            synced_on: AtomicU64::new(0),
             watch_budget: WatchBudget::default(),
             silence: Mutex::new(None),
             server_clock: ServerClock::default(),
@@ -170,8 +174,8 @@ impl Session {
         &self.0.janitor
     }
 
-    fn local_lines(&self) -> &LocalLines {
-        &self.0.local_lines
+    fn local_queues(&self) -> &LocalQueues {
+        &self.0.local_queues
     }
 
     pub(crate) fn watch_budget(&self) -> &WatchBudget {
@@ -179,7 +183,7 @@ impl Session {
     }
 
     pub(crate) fn now(&self) -> BootInstant {
-        self.0.settings.host.now()
+        self.0.settings.environment.now()
     }
 
     /// Why the session is over, if it is.
@@ -199,13 +203,13 @@ impl Session {
         if self.0.loss.set(reason).is_err() {
             return;
         }
-        let mut own_nodes: Vec<Arc<OwnNode>> =
-            std::mem::take(&mut *self.0.own_nodes.lock()).into_values().collect();
-        own_nodes.sort_by_key(|node| node.is_held());
-        for node in own_nodes {
+        let mut owned_nodes: Vec<Arc<OwnedNode>> =
+            std::mem::take(&mut *self.0.owned_nodes.lock()).into_values().collect();
+        owned_nodes.sort_by_key(|node| node.is_held());
+        for node in owned_nodes {
             node.lose(reason);
         }
-        self.forget_local_lines();
+        self.forget_local_queues();
         self.0.ended.cancel();
         if let Some(wire) = self.0.wire.write().take() {
             wire.abandon();
@@ -222,7 +226,11 @@ impl Session {
 
     /// Waits for a reply until the session ends, the deadline passes, or one request has had more time than any
     /// server takes.
-    pub(crate) async fn answer<T>(&self, reply: &mut Reply<T>, deadline: Deadline) -> Result<T, WireError> {
+    pub(crate) async fn await_reply<T>(
+        &self,
+        reply: &mut Reply<T>,
+        deadline: Deadline,
+    ) -> Result<T, WireError> {
         let limit = deadline.or_after(self.timeout().max(self.settings().operation_timeout));
         let begun = self.now();
         let result = tokio::select! {
@@ -276,7 +284,7 @@ impl Session {
             Ok(wire) => wire,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
-        let (connection, sent) = (wire.interruptions(), self.now());
+        let (connection, sent) = (wire.connection_id(), self.now());
         let reply = send(&*wire);
         let session = self.clone();
         Box::pin(async move {
@@ -294,7 +302,7 @@ impl Session {
             Ok(wire) => wire,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
-        let (connection, sent) = (wire.interruptions(), self.now());
+        let (connection, sent) = (wire.connection_id(), self.now());
         let reply = wire.create(path, data, mode);
         let session = self.clone();
         let is_ephemeral = matches!(mode, CreateMode::Ephemeral | CreateMode::EphemeralSequential);
@@ -302,7 +310,7 @@ impl Session {
             let created = reply.await?;
             session.confirmed(connection, sent);
             if let Some(stat) = created.stat {
-                session.heard(stat.ctime);
+                session.observe_server_time(stat.ctime);
             }
             if let (true, Some(stat)) = (is_ephemeral, created.stat) {
                 session.check_owner(&created.path, &stat)?;
@@ -319,7 +327,7 @@ impl Session {
             Ok(wire) => wire,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
-        let (connection, sent) = (wire.interruptions(), self.now());
+        let (connection, sent) = (wire.connection_id(), self.now());
         let commit = wire.multi(operations);
         let session = self.clone();
         Box::pin(async move {
@@ -328,7 +336,7 @@ impl Session {
                 answered => {
                     session.confirmed(connection, sent);
                     if let Some(time) = answered.iter().flatten().filter_map(WriteResult::time).max() {
-                        session.heard(time);
+                        session.observe_server_time(time);
                     }
                     Ok(answered)
                 }
@@ -342,14 +350,14 @@ impl Session {
         let session = self.clone();
         Box::pin(async move {
             let stat = reply.await?;
-            session.heard(stat.mtime);
+            session.observe_server_time(stat.mtime);
             Ok(stat)
         })
     }
 
     /// A write was answered that took place at this time of the servers.
-    fn heard(&self, millis: i64) {
-        self.0.server_clock.heard(millis, self.now());
+    fn observe_server_time(&self, millis: i64) {
+        self.0.server_clock.observe(millis, self.now());
     }
 
     /// What time it is on the servers, at the earliest, in milliseconds; `None` before the first write.
@@ -360,7 +368,7 @@ impl Session {
     /// As [`send_multi`](Self::send_multi), and waits for the answer.
     pub(crate) async fn multi(&self, operations: &[WriteOp], deadline: Deadline) -> Committed {
         let mut reply = self.send_multi(operations);
-        self.answer(&mut reply, deadline).await.map_err(MultiError::Request)?
+        self.await_reply(&mut reply, deadline).await.map_err(MultiError::Request)?
     }
 
     /// Compares a node's owner with this session: some servers replace the session on reconnect without a word.
@@ -385,7 +393,7 @@ impl Session {
 
     /// Notes how a request ended that some servers do not know and hang up on; `true` once it broke the link too
     /// often for chance.
-    pub(crate) fn hung_up_on<T>(&self, result: &Result<T, WireError>) -> bool {
+    pub(crate) fn record_disconnect<T>(&self, result: &Result<T, WireError>) -> bool {
         match result {
             Err(WireError::Broken(_)) => self.0.hang_ups.fetch_add(1, Ordering::Relaxed) + 1 >= HANG_UPS_MAX,
             _ => {
@@ -400,20 +408,20 @@ impl Session {
     /// A watch's event does not move the mark by which a server that is behind refuses a client. Who was granted a
     /// lock by an event and was then moved to such a server would read old data: one `sync` per connection helps.
     /// Yields the connection for which that is so.
-    pub(crate) async fn catch_up(&self, deadline: Deadline) -> Result<u64, WireError> {
-        let connection = self.wire()?.interruptions();
-        if self.0.caught_up.load(Ordering::Acquire) == connection {
+    pub(crate) async fn ensure_synced(&self, deadline: Deadline) -> Result<u64, WireError> {
+        let connection = self.wire()?.connection_id();
+        if self.0.synced_on.load(Ordering::Acquire) == connection {
             return Ok(connection);
         }
         let mut sync = self.read(|wire| wire.sync("/"));
-        self.answer(&mut sync, deadline).await?;
-        self.0.caught_up.store(connection, Ordering::Release);
+        self.await_reply(&mut sync, deadline).await?;
+        self.0.synced_on.store(connection, Ordering::Release);
         Ok(connection)
     }
 
     /// The number of the present connection; every interruption of the link makes another one.
     pub(crate) fn connection(&self) -> Option<u64> {
-        self.wire().ok().map(|wire| wire.interruptions())
+        self.wire().ok().map(|wire| wire.connection_id())
     }
 
     /// Resolves once the link is up on another connection than `before`.
@@ -422,7 +430,7 @@ impl Session {
             let changed = match self.wire() {
                 Ok(wire) => {
                     let changed = wire.link_changed();
-                    if wire.link() == Link::Up && Some(wire.interruptions()) != before {
+                    if wire.link() == Link::Up && Some(wire.connection_id()) != before {
                         return;
                     }
                     changed
@@ -438,7 +446,7 @@ impl Session {
         while let Ok(wire) = self.wire() {
             // Armed first, then looked at: no change falls between.
             let changed = wire.link_changed();
-            if wire.link() != Link::Up || Some(wire.interruptions()) != connection {
+            if wire.link() != Link::Up || Some(wire.connection_id()) != connection {
                 return;
             }
             drop(wire);
@@ -450,8 +458,8 @@ impl Session {
     /// for later.
     fn live_connection(&self) -> Option<u64> {
         let wire = self.wire().ok()?;
-        let connection = wire.interruptions();
-        (wire.link() == Link::Up && wire.interruptions() == connection).then_some(connection)
+        let connection = wire.connection_id();
+        (wire.link() == Link::Up && wire.connection_id() == connection).then_some(connection)
     }
 
     fn link(&self) -> Link {

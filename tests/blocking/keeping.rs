@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use lockkeeper::blocking::Mutex;
-use lockkeeper::{ConfigError, Error, FencingToken, Keep, Phase};
+use lockkeeper::{ConfigError, Error, FencingToken, HandOffPolicy, Phase};
 use lockkeeper_tests::Timing;
 
 use crate::support::{connect, contenders, server, until};
@@ -20,8 +20,8 @@ const ROUNDS: usize = 10;
 fn threads_hand_one_node_on_among_themselves_with_growing_tokens() {
     let server = server();
     let manager = connect(&server);
-    let keep = Keep::default().for_at_most(LONG).linger(LONG);
-    let mutex = Mutex::new(&manager, "/lock").unwrap().keeping(keep).unwrap();
+    let keep = HandOffPolicy::default().max_time(LONG).idle_time(LONG);
+    let mutex = Mutex::new(&manager, "/lock").unwrap().with_handoff(keep).unwrap();
     let tokens = Plain::new(Vec::new());
     thread::scope(|threads| {
         for _ in 0..THREADS {
@@ -52,7 +52,7 @@ fn threads_hand_one_node_on_among_themselves_with_growing_tokens() {
 fn a_thread_that_gives_up_waited_for_its_own_process_and_a_shutdown_ends_its_wait() {
     let server = server();
     let manager = connect(&server);
-    let mutex = Mutex::new(&manager, "/lock").unwrap().keeping(Keep::default()).unwrap();
+    let mutex = Mutex::new(&manager, "/lock").unwrap().with_handoff(HandOffPolicy::default()).unwrap();
     let _held = mutex.acquire().unwrap();
     let refused = mutex.acquire_timeout(Duration::from_millis(10)).unwrap_err();
     assert!(matches!(refused, Error::Timeout { phase: Phase::InProcess { ahead: 1 }, .. }), "{refused}");
@@ -70,6 +70,6 @@ fn what_cannot_be_kept_so_is_refused() {
     let server = server();
     let manager = connect(&server);
     let mutex = Mutex::new(&manager, "/lock").unwrap();
-    let refused = mutex.keeping(Keep::default().at_most(0));
-    assert!(matches!(refused, Err(Error::Config(ConfigError::Setting { name: "at_most", .. }))));
+    let refused = mutex.with_handoff(HandOffPolicy::default().max_handoffs(0));
+    assert!(matches!(refused, Err(Error::Config(ConfigError::Setting { name: "max_handoffs", .. }))));
 }

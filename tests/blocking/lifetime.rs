@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use lockkeeper::blocking::{ConnectionManager, ConnectionPool, Mutex};
-use lockkeeper::{Keep, RetryPolicy};
+use lockkeeper::{HandOffPolicy, RetryPolicy};
 use lockkeeper_tests::Timing;
 
 use crate::support::{aside, builder, connect, contenders, server, until};
@@ -102,12 +102,12 @@ fn holders_of_a_pool_that_ends_may_finish_and_who_does_not_is_cut_off() {
 #[test]
 fn a_guard_dropped_after_a_shutdown_has_begun_lets_no_thread_in() {
     let server = server();
-    for keep in [None, Some(Keep::default())] {
+    for keep in [None, Some(HandOffPolicy::default())] {
         let manager = connect(&server);
         let busy = Mutex::new(&manager, "/busy").unwrap().acquire().unwrap();
         let mutex = Mutex::new(&manager, "/lock").unwrap();
         let mutex = match keep {
-            Some(keep) => mutex.keeping(keep).unwrap(),
+            Some(keep) => mutex.with_handoff(keep).unwrap(),
             None => mutex,
         };
         let held = mutex.acquire().unwrap();

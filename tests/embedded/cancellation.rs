@@ -15,7 +15,7 @@ use crate::limit::within;
 use crate::recipe::{
     InSemaphoreLayout, Keeping, Permits, Plain, Reading, Recipe, Reentrant, Several, SharedPermits, Writing,
 };
-use crate::world::{LOCK, World, builder, in_line};
+use crate::server_fixture::{LOCK, ServerFixture, builder, in_line};
 
 /// What lies in wait while a future is dropped.
 #[derive(Clone, Copy, Debug)]
@@ -40,16 +40,16 @@ fn traps(ops: &[Op]) -> Vec<Trap> {
 }
 
 impl Trap {
-    fn set(self, world: &World) -> Option<ArmedFault> {
-        let session = world.sessions_of_actor().last().copied();
-        Some(world.server.fault(When::op(self.op?).session(session?), self.fault))
+    fn set(self, server_fixture: &ServerFixture) -> Option<ArmedFault> {
+        let session = server_fixture.sessions_of_actor().last().copied();
+        Some(server_fixture.server.fault(When::op(self.op?).session(session?), self.fault))
     }
 }
 
 /// The kinds of requests that `work` sends, by itself.
-async fn ops_of(world: &World, work: impl Future) -> Vec<Op> {
-    let actor = world.sessions_of_actor();
-    let transcript = world.server.transcript();
+async fn ops_of(server_fixture: &ServerFixture, work: impl Future) -> Vec<Op> {
+    let actor = server_fixture.sessions_of_actor();
+    let transcript = server_fixture.server.transcript();
     drop(dropped_after(usize::MAX, work).await);
     let mut ops = Vec::new();
     for passed in transcript.passed().into_iter().filter(|passed| actor.contains(&passed.session)) {
@@ -64,25 +64,30 @@ async fn ops_of(world: &World, work: impl Future) -> Vec<Op> {
 }
 
 /// Nothing of the actor is left, and the lock works for everyone.
-async fn nothing_is_left<R: Recipe>(recipe: R, world: &World, actor: &ConnectionManager, case: &str) {
-    world.line_becomes(0).await.unwrap_or_else(|error| panic!("{case}: {error}"));
-    for manager in [&world.rival, actor] {
+async fn nothing_is_left<R: Recipe>(
+    recipe: R,
+    server_fixture: &ServerFixture,
+    actor: &ConnectionManager,
+    case: &str,
+) {
+    server_fixture.line_becomes(0).await.unwrap_or_else(|error| panic!("{case}: {error}"));
+    for manager in [&server_fixture.rival, actor] {
         let guard = within(case, recipe.exclude(manager.clone())).await.unwrap();
         let _ = guard.unwrap_or_else(|error| panic!("{case}: {error}")).release().await;
     }
-    world.line_becomes(0).await.unwrap_or_else(|error| panic!("{case}: {error}"));
+    server_fixture.line_becomes(0).await.unwrap_or_else(|error| panic!("{case}: {error}"));
 }
 
 async fn is_well(actor: &ConnectionManager, case: &str) {
     within(case, actor.connected(Deadline::never())).await.unwrap().unwrap();
 }
 
-async fn start<R: Recipe>(recipe: R) -> (World, ConnectionManager) {
-    let world = World::start().await.unwrap();
-    recipe.prepare(world.rival.clone()).await.unwrap();
-    let actor = world.actor().await.unwrap();
-    recipe.exclude(world.rival.clone()).await.unwrap().release().await.unwrap();
-    (world, actor)
+async fn start<R: Recipe>(recipe: R) -> (ServerFixture, ConnectionManager) {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    recipe.prepare(server_fixture.rival.clone()).await.unwrap();
+    let actor = server_fixture.actor().await.unwrap();
+    recipe.exclude(server_fixture.rival.clone()).await.unwrap().release().await.unwrap();
+    (server_fixture, actor)
 }
 
 /// Drops what `make` makes after every number of polls, under every fault at everything that it sends.
@@ -92,23 +97,23 @@ where
     M: Fn(ConnectionManager) -> F,
     F: Future,
 {
-    let (world, actor) = start(recipe).await;
-    let ops = ops_of(&world, make(actor)).await;
+    let (server_fixture, actor) = start(recipe).await;
+    let ops = ops_of(&server_fixture, make(actor)).await;
     assert!(!ops.is_empty());
     let mut cases = 0;
     for trap in traps(&ops) {
-        let (world, actor) = start(recipe).await;
+        let (server_fixture, actor) = start(recipe).await;
         for polls in 0.. {
             cases += 1;
             let case = format!("{} at {:?}, dropped after {polls} polls", trap.name, trap.op);
             is_well(&actor, &case).await;
-            let set = trap.set(&world);
+            let set = trap.set(&server_fixture);
             let after = dropped_after(polls, make(actor.clone())).await;
             let is_end = after.is_end();
             drop(after);
             // Lets go of what is held back.
             drop(set);
-            nothing_is_left(recipe, &world, &actor, &case).await;
+            nothing_is_left(recipe, &server_fixture, &actor, &case).await;
             if is_end {
                 assert!(polls > 0, "{case}: there are more awaits than that");
                 break;
@@ -120,22 +125,22 @@ where
 
 async fn acquire_makes_its_directory<R: Recipe>(recipe: R) {
     let begin = || async {
-        let world = World::start().await.unwrap();
-        recipe.prepare(world.rival.clone()).await.unwrap();
-        let actor = world.actor().await.unwrap();
-        (world, actor)
+        let server_fixture = ServerFixture::start().await.unwrap();
+        recipe.prepare(server_fixture.rival.clone()).await.unwrap();
+        let actor = server_fixture.actor().await.unwrap();
+        (server_fixture, actor)
     };
-    let (world, actor) = begin().await;
-    for trap in traps(&ops_of(&world, recipe.acquire(actor)).await) {
+    let (server_fixture, actor) = begin().await;
+    for trap in traps(&ops_of(&server_fixture, recipe.acquire(actor)).await) {
         for polls in 0.. {
             let case = format!("{} at {:?}, dropped after {polls} polls", trap.name, trap.op);
-            let (world, actor) = begin().await;
-            let set = trap.set(&world);
+            let (server_fixture, actor) = begin().await;
+            let set = trap.set(&server_fixture);
             let after = dropped_after(polls, recipe.acquire(actor.clone())).await;
             let is_end = after.is_end();
             drop(after);
             drop(set);
-            nothing_is_left(recipe, &world, &actor, &case).await;
+            nothing_is_left(recipe, &server_fixture, &actor, &case).await;
             if is_end {
                 assert!(polls > 4 || trap.op.is_some(), "{case}: making a directory takes more awaits");
                 break;
@@ -145,26 +150,26 @@ async fn acquire_makes_its_directory<R: Recipe>(recipe: R) {
 }
 
 async fn wait<R: Recipe>(recipe: R) {
-    let (world, actor) = start(recipe).await;
-    let held = recipe.exclude(world.rival.clone()).await.unwrap();
-    let ops = ops_of(&world, recipe.acquire(actor)).await;
+    let (server_fixture, actor) = start(recipe).await;
+    let held = recipe.exclude(server_fixture.rival.clone()).await.unwrap();
+    let ops = ops_of(&server_fixture, recipe.acquire(actor)).await;
     drop(held);
     for trap in traps(&ops) {
-        let (world, actor) = start(recipe).await;
+        let (server_fixture, actor) = start(recipe).await;
         for polls in 0.. {
             let case = format!("{} at {:?}, dropped after {polls} polls", trap.name, trap.op);
             is_well(&actor, &case).await;
-            let held = recipe.exclude(world.rival.clone()).await.unwrap();
-            let nodes = held.claims().iter().map(|claim| claim.held.width()).sum();
-            let set = trap.set(&world);
+            let held = recipe.exclude(server_fixture.rival.clone()).await.unwrap();
+            let nodes = held.claims().iter().map(|claim| claim.held.node_count()).sum();
+            let set = trap.set(&server_fixture);
             let after = dropped_after(polls, recipe.acquire(actor.clone())).await;
             assert!(!matches!(after, After::Done(_)), "{case}: two holders");
             let is_end = after.is_end();
             drop(after);
             drop(set);
-            world.line_becomes(nodes).await.unwrap_or_else(|error| panic!("{case}: {error}"));
+            server_fixture.line_becomes(nodes).await.unwrap_or_else(|error| panic!("{case}: {error}"));
             held.release().await.unwrap();
-            nothing_is_left(recipe, &world, &actor, &case).await;
+            nothing_is_left(recipe, &server_fixture, &actor, &case).await;
             if is_end {
                 break;
             }
@@ -175,27 +180,27 @@ async fn wait<R: Recipe>(recipe: R) {
 async fn wait_at_its_grant<R: Recipe>(recipe: R) {
     // The event is on its way, or comes with its connection's end; then what the waiter asks next.
     for trap in traps(&[Op::GetChildren, Op::Exists, Op::Sync, Op::Multi]) {
-        let (world, actor) = start(recipe).await;
+        let (server_fixture, actor) = start(recipe).await;
         for polls in 0.. {
             let case = format!("{} at {:?}, dropped {polls} polls after the event", trap.name, trap.op);
             is_well(&actor, &case).await;
-            let held = recipe.exclude(world.rival.clone()).await.unwrap();
+            let held = recipe.exclude(server_fixture.rival.clone()).await.unwrap();
             let mut waiting = Box::pin(recipe.acquire(actor.clone()));
             let watches = async {
                 tokio::select! {
                     _ = &mut waiting => panic!("{case}: two holders"),
-                    () = world.server.wait_until(|machine| machine.watch_count(0) == R::WATCHES) => {}
+                    () = server_fixture.server.wait_until(|machine| machine.watch_count(0) == R::WATCHES) => {}
                 }
             };
             within(&case, watches).await.unwrap();
-            let set = trap.set(&world);
+            let set = trap.set(&server_fixture);
             held.release().await.unwrap();
             let after = dropped_after(polls, &mut waiting).await;
             let is_end = after.is_end();
             drop(after);
             drop(waiting);
             drop(set);
-            nothing_is_left(recipe, &world, &actor, &case).await;
+            nothing_is_left(recipe, &server_fixture, &actor, &case).await;
             if is_end {
                 break;
             }
@@ -351,16 +356,17 @@ async fn a_commit_dropped_anywhere_under_any_fault_is_done_once_or_not_at_all() 
 #[tokio::test]
 async fn a_connect_dropped_anywhere_leaves_no_session() {
     for fault in [None, Some(Fault::HoldReply), Some(Fault::DropConnectionBefore), Some(Fault::DropReply)] {
-        let (world, actor) = start(Plain).await;
+        let (server_fixture, actor) = start(Plain).await;
         for polls in 0.. {
             let case = format!("{fault:?}, dropped after {polls} polls");
-            let set = fault.map(|fault| world.server.fault(When::connect(), fault));
-            let after = dropped_after(polls, builder(&world.server.connect_string()).connect()).await;
+            let set = fault.map(|fault| server_fixture.server.fault(When::connect(), fault));
+            let after =
+                dropped_after(polls, builder(&server_fixture.server.connect_string()).connect()).await;
             let is_end = after.is_end();
             drop(after);
             drop(set);
             // The rival's and the actor's. What was just being opened ends with its time.
-            let gone = world.server.wait_until(|machine| machine.sessions().len() == 2);
+            let gone = server_fixture.server.wait_until(|machine| machine.sessions().len() == 2);
             within(&case, gone).await.unwrap();
             if is_end {
                 break;
@@ -375,21 +381,21 @@ async fn a_shutdown_dropped_anywhere_goes_on() {
     for fault in
         [None, Some(Fault::HoldReply), Some(Fault::DropConnectionBefore), Some(Fault::DropConnectionAfter)]
     {
-        let (world, first) = start(Plain).await;
+        let (server_fixture, first) = start(Plain).await;
         first.shutdown().await.unwrap();
         for polls in 0.. {
             let case = format!("{fault:?}, dropped after {polls} polls");
-            let actor = world.actor().await.unwrap();
+            let actor = server_fixture.actor().await.unwrap();
             let guard = Mutex::new(&actor, LOCK).unwrap().acquire_owned().await.unwrap();
-            let set = fault.map(|fault| world.server.fault(When::op(Op::CloseSession), fault));
+            let set = fault.map(|fault| server_fixture.server.fault(When::op(Op::CloseSession), fault));
             let after = dropped_after(polls, actor.shutdown()).await;
             let is_end = after.is_end();
             // Once asked for, a shutdown does not need its asker; nor, unasked, do the last handles.
             drop((after, actor, guard));
             drop(set);
-            let gone = world.server.wait_until(|machine| machine.sessions().len() == 1);
+            let gone = server_fixture.server.wait_until(|machine| machine.sessions().len() == 1);
             within(&case, gone).await.unwrap();
-            assert_eq!(world.server.inspect(in_line), [""; 0], "{case}");
+            assert_eq!(server_fixture.server.inspect(in_line), [""; 0], "{case}");
             if is_end {
                 break;
             }

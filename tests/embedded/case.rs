@@ -8,25 +8,25 @@ use lockkeeper::BootInstant;
 use lockkeeper_testserver::{Fault, When};
 use tokio::task::JoinHandle;
 
-use crate::court::Hold;
+use crate::fixture::{Fixture, say};
+use crate::injected_fault::{Armed, InjectedFault};
+use crate::injection_point::{InjectionPoint, injection_points};
 use crate::limit::within;
-use crate::mishap::{Armed, Mishap};
+use crate::oracle::Hold;
 use crate::recipe::Recipe;
 use crate::scenario::{Ending, Scenario};
-use crate::site::{Site, sites};
-use crate::stage::{Stage, say};
-use crate::world::in_line;
+use crate::server_fixture::in_line;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Case<S> {
     pub(crate) scenario: S,
-    pub(crate) site: Site,
-    pub(crate) mishap: Mishap,
+    pub(crate) injection_point: InjectionPoint,
+    pub(crate) injected_fault: InjectedFault,
 }
 
 impl<S: Scenario> Display for Case<S> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:?}/{}/{}", self.scenario, self.site, self.mishap)
+        write!(formatter, "{:?}/{}/{}", self.scenario, self.injection_point, self.injected_fault)
     }
 }
 
@@ -41,15 +41,18 @@ pub(crate) struct Kept {
 
 /// Runs a scenario to which nothing happens, and says what passed meanwhile. `None` if something happened all the same:
 /// on a machine that stands still the client takes its link for broken, or a lease runs out.
-pub(crate) async fn record<S: Scenario>(scenario: S) -> Result<Option<Vec<Site>>, String> {
-    let stage = set(scenario, None).await?;
-    let recorded = record_on(scenario, &stage).await;
-    if stage.is_disturbed() { Ok(None) } else { recorded }
+pub(crate) async fn record<S: Scenario>(scenario: S) -> Result<Option<Vec<InjectionPoint>>, String> {
+    let fixture = set(scenario, None).await?;
+    let recorded = record_on(scenario, &fixture).await;
+    if fixture.is_disturbed() { Ok(None) } else { recorded }
 }
 
-async fn record_on<S: Scenario>(scenario: S, stage: &Stage<S::Recipe>) -> Result<Option<Vec<Site>>, String> {
-    let server = &stage.world.server;
-    let session = stage.session();
+async fn record_on<S: Scenario>(
+    scenario: S,
+    fixture: &Fixture<S::Recipe>,
+) -> Result<Option<Vec<InjectionPoint>>, String> {
+    let server = &fixture.server_fixture.server;
+    let session = fixture.session();
     let transcript = server.transcript();
     let clock = async {
         if let Some(op) = S::BY_CLOCK {
@@ -57,10 +60,10 @@ async fn record_on<S: Scenario>(scenario: S, stage: &Stage<S::Recipe>) -> Result
             let twice = server.fault(when, Fault::DelayRequest(Duration::ZERO));
             within("what comes by the clock", twice.hit_times(2)).await?;
         }
-        stage.healed.send_replace(true);
+        fixture.healed.send_replace(true);
         Ok::<_, String>(())
     };
-    let both = async { tokio::join!(scenario.act(stage), clock) };
+    let both = async { tokio::join!(scenario.act(fixture), clock) };
     let (ending, clock) = within("the scenario by itself", both).await?;
     clock?;
     let ending = ending?;
@@ -68,54 +71,69 @@ async fn record_on<S: Scenario>(scenario: S, stage: &Stage<S::Recipe>) -> Result
         return Ok(None);
     }
     // What is done in the background belongs to it.
-    stage.world.line_becomes(ending.hold.as_ref().map_or(0, Hold::nodes)).await?;
+    fixture.server_fixture.line_becomes(ending.hold.as_ref().map_or(0, Hold::nodes)).await?;
     let passed = transcript.passed();
     drop(transcript);
-    aftermath(scenario, stage, ending.hold, None).await?;
-    Ok(Some(sites(passed, session).into_iter().filter(|site| scenario.is_tried(site)).collect()))
+    aftermath(scenario, fixture, ending.hold, None).await?;
+    Ok(Some(
+        injection_points(passed, session)
+            .into_iter()
+            .filter(|injection_point| scenario.is_tried(injection_point))
+            .collect(),
+    ))
 }
 
-async fn set<S: Scenario>(scenario: S, mishap: Option<Mishap>) -> Result<Stage<S::Recipe>, String> {
-    let stage = Stage::new(scenario.recipe(), mishap, S::RECONNECTS).await?;
-    scenario.set(&stage).await?;
-    Ok(stage)
+async fn set<S: Scenario>(
+    scenario: S,
+    injected_fault: Option<InjectedFault>,
+) -> Result<Fixture<S::Recipe>, String> {
+    let fixture = Fixture::new(scenario.recipe(), injected_fault, S::RECONNECTS).await?;
+    scenario.set(&fixture).await?;
+    Ok(fixture)
 }
 
 impl<S: Scenario> Case<S> {
     /// `None` when the operation came to its end before it got to the site.
     pub(crate) async fn run(self) -> Result<Option<Kept>, String> {
-        let stage = set(self.scenario, Some(self.mishap)).await?;
-        let armed = self.mishap.arm(&stage.world.server, &self.site, stage.session(), S::RECONNECTS);
-        if self.mishap.is_decreed() {
-            stage.world.court.suspend();
+        let fixture = set(self.scenario, Some(self.injected_fault)).await?;
+        let armed = self.injected_fault.arm(
+            &fixture.server_fixture.server,
+            &self.injection_point,
+            fixture.session(),
+            S::RECONNECTS,
+        );
+        if self.injected_fault.is_decreed() {
+            fixture.server_fixture.oracle.suspend();
         }
         let act = async {
-            let ending = within("the end of the operation", self.scenario.act(&stage)).await;
-            stage.ended.send_replace(true);
-            ending.map_err(|error| format!("{error}; {}", stage.report()))?
+            let ending = within("the end of the operation", self.scenario.act(&fixture)).await;
+            fixture.ended.send_replace(true);
+            ending.map_err(|error| format!("{error}; {}", fixture.report()))?
         };
-        let (ending, played) = tokio::join!(act, self.play(&stage, &armed));
+        let (ending, played) = tokio::join!(act, self.play(&fixture, &armed));
         // What went wrong with the mishap first: the operation cannot come to its end then.
         let played = played?;
         let Ending { said, hold } = ending?;
         let Some((behind, healed_at)) = played else { return Ok(None) };
         drop(armed);
-        aftermath(self.scenario, &stage, hold, behind).await?;
+        aftermath(self.scenario, &fixture, hold, behind).await?;
         Ok(Some(Kept { said, healed_within: BootInstant::now().since(healed_at) }))
     }
 
     /// Waits for the strike and does what belongs to it; meanwhile somebody stands behind the actor.
     async fn play(
         &self,
-        stage: &Stage<S::Recipe>,
+        fixture: &Fixture<S::Recipe>,
         armed: &Armed,
     ) -> Result<Option<(Option<Behind>, BootInstant)>, String> {
         let has_ended = || async {
-            let _ = stage.ended.subscribe().wait_for(|ended| *ended).await;
+            let _ = fixture.ended.subscribe().wait_for(|ended| *ended).await;
         };
-        let session = stage.session();
-        let session_is_over =
-            stage.world.server.wait_until(|machine| session != 0 && !machine.sessions().contains(&session));
+        let session = fixture.session();
+        let session_is_over = fixture
+            .server_fixture
+            .server
+            .wait_until(|machine| session != 0 && !machine.sessions().contains(&session));
         tokio::select! {
             biased;
             () = armed.hit() => {}
@@ -125,16 +143,16 @@ impl<S: Scenario> Case<S> {
             () = has_ended() => armed.hit_soon().await,
         }
         let has_hit = armed.has_hit();
-        stage.struck.send_replace(true);
+        fixture.struck.send_replace(true);
         let mut behind = None;
         if has_hit {
             if !S::WAITS {
-                behind = Some(Behind::enqueue(stage));
+                behind = Some(Behind::enqueue(fixture));
             }
-            let actor = stage.actor().ok();
-            armed.play(&stage.world, actor.as_ref(), has_ended()).await?;
+            let actor = fixture.actor().ok();
+            armed.play(&fixture.server_fixture, actor.as_ref(), has_ended()).await?;
         }
-        stage.healed.send_replace(true);
+        fixture.healed.send_replace(true);
         Ok(has_hit.then(|| (behind, BootInstant::now())))
     }
 }
@@ -143,12 +161,12 @@ impl<S: Scenario> Case<S> {
 struct Behind(JoinHandle<Result<(), String>>);
 
 impl Behind {
-    fn enqueue<R: Recipe>(stage: &Stage<R>) -> Self {
-        let exclusion = stage.recipe.exclude(stage.world.rival.clone());
-        let court = Arc::clone(&stage.world.court);
+    fn enqueue<R: Recipe>(fixture: &Fixture<R>) -> Self {
+        let exclusion = fixture.recipe.exclude(fixture.server_fixture.rival.clone());
+        let oracle = Arc::clone(&fixture.server_fixture.oracle);
         Self(tokio::spawn(async move {
             let guard = exclusion.await.map_err(say)?;
-            let hold = court.enter("the one behind", guard);
+            let hold = oracle.enter("the one behind", guard);
             // Its connection may be cut, too; that the node goes is seen in the line.
             let _ = hold.release().await;
             Ok(())
@@ -163,40 +181,43 @@ impl Behind {
 /// What must hold after every case.
 async fn aftermath<S: Scenario>(
     scenario: S,
-    stage: &Stage<S::Recipe>,
+    fixture: &Fixture<S::Recipe>,
     hold: Option<Hold>,
     behind: Option<Behind>,
 ) -> Result<(), String> {
-    let world = &stage.world;
-    let behind = behind.unwrap_or_else(|| Behind::enqueue(stage));
+    let server_fixture = &fixture.server_fixture;
+    let behind = behind.unwrap_or_else(|| Behind::enqueue(fixture));
     if let Some(hold) = hold {
-        within("the release", stage.release(&hold)).await??;
+        within("the release", fixture.release(&hold)).await??;
     }
     behind.served().await?;
-    let actor = stage.actor().ok();
+    let actor = fixture.actor().ok();
     let is_closed = actor.as_ref().is_none_or(|actor| actor.state() == lockkeeper::State::Closed);
     if let Some(actor) = actor.clone().filter(|_| !is_closed) {
         // The actor is well again: it gets the lock like everyone else, and nobody else has it meanwhile.
-        let guard = within("the lock for the actor, once more", stage.recipe.acquire(actor)).await?;
-        let hold = world.court.enter("the actor again", guard.map_err(say)?);
-        within("the last release", stage.release(&hold)).await??;
+        let guard = within("the lock for the actor, once more", fixture.recipe.acquire(actor)).await?;
+        let hold = server_fixture.oracle.enter("the actor again", guard.map_err(say)?);
+        within("the last release", fixture.release(&hold)).await??;
     }
-    world.line_becomes(0).await.map_err(|error| format!("an orphan: {error}"))?;
-    world.court.verdict()?;
-    scenario.verdict(stage)?;
+    server_fixture.line_becomes(0).await.map_err(|error| format!("an orphan: {error}"))?;
+    server_fixture.oracle.verdict()?;
+    scenario.verdict(fixture)?;
     if let Some(actor) = actor.filter(|_| !is_closed) {
         match within("the shutdown", actor.shutdown()).await? {
             // A session that was lost just before; that it ends is seen below.
-            Err(error) if error.is_timeout() && !stage.was_undisturbed().await => {}
+            Err(error) if error.is_timeout() && !fixture.was_undisturbed().await => {}
             closed => closed.map_err(say)?,
         }
     }
-    within("the rival's shutdown", world.rival.shutdown()).await?.map_err(say)?;
-    within("the end of all sessions", world.server.wait_until(|machine| machine.sessions().is_empty()))
-        .await
-        .map_err(|error| format!("{error}; {}", stage.report()))?;
+    within("the rival's shutdown", server_fixture.rival.shutdown()).await?.map_err(say)?;
+    within(
+        "the end of all sessions",
+        server_fixture.server.wait_until(|machine| machine.sessions().is_empty()),
+    )
+    .await
+    .map_err(|error| format!("{error}; {}", fixture.report()))?;
     // Nothing came late.
-    let left = world.server.inspect(|machine| (in_line(machine), machine.tree().ephemeral_count()));
+    let left = server_fixture.server.inspect(|machine| (in_line(machine), machine.tree().ephemeral_count()));
     if left != (Vec::new(), 0) {
         return Err(format!("left behind: {left:?}"));
     }

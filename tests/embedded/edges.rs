@@ -8,23 +8,28 @@ use lockkeeper::{BootInstant, ConnectionManager, Hold, LossReason, Mutex, OwnedM
 use lockkeeper_testserver::tree::Owner as NodeOwner;
 use lockkeeper_testserver::{ErrorCode, Fault, Isolation, Op, TestEnsemble, TestServer, When};
 
-use crate::court::Court;
 use crate::limit::within;
+use crate::oracle::Oracle;
 use crate::recipe::Granted;
-use crate::world::{LOCK, TICK, World, builder, in_line};
+use crate::server_fixture::{LOCK, ServerFixture, TICK, builder, in_line};
 
-async fn make_directory(world: &World) {
-    Mutex::new(&world.rival, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
+async fn make_directory(server_fixture: &ServerFixture) {
+    Mutex::new(&server_fixture.rival, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
 }
 
 /// So many tasks of each client take the lock again and again.
-async fn contend(world: &World, clients: &[ConnectionManager], tasks_each: usize, rounds: usize) {
+async fn contend(
+    server_fixture: &ServerFixture,
+    clients: &[ConnectionManager],
+    tasks_each: usize,
+    rounds: usize,
+) {
     let mut tasks = Vec::new();
     for client in clients.iter().flat_map(|client| vec![client; tasks_each]) {
-        let (mutex, court) = (Mutex::new(client, LOCK).unwrap(), Arc::clone(&world.court));
+        let (mutex, oracle) = (Mutex::new(client, LOCK).unwrap(), Arc::clone(&server_fixture.oracle));
         tasks.push(tokio::spawn(async move {
             for _ in 0..rounds {
-                let hold = court.enter("a contender", mutex.acquire_owned().await.unwrap().into());
+                let hold = oracle.enter("a contender", mutex.acquire_owned().await.unwrap().into());
                 tokio::task::yield_now().await;
                 hold.release().await.unwrap().unwrap();
             }
@@ -33,22 +38,23 @@ async fn contend(world: &World, clients: &[ConnectionManager], tasks_each: usize
     for task in tasks {
         within("a turn for everyone", task).await.unwrap().unwrap();
     }
-    world.court.verdict().unwrap();
-    world.line_becomes(0).await.unwrap();
+    server_fixture.oracle.verdict().unwrap();
+    server_fixture.line_becomes(0).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn at_the_end_of_the_sequence_there_is_one_holder_at_a_time() {
     for is_ahead in [false, true] {
         for before in 0..6 {
-            let world = World::start().await.unwrap();
+            let server_fixture = ServerFixture::start().await.unwrap();
             // As long as that of the other: nothing here is about sessions.
-            let long = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(30));
+            let long =
+                builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(30));
             let other = long.connect().await.unwrap();
-            make_directory(&world).await;
-            world.server.count_ahead(is_ahead);
-            assert!(world.server.set_sequence(LOCK, i32::MAX - before));
-            contend(&world, &[world.rival.clone(), other], 2, 3).await;
+            make_directory(&server_fixture).await;
+            server_fixture.server.count_ahead(is_ahead);
+            assert!(server_fixture.server.set_sequence(LOCK, i32::MAX - before));
+            contend(&server_fixture, &[server_fixture.rival.clone(), other], 2, 3).await;
         }
     }
 }
@@ -56,20 +62,20 @@ async fn at_the_end_of_the_sequence_there_is_one_holder_at_a_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_containers_directories_are_persistent_and_the_lock_is_the_same() {
     for refusal in [ErrorCode::Unimplemented, ErrorCode::MarshallingError, ErrorCode::BadArguments] {
-        let world = World::start().await.unwrap();
-        let old = world.server.fault(When::op(Op::CreateContainer).always(), Fault::Refuse(refusal));
-        let other = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(30));
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let old = server_fixture.server.fault(When::op(Op::CreateContainer).always(), Fault::Refuse(refusal));
+        let other = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(30));
         let other = other.connect().await.unwrap();
-        contend(&world, &[world.rival.clone(), other], 2, 3).await;
+        contend(&server_fixture, &[server_fixture.rival.clone(), other], 2, 3).await;
         assert!(old.hits() > 0);
-        let owner = world.server.inspect(|machine| machine.tree().node(LOCK).map(|node| node.owner));
+        let owner = server_fixture.server.inspect(|machine| machine.tree().node(LOCK).map(|node| node.owner));
         assert_eq!(owner, Some(NodeOwner::Nobody));
     }
 }
 
 /// Who is granted next, and when.
-fn next(world: &World) -> tokio::task::JoinHandle<(BootInstant, OwnedMutexGuard)> {
-    let mutex = Mutex::new(&world.rival, LOCK).unwrap();
+fn next(server_fixture: &ServerFixture) -> tokio::task::JoinHandle<(BootInstant, OwnedMutexGuard)> {
+    let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();
     tokio::spawn(async move {
         let guard = mutex.acquire_owned().await.unwrap();
         (BootInstant::now(), guard)
@@ -79,15 +85,15 @@ fn next(world: &World) -> tokio::task::JoinHandle<(BootInstant, OwnedMutexGuard)
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_replaced_on_reconnect_is_lost_before_anyone_else_is_granted() {
     for is_reset in [false, true] {
-        let world = World::start().await.unwrap();
-        let actor = world.actor().await.unwrap();
-        let session = world.sessions_of_actor()[0];
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let actor = server_fixture.actor().await.unwrap();
+        let session = server_fixture.sessions_of_actor()[0];
         let guard = Mutex::new(&actor, LOCK).unwrap().acquire_owned().await.unwrap();
-        let next = next(&world);
-        world.line_becomes(2).await.unwrap();
-        let swapped = world.server.fault(When::connect().session(session), Fault::SwapSession);
-        world.server.reset_connections(is_reset);
-        world.server.drop_connections();
+        let next = next(&server_fixture);
+        server_fixture.line_becomes(2).await.unwrap();
+        let swapped = server_fixture.server.fault(When::connect().session(session), Fault::SwapSession);
+        server_fixture.server.reset_connections(is_reset);
+        server_fixture.server.drop_connections();
         within("the swap", swapped.hit()).await.unwrap();
         let lost = within("the loss", guard.lost()).await.unwrap();
         let lost_at = BootInstant::now();
@@ -103,7 +109,7 @@ async fn a_session_replaced_on_reconnect_is_lost_before_anyone_else_is_granted()
         assert!(guard.txn().check("/locks".parse().unwrap(), -1).commit().await.unwrap_err().is_lost());
         assert!(guard.release().await.unwrap_err().is_lost());
         granted.release().await.unwrap();
-        world.line_becomes(0).await.unwrap();
+        server_fixture.line_becomes(0).await.unwrap();
         // The manager goes on with a session of its own.
         Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
     }
@@ -113,17 +119,17 @@ async fn a_session_replaced_on_reconnect_is_lost_before_anyone_else_is_granted()
 /// was made, which says nothing of that connection.
 #[tokio::test]
 async fn a_node_found_after_a_lost_answer_does_not_show_whose_session_a_connection_carries() {
-    let world = World::start().await.unwrap();
-    let actor = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(2));
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(2));
     let actor = actor.connect().await.unwrap();
-    let session = world.sessions_of_actor()[0];
+    let session = server_fixture.sessions_of_actor()[0];
     let writing = RwLock::new(&actor, LOCK).unwrap().write().await.unwrap();
     let downgrade = When::op(Op::Multi).path("/locks/lock/*__READ__*").session(session);
-    let lost = world.server.fault(downgrade, Fault::DropConnectionAfter);
-    let swapped = world.server.fault(When::connect().session(session), Fault::SwapSession);
+    let lost = server_fixture.server.fault(downgrade, Fault::DropConnectionAfter);
+    let swapped = server_fixture.server.fault(When::connect().session(session), Fault::SwapSession);
     let reading = writing.downgrade().await;
     assert!(lost.hits() == 1 && swapped.hits() == 1);
-    world.line_becomes(0).await.unwrap();
+    server_fixture.line_becomes(0).await.unwrap();
     let gone_at = BootInstant::now();
     // Either way: it was lost before the downgrade could say so, or is now.
     if let Ok(reading) = reading {
@@ -136,15 +142,16 @@ async fn a_node_found_after_a_lost_answer_does_not_show_whose_session_a_connecti
 #[tokio::test]
 async fn a_server_that_cannot_show_its_session_is_believed_only_by_its_lease() {
     // Neither `getEphemerals` nor anything else tells whose connection it is: the reconnect ends the session.
-    let world = World::start().await.unwrap();
-    let _unknown =
-        world.server.fault(When::op(Op::GetEphemerals).always(), Fault::Refuse(ErrorCode::Unimplemented));
-    let actor = world.actor().await.unwrap();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let _unknown = server_fixture
+        .server
+        .fault(When::op(Op::GetEphemerals).always(), Fault::Refuse(ErrorCode::Unimplemented));
+    let actor = server_fixture.actor().await.unwrap();
     let guard = Mutex::new(&actor, LOCK).unwrap().acquire_owned().await.unwrap();
-    world.server.drop_connections();
+    server_fixture.server.drop_connections();
     let lost = within("the loss", guard.lost()).await.unwrap();
     assert!(matches!(lost.reason, LossReason::SessionReplaced | LossReason::LeaseRanOut), "{lost}");
-    world.line_becomes(0).await.unwrap();
+    server_fixture.line_becomes(0).await.unwrap();
     Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
 }
 
@@ -180,7 +187,7 @@ impl Trio {
 async fn a_holder_at_a_server_that_shows_the_past_is_lost_before_anyone_else_is_granted() {
     for isolation in [Isolation::Stale, Isolation::Deposed] {
         let trio = Trio::start().await;
-        let court = Arc::<Court>::default();
+        let oracle = Arc::<Oracle>::default();
         let guard = Mutex::new(&trio.holder, LOCK).unwrap().acquire_owned().await.unwrap();
         let others = Mutex::new(&trio.other, LOCK).unwrap();
         let next = tokio::spawn(async move {
@@ -203,7 +210,7 @@ async fn a_holder_at_a_server_that_shows_the_past_is_lost_before_anyone_else_is_
         assert!(late < TICK, "{isolation:?}: told {late:?} after the grant");
         assert!(granted.fencing_token() > guard.fencing_token());
         drop(guard);
-        let hold = court.enter("the next", granted.into());
+        let hold = oracle.enter("the next", granted.into());
         // Back among the others, it learns that its session is over, and begins anew, at the end of the line.
         trio.server(2).heal();
         let mutex = Mutex::new(&trio.holder, LOCK).unwrap();
@@ -212,50 +219,53 @@ async fn a_holder_at_a_server_that_shows_the_past_is_lost_before_anyone_else_is_
             .await
             .unwrap();
         hold.release().await.unwrap().unwrap();
-        let again = court.enter("the first", Granted::from(within("a turn", again).await.unwrap().unwrap()));
+        let again = oracle.enter("the first", Granted::from(within("a turn", again).await.unwrap().unwrap()));
         again.release().await.unwrap().unwrap();
-        court.verdict().unwrap();
+        oracle.verdict().unwrap();
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_deleted_by_hand_is_told_to_its_holder_and_its_waiter_starts_over() {
-    let world = World::start().await.unwrap();
-    let actor = world.actor().await.unwrap();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = server_fixture.actor().await.unwrap();
     let mutex = Mutex::new(&actor, LOCK).unwrap();
     let guard = mutex.acquire_owned().await.unwrap();
     let waiting = tokio::spawn({
         let mutex = mutex.clone();
         async move { mutex.acquire_owned().await.unwrap() }
     });
-    world.line_becomes(2).await.unwrap();
-    within("its watches", world.server.wait_until(|machine| machine.watch_count(0) == 2)).await.unwrap();
-    let waiter = world.server.inspect(in_line).into_iter().find(|path| path != guard.path()).unwrap();
-    assert!(world.server.delete_node(&waiter));
+    server_fixture.line_becomes(2).await.unwrap();
+    within("its watches", server_fixture.server.wait_until(|machine| machine.watch_count(0) == 2))
+        .await
+        .unwrap();
+    let waiter =
+        server_fixture.server.inspect(in_line).into_iter().find(|path| path != guard.path()).unwrap();
+    assert!(server_fixture.server.delete_node(&waiter));
     let is_anew = |path: &str| {
         let gone = path.to_owned();
-        world
+        server_fixture
             .server
             .wait_until(move |machine| in_line(machine).len() == 2 && !in_line(machine).contains(&gone))
     };
     within("a new place", is_anew(&waiter)).await.unwrap();
     let path = Hold::path(&guard).to_owned();
-    assert!(world.server.delete_node(&path));
+    assert!(server_fixture.server.delete_node(&path));
     let next = within("the next grant", waiting).await.unwrap().unwrap();
     let lost = within("the loss", guard.lost()).await.unwrap();
     assert_eq!(lost.reason, LossReason::NodeDeleted);
     assert!(guard.txn().check("/locks".parse().unwrap(), -1).commit().await.unwrap_err().is_lost());
     assert!(guard.release().await.unwrap_err().is_lost());
     next.release().await.unwrap();
-    world.line_becomes(0).await.unwrap();
+    server_fixture.line_becomes(0).await.unwrap();
 }
 
 /// The server hears nothing of the crash: only its clock frees the lock.
 #[tokio::test]
 async fn a_crashed_holder_frees_its_lock_at_most_a_session_timeout_and_a_tick_later() {
     const TIMEOUT: Duration = Duration::from_secs(20);
-    let world = World::start().await.unwrap();
-    let servers = world.server.connect_string();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let servers = server_fixture.server.connect_string();
     let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let holding = process.spawn({
         let servers = servers.clone();
@@ -265,20 +275,20 @@ async fn a_crashed_holder_frees_its_lock_at_most_a_session_timeout_and_a_tick_la
         }
     });
     let held = holding.await.unwrap();
-    let session = world.sessions_of_actor()[0];
+    let session = server_fixture.sessions_of_actor()[0];
     let other = builder(&servers).session_timeout(TIMEOUT * 3).connect().await.unwrap();
     let mutex = Mutex::new(&other, LOCK).unwrap();
     let waiting = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
-    let watched = world.server.wait_until(|machine| machine.watch_count(0) >= 1);
+    let watched = server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 1);
     within("the waiter's watch", watched).await.unwrap();
 
     process.shutdown_background();
     std::mem::forget(held);
-    let gone = world.server.wait_until(|machine| machine.client_count(0) == 2);
+    let gone = server_fixture.server.wait_until(|machine| machine.client_count(0) == 2);
     within("the end of its connection", gone).await.unwrap();
-    assert!(world.server.sessions().contains(&session), "it said goodbye");
+    assert!(server_fixture.server.sessions().contains(&session), "it said goodbye");
     let crashed = BootInstant::now();
-    world.server.advance_clock(TIMEOUT + TICK);
+    server_fixture.server.advance_clock(TIMEOUT + TICK);
     let next = within("the next grant", waiting).await.unwrap().unwrap();
     let late = BootInstant::now().since(crashed);
     assert!(late < TIMEOUT / 2, "freed {late:?} after the time was up");

@@ -8,7 +8,7 @@ use lockkeeper_testserver::Op;
 use lockkeeper_testserver::fault::Subject;
 
 use crate::limit::within;
-use crate::world::{LOCK, World, builder};
+use crate::server_fixture::{LOCK, ServerFixture, builder};
 
 /// Each with a path of some 75 bytes: together beyond the 56 KiB for watches that only save time.
 const MANY: usize = 1_000;
@@ -27,8 +27,8 @@ async fn is_confirmed(guard: &OwnedMutexGuard) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_held_for_long_without_room_for_a_watch_stays_confirmed() {
-    let world = World::start().await.unwrap();
-    let connecting = builder(&world.server.connect_string()).session_timeout(SESSION).connect();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let connecting = builder(&server_fixture.server.connect_string()).session_timeout(SESSION).connect();
     let manager = connecting.await.unwrap();
     let taking = (0..MANY).map(async |number| {
         let mutex = Mutex::new(&manager, format!("/locks/one-of-many/{number}"))?;
@@ -37,34 +37,34 @@ async fn what_is_held_for_long_without_room_for_a_watch_stays_confirmed() {
     let mut held = within("all locks", try_join_all(taking)).await.unwrap().unwrap();
 
     // What has been held for long gets watches, as far as there is room.
-    let watched = world.server.wait_until(|machine| machine.watch_count(0) > MANY / 2);
+    let watched = server_fixture.server.wait_until(|machine| machine.watch_count(0) > MANY / 2);
     within("watches", watched).await.unwrap();
     for _ in 0..3 {
         within("a confirmation", is_confirmed(&held[0])).await.unwrap();
     }
     assert!(held.iter().all(|guard| guard.is_valid()));
-    assert!(world.server.inspect(|machine| machine.watch_count(0)) < MANY);
+    assert!(server_fixture.server.inspect(|machine| machine.watch_count(0)) < MANY);
 
     // What gets free goes to those that had none.
     let rest = held.split_off(MANY / 2);
     let released = within("all releases", join_all(held.into_iter().map(OwnedMutexGuard::release))).await;
     assert!(released.unwrap().iter().all(Result::is_ok));
-    let watched = world.server.wait_until(|machine| machine.watch_count(0) == rest.len());
+    let watched = server_fixture.server.wait_until(|machine| machine.watch_count(0) == rest.len());
     within("a watch for each", watched).await.unwrap();
 }
 
 /// The whole line would be told to each of them.
 #[tokio::test]
 async fn of_many_that_come_at_once_behind_one_of_ours_one_reads_the_line() {
-    let world = World::start().await.unwrap();
-    let connecting = builder(&world.server.connect_string()).session_timeout(SESSION).connect();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let connecting = builder(&server_fixture.server.connect_string()).session_timeout(SESSION).connect();
     let mutex = Mutex::new(&connecting.await.unwrap(), LOCK).unwrap();
     let held = mutex.acquire_owned().await.unwrap();
-    let transcript = world.server.transcript();
+    let transcript = server_fixture.server.transcript();
     // In one task: all creates are sent before any is answered.
     let served = join_all((0..100).map(async |_| mutex.acquire().await.unwrap().release().await));
     let released = async {
-        world.line_becomes(101).await.unwrap();
+        server_fixture.line_becomes(101).await.unwrap();
         held.release().await
     };
     let (served, released) = within("all turns", join(served, released)).await.unwrap();

@@ -6,14 +6,14 @@ use std::time::Duration;
 use futures::StreamExt;
 
 use crate::case::{Case, Kept, record};
-use crate::mishap::Mishap;
+use crate::injected_fault::InjectedFault;
+use crate::injection_point::InjectionPoint;
 use crate::recipe::{InSemaphoreLayout, Keeping, Permits, Plain, Reading, Several, SharedPermits, Writing};
 use crate::scenario::{
     Acquire, AcquireMakingDirectory, AcquireRecovering, Admit, Commit, Connect, Downgrade, DropGuard, HoldOn,
     HoldReconnecting, Idle, ReadUnderWrite, Reenter, Release, Scenario, Shutdown, TryFree, TryTaken, Upgrade,
     Wait, WaitBehindTwo, WaitOvertaken, WaitReconnecting, WaitTimesOut,
 };
-use crate::site::Site;
 
 /// How many cases run side by side: most of their time they wait.
 const SIDE_BY_SIDE: usize = 24;
@@ -26,11 +26,11 @@ const RECORDINGS: usize = 12;
 /// every recording.
 const TRIES: usize = 10;
 
-async fn recorded<S: Scenario>(scenario: S) -> Vec<Site> {
+async fn recorded<S: Scenario>(scenario: S) -> Vec<InjectionPoint> {
     let one = |_| async move {
         for _ in 0..TRIES {
-            if let Some(sites) = record(scenario).await? {
-                return Ok(sites);
+            if let Some(injection_points) = record(scenario).await? {
+                return Ok(injection_points);
             }
         }
         Err("its link breaks each time".to_owned())
@@ -38,19 +38,23 @@ async fn recorded<S: Scenario>(scenario: S) -> Vec<Site> {
     let recordings = futures::future::try_join_all((0..RECORDINGS).map(one)).await;
     let mut recordings =
         recordings.unwrap_or_else(|error: String| panic!("{scenario:?} by itself: {error}")).into_iter();
-    let mut sites = recordings.next().unwrap_or_default();
+    let mut injection_points = recordings.next().unwrap_or_default();
     for another in recordings {
-        sites.retain(|site| another.contains(site));
+        injection_points.retain(|injection_point| another.contains(injection_point));
     }
-    assert!(!sites.is_empty(), "{scenario:?} sends nothing");
-    sites
+    assert!(!injection_points.is_empty(), "{scenario:?} sends nothing");
+    injection_points
 }
 
 async fn holds<S: Scenario>(scenario: S) {
     let only = env::var("LOCKKEEPER_RING2_CASE").ok();
-    let sites = recorded(scenario).await;
-    let cases = sites.iter().flat_map(|site| {
-        Mishap::all_at(site).into_iter().map(move |mishap| Case { scenario, site: site.clone(), mishap })
+    let injection_points = recorded(scenario).await;
+    let cases = injection_points.iter().flat_map(|injection_point| {
+        InjectedFault::all_at(injection_point).into_iter().map(move |injected_fault| Case {
+            scenario,
+            injection_point: injection_point.clone(),
+            injected_fault,
+        })
     });
     let cases: Vec<Case<S>> =
         cases.filter(|case| only.as_ref().is_none_or(|only| case.to_string().contains(only))).collect();

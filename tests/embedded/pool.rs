@@ -8,7 +8,7 @@ use lockkeeper::{ConnectError, ConnectionPool, Error, Health, MultiLock, Mutex, 
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use crate::limit::within;
-use crate::world::{World, builder};
+use crate::server_fixture::{ServerFixture, builder};
 
 const SIZE: usize = 4;
 
@@ -18,8 +18,12 @@ const PATHS: usize = 24;
 /// More than any test waits.
 const LONG: Duration = Duration::from_secs(600);
 
-async fn pool(world: &World, session: Duration) -> ConnectionPool {
-    builder(&world.server.connect_string()).session_timeout(session).connect_pool(SIZE).await.unwrap()
+async fn pool(server_fixture: &ServerFixture, session: Duration) -> ConnectionPool {
+    builder(&server_fixture.server.connect_string())
+        .session_timeout(session)
+        .connect_pool(SIZE)
+        .await
+        .unwrap()
 }
 
 fn paths() -> impl Iterator<Item = String> {
@@ -35,8 +39,8 @@ async fn take_all(pool: &ConnectionPool) -> Result<Vec<OwnedMutexGuard>, Error> 
 }
 
 /// The session of whoever holds `path`.
-async fn session_of(world: &World, path: &str) -> i64 {
-    let seen = Mutex::new(&world.rival, path).unwrap().inspect().await.unwrap();
+async fn session_of(server_fixture: &ServerFixture, path: &str) -> i64 {
+    let seen = Mutex::new(&server_fixture.rival, path).unwrap().inspect().await.unwrap();
     seen.holders().next().unwrap().session()
 }
 
@@ -47,15 +51,15 @@ fn place(pool: &ConnectionPool, path: &str) -> usize {
 
 #[tokio::test]
 async fn a_path_has_one_session_of_a_pool_and_the_paths_have_them_all() {
-    let world = World::start().await.unwrap();
-    let pool = pool(&world, LONG).await;
-    let sessions: BTreeSet<i64> = world.sessions_of_actor().into_iter().collect();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let pool = pool(&server_fixture, LONG).await;
+    let sessions: BTreeSet<i64> = server_fixture.sessions_of_actor().into_iter().collect();
     assert_eq!((sessions.len(), pool.managers().count()), (SIZE, SIZE));
 
     let _held = take_all(&pool).await.unwrap();
     let mut used = vec![BTreeSet::new(); SIZE];
     for path in paths() {
-        used[place(&pool, &path)].insert(session_of(&world, &path).await);
+        used[place(&pool, &path)].insert(session_of(&server_fixture, &path).await);
         // A path that was read has the same as its text.
         assert!(pool.for_path(path.parse::<ZnodePath>().unwrap()).is_same_as(pool.for_path(&path)));
         assert!(pool.clone().for_path(&path).is_same_as(pool.for_path(path)));
@@ -69,11 +73,11 @@ async fn a_path_has_one_session_of_a_pool_and_the_paths_have_them_all() {
 
 #[tokio::test]
 async fn when_one_session_of_a_pool_expires_only_its_locks_are_lost() {
-    let world = World::start().await.unwrap();
-    let pool = pool(&world, Duration::from_secs(20)).await;
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let pool = pool(&server_fixture, Duration::from_secs(20)).await;
     let held = take_all(&pool).await.unwrap();
     let victim = place(&pool, "/locks/0");
-    assert!(world.server.expire(session_of(&world, "/locks/0").await));
+    assert!(server_fixture.server.expire(session_of(&server_fixture, "/locks/0").await));
 
     let mut lost = 0;
     for (path, guard) in paths().zip(&held) {
@@ -99,19 +103,19 @@ async fn when_one_session_of_a_pool_expires_only_its_locks_are_lost() {
 
 #[tokio::test]
 async fn a_pool_that_is_shut_down_closes_every_session() {
-    let world = World::start().await.unwrap();
-    let pool = pool(&world, LONG).await;
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let pool = pool(&server_fixture, LONG).await;
     let held = take_all(&pool).await.unwrap();
     within("the end", pool.shutdown()).await.unwrap().unwrap();
-    assert_eq!(world.sessions_of_actor(), Vec::<i64>::new());
+    assert_eq!(server_fixture.sessions_of_actor(), Vec::<i64>::new());
     assert!(held.iter().all(|guard| !guard.is_valid()));
     assert!(pool.health().iter().all(|health| health.is_closing));
 }
 
 #[tokio::test]
 async fn a_pool_that_ends_in_order_waits_for_the_holders_of_each_session_and_counts_who_was_cut_off() {
-    let world = World::start().await.unwrap();
-    let first = pool(&world, LONG).await;
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let first = pool(&server_fixture, LONG).await;
     let held = take_all(&first).await.unwrap();
     let ending = tokio::spawn({
         let pool = first.clone();
@@ -127,23 +131,23 @@ async fn a_pool_that_ends_in_order_waits_for_the_holders_of_each_session_and_cou
     }
     assert_eq!(within("the end", ending).await.unwrap().unwrap().unwrap(), 0);
 
-    let second = pool(&world, LONG).await;
+    let second = pool(&server_fixture, LONG).await;
     let held = take_all(&second).await.unwrap();
     assert_eq!(second.shutdown_within(Duration::from_millis(100)).await.unwrap(), PATHS);
-    assert_eq!(world.sessions_of_actor(), Vec::<i64>::new());
+    assert_eq!(server_fixture.sessions_of_actor(), Vec::<i64>::new());
     drop(held);
 }
 
 #[tokio::test]
 async fn a_pool_that_ends_lets_nobody_in_by_a_hand_over_of_any_of_its_sessions() {
-    let world = World::start().await.unwrap();
-    let pool = pool(&world, LONG).await;
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let pool = pool(&server_fixture, LONG).await;
     let held = take_all(&pool).await.unwrap();
     let mut waiting = Box::pin(join_all(paths().map(async |path| {
         let mutex = Mutex::new(pool.for_path(&path), path).unwrap();
         mutex.acquire_owned().await
     })));
-    let in_line = world.server.wait_until(|machine| {
+    let in_line = server_fixture.server.wait_until(|machine| {
         let sessions = machine.sessions();
         sessions.iter().map(|session| machine.tree().ephemerals(*session).count()).sum::<usize>() == 2 * PATHS
     });
@@ -167,22 +171,27 @@ async fn a_pool_that_ends_lets_nobody_in_by_a_hand_over_of_any_of_its_sessions()
 
 #[tokio::test]
 async fn a_pool_of_which_one_cannot_be_opened_leaves_no_session() {
-    let world = World::start().await.unwrap();
-    let refused = world.server.fault(When::op(Op::Auth).nth(3), Fault::Refuse(ErrorCode::AuthFailed));
-    let connect = builder(&world.server.connect_string()).session_timeout(LONG).digest_auth("a", "b");
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let refused =
+        server_fixture.server.fault(When::op(Op::Auth).nth(3), Fault::Refuse(ErrorCode::AuthFailed));
+    let connect =
+        builder(&server_fixture.server.connect_string()).session_timeout(LONG).digest_auth("a", "b");
     let error = within("an answer", connect.connect_pool(SIZE)).await.unwrap().unwrap_err();
     assert!(matches!(error, ConnectError::AuthFailed { .. }), "{error}");
     assert_eq!(refused.hits(), 1);
     // The rival's, and of the one that was refused, which nobody can close: it expires.
-    within("the end of all others", world.server.wait_until(|machine| machine.sessions().len() <= 2))
-        .await
-        .unwrap();
+    within(
+        "the end of all others",
+        server_fixture.server.wait_until(|machine| machine.sessions().len() <= 2),
+    )
+    .await
+    .unwrap();
 }
 
 #[tokio::test]
 async fn several_locks_of_a_pool_are_taken_through_one_of_its_managers() {
-    let world = World::start().await.unwrap();
-    let pool = pool(&world, LONG).await;
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let pool = pool(&server_fixture, LONG).await;
     let of_another = |path: &String| !pool.for_path(path).is_same_as(pool.for_path("/locks/0"));
     let (first, second) = ("/locks/0".to_owned(), paths().find(of_another).unwrap());
     let by_path = [&first, &second].map(|path| Mutex::new(pool.for_path(path), path).unwrap());

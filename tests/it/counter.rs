@@ -91,9 +91,9 @@ async fn at_the_end_of_the_numbers_a_read_write_lock_says_so_before_exclusion_br
     others.read().await.unwrap().release().await.unwrap();
     for lock in [lock, others] {
         let read = lock.read().await;
-        assert!(matches!(read, Err(Error::NumbersUsedUp { .. })), "{read:?}");
+        assert!(matches!(read, Err(Error::SequenceExhausted { .. })), "{read:?}");
         let write = lock.write().await;
-        assert!(matches!(write, Err(Error::NumbersUsedUp { .. })), "{write:?}");
+        assert!(matches!(write, Err(Error::SequenceExhausted { .. })), "{write:?}");
     }
     no_node_is_left(&ensemble, "/locks/rw").await;
 }

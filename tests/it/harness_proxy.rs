@@ -13,14 +13,14 @@ type Outcome = Result<(), HarnessError>;
 const PERSISTENT: CreateMode = CreateMode::Persistent;
 
 /// Proxies before a server of one's own, a client behind them, and a client that goes straight to the server.
-struct Scene {
+struct ProxyFixture {
     ensemble: Ensemble,
     proxies: Proxies,
     client: RawClient,
     oracle: RawClient,
 }
 
-impl Scene {
+impl ProxyFixture {
     async fn set(servers: usize) -> Result<Self, HarnessError> {
         let ensemble = Ensemble::start(servers).await?;
         let proxies = Proxies::start(&ensemble).await?;
@@ -35,7 +35,7 @@ async fn a_create_whose_reply_is_dropped_is_committed() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let Scene { ensemble: _ensemble, proxies, mut client, mut oracle } = Scene::set(1).await?;
+    let ProxyFixture { ensemble: _ensemble, proxies, mut client, mut oracle } = ProxyFixture::set(1).await?;
     let second = Match::new().op(OpCode::Create2).path_contains("lock-").nth(2);
     let fault = proxies.on(second).drop_reply_and_cut();
 
@@ -57,7 +57,7 @@ async fn a_request_cut_before_the_server_is_not_done() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let Scene { ensemble: _ensemble, proxies, mut client, mut oracle } = Scene::set(1).await?;
+    let ProxyFixture { ensemble: _ensemble, proxies, mut client, mut oracle } = ProxyFixture::set(1).await?;
     let fault = proxies.on(Match::new().path_contains("/never")).cut_before_forward();
 
     client.create("/done", b"", PERSISTENT).await?;
@@ -73,7 +73,7 @@ async fn a_held_reply_arrives_when_it_is_released() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let Scene { ensemble: _ensemble, proxies, mut client, mut oracle } = Scene::set(1).await?;
+    let ProxyFixture { ensemble: _ensemble, proxies, mut client, mut oracle } = ProxyFixture::set(1).await?;
     let hold = proxies.on(Match::new().op(OpCode::Create2)).hold_reply();
     let create = tokio::spawn(async move { client.create("/a", b"", PERSISTENT).await });
 
@@ -90,7 +90,7 @@ async fn a_held_reply_can_be_dropped() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let Scene { ensemble: _ensemble, proxies, mut client, mut oracle } = Scene::set(1).await?;
+    let ProxyFixture { ensemble: _ensemble, proxies, mut client, mut oracle } = ProxyFixture::set(1).await?;
     let hold = proxies.on(Match::new().op(OpCode::Create2)).hold_reply();
     let create = tokio::spawn(async move { client.create("/a", b"", PERSISTENT).await });
 
@@ -106,7 +106,7 @@ async fn a_held_reply_is_dropped_when_its_connection_ends() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let Scene { ensemble: _ensemble, proxies, mut client, .. } = Scene::set(1).await?;
+    let ProxyFixture { ensemble: _ensemble, proxies, mut client, .. } = ProxyFixture::set(1).await?;
     let hold = proxies.on(Match::new().op(OpCode::Create2)).hold_reply();
     let create = tokio::spawn(async move { client.create("/a", b"", PERSISTENT).await });
 
@@ -123,7 +123,7 @@ async fn a_held_request_is_done_when_it_is_released() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let Scene { ensemble: _ensemble, proxies, mut client, mut oracle } = Scene::set(1).await?;
+    let ProxyFixture { ensemble: _ensemble, proxies, mut client, mut oracle } = ProxyFixture::set(1).await?;
     let hold = proxies.on(Match::new().op(OpCode::Create2)).hold_request();
     let create = tokio::spawn(async move { client.create("/a", b"", PERSISTENT).await });
 
@@ -141,7 +141,7 @@ async fn a_watch_event_can_be_held() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let Scene { ensemble: _ensemble, proxies, mut client, mut oracle } = Scene::set(1).await?;
+    let ProxyFixture { ensemble: _ensemble, proxies, mut client, mut oracle } = ProxyFixture::set(1).await?;
     client.watch("/a").await?;
     let hold = proxies.on(Match::new().op(OpCode::Event).path_contains("/a")).hold_reply();
     oracle.create("/a", b"", PERSISTENT).await?;
@@ -161,7 +161,8 @@ async fn a_held_direction_passes_nothing_and_breaks_nothing() -> Outcome {
         return Ok(());
     }
     for direction in [Direction::ToServer, Direction::ToClient, Direction::Both] {
-        let Scene { ensemble: _ensemble, proxies, mut client, mut oracle } = Scene::set(1).await?;
+        let ProxyFixture { ensemble: _ensemble, proxies, mut client, mut oracle } =
+            ProxyFixture::set(1).await?;
         proxies.hold(direction);
         proxies.clear_log();
         let create = tokio::spawn(async move { client.create("/a", b"", PERSISTENT).await });
@@ -186,7 +187,7 @@ async fn a_cut_ends_present_connections_and_takes_new_ones() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let Scene { ensemble: _ensemble, proxies, mut client, .. } = Scene::set(1).await?;
+    let ProxyFixture { ensemble: _ensemble, proxies, mut client, .. } = ProxyFixture::set(1).await?;
     let (session, password) = (client.session(), client.password().to_vec());
     proxies.cut().await?;
     assert_eq!(proxies.connections(), 0);
@@ -202,7 +203,7 @@ async fn a_refusing_proxy_is_as_a_server_that_is_down() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let Scene { ensemble: _ensemble, proxies, mut client, .. } = Scene::set(1).await?;
+    let ProxyFixture { ensemble: _ensemble, proxies, mut client, .. } = ProxyFixture::set(1).await?;
     let address = proxies.proxy(0).address();
     for _ in 0..3 {
         proxies.refuse().await?;
@@ -220,7 +221,7 @@ async fn a_session_that_came_by_can_be_expired() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let Scene { ensemble, proxies, mut client, mut oracle } = Scene::set(3).await?;
+    let ProxyFixture { ensemble, proxies, mut client, mut oracle } = ProxyFixture::set(3).await?;
     client.create("/mine", b"", CreateMode::Ephemeral).await?;
     let [session] = &proxies.sessions()[..] else { panic!("one client, one session") };
     assert_eq!((session.id, &session.password[..]), (client.session(), client.password()));
@@ -239,7 +240,7 @@ async fn a_severed_session_expires_by_itself() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let Scene { ensemble: _ensemble, proxies, mut oracle, .. } = Scene::set(1).await?;
+    let ProxyFixture { ensemble: _ensemble, proxies, mut oracle, .. } = ProxyFixture::set(1).await?;
     let address = proxies.proxy(0).address();
     let mut client = RawClient::connect_for(address, Duration::from_secs(1)).await?;
     client.create("/mine", b"", CreateMode::Ephemeral).await?;
@@ -255,7 +256,7 @@ async fn the_log_tells_what_passed_in_which_order() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let Scene { ensemble: _ensemble, proxies, mut client, .. } = Scene::set(1).await?;
+    let ProxyFixture { ensemble: _ensemble, proxies, mut client, .. } = ProxyFixture::set(1).await?;
     proxies.clear_log();
     client.create("/a", b"", PERSISTENT).await?;
     client.children("/").await?;

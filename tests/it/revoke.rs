@@ -20,14 +20,14 @@ async fn a_request_to_let_go_reaches_its_holder_and_takes_nothing_away() {
     let semaphore = Semaphore::new(&one, "/revoke/ask", 5).unwrap();
     let (lease, other) = (semaphore.acquire_many(3).await.unwrap(), semaphore.acquire().await.unwrap());
     let revoker = Revoker::new(&ops);
-    let mut untold = std::pin::pin!(other.revocation());
+    let mut untold = std::pin::pin!(other.revoke_requested());
     assert!(futures::poll!(&mut untold).is_pending());
 
     // One of its nodes is enough.
     let node = lease.paths().last().unwrap().to_owned();
     let asked = tokio::spawn(async move {
-        lease.revocation().await.unwrap();
-        lease.revocation().await.unwrap();
+        lease.revoke_requested().await.unwrap();
+        lease.revoke_requested().await.unwrap();
         assert!(lease.is_valid());
         lease.release().await.unwrap();
     });
@@ -45,7 +45,7 @@ async fn a_request_survives_a_reconnect_and_a_loss_is_told_instead() {
     let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
     let path = guard.path().to_owned();
     let asked = tokio::spawn(async move {
-        guard.revocation().await.unwrap();
+        guard.revoke_requested().await.unwrap();
         guard
     });
     proxies.cut().await.unwrap();
@@ -54,7 +54,7 @@ async fn a_request_survives_a_reconnect_and_a_loss_is_told_instead() {
     guard.release().await.unwrap();
 
     let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
-    let mut revocation = std::pin::pin!(guard.revocation());
+    let mut revocation = std::pin::pin!(guard.revoke_requested());
     assert!(futures::poll!(&mut revocation).is_pending());
     ensemble.raw().await.unwrap().delete(guard.path()).await.unwrap();
     assert!(matches!(revocation.await, Err(Error::Lost(lost)) if lost.reason == LossReason::NodeDeleted));
@@ -67,7 +67,7 @@ async fn of_several_locks_the_first_that_is_asked_for_is_told() {
     let (a, b) = (Mutex::new(&manager, "/revoke/m/a").unwrap(), Mutex::new(&manager, "/revoke/m/b").unwrap());
     let guard = MultiLock::builder().lock(&a).lock(&b).build().unwrap().acquire().await.unwrap();
     Revoker::new(&manager).ask(b.inspect().await.unwrap().holders()).await.unwrap();
-    guard.revocation().await.unwrap();
+    guard.revoke_requested().await.unwrap();
     guard.release().await.unwrap();
 }
 

@@ -102,7 +102,8 @@ async fn a_protected_lock_cannot_be_broken_by_another_identity() {
 #[tokio::test]
 async fn an_acquire_after_a_long_idle_time_is_valid_when_it_returns() {
     let ensemble = Ensemble::start(1).await.unwrap();
-    let manager = builder(&ensemble.connect_string()).keep_confirmed(Duration::ZERO).connect().await.unwrap();
+    let manager =
+        builder(&ensemble.connect_string()).lease_keep_alive(Duration::ZERO).connect().await.unwrap();
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     // Longer than the lease of a fresh session, with nothing to confirm it.
     let before = mutex.acquire().await.unwrap();

@@ -77,7 +77,7 @@ fn one_file_names_the_client_crate() {
         .flat_map(|folder| files(folder, &[".rs"]))
         .filter(|file| read(file).contains("zookeeper_client"))
         .collect();
-    assert_eq!(named, ["src/backend/zookeeper.rs"]);
+    assert_eq!(named, ["src/wire/zookeeper.rs"]);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn the_stated_compiler_is_the_same_everywhere() {
 
 #[test]
 fn the_protocol_page_has_every_label() {
-    let source = read("src/sequence/name.rs");
+    let source = read("src/znode/name.rs");
     let page = read("docs/protocol.md");
     let labels: Vec<&str> = source
         .lines()

@@ -42,14 +42,14 @@ struct Count {
     nodes: u64,
 }
 
-struct Scene {
+struct Fixture {
     ensemble: Ensemble,
     proxies: Proxies,
     manager: ConnectionManager,
     other: ConnectionManager,
 }
 
-impl Scene {
+impl Fixture {
     async fn new() -> Self {
         let ensemble = Ensemble::start(1).await.unwrap();
         let proxies = Proxies::start(&ensemble).await.unwrap();
@@ -107,7 +107,7 @@ impl Scene {
         drop(mutex.enqueue().await.unwrap());
         assert!(mutex.acquire_timeout(Duration::from_millis(1)).await.is_err());
         drop(mutex.inspect().await.unwrap());
-        dropped_soon(1 + number % 4, held.revocation()).await;
+        dropped_soon(1 + number % 4, held.revoke_requested()).await;
         dropped_soon(1, held.lost()).await;
         drop(held.release().await);
 
@@ -164,9 +164,9 @@ async fn a_thousand_rounds_leave_nothing_behind() {
     if left_out() {
         return;
     }
-    let scene = Scene::new().await;
-    let before = scene.rounds().await;
-    let after = scene.rounds().await;
+    let fixture = Fixture::new().await;
+    let before = fixture.rounds().await;
+    let after = fixture.rounds().await;
     println!("before: {before:?}\nafter:  {after:?}");
     assert_eq!(after.tasks, before.tasks);
     assert_eq!((after.watches, after.ephemerals), (before.watches, before.ephemerals));

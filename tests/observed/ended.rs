@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{ConnectionManager, Hold, HoldEvent, HoldEvents, Keep, Lock, LossReason, MultiLock, Mutex};
+use lockkeeper::{
+    ConnectionManager, HandOffPolicy, Hold, HoldEvent, HoldEvents, Lock, LossReason, MultiLock, Mutex,
+};
 use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
 use crate::connected;
@@ -51,7 +53,10 @@ fn locks(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn Lock>)> {
     let both = |one, other| MultiLock::builder().lock(&mutex(one)).lock(&mutex(other));
     vec![
         ("mutex", Box::new(mutex("/locks/a"))),
-        ("mutex that keeps its node", Box::new(mutex("/locks/a").keeping(Keep::default()).unwrap())),
+        (
+            "mutex that keeps its node",
+            Box::new(mutex("/locks/a").with_handoff(HandOffPolicy::default()).unwrap()),
+        ),
         ("in order", Box::new(both("/locks/a", "/locks/b").build().unwrap())),
         ("at once", Box::new(both("/locks/c", "/locks/d").atomic().build().unwrap())),
     ]
@@ -69,7 +74,7 @@ async fn a_guard_that_is_given_up_is_not_said_to_be_lost_by_its_own_delete() {
             let Some((name, lock)) = locks(&manager).into_iter().nth(number) else { break };
             let mut events = lock.events();
             let guard = lock.acquire().await.unwrap();
-            let outlooks: Vec<_> = guard.members().map(|(_, hold)| hold.outlook()).collect();
+            let outlooks: Vec<_> = guard.members().map(|(_, hold)| hold.monitor()).collect();
             are_watched(&server, outlooks.len()).await;
             round_trip(&manager).await;
             match by_drop {
@@ -123,7 +128,7 @@ async fn a_guard_dropped_before_its_session_expires_is_not_said_to_be_lost() {
     let (server, manager) = connected().await;
     let mutex = Mutex::new(&manager, "/locks/a").unwrap();
     let guard = mutex.acquire().await.unwrap();
-    let outlook = guard.outlook();
+    let outlook = guard.monitor();
     let mut events = Lock::events(&mutex);
     let delete = server.fault(When::op(Op::Delete), Fault::HoldRequest);
     drop(guard);
@@ -142,10 +147,10 @@ async fn a_guard_dropped_before_its_session_expires_is_not_said_to_be_lost() {
 async fn a_node_that_nobody_holds_is_not_said_to_be_lost() {
     let (seen, _listening) = Seen::begin();
     let (server, manager) = connected().await;
-    let keep = Keep::default().linger(crate::SESSION / 3);
-    let mutex = Mutex::new(&manager, "/locks/a").unwrap().keeping(keep).unwrap();
+    let keep = HandOffPolicy::default().idle_time(crate::SESSION / 3);
+    let mutex = Mutex::new(&manager, "/locks/a").unwrap().with_handoff(keep).unwrap();
     let guard = mutex.acquire().await.unwrap();
-    let (node, outlook) = (guard.path().to_owned(), guard.outlook());
+    let (node, outlook) = (guard.path().to_owned(), guard.monitor());
     guard.release().await.unwrap();
     are_watched(&server, 1).await;
     assert!(server.delete_node(&node));

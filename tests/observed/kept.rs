@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use lockkeeper::{ConnectionManager, Error, Keep, Mutex, OwnedMutexGuard};
+use lockkeeper::{ConnectionManager, Error, HandOffPolicy, Mutex, OwnedMutexGuard};
 use lockkeeper_testserver::TestServer;
 
 use crate::measured::all_is_back_to_zero;
@@ -15,9 +15,9 @@ use crate::{SESSION, connected};
 const BRIEF: Duration = Duration::from_millis(30);
 
 /// A mutex that is kept so, with its server and its manager.
-async fn kept(keep: Keep) -> (TestServer, ConnectionManager, Mutex) {
+async fn kept(keep: HandOffPolicy) -> (TestServer, ConnectionManager, Mutex) {
     let (server, manager) = connected().await;
-    let mutex = Mutex::new(&manager, "/locks/kept").unwrap().keeping(keep).unwrap();
+    let mutex = Mutex::new(&manager, "/locks/kept").unwrap().with_handoff(keep).unwrap();
     (server, manager, mutex)
 }
 
@@ -32,7 +32,7 @@ fn waiter(mutex: &Mutex) -> LocalBoxFuture<'_, Result<OwnedMutexGuard, Error>> {
 async fn a_wait_for_the_own_process_is_measured_by_what_came_of_it() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
-    let (_server, manager, mutex) = kept(Keep::default()).await;
+    let (_server, manager, mutex) = kept(HandOffPolicy::default()).await;
     let waiting = || recorded.value("lockkeeper_waiting recipe=mutex");
 
     let held = mutex.acquire_owned().await.unwrap();
@@ -65,7 +65,7 @@ async fn a_wait_for_the_own_process_is_measured_by_what_came_of_it() {
 async fn who_waits_first_here_and_then_in_the_line_has_waited_once() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
-    let (server, manager, mutex) = kept(Keep::default()).await;
+    let (server, manager, mutex) = kept(HandOffPolicy::default()).await;
     let held = mutex.acquire_owned().await.unwrap();
     let next = waiter(&mutex);
     assert!(mutex.acquire_timeout(BRIEF).await.unwrap_err().is_timeout());
@@ -84,7 +84,7 @@ async fn who_waits_first_here_and_then_in_the_line_has_waited_once() {
 async fn a_lingering_node_is_granted_by_a_wait_and_each_guard_is_a_hold() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
-    let (_server, manager, mutex) = kept(Keep::default().linger(SESSION / 3)).await;
+    let (_server, manager, mutex) = kept(HandOffPolicy::default().idle_time(SESSION / 3)).await;
     mutex.acquire().await.unwrap().release().await.unwrap();
     mutex.acquire().await.unwrap().release().await.unwrap();
     drop(mutex.try_acquire().await.unwrap().unwrap());
@@ -97,7 +97,7 @@ async fn a_lingering_node_is_granted_by_a_wait_and_each_guard_is_a_hold() {
 async fn how_a_guard_ended_is_told_also_when_its_node_is_passed_on() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
-    let (_server, manager, mutex) = kept(Keep::default()).await;
+    let (_server, manager, mutex) = kept(HandOffPolicy::default()).await;
     let held = mutex.acquire_owned().await.unwrap();
     let (next, last) = (waiter(&mutex), waiter(&mutex));
     let node = held.path().to_owned();
@@ -115,7 +115,7 @@ async fn how_a_guard_ended_is_told_also_when_its_node_is_passed_on() {
 #[tokio::test]
 async fn who_waits_for_its_own_process_for_long_says_so() {
     let (seen, _listening) = Seen::begin();
-    let (_server, manager, mutex) = kept(Keep::default()).await;
+    let (_server, manager, mutex) = kept(HandOffPolicy::default()).await;
     let held = mutex.acquire_owned().await.unwrap();
     let (mut next, mut last) = (waiter(&mutex), waiter(&mutex));
     let told = || seen.events("still waiting for other tasks of this process");
@@ -138,7 +138,7 @@ async fn who_waits_for_its_own_process_for_long_says_so() {
 #[tokio::test]
 async fn the_span_of_a_call_lasts_while_it_waits_for_its_own_process() {
     let (seen, _listening) = Seen::begin();
-    let (_server, manager, mutex) = kept(Keep::default()).await;
+    let (_server, manager, mutex) = kept(HandOffPolicy::default()).await;
     let held = mutex.acquire_owned().await.unwrap();
     let next = waiter(&mutex);
     assert!(!seen.spans("acquire")[1].is_closed);

@@ -14,12 +14,12 @@
 )]
 
 mod clients;
-mod dice;
+mod environment;
 mod fault;
-mod host;
 mod lost;
 mod oracle;
 mod plan;
+mod rng;
 mod run;
 mod seeds;
 mod session;

@@ -1,7 +1,7 @@
 use lockkeeper_testserver::machine::Settings;
 
-use crate::dice::Dice;
 use crate::fault::{self, Fault};
+use crate::rng::Rng;
 use crate::work::{self, Lock};
 
 /// What one seed makes of the world: drawn before anything happens.
@@ -38,35 +38,35 @@ pub(crate) struct Plan {
 const DRIFT_MAX: u64 = 9_999;
 
 impl Plan {
-    pub(crate) fn draw(dice: &mut Dice) -> Self {
-        let timeout = dice.pick(&[4_000, 6_000, 10_000, 20_000]);
-        let servers = dice.pick(&[1, 3, 3]);
-        let mut faults: Vec<Fault> = fault::COMMON.into_iter().filter(|_| dice.percent(60)).collect();
-        if dice.percent(20) {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
+        let timeout = rng.pick(&[4_000, 6_000, 10_000, 20_000]);
+        let servers = rng.pick(&[1, 3, 3]);
+        let mut faults: Vec<Fault> = fault::COMMON.into_iter().filter(|_| rng.percent(60)).collect();
+        if rng.percent(20) {
             faults.push(Fault::Swap);
         }
-        if dice.percent(15) {
+        if rng.percent(15) {
             faults.push(Fault::DeleteByHand);
         }
-        if dice.percent(15) {
+        if rng.percent(15) {
             faults.push(Fault::Meddle);
         }
-        if dice.percent(15) {
+        if rng.percent(15) {
             faults.push(Fault::Clear);
         }
-        if dice.percent(20) {
+        if rng.percent(20) {
             faults.push(Fault::Strand);
         }
-        if dice.percent(25) {
+        if rng.percent(25) {
             faults.push(Fault::Crash);
         }
-        if dice.percent(40) {
+        if rng.percent(40) {
             faults.push(Fault::HoldTransaction);
         }
-        if dice.percent(40) {
+        if rng.percent(40) {
             faults.push(Fault::CuratorsLease);
         }
-        let first_sequence = dice.pick(&[0, 7, 99_998, i32::MAX - 3]);
+        let first_sequence = rng.pick(&[0, 7, 99_998, i32::MAX - 3]);
         if first_sequence > i32::MAX / 2 {
             faults.push(Fault::CountAhead);
         }
@@ -76,21 +76,21 @@ impl Plan {
         Self {
             servers,
             timeout,
-            tick: timeout / dice.pick(&[2, 4, 5, 10, 20, 50, 100, 200]),
+            tick: timeout / rng.pick(&[2, 4, 5, 10, 20, 50, 100, 200]),
             relay_touches: servers > 1,
-            container_interval: dice.pick(&[300, 60_000]),
+            container_interval: rng.pick(&[300, 60_000]),
             first_sequence,
-            latency: dice.pick(&[2, 20, 100, 300]),
-            processes: dice.index(3) + 2,
-            workers: dice.index(3) + 1,
-            locks: work::draw(dice, first_sequence),
-            safety: timeout * dice.between(2, 5),
-            between_faults: timeout / dice.pick(&[2, 5, 10]),
+            latency: rng.pick(&[2, 20, 100, 300]),
+            processes: rng.index(3) + 2,
+            workers: rng.index(3) + 1,
+            locks: work::draw(rng, first_sequence),
+            safety: timeout * rng.between(2, 5),
+            between_faults: timeout / rng.pick(&[2, 5, 10]),
             faults,
-            drift: dice.pick(&[0, 1_000, DRIFT_MAX, DRIFT_MAX]),
-            shuts_down: dice.percent(20),
+            drift: rng.pick(&[0, 1_000, DRIFT_MAX, DRIFT_MAX]),
+            shuts_down: rng.percent(20),
             // Of a copy of the dice: so everything else stays as it is.
-            sessions: dice.clone().pick(&[1, 1, 1, 2]),
+            sessions: rng.clone().pick(&[1, 1, 1, 2]),
         }
     }
 

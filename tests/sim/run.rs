@@ -7,11 +7,11 @@ use lockkeeper_testserver::tree::Tree;
 use tokio::time::Instant;
 
 use crate::clients;
-use crate::dice::Dice;
-use crate::host::Process;
+use crate::environment::Process;
 use crate::lost;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
+use crate::rng::Rng;
 use crate::world::World;
 
 /// What came of one seed.
@@ -30,9 +30,9 @@ pub(crate) fn run(seed: u64, traced: bool) -> Run {
 }
 
 async fn simulate(seed: u64, traced: bool) -> Run {
-    let mut dice = Dice::new(seed);
-    let plan = Plan::draw(&mut dice);
-    let world = World::new(plan.clone(), dice.fork());
+    let mut rng = Rng::new(seed);
+    let plan = Plan::draw(&mut rng);
+    let world = World::new(plan.clone(), rng.fork());
     if traced {
         world.keep_trace();
     }
@@ -40,9 +40,9 @@ async fn simulate(seed: u64, traced: bool) -> Run {
     let oracle = Oracle::default();
     let clients: Vec<_> = (0..plan.processes)
         .map(|number| {
-            let process = Process::new(number, plan.drift, dice.fork());
+            let process = Process::new(number, plan.drift, rng.fork());
             world.add(&process);
-            let client = clients::run(world.clone(), oracle.clone(), process.clone(), dice.fork());
+            let client = clients::run(world.clone(), oracle.clone(), process.clone(), rng.fork());
             process.run(client)
         })
         .collect();

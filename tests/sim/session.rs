@@ -9,7 +9,7 @@ use lockkeeper_testserver::tree::EventKind;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::host::Process;
+use crate::environment::Process;
 
 /// A server's answer to one request, and the watch that came with it.
 pub(crate) struct Answer {
@@ -44,7 +44,7 @@ pub(crate) struct ClientSession {
     pub(crate) seen: i64,
     pub(crate) connection: Option<ClientId>,
     pub(crate) link: Link,
-    pub(crate) interruptions: u64,
+    pub(crate) connection_id: u64,
     pub(crate) next_xid: i32,
     pub(crate) queued: VecDeque<Call>,
     pub(crate) under_way: VecDeque<(i32, Call)>,
@@ -75,7 +75,7 @@ impl ClientSession {
             seen: 0,
             connection: None,
             link: Link::Down,
-            interruptions: 0,
+            connection_id: 0,
             next_xid: 1,
             queued: VecDeque::new(),
             under_way: VecDeque::new(),
@@ -101,7 +101,7 @@ impl ClientSession {
         }
         self.link = link;
         if self.opened.is_none() {
-            self.interruptions += 1;
+            self.connection_id += 1;
         }
         self.changed.notify_waiters();
     }

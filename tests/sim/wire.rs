@@ -15,7 +15,7 @@ use lockkeeper_testserver::tree::{self, Acl, Identity, Permissions};
 
 use tokio::sync::oneshot;
 
-use crate::host::Process;
+use crate::environment::Process;
 use crate::session::{Answer, Watched};
 use crate::world::World;
 
@@ -130,8 +130,8 @@ impl Wire for SimulatedWire {
         self.world.session(self.number, |session| session.link)
     }
 
-    fn interruptions(&self) -> u64 {
-        self.world.session(self.number, |session| session.interruptions)
+    fn connection_id(&self) -> u64 {
+        self.world.session(self.number, |session| session.connection_id)
     }
 
     fn link_changed(&self) -> BoxFuture<'static, ()> {

@@ -7,9 +7,9 @@ use zookeeper_client::{Acls, Client, CreateMode};
 use crate::Outcome;
 use crate::arguments::Arguments;
 use crate::counters::Meters;
+use crate::fixture::path;
 use crate::report::Report;
 use crate::run::{Worker, for_a_time};
-use crate::stage::path;
 use crate::tally::{Lap, now};
 
 /// Each worker creates an ephemeral sequential node and deletes it; then, as long again, each reads a node's data.

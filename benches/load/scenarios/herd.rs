@@ -10,35 +10,35 @@ use tokio::time::{sleep, timeout};
 
 use crate::Outcome;
 use crate::counters::resident;
+use crate::fixture::Fixture;
 use crate::report::Report;
 use crate::room::Room;
 use crate::run::{PATIENCE, joined};
-use crate::stage::Stage;
 use crate::tally::{Lap, Tally, now};
 
 /// Acquire is timed from the holder's release, which is what the line can do anything about.
-pub(super) async fn run(stage: &Stage<'_>) -> Outcome<Report> {
-    let (path, waiters) = (stage.path("herd"), stage.arguments.size("w")?);
+pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
+    let (path, waiters) = (fixture.path("herd"), fixture.arguments.size("w")?);
     let (room, tally) = (Arc::new(Room::with_space(1)), Arc::new(Tally::new()));
-    let held = Mutex::new(stage.manager(0)?, path.as_str())?.acquire_owned().await?;
+    let held = Mutex::new(fixture.manager(0)?, path.as_str())?.acquire_owned().await?;
     let (opened, opening) = watch::channel(None);
     let before = resident();
     let queueing = now();
     let mut running = JoinSet::new();
     for number in 0..waiters {
-        let mutex = Mutex::new(stage.manager(number)?, path.as_str())?;
+        let mutex = Mutex::new(fixture.manager(number)?, path.as_str())?;
         running.spawn(wait(mutex, Arc::clone(&room), Arc::clone(&tally), opening.clone()));
     }
-    in_line(stage, &path, waiters).await?;
+    in_line(fixture, &path, waiters).await?;
     let queued = queueing.elapsed();
     let waiting = resident();
-    let earlier = stage.meters.read().await;
+    let earlier = fixture.meters.read().await;
     opened.send_replace(Some(now()));
     held.release().await?;
     let stuck = joined(&mut running).await?;
-    let later = stage.meters.read().await;
-    let cost = later.since(&earlier, &stage.meters, (waiters - stuck) as u64);
-    let mut report = Report::new(stage.arguments, &tally, cost, room.violations(), stuck);
+    let later = fixture.meters.read().await;
+    let cost = later.since(&earlier, &fixture.meters, (waiters - stuck) as u64);
+    let mut report = Report::new(fixture.arguments, &tally, cost, room.violations(), stuck);
     report.set("queue_s", (queued.as_secs_f64() * 1000.0).round() / 1000.0);
     report.set("rss_before_kb", before);
     report.set("rss_waiting_kb", waiting);
@@ -46,8 +46,8 @@ pub(super) async fn run(stage: &Stage<'_>) -> Outcome<Report> {
 }
 
 /// Waits until the holder and all waiters have their nodes.
-async fn in_line(stage: &Stage<'_>, path: &str, waiters: usize) -> Outcome<()> {
-    let (znodes, directory) = (stage.manager(0)?.znodes(), path.try_into()?);
+async fn in_line(fixture: &Fixture<'_>, path: &str, waiters: usize) -> Outcome<()> {
+    let (znodes, directory) = (fixture.manager(0)?.znodes(), path.try_into()?);
     let all = async {
         while znodes.children(&directory).await?.map_or(0, |line| line.len()) <= waiters {
             sleep(Duration::from_millis(20)).await;

@@ -5,22 +5,22 @@ use tokio::task::JoinSet;
 
 use crate::Outcome;
 use crate::counters::resident;
+use crate::fixture::Fixture;
 use crate::report::Report;
-use crate::stage::Stage;
 use crate::tally::{Lap, Tally, now};
 
 /// This many are asked for at a time, so that the figures are those of keeping and not of asking.
 const AT_A_TIME: usize = 100;
 
-pub(super) async fn run(stage: &Stage<'_>) -> Outcome<Report> {
+pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let tally = Tally::new();
     let before = resident();
-    let earlier = stage.meters.read().await;
+    let earlier = fixture.meters.read().await;
     let mut asking = JoinSet::new();
     let mut kept = Vec::new();
-    for number in 0..stage.arguments.size("k")? {
-        let path = stage.path(&format!("keep/{number}"));
-        let mutex = Mutex::new(stage.manager_for(number, &path)?, path)?;
+    for number in 0..fixture.arguments.size("k")? {
+        let path = fixture.path(&format!("keep/{number}"));
+        let mutex = Mutex::new(fixture.manager_for(number, &path)?, path)?;
         if asking.len() >= AT_A_TIME {
             kept.extend(asking.join_next().await.transpose()?.transpose()?);
         }
@@ -33,14 +33,14 @@ pub(super) async fn run(stage: &Stage<'_>) -> Outcome<Report> {
     while let Some(granted) = asking.join_next().await {
         kept.push(granted??);
     }
-    let later = stage.meters.read().await;
+    let later = fixture.meters.read().await;
     let keeping = resident();
     let lost = kept.iter().filter(|(guard, _)| !guard.is_valid()).count();
     for (_, acquire) in &kept {
         tally.add(Lap { acquire: *acquire, ..Lap::default() });
     }
-    let cost = later.since(&earlier, &stage.meters, kept.len() as u64);
-    let mut report = Report::new(stage.arguments, &tally, cost, 0, lost);
+    let cost = later.since(&earlier, &fixture.meters, kept.len() as u64);
+    let mut report = Report::new(fixture.arguments, &tally, cost, 0, lost);
     report.set("rss_before_kb", before);
     report.set("rss_keeping_kb", keeping);
     Ok(report)

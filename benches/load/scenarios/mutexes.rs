@@ -4,76 +4,76 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lockkeeper::{Keep, Mutex};
+use lockkeeper::{HandOffPolicy, Mutex};
 
 use super::{counted, report, timed};
 use crate::Outcome;
+use crate::fixture::Fixture;
 use crate::report::Report;
 use crate::room::Room;
 use crate::run::Worker;
-use crate::stage::Stage;
 use crate::tally::{Lap, now};
 
 /// A free mutex, taken and released.
-pub(super) async fn uncontended(stage: &Stage<'_>) -> Outcome<Report> {
-    let mut mutex = Mutex::new(stage.manager(0)?, stage.path("uncontended"))?;
-    if stage.arguments.number("keep")? > 0 {
-        mutex = mutex.keeping(Keep::default().linger(Duration::from_secs(1)))?;
+pub(super) async fn uncontended(fixture: &Fixture<'_>) -> Outcome<Report> {
+    let mut mutex = Mutex::new(fixture.manager(0)?, fixture.path("uncontended"))?;
+    if fixture.arguments.number("keep")? > 0 {
+        mutex = mutex.with_handoff(HandOffPolicy::default().idle_time(Duration::from_secs(1)))?;
     }
     let mut worker = Passer::new(mutex, Arc::new(Room::with_space(1)), Arc::new(Baton::new()));
-    worker.awaits_release = stage.arguments.word("release") == "await";
+    worker.awaits_release = fixture.arguments.word("release") == "await";
     worker.times_handover = false;
     let room = Arc::clone(&worker.room);
-    let measured = counted(stage, worker).await?;
-    Ok(report(stage, measured, room.violations()))
+    let measured = counted(fixture, worker).await?;
+    Ok(report(fixture, measured, room.violations()))
 }
 
 /// A mutex that is passed on.
-pub(super) async fn handoff(stage: &Stage<'_>) -> Outcome<Report> {
+pub(super) async fn handoff(fixture: &Fixture<'_>) -> Outcome<Report> {
     let (room, baton) = (Arc::new(Room::with_space(1)), Arc::new(Baton::new()));
     let mut workers = Vec::new();
-    let is_kept = stage.arguments.number("keep")? > 0;
+    let is_kept = fixture.arguments.number("keep")? > 0;
     // One for each session, shared by its tasks.
     let mut kept: Vec<Mutex> = Vec::new();
-    let sessions = stage.arguments.size("s")?;
-    for number in 0..stage.arguments.size("w")? {
+    let sessions = fixture.arguments.size("s")?;
+    for number in 0..fixture.arguments.size("w")? {
         let shared = number.checked_rem(sessions).and_then(|session| kept.get(session));
         let mutex = match shared {
             Some(shared) => shared.clone(),
             None => {
-                let mutex = Mutex::new(stage.manager(number)?, stage.path("handoff"))?;
-                if is_kept { mutex.keeping(Keep::default())? } else { mutex }
+                let mutex = Mutex::new(fixture.manager(number)?, fixture.path("handoff"))?;
+                if is_kept { mutex.with_handoff(HandOffPolicy::default())? } else { mutex }
             }
         };
         if is_kept && kept.len() < sessions {
             kept.push(mutex.clone());
         }
         let mut worker = Passer::new(mutex, Arc::clone(&room), Arc::clone(&baton));
-        worker.hold = Duration::from_millis(stage.arguments.number("hold")?);
+        worker.hold = Duration::from_millis(fixture.arguments.number("hold")?);
         workers.push(worker);
     }
-    let measured = timed(stage, workers).await?;
-    Ok(report(stage, measured, room.violations()))
+    let measured = timed(fixture, workers).await?;
+    Ok(report(fixture, measured, room.violations()))
 }
 
 /// Many mutexes, of which each task takes any.
-pub(super) async fn many(stage: &Stage<'_>) -> Outcome<Report> {
-    let paths = stage.arguments.size("k")?;
+pub(super) async fn many(fixture: &Fixture<'_>) -> Outcome<Report> {
+    let paths = fixture.arguments.size("k")?;
     let rooms: Vec<_> = (0..paths).map(|_| Arc::new(Room::with_space(1))).collect();
     let mut workers = Vec::new();
-    for number in 0..stage.arguments.size("w")? {
+    for number in 0..fixture.arguments.size("w")? {
         let mut passers = Vec::new();
         for (path, room) in rooms.iter().enumerate() {
-            let path = stage.path(&format!("many/{path}"));
-            let mutex = Mutex::new(stage.manager_for(number, &path)?, path)?;
+            let path = fixture.path(&format!("many/{path}"));
+            let mutex = Mutex::new(fixture.manager_for(number, &path)?, path)?;
             let mut passer = Passer::new(mutex, Arc::clone(room), Arc::new(Baton::new()));
             passer.times_handover = false;
             passers.push(passer);
         }
-        workers.push(Wanderer { passers, dice: Dice(number as u64) });
+        workers.push(Wanderer { passers, rng: Rng(number as u64) });
     }
-    let measured = timed(stage, workers).await?;
-    Ok(report(stage, measured, rooms.iter().map(|room| room.violations()).sum()))
+    let measured = timed(fixture, workers).await?;
+    Ok(report(fixture, measured, rooms.iter().map(|room| room.violations()).sum()))
 }
 
 /// Takes a mutex and releases it.
@@ -119,12 +119,12 @@ impl Worker for Passer {
 /// Takes any of many mutexes.
 struct Wanderer {
     passers: Vec<Passer>,
-    dice: Dice,
+    rng: Rng,
 }
 
 impl Worker for Wanderer {
     async fn lap(&mut self) -> Outcome<Lap> {
-        let index = self.dice.below(self.passers.len() as u64);
+        let index = self.rng.below(self.passers.len() as u64);
         let passer = usize::try_from(index).ok().and_then(|index| self.passers.get_mut(index));
         passer.ok_or("no paths")?.lap().await
     }
@@ -159,9 +159,9 @@ impl Baton {
 
 /// The same throws in every run (SplitMix64).
 #[derive(Debug)]
-pub(super) struct Dice(pub(super) u64);
+pub(super) struct Rng(pub(super) u64);
 
-impl Dice {
+impl Rng {
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -4,37 +4,37 @@ use std::sync::Arc;
 
 use lockkeeper::RwLock;
 
-use super::mutexes::Dice;
+use super::mutexes::Rng;
 use super::{report, timed};
 use crate::Outcome;
+use crate::fixture::Fixture;
 use crate::report::Report;
 use crate::room::{READERS_MAX, Room};
 use crate::run::Worker;
-use crate::stage::Stage;
 use crate::tally::{Lap, now};
 
-pub(super) async fn run(stage: &Stage<'_>) -> Outcome<Report> {
+pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let room = Arc::new(Room::with_space(READERS_MAX));
     let mut workers = Vec::new();
-    for number in 0..stage.arguments.size("w")? {
-        let lock = RwLock::new(stage.manager(number)?, stage.path("rw"))?;
-        let percent = stage.arguments.number("readpct")?;
-        workers.push(Visitor { lock, room: Arc::clone(&room), percent, dice: Dice(number as u64) });
+    for number in 0..fixture.arguments.size("w")? {
+        let lock = RwLock::new(fixture.manager(number)?, fixture.path("rw"))?;
+        let percent = fixture.arguments.number("readpct")?;
+        workers.push(Visitor { lock, room: Arc::clone(&room), percent, rng: Rng(number as u64) });
     }
-    let measured = timed(stage, workers).await?;
-    Ok(report(stage, measured, room.violations()))
+    let measured = timed(fixture, workers).await?;
+    Ok(report(fixture, measured, room.violations()))
 }
 
 struct Visitor {
     lock: RwLock,
     room: Arc<Room>,
     percent: u64,
-    dice: Dice,
+    rng: Rng,
 }
 
 impl Worker for Visitor {
     async fn lap(&mut self) -> Outcome<Lap> {
-        let reads = self.dice.below(100) < self.percent;
+        let reads = self.rng.below(100) < self.percent;
         let asked = now();
         let (granted, released);
         if reads {

@@ -6,22 +6,22 @@ use lockkeeper::Semaphore;
 
 use super::{report, timed};
 use crate::Outcome;
+use crate::fixture::Fixture;
 use crate::report::Report;
 use crate::room::Room;
 use crate::run::Worker;
-use crate::stage::Stage;
 use crate::tally::{Lap, now};
 
-pub(super) async fn run(stage: &Stage<'_>) -> Outcome<Report> {
-    let permits = stage.arguments.size("leases")?;
+pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
+    let permits = fixture.arguments.size("leases")?;
     let room = Arc::new(Room::with_space(i64::try_from(permits)?));
     let mut workers = Vec::new();
-    for number in 0..stage.arguments.size("w")? {
-        let semaphore = Semaphore::new(stage.manager(number)?, stage.path("semaphore"), permits)?;
+    for number in 0..fixture.arguments.size("w")? {
+        let semaphore = Semaphore::new(fixture.manager(number)?, fixture.path("semaphore"), permits)?;
         workers.push(Guest { semaphore, room: Arc::clone(&room) });
     }
-    let measured = timed(stage, workers).await?;
-    Ok(report(stage, measured, room.violations()))
+    let measured = timed(fixture, workers).await?;
+    Ok(report(fixture, measured, room.violations()))
 }
 
 struct Guest {

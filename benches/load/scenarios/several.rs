@@ -6,20 +6,20 @@ use lockkeeper::{MultiLock, Mutex};
 
 use super::{counted, report};
 use crate::Outcome;
+use crate::fixture::Fixture;
 use crate::report::Report;
 use crate::room::Room;
 use crate::run::Worker;
-use crate::stage::Stage;
 use crate::tally::{Lap, now};
 
-pub(super) async fn run(stage: &Stage<'_>) -> Outcome<Report> {
+pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let mut builder = MultiLock::builder();
-    for path in 0..stage.arguments.size("k")? {
-        builder = builder.lock(&Mutex::new(stage.manager(0)?, stage.path(&format!("multi/{path}")))?);
+    for path in 0..fixture.arguments.size("k")? {
+        builder = builder.lock(&Mutex::new(fixture.manager(0)?, fixture.path(&format!("multi/{path}")))?);
     }
     let room = Arc::new(Room::with_space(1));
-    let measured = counted(stage, Collector { locks: builder.build()?, room: Arc::clone(&room) }).await?;
-    Ok(report(stage, measured, room.violations()))
+    let measured = counted(fixture, Collector { locks: builder.build()?, room: Arc::clone(&room) }).await?;
+    Ok(report(fixture, measured, room.violations()))
 }
 
 struct Collector {

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::messages::{Briefing, Done};
 use super::orders::Order;
-use crate::stage::{News, Process};
+use crate::fixture::{News, Process};
 
 /// A seller's process, as the office has it.
 #[derive(Debug)]

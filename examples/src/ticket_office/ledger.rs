@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::orders::Order;
-use crate::stage::{patiently, sweep};
+use crate::fixture::{patiently, sweep};
 
 /// How many requests are under way at a time when many nodes are read.
 const AT_A_TIME: usize = 64;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::stage::Connection;
+use crate::fixture::Connection;
 
 /// All a seller has to know.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use self::options::Options;
-use crate::stage::{TROUBLE, block_on};
+use crate::fixture::{TROUBLE, block_on};
 
 /// Runs the office, or one of its sellers, as the command line says.
 #[must_use]

@@ -11,7 +11,7 @@ use super::ledger::{Ledger, LedgerError};
 use super::messages::{Briefing, Done};
 use super::orders::Order;
 use super::progress::Progress;
-use crate::stage::News;
+use crate::fixture::News;
 
 /// How many sellers may leave by themselves before the office gives up.
 const SPARE: u32 = 3;

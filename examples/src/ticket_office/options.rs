@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 
-use crate::stage::Common;
+use crate::fixture::Common;
 
 /// Sells railway tickets in several processes at once, with one lock per train.
 #[derive(Clone, Debug, Parser)]

@@ -16,7 +16,7 @@ use super::office::{Office, OfficeError};
 use super::options::Options;
 use super::orders::{self, Order, OrdersError};
 use super::report::Report;
-use crate::stage::{Connection, GRACE, Interrupt, Interrupted, Server, ServerError, TROUBLE, USAGE};
+use crate::fixture::{Connection, GRACE, Interrupt, Interrupted, Server, ServerError, TROUBLE, USAGE};
 
 /// On the embedded server: short, so that a seller that dies is soon found out.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);

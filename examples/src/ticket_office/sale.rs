@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::ledger::{Entry, Ledger, LedgerError, stock_data};
 use super::orders::Order;
-use crate::stage::PAUSE;
+use crate::fixture::PAUSE;
 
 /// The first write of a sale's transaction: the entry.
 const ENTRY: usize = 0;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{BootInstant, FencingToken, Hold, Lost, ReleaseError};
 
-use super::driver::Driver;
+use super::runtime_thread::RuntimeThread;
 use super::txn::Txn;
 
 /// A held lock, for threads: [`MutexGuard`](super::MutexGuard), [`ReadGuard`](super::ReadGuard),
@@ -18,34 +18,34 @@ use super::txn::Txn;
 pub struct Guard<G> {
     // Dropped in this order.
     inner: G,
-    driver: Driver,
+    thread: RuntimeThread,
 }
 
 /// What every guard of the async face is.
-pub trait Held: Deref<Target = Hold> {
+pub trait Releasable: Deref<Target = Hold> {
     /// Releases it.
     fn give_back(self) -> impl Future<Output = Result<(), ReleaseError>>;
 }
 
 impl<G> Guard<G> {
-    pub(super) fn new(inner: G, driver: &Driver) -> Self {
-        Self { inner, driver: driver.clone() }
+    pub(super) fn new(inner: G, thread: &RuntimeThread) -> Self {
+        Self { inner, thread: thread.clone() }
     }
 
     pub(super) fn inner(&self) -> &G {
         &self.inner
     }
 
-    pub(super) fn driver(&self) -> &Driver {
-        &self.driver
+    pub(super) fn thread(&self) -> &RuntimeThread {
+        &self.thread
     }
 
-    pub(super) fn into_parts(self) -> (G, Driver) {
-        (self.inner, self.driver)
+    pub(super) fn into_parts(self) -> (G, RuntimeThread) {
+        (self.inner, self.thread)
     }
 }
 
-impl<G: Held> Guard<G> {
+impl<G: Releasable> Guard<G> {
     /// The token to fence writes with, see [`Hold::fencing_token`].
     #[must_use]
     pub fn fencing_token(&self) -> FencingToken {
@@ -80,12 +80,12 @@ impl<G: Held> Guard<G> {
     #[must_use]
     pub fn wait_lost(&self, timeout: Duration) -> Option<Lost> {
         let lost = async { tokio::time::timeout(timeout, self.inner.lost()).await.ok() };
-        self.driver.finish(lost).unwrap_or_else(|| self.inner.check().err())
+        self.thread.block_always(lost).unwrap_or_else(|| self.inner.check().err())
     }
 
     /// Writes that are committed only if the lock's node still exists: exact, whatever the clocks do.
     pub fn txn(&self) -> Txn<'_> {
-        Txn::new(self.inner.txn(), &self.driver)
+        Txn::new(self.inner.txn(), &self.thread)
     }
 
     /// The async hold inside, for [`ConnectionManager::block_on`](super::ConnectionManager::block_on).
@@ -102,8 +102,8 @@ impl<G: Held> Guard<G> {
     /// As [`Hold::release`].
     pub fn release(self) -> Result<(), ReleaseError> {
         let path = self.inner.path().to_owned();
-        let (inner, driver) = self.into_parts();
-        driver.finish(inner.give_back()).unwrap_or_else(|| {
+        let (inner, thread) = self.into_parts();
+        thread.block_always(inner.give_back()).unwrap_or_else(|| {
             let cause = lockkeeper_core::ConfigError::CannotBlock.to_string();
             Err(ReleaseError::Unconfirmed { path, cause })
         })

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use lockkeeper_core::{Error, ZnodePath};
 
-use super::driver::Driver;
 use super::lock_guard::LockGuard;
+use super::runtime_thread::RuntimeThread;
 
 /// Any of the locks for threads, or one side of one: a mutex, the reading or the writing side of a read/write lock, some
 /// permits of a semaphore, several of them at once. It can be made into an object.
@@ -14,11 +14,11 @@ use super::lock_guard::LockGuard;
 pub trait Lock: Debug + Send + Sync {
     /// What the lock is made of, within this crate.
     #[doc(hidden)]
-    fn face(&self) -> Face<'_>;
+    fn sealed(&self) -> SealedBlocking<'_>;
 
     /// The whole path of the lock, chroot included; of several, the first.
     fn path(&self) -> &ZnodePath {
-        self.face().inner.path()
+        self.sealed().inner.path()
     }
 
     /// Waits for the lock for as long as it takes.
@@ -27,8 +27,8 @@ pub trait Lock: Debug + Send + Sync {
     ///
     /// As the type's own `acquire`.
     fn acquire(&self) -> Result<LockGuard, Error> {
-        let Face { inner, driver } = self.face();
-        Ok(LockGuard::new(driver.wait(inner.acquire())??, driver))
+        let SealedBlocking { inner, thread } = self.sealed();
+        Ok(LockGuard::new(thread.block_checked(inner.acquire())??, thread))
     }
 
     /// Waits for the lock for at most `timeout`.
@@ -37,8 +37,8 @@ pub trait Lock: Debug + Send + Sync {
     ///
     /// [`Error::Timeout`]; else as [`acquire`](Self::acquire).
     fn acquire_timeout(&self, timeout: Duration) -> Result<LockGuard, Error> {
-        let Face { inner, driver } = self.face();
-        Ok(LockGuard::new(driver.wait(inner.acquire_timeout(timeout))??, driver))
+        let SealedBlocking { inner, thread } = self.sealed();
+        Ok(LockGuard::new(thread.block_checked(inner.acquire_timeout(timeout))??, thread))
     }
 
     /// Takes the lock if it is free now.
@@ -47,24 +47,24 @@ pub trait Lock: Debug + Send + Sync {
     ///
     /// As the type's own `try_acquire`.
     fn try_acquire(&self) -> Result<Option<LockGuard>, Error> {
-        let Face { inner, driver } = self.face();
-        Ok(driver.wait(inner.try_acquire())??.map(|guard| LockGuard::new(guard, driver)))
+        let SealedBlocking { inner, thread } = self.sealed();
+        Ok(thread.block_checked(inner.try_acquire())??.map(|guard| LockGuard::new(guard, thread)))
     }
 }
 
 /// What seals [`Lock`]: it can be had only here.
 #[derive(Debug)]
-pub struct Face<'a> {
+pub struct SealedBlocking<'a> {
     pub(super) inner: &'a dyn crate::Lock,
-    pub(super) driver: &'a Driver,
+    pub(super) thread: &'a RuntimeThread,
 }
 
 /// The lock that is inside.
 macro_rules! is_lock {
     ($($kind:ty),*) => {$(
         impl Lock for $kind {
-            fn face(&self) -> Face<'_> {
-                Face { inner: &self.inner, driver: &self.driver }
+            fn sealed(&self) -> SealedBlocking<'_> {
+                SealedBlocking { inner: &self.inner, thread: &self.thread }
             }
         }
     )*};

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{BootInstant, ConfigError, FencingToken, Hold, Lost, ReleaseError, ZnodePath};
 
-use super::driver::Driver;
+use super::runtime_thread::RuntimeThread;
 use super::txn::Txn;
 use crate::ReleaseErrors;
 
@@ -15,12 +15,12 @@ use crate::ReleaseErrors;
 pub struct LockGuard {
     // Dropped in this order.
     inner: crate::LockGuard,
-    driver: Driver,
+    thread: RuntimeThread,
 }
 
 impl LockGuard {
-    pub(super) fn new(inner: crate::LockGuard, driver: &Driver) -> Self {
-        Self { inner, driver: driver.clone() }
+    pub(super) fn new(inner: crate::LockGuard, thread: &RuntimeThread) -> Self {
+        Self { inner, thread: thread.clone() }
     }
 
     /// The paths of what is held, in order.
@@ -70,12 +70,12 @@ impl LockGuard {
     #[must_use]
     pub fn wait_lost(&self, timeout: Duration) -> Option<Lost> {
         let lost = async { tokio::time::timeout(timeout, self.inner.lost()).await.ok() };
-        self.driver.finish(lost).unwrap_or_else(|| self.inner.check().err())
+        self.thread.block_always(lost).unwrap_or_else(|| self.inner.check().err())
     }
 
     /// Writes that are committed only if everything held here still stands.
     pub fn txn(&self) -> Txn<'_> {
-        Txn::new(self.inner.txn(), &self.driver)
+        Txn::new(self.inner.txn(), &self.thread)
     }
 
     /// Gives everything back in one transaction, and waits until the server has done so. Works also within an async task.
@@ -84,12 +84,12 @@ impl LockGuard {
     ///
     /// As [`LockGuard::release`](crate::LockGuard::release).
     pub fn release(self) -> Result<(), ReleaseErrors> {
-        let Self { inner, driver } = self;
+        let Self { inner, thread } = self;
         let unconfirmed = |(_, hold): (&ZnodePath, &Hold)| ReleaseError::Unconfirmed {
             path: hold.path().to_owned(),
             cause: ConfigError::CannotBlock.to_string(),
         };
         let unconfirmed = ReleaseErrors::of(inner.members().map(unconfirmed).collect());
-        driver.finish(inner.release()).unwrap_or(Err(unconfirmed))
+        thread.block_always(inner.release()).unwrap_or(Err(unconfirmed))
     }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{ConnectError, ConnectionManagerBuilder, Error, State};
 
-use super::driver::Driver;
+use super::runtime_thread::RuntimeThread;
 
 /// The connection to an ensemble, for threads. See the async [`ConnectionManager`](crate::ConnectionManager), which it
 /// has inside, and the [module](super) for where it may be used.
@@ -32,7 +32,7 @@ use super::driver::Driver;
 pub struct ConnectionManager {
     // Dropped in this order.
     inner: crate::ConnectionManager,
-    driver: Driver,
+    thread: RuntimeThread,
 }
 
 impl ConnectionManager {
@@ -57,11 +57,11 @@ impl ConnectionManager {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task, [`ConnectError::NoThread`] when the
     /// system gives no thread; else as [`ConnectionManagerBuilder::connect`].
     pub fn connect_with(builder: ConnectionManagerBuilder) -> Result<Self, ConnectError> {
-        let (driver, client) = Driver::start()?;
-        let inner = driver.wait(builder.connect())??;
+        let (thread, client) = RuntimeThread::start()?;
+        let inner = thread.block_checked(builder.connect())??;
         // Should the thread be gone, so is the manager's task.
         let _ = client.send(vec![inner.transitions()]);
-        Ok(Self { inner, driver })
+        Ok(Self { inner, thread })
     }
 
     /// The async manager inside. Futures made with it are waited for by [`block_on`](Self::block_on), or anywhere else; it
@@ -79,7 +79,7 @@ impl ConnectionManager {
     ///
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
     pub fn block_on<F: Future>(&self, work: F) -> Result<F::Output, Error> {
-        Ok(self.driver.wait(work)?)
+        Ok(self.thread.block_checked(work)?)
     }
 
     /// How the manager stands with the ensemble now.
@@ -97,7 +97,9 @@ impl ConnectionManager {
     /// As [`ConnectionManager::shutdown`](crate::ConnectionManager::shutdown), and
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) on the manager's own thread.
     pub fn shutdown(&self) -> Result<(), Error> {
-        self.driver.finish(self.inner.shutdown()).ok_or(Error::Config(crate::ConfigError::CannotBlock))?
+        self.thread
+            .block_always(self.inner.shutdown())
+            .ok_or(Error::Config(crate::ConfigError::CannotBlock))?
     }
 
     /// Ends in order within `limit`: nobody is let in any more, and holders in other threads may finish. Tells how many were
@@ -111,11 +113,11 @@ impl ConnectionManager {
         self.block_on(self.inner.shutdown_within(limit))?
     }
 
-    pub(super) fn on(inner: crate::ConnectionManager, driver: &Driver) -> Self {
-        Self { inner, driver: driver.clone() }
+    pub(super) fn on(inner: crate::ConnectionManager, thread: &RuntimeThread) -> Self {
+        Self { inner, thread: thread.clone() }
     }
 
-    pub(super) fn driver(&self) -> &Driver {
-        &self.driver
+    pub(super) fn thread(&self) -> &RuntimeThread {
+        &self.thread
     }
 }

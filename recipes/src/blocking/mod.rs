@@ -56,7 +56,6 @@
 //! [`ConfigError::CannotBlock`]: crate::ConfigError::CannotBlock
 //! [`Error::Closed`]: crate::Error::Closed
 
-mod driver;
 mod guard;
 mod lock;
 mod lock_guard;
@@ -66,6 +65,7 @@ mod mutex;
 mod pool;
 mod rate_limiter;
 mod reentrant_mutex;
+mod runtime_thread;
 mod rw_lock;
 mod semaphore;
 mod txn;

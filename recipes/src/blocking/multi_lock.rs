@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use lockkeeper_core::{ConfigError, Error, ZnodePath};
 
-use super::driver::Driver;
-use super::lock::{Face, Lock};
+use super::lock::{Lock, SealedBlocking};
 use super::lock_guard::LockGuard;
+use super::runtime_thread::RuntimeThread;
 use crate::MultiLockError;
 
 /// Several locks, taken together or not at all, for threads. Why that cannot deadlock, and everything else, is as for the
@@ -32,7 +32,7 @@ use crate::MultiLockError;
 pub struct MultiLock {
     // Dropped in this order.
     pub(super) inner: crate::MultiLock,
-    pub(super) driver: Driver,
+    pub(super) thread: RuntimeThread,
 }
 
 /// Names the members of a [`MultiLock`], and how they are taken.
@@ -41,7 +41,7 @@ pub struct MultiLock {
 pub struct MultiLockBuilder {
     inner: crate::MultiLockBuilder,
     /// The first member's: they must all have one manager.
-    driver: Option<Driver>,
+    thread: Option<RuntimeThread>,
 }
 
 impl MultiLock {
@@ -61,8 +61,9 @@ impl MultiLock {
     ///
     /// [`ConfigError::CannotBlock`] within an async task; else as [`MultiLock::acquire`](crate::MultiLock::acquire).
     pub fn acquire(&self) -> Result<LockGuard, MultiLockError> {
-        let acquired = self.driver.wait(self.inner.acquire()).map_err(|refused| self.refused(refused))?;
-        Ok(LockGuard::new(acquired?, &self.driver))
+        let acquired =
+            self.thread.block_checked(self.inner.acquire()).map_err(|refused| self.refused(refused))?;
+        Ok(LockGuard::new(acquired?, &self.thread))
     }
 
     /// Waits for all of them for at most `timeout`, which is one limit for all.
@@ -71,8 +72,8 @@ impl MultiLock {
     ///
     /// As [`acquire`](Self::acquire); [`Error::Timeout`] in it names who was in front.
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<LockGuard, MultiLockError> {
-        let acquired = self.driver.wait(self.inner.acquire_timeout(timeout));
-        Ok(LockGuard::new(acquired.map_err(|refused| self.refused(refused))??, &self.driver))
+        let acquired = self.thread.block_checked(self.inner.acquire_timeout(timeout));
+        Ok(LockGuard::new(acquired.map_err(|refused| self.refused(refused))??, &self.thread))
     }
 
     /// Takes all of them if all are free now.
@@ -82,8 +83,9 @@ impl MultiLock {
     /// As [`acquire`](Self::acquire), and [`Error::Timeout`] in it when there was no connection or no answer within the
     /// manager's operation timeout.
     pub fn try_acquire(&self) -> Result<Option<LockGuard>, MultiLockError> {
-        let taken = self.driver.wait(self.inner.try_acquire()).map_err(|refused| self.refused(refused))?;
-        Ok(taken?.map(|guard| LockGuard::new(guard, &self.driver)))
+        let taken =
+            self.thread.block_checked(self.inner.try_acquire()).map_err(|refused| self.refused(refused))?;
+        Ok(taken?.map(|guard| LockGuard::new(guard, &self.thread)))
     }
 
     fn refused(&self, refused: ConfigError) -> MultiLockError {
@@ -94,9 +96,9 @@ impl MultiLock {
 impl MultiLockBuilder {
     /// A further member. The order does not matter.
     pub fn lock(self, lock: &dyn Lock) -> Self {
-        let Face { inner, driver } = lock.face();
-        let first = self.driver.unwrap_or_else(|| driver.clone());
-        Self { inner: self.inner.lock(inner), driver: Some(first) }
+        let SealedBlocking { inner, thread } = lock.sealed();
+        let first = self.thread.unwrap_or_else(|| thread.clone());
+        Self { inner: self.inner.lock(inner), thread: Some(first) }
     }
 
     /// Further members.
@@ -124,7 +126,7 @@ impl MultiLockBuilder {
     pub fn build(self) -> Result<MultiLock, Error> {
         let inner = self.inner.build()?;
         // There is a first member, or it was refused.
-        let driver = self.driver.ok_or(Error::Closed)?;
-        Ok(MultiLock { inner, driver })
+        let thread = self.thread.ok_or(Error::Closed)?;
+        Ok(MultiLock { inner, thread })
     }
 }

@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use lockkeeper_core::{Error, PathError, ReleaseError, ZnodePath};
 
-use super::driver::Driver;
-use super::guard::{Guard, Held};
+use super::guard::{Guard, Releasable};
 use super::manager::ConnectionManager;
-use crate::{Keep, OwnedMutexGuard};
+use super::runtime_thread::RuntimeThread;
+use crate::{HandOffPolicy, OwnedMutexGuard};
 
 /// A mutex over all processes, for threads. Everything is as for the async [`Mutex`](crate::Mutex).
 ///
@@ -38,7 +38,7 @@ use crate::{Keep, OwnedMutexGuard};
 pub struct Mutex {
     // Dropped in this order.
     pub(super) inner: crate::Mutex,
-    pub(super) driver: Driver,
+    pub(super) thread: RuntimeThread,
 }
 
 /// A held [`Mutex`].
@@ -55,7 +55,7 @@ impl Mutex {
         P: TryInto<ZnodePath>,
         PathError: From<P::Error>,
     {
-        Ok(Self { inner: crate::Mutex::new(manager.as_async(), path)?, driver: manager.driver().clone() })
+        Ok(Self { inner: crate::Mutex::new(manager.as_async(), path)?, thread: manager.thread().clone() })
     }
 
     /// The mutex at `path` in the layout of Curator's `InterProcessSemaphoreMutex`, see
@@ -70,7 +70,7 @@ impl Mutex {
         PathError: From<P::Error>,
     {
         let inner = crate::Mutex::in_semaphore_layout(manager.as_async(), path)?;
-        Ok(Self { inner, driver: manager.driver().clone() })
+        Ok(Self { inner, thread: manager.thread().clone() })
     }
 
     /// What is written into the nodes of this mutex's contenders, for people who look. Default: the manager's node data,
@@ -80,8 +80,8 @@ impl Mutex {
         Self { inner: self.inner.node_data(data), ..self }
     }
 
-    /// Keeps the node from one guard to the next, as far as `keep` says: threads of this process hand the lock on among
-    /// themselves without a request. See [`Mutex::keeping`](crate::Mutex::keeping), to the word with threads for tasks; the
+    /// Keeps the node from one guard to the next, as far as `policy` says: threads of this process hand the lock on among
+    /// themselves without a request. See [`Mutex::with_handoff`](crate::Mutex::with_handoff), to the word with threads for tasks; the
     /// clones of what this returns share the node, so make one and hand it to all threads.
     ///
     /// # Errors
@@ -95,10 +95,10 @@ impl Mutex {
     /// # let server = runtime.block_on(lockkeeper_testserver::TestServer::start())?;
     /// # let manager = lockkeeper::blocking::ConnectionManager::connect(&server.connect_string())?;
     /// use std::thread;
-    /// use lockkeeper::Keep;
+    /// use lockkeeper::HandOffPolicy;
     /// use lockkeeper::blocking::Mutex;
     ///
-    /// let mutex = Mutex::new(&manager, "/locks/train-7")?.keeping(Keep::default())?;
+    /// let mutex = Mutex::new(&manager, "/locks/train-7")?.with_handoff(HandOffPolicy::default())?;
     /// thread::scope(|threads| {
     ///     for _ in 0..3 {
     ///         threads.spawn(|| {
@@ -111,8 +111,8 @@ impl Mutex {
     /// });
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    pub fn keeping(self, keep: Keep) -> Result<Self, Error> {
-        Ok(Self { inner: self.inner.keeping(keep)?, ..self })
+    pub fn with_handoff(self, policy: HandOffPolicy) -> Result<Self, Error> {
+        Ok(Self { inner: self.inner.with_handoff(policy)?, ..self })
     }
 
     /// The whole path of the lock, chroot included.
@@ -128,7 +128,7 @@ impl Mutex {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
     /// [`Mutex::acquire`](crate::Mutex::acquire).
     pub fn acquire(&self) -> Result<MutexGuard, Error> {
-        self.guard(self.driver.wait(self.inner.acquire_owned())?)
+        self.guard(self.thread.block_checked(self.inner.acquire_owned())?)
     }
 
     /// Waits for the lock for at most `timeout`.
@@ -137,7 +137,7 @@ impl Mutex {
     ///
     /// [`Error::Timeout`], which names who was in front; else as [`acquire`](Self::acquire).
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<MutexGuard, Error> {
-        self.guard(self.driver.wait(self.inner.acquire_owned_timeout(timeout))?)
+        self.guard(self.thread.block_checked(self.inner.acquire_owned_timeout(timeout))?)
     }
 
     /// Takes the lock if it is free now; `None` when someone is in front.
@@ -147,15 +147,18 @@ impl Mutex {
     /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
     /// [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<MutexGuard>, Error> {
-        self.driver.wait(self.inner.try_acquire_owned())??.map(|guard| self.guard(Ok(guard))).transpose()
+        self.thread
+            .block_checked(self.inner.try_acquire_owned())??
+            .map(|guard| self.guard(Ok(guard)))
+            .transpose()
     }
 
     fn guard(&self, acquired: Result<OwnedMutexGuard, Error>) -> Result<MutexGuard, Error> {
-        acquired.map(|inner| Guard::new(inner, &self.driver))
+        acquired.map(|inner| Guard::new(inner, &self.thread))
     }
 }
 
-impl Held for OwnedMutexGuard {
+impl Releasable for OwnedMutexGuard {
     async fn give_back(self) -> Result<(), ReleaseError> {
         self.release().await
     }

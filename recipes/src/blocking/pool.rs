@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use lockkeeper_core::{ConnectError, ConnectionManagerBuilder, Error, Health};
 
-use super::driver::Driver;
 use super::manager::ConnectionManager;
+use super::runtime_thread::RuntimeThread;
 
 /// Several connection managers with the same settings, of which each path has always the same one, for threads. See the
 /// async [`ConnectionPool`](crate::ConnectionPool), which it has inside: what that says of paths that are taken together,
@@ -43,11 +43,11 @@ impl ConnectionPool {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task, [`ConnectError::NoThread`] when the
     /// system gives no thread; else as [`ConnectionManagerBuilder::connect_pool`].
     pub fn connect_with(builder: ConnectionManagerBuilder, sessions: usize) -> Result<Self, ConnectError> {
-        let (driver, client) = Driver::start()?;
-        let inner = driver.wait(builder.connect_pool(sessions))??;
+        let (thread, client) = RuntimeThread::start()?;
+        let inner = thread.block_checked(builder.connect_pool(sessions))??;
         // Should the thread be gone, so are the managers' tasks.
         let _ = client.send(inner.managers().map(crate::ConnectionManager::transitions).collect());
-        let on_driver = |manager: &crate::ConnectionManager| ConnectionManager::on(manager.clone(), &driver);
+        let on_driver = |manager: &crate::ConnectionManager| ConnectionManager::on(manager.clone(), &thread);
         let managers = inner.managers().map(on_driver).collect();
         let any = on_driver(inner.for_path(""));
         Ok(Self { inner, managers, any })
@@ -87,7 +87,7 @@ impl ConnectionPool {
     /// As [`ConnectionPool::shutdown`](crate::ConnectionPool::shutdown), and
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) on the pool's own thread.
     pub fn shutdown(&self) -> Result<(), Error> {
-        let done = self.any.driver().finish(self.inner.shutdown());
+        let done = self.any.thread().block_always(self.inner.shutdown());
         done.ok_or(Error::Config(crate::ConfigError::CannotBlock))?
     }
 

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use lockkeeper_core::{Error, PathError, ZnodePath};
 
-use super::driver::Driver;
 use super::manager::ConnectionManager;
+use super::runtime_thread::RuntimeThread;
 use crate::Admission;
 
 /// At most so many starts in any window of time, for threads. Everything is as for the async
@@ -29,7 +29,7 @@ use crate::Admission;
 pub struct RateLimiter {
     // Dropped in this order.
     inner: crate::RateLimiter,
-    driver: Driver,
+    thread: RuntimeThread,
 }
 
 impl RateLimiter {
@@ -49,7 +49,7 @@ impl RateLimiter {
         PathError: From<P::Error>,
     {
         let inner = crate::RateLimiter::new(manager.as_async(), path, starts, window)?;
-        Ok(Self { inner, driver: manager.driver().clone() })
+        Ok(Self { inner, thread: manager.thread().clone() })
     }
 
     /// How long after its request an [`Admission`] is fresh. Default: a tenth of the window, and at least 50 ms. See
@@ -78,7 +78,7 @@ impl RateLimiter {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
     /// [`RateLimiter::admit`](crate::RateLimiter::admit).
     pub fn admit(&self) -> Result<Admission, Error> {
-        self.driver.wait(self.inner.admit())?
+        self.thread.block_checked(self.inner.admit())?
     }
 
     /// Waits until `starts` may be made at once.
@@ -87,7 +87,7 @@ impl RateLimiter {
     ///
     /// [`Error::TooManyPermits`] when no window has room for so many; else as [`admit`](Self::admit).
     pub fn admit_many(&self, starts: usize) -> Result<Admission, Error> {
-        self.driver.wait(self.inner.admit_many(starts))?
+        self.thread.block_checked(self.inner.admit_many(starts))?
     }
 
     /// Waits until one may start, for at most `timeout`.
@@ -96,7 +96,7 @@ impl RateLimiter {
     ///
     /// [`Error::Timeout`], which names who was in front, or how many starts were free; else as [`admit`](Self::admit).
     pub fn admit_timeout(&self, timeout: Duration) -> Result<Admission, Error> {
-        self.driver.wait(self.inner.admit_timeout(timeout))?
+        self.thread.block_checked(self.inner.admit_timeout(timeout))?
     }
 
     /// Starts one now, if that may be; `None` if it may not.
@@ -106,6 +106,6 @@ impl RateLimiter {
     /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
     /// [`admit`](Self::admit).
     pub fn try_admit(&self) -> Result<Option<Admission>, Error> {
-        self.driver.wait(self.inner.try_admit())?
+        self.thread.block_checked(self.inner.try_admit())?
     }
 }

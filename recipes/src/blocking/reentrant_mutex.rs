@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use lockkeeper_core::{Error, Hold, PathError, ReleaseError, ZnodePath};
 
-use super::driver::Driver;
-use super::guard::{Guard, Held};
+use super::guard::{Guard, Releasable};
 use super::manager::ConnectionManager;
+use super::runtime_thread::RuntimeThread;
 use crate::{OwnedReentrantMutexGuard, Owner};
 
 thread_local! {
@@ -54,15 +54,15 @@ thread_local! {
 pub struct ReentrantMutex {
     // Dropped in this order.
     inner: crate::ReentrantMutex,
-    driver: Driver,
+    thread: RuntimeThread,
 }
 
 /// One hold of a [`ReentrantMutex`]. Dropping the thread's last one releases the lock in the background.
-pub type ReentrantMutexGuard = Guard<OfThread>;
+pub type ReentrantMutexGuard = Guard<ThreadBound>;
 
 /// A guard that stays on its thread.
 #[derive(Debug)]
-pub struct OfThread(OwnedReentrantMutexGuard, PhantomData<*const ()>);
+pub struct ThreadBound(OwnedReentrantMutexGuard, PhantomData<*const ()>);
 
 impl ReentrantMutex {
     /// The mutex at `path`, below the manager's chroot. Nothing is sent.
@@ -76,7 +76,7 @@ impl ReentrantMutex {
         PathError: From<P::Error>,
     {
         let inner = crate::ReentrantMutex::new(manager.as_async(), path)?;
-        Ok(Self { inner, driver: manager.driver().clone() })
+        Ok(Self { inner, thread: manager.thread().clone() })
     }
 
     /// What is written into the nodes of this mutex's contenders, before the thread's name. Default: the manager's node data,
@@ -106,7 +106,7 @@ impl ReentrantMutex {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Else as
     /// [`ReentrantMutex::acquire`](crate::ReentrantMutex::acquire).
     pub fn acquire(&self) -> Result<ReentrantMutexGuard, Error> {
-        Ok(self.guard(self.driver.wait(self.inner.acquire_owned(&this_thread()))??))
+        Ok(self.guard(self.thread.block_checked(self.inner.acquire_owned(&this_thread()))??))
     }
 
     /// Waits for the lock for at most `timeout`.
@@ -115,7 +115,7 @@ impl ReentrantMutex {
     ///
     /// [`Error::Timeout`]; else as [`acquire`](Self::acquire).
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<ReentrantMutexGuard, Error> {
-        Ok(self.guard(self.driver.wait(self.inner.acquire_owned_timeout(&this_thread(), timeout))??))
+        Ok(self.guard(self.thread.block_checked(self.inner.acquire_owned_timeout(&this_thread(), timeout))??))
     }
 
     /// Takes the lock if it is free or held by this thread; `None` if not.
@@ -125,21 +125,21 @@ impl ReentrantMutex {
     /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
     /// [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<ReentrantMutexGuard>, Error> {
-        let taken = self.driver.wait(self.inner.try_acquire_owned(&this_thread()))??;
+        let taken = self.thread.block_checked(self.inner.try_acquire_owned(&this_thread()))??;
         Ok(taken.map(|guard| self.guard(guard)))
     }
 
     fn guard(&self, guard: OwnedReentrantMutexGuard) -> ReentrantMutexGuard {
-        Guard::new(OfThread(guard, PhantomData), &self.driver)
+        Guard::new(ThreadBound(guard, PhantomData), &self.thread)
     }
 }
 
 /// Whom this thread's holds belong to. A thread whose locals are gone cannot wait, so who it is does not matter.
 fn this_thread() -> Owner {
-    THIS_THREAD.try_with(Owner::clone).unwrap_or_else(|_| Owner::nameless())
+    THIS_THREAD.try_with(Owner::clone).unwrap_or_else(|_| Owner::anonymous())
 }
 
-impl Deref for OfThread {
+impl Deref for ThreadBound {
     type Target = Hold;
 
     fn deref(&self) -> &Hold {
@@ -147,7 +147,7 @@ impl Deref for OfThread {
     }
 }
 
-impl Held for OfThread {
+impl Releasable for ThreadBound {
     async fn give_back(self) -> Result<(), ReleaseError> {
         self.0.release().await
     }

@@ -3,9 +3,9 @@ use std::time::Duration;
 use lockkeeper_core::{Error, PathError, ReleaseError, ZnodePath};
 use thiserror::Error as ThisError;
 
-use super::driver::Driver;
-use super::guard::{Guard, Held};
+use super::guard::{Guard, Releasable};
 use super::manager::ConnectionManager;
+use super::runtime_thread::RuntimeThread;
 use crate::Owner;
 
 /// A read/write lock over all processes, for threads. Everything is as for the async [`RwLock`](crate::RwLock).
@@ -34,7 +34,7 @@ use crate::Owner;
 pub struct RwLock {
     // Dropped in this order.
     inner: crate::RwLock,
-    driver: Driver,
+    thread: RuntimeThread,
 }
 
 /// One side of an [`RwLock`], as a [`Lock`](super::Lock).
@@ -42,7 +42,7 @@ pub struct RwLock {
 pub struct RwLockSide {
     // Dropped in this order.
     pub(super) inner: crate::RwLockSide,
-    pub(super) driver: Driver,
+    pub(super) thread: RuntimeThread,
 }
 
 /// An [`RwLock`] held for reading.
@@ -99,7 +99,7 @@ impl RwLock {
         P: TryInto<ZnodePath>,
         PathError: From<P::Error>,
     {
-        Ok(Self { inner: crate::RwLock::new(manager.as_async(), path)?, driver: manager.driver().clone() })
+        Ok(Self { inner: crate::RwLock::new(manager.as_async(), path)?, thread: manager.thread().clone() })
     }
 
     /// What is written into the nodes of this lock's contenders, for people who look. Default: the manager's node data,
@@ -112,7 +112,7 @@ impl RwLock {
     /// The same lock, for `owner`, who may take it again while holding it, in any thread.
     #[must_use]
     pub fn for_owner(&self, owner: &Owner) -> Self {
-        Self { inner: self.inner.for_owner(owner), driver: self.driver.clone() }
+        Self { inner: self.inner.for_owner(owner), thread: self.thread.clone() }
     }
 
     /// The whole path of the lock, chroot included.
@@ -124,13 +124,13 @@ impl RwLock {
     /// The reading side, as a [`Lock`](super::Lock).
     #[must_use]
     pub fn reader(&self) -> RwLockSide {
-        RwLockSide { inner: self.inner.reader(), driver: self.driver.clone() }
+        RwLockSide { inner: self.inner.reader(), thread: self.thread.clone() }
     }
 
     /// The writing side, as a [`Lock`](super::Lock).
     #[must_use]
     pub fn writer(&self) -> RwLockSide {
-        RwLockSide { inner: self.inner.writer(), driver: self.driver.clone() }
+        RwLockSide { inner: self.inner.writer(), thread: self.thread.clone() }
     }
 
     /// Waits until no earlier writer is left, for as long as it takes; at once if the owner holds the lock.
@@ -140,7 +140,7 @@ impl RwLock {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
     /// [`RwLock::read`](crate::RwLock::read).
     pub fn read(&self) -> Result<ReadGuard, Error> {
-        Ok(Guard::new(self.driver.wait(self.inner.read())??, &self.driver))
+        Ok(Guard::new(self.thread.block_checked(self.inner.read())??, &self.thread))
     }
 
     /// As [`read`](Self::read), for at most `timeout`.
@@ -149,7 +149,7 @@ impl RwLock {
     ///
     /// [`Error::Timeout`], which names who was in front; else as [`read`](Self::read).
     pub fn read_timeout(&self, timeout: Duration) -> Result<ReadGuard, Error> {
-        Ok(Guard::new(self.driver.wait(self.inner.read_timeout(timeout))??, &self.driver))
+        Ok(Guard::new(self.thread.block_checked(self.inner.read_timeout(timeout))??, &self.thread))
     }
 
     /// Takes the lock for reading if no writer is in front now; `None` if one is.
@@ -159,8 +159,8 @@ impl RwLock {
     /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
     /// [`read`](Self::read).
     pub fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
-        let taken = self.driver.wait(self.inner.try_read())??;
-        Ok(taken.map(|guard| Guard::new(guard, &self.driver)))
+        let taken = self.thread.block_checked(self.inner.try_read())??;
+        Ok(taken.map(|guard| Guard::new(guard, &self.thread)))
     }
 
     /// Waits until nobody is in front, for as long as it takes.
@@ -170,7 +170,7 @@ impl RwLock {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
     /// [`RwLock::write`](crate::RwLock::write).
     pub fn write(&self) -> Result<WriteGuard, Error> {
-        Ok(Guard::new(self.driver.wait(self.inner.write())??, &self.driver))
+        Ok(Guard::new(self.thread.block_checked(self.inner.write())??, &self.thread))
     }
 
     /// As [`write`](Self::write), for at most `timeout`.
@@ -179,7 +179,7 @@ impl RwLock {
     ///
     /// [`Error::Timeout`], which names who was in front; else as [`write`](Self::write).
     pub fn write_timeout(&self, timeout: Duration) -> Result<WriteGuard, Error> {
-        Ok(Guard::new(self.driver.wait(self.inner.write_timeout(timeout))??, &self.driver))
+        Ok(Guard::new(self.thread.block_checked(self.inner.write_timeout(timeout))??, &self.thread))
     }
 
     /// Takes the lock for writing if nobody is in front now; `None` if someone is.
@@ -189,8 +189,8 @@ impl RwLock {
     /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
     /// [`write`](Self::write).
     pub fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
-        let taken = self.driver.wait(self.inner.try_write())??;
-        Ok(taken.map(|guard| Guard::new(guard, &self.driver)))
+        let taken = self.thread.block_checked(self.inner.try_write())??;
+        Ok(taken.map(|guard| Guard::new(guard, &self.thread)))
     }
 }
 
@@ -202,13 +202,13 @@ impl ReadGuard {
     ///
     /// [`UpgradeError::NotAlone`] when somebody is in front, [`UpgradeError::Failed`] else. Both give the guard back.
     pub fn try_upgrade(self) -> Result<WriteGuard, UpgradeError> {
-        if let Err(refused) = self.driver().may_wait() {
+        if let Err(refused) = self.thread().may_block() {
             return Err(UpgradeError::Failed { guard: self, error: Error::Config(refused) });
         }
-        let (inner, driver) = self.into_parts();
-        let back = |guard| Self::new(guard, &driver);
-        match driver.run(inner.try_upgrade()) {
-            Ok(write) => Ok(Guard::new(write, &driver)),
+        let (inner, thread) = self.into_parts();
+        let back = |guard| Self::new(guard, &thread);
+        match thread.run(inner.try_upgrade()) {
+            Ok(write) => Ok(Guard::new(write, &thread)),
             Err(crate::UpgradeError::NotAlone { guard }) => {
                 Err(UpgradeError::NotAlone { guard: back(guard) })
             }
@@ -228,18 +228,18 @@ impl WriteGuard {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as there. This guard is
     /// given up then.
     pub fn downgrade(self) -> Result<ReadGuard, Error> {
-        let (inner, driver) = self.into_parts();
-        Ok(Guard::new(driver.wait(inner.downgrade())??, &driver))
+        let (inner, thread) = self.into_parts();
+        Ok(Guard::new(thread.block_checked(inner.downgrade())??, &thread))
     }
 }
 
-impl Held for crate::ReadGuard {
+impl Releasable for crate::ReadGuard {
     async fn give_back(self) -> Result<(), ReleaseError> {
         self.release().await
     }
 }
 
-impl Held for crate::WriteGuard {
+impl Releasable for crate::WriteGuard {
     async fn give_back(self) -> Result<(), ReleaseError> {
         self.release().await
     }

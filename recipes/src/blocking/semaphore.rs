@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use lockkeeper_core::{Error, PathError, ReleaseError, ZnodePath};
 
-use super::driver::Driver;
-use super::guard::{Guard, Held};
+use super::guard::{Guard, Releasable};
 use super::manager::ConnectionManager;
+use super::runtime_thread::RuntimeThread;
 
 /// A semaphore over all processes, for threads: at most so many permits are out at a time. Everything is as for the
 /// async [`Semaphore`](crate::Semaphore).
@@ -29,7 +29,7 @@ use super::manager::ConnectionManager;
 pub struct Semaphore {
     // Dropped in this order.
     inner: crate::Semaphore,
-    driver: Driver,
+    thread: RuntimeThread,
 }
 
 /// So many permits of a [`Semaphore`], as a [`Lock`](super::Lock).
@@ -37,7 +37,7 @@ pub struct Semaphore {
 pub struct Permits {
     // Dropped in this order.
     pub(super) inner: crate::Permits,
-    pub(super) driver: Driver,
+    pub(super) thread: RuntimeThread,
 }
 
 /// How many permits a [`Semaphore`] has, kept in a node. See the async [`SharedLimit`](crate::SharedLimit).
@@ -45,7 +45,7 @@ pub struct Permits {
 pub struct SharedLimit {
     // Dropped in this order.
     inner: crate::SharedLimit,
-    driver: Driver,
+    thread: RuntimeThread,
 }
 
 /// Permits of a [`Semaphore`] that are held: all of them are held or lost together.
@@ -63,7 +63,7 @@ impl Semaphore {
         PathError: From<P::Error>,
     {
         let inner = crate::Semaphore::new(manager.as_async(), path, permits)?;
-        Ok(Self { inner, driver: manager.driver().clone() })
+        Ok(Self { inner, thread: manager.thread().clone() })
     }
 
     /// The semaphore at `path` with as many permits as `limit` says at the time. Nothing is sent.
@@ -81,7 +81,7 @@ impl Semaphore {
         PathError: From<P::Error>,
     {
         let inner = crate::Semaphore::with_shared_limit(manager.as_async(), path, &limit.inner)?;
-        Ok(Self { inner, driver: manager.driver().clone() })
+        Ok(Self { inner, thread: manager.thread().clone() })
     }
 
     /// What is written into the nodes of leases taken through this object, for people who look. Default: the manager's node
@@ -100,7 +100,7 @@ impl Semaphore {
     /// So many permits as a [`Lock`](super::Lock) that can be taken together with others.
     #[must_use]
     pub fn permits(&self, permits: usize) -> Permits {
-        Permits { inner: self.inner.permits(permits), driver: self.driver.clone() }
+        Permits { inner: self.inner.permits(permits), thread: self.thread.clone() }
     }
 
     /// Waits for one permit for as long as it takes.
@@ -119,7 +119,7 @@ impl Semaphore {
     ///
     /// [`Error::TooManyPermits`] when there are not so many in all; else as [`acquire`](Self::acquire).
     pub fn acquire_many(&self, permits: usize) -> Result<Lease, Error> {
-        Ok(Guard::new(self.driver.wait(self.inner.acquire_many(permits))??, &self.driver))
+        Ok(Guard::new(self.thread.block_checked(self.inner.acquire_many(permits))??, &self.thread))
     }
 
     /// Waits for one permit for at most `timeout`.
@@ -137,7 +137,10 @@ impl Semaphore {
     ///
     /// As [`acquire_many`](Self::acquire_many) and [`acquire_timeout`](Self::acquire_timeout).
     pub fn acquire_many_timeout(&self, permits: usize, timeout: Duration) -> Result<Lease, Error> {
-        Ok(Guard::new(self.driver.wait(self.inner.acquire_many_timeout(permits, timeout))??, &self.driver))
+        Ok(Guard::new(
+            self.thread.block_checked(self.inner.acquire_many_timeout(permits, timeout))??,
+            &self.thread,
+        ))
     }
 
     /// Takes one permit if it is to be had now; `None` if it is not.
@@ -156,8 +159,8 @@ impl Semaphore {
     ///
     /// As [`acquire_many`](Self::acquire_many) and [`try_acquire`](Self::try_acquire).
     pub fn try_acquire_many(&self, permits: usize) -> Result<Option<Lease>, Error> {
-        let taken = self.driver.wait(self.inner.try_acquire_many(permits))??;
-        Ok(taken.map(|lease| Guard::new(lease, &self.driver)))
+        let taken = self.thread.block_checked(self.inner.try_acquire_many(permits))??;
+        Ok(taken.map(|lease| Guard::new(lease, &self.thread)))
     }
 
     /// How many permits are free now. It may have changed when you read this.
@@ -167,7 +170,7 @@ impl Semaphore {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
     /// [`Semaphore::available`](crate::Semaphore::available).
     pub fn available(&self) -> Result<usize, Error> {
-        self.driver.wait(self.inner.available())?
+        self.thread.block_checked(self.inner.available())?
     }
 }
 
@@ -183,7 +186,7 @@ impl SharedLimit {
         PathError: From<P::Error>,
     {
         let inner = crate::SharedLimit::new(manager.as_async(), path)?;
-        Ok(Self { inner, driver: manager.driver().clone() })
+        Ok(Self { inner, thread: manager.thread().clone() })
     }
 
     /// How many permits there are now.
@@ -193,7 +196,7 @@ impl SharedLimit {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
     /// [`SharedLimit::read`](crate::SharedLimit::read).
     pub fn read(&self) -> Result<usize, Error> {
-        self.driver.wait(self.inner.read())?
+        self.thread.block_checked(self.inner.read())?
     }
 
     /// Changes how many there are. See [`SharedLimit::set`](crate::SharedLimit::set).
@@ -202,7 +205,7 @@ impl SharedLimit {
     ///
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as there.
     pub fn set(&self, permits: usize) -> Result<(), Error> {
-        self.driver.wait(self.inner.set(permits))?
+        self.thread.block_checked(self.inner.set(permits))?
     }
 }
 
@@ -214,7 +217,7 @@ impl Lease {
     }
 }
 
-impl Held for crate::Lease {
+impl Releasable for crate::Lease {
     async fn give_back(self) -> Result<(), ReleaseError> {
         self.release().await
     }

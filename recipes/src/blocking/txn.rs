@@ -1,6 +1,6 @@
 use lockkeeper_core::{ConfigError, CreateMode, Error, TxnError, TxnResult, ZnodePath};
 
-use super::driver::Driver;
+use super::runtime_thread::RuntimeThread;
 
 /// Writes under a guard: all of them are committed, or none; and none once the guard's node is gone. See the async
 /// [`Txn`](crate::Txn).
@@ -8,12 +8,12 @@ use super::driver::Driver;
 #[must_use = "nothing is written before commit()"]
 pub struct Txn<'a> {
     inner: crate::Txn<'a>,
-    driver: &'a Driver,
+    thread: &'a RuntimeThread,
 }
 
 impl<'a> Txn<'a> {
-    pub(super) fn new(inner: crate::Txn<'a>, driver: &'a Driver) -> Self {
-        Self { inner, driver }
+    pub(super) fn new(inner: crate::Txn<'a>, thread: &'a RuntimeThread) -> Self {
+        Self { inner, thread }
     }
 
     /// Commits only if the node has this version.
@@ -54,6 +54,6 @@ impl<'a> Txn<'a> {
     /// [`Txn::commit`](crate::Txn::commit).
     pub fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
         let refused = |refused: ConfigError| TxnError::Failed(Error::Config(refused));
-        self.driver.wait(self.inner.commit()).map_err(refused)?
+        self.thread.block_checked(self.inner.commit()).map_err(refused)?
     }
 }

@@ -12,8 +12,8 @@ use tokio::task::coop;
 ///
 /// Not tokio's own `block_on`, which panics within a runtime.
 pub(super) fn wait_for<F: Future>(work: F) -> F::Output {
-    let bell = Arc::new(Bell::default());
-    let waker = Waker::from(Arc::clone(&bell));
+    let parker = Arc::new(ThreadParker::default());
+    let waker = Waker::from(Arc::clone(&parker));
     // A task around this call may have used up its budget. Nothing would be ready any more, since only going back to its
     // runtime renews that.
     let mut work = pin!(coop::unconstrained(work));
@@ -21,7 +21,7 @@ pub(super) fn wait_for<F: Future>(work: F) -> F::Output {
         if let Poll::Ready(output) = work.as_mut().poll(&mut Context::from_waker(&waker)) {
             return output;
         }
-        bell.wait();
+        parker.park();
     }
 }
 
@@ -49,29 +49,29 @@ pub(super) fn is_in_task() -> bool {
 
 /// Not the thread's own park token: whoever blocks around this call may wait for that.
 #[derive(Debug, Default)]
-struct Bell {
-    has_rung: Mutex<bool>,
-    rings: Condvar,
+struct ThreadParker {
+    is_notified: Mutex<bool>,
+    notified: Condvar,
 }
 
-impl Bell {
-    fn wait(&self) {
-        let mut has_rung = self.has_rung.lock();
-        while !*has_rung {
-            self.rings.wait(&mut has_rung);
+impl ThreadParker {
+    fn park(&self) {
+        let mut is_notified = self.is_notified.lock();
+        while !*is_notified {
+            self.notified.wait(&mut is_notified);
         }
-        *has_rung = false;
+        *is_notified = false;
     }
 }
 
-impl Wake for Bell {
+impl Wake for ThreadParker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        *self.has_rung.lock() = true;
-        self.rings.notify_one();
+        *self.is_notified.lock() = true;
+        self.notified.notify_one();
     }
 }
 

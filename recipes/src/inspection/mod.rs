@@ -46,7 +46,7 @@ use lockkeeper_core::{ContenderInfo, Role, ZnodePath};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspection {
-    pub(crate) what: What,
+    pub(crate) what: RecipeKind,
     pub(crate) path: ZnodePath,
     pub(crate) limit: Option<usize>,
     pub(crate) contenders: Vec<ContenderInfo>,
@@ -54,7 +54,7 @@ pub struct Inspection {
 
 /// What was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum RecipeKind {
     Mutex,
     RwLock,
     Semaphore,
@@ -112,7 +112,7 @@ pub(crate) fn holders_first(mut contenders: Vec<ContenderInfo>) -> Vec<Contender
 /// The line in front of something of which others hold their part: whoever stands in it waits.
 pub(crate) fn waiting(line: Vec<ContenderInfo>) -> impl Iterator<Item = ContenderInfo> {
     line.into_iter().map(|of| match of.role() {
-        Role::Holder => of.in_role(Role::Waiter),
+        Role::Holder => of.with_role(Role::Waiter),
         _ => of,
     })
 }

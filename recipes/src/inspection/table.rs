@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{AgeClock, ContenderInfo, Kind, Role};
 
-use super::{Inspection, What};
+use super::{Inspection, RecipeKind};
 
 /// So many rows are printed unless all are asked for.
 const ROWS: usize = 30;
@@ -57,20 +57,20 @@ impl Inspection {
     fn headline(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let (held, waiting) = (self.holders().count(), self.waiters().count());
         let what = match self.what {
-            What::Mutex => "mutex",
-            What::RwLock => "read/write lock",
-            What::Semaphore => "semaphore",
-            What::RateLimiter => "rate limiter",
+            RecipeKind::Mutex => "mutex",
+            RecipeKind::RwLock => "read/write lock",
+            RecipeKind::Semaphore => "semaphore",
+            RecipeKind::RateLimiter => "rate limiter",
         };
         write!(formatter, "{what} {}: ", self.path)?;
         let of = |limit: Option<usize>| limit.map_or_else(|| "?".to_owned(), |limit| limit.to_string());
         match self.what {
-            What::Mutex | What::RwLock if held == 0 => write!(formatter, "free")?,
-            What::Mutex | What::RwLock => write!(formatter, "held by {held}")?,
-            What::Semaphore => {
+            RecipeKind::Mutex | RecipeKind::RwLock if held == 0 => write!(formatter, "free")?,
+            RecipeKind::Mutex | RecipeKind::RwLock => write!(formatter, "held by {held}")?,
+            RecipeKind::Semaphore => {
                 write!(formatter, "{held} of {} permits out, {} free", of(self.limit), of(self.free()))?;
             }
-            What::RateLimiter => {
+            RecipeKind::RateLimiter => {
                 write!(
                     formatter,
                     "{held} of {} starts in the window, {} free",
@@ -108,7 +108,7 @@ impl Inspection {
             (Role::Holder, _) => "holds",
             (Role::Waiter, _) => "waits",
             (Role::Start, _) => "start",
-            (Role::Stray, _) => "stray",
+            (Role::Foreign, _) => "stray",
             _ => "unknown",
         }
     }

@@ -3,7 +3,7 @@ use std::future::Future;
 
 use lockkeeper_core::{BootInstant, Error, FencingToken, Hold, Lost, ReleaseError, Txn, ZnodePath};
 
-use super::contender::Kept;
+use super::recipe::MemberGuard;
 
 /// A held [`Lock`](super::Lock), or several held together.
 ///
@@ -13,47 +13,47 @@ use super::contender::Kept;
 #[must_use = "a guard that is not kept releases at once"]
 #[clippy::has_significant_drop]
 pub struct LockGuard {
-    first: Kept,
-    others: Vec<Kept>,
+    first: MemberGuard,
+    others: Vec<MemberGuard>,
 }
 
 impl LockGuard {
-    pub(crate) fn of(first: Kept) -> Self {
+    pub(crate) fn of(first: MemberGuard) -> Self {
         Self { first, others: Vec::new() }
     }
 
     /// `None` for nothing at all.
-    pub(crate) fn of_all(kept: Vec<Kept>) -> Option<Self> {
-        let mut kept = kept.into_iter();
-        Some(Self { first: kept.next()?, others: kept.collect() })
+    pub(crate) fn of_all(guards: Vec<MemberGuard>) -> Option<Self> {
+        let mut guards = guards.into_iter();
+        Some(Self { first: guards.next()?, others: guards.collect() })
     }
 
-    fn kept(&self) -> impl Iterator<Item = &Kept> {
+    fn guards(&self) -> impl Iterator<Item = &MemberGuard> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
     fn holds(&self) -> Vec<&Hold> {
-        self.kept().map(Kept::hold).collect()
+        self.guards().map(MemberGuard::hold).collect()
     }
 
-    pub(crate) fn into_kept(self) -> Vec<Kept> {
+    pub(crate) fn into_guards(self) -> Vec<MemberGuard> {
         let Self { first, others } = self;
         std::iter::once(first).chain(others).collect()
     }
 
     /// The paths of what is held, in order.
     pub fn paths(&self) -> impl Iterator<Item = &ZnodePath> {
-        self.kept().map(|kept| &kept.path)
+        self.guards().map(|guards| &guards.path)
     }
 
     /// The hold of each, with the lock's path, in order.
     pub fn members(&self) -> impl Iterator<Item = (&ZnodePath, &Hold)> {
-        self.kept().map(|kept| (&kept.path, kept.hold()))
+        self.guards().map(|guards| (&guards.path, guards.hold()))
     }
 
     /// The fencing token of each, in the order of [`paths`](Self::paths).
     pub fn fencing_tokens(&self) -> impl Iterator<Item = (&ZnodePath, FencingToken)> {
-        self.kept().map(|kept| (&kept.path, kept.hold().fencing_token()))
+        self.guards().map(|guards| (&guards.path, guards.hold().fencing_token()))
     }
 
     /// The fencing token of the lock at this whole path, if it is held here.
@@ -74,14 +74,14 @@ impl LockGuard {
     ///
     /// [`Lost`] of the first that is lost.
     pub fn check(&self) -> Result<(), Lost> {
-        self.kept().try_for_each(|kept| kept.hold().check())
+        self.guards().try_for_each(|guards| guards.hold().check())
     }
 
     /// The instant until which the server cannot have given any of it to anyone else, as far as is known now.
     #[must_use]
     pub fn valid_until(&self) -> BootInstant {
         let first = self.first.hold().valid_until();
-        self.others.iter().fold(first, |until, kept| until.min(kept.hold().valid_until()))
+        self.others.iter().fold(first, |until, guards| until.min(guards.hold().valid_until()))
     }
 
     /// Resolves when the first of them is lost.
@@ -93,17 +93,17 @@ impl LockGuard {
         Hold::lost_any(&self.holds()).await
     }
 
-    /// Resolves when somebody asks for any of it, see [`Hold::revocation`].
+    /// Resolves when somebody asks for any of it, see [`Hold::revoke_requested`].
     ///
     /// # Errors
     ///
-    /// As [`Hold::revocation`], of the first of them.
+    /// As [`Hold::revoke_requested`], of the first of them.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: what was asked is told again to whoever asks later.
-    pub async fn revocation(&self) -> Result<(), Error> {
-        Hold::revocation_any(&self.holds()).await
+    pub async fn revoke_requested(&self) -> Result<(), Error> {
+        Hold::revoke_requested_any(&self.holds()).await
     }
 
     /// Runs `work` for as long as all of it is valid; see [`Hold::run`].
@@ -121,7 +121,7 @@ impl LockGuard {
 
     /// Writes that are committed only if everything held here still stands; see [`Hold::txn`].
     pub fn txn(&self) -> Txn<'_> {
-        self.first.hold().txn_with(self.others.iter().map(Kept::hold))
+        self.first.hold().txn_with(self.others.iter().map(MemberGuard::hold))
     }
 
     /// Gives everything back in one transaction, and waits until the server has done so.
@@ -134,17 +134,17 @@ impl LockGuard {
     ///
     /// Cancel safe: the release goes on in the background.
     pub async fn release(self) -> Result<(), ReleaseErrors> {
-        let errors = release(self.into_kept()).await;
+        let errors = release(self.into_guards()).await;
         if errors.is_empty() { Ok(()) } else { Err(ReleaseErrors(errors)) }
     }
 }
 
 /// Gives back what was taken, the last first.
-pub(crate) async fn release(kept: Vec<Kept>) -> Vec<ReleaseError> {
+pub(crate) async fn release(guards: Vec<MemberGuard>) -> Vec<ReleaseError> {
     let mut errors = Vec::new();
     let mut holds = Vec::new();
-    for kept in kept.into_iter().rev() {
-        match kept.guard.give_up().await {
+    for guards in guards.into_iter().rev() {
+        match guards.guard.into_hold().await {
             Ok(hold) => holds.extend(hold),
             Err(error) => errors.push(error),
         }

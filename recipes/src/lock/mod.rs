@@ -1,17 +1,17 @@
 //! One face over all locks, for code that does not care which one it takes.
 
-mod contender;
 mod guard;
+mod recipe;
 
 use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{Deadline, Error, HoldEvents, Line, ZnodePath};
+use lockkeeper_core::{Deadline, Error, HoldEvents, LockQueue, ZnodePath};
 
-pub(crate) use self::contender::{Contender, Entered, Entrance, Keep, Kept, Seal, Share};
 pub(crate) use self::guard::release;
 pub use self::guard::{LockGuard, ReleaseErrors};
+pub(crate) use self::recipe::{AnyGuard, BatchEntry, Entered, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::inspection::Inspection;
 
 /// Any of the locks, or one side of one: a mutex, a reentrant one on behalf of an owner, the reading or the writing
@@ -48,11 +48,11 @@ use crate::inspection::Inspection;
 pub trait Lock: Debug + Send + Sync {
     /// What the lock is made of, within this crate.
     #[doc(hidden)]
-    fn contender(&self) -> Seal<'_>;
+    fn as_recipe(&self) -> Sealed<'_>;
 
     /// The whole path of the lock, chroot included; of several, the first.
     fn path(&self) -> &ZnodePath {
-        self.contender().0.path()
+        self.as_recipe().0.path()
     }
 
     /// Waits for the lock for as long as it takes.
@@ -65,7 +65,7 @@ pub trait Lock: Debug + Send + Sync {
     ///
     /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
     fn acquire(&self) -> BoxFuture<'_, Result<LockGuard, Error>> {
-        self.contender().0.acquire(Deadline::never())
+        self.as_recipe().0.acquire(Deadline::never())
     }
 
     /// Waits for the lock for at most `timeout`.
@@ -78,7 +78,7 @@ pub trait Lock: Debug + Send + Sync {
     ///
     /// As [`acquire`](Self::acquire).
     fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<LockGuard, Error>> {
-        self.contender().0.acquire(Deadline::after(timeout))
+        self.as_recipe().0.acquire(Deadline::after(timeout))
     }
 
     /// Takes the lock if it is free now.
@@ -91,7 +91,7 @@ pub trait Lock: Debug + Send + Sync {
     ///
     /// Cancel safe: no node is left behind.
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        self.contender().0.try_acquire()
+        self.as_recipe().0.try_acquire()
     }
 
     /// Whether this process holds the lock, through the same manager, and validly: any task, any owner. Of several,
@@ -99,21 +99,21 @@ pub trait Lock: Debug + Send + Sync {
     ///
     /// For a look, not for a decision: ask the guard ([`LockGuard::check`]) before you act.
     fn is_held(&self) -> bool {
-        let (first, others) = self.contender().0.lines();
-        first.is_held() && others.iter().all(Line::is_held)
+        let (first, others) = self.as_recipe().0.queues();
+        first.is_held() && others.iter().all(LockQueue::is_held)
     }
 
     /// Who holds the lock, who waits for it, and since when: a snapshot for each of several, in order, see [`Inspection`].
     ///
     /// # Errors
     ///
-    /// As [`Line::inspect`].
+    /// As [`LockQueue::inspect`].
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: nothing is changed.
     fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
-        self.contender().0.inspect()
+        self.as_recipe().0.inspect()
     }
 
     /// What becomes of this process's holds of the lock from now on: acquired, released, lost. A reentrant hold is
@@ -121,7 +121,7 @@ pub trait Lock: Debug + Send + Sync {
     ///
     /// The counterpart of the `LockListener` of ZooKeeper's own `WriteLock`.
     fn events(&self) -> HoldEvents {
-        let (first, others) = self.contender().0.lines();
+        let (first, others) = self.as_recipe().0.queues();
         first.events_with(&others)
     }
 }

@@ -1,12 +1,12 @@
 //! The two ways of taking several locks.
 
 use futures::future::join_all;
-use lockkeeper_core::{Deadline, Error, Hold, Lines, Phase};
+use lockkeeper_core::{Deadline, Error, Hold, MultiQueue, Phase};
 use tracing::{debug, instrument, warn};
 
 use super::{Mode, MultiLock, MultiLockError};
-use crate::lock::{Contender, Entrance, Kept, LockGuard, release};
-use crate::owner::{Holders, Owner};
+use crate::lock::{BatchEntry, LockGuard, MemberGuard, Recipe, release};
+use crate::owner::{Owner, OwnerRegistry};
 
 /// What a try to enter all lines at once came to.
 enum AtOnce {
@@ -47,18 +47,18 @@ impl MultiLock {
             Ok(AtOnce::NoWay) => {}
             Err(cause) => return Err(MultiLockError::at(self.0.first.path(), cause)),
         }
-        let mut kept: Vec<Kept> = Vec::new();
+        let mut guards: Vec<MemberGuard> = Vec::new();
         for member in self.members() {
             match member.try_acquire().await {
-                Ok(Some(guard)) => kept.extend(guard.into_kept()),
+                Ok(Some(guard)) => guards.extend(guard.into_guards()),
                 Ok(None) => {
-                    undo(kept).await;
+                    undo(guards).await;
                     return Ok(None);
                 }
-                Err(cause) => return Err(stop(kept, &**member, cause).await),
+                Err(cause) => return Err(stop(guards, &**member, cause).await),
             }
         }
-        Ok(LockGuard::of_all(kept).filter(LockGuard::is_valid))
+        Ok(LockGuard::of_all(guards).filter(LockGuard::is_valid))
     }
 
     fn occupied(&self, deadline: Deadline) -> MultiLockError {
@@ -78,80 +78,81 @@ impl MultiLock {
                 Err(error) => debug!(%error, "not all at once"),
             }
         }
-        let mut kept: Vec<Kept> = Vec::new();
+        let mut guards: Vec<MemberGuard> = Vec::new();
         for member in self.members() {
-            let holds: Vec<&Hold> = kept.iter().map(Kept::hold).collect();
+            let holds: Vec<&Hold> = guards.iter().map(MemberGuard::hold).collect();
             let acquired = tokio::select! {
                 biased;
                 _ = Hold::lost_any(&holds) => None,
                 acquired = member.acquire(deadline) => Some(acquired),
             };
             match acquired {
-                Some(Ok(guard)) => kept.extend(guard.into_kept()),
-                Some(Err(cause)) => return Err(stop(kept, &**member, cause).await),
+                Some(Ok(guard)) => guards.extend(guard.into_guards()),
+                Some(Err(cause)) => return Err(stop(guards, &**member, cause).await),
                 None => {
-                    undo(kept).await;
+                    undo(guards).await;
                     return Ok(None);
                 }
             }
         }
-        Ok(LockGuard::of_all(kept).filter(LockGuard::is_valid))
+        Ok(LockGuard::of_all(guards).filter(LockGuard::is_valid))
     }
 
     /// A place in all lines by one transaction, and then waiting in all of them; `None` when they were lost.
     async fn take_in_place(&self, deadline: Deadline) -> Result<Option<LockGuard>, MultiLockError> {
         let first = self.0.first.path();
         let at = |cause| MultiLockError::at(first, cause);
-        let mut ways = Vec::new();
+        let mut entries = Vec::new();
         for member in self.members() {
-            let way = member.entrance().ok_or_else(|| {
+            let entry = member.batch_entry().ok_or_else(|| {
                 let owner = member.owner().map_or_else(String::new, |owner| owner.to_string());
                 let (path, advice) = (member.path().to_string(), "take it only once at a time for one owner");
                 MultiLockError::at(member.path(), Error::WouldDeadlock { path, owner, advice })
             })?;
-            ways.push(way);
+            entries.push(entry);
         }
-        let lines = Lines::new(ways.iter().map(|way| way.line()).collect()).map_err(at)?;
-        let holds = lines.acquire(deadline).await.map_err(at)?;
-        let entered = join_all(enter(ways, holds, Some(deadline))).await;
-        let mut kept = Vec::new();
+        let queues = MultiQueue::new(entries.iter().map(|entry| entry.queue()).collect()).map_err(at)?;
+        let holds = queues.acquire(deadline).await.map_err(at)?;
+        let entered = join_all(enter(entries, holds, Some(deadline))).await;
+        let mut guards = Vec::new();
         let mut failed = None;
         for (entered, member) in entered.into_iter().zip(self.members()) {
             match entered {
-                Ok(Some(one)) => kept.push(one),
+                Ok(Some(one)) => guards.push(one),
                 Ok(None) | Err(Error::Lost(_)) => failed = failed.or(Some(None)),
                 Err(cause) => failed = failed.or(Some(Some((member, cause)))),
             }
         }
         match failed {
-            None => Ok(LockGuard::of_all(kept).filter(LockGuard::is_valid)),
+            None => Ok(LockGuard::of_all(guards).filter(LockGuard::is_valid)),
             Some(None) => {
-                undo(kept).await;
+                undo(guards).await;
                 Ok(None)
             }
-            Some(Some((member, cause))) => Err(stop(kept, &**member, cause).await),
+            Some(Some((member, cause))) => Err(stop(guards, &**member, cause).await),
         }
     }
 
     /// Takes all of them if they are all free. Never waits for anyone, and leaves nothing behind.
     async fn at_once(&self, limit: Deadline) -> Result<AtOnce, Error> {
-        let ways: Option<Vec<Box<dyn Entrance>>> = self.members().map(|member| member.entrance()).collect();
-        let Some(ways) = ways else {
+        let entries: Option<Vec<Box<dyn BatchEntry>>> =
+            self.members().map(|member| member.batch_entry()).collect();
+        let Some(entries) = entries else {
             return Ok(AtOnce::NoWay);
         };
-        let lines = Lines::new(ways.iter().map(|way| way.line()).collect())?;
-        let Some(holds) = lines.try_acquire(limit).await? else {
+        let queues = MultiQueue::new(entries.iter().map(|entry| entry.queue()).collect())?;
+        let Some(holds) = queues.try_acquire(limit).await? else {
             return Ok(AtOnce::Occupied);
         };
-        let mut kept = Vec::new();
-        for entered in join_all(enter(ways, holds, None)).await {
+        let mut guards = Vec::new();
+        for entered in join_all(enter(entries, holds, None)).await {
             match entered? {
-                Some(one) => kept.push(one),
+                Some(one) => guards.push(one),
                 // Dropped, the others go at once.
                 None => return Ok(AtOnce::Occupied),
             }
         }
-        Ok(LockGuard::of_all(kept).filter(LockGuard::is_valid).map_or(AtOnce::Occupied, AtOnce::Taken))
+        Ok(LockGuard::of_all(guards).filter(LockGuard::is_valid).map_or(AtOnce::Occupied, AtOnce::Taken))
     }
 
     /// Refuses what can never be had, and who holds something already: who does so while waiting for more can be part of a
@@ -161,7 +162,7 @@ impl MultiLock {
             member.check().map_err(|cause| MultiLockError::at(member.path(), cause))?;
         }
         let owners = self.members().filter_map(|member| member.owner()).chain(Owner::current());
-        let holders = Holders::of(self.0.first.manager());
+        let holders = OwnerRegistry::of(self.0.first.manager());
         for owner in owners {
             let Some(held) = holders.any_of(&owner) else { continue };
             if self.0.nesting {
@@ -180,20 +181,20 @@ impl MultiLock {
 }
 
 fn enter(
-    ways: Vec<Box<dyn Entrance>>,
+    entries: Vec<Box<dyn BatchEntry>>,
     holds: Vec<Hold>,
     wait: Option<Deadline>,
 ) -> impl Iterator<Item = futures::future::BoxFuture<'static, Result<crate::lock::Entered, Error>>> {
-    ways.into_iter().zip(holds).map(move |(way, hold)| way.enter(hold, wait))
+    entries.into_iter().zip(holds).map(move |(entry, hold)| entry.enter(hold, wait))
 }
 
 /// Gives back what was taken; what goes wrong is left to the manager.
-async fn undo(kept: Vec<Kept>) {
-    for error in release(kept).await {
+async fn undo(guards: Vec<MemberGuard>) {
+    for error in release(guards).await {
         debug!(%error, "giving back what had been taken");
     }
 }
 
-async fn stop(kept: Vec<Kept>, member: &dyn Contender, cause: Error) -> MultiLockError {
-    MultiLockError::after(member.path(), cause, release(kept).await)
+async fn stop(guards: Vec<MemberGuard>, member: &dyn Recipe, cause: Error) -> MultiLockError {
+    MultiLockError::after(member.path(), cause, release(guards).await)
 }

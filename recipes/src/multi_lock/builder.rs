@@ -2,15 +2,15 @@ use std::sync::Arc;
 
 use lockkeeper_core::{ConfigError, Error};
 
-use super::modes::InUse;
+use super::modes::ModeGuard;
 use super::{Inner, Mode, MultiLock, plan};
-use crate::lock::{Contender, Lock};
+use crate::lock::{Lock, Recipe};
 
 /// Names the members of a [`MultiLock`], and how they are taken.
 #[derive(Debug, Default)]
 #[must_use = "nothing is made before build()"]
 pub struct MultiLockBuilder {
-    members: Vec<Arc<dyn Contender>>,
+    members: Vec<Arc<dyn Recipe>>,
     is_atomic: bool,
     nesting: bool,
 }
@@ -18,7 +18,7 @@ pub struct MultiLockBuilder {
 impl MultiLockBuilder {
     /// A further member. The order does not matter.
     pub fn lock(mut self, lock: &dyn Lock) -> Self {
-        self.members.push(lock.contender().0.shared());
+        self.members.push(lock.as_recipe().0.shared());
         self
     }
 
@@ -55,7 +55,7 @@ impl MultiLockBuilder {
         let Some(first) = members.next() else {
             return Err(setting("none", "name at least one lock"));
         };
-        let others: Vec<Arc<dyn Contender>> = members.collect();
+        let others: Vec<Arc<dyn Recipe>> = members.collect();
         if !others.iter().all(|other| other.manager().is_same_as(first.manager())) {
             return Err(setting(
                 "of several managers",
@@ -64,7 +64,7 @@ impl MultiLockBuilder {
         }
         let mode = if self.is_atomic { Mode::Atomic } else { Mode::Ordered };
         let paths = std::iter::once(&first).chain(&others).map(|member| member.path().clone()).collect();
-        let in_use = InUse::enter(first.manager(), paths, mode)?;
+        let in_use = ModeGuard::enter(first.manager(), paths, mode)?;
         Ok(MultiLock(Arc::new(Inner { first, others, mode, nesting: self.nesting, _in_use: in_use })))
     }
 }

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Line, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 
 pub use self::builder::MultiLockBuilder;
 pub use self::error::MultiLockError;
-use self::modes::InUse;
+use self::modes::ModeGuard;
 use crate::inspection::Inspection;
-use crate::lock::{Contender, Entrance, Lock, LockGuard, Seal, Share};
+use crate::lock::{BatchEntry, Lock, LockGuard, LockRequest, Recipe, Sealed};
 use crate::owner::Owner;
 
 /// Several locks, taken together or not at all: any mix of mutexes, reentrant ones, sides of read/write locks and
@@ -85,11 +85,11 @@ pub struct MultiLock(Arc<Inner>);
 
 struct Inner {
     /// By path, each once.
-    first: Arc<dyn Contender>,
-    others: Vec<Arc<dyn Contender>>,
+    first: Arc<dyn Recipe>,
+    others: Vec<Arc<dyn Recipe>>,
     mode: Mode,
     nesting: bool,
-    _in_use: InUse,
+    _in_use: ModeGuard,
 }
 
 /// How several locks are taken.
@@ -156,7 +156,7 @@ impl MultiLock {
     ///
     /// # Errors
     ///
-    /// As [`Line::inspect`], at the first member that cannot be looked at.
+    /// As [`LockQueue::inspect`], at the first member that cannot be looked at.
     ///
     /// # Cancel safety
     ///
@@ -169,7 +169,7 @@ impl MultiLock {
         Ok(all)
     }
 
-    fn members(&self) -> impl Iterator<Item = &Arc<dyn Contender>> {
+    fn members(&self) -> impl Iterator<Item = &Arc<dyn Recipe>> {
         std::iter::once(&self.0.first).chain(&self.0.others)
     }
 }
@@ -185,17 +185,17 @@ impl Debug for MultiLock {
 }
 
 impl Lock for MultiLock {
-    fn contender(&self) -> Seal<'_> {
-        Seal(self)
+    fn as_recipe(&self) -> Sealed<'_> {
+        Sealed(self)
     }
 }
 
-impl Contender for MultiLock {
+impl Recipe for MultiLock {
     fn path(&self) -> &ZnodePath {
         self.0.first.path()
     }
 
-    fn shared(&self) -> Arc<dyn Contender> {
+    fn shared(&self) -> Arc<dyn Recipe> {
         Arc::new(self.clone())
     }
 
@@ -211,21 +211,21 @@ impl Contender for MultiLock {
         Box::pin(async move { self.try_take().await.map_err(MultiLockError::into_cause) })
     }
 
-    fn lines(&self) -> (Line, Vec<Line>) {
-        let (first, mut lines) = self.0.first.lines();
+    fn queues(&self) -> (LockQueue, Vec<LockQueue>) {
+        let (first, mut queues) = self.0.first.queues();
         for other in &self.0.others {
-            let (first, others) = other.lines();
-            lines.push(first);
-            lines.extend(others);
+            let (first, others) = other.queues();
+            queues.push(first);
+            queues.extend(others);
         }
-        (first, lines)
+        (first, queues)
     }
 
     fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
         Box::pin(self.inspect())
     }
 
-    fn share(&self) -> Option<Share> {
+    fn request(&self) -> Option<LockRequest> {
         None
     }
 
@@ -233,11 +233,11 @@ impl Contender for MultiLock {
         None
     }
 
-    fn merged_with(&self, _: Share) -> Option<Arc<dyn Contender>> {
+    fn merged_with(&self, _: LockRequest) -> Option<Arc<dyn Recipe>> {
         None
     }
 
-    fn entrance(&self) -> Option<Box<dyn Entrance>> {
+    fn batch_entry(&self) -> Option<Box<dyn BatchEntry>> {
         None
     }
 }

@@ -10,22 +10,22 @@ use super::Mode;
 
 /// For each path that is a member of several locks: how often, and in which mode.
 #[derive(Debug, Default)]
-struct Modes(Mutex<BTreeMap<ZnodePath, (Mode, usize)>>);
+struct ModeRegistry(Mutex<BTreeMap<ZnodePath, (Mode, usize)>>);
 
 /// An entry in the books, until it is dropped.
-pub(super) struct InUse {
-    modes: Arc<Modes>,
+pub(super) struct ModeGuard {
+    modes: Arc<ModeRegistry>,
     paths: Vec<ZnodePath>,
 }
 
-impl InUse {
+impl ModeGuard {
     /// Enters these paths, unless one is in use in the other mode.
     pub(super) fn enter(
         manager: &ConnectionManager,
         paths: Vec<ZnodePath>,
         mode: Mode,
     ) -> Result<Self, ConfigError> {
-        let modes: Arc<Modes> = manager.extension();
+        let modes: Arc<ModeRegistry> = manager.shared_table();
         let mut entered = modes.0.lock();
         let other = |path: &&ZnodePath| entered.get(*path).is_some_and(|(used, _)| *used != mode);
         if let Some(path) = paths.iter().find(other) {
@@ -45,7 +45,7 @@ impl InUse {
     }
 }
 
-impl Drop for InUse {
+impl Drop for ModeGuard {
     fn drop(&mut self) {
         let mut entered = self.modes.0.lock();
         for path in &self.paths {

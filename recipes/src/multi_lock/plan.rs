@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use lockkeeper_core::ConfigError;
 
-use crate::lock::Contender;
+use crate::lock::Recipe;
 
 /// Members by their whole paths, each path once.
 ///
 /// Two that ask for the same are one; so are two readers, and a writer with a reader of the same owner; permits are
 /// added up. Everything else on one path would wait for itself, or excludes itself, and is refused.
-pub(super) fn in_order(mut members: Vec<Arc<dyn Contender>>) -> Result<Vec<Arc<dyn Contender>>, ConfigError> {
+pub(super) fn in_order(mut members: Vec<Arc<dyn Recipe>>) -> Result<Vec<Arc<dyn Recipe>>, ConfigError> {
     members.sort_by(|one, other| one.path().cmp(other.path()));
-    let mut planned: Vec<Arc<dyn Contender>> = Vec::new();
+    let mut planned: Vec<Arc<dyn Recipe>> = Vec::new();
     for member in members {
-        let Some(share) = member.share() else {
+        let Some(share) = member.request() else {
             return Err(refused(
                 &*member,
                 "name the locks themselves: a multi-lock, or one without an owner, cannot be a member",
@@ -36,6 +36,6 @@ pub(super) fn in_order(mut members: Vec<Arc<dyn Contender>>) -> Result<Vec<Arc<d
     Ok(planned)
 }
 
-fn refused(member: &dyn Contender, advice: &'static str) -> ConfigError {
+fn refused(member: &dyn Recipe, advice: &'static str) -> ConfigError {
     ConfigError::Setting { name: "lock", value: member.path().to_string(), advice }
 }

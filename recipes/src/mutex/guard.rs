@@ -4,8 +4,8 @@ use std::ops::Deref;
 use lockkeeper_core::{Hold, ReleaseError};
 
 use super::Mutex;
-use super::keeper::{Kept, Left};
-use crate::owner::HolderEntry;
+use super::sharing::{Remainder, SharedHold};
+use crate::owner::OwnerEntry;
 
 /// A held [`Mutex`]. What it can do is told by [`Hold`], to which it dereferences: `is_valid()`, `lost()`,
 /// `valid_until()`, `fencing_token()`, `txn()`, `run()`.
@@ -25,7 +25,7 @@ pub struct MutexGuard<'a> {
 #[clippy::has_significant_drop]
 pub struct OwnedMutexGuard {
     // Dropped first.
-    entry: Option<HolderEntry>,
+    entry: Option<OwnerEntry>,
     held: Held,
 }
 
@@ -33,7 +33,7 @@ pub struct OwnedMutexGuard {
 #[derive(Debug)]
 pub(super) enum Held {
     Plain(Box<Hold>),
-    Kept(Box<Kept>),
+    SharedHold(Box<SharedHold>),
 }
 
 impl MutexGuard<'_> {
@@ -41,7 +41,7 @@ impl MutexGuard<'_> {
         Self { guard, mutex: PhantomData }
     }
 
-    /// Releases the lock and waits until the server has done so; of a mutex that [keeps](Mutex::keeping) its node, until it is
+    /// Releases the lock and waits until the server has done so; of a mutex that [keeps](Mutex::with_handoff) its node, until it is
     /// passed on, lingers, or is released.
     ///
     /// # Errors
@@ -57,20 +57,20 @@ impl MutexGuard<'_> {
 }
 
 impl OwnedMutexGuard {
-    pub(super) fn new(entry: Option<HolderEntry>, held: Held) -> Self {
+    pub(super) fn new(entry: Option<OwnerEntry>, held: Held) -> Self {
         Self { entry, held }
     }
 
     /// Gives it back; what is left is to be released.
-    pub(super) fn give_back(self) -> Option<Left> {
+    pub(super) fn give_back(self) -> Option<Remainder> {
         drop(self.entry);
         match self.held {
-            Held::Plain(hold) => Some(Left::Hold(hold)),
-            Held::Kept(kept) => kept.give_back(),
+            Held::Plain(hold) => Some(Remainder::Hold(hold)),
+            Held::SharedHold(kept) => kept.give_back(),
         }
     }
 
-    /// Releases the lock and waits until the server has done so; of a mutex that [keeps](Mutex::keeping) its node, until it is
+    /// Releases the lock and waits until the server has done so; of a mutex that [keeps](Mutex::with_handoff) its node, until it is
     /// passed on, lingers, or is released.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl OwnedMutexGuard {
     /// Cancel safe: the release goes on in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
         match self.give_back() {
-            Some(left) => left.release().await,
+            Some(remainder) => remainder.release().await,
             None => Ok(()),
         }
     }
@@ -102,7 +102,7 @@ impl Deref for OwnedMutexGuard {
     fn deref(&self) -> &Hold {
         match &self.held {
             Held::Plain(hold) => hold,
-            Held::Kept(kept) => kept.hold(),
+            Held::SharedHold(kept) => kept.hold(),
         }
     }
 }

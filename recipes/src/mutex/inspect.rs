@@ -1,7 +1,7 @@
-use lockkeeper_core::{Error, Line};
+use lockkeeper_core::{Error, LockQueue};
 
 use super::{Layout, Mutex};
-use crate::inspection::{Inspection, What};
+use crate::inspection::{Inspection, RecipeKind};
 
 impl Mutex {
     /// Who holds the lock, who waits for it, and since when: a snapshot, see [`Inspection`]. Needs no place in the line, and the
@@ -9,7 +9,7 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// As [`Line::inspect`](lockkeeper_core::Line::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
+    /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
     /// [`Error::NoAnswer`] (the link broke: ask again) and [`Error::Closed`].
     ///
     /// # Cancel safety
@@ -17,16 +17,16 @@ impl Mutex {
     /// Cancel safe: nothing is changed.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
         match &self.layout {
-            Layout::Line(line) => of_line(line).await,
+            Layout::Queue(queue) => of_line(queue).await,
             Layout::Semaphore(semaphore) => {
-                Ok(Inspection { what: What::Mutex, limit: None, ..semaphore.inspect().await? })
+                Ok(Inspection { what: RecipeKind::Mutex, limit: None, ..semaphore.inspect().await? })
             }
         }
     }
 }
 
 /// What is seen of a mutex in the layout of one line.
-pub(crate) async fn of_line(line: &Line) -> Result<Inspection, Error> {
-    let contenders = line.inspect().await?;
-    Ok(Inspection { what: What::Mutex, path: line.directory().clone(), limit: None, contenders })
+pub(crate) async fn of_line(queue: &LockQueue) -> Result<Inspection, Error> {
+    let contenders = queue.inspect().await?;
+    Ok(Inspection { what: RecipeKind::Mutex, path: queue.directory().clone(), limit: None, contenders })
 }

@@ -1,24 +1,24 @@
-mod contender;
 mod guard;
+mod hand_off_policy;
 mod inspect;
-mod keep;
-mod keeper;
+mod recipe;
+mod sharing;
 mod ticket;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, Label, Line, PathError, Rule, ZnodePath,
+    ConfigError, ConnectionManager, Deadline, Error, Label, LockQueue, PathError, Rule, ZnodePath,
 };
 
 use self::guard::Held;
 pub use self::guard::{MutexGuard, OwnedMutexGuard};
+pub use self::hand_off_policy::HandOffPolicy;
 pub(crate) use self::inspect::of_line;
-pub use self::keep::Keep;
-use self::keeper::SharedKeeper;
+use self::sharing::SharingHandle;
 pub use self::ticket::MutexTicket;
-use crate::owner::{Holders, Owner};
+use crate::owner::{Owner, OwnerRegistry};
 use crate::semaphore::{Lease, Semaphore};
 
 /// A mutex over all processes: at most one guard at a time is valid.
@@ -74,15 +74,15 @@ use crate::semaphore::{Lease, Semaphore};
 #[derive(Clone, Debug)]
 pub struct Mutex {
     layout: Layout,
-    holders: Arc<Holders>,
-    keeper: Option<SharedKeeper>,
+    holders: Arc<OwnerRegistry>,
+    sharing: Option<SharingHandle>,
 }
 
 /// Where its contenders stand.
 #[derive(Clone, Debug)]
 enum Layout {
     /// In one line: Curator's `InterProcessMutex`.
-    Line(Line),
+    Queue(LockQueue),
     /// For the one permit of a semaphore: Curator's `InterProcessSemaphoreMutex`.
     Semaphore(Box<Semaphore>),
 }
@@ -99,8 +99,8 @@ impl Mutex {
         PathError: From<P::Error>,
     {
         let path = path.try_into().map_err(PathError::from)?;
-        let line = Line::new(manager, path, Label::LOCK, Rule::MUTEX)?;
-        Ok(Self::of(manager, Layout::Line(line)))
+        let queue = LockQueue::new(manager, path, Label::LOCK, Rule::MUTEX)?;
+        Ok(Self::of(manager, Layout::Queue(queue)))
     }
 
     /// The mutex at `path` in the layout of Curator's `InterProcessSemaphoreMutex`, with which it is exchanged: a
@@ -123,7 +123,7 @@ impl Mutex {
     }
 
     fn of(manager: &ConnectionManager, layout: Layout) -> Self {
-        Self { layout, holders: Holders::of(manager), keeper: None }
+        Self { layout, holders: OwnerRegistry::of(manager), sharing: None }
     }
 
     /// What is written into the nodes of this mutex's contenders, for people who look. Default: the manager's node
@@ -131,13 +131,13 @@ impl Mutex {
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         let layout = match self.layout {
-            Layout::Line(line) => Layout::Line(line.node_data(data)),
+            Layout::Queue(queue) => Layout::Queue(queue.with_node_data(data)),
             Layout::Semaphore(semaphore) => Layout::Semaphore(Box::new(semaphore.node_data(data))),
         };
         Self { layout, ..self }
     }
 
-    /// Keeps the node from one guard to the next, as far as `keep` says: tasks of this process hand the lock on among
+    /// Keeps the node from one guard to the next, as far as `hand_off` says: tasks of this process hand the lock on among
     /// themselves without a request.
     ///
     /// For a lock that many tasks of one process want, often and for a short time each. It is shared by the clones of what
@@ -148,11 +148,11 @@ impl Mutex {
     /// * **A guard that ends** gives the lock to the one who has waited for longest here, with a greater
     ///   [fencing token](crate::Hold::fencing_token): the same [number](crate::FencingToken::as_u64), and one more
     ///   [hand-over](crate::FencingToken::handover). Let resources that fence compare both.
-    /// * **Once another process waits**, the lock is passed on at most [so many times](Keep::at_most), and for at most
-    ///   [so long](Keep::for_at_most). Then it is released, and who still waits here stands at the end of the line.
+    /// * **Once another process waits**, the lock is passed on at most [so many times](HandOffPolicy::max_handoffs), and for at most
+    ///   [so long](HandOffPolicy::max_time). Then it is released, and who still waits here stands at the end of the line.
     ///   It is seen by one watch, which is set when somebody here waits for the first time, or the node lingers; until that
     ///   is answered, others are taken to wait.
-    /// * **With a [linger](Keep::linger)**, a node that nobody here waits for stands for so long, and a repeated acquire sends
+    /// * **With a [linger](HandOffPolicy::idle_time)**, a node that nobody here waits for stands for so long, and a repeated acquire sends
     ///   nothing. It goes as soon as another process comes, or asks for it ([`Revoker`](crate::Revoker)), and with the
     ///   last clone of the mutex.
     /// * **`release().await`** is done, and without a request, once the lock is passed on or lingers. Its node stands then.
@@ -171,7 +171,7 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] for a `keep` outside its ranges, and in [the layout of a semaphore](Self::in_semaphore_layout).
+    /// [`Error::Config`] for a `hand_off` outside its ranges, and in [the layout of a semaphore](Self::in_semaphore_layout).
     ///
     /// # Examples
     ///
@@ -181,10 +181,10 @@ impl Mutex {
     /// # let server = lockkeeper_testserver::TestServer::start().await?;
     /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
     /// use std::time::Duration;
-    /// use lockkeeper::{Keep, Mutex};
+    /// use lockkeeper::{HandOffPolicy, Mutex};
     ///
-    /// let keep = Keep::default().at_most(50).linger(Duration::from_millis(20));
-    /// let mutex = Mutex::new(&manager, "/locks/train-7")?.keeping(keep)?;
+    /// let hand_off = HandOffPolicy::default().max_handoffs(50).idle_time(Duration::from_millis(20));
+    /// let mutex = Mutex::new(&manager, "/locks/train-7")?.with_handoff(hand_off)?;
     ///
     /// let first = mutex.acquire().await?;
     /// let token = first.fencing_token();
@@ -194,23 +194,23 @@ impl Mutex {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn keeping(self, keep: Keep) -> Result<Self, Error> {
-        let Layout::Line(line) = &self.layout else {
+    pub fn with_handoff(self, hand_off: HandOffPolicy) -> Result<Self, Error> {
+        let Layout::Queue(queue) = &self.layout else {
             return Err(Error::Config(ConfigError::Setting {
-                name: "keeping",
+                name: "with_handoff",
                 value: "in the layout of a semaphore".to_owned(),
                 advice: "keep a mutex in its own layout only",
             }));
         };
-        keep.check(line.manager())?;
-        Ok(Self { keeper: Some(SharedKeeper::new(keep)), ..self })
+        hand_off.check(queue.manager())?;
+        Ok(Self { sharing: Some(SharingHandle::new(hand_off)), ..self })
     }
 
     /// The whole path of the lock, chroot included.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         match &self.layout {
-            Layout::Line(line) => line.directory(),
+            Layout::Queue(queue) => queue.directory(),
             Layout::Semaphore(semaphore) => semaphore.path(),
         }
     }
@@ -221,7 +221,7 @@ impl Mutex {
     ///
     /// [`Error::WouldDeadlock`] when the [owner in scope](Owner::scope) holds it already, be it by a guard that is lost
     /// and still kept. [`Error::Refused`] when
-    /// the server will not have the node (access list, quota). [`Error::MixedKinds`] when another kind of lock uses
+    /// the server will not have the node (access list, quota). [`Error::ConflictingKind`] when another kind of lock uses
     /// the path. [`Error::Closed`] after a shutdown.
     ///
     /// # Cancel safety
@@ -301,16 +301,16 @@ impl Mutex {
     async fn lock(&self, deadline: Deadline) -> Result<OwnedMutexGuard, Error> {
         let owner = self.owner()?;
         let held = match &self.layout {
-            Layout::Line(line) => match (&self.keeper, &owner) {
-                (None, None) => line.acquire(deadline).await?.into(),
+            Layout::Queue(queue) => match (&self.sharing, &owner) {
+                (None, None) => queue.acquire(deadline).await?.into(),
                 // Boxed, or every task that takes a mutex would be as large as this.
                 (None, Some(_)) => {
-                    let line = Self::signed(line, owner.as_ref());
-                    Box::pin(async move { line.acquire(deadline).await }).await?.into()
+                    let queue = Self::signed(queue, owner.as_ref());
+                    Box::pin(async move { queue.acquire(deadline).await }).await?.into()
                 }
-                (Some(keeper), _) => {
-                    let line = Self::signed(line, owner.as_ref());
-                    Held::Kept(Box::new(Box::pin(keeper.acquire(line, deadline)).await?))
+                (Some(sharing), _) => {
+                    let queue = Self::signed(queue, owner.as_ref());
+                    Held::SharedHold(Box::new(Box::pin(sharing.acquire(queue, deadline)).await?))
                 }
             },
             Layout::Semaphore(semaphore) => {
@@ -323,12 +323,14 @@ impl Mutex {
     async fn try_lock(&self) -> Result<Option<OwnedMutexGuard>, Error> {
         let owner = self.owner()?;
         let held = match &self.layout {
-            Layout::Line(line) => {
-                let limit = Deadline::after(line.manager().operation_timeout());
-                let line = Self::signed(line, owner.as_ref());
-                match &self.keeper {
-                    Some(keeper) => keeper.try_acquire(line, limit).await?.map(Box::new).map(Held::Kept),
-                    None => line.try_acquire(limit).await?.map(Held::from),
+            Layout::Queue(queue) => {
+                let limit = Deadline::after(queue.manager().operation_timeout());
+                let queue = Self::signed(queue, owner.as_ref());
+                match &self.sharing {
+                    Some(sharing) => {
+                        sharing.try_acquire(queue, limit).await?.map(Box::new).map(Held::SharedHold)
+                    }
+                    None => queue.try_acquire(limit).await?.map(Held::from),
                 }
             }
             Layout::Semaphore(semaphore) => {
@@ -338,14 +340,14 @@ impl Mutex {
         Ok(held.map(|held| self.guard(held, owner.as_ref())))
     }
 
-    fn signed(line: &Line, owner: Option<&Owner>) -> Line {
-        let line = line.clone();
+    fn signed(queue: &LockQueue, owner: Option<&Owner>) -> LockQueue {
+        let queue = queue.clone();
         match owner {
             Some(owner) => {
-                let data = owner.sign(line.contender_data());
-                line.node_data(data)
+                let data = owner.append_owner(queue.node_data());
+                queue.with_node_data(data)
             }
-            None => line,
+            None => queue,
         }
     }
 

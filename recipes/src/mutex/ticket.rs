@@ -39,12 +39,12 @@ use crate::semaphore::{Lease, SemaphoreTicket};
 pub struct MutexTicket {
     mutex: Mutex,
     owner: Option<Owner>,
-    place: Place,
+    state: TicketState,
 }
 
 #[derive(Debug)]
-enum Place {
-    Line(Box<Ticket>),
+enum TicketState {
+    Queue(Box<Ticket>),
     Semaphore(Box<SemaphoreTicket>),
 }
 
@@ -65,14 +65,14 @@ impl Mutex {
     /// Cancel safe at every await: no node is left behind.
     pub async fn enqueue(&self) -> Result<MutexTicket, Error> {
         let owner = self.owner()?;
-        let place = match &self.layout {
-            Layout::Line(line) => {
-                let ticket = Self::signed(line, owner.as_ref()).enqueue(Deadline::never()).await?;
-                Place::Line(Box::new(ticket))
+        let state = match &self.layout {
+            Layout::Queue(queue) => {
+                let ticket = Self::signed(queue, owner.as_ref()).enqueue(Deadline::never()).await?;
+                TicketState::Queue(Box::new(ticket))
             }
-            Layout::Semaphore(semaphore) => Place::Semaphore(Box::new(semaphore.enqueue().await?)),
+            Layout::Semaphore(semaphore) => TicketState::Semaphore(Box::new(semaphore.enqueue().await?)),
         };
-        Ok(MutexTicket { mutex: self.clone(), owner, place })
+        Ok(MutexTicket { mutex: self.clone(), owner, state })
     }
 }
 
@@ -80,9 +80,9 @@ impl MutexTicket {
     /// How many were in front at the last look: 0 at the head of the line. `None` when nothing is known of the line.
     #[must_use]
     pub fn position(&self) -> Option<usize> {
-        match &self.place {
-            Place::Line(ticket) => ticket.ahead(),
-            Place::Semaphore(ticket) => ticket.position(),
+        match &self.state {
+            TicketState::Queue(ticket) => ticket.position(),
+            TicketState::Semaphore(ticket) => ticket.position(),
         }
     }
 
@@ -98,12 +98,12 @@ impl MutexTicket {
     ///
     /// Cancel safe: the place is kept.
     pub async fn refresh(&mut self) -> Result<usize, Error> {
-        match &mut self.place {
-            Place::Line(ticket) => {
+        match &mut self.state {
+            TicketState::Queue(ticket) => {
                 let limit = Deadline::after(ticket.manager().operation_timeout());
                 ticket.refresh(limit).await
             }
-            Place::Semaphore(ticket) => ticket.refresh().await,
+            TicketState::Semaphore(ticket) => ticket.refresh().await,
         }
     }
 
@@ -138,9 +138,9 @@ impl MutexTicket {
         if let Some(owner) = &self.owner {
             self.mutex.holders.check(self.mutex.path(), owner)?;
         }
-        let held = match &mut self.place {
-            Place::Line(ticket) => ticket.wait(deadline).await?,
-            Place::Semaphore(ticket) => ticket.wait_by(deadline).await.map(Lease::into_hold)?,
+        let held = match &mut self.state {
+            TicketState::Queue(ticket) => ticket.wait(deadline).await?,
+            TicketState::Semaphore(ticket) => ticket.wait_by(deadline).await.map(Lease::into_hold)?,
         };
         Ok(self.mutex.guard(held.into(), self.owner.as_ref()))
     }

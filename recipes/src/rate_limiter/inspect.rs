@@ -2,7 +2,7 @@ use lockkeeper_core::{ContenderInfo, Error, Role};
 
 use super::RateLimiter;
 use super::window::{Start, decode};
-use crate::inspection::{Inspection, What, holders_first, waiting};
+use crate::inspection::{Inspection, RecipeKind, holders_first, waiting};
 
 impl RateLimiter {
     /// Which starts count in the window, who waits to start, and how many starts are free: a snapshot, see [`Inspection`]. Needs
@@ -13,7 +13,7 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// As [`Line::inspect`](lockkeeper_core::Line::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
+    /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
     /// [`Error::NoAnswer`] (the link broke: ask again) and [`Error::Closed`].
     ///
     /// # Cancel safety
@@ -21,13 +21,13 @@ impl RateLimiter {
     /// Cancel safe: nothing is changed.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
         // The line first: who starts meanwhile is seen as a start, and not twice.
-        let mut lists = self.line.inspect_with(std::slice::from_ref(&self.starts_line)).await?.into_iter();
-        let (line, starts) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
+        let mut lists = self.queue.inspect_with(std::slice::from_ref(&self.starts_line)).await?.into_iter();
+        let (queue, starts) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
         let counting = starts.into_iter().filter(|start| self.counts(start));
-        let starts = counting.map(|start| start.in_role(Role::Start));
-        let contenders = holders_first(starts.chain(waiting(line)).collect());
+        let starts = counting.map(|start| start.with_role(Role::Start));
+        let contenders = holders_first(starts.chain(waiting(queue)).collect());
         let limit = Some(self.limit);
-        Ok(Inspection { what: What::RateLimiter, path: self.path.clone(), limit, contenders })
+        Ok(Inspection { what: RecipeKind::RateLimiter, path: self.path.clone(), limit, contenders })
     }
 
     fn counts(&self, start: &ContenderInfo) -> bool {

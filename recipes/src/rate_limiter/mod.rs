@@ -18,8 +18,8 @@
 //! tries was applied is not known then, so the first one's request is taken for the instant it was sent.
 
 mod admission;
+mod admit;
 mod inspect;
-mod turn;
 mod window;
 
 use std::fmt::{self, Debug, Formatter};
@@ -27,14 +27,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, Kind, Label, Line, Look, PathError, Phase, Rule,
+    ConfigError, ConnectionManager, Deadline, Error, Kind, Label, LockQueue, PathError, Phase, Read, Rule,
     ZnodePath,
 };
 
 pub use self::admission::Admission;
-use self::turn::NotAdmitted;
-use self::window::Known;
-use crate::at_once;
+use self::admit::NotAdmitted;
+use self::window::StartCache;
+use crate::limits;
 use crate::owner::Owner;
 
 /// Starts are counted, not ordered; nobody waits behind one.
@@ -111,12 +111,12 @@ pub struct RateLimiter {
     path: ZnodePath,
     /// Below the manager's chroot.
     starts: ZnodePath,
-    line: Line,
-    starts_line: Line,
+    queue: LockQueue,
+    starts_line: LockQueue,
     limit: usize,
     window: Duration,
     grace: Duration,
-    known: Arc<Known>,
+    cache: Arc<StartCache>,
     data: Arc<[u8]>,
 }
 
@@ -148,17 +148,18 @@ impl RateLimiter {
             return refused("window", format!("{window:?}"), "have at least a millisecond");
         }
         let below = path.child("starts")?;
-        let line = Line::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?.recipe("rate_limiter");
+        let queue = LockQueue::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?
+            .with_metric_name("rate_limiter");
         Ok(Self {
             manager: manager.clone(),
-            starts_line: Line::new(manager, below.clone(), Label::START, STARTS)?,
-            line: line.looking_at(&[Look::Children(below.clone())])?,
+            starts_line: LockQueue::new(manager, below.clone(), Label::START, STARTS)?,
+            queue: queue.with_reads(&[Read::Children(below.clone())])?,
             path: manager.full_path(&path)?,
             starts: below,
             limit: starts,
             window,
             grace: GRACE_MIN.max(window / 10),
-            known: Arc::default(),
+            cache: Arc::default(),
             data: manager.node_data().into(),
         })
     }
@@ -187,7 +188,7 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] when the server will not have the nodes (access list, quota), [`Error::MixedKinds`] when another
+    /// [`Error::Refused`] when the server will not have the nodes (access list, quota), [`Error::ConflictingKind`] when another
     /// kind of lock uses `<path>/locks`, [`Error::Closed`] after a shutdown.
     ///
     /// # Cancel safety
@@ -248,11 +249,11 @@ impl RateLimiter {
         }
         self.check(asked)?;
         loop {
-            let hold = self.line().acquire(deadline).await?;
+            let hold = self.queue().acquire(deadline).await?;
             match self.spend(hold, asked, Some(deadline)).await {
                 Ok(admission) => return Ok(admission),
-                Err(NotAdmitted::StartOver) => {}
-                Err(NotAdmitted::Full(phase)) => {
+                Err(NotAdmitted::Restart) => {}
+                Err(NotAdmitted::NoRoom(phase)) => {
                     let path = self.path.to_string();
                     return Err(Error::Timeout { phase, path, waited: deadline.waited() });
                 }
@@ -265,15 +266,15 @@ impl RateLimiter {
     async fn attempt(&self, asked: usize) -> Result<Result<Admission, Phase>, Error> {
         self.check(asked)?;
         loop {
-            let hold = match self.line().acquire(Deadline::after(Duration::ZERO)).await {
+            let hold = match self.queue().acquire(Deadline::after(Duration::ZERO)).await {
                 Ok(hold) => hold,
                 Err(Error::Timeout { phase: phase @ Phase::InLine { .. }, .. }) => return Ok(Err(phase)),
                 Err(error) => return Err(error),
             };
             match self.spend(hold, asked, None).await {
                 Ok(admission) => return Ok(Ok(admission)),
-                Err(NotAdmitted::StartOver) => {}
-                Err(NotAdmitted::Full(phase)) => return Ok(Err(phase)),
+                Err(NotAdmitted::Restart) => {}
+                Err(NotAdmitted::NoRoom(phase)) => return Ok(Err(phase)),
                 Err(NotAdmitted::Failed(error)) => return Err(error),
             }
         }
@@ -287,15 +288,15 @@ impl RateLimiter {
         if asked > self.limit {
             return Err(Error::TooManyPermits { path: self.path.to_string(), asked, limit: self.limit });
         }
-        at_once::check("starts", asked, &self.path, &self.data)
+        limits::check("starts", asked, &self.path, &self.data)
     }
 
-    fn line(&self) -> Line {
-        self.line.clone().node_data(self.signed_data())
+    fn queue(&self) -> LockQueue {
+        self.queue.clone().with_node_data(self.signed_data())
     }
 
     fn signed_data(&self) -> Vec<u8> {
-        Owner::current().map_or_else(|| self.data.to_vec(), |owner| owner.sign(&self.data))
+        Owner::current().map_or_else(|| self.data.to_vec(), |owner| owner.append_owner(&self.data))
     }
 
     /// For how long a start counts, in milliseconds.

@@ -22,41 +22,47 @@ impl Start {
 
 /// What may be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum AdmitDecision {
     /// So many may start now; these, by their place, are over.
     Admit { over: Vec<usize> },
     /// It depends on what time it is.
-    AskTheTime,
+    NeedServerTime,
     /// Not before so many milliseconds have passed.
     Wait { millis: i64, free: usize },
 }
 
 /// Decides on `asked` starts, of which `limit` may be in a window, when it is `now` or later.
-pub(super) fn decide(starts: &[Start], limit: usize, asked: usize, span: i64, now: Option<i64>) -> Step {
+pub(super) fn decide(
+    starts: &[Start],
+    limit: usize,
+    asked: usize,
+    span: i64,
+    now: Option<i64>,
+) -> AdmitDecision {
     if starts.len().saturating_add(asked) <= limit {
-        return Step::Admit { over: Vec::new() };
+        return AdmitDecision::Admit { over: Vec::new() };
     }
-    let Some(now) = now else { return Step::AskTheTime };
+    let Some(now) = now else { return AdmitDecision::NeedServerTime };
     let is_over = |start: &Start| start.over_at(span) <= now;
     let over: Vec<usize> = (0..starts.len()).filter(|at| starts.get(*at).is_some_and(is_over)).collect();
     let mut ends: Vec<i64> =
         starts.iter().filter(|start| !is_over(start)).map(|start| start.over_at(span)).collect();
     let free = limit.saturating_sub(ends.len());
     if asked <= free {
-        return Step::Admit { over };
+        return AdmitDecision::Admit { over };
     }
     ends.sort_unstable();
     // So many must be over first.
     let needed = ends.len().saturating_add(asked).saturating_sub(limit);
     let millis = ends.get(needed.saturating_sub(1)).map_or(1, |end| end.saturating_sub(now).max(1));
-    Step::Wait { millis, free }
+    AdmitDecision::Wait { millis, free }
 }
 
 /// What was read of starts, by the names of their nodes: it never changes.
 #[derive(Debug, Default)]
-pub(super) struct Known(Mutex<HashMap<String, Start>>);
+pub(super) struct StartCache(Mutex<HashMap<String, Start>>);
 
-impl Known {
+impl StartCache {
     pub(super) fn of(&self, name: &str) -> Option<Start> {
         self.0.lock().get(name).copied()
     }
@@ -67,10 +73,10 @@ impl Known {
 
     /// Forgets all others.
     pub(super) fn keep(&self, names: &[String]) {
-        let mut known = self.0.lock();
-        if known.len() > names.len() {
+        let mut cache = self.0.lock();
+        if cache.len() > names.len() {
             let names: HashSet<&str> = names.iter().map(String::as_str).collect();
-            known.retain(|name, _| names.contains(name.as_str()));
+            cache.retain(|name, _| names.contains(name.as_str()));
         }
     }
 }
@@ -99,19 +105,19 @@ mod tests {
 
     #[test]
     fn a_start_takes_its_room_until_the_servers_clock_is_past_its_window() {
-        let admit = |over: &[usize]| Step::Admit { over: over.to_vec() };
+        let admit = |over: &[usize]| AdmitDecision::Admit { over: over.to_vec() };
         for (times, asked, now, step) in [
             (&[][..], 1, None, admit(&[])),
             (&[0, 10], 1, None, admit(&[])),
-            (&[0, 10], 2, None, Step::AskTheTime),
-            (&[0, 10, 20], 1, Some(50), Step::Wait { millis: 51, free: 0 }),
-            (&[0, 10, 20], 1, Some(100), Step::Wait { millis: 1, free: 0 }),
+            (&[0, 10], 2, None, AdmitDecision::NeedServerTime),
+            (&[0, 10, 20], 1, Some(50), AdmitDecision::Wait { millis: 51, free: 0 }),
+            (&[0, 10, 20], 1, Some(100), AdmitDecision::Wait { millis: 1, free: 0 }),
             (&[0, 10, 20], 1, Some(101), admit(&[0])),
-            (&[0, 10, 20], 2, Some(101), Step::Wait { millis: 10, free: 1 }),
+            (&[0, 10, 20], 2, Some(101), AdmitDecision::Wait { millis: 10, free: 1 }),
             (&[0, 10, 20], 3, Some(121), admit(&[0, 1, 2])),
             (&[20, 0, 10], 2, Some(111), admit(&[1, 2])),
             // More than the limit, as after it was lowered.
-            (&[0, 1, 2, 3, 4], 1, Some(50), Step::Wait { millis: 53, free: 0 }),
+            (&[0, 1, 2, 3, 4], 1, Some(50), AdmitDecision::Wait { millis: 53, free: 0 }),
         ] {
             assert_eq!(
                 decide(&starts(times), 3, asked, 100, now),
@@ -124,9 +130,9 @@ mod tests {
     #[test]
     fn a_start_counts_for_as_long_as_the_longer_of_two_opinions() {
         let longer = [Start { at: 0, span: 500 }];
-        assert_eq!(decide(&longer, 1, 1, 100, Some(200)), Step::Wait { millis: 301, free: 0 });
+        assert_eq!(decide(&longer, 1, 1, 100, Some(200)), AdmitDecision::Wait { millis: 301, free: 0 });
         let shorter = [Start { at: 0, span: 0 }];
-        assert_eq!(decide(&shorter, 1, 1, 100, Some(50)), Step::Wait { millis: 51, free: 0 });
+        assert_eq!(decide(&shorter, 1, 1, 100, Some(50)), AdmitDecision::Wait { millis: 51, free: 0 });
     }
 
     #[test]
@@ -148,7 +154,7 @@ mod tests {
             prop_assert_eq!(decode(&encode(span, &data)), span);
             let starts: Vec<Start> = times.into_iter().map(|at| Start { at, span: counts }).collect();
             let step = decide(&starts, 3, 2, span, now);
-            let is_hasty = matches!(step, Step::Wait { millis, .. } if millis < 1);
+            let is_hasty = matches!(step, AdmitDecision::Wait { millis, .. } if millis < 1);
             prop_assert!(!is_hasty);
         }
 
@@ -161,7 +167,7 @@ mod tests {
             let (mut now, mut written, mut admitted) = (0, Vec::new(), Vec::new());
             for (later, asked) in steps {
                 now += later;
-                if let Step::Admit { over } = decide(&starts(&written), limit, asked, 100, Some(now)) {
+                if let AdmitDecision::Admit { over } = decide(&starts(&written), limit, asked, 100, Some(now)) {
                     let mut place = 0;
                     written.retain(|_| { place += 1; !over.contains(&(place - 1)) });
                     written.extend(std::iter::repeat_n(now, asked));
@@ -176,8 +182,8 @@ mod tests {
         #[test]
         fn after_the_wait_there_is_room(times in prop::collection::vec(0i64..100, 3..8), asked in 1usize..4) {
             let starts = starts(&times);
-            if let Step::Wait { millis, .. } = decide(&starts, 3, asked, 100, Some(99)) {
-                let is_room = matches!(decide(&starts, 3, asked, 100, Some(99 + millis)), Step::Admit { .. });
+            if let AdmitDecision::Wait { millis, .. } = decide(&starts, 3, asked, 100, Some(99)) {
+                let is_room = matches!(decide(&starts, 3, asked, 100, Some(99 + millis)), AdmitDecision::Admit { .. });
                 prop_assert!(is_room);
             }
         }

@@ -10,13 +10,13 @@ impl ReentrantMutex {
     ///
     /// # Errors
     ///
-    /// As [`Line::inspect`](lockkeeper_core::Line::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
+    /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
     /// [`Error::NoAnswer`] (the link broke: ask again) and [`Error::Closed`].
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: nothing is changed.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
-        mutex::of_line(&self.line).await
+        mutex::of_line(&self.queue).await
     }
 }

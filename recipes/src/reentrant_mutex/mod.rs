@@ -1,5 +1,5 @@
-mod contender;
 mod inspect;
+mod recipe;
 mod ticket;
 
 use std::marker::PhantomData;
@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use lockkeeper_core::{
-    ConnectionManager, Deadline, Error, Hold, Label, Line, PathError, Phase, ReleaseError, Rule, ZnodePath,
+    ConnectionManager, Deadline, Error, Hold, Label, LockQueue, PathError, Phase, ReleaseError, Rule,
+    ZnodePath,
 };
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 
 pub use self::ticket::ReentrantTicket;
-use crate::owner::{HolderEntry, Holders, Owner, OwnerId};
+use crate::owner::{Owner, OwnerEntry, OwnerId, OwnerRegistry};
 
 /// A mutex over all processes that its owner may take again while holding it.
 ///
@@ -57,27 +58,27 @@ use crate::owner::{HolderEntry, Holders, Owner, OwnerId};
 /// ```
 #[derive(Clone, Debug)]
 pub struct ReentrantMutex {
-    line: Line,
+    queue: LockQueue,
     data: Arc<[u8]>,
-    holders: Arc<Holders>,
-    slots: Arc<Slots>,
+    holders: Arc<OwnerRegistry>,
+    slots: Arc<ReentrantSlots>,
     /// On whose behalf it is taken as a [`Lock`]; else the owner in scope.
     owner: Option<Owner>,
 }
 
 /// The holds of all owners, within one manager.
 #[derive(Debug, Default)]
-struct Slots(DashMap<(ZnodePath, OwnerId), Arc<Slot>>);
+struct ReentrantSlots(DashMap<(ZnodePath, OwnerId), Arc<ReentrantSlot>>);
 
 /// Where one owner's hold of one path is found.
 #[derive(Debug, Default)]
-struct Slot {
-    hold: Mutex<Weak<Shared>>,
+struct ReentrantSlot {
+    hold: Mutex<Weak<SharedReentrantHold>>,
     /// Held by the task that goes over the network for the owner.
     acquiring: Arc<AsyncMutex<()>>,
 }
 
-impl Slot {
+impl ReentrantSlot {
     /// A further guard of a hold there is already.
     fn again(&self) -> Result<Option<OwnedReentrantMutexGuard>, Error> {
         let Some(shared) = self.hold.lock().upgrade() else {
@@ -95,23 +96,23 @@ impl Slot {
 
 /// One owner's hold, shared by its guards.
 #[derive(Debug)]
-struct Shared {
+struct SharedReentrantHold {
     // Dropped in this order: out of the books first, given up, and the slot last.
-    entry: HolderEntry,
+    entry: OwnerEntry,
     held: Hold,
-    slot: SlotEntry,
+    slot: ReentrantSlotEntry,
 }
 
 /// One owner's slot in the table; taken out when nobody uses it any more.
 #[derive(Debug)]
-struct SlotEntry {
-    slots: Arc<Slots>,
+struct ReentrantSlotEntry {
+    slots: Arc<ReentrantSlots>,
     key: (ZnodePath, OwnerId),
     // An owner is told apart by its address: kept alive for as long as that is in the table.
     _owner: Owner,
 }
 
-impl Drop for SlotEntry {
+impl Drop for ReentrantSlotEntry {
     fn drop(&mut self) {
         // A task that is acquiring has a clone, which it can only get from this table.
         self.slots.0.remove_if(&self.key, |_, slot| slot.hold_count() == 0 && Arc::strong_count(slot) == 1);
@@ -130,9 +131,16 @@ impl ReentrantMutex {
         PathError: From<P::Error>,
     {
         let path = path.try_into().map_err(PathError::from)?;
-        let line = Line::new(manager, path, Label::LOCK, Rule::MUTEX)?.recipe("reentrant_mutex");
+        let queue =
+            LockQueue::new(manager, path, Label::LOCK, Rule::MUTEX)?.with_metric_name("reentrant_mutex");
         let data = manager.node_data().into();
-        Ok(Self { line, data, holders: Holders::of(manager), slots: manager.extension(), owner: None })
+        Ok(Self {
+            queue,
+            data,
+            holders: OwnerRegistry::of(manager),
+            slots: manager.shared_table(),
+            owner: None,
+        })
     }
 
     /// What is written into the nodes of this mutex's contenders, before the owner's name. Default: the manager's
@@ -152,7 +160,7 @@ impl ReentrantMutex {
     /// The whole path of the lock, chroot included.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
-        self.line.directory()
+        self.queue.directory()
     }
 
     /// How many guards `owner` has now, in this process.
@@ -217,7 +225,7 @@ impl ReentrantMutex {
     ///
     /// As [`acquire`](Self::acquire).
     pub async fn acquire_scoped(&self) -> Result<ReentrantMutexGuard<'_>, Error> {
-        self.acquire(&self.whose()?).await
+        self.acquire(&self.resolve_owner()?).await
     }
 
     /// As [`acquire`](Self::acquire), with a guard that borrows nothing.
@@ -263,7 +271,7 @@ impl ReentrantMutex {
         self.try_lock(owner).await
     }
 
-    fn whose(&self) -> Result<Owner, Error> {
+    fn resolve_owner(&self) -> Result<Owner, Error> {
         self.owner.clone().map_or_else(Owner::in_scope, Ok)
     }
 
@@ -284,7 +292,7 @@ impl ReentrantMutex {
             return Ok(again);
         }
         self.holders.check(self.path(), owner)?;
-        let held = self.line_of(owner).acquire(deadline).await?;
+        let held = self.queue_of(owner).acquire(deadline).await?;
         Ok(self.guard(&slot, held, owner, entry))
     }
 
@@ -301,20 +309,26 @@ impl ReentrantMutex {
             return Ok(Some(again));
         }
         self.holders.check(self.path(), owner)?;
-        let limit = Deadline::after(self.line.manager().operation_timeout());
-        let held = self.line_of(owner).try_acquire(limit).await?;
+        let limit = Deadline::after(self.queue.manager().operation_timeout());
+        let held = self.queue_of(owner).try_acquire(limit).await?;
         Ok(held.map(|held| self.guard(&slot, held, owner, entry)))
     }
 
-    fn guard(&self, slot: &Slot, held: Hold, owner: &Owner, entry: SlotEntry) -> OwnedReentrantMutexGuard {
+    fn guard(
+        &self,
+        slot: &ReentrantSlot,
+        held: Hold,
+        owner: &Owner,
+        entry: ReentrantSlotEntry,
+    ) -> OwnedReentrantMutexGuard {
         let holder = self.holders.enter(self.path(), owner);
-        let shared = Arc::new(Shared { entry: holder, held, slot: entry });
+        let shared = Arc::new(SharedReentrantHold { entry: holder, held, slot: entry });
         *slot.hold.lock() = Arc::downgrade(&shared);
         OwnedReentrantMutexGuard { shared }
     }
 
-    fn line_of(&self, owner: &Owner) -> Line {
-        self.line.clone().node_data(owner.sign(&self.data))
+    fn queue_of(&self, owner: &Owner) -> LockQueue {
+        self.queue.clone().with_node_data(owner.append_owner(&self.data))
     }
 
     fn key(&self, owner: &Owner) -> (ZnodePath, OwnerId) {
@@ -323,8 +337,12 @@ impl ReentrantMutex {
 
     /// The owner's slot, and what takes it out of the table once nobody needs it. Dropped in this order: first the
     /// slot, then the entry.
-    fn slot(&self, owner: &Owner) -> (SlotEntry, Arc<Slot>) {
-        let entry = SlotEntry { slots: Arc::clone(&self.slots), key: self.key(owner), _owner: owner.clone() };
+    fn slot(&self, owner: &Owner) -> (ReentrantSlotEntry, Arc<ReentrantSlot>) {
+        let entry = ReentrantSlotEntry {
+            slots: Arc::clone(&self.slots),
+            key: self.key(owner),
+            _owner: owner.clone(),
+        };
         let slot = Arc::clone(&self.slots.0.entry(self.key(owner)).or_default());
         (entry, slot)
     }
@@ -347,7 +365,7 @@ pub struct ReentrantMutexGuard<'a> {
 #[must_use = "a guard that is not kept gives its hold back at once"]
 #[clippy::has_significant_drop]
 pub struct OwnedReentrantMutexGuard {
-    shared: Arc<Shared>,
+    shared: Arc<SharedReentrantHold>,
 }
 
 impl ReentrantMutexGuard<'_> {
@@ -381,7 +399,7 @@ impl OwnedReentrantMutexGuard {
     /// Cancel safe: the release goes on in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
         let checked = self.shared.held.check();
-        let Some(Shared { held, entry, slot }) = Arc::into_inner(self.shared) else {
+        let Some(SharedReentrantHold { held, entry, slot }) = Arc::into_inner(self.shared) else {
             return checked.map_err(ReleaseError::Lost);
         };
         drop((entry, slot));

@@ -4,7 +4,7 @@ use std::time::Duration;
 use lockkeeper_core::{Deadline, Error, Ticket};
 use tokio::sync::OwnedMutexGuard as AsyncGuard;
 
-use super::{OwnedReentrantMutexGuard, ReentrantMutex, Slot, SlotEntry};
+use super::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantSlot, ReentrantSlotEntry};
 use crate::owner::Owner;
 
 /// A place in the line of a [`ReentrantMutex`], made by [`ReentrantMutex::enqueue`].
@@ -41,16 +41,16 @@ pub struct ReentrantTicket {
     mutex: ReentrantMutex,
     owner: Owner,
     /// `None` where the owner holds it already, or once the guard was given.
-    standing: Option<Standing>,
+    queued: Option<ReentrantWait>,
 }
 
 #[derive(Debug)]
-struct Standing {
+struct ReentrantWait {
     // Dropped in this order: the owner's other tasks go on when the place is given up.
     ticket: Ticket,
     acquiring: AsyncGuard<()>,
-    slot: Arc<Slot>,
-    entry: SlotEntry,
+    slot: Arc<ReentrantSlot>,
+    entry: ReentrantSlotEntry,
 }
 
 impl ReentrantMutex {
@@ -69,11 +69,11 @@ impl ReentrantMutex {
     ///
     /// Cancel safe at every await: no node is left behind.
     pub async fn enqueue(&self, owner: &Owner) -> Result<ReentrantTicket, Error> {
-        let standing = self.stand(owner).await?;
-        Ok(ReentrantTicket { mutex: self.clone(), owner: owner.clone(), standing })
+        let queued = self.stand(owner).await?;
+        Ok(ReentrantTicket { mutex: self.clone(), owner: owner.clone(), queued })
     }
 
-    async fn stand(&self, owner: &Owner) -> Result<Option<Standing>, Error> {
+    async fn stand(&self, owner: &Owner) -> Result<Option<ReentrantWait>, Error> {
         let (entry, slot) = self.slot(owner);
         if slot.again()?.is_some() {
             return Ok(None);
@@ -83,8 +83,8 @@ impl ReentrantMutex {
             return Ok(None);
         }
         self.holders.check(self.path(), owner)?;
-        let ticket = self.line_of(owner).enqueue(Deadline::never()).await?;
-        Ok(Some(Standing { ticket, acquiring, slot, entry }))
+        let ticket = self.queue_of(owner).enqueue(Deadline::never()).await?;
+        Ok(Some(ReentrantWait { ticket, acquiring, slot, entry }))
     }
 }
 
@@ -92,8 +92,8 @@ impl ReentrantTicket {
     /// How many were in front at the last look: 0 at the head of the line. `None` when nothing is known of the line.
     #[must_use]
     pub fn position(&self) -> Option<usize> {
-        match &self.standing {
-            Some(standing) => standing.ticket.ahead(),
+        match &self.queued {
+            Some(queued) => queued.ticket.position(),
             None => Some(0),
         }
     }
@@ -110,10 +110,10 @@ impl ReentrantTicket {
     ///
     /// Cancel safe: the place is kept.
     pub async fn refresh(&mut self) -> Result<usize, Error> {
-        match &mut self.standing {
-            Some(standing) => {
-                let limit = Deadline::after(self.mutex.line.manager().operation_timeout());
-                standing.ticket.refresh(limit).await
+        match &mut self.queued {
+            Some(queued) => {
+                let limit = Deadline::after(self.mutex.queue.manager().operation_timeout());
+                queued.ticket.refresh(limit).await
             }
             None => Ok(0),
         }
@@ -146,12 +146,12 @@ impl ReentrantTicket {
     }
 
     async fn wait_by(&mut self, deadline: Deadline) -> Result<OwnedReentrantMutexGuard, Error> {
-        let Some(standing) = &mut self.standing else {
+        let Some(queued) = &mut self.queued else {
             return self.mutex.lock(&self.owner, deadline).await;
         };
-        let held = standing.ticket.wait(deadline).await?;
-        match self.standing.take() {
-            Some(Standing { acquiring, slot, entry, .. }) => {
+        let held = queued.ticket.wait(deadline).await?;
+        match self.queued.take() {
+            Some(ReentrantWait { acquiring, slot, entry, .. }) => {
                 let guard = self.mutex.guard(&slot, held, &self.owner, entry);
                 drop(acquiring);
                 Ok(guard)

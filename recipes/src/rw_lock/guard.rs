@@ -4,9 +4,9 @@ use std::sync::Arc;
 use lockkeeper_core::{Deadline, Error, ExchangeError, Exchanged, Hold, Operation, ReleaseError};
 use thiserror::Error as ThisError;
 
-use super::reservation::{Reservation, Turn};
+use super::reservation::{OwnerReservation, Turn};
 use super::side::Side;
-use super::slot::{Share, Shared};
+use super::slot::{HoldShare, SharedSideHold};
 
 /// An [`RwLock`](crate::RwLock) held for reading. What it can do is told by [`Hold`], to which it dereferences.
 ///
@@ -17,7 +17,7 @@ use super::slot::{Share, Shared};
 #[must_use = "a guard that is not kept gives its hold back at once"]
 #[clippy::has_significant_drop]
 pub struct ReadGuard {
-    share: Share,
+    share: HoldShare,
 }
 
 /// An [`RwLock`](crate::RwLock) held for writing. What it can do is told by [`Hold`], to which it dereferences.
@@ -29,7 +29,7 @@ pub struct ReadGuard {
 #[must_use = "a guard that is not kept gives its hold back at once"]
 #[clippy::has_significant_drop]
 pub struct WriteGuard {
-    share: Share,
+    share: HoldShare,
 }
 
 /// Why a read was not turned into a write. The read guard is in it, as it was.
@@ -70,8 +70,8 @@ impl UpgradeError {
 }
 
 impl ReadGuard {
-    pub(super) fn of(shared: Arc<Shared>) -> Self {
-        Self { share: Share::of(shared) }
+    pub(super) fn of(shared: Arc<SharedSideHold>) -> Self {
+        Self { share: HoldShare::of(shared) }
     }
 
     /// Turns this guard into one for writing if nobody else reads or waits in front now; never waits.
@@ -102,19 +102,19 @@ impl ReadGuard {
         }
     }
 
-    async fn upgraded(&self) -> Result<Option<Arc<Shared>>, Error> {
+    async fn upgraded(&self) -> Result<Option<Arc<SharedSideHold>>, Error> {
         let seat = &self.share.seat;
-        let reservation = Reservation::of(&seat.lock, &seat.owner, seat.lock.limit()).await?;
-        let standing = reservation.standing();
-        standing.check()?;
-        if standing.write.is_some() {
-            return Ok(standing.write);
+        let reservation = OwnerReservation::of(&seat.lock, &seat.owner, seat.lock.limit()).await?;
+        let active = reservation.active();
+        active.check()?;
+        if active.write.is_some() {
+            return Ok(active.write);
         }
-        let line = seat.lock.line_of(&seat.owner, Side::Write);
-        let line = standing.reads.iter().fold(line, |line, read| line.besides(&read.held));
+        let queue = seat.lock.queue_of(&seat.owner, Side::Write);
+        let queue = active.reads.iter().fold(queue, |queue, read| queue.ignoring(&read.held));
         // Nobody's release is to wait for this.
-        drop(standing);
-        let held = line.try_acquire(seat.lock.limit()).await?;
+        drop(active);
+        let held = queue.try_acquire(seat.lock.limit()).await?;
         // The read stood all the time, so nobody wrote.
         self.share.held.check()?;
         Ok(held.map(|held| reservation.enter(Side::Write, held)))
@@ -135,8 +135,8 @@ impl ReadGuard {
 }
 
 impl WriteGuard {
-    pub(super) fn of(shared: Arc<Shared>) -> Self {
-        Self { share: Share::of(shared) }
+    pub(super) fn of(shared: Arc<SharedSideHold>) -> Self {
+        Self { share: HoldShare::of(shared) }
     }
 
     /// Turns this guard into one for reading. The owner's other write guards stay.
@@ -157,22 +157,22 @@ impl WriteGuard {
     pub async fn downgrade(self) -> Result<ReadGuard, Error> {
         let Self { share } = self;
         let (lock, owner) = (share.seat.lock.clone(), share.seat.owner.clone());
-        let reservation = Reservation::of(&lock, &owner, Deadline::never()).await?;
+        let reservation = OwnerReservation::of(&lock, &owner, Deadline::never()).await?;
         if let Turn::Again(read) = reservation.turn(Side::Read)? {
             drop(reservation);
-            return give_up(share, read).await;
+            return release_write(share, read).await;
         }
         match share.into_sole() {
-            Ok(Shared { entry, held, seat, .. }) => {
-                let held = turn_into_read(held, &lock.data_of(&owner)).await?;
+            Ok(SharedSideHold { entry, held, seat, .. }) => {
+                let held = downgrade_to_read(held, &lock.data_of(&owner)).await?;
                 let read = reservation.enter(Side::Read, held);
                 drop((entry, seat));
                 Ok(ReadGuard::of(read))
             }
             Err(share) => {
-                let held = lock.beside(&share.held, &owner, Deadline::never()).await?;
+                let held = lock.add_reader(&share.held, &owner, Deadline::never()).await?;
                 let read = reservation.enter(Side::Read, held);
-                give_up(share, read).await
+                release_write(share, read).await
             }
         }
     }
@@ -192,7 +192,7 @@ impl WriteGuard {
 }
 
 /// Gives a share of a write back that has a read beside it.
-async fn give_up(write: Share, read: Arc<Shared>) -> Result<ReadGuard, Error> {
+async fn release_write(write: HoldShare, read: Arc<SharedSideHold>) -> Result<ReadGuard, Error> {
     match write.release().await {
         Err(ReleaseError::Lost(lost)) => Err(lost.into()),
         // Without an answer the manager goes on.
@@ -201,9 +201,9 @@ async fn give_up(write: Share, read: Arc<Shared>) -> Result<ReadGuard, Error> {
 }
 
 /// The one transaction that makes a reader of a writer, as often as it takes.
-async fn turn_into_read(mut write: Hold, data: &[u8]) -> Result<Hold, Error> {
+async fn downgrade_to_read(mut write: Hold, data: &[u8]) -> Result<Hold, Error> {
     loop {
-        let exchange = write.exchange().turn_into(Side::Read.label(), data);
+        let exchange = write.exchange().downgrade_to(Side::Read.label(), data);
         match exchange.commit(Deadline::never()).await {
             Ok(Exchanged { hold: Some(read), .. }) => return Ok(read),
             Ok(Exchanged { hold: None, .. }) => return Err(Error::Closed),

@@ -1,7 +1,7 @@
 use lockkeeper_core::Error;
 
 use super::lock::RwLock;
-use crate::inspection::{Inspection, What, holders_first};
+use crate::inspection::{Inspection, RecipeKind, holders_first};
 
 impl RwLock {
     /// Who reads or writes, who waits to, and since when: a snapshot, see [`Inspection`]. Needs no place in the line, and the
@@ -12,16 +12,16 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// As [`Line::inspect`](lockkeeper_core::Line::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
+    /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
     /// [`Error::NoAnswer`] (the link broke: ask again) and [`Error::Closed`].
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: nothing is changed.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
-        let (read, write) = self.lines();
+        let (read, write) = self.queues();
         let contenders = read.inspect_with(std::slice::from_ref(write)).await?.pop().unwrap_or_default();
         let contenders = holders_first(contenders);
-        Ok(Inspection { what: What::RwLock, path: self.path().clone(), limit: None, contenders })
+        Ok(Inspection { what: RecipeKind::RwLock, path: self.path().clone(), limit: None, contenders })
     }
 }

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, PathError, Phase, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, PathError, Phase, ZnodePath};
 
 use super::guard::{ReadGuard, WriteGuard};
-use super::reservation::{Reservation, Turn};
+use super::reservation::{OwnerReservation, Turn};
 use super::side::Side;
-use super::slot::{Seat, Shared, Slots};
-use crate::owner::{Holders, Owner};
+use super::slot::{Seat, SharedSideHold, SideSlots};
+use crate::owner::{Owner, OwnerRegistry};
 
 /// A read/write lock over all processes: many readers at a time, or one writer.
 ///
@@ -99,12 +99,12 @@ use crate::owner::{Holders, Owner};
 /// ```
 #[derive(Clone, Debug)]
 pub struct RwLock {
-    read: Line,
-    write: Line,
+    read: LockQueue,
+    write: LockQueue,
     data: Arc<[u8]>,
     owner: Option<Owner>,
-    holders: Arc<Holders>,
-    slots: Arc<Slots>,
+    holders: Arc<OwnerRegistry>,
+    slots: Arc<SideSlots>,
 }
 
 impl RwLock {
@@ -119,14 +119,14 @@ impl RwLock {
         PathError: From<P::Error>,
     {
         let path: ZnodePath = path.try_into().map_err(PathError::from)?;
-        let line = |side: Side| Line::new(manager, path.clone(), side.label(), side.rule());
+        let queue = |side: Side| LockQueue::new(manager, path.clone(), side.label(), side.rule());
         Ok(Self {
-            read: line(Side::Read)?,
-            write: line(Side::Write)?,
+            read: queue(Side::Read)?,
+            write: queue(Side::Write)?,
             data: manager.node_data().into(),
             owner: None,
-            holders: Holders::of(manager),
-            slots: manager.extension(),
+            holders: OwnerRegistry::of(manager),
+            slots: manager.shared_table(),
         })
     }
 
@@ -166,8 +166,8 @@ impl RwLock {
     /// # Errors
     ///
     /// [`Error::Lost`] when the owner still keeps a guard that was lost. [`Error::Refused`] when the server will not
-    /// have the node (access list, quota). [`Error::MixedKinds`] when another kind of lock uses the path.
-    /// [`Error::NumbersUsedUp`] when the server has counted to the end there. [`Error::Closed`] after a shutdown.
+    /// have the node (access list, quota). [`Error::ConflictingKind`] when another kind of lock uses the path.
+    /// [`Error::SequenceExhausted`] when the server has counted to the end there. [`Error::Closed`] after a shutdown.
     ///
     /// # Cancel safety
     ///
@@ -246,40 +246,40 @@ impl RwLock {
         Ok(self.try_lock(Side::Write).await?.map(WriteGuard::of))
     }
 
-    pub(super) async fn lock(&self, side: Side, deadline: Deadline) -> Result<Arc<Shared>, Error> {
+    pub(super) async fn lock(&self, side: Side, deadline: Deadline) -> Result<Arc<SharedSideHold>, Error> {
         let owner = self.owner();
         // An answer is given time even where there is none for waiting.
         let limit = if deadline.has_passed() { self.limit() } else { deadline };
         if let Turn::Again(shared) = self.turn(side, &owner)? {
             return Ok(shared);
         }
-        let reservation = Reservation::of(self, &owner, deadline).await?;
+        let reservation = OwnerReservation::of(self, &owner, deadline).await?;
         match reservation.turn(side)? {
             Turn::Again(shared) => Ok(shared),
             Turn::Beside(write) => {
-                let held = self.beside(&write.held, &owner, limit).await?;
+                let held = self.add_reader(&write.held, &owner, limit).await?;
                 Ok(reservation.enter(side, held))
             }
-            Turn::Line => {
-                let held = self.line_of(&owner, side).acquire(deadline).await?;
+            Turn::Queue => {
+                let held = self.queue_of(&owner, side).acquire(deadline).await?;
                 Ok(reservation.enter(side, held))
             }
         }
     }
 
-    pub(super) async fn try_lock(&self, side: Side) -> Result<Option<Arc<Shared>>, Error> {
+    pub(super) async fn try_lock(&self, side: Side) -> Result<Option<Arc<SharedSideHold>>, Error> {
         let owner = self.owner();
         if let Turn::Again(shared) = self.turn(side, &owner)? {
             return Ok(Some(shared));
         }
         // Another task of the same owner is acquiring: not free now.
-        let Some(reservation) = Reservation::try_of(self, &owner) else {
+        let Some(reservation) = OwnerReservation::try_of(self, &owner) else {
             return Ok(None);
         };
         let held = match reservation.turn(side)? {
             Turn::Again(shared) => return Ok(Some(shared)),
-            Turn::Beside(write) => Some(self.beside(&write.held, &owner, self.limit()).await?),
-            Turn::Line => self.line_of(&owner, side).try_acquire(self.limit()).await?,
+            Turn::Beside(write) => Some(self.add_reader(&write.held, &owner, self.limit()).await?),
+            Turn::Queue => self.queue_of(&owner, side).try_acquire(self.limit()).await?,
         };
         Ok(held.map(|held| reservation.enter(side, held)))
     }
@@ -287,11 +287,11 @@ impl RwLock {
     /// What is left to do before any request.
     fn turn(&self, side: Side, owner: &Owner) -> Result<Turn, Error> {
         let (_seat, slot) = Seat::at(self, owner);
-        Turn::of(slot.standing(), side, self, owner)
+        Turn::of(slot.active(), side, self, owner)
     }
 
     /// A read node beside the owner's own write node. Cancel safe.
-    pub(super) async fn beside(
+    pub(super) async fn add_reader(
         &self,
         write: &Hold,
         owner: &Owner,
@@ -300,7 +300,7 @@ impl RwLock {
         let data = self.data_of(owner);
         tokio::select! {
             biased;
-            held = write.beside(Side::Read.label(), &data) => held,
+            held = write.add_reader(Side::Read.label(), &data) => held,
             () = deadline.passed() => {
                 let (path, waited) = (self.path().to_string(), deadline.waited());
                 Err(Error::Timeout { phase: Phase::Answer, path, waited })
@@ -308,25 +308,25 @@ impl RwLock {
         }
     }
 
-    pub(crate) fn line_of(&self, owner: &Owner, side: Side) -> Line {
-        let line = match side {
+    pub(crate) fn queue_of(&self, owner: &Owner, side: Side) -> LockQueue {
+        let queue = match side {
             Side::Read => &self.read,
             Side::Write => &self.write,
         };
-        line.clone().node_data(self.data_of(owner))
+        queue.clone().with_node_data(self.data_of(owner))
     }
 
-    pub(super) fn lines(&self) -> (&Line, &Line) {
+    pub(super) fn queues(&self) -> (&LockQueue, &LockQueue) {
         (&self.read, &self.write)
     }
 
     pub(super) fn data_of(&self, owner: &Owner) -> Vec<u8> {
-        owner.sign(&self.data)
+        owner.append_owner(&self.data)
     }
 
     /// Whose an acquire is.
     pub(crate) fn owner(&self) -> Owner {
-        self.named_owner().unwrap_or_else(Owner::nameless)
+        self.named_owner().unwrap_or_else(Owner::anonymous)
     }
 
     pub(super) fn named_owner(&self) -> Option<Owner> {
@@ -341,11 +341,11 @@ impl RwLock {
         Deadline::after(self.write.manager().operation_timeout())
     }
 
-    pub(super) fn holders(&self) -> &Arc<Holders> {
+    pub(super) fn holders(&self) -> &Arc<OwnerRegistry> {
         &self.holders
     }
 
-    pub(super) fn slots(&self) -> &Slots {
+    pub(super) fn slots(&self) -> &SideSlots {
         &self.slots
     }
 }

@@ -2,14 +2,14 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, ReleaseError, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ReleaseError, ZnodePath};
 
 use super::lock::RwLock;
-use super::reservation::{Reservation, Turn};
+use super::reservation::{OwnerReservation, Turn};
 use super::side::Side;
-use super::slot::{self, Shared};
+use super::slot::{self, SharedSideHold};
 use crate::inspection::Inspection;
-use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
+use crate::lock::{AnyGuard, BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::owner::Owner;
 
 /// One side of an [`RwLock`], as a [`Lock`]: made by [`RwLock::reader`] and [`RwLock::writer`].
@@ -34,23 +34,23 @@ impl RwLock {
 }
 
 impl RwLockSide {
-    fn kept(&self, shared: Arc<Shared>) -> Kept {
-        Kept::new(self.lock.path(), Guard(slot::Share::of(shared)))
+    fn member(&self, shared: Arc<SharedSideHold>) -> MemberGuard {
+        MemberGuard::new(self.lock.path(), SideGuard(slot::HoldShare::of(shared)))
     }
 }
 
 impl Lock for RwLockSide {
-    fn contender(&self) -> Seal<'_> {
-        Seal(self)
+    fn as_recipe(&self) -> Sealed<'_> {
+        Sealed(self)
     }
 }
 
-impl Contender for RwLockSide {
+impl Recipe for RwLockSide {
     fn path(&self) -> &ZnodePath {
         self.lock.path()
     }
 
-    fn shared(&self) -> Arc<dyn Contender> {
+    fn shared(&self) -> Arc<dyn Recipe> {
         Arc::new(self.clone())
     }
 
@@ -59,27 +59,27 @@ impl Contender for RwLockSide {
     }
 
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
-        Box::pin(async move { Ok(LockGuard::of(self.kept(self.lock.lock(self.side, deadline).await?))) })
+        Box::pin(async move { Ok(LockGuard::of(self.member(self.lock.lock(self.side, deadline).await?))) })
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        let guard = |shared| LockGuard::of(self.kept(shared));
+        let guard = |shared| LockGuard::of(self.member(shared));
         Box::pin(async move { Ok(self.lock.try_lock(self.side).await?.map(guard)) })
     }
 
-    fn lines(&self) -> (Line, Vec<Line>) {
-        (self.lock.line_of(&self.lock.owner(), self.side), Vec::new())
+    fn queues(&self) -> (LockQueue, Vec<LockQueue>) {
+        (self.lock.queue_of(&self.lock.owner(), self.side), Vec::new())
     }
 
     fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
         Box::pin(async move { Ok(vec![self.lock.inspect().await?]) })
     }
 
-    fn share(&self) -> Option<Share> {
+    fn request(&self) -> Option<LockRequest> {
         let owner = self.owner().map(|owner| owner.id());
         Some(match self.side {
-            Side::Read => Share::Read(owner),
-            Side::Write => Share::Write(owner),
+            Side::Read => LockRequest::Read(owner),
+            Side::Write => LockRequest::Write(owner),
         })
     }
 
@@ -87,55 +87,55 @@ impl Contender for RwLockSide {
         self.lock.named_owner()
     }
 
-    fn merged_with(&self, other: Share) -> Option<Arc<dyn Contender>> {
+    fn merged_with(&self, other: LockRequest) -> Option<Arc<dyn Recipe>> {
         let side = match (self.side, other) {
-            (Side::Read, Share::Read(_)) => Side::Read,
-            (_, Share::Read(_) | Share::Write(_)) => Side::Write,
+            (Side::Read, LockRequest::Read(_)) => Side::Read,
+            (_, LockRequest::Read(_) | LockRequest::Write(_)) => Side::Write,
             _ => return None,
         };
-        let (Share::Read(owner) | Share::Write(owner)) = other else { return None };
+        let (LockRequest::Read(owner) | LockRequest::Write(owner)) = other else { return None };
         let is_same = owner == self.owner().map(|owner| owner.id());
-        is_same.then(|| Arc::new(Self { lock: self.lock.clone(), side }) as Arc<dyn Contender>)
+        is_same.then(|| Arc::new(Self { lock: self.lock.clone(), side }) as Arc<dyn Recipe>)
     }
 
-    fn entrance(&self) -> Option<Box<dyn Entrance>> {
+    fn batch_entry(&self) -> Option<Box<dyn BatchEntry>> {
         let owner = self.lock.owner();
-        let reservation = Reservation::try_of(&self.lock, &owner)?;
+        let reservation = OwnerReservation::try_of(&self.lock, &owner)?;
         match reservation.turn(self.side) {
-            Ok(Turn::Line) => Some(Box::new(WayIn { side: self.clone(), owner, reservation })),
+            Ok(Turn::Queue) => Some(Box::new(SideBatchEntry { side: self.clone(), owner, reservation })),
             _ => None,
         }
     }
 }
 
 /// The way in for one who takes several locks at once: the owner's other tasks wait meanwhile.
-struct WayIn {
+struct SideBatchEntry {
     side: RwLockSide,
     owner: Owner,
-    reservation: Reservation,
+    reservation: OwnerReservation,
 }
 
-impl Entrance for WayIn {
-    fn line(&self) -> Line {
-        self.side.lock.line_of(&self.owner, self.side.side)
+impl BatchEntry for SideBatchEntry {
+    fn queue(&self) -> LockQueue {
+        self.side.lock.queue_of(&self.owner, self.side.side)
     }
 
     fn enter(self: Box<Self>, hold: Hold, _: Option<Deadline>) -> BoxFuture<'static, Result<Entered, Error>> {
         let Self { side, reservation, .. } = *self;
         let shared = reservation.enter(side.side, hold);
-        Box::pin(ready(Ok(Some(side.kept(shared)))))
+        Box::pin(ready(Ok(Some(side.member(shared)))))
     }
 }
 
 /// A guard of either side.
-struct Guard(slot::Share);
+struct SideGuard(slot::HoldShare);
 
-impl Keep for Guard {
+impl AnyGuard for SideGuard {
     fn hold(&self) -> &Hold {
         &self.0.held
     }
 
-    fn give_up(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
-        Box::pin(self.0.give_up())
+    fn into_hold(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
+        Box::pin(self.0.into_hold())
     }
 }

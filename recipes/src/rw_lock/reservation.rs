@@ -5,15 +5,15 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::lock::RwLock;
 use super::side::{Side, Way};
-use super::slot::{Seat, Shared, Slot, Standing};
+use super::slot::{ActiveHolds, Seat, SharedSideHold, SideSlot};
 use crate::owner::Owner;
 
 /// The right to go over the network for an owner: its tasks do so one after another.
 #[derive(Debug)]
-pub(crate) struct Reservation {
+pub(crate) struct OwnerReservation {
     // Dropped in this order.
     _acquiring: OwnedMutexGuard<()>,
-    slot: Arc<Slot>,
+    slot: Arc<SideSlot>,
     seat: Seat,
 }
 
@@ -21,21 +21,21 @@ pub(crate) struct Reservation {
 #[derive(Debug)]
 pub(super) enum Turn {
     /// Nothing: here is the hold.
-    Again(Arc<Shared>),
+    Again(Arc<SharedSideHold>),
     /// A read node beside this write.
-    Beside(Arc<Shared>),
+    Beside(Arc<SharedSideHold>),
     /// A place in the line.
-    Line,
+    Queue,
 }
 
 impl Turn {
     /// What the owner holds already decides.
-    pub(super) fn of(standing: Standing, side: Side, lock: &RwLock, owner: &Owner) -> Result<Self, Error> {
-        standing.check()?;
-        let shared = match standing.way(side) {
-            Way::Again => standing.newest(side).map(Self::Again),
-            Way::Beside => standing.write.map(Self::Beside),
-            Way::Line => None,
+    pub(super) fn of(active: ActiveHolds, side: Side, lock: &RwLock, owner: &Owner) -> Result<Self, Error> {
+        active.check()?;
+        let shared = match active.way(side) {
+            Way::Again => active.newest(side).map(Self::Again),
+            Way::Beside => active.write.map(Self::Beside),
+            Way::Queue => None,
             Way::Never => {
                 return Err(Error::WouldDeadlock {
                     path: lock.path().to_string(),
@@ -44,11 +44,11 @@ impl Turn {
                 });
             }
         };
-        Ok(shared.unwrap_or(Self::Line))
+        Ok(shared.unwrap_or(Self::Queue))
     }
 }
 
-impl Reservation {
+impl OwnerReservation {
     /// Waits until no other task of the owner goes over the network.
     pub(crate) async fn of(lock: &RwLock, owner: &Owner, deadline: Deadline) -> Result<Self, Error> {
         let (seat, slot) = Seat::at(lock, owner);
@@ -70,19 +70,19 @@ impl Reservation {
         Some(Self { _acquiring: acquiring, slot, seat })
     }
 
-    pub(super) fn standing(&self) -> Standing {
-        self.slot.standing()
+    pub(super) fn active(&self) -> ActiveHolds {
+        self.slot.active()
     }
 
     pub(super) fn turn(&self, side: Side) -> Result<Turn, Error> {
-        Turn::of(self.standing(), side, &self.seat.lock, &self.seat.owner)
+        Turn::of(self.active(), side, &self.seat.lock, &self.seat.owner)
     }
 
     /// The owner holds this side now, by `held`.
-    pub(super) fn enter(self, side: Side, held: Hold) -> Arc<Shared> {
+    pub(super) fn enter(self, side: Side, held: Hold) -> Arc<SharedSideHold> {
         let Self { slot, seat, .. } = self;
         let entry = seat.lock.holders().enter(seat.lock.path(), &seat.owner);
-        let shared = Shared::new(entry, held, seat);
+        let shared = SharedSideHold::new(entry, held, seat);
         slot.put(side, &shared);
         shared
     }

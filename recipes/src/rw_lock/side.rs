@@ -17,7 +17,7 @@ pub(super) enum Way {
     /// A read node beside the owner's own write node.
     Beside,
     /// A place in the line.
-    Line,
+    Queue,
     /// Waiting would be waiting for oneself.
     Never,
 }
@@ -43,7 +43,7 @@ impl Side {
     /// refuse a smaller one.
     pub(super) fn way<T: PartialOrd>(self, write: Option<T>, read: Option<T>) -> Way {
         match (self, write, read) {
-            (_, None, None) => Way::Line,
+            (_, None, None) => Way::Queue,
             (Self::Write, Some(_), _) => Way::Again,
             (Self::Write, None, Some(_)) => Way::Never,
             (Self::Read, None, Some(_)) => Way::Again,
@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn who_holds_nothing_stands_in_line() {
-        assert_eq!(Side::Read.way::<u8>(None, None), Way::Line);
-        assert_eq!(Side::Write.way::<u8>(None, None), Way::Line);
+        assert_eq!(Side::Read.way::<u8>(None, None), Way::Queue);
+        assert_eq!(Side::Write.way::<u8>(None, None), Way::Queue);
     }
 
     #[test]

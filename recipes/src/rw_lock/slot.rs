@@ -10,15 +10,15 @@ use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::lock::RwLock;
-use super::reservation::Reservation;
+use super::reservation::OwnerReservation;
 use super::side::{Side, Way};
-use crate::owner::{HolderEntry, Owner, OwnerId};
+use crate::owner::{Owner, OwnerEntry, OwnerId};
 
 /// The slots of all owners, within one manager.
 #[derive(Debug, Default)]
-pub(super) struct Slots(DashMap<(ZnodePath, OwnerId), Arc<Slot>>);
+pub(super) struct SideSlots(DashMap<(ZnodePath, OwnerId), Arc<SideSlot>>);
 
-impl Slots {
+impl SideSlots {
     /// How many guards this owner has on this side.
     pub(super) fn hold_count(&self, path: &ZnodePath, owner: &Owner, side: Side) -> usize {
         // The table is let go of first: what is looked at may be dropped here, and takes the slot out.
@@ -29,7 +29,7 @@ impl Slots {
 
 /// One owner's holds of one path.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(super) struct SideSlot {
     holds: Mutex<Holds>,
     /// Held by the task that goes over the network for the owner.
     pub(super) acquiring: Arc<AsyncMutex<()>>,
@@ -37,16 +37,16 @@ pub(super) struct Slot {
 
 #[derive(Debug, Default)]
 struct Holds {
-    write: Weak<Shared>,
+    write: Weak<SharedSideHold>,
     /// Oldest first. There is a second one while reads from before an upgrade are still kept.
-    reads: Vec<Weak<Shared>>,
+    reads: Vec<Weak<SharedSideHold>>,
 }
 
 /// One hold of an owner, shared by its guards.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedSideHold {
     // Dropped in this order: out of the books first, given up, and the seat last.
-    pub(super) entry: HolderEntry,
+    pub(super) entry: OwnerEntry,
     pub(super) held: Hold,
     pub(super) seat: Seat,
     /// How many guards there are. Tasks of the owner that look at the hold for a moment are none.
@@ -55,8 +55,8 @@ pub(super) struct Shared {
 
 /// One guard's share of a hold.
 #[derive(Debug)]
-pub(super) struct Share {
-    shared: Arc<Shared>,
+pub(super) struct HoldShare {
+    shared: Arc<SharedSideHold>,
     count: Count,
 }
 
@@ -77,29 +77,29 @@ impl Drop for Count {
     }
 }
 
-impl Deref for Share {
-    type Target = Shared;
+impl Deref for HoldShare {
+    type Target = SharedSideHold;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &SharedSideHold {
         &self.shared
     }
 }
 
-impl Share {
-    pub(super) fn of(shared: Arc<Shared>) -> Self {
+impl HoldShare {
+    pub(super) fn of(shared: Arc<SharedSideHold>) -> Self {
         let count = Count::of(&shared.guards);
         Self { shared, count }
     }
 
     /// The hold itself, if nobody else has a share of it, or looks at it now.
-    pub(super) fn into_sole(self) -> Result<Shared, Self> {
+    pub(super) fn into_sole(self) -> Result<SharedSideHold, Self> {
         let Self { shared, count } = self;
         Arc::try_unwrap(shared).map_err(|shared| Self { shared, count })
     }
 
     /// Gives the share back; the hold itself if it was the last, to be released. Waits for the owner's tasks that
     /// look at it just now, but no longer than a request may take.
-    pub(super) async fn give_up(self) -> Result<Option<Hold>, ReleaseError> {
+    pub(super) async fn into_hold(self) -> Result<Option<Hold>, ReleaseError> {
         let Self { mut shared, count } = self;
         let checked = shared.held.check().map_err(ReleaseError::Lost);
         drop(count);
@@ -107,7 +107,7 @@ impl Share {
         let limit = lock.limit();
         loop {
             shared = match Arc::try_unwrap(shared) {
-                Ok(Shared { entry, held, seat, .. }) => {
+                Ok(SharedSideHold { entry, held, seat, .. }) => {
                     drop((entry, seat));
                     return Ok(Some(held));
                 }
@@ -115,7 +115,7 @@ impl Share {
                 Err(shared) => shared,
             };
             // They go over the network one after another.
-            if let Err(error) = Reservation::of(&lock, &owner, limit).await {
+            if let Err(error) = OwnerReservation::of(&lock, &owner, limit).await {
                 let (path, cause) = (shared.held.path().to_owned(), error.to_string());
                 return Err(ReleaseError::Unconfirmed { path, cause });
             }
@@ -125,28 +125,28 @@ impl Share {
 
     /// Gives the share back; the last one releases the hold.
     pub(super) async fn release(self) -> Result<(), ReleaseError> {
-        match self.give_up().await? {
+        match self.into_hold().await? {
             Some(held) => held.release().await,
             None => Ok(()),
         }
     }
 }
 
-impl Shared {
-    pub(super) fn new(entry: HolderEntry, held: Hold, seat: Seat) -> Arc<Self> {
+impl SharedSideHold {
+    pub(super) fn new(entry: OwnerEntry, held: Hold, seat: Seat) -> Arc<Self> {
         Arc::new(Self { entry, held, seat, guards: Arc::default() })
     }
 }
 
 /// What an owner holds now.
 #[derive(Debug)]
-pub(super) struct Standing {
-    pub(super) write: Option<Arc<Shared>>,
+pub(super) struct ActiveHolds {
+    pub(super) write: Option<Arc<SharedSideHold>>,
     /// Oldest first.
-    pub(super) reads: Vec<Arc<Shared>>,
+    pub(super) reads: Vec<Arc<SharedSideHold>>,
 }
 
-impl Standing {
+impl ActiveHolds {
     /// Nothing can be built on what was lost.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.write.iter().chain(&self.reads).try_for_each(|shared| shared.held.check())?;
@@ -154,12 +154,12 @@ impl Standing {
     }
 
     pub(super) fn way(&self, side: Side) -> Way {
-        let token = |shared: &Arc<Shared>| shared.held.fencing_token();
+        let token = |shared: &Arc<SharedSideHold>| shared.held.fencing_token();
         side.way(self.write.as_ref().map(token), self.reads.last().map(token))
     }
 
     /// The hold a further guard of this side would share.
-    pub(super) fn newest(self, side: Side) -> Option<Arc<Shared>> {
+    pub(super) fn newest(self, side: Side) -> Option<Arc<SharedSideHold>> {
         match side {
             Side::Read => self.reads.into_iter().next_back(),
             Side::Write => self.write,
@@ -167,17 +167,17 @@ impl Standing {
     }
 }
 
-impl Slot {
-    pub(super) fn standing(&self) -> Standing {
+impl SideSlot {
+    pub(super) fn active(&self) -> ActiveHolds {
         let holds = self.holds.lock();
         // Moved out of the lock: dropping the last share of a hold takes it.
-        Standing {
+        ActiveHolds {
             write: holds.write.upgrade(),
             reads: holds.reads.iter().filter_map(Weak::upgrade).collect(),
         }
     }
 
-    pub(super) fn put(&self, side: Side, shared: &Arc<Shared>) {
+    pub(super) fn put(&self, side: Side, shared: &Arc<SharedSideHold>) {
         let mut holds = self.holds.lock();
         match side {
             Side::Write => holds.write = Arc::downgrade(shared),
@@ -189,11 +189,11 @@ impl Slot {
     }
 
     fn hold_count(&self, side: Side) -> usize {
-        let standing = self.standing();
-        let guards = |shared: &Arc<Shared>| shared.guards.load(Ordering::Acquire);
+        let active = self.active();
+        let guards = |shared: &Arc<SharedSideHold>| shared.guards.load(Ordering::Acquire);
         match side {
-            Side::Write => standing.write.iter().map(guards).sum(),
-            Side::Read => standing.reads.iter().map(guards).sum(),
+            Side::Write => active.write.iter().map(guards).sum(),
+            Side::Read => active.reads.iter().map(guards).sum(),
         }
     }
 
@@ -213,7 +213,7 @@ pub(super) struct Seat {
 
 impl Seat {
     /// A seat and its slot. Drop the slot first.
-    pub(super) fn at(lock: &RwLock, owner: &Owner) -> (Self, Arc<Slot>) {
+    pub(super) fn at(lock: &RwLock, owner: &Owner) -> (Self, Arc<SideSlot>) {
         let seat = Self { lock: lock.clone(), owner: owner.clone() };
         let slot = Arc::clone(&lock.slots().0.entry(seat.key()).or_default());
         (seat, slot)
@@ -227,7 +227,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         // A task that is acquiring has a clone, which it can only get from this table.
-        let unused = |slot: &Arc<Slot>| slot.is_empty() && Arc::strong_count(slot) == 1;
+        let unused = |slot: &Arc<SideSlot>| slot.is_empty() && Arc::strong_count(slot) == 1;
         self.lock.slots().0.remove_if(&self.key(), |_, slot| unused(slot));
     }
 }

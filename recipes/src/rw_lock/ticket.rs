@@ -5,9 +5,9 @@ use lockkeeper_core::{Deadline, Error, Ticket};
 
 use super::guard::{ReadGuard, WriteGuard};
 use super::lock::RwLock;
-use super::reservation::{Reservation, Turn};
+use super::reservation::{OwnerReservation, Turn};
 use super::side::Side;
-use super::slot::Shared;
+use super::slot::SharedSideHold;
 
 /// A place in the line of an [`RwLock`] to read, made by [`RwLock::enqueue_read`].
 ///
@@ -38,26 +38,26 @@ use super::slot::Shared;
 /// ```
 #[derive(Debug)]
 #[must_use = "a ticket that is not kept leaves the line at once"]
-pub struct ReadTicket(Place);
+pub struct ReadTicket(SideTicket);
 
 /// A place in the line of an [`RwLock`] to write, made by [`RwLock::enqueue_write`]. See [`ReadTicket`].
 #[derive(Debug)]
 #[must_use = "a ticket that is not kept leaves the line at once"]
-pub struct WriteTicket(Place);
+pub struct WriteTicket(SideTicket);
 
 #[derive(Debug)]
-struct Place {
+struct SideTicket {
     lock: RwLock,
     side: Side,
     /// `None` where the owner holds what lets it in at once, or once the guard was given.
-    standing: Option<Standing>,
+    queued: Option<SideWait>,
 }
 
 #[derive(Debug)]
-struct Standing {
+struct SideWait {
     // Dropped in this order: the owner's other tasks go on when the place is given up.
     ticket: Ticket,
-    reservation: Reservation,
+    reservation: OwnerReservation,
 }
 
 impl RwLock {
@@ -76,7 +76,7 @@ impl RwLock {
     ///
     /// Cancel safe at every await: no node is left behind.
     pub async fn enqueue_read(&self) -> Result<ReadTicket, Error> {
-        Ok(ReadTicket(Place::take(self, Side::Read).await?))
+        Ok(ReadTicket(SideTicket::take(self, Side::Read).await?))
     }
 
     /// Takes a place in the line to write, and does not wait in it. An owner that writes needs none: its ticket gives the guard
@@ -94,7 +94,7 @@ impl RwLock {
     ///
     /// As [`enqueue_read`](Self::enqueue_read).
     pub async fn enqueue_write(&self) -> Result<WriteTicket, Error> {
-        Ok(WriteTicket(Place::take(self, Side::Write).await?))
+        Ok(WriteTicket(SideTicket::take(self, Side::Write).await?))
     }
 }
 
@@ -198,43 +198,43 @@ impl WriteTicket {
     }
 }
 
-impl Place {
+impl SideTicket {
     async fn take(lock: &RwLock, side: Side) -> Result<Self, Error> {
         // Its owner, whatever is in scope where it is waited for.
         let owner = lock.owner();
         let lock = lock.for_owner(&owner);
-        let reservation = Reservation::of(&lock, &owner, Deadline::never()).await?;
-        let standing = match reservation.turn(side)? {
-            Turn::Line => {
-                let ticket = lock.line_of(&owner, side).enqueue(Deadline::never()).await?;
-                Some(Standing { ticket, reservation })
+        let reservation = OwnerReservation::of(&lock, &owner, Deadline::never()).await?;
+        let queued = match reservation.turn(side)? {
+            Turn::Queue => {
+                let ticket = lock.queue_of(&owner, side).enqueue(Deadline::never()).await?;
+                Some(SideWait { ticket, reservation })
             }
             Turn::Again(_) | Turn::Beside(_) => None,
         };
-        Ok(Self { lock, side, standing })
+        Ok(Self { lock, side, queued })
     }
 
     fn position(&self) -> Option<usize> {
-        match &self.standing {
-            Some(standing) => standing.ticket.ahead(),
+        match &self.queued {
+            Some(queued) => queued.ticket.position(),
             None => Some(0),
         }
     }
 
     async fn refresh(&mut self) -> Result<usize, Error> {
-        match &mut self.standing {
-            Some(standing) => standing.ticket.refresh(self.lock.limit()).await,
+        match &mut self.queued {
+            Some(queued) => queued.ticket.refresh(self.lock.limit()).await,
             None => Ok(0),
         }
     }
 
-    async fn wait(&mut self, deadline: Deadline) -> Result<Arc<Shared>, Error> {
-        let Some(standing) = &mut self.standing else {
+    async fn wait(&mut self, deadline: Deadline) -> Result<Arc<SharedSideHold>, Error> {
+        let Some(queued) = &mut self.queued else {
             return self.lock.lock(self.side, deadline).await;
         };
-        let held = standing.ticket.wait(deadline).await?;
-        match self.standing.take() {
-            Some(Standing { reservation, .. }) => Ok(reservation.enter(self.side, held)),
+        let held = queued.ticket.wait(deadline).await?;
+        match self.queued.take() {
+            Some(SideWait { reservation, .. }) => Ok(reservation.enter(self.side, held)),
             None => Err(Error::Closed),
         }
     }

@@ -50,7 +50,7 @@ impl Continuity {
     /// Whether nobody made a lease between the list and the exchange that made these.
     pub(super) fn is_proven_by(self, leases: &[NodeName]) -> bool {
         let Some(first) = leases.iter().map(NodeName::sequence).min() else { return false };
-        let is_ordered = leases.iter().all(NodeName::is_ordered_by_number);
+        let is_ordered = leases.iter().all(NodeName::has_ordered_sequence);
         // The very first of a directory come behind no others.
         let is_next = first == 0 || matches!(self, Self::Next { number, .. } if number == first);
         is_ordered && is_next
@@ -65,11 +65,11 @@ pub(super) fn keeps(own: &[NodeName], listed: &[String], limit: usize) -> bool {
     if listed.len() <= limit {
         return true;
     }
-    let is_ordered = own.iter().all(NodeName::is_ordered_by_number);
+    let is_ordered = own.iter().all(NodeName::has_ordered_sequence);
     let Some(last) = own.iter().map(NodeName::sequence).max().filter(|_| is_ordered) else { return false };
     // What may have been made before counts, and so does what tells nothing.
     let is_later = |name: &&String| {
-        NodeName::parse(name).is_some_and(|name| name.is_ordered_by_number() && name.sequence() > last)
+        NodeName::parse(name).is_some_and(|name| name.has_ordered_sequence() && name.sequence() > last)
     };
     listed.len() - listed.iter().filter(is_later).count() <= limit
 }

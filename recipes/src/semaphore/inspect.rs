@@ -2,7 +2,7 @@ use lockkeeper_core::{Error, Role};
 
 use super::Semaphore;
 use super::limit::{self, Limit};
-use crate::inspection::{Inspection, What, holders_first, waiting};
+use crate::inspection::{Inspection, RecipeKind, holders_first, waiting};
 
 impl Semaphore {
     /// Who holds permits, one entry for each, who waits for some, how many there are and how many are free: a snapshot, see
@@ -13,7 +13,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// As [`Line::inspect`](lockkeeper_core::Line::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
+    /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
     /// [`Error::NoAnswer`] (the link broke: ask again) and [`Error::Closed`].
     ///
     /// # Cancel safety
@@ -22,11 +22,11 @@ impl Semaphore {
     pub async fn inspect(&self) -> Result<Inspection, Error> {
         let limit = self.limit_in_force().await?;
         // The line first: who takes permits meanwhile is seen with them, and not twice.
-        let mut lists = self.line.inspect_with(std::slice::from_ref(&self.leases_line)).await?.into_iter();
-        let (line, leases) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
-        let leases = leases.into_iter().map(|lease| lease.in_role(Role::Holder));
-        let contenders = holders_first(leases.chain(waiting(line)).collect());
-        Ok(Inspection { what: What::Semaphore, path: self.path.clone(), limit, contenders })
+        let mut lists = self.queue.inspect_with(std::slice::from_ref(&self.leases_queue)).await?.into_iter();
+        let (queue, leases) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
+        let leases = leases.into_iter().map(|lease| lease.with_role(Role::Holder));
+        let contenders = holders_first(leases.chain(waiting(queue)).collect());
+        Ok(Inspection { what: RecipeKind::Semaphore, path: self.path.clone(), limit, contenders })
     }
 
     async fn limit_in_force(&self) -> Result<Option<usize>, Error> {

@@ -27,7 +27,7 @@ impl Lease {
     /// How many permits it is.
     #[must_use]
     pub fn permits(&self) -> usize {
-        self.0.width()
+        self.0.node_count()
     }
 
     /// Gives all its permits back and waits until the server has taken them. One round trip.

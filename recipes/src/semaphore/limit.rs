@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use lockkeeper_core::{ConfigError, Error, Look, Stat, ZnodePath};
+use lockkeeper_core::{ConfigError, Error, Read, Stat, ZnodePath};
 use parking_lot::Mutex;
 
 use super::shared_limit::SharedLimit;
@@ -26,11 +26,11 @@ impl Limit {
     }
 
     /// Where it says how many there are; a fixed limit is recorded with the `leases`.
-    pub(super) fn look(&self, leases: &ZnodePath) -> Look {
+    pub(super) fn limit_read(&self, leases: &ZnodePath) -> Read {
         match self {
-            Self::Shared(shared) => Look::Data(shared.path().clone()),
+            Self::Shared(shared) => Read::Data(shared.path().clone()),
             // Only the head of the line writes it.
-            Self::Fixed(_) => Look::DataOnce(leases.clone()),
+            Self::Fixed(_) => Read::DataOnce(leases.clone()),
         }
     }
 

@@ -20,11 +20,11 @@ mod continuity;
 mod inspect;
 mod lease;
 mod limit;
+mod permit_acquire;
+mod permit_state;
 mod permits;
 mod shared_limit;
 mod ticket;
-mod turn;
-mod view;
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -32,17 +32,17 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, Hold, Label, Line, Look, PathError, Phase, Rule,
+    ConfigError, ConnectionManager, Deadline, Error, Hold, Label, LockQueue, PathError, Phase, Read, Rule,
     ZnodePath,
 };
 
 pub use self::lease::{Lease, LeaseInfo};
 use self::limit::Limit;
+use self::permit_acquire::NotTaken;
 pub use self::permits::Permits;
 pub use self::shared_limit::SharedLimit;
 pub use self::ticket::SemaphoreTicket;
-use self::turn::NotTaken;
-use crate::at_once;
+use crate::limits;
 use crate::owner::Owner;
 
 /// Leases are counted, not ordered; on their directory they are alone.
@@ -137,10 +137,10 @@ pub struct Semaphore {
     path: ZnodePath,
     /// Below the manager's chroot.
     leases: ZnodePath,
-    line: Line,
+    queue: LockQueue,
     /// For a turn that reads along what limit is recorded, or is set.
-    reading_line: Line,
-    leases_line: Line,
+    reading_line: LockQueue,
+    leases_queue: LockQueue,
     limit: Limit,
     data: Arc<[u8]>,
 }
@@ -192,14 +192,14 @@ impl Semaphore {
             }));
         }
         let leases = path.child("leases")?;
-        let line =
-            Line::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?.recipe("semaphore_turn");
-        let (list, read) = (Look::Children(leases.clone()), limit.look(&leases));
+        let queue = LockQueue::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?
+            .with_metric_name("semaphore_turn");
+        let (list, read) = (Read::Children(leases.clone()), limit.limit_read(&leases));
         Ok(Self {
             manager: manager.clone(),
-            line: line.clone().looking_at(std::slice::from_ref(&list))?,
-            reading_line: line.looking_at(&[list, read])?,
-            leases_line: Line::new(manager, leases.clone(), Label::LEASE, LEASES)?,
+            queue: queue.clone().with_reads(std::slice::from_ref(&list))?,
+            reading_line: queue.with_reads(&[list, read])?,
+            leases_queue: LockQueue::new(manager, leases.clone(), Label::LEASE, LEASES)?,
             path: manager.full_path(&path)?,
             leases,
             limit,
@@ -227,7 +227,7 @@ impl Semaphore {
     ///
     /// [`Error::LimitsDisagree`] when permits are out under another fixed limit, [`Error::NoLimit`] when the node of a
     /// shared one does not keep any. [`Error::Refused`] when the server will not have the nodes (access list, quota),
-    /// [`Error::MixedKinds`] when another kind of lock uses `<path>/locks`, [`Error::Closed`] after a shutdown.
+    /// [`Error::ConflictingKind`] when another kind of lock uses `<path>/locks`, [`Error::Closed`] after a shutdown.
     ///
     /// # Cancel safety
     ///
@@ -353,14 +353,14 @@ impl Semaphore {
     }
 
     /// The line of those who want permits: a hold of it is a turn, to be spent by [`take`](Self::take).
-    pub(crate) fn line(&self) -> Line {
-        let line = if self.limit.is_to_be_read() { &self.reading_line } else { &self.line };
-        line.clone().node_data(self.signed_data())
+    pub(crate) fn queue(&self) -> LockQueue {
+        let queue = if self.limit.is_to_be_read() { &self.reading_line } else { &self.queue };
+        queue.clone().with_node_data(self.signed_data())
     }
 
     /// Where its leases stand.
-    pub(crate) fn leases_line(&self) -> &Line {
-        &self.leases_line
+    pub(crate) fn leases_queue(&self) -> &LockQueue {
+        &self.leases_queue
     }
 
     pub(crate) fn manager(&self) -> &ConnectionManager {
@@ -369,7 +369,7 @@ impl Semaphore {
 
     /// What stands in the nodes.
     fn signed_data(&self) -> Vec<u8> {
-        Owner::current().map_or_else(|| self.data.to_vec(), |owner| owner.sign(&self.data))
+        Owner::current().map_or_else(|| self.data.to_vec(), |owner| owner.append_owner(&self.data))
     }
 
     /// Waits until `deadline`, or only tries where no time is given for waiting.
@@ -387,11 +387,11 @@ impl Semaphore {
     async fn wait(&self, permits: usize, deadline: Deadline) -> Result<Lease, Error> {
         self.check(permits)?;
         loop {
-            let hold = self.line().acquire(deadline).await?;
+            let hold = self.queue().acquire(deadline).await?;
             match self.take(hold, permits, deadline).await {
                 Ok(lease) => return Ok(lease),
                 // At the end of the line.
-                Err(NotTaken::TurnLost) => {}
+                Err(NotTaken::HoldLost) => {}
                 Err(NotTaken::Failed(error)) => return Err(error),
             }
         }
@@ -402,14 +402,14 @@ impl Semaphore {
         self.check(permits)?;
         let limit = Deadline::after(self.manager.operation_timeout());
         loop {
-            let hold = match self.line().acquire(Deadline::after(Duration::ZERO)).await {
+            let hold = match self.queue().acquire(Deadline::after(Duration::ZERO)).await {
                 Ok(hold) => hold,
                 Err(Error::Timeout { phase: phase @ Phase::InLine { .. }, .. }) => return Ok(Err(phase)),
                 Err(error) => return Err(error),
             };
             match self.try_take(hold, permits, limit).await {
                 Ok(taken) => return Ok(taken),
-                Err(NotTaken::TurnLost) => {}
+                Err(NotTaken::HoldLost) => {}
                 Err(NotTaken::Failed(error)) => return Err(error),
             }
         }
@@ -433,7 +433,7 @@ impl Semaphore {
         };
         match taken {
             Ok(lease) => Ok(lease),
-            Err(NotTaken::TurnLost) => Ok(None),
+            Err(NotTaken::HoldLost) => Ok(None),
             Err(NotTaken::Failed(error)) => Err(error),
         }
     }
@@ -449,7 +449,7 @@ impl Semaphore {
         }
         match &self.limit {
             Limit::Fixed(fixed) if asked > fixed.permits() => Err(self.too_many(asked, fixed.permits())),
-            _ => at_once::check("permits", asked, &self.path, &self.data),
+            _ => limits::check("permits", asked, &self.path, &self.data),
         }
     }
 

@@ -2,11 +2,11 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, Line, ReleaseError, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ReleaseError, ZnodePath};
 
 use super::{Lease, Semaphore};
 use crate::inspection::Inspection;
-use crate::lock::{Contender, Entered, Entrance, Keep, Kept, Lock, LockGuard, Seal, Share};
+use crate::lock::{AnyGuard, BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::owner::Owner;
 
 /// So many permits of a [`Semaphore`], as one [`Lock`]: a member of a [`MultiLock`](crate::MultiLock), for one.
@@ -44,17 +44,17 @@ impl Permits {
 }
 
 impl Lock for Permits {
-    fn contender(&self) -> Seal<'_> {
-        Seal(self)
+    fn as_recipe(&self) -> Sealed<'_> {
+        Sealed(self)
     }
 }
 
-impl Contender for Permits {
+impl Recipe for Permits {
     fn path(&self) -> &ZnodePath {
         self.semaphore.path()
     }
 
-    fn shared(&self) -> Arc<dyn Contender> {
+    fn shared(&self) -> Arc<dyn Recipe> {
         Arc::new(self.clone())
     }
 
@@ -69,46 +69,46 @@ impl Contender for Permits {
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
         Box::pin(async move {
             let lease = self.semaphore.acquire_by(self.count, deadline).await?;
-            Ok(LockGuard::of(Kept::new(self.semaphore.path(), lease)))
+            Ok(LockGuard::of(MemberGuard::new(self.semaphore.path(), lease)))
         })
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
         Box::pin(async move {
             let lease = self.semaphore.try_acquire_many(self.count).await?;
-            Ok(lease.map(|lease| LockGuard::of(Kept::new(self.semaphore.path(), lease))))
+            Ok(lease.map(|lease| LockGuard::of(MemberGuard::new(self.semaphore.path(), lease))))
         })
     }
 
-    fn lines(&self) -> (Line, Vec<Line>) {
-        (self.semaphore.leases_line().clone(), Vec::new())
+    fn queues(&self) -> (LockQueue, Vec<LockQueue>) {
+        (self.semaphore.leases_queue().clone(), Vec::new())
     }
 
     fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
         Box::pin(async move { Ok(vec![self.semaphore.inspect().await?]) })
     }
 
-    fn share(&self) -> Option<Share> {
-        Some(Share::Permits(self.count))
+    fn request(&self) -> Option<LockRequest> {
+        Some(LockRequest::Permits(self.count))
     }
 
     fn owner(&self) -> Option<Owner> {
         Owner::current()
     }
 
-    fn merged_with(&self, other: Share) -> Option<Arc<dyn Contender>> {
-        let Share::Permits(more) = other else { return None };
+    fn merged_with(&self, other: LockRequest) -> Option<Arc<dyn Recipe>> {
+        let LockRequest::Permits(more) = other else { return None };
         Some(Arc::new(Self { count: self.count.saturating_add(more), ..self.clone() }))
     }
 
-    fn entrance(&self) -> Option<Box<dyn Entrance>> {
+    fn batch_entry(&self) -> Option<Box<dyn BatchEntry>> {
         Some(Box::new(self.clone()))
     }
 }
 
-impl Entrance for Permits {
-    fn line(&self) -> Line {
-        self.semaphore.line()
+impl BatchEntry for Permits {
+    fn queue(&self) -> LockQueue {
+        self.semaphore.queue()
     }
 
     fn enter(
@@ -118,17 +118,17 @@ impl Entrance for Permits {
     ) -> BoxFuture<'static, Result<Entered, Error>> {
         Box::pin(async move {
             let lease = self.semaphore.enter(hold, self.count, wait).await?;
-            Ok(lease.map(|lease| Kept::new(self.semaphore.path(), lease)))
+            Ok(lease.map(|lease| MemberGuard::new(self.semaphore.path(), lease)))
         })
     }
 }
 
-impl Keep for Lease {
+impl AnyGuard for Lease {
     fn hold(&self) -> &Hold {
         self
     }
 
-    fn give_up(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
-        Box::pin(ready(Ok(Some(self.into_hold()))))
+    fn into_hold(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
+        Box::pin(ready(Ok(Some(Self::into_hold(*self)))))
     }
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{Deadline, Error, Hold, Ticket};
 
-use super::turn::NotTaken;
+use super::permit_acquire::NotTaken;
 use super::{Lease, Semaphore};
 
 /// A place in the line of a [`Semaphore`], made by [`Semaphore::enqueue`] and [`Semaphore::enqueue_many`].
@@ -39,7 +39,7 @@ pub struct SemaphoreTicket {
     permits: usize,
     ticket: Ticket,
     /// The turn, once it has come.
-    turn: Option<Hold>,
+    acquire: Option<Hold>,
 }
 
 impl Semaphore {
@@ -71,8 +71,8 @@ impl Semaphore {
     /// As [`enqueue`](Self::enqueue).
     pub async fn enqueue_many(&self, permits: usize) -> Result<SemaphoreTicket, Error> {
         self.check(permits)?;
-        let ticket = self.line().enqueue(Deadline::never()).await?;
-        Ok(SemaphoreTicket { semaphore: self.clone(), permits, ticket, turn: None })
+        let ticket = self.queue().enqueue(Deadline::never()).await?;
+        Ok(SemaphoreTicket { semaphore: self.clone(), permits, ticket, acquire: None })
     }
 }
 
@@ -81,9 +81,9 @@ impl SemaphoreTicket {
     /// known of the line.
     #[must_use]
     pub fn position(&self) -> Option<usize> {
-        match &self.turn {
+        match &self.acquire {
             Some(_) => Some(0),
-            None => self.ticket.ahead(),
+            None => self.ticket.position(),
         }
     }
 
@@ -99,8 +99,8 @@ impl SemaphoreTicket {
     ///
     /// Cancel safe: the place is kept.
     pub async fn refresh(&mut self) -> Result<usize, Error> {
-        self.turn.take_if(|turn| !turn.is_valid());
-        if self.turn.is_some() {
+        self.acquire.take_if(|acquire| !acquire.is_valid());
+        if self.acquire.is_some() {
             return Ok(0);
         }
         self.ticket.refresh(Deadline::after(self.semaphore.manager().operation_timeout())).await
@@ -137,15 +137,15 @@ impl SemaphoreTicket {
 
     pub(crate) async fn wait_by(&mut self, deadline: Deadline) -> Result<Lease, Error> {
         loop {
-            if self.turn.is_none() {
-                self.turn = Some(self.ticket.wait(deadline).await?);
+            if self.acquire.is_none() {
+                self.acquire = Some(self.ticket.wait(deadline).await?);
             }
-            match self.semaphore.take_from(&mut self.turn, self.permits, deadline).await {
+            match self.semaphore.take_from(&mut self.acquire, self.permits, deadline).await {
                 Ok(lease) => return Ok(lease),
                 // At the end of the line.
-                Err(NotTaken::TurnLost) => self.turn = None,
+                Err(NotTaken::HoldLost) => self.acquire = None,
                 Err(NotTaken::Failed(error)) => {
-                    self.turn.take_if(|_| !error.is_timeout());
+                    self.acquire.take_if(|_| !error.is_timeout());
                     return Err(error);
                 }
             }

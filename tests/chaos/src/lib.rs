@@ -1,7 +1,7 @@
 //! Chaos on real servers: processes that contend for every kind of lock, faults that strike servers, clients and what
 //! is between them, a checker that judges what everyone wrote down, and a picture of it.
 //!
-//! * `stage`: what is contended for. `client`: a process that contends, and writes a history.
+//! * `fixture`: what is contended for. `client`: a process that contends, and writes a history.
 //! * `nemesis`: the faults, and a plan of them from a seed. `driver`: a round, from its servers to its verdict.
 //! * `history`: what was written down. `checker`: judges it, and knows nothing else. `report`: shows it.
 //! * `fenced`: a resource that checks tokens.
@@ -13,10 +13,10 @@ mod client;
 mod clock;
 mod driver;
 mod fenced;
+mod fixture;
 mod history;
 mod nemesis;
 mod report;
-mod stage;
 
 pub use self::checker::{Rule, Violation};
 pub use self::client::{ClientOptions, run_client};

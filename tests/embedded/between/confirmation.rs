@@ -6,7 +6,7 @@ use lockkeeper::{BootInstant, Mutex};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use crate::limit::within;
-use crate::world::{LOCK, World, builder};
+use crate::server_fixture::{LOCK, ServerFixture, builder};
 
 const SESSION: Duration = Duration::from_secs(3);
 
@@ -24,12 +24,13 @@ async fn a_lease_counts_from_before_its_confirmation_was_sent() {
 }
 
 async fn is_counted_from_before() -> bool {
-    let world = World::start().await.unwrap();
-    let actor = builder(&world.server.connect_string()).session_timeout(SESSION).connect().await.unwrap();
-    let session = world.sessions_of_actor()[0];
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor =
+        builder(&server_fixture.server.connect_string()).session_timeout(SESSION).connect().await.unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
     let confirmation = |nth| {
         let when = When::op(Op::Multi).session(session).nth(nth);
-        world.server.fault(when, Fault::HoldRequest)
+        server_fixture.server.fault(when, Fault::HoldRequest)
     };
     let guard = Mutex::new(&actor, LOCK).unwrap().acquire_owned().await.unwrap();
     // The very first one is as good as the create it follows.
@@ -38,7 +39,7 @@ async fn is_counted_from_before() -> bool {
     within("a confirmation", first.hit()).await.unwrap();
     let arrived = BootInstant::now();
     // The world moves on, and the answer comes later than the request by as much.
-    world.round_trip_of_rival().await.unwrap();
+    server_fixture.round_trip_of_rival().await.unwrap();
     first.release();
     // Sent behind the second one's answer, by which the first one counts.
     within("another one", third.hit()).await.unwrap();

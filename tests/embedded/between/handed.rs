@@ -7,28 +7,32 @@ use lockkeeper::{ConnectionManager, Hold, Mutex, RwLock, State};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use crate::limit::within;
-use crate::world::{LOCK, World, builder, in_line};
+use crate::server_fixture::{LOCK, ServerFixture, builder, in_line};
 
 /// A client whose session outlasts a break of its link.
-async fn patient(world: &World) -> ConnectionManager {
-    let patient = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(30));
+async fn patient(server_fixture: &ServerFixture) -> ConnectionManager {
+    let patient = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(30));
     patient.connect().await.unwrap()
 }
 
 /// The only node in the directory that is none of these.
-fn newest(world: &World, others: &[&str]) -> String {
-    let mut nodes = world.server.inspect(in_line);
+fn newest(server_fixture: &ServerFixture, others: &[&str]) -> String {
+    let mut nodes = server_fixture.server.inspect(in_line);
     nodes.retain(|path| !others.contains(&path.as_str()));
     assert_eq!(nodes.len(), 1, "{nodes:?}");
     nodes.remove(0)
 }
 
 /// Breaks the link of `client`, and has no other one made until the answer is dropped.
-async fn cut_off(world: &World, client: &ConnectionManager) -> lockkeeper_testserver::ArmedFault {
-    let session = world.sessions_of_actor()[0];
-    let away = world.server.fault(When::connect().session(session).always(), Fault::DropConnectionBefore);
+async fn cut_off(
+    server_fixture: &ServerFixture,
+    client: &ConnectionManager,
+) -> lockkeeper_testserver::ArmedFault {
+    let session = server_fixture.sessions_of_actor()[0];
+    let away =
+        server_fixture.server.fault(When::connect().session(session).always(), Fault::DropConnectionBefore);
     let mut transitions = client.transitions();
-    world.server.drop_connections();
+    server_fixture.server.drop_connections();
     let broken = async {
         while matches!(client.state(), State::Connected(_)) {
             transitions.next().await;
@@ -40,59 +44,59 @@ async fn cut_off(world: &World, client: &ConnectionManager) -> lockkeeper_testse
 
 #[tokio::test]
 async fn without_a_connection_no_lock_is_handed_over_within_the_process() {
-    let world = World::start().await.unwrap();
-    let actor = patient(&world).await;
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = patient(&server_fixture).await;
     let mutex = Mutex::new(&actor, LOCK).unwrap();
     let held = mutex.acquire_owned().await.unwrap();
     let front = Hold::path(&held).to_owned();
     let mut next = mutex.enqueue().await.unwrap();
-    let mine = newest(&world, &[&front]);
+    let mine = newest(&server_fixture, &[&front]);
     let mut next = Box::pin(next.wait());
     assert!(poll!(&mut next).is_pending(), "it waits");
-    let away = cut_off(&world, &actor).await;
-    assert!(world.server.delete_node(&mine));
-    assert!(world.server.delete_node(&front));
+    let away = cut_off(&server_fixture, &actor).await;
+    assert!(server_fixture.server.delete_node(&mine));
+    assert!(server_fixture.server.delete_node(&front));
     drop(held);
     assert!(poll!(&mut next).is_pending(), "granted without a node");
     drop(away);
     let guard = within("a turn in a new place", next).await.unwrap().unwrap();
     assert!(Hold::path(&guard) != mine && guard.is_valid());
     guard.release().await.unwrap();
-    world.line_becomes(0).await.unwrap();
+    server_fixture.line_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
 async fn without_a_connection_no_reader_is_let_in_by_the_writer_in_front() {
-    let world = World::start().await.unwrap();
-    let actor = patient(&world).await;
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = patient(&server_fixture).await;
     let lock = RwLock::new(&actor, LOCK).unwrap();
     let writing = lock.write().await.unwrap();
     let front = Hold::path(&writing).to_owned();
     let mut reading = Box::pin(lock.read());
-    while world.server.inspect(in_line).len() < 2 {
+    while server_fixture.server.inspect(in_line).len() < 2 {
         assert!(poll!(&mut reading).is_pending(), "it waits");
         tokio::task::yield_now().await;
     }
     // Its answer comes before that to what is sent now.
     actor.znodes().read(&"/zookeeper".parse().unwrap()).await.unwrap();
     assert!(poll!(&mut reading).is_pending(), "it waits");
-    let mine = newest(&world, &[&front]);
-    let away = cut_off(&world, &actor).await;
-    assert!(world.server.delete_node(&mine));
-    assert!(world.server.delete_node(&front));
+    let mine = newest(&server_fixture, &[&front]);
+    let away = cut_off(&server_fixture, &actor).await;
+    assert!(server_fixture.server.delete_node(&mine));
+    assert!(server_fixture.server.delete_node(&front));
     drop(writing);
     assert!(poll!(&mut reading).is_pending(), "granted without a node");
     drop(away);
     let guard = within("a turn in a new place", reading).await.unwrap().unwrap();
     assert!(Hold::path(&guard) != mine && guard.is_valid());
     guard.release().await.unwrap();
-    world.line_becomes(0).await.unwrap();
+    server_fixture.line_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_number_behind_a_holder_that_leaves_meanwhile_grants_only_by_a_list() {
-    let world = World::start().await.unwrap();
-    let actor = patient(&world).await;
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = patient(&server_fixture).await;
     let mutex = Mutex::new(&actor, LOCK).unwrap();
     // So often that numbers tell.
     for _ in 0..8 {
@@ -100,20 +104,20 @@ async fn a_number_behind_a_holder_that_leaves_meanwhile_grants_only_by_a_list() 
     }
     let held = mutex.acquire_owned().await.unwrap();
     let front = Hold::path(&held).to_owned();
-    let session = world.sessions_of_actor()[0];
+    let session = server_fixture.sessions_of_actor()[0];
     let when = When::op(Op::Create2).path("/locks/lock/*").session(session);
-    let create = world.server.fault(when, Fault::HoldReply);
+    let create = server_fixture.server.fault(when, Fault::HoldReply);
     let mut next = Box::pin(mutex.acquire());
     assert!(poll!(&mut next).is_pending(), "it waits");
     within("the create", create.hit()).await.unwrap();
-    let mine = newest(&world, &[&front]);
-    assert!(world.server.delete_node(&mine));
+    let mine = newest(&server_fixture, &[&front]);
+    assert!(server_fixture.server.delete_node(&mine));
     drop(held);
-    world.line_becomes(0).await.unwrap();
+    server_fixture.line_becomes(0).await.unwrap();
     create.release();
     let guard = within("a turn in a new place", next).await.unwrap().unwrap();
     assert!(Hold::path(&guard) != mine, "granted without a node");
     assert!(guard.is_valid());
     guard.release().await.unwrap();
-    world.line_becomes(0).await.unwrap();
+    server_fixture.line_becomes(0).await.unwrap();
 }

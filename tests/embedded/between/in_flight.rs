@@ -5,44 +5,44 @@ use lockkeeper::{Hold, Mutex};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use crate::limit::within;
-use crate::world::{LOCK, World, in_line};
+use crate::server_fixture::{LOCK, ServerFixture, in_line};
 
 const WRITTEN: &str = "/written";
 
 /// The server has read the transaction, the client has dropped it, and the link has broken since.
 #[tokio::test]
 async fn a_lock_is_not_handed_off_in_memory_while_a_dropped_transaction_may_still_be_committed() {
-    let world = World::start().await.unwrap();
-    let session = world.server.sessions()[0];
-    let mutex = Mutex::new(&world.rival, LOCK).unwrap();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let session = server_fixture.server.sessions()[0];
+    let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();
     let held = mutex.acquire_owned().await.unwrap();
     let mine = Hold::path(&held).to_owned();
     let next = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
-    world.line_becomes(2).await.unwrap();
-    let behind = world.server.inspect(in_line).into_iter().find(|path| *path != mine).unwrap();
+    server_fixture.line_becomes(2).await.unwrap();
+    let behind = server_fixture.server.inspect(in_line).into_iter().find(|path| *path != mine).unwrap();
     // Until the waiter knows whom it waits for.
-    world.round_trip_of_rival().await.unwrap();
+    server_fixture.round_trip_of_rival().await.unwrap();
 
     let written = When::op(Op::Multi).path(WRITTEN).session(session);
-    let written = world.server.fault(written, Fault::HoldRequest);
+    let written = server_fixture.server.fault(written, Fault::HoldRequest);
     let mut txn = Box::pin(held.txn().create(WRITTEN.parse().unwrap(), Vec::new()).commit());
     assert!(poll!(&mut txn).is_pending());
     within("the transaction", written.hit()).await.unwrap();
     drop(txn);
-    world.server.drop_connections();
-    world.round_trip_of_rival().await.unwrap();
+    server_fixture.server.drop_connections();
+    server_fixture.round_trip_of_rival().await.unwrap();
 
     // The delete alone, or behind a check of the next node.
-    let alone = world.server.fault(When::op(Op::Delete).path(&mine), Fault::HoldRequest);
+    let alone = server_fixture.server.fault(When::op(Op::Delete).path(&mine), Fault::HoldRequest);
     let checking = When::op(Op::Multi).paths(&[behind.as_str(), mine.as_str()]);
-    let checking = world.server.fault(checking, Fault::HoldRequest);
+    let checking = server_fixture.server.fault(checking, Fault::HoldRequest);
     drop(held);
     tokio::select! {
         () = alone.hit() => {}
         () = checking.hit() => {}
     }
     written.release();
-    let committed = world.server.wait_until(|machine| machine.tree().node(WRITTEN).is_some());
+    let committed = server_fixture.server.wait_until(|machine| machine.tree().node(WRITTEN).is_some());
     within("the late commit", committed).await.unwrap();
     assert!(!next.is_finished(), "a transaction of the holder before was committed under the next hold");
     alone.release();

@@ -8,29 +8,33 @@ use tokio::task::JoinHandle;
 
 use super::hold_the_clients_up;
 use crate::limit::within;
-use crate::world::{LOCK, World, builder, children, in_line};
+use crate::server_fixture::{LOCK, ServerFixture, builder, children, in_line};
 
 /// The rival holds; the actor waits, and watches whom it waits for.
-async fn one_waits() -> (World, OwnedMutexGuard, JoinHandle<OwnedMutexGuard>) {
-    let world = World::start().await.unwrap();
-    let held = Mutex::new(&world.rival, LOCK).unwrap().acquire_owned().await.unwrap();
-    let actor = world.actor().await.unwrap();
+async fn one_waits() -> (ServerFixture, OwnedMutexGuard, JoinHandle<OwnedMutexGuard>) {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let held = Mutex::new(&server_fixture.rival, LOCK).unwrap().acquire_owned().await.unwrap();
+    let actor = server_fixture.actor().await.unwrap();
     let mutex = Mutex::new(&actor, LOCK).unwrap();
     let waiter = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
-    within("its watch", world.server.wait_until(|machine| machine.watch_count(0) >= 1)).await.unwrap();
-    (world, held, waiter)
+    within("its watch", server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 1))
+        .await
+        .unwrap();
+    (server_fixture, held, waiter)
 }
 
 #[tokio::test]
 async fn a_note_on_the_node_in_front_grants_nothing() {
-    let (world, held, waiter) = one_waits().await;
-    let session = world.sessions_of_actor()[0];
-    let looks = world
+    let (server_fixture, held, waiter) = one_waits().await;
+    let session = server_fixture.sessions_of_actor()[0];
+    let looks = server_fixture
         .server
         .fault(When::op(Op::GetChildren).path(LOCK).session(session), Fault::DelayRequest(Duration::ZERO));
-    world.rival.znodes().write(&Hold::path(&held).parse().unwrap(), b"a note", -1).await.unwrap();
+    server_fixture.rival.znodes().write(&Hold::path(&held).parse().unwrap(), b"a note", -1).await.unwrap();
     within("another look at the line", looks.hit()).await.unwrap();
-    within("its watches", world.server.wait_until(|machine| machine.watch_count(0) == 2)).await.unwrap();
+    within("its watches", server_fixture.server.wait_until(|machine| machine.watch_count(0) == 2))
+        .await
+        .unwrap();
     assert!(!waiter.is_finished() && held.is_valid());
     held.release().await.unwrap();
     within("a turn", waiter).await.unwrap().unwrap().release().await.unwrap();
@@ -39,30 +43,30 @@ async fn a_note_on_the_node_in_front_grants_nothing() {
 /// One thread for all clients: the waiter learns of both at once.
 #[tokio::test]
 async fn who_is_no_longer_in_line_is_not_granted_by_the_going_of_who_was_in_front() {
-    let (world, held, waiter) = one_waits().await;
+    let (server_fixture, held, waiter) = one_waits().await;
     let front = Hold::path(&held).to_owned();
-    let mine = world.server.inspect(in_line).into_iter().find(|path| *path != front).unwrap();
-    assert!(world.server.delete_node(&mine));
-    assert!(world.server.delete_node(&front));
+    let mine = server_fixture.server.inspect(in_line).into_iter().find(|path| *path != front).unwrap();
+    assert!(server_fixture.server.delete_node(&mine));
+    assert!(server_fixture.server.delete_node(&front));
     hold_the_clients_up();
     let guard = within("a turn in a new place", waiter).await.unwrap().unwrap();
     assert!(Hold::path(&guard) != mine, "granted without a node");
     assert!(guard.is_valid());
     guard.release().await.unwrap();
-    world.line_becomes(0).await.unwrap();
+    server_fixture.line_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_directory_that_is_reaped_before_the_place_is_taken_is_made_again() {
-    let world = World::start().await.unwrap();
-    let actor = world.actor().await.unwrap();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = server_fixture.actor().await.unwrap();
     for reaped in 0..3 {
         let path = format!("/reaped/{reaped}");
         let mutex = Mutex::new(&actor, &path).unwrap();
-        let session = world.sessions_of_actor()[0];
+        let session = server_fixture.sessions_of_actor()[0];
         let pattern = format!("{path}/*");
         let at = |nth| {
-            world
+            server_fixture
                 .server
                 .fault(When::op(Op::Create2).path(&pattern).session(session).nth(nth), Fault::HoldRequest)
         };
@@ -71,7 +75,7 @@ async fn a_directory_that_is_reaped_before_the_place_is_taken_is_made_again() {
         let acquiring = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
         for create in creates {
             within("a create", create.hit()).await.unwrap();
-            assert!(world.server.delete_node(&path));
+            assert!(server_fixture.server.delete_node(&path));
             create.release();
         }
         within("a turn", acquiring).await.unwrap().unwrap().release().await.unwrap();
@@ -82,25 +86,25 @@ async fn a_directory_that_is_reaped_before_the_place_is_taken_is_made_again() {
 async fn who_gets_no_room_for_a_watch_looks_now_and_then_and_is_served() {
     // More than may be watched: 112 KiB of paths.
     const LOCKS: usize = 40;
-    let world = World::start().await.unwrap();
-    let actor = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(4));
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(4));
     let actor = actor.connect().await.unwrap();
-    let session = world.sessions_of_actor()[0];
-    let looks = world
+    let session = server_fixture.sessions_of_actor()[0];
+    let looks = server_fixture
         .server
         .fault(When::op(Op::Exists).session(session).always(), Fault::DelayRequest(Duration::ZERO));
     let (mut held, mut waiting) = (Vec::new(), Vec::new());
     for number in 0..LOCKS {
         let path = format!("/{number}-{}", "x".repeat(3_900));
-        held.push(Mutex::new(&world.rival, &path).unwrap().acquire_owned().await.unwrap());
+        held.push(Mutex::new(&server_fixture.rival, &path).unwrap().acquire_owned().await.unwrap());
         let mutex = Mutex::new(&actor, &path).unwrap();
         waiting
             .push(tokio::spawn(async move { mutex.acquire_owned().await.unwrap().release().await.unwrap() }));
-        let both = world.server.wait_until(move |machine| children(machine, &path).len() == 2);
+        let both = server_fixture.server.wait_until(move |machine| children(machine, &path).len() == 2);
         within("both in line", both).await.unwrap();
     }
     within("looks instead of watches", looks.hit_times(3)).await.unwrap();
-    assert!(world.server.inspect(|machine| machine.watch_count(0)) < LOCKS);
+    assert!(server_fixture.server.inspect(|machine| machine.watch_count(0)) < LOCKS);
     for guard in held {
         guard.release().await.unwrap();
     }
@@ -112,19 +116,19 @@ async fn who_gets_no_room_for_a_watch_looks_now_and_then_and_is_served() {
 /// Numbers begin anew in a directory that is made anew: what left the old one with the same number was somebody else.
 #[tokio::test]
 async fn a_number_of_a_directory_that_is_gone_does_not_tell_who_is_in_front_in_the_next_one() {
-    let world = World::start().await.unwrap();
-    let stranger = Mutex::new(&world.actor().await.unwrap(), LOCK).unwrap();
-    let mutex = Mutex::new(&world.rival, LOCK).unwrap();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let stranger = Mutex::new(&server_fixture.actor().await.unwrap(), LOCK).unwrap();
+    let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();
     for _ in 0..8 {
         mutex.acquire().await.unwrap().release().await.unwrap();
     }
-    assert!(world.server.delete_node(LOCK));
+    assert!(server_fixture.server.delete_node(LOCK));
     for _ in 0..4 {
         stranger.acquire().await.unwrap().release().await.unwrap();
     }
     // Number 4: the new directory is watched from then on.
     mutex.acquire().await.unwrap().release().await.unwrap();
-    world.round_trip_of_rival().await.unwrap();
+    server_fixture.round_trip_of_rival().await.unwrap();
     let held = stranger.acquire().await.unwrap();
     assert!(mutex.try_acquire().await.unwrap().is_none(), "two holders");
     held.release().await.unwrap();
@@ -133,15 +137,15 @@ async fn a_number_of_a_directory_that_is_gone_does_not_tell_who_is_in_front_in_t
 /// Only where the event in front grants by itself, the own node has to be watched from the beginning.
 #[tokio::test]
 async fn a_waiter_behind_several_asks_for_no_watch_on_its_own_node_at_first() {
-    let world = World::start().await.unwrap();
-    let lock = RwLock::new(&world.rival, LOCK).unwrap();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let lock = RwLock::new(&server_fixture.rival, LOCK).unwrap();
     let (first, second) = (lock.read().await.unwrap(), lock.read().await.unwrap());
-    let long = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(60));
+    let long = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(60));
     let writer = long.connect().await.unwrap();
-    let session = world.sessions_of_actor()[0];
+    let session = server_fixture.sessions_of_actor()[0];
     let watches = |number| {
         let read = When::op(Op::GetData).path("/locks/lock/*").session(session).nth(number);
-        world.server.fault(read, Fault::DelayRequest(Duration::ZERO))
+        server_fixture.server.fault(read, Fault::DelayRequest(Duration::ZERO))
     };
     let (front, own) = (watches(1), watches(2));
     let waiting = tokio::spawn({
@@ -159,14 +163,14 @@ async fn a_waiter_behind_several_asks_for_no_watch_on_its_own_node_at_first() {
 /// A follower that is behind would list the directory without the node, and the place would be lost.
 #[tokio::test]
 async fn the_search_for_a_create_without_an_answer_syncs_before_it_lists() {
-    let world = World::start().await.unwrap();
-    let mutex = Mutex::new(&world.rival, LOCK).unwrap();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();
     mutex.acquire().await.unwrap().release().await.unwrap();
-    let session = world.server.sessions()[0];
+    let session = server_fixture.server.sessions()[0];
     let create = When::op(Op::Create2).path("/locks/lock/*").session(session);
-    let lost = world.server.fault(create, Fault::DropConnectionAfter);
+    let lost = server_fixture.server.fault(create, Fault::DropConnectionAfter);
     let sync = When::op(Op::Sync).path(LOCK).session(session);
-    let sync = world.server.fault(sync, Fault::HoldRequest);
+    let sync = server_fixture.server.fault(sync, Fault::HoldRequest);
     let mut acquiring = Box::pin(mutex.acquire());
     tokio::select! {
         _ = &mut acquiring => panic!("found without a sync"),

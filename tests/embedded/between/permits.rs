@@ -8,7 +8,7 @@ use lockkeeper_testserver::{Fault, Op, When};
 
 use super::hold_the_clients_up;
 use crate::limit::within;
-use crate::world::{World, children};
+use crate::server_fixture::{ServerFixture, children};
 
 const PERMITS: &str = "/permits";
 const IN_LINE: &str = "/permits/locks";
@@ -35,12 +35,14 @@ async fn permits_taken_over_another_connection_than_they_were_looked_at_are_look
 /// A server that shows the past is played by a lease that comes after the look: whoever has been there since before the
 /// look, unseen, is in the same place. False when the link broke too late.
 async fn is_moved_between_look_and_take() -> bool {
-    let world = World::start().await.unwrap();
-    semaphore(&world.rival).acquire().await.unwrap().release().await.unwrap();
-    let actor = world.actor().await.unwrap();
-    let session = world.sessions_of_actor()[0];
-    let look = world.server.fault(When::op(Op::GetChildren2).path(LEASES).session(session), Fault::HoldReply);
-    let cut = world
+    let server_fixture = ServerFixture::start().await.unwrap();
+    semaphore(&server_fixture.rival).acquire().await.unwrap().release().await.unwrap();
+    let actor = server_fixture.actor().await.unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
+    let look = server_fixture
+        .server
+        .fault(When::op(Op::GetChildren2).path(LEASES).session(session), Fault::HoldReply);
+    let cut = server_fixture
         .server
         .fault(When::op(Op::GetData).path("/probe").session(session), Fault::DropConnectionBefore);
     let acquiring = tokio::spawn({
@@ -51,15 +53,15 @@ async fn is_moved_between_look_and_take() -> bool {
     let probe = "/probe".parse().unwrap();
     let probing = tokio::spawn(async move { actor.znodes().read(&probe).await.map(drop) });
     within("the cut behind it", cut.hit()).await.unwrap();
-    world.server.refuse_connections();
+    server_fixture.server.refuse_connections();
     look.release();
     hold_the_clients_up();
     let unseen = format!("{LEASES}/unseen-lease-0000000001").parse().unwrap();
-    world.rival.znodes().create(&unseen, b"", CreateMode::Persistent).await.unwrap();
-    world.server.accept_connections();
+    server_fixture.rival.znodes().create(&unseen, b"", CreateMode::Persistent).await.unwrap();
+    server_fixture.server.accept_connections();
 
     let out = |leases: usize, in_line: usize| {
-        world.server.wait_until(move |machine| {
+        server_fixture.server.wait_until(move |machine| {
             children(machine, LEASES).len() == leases && children(machine, IN_LINE).len() == in_line
         })
     };
@@ -68,7 +70,7 @@ async fn is_moved_between_look_and_take() -> bool {
     }
     within("the permit too many is given back, and waited for", out(1, 1)).await.unwrap();
     assert!(!acquiring.is_finished(), "a permit too many");
-    world.rival.znodes().delete(&unseen).await.unwrap();
+    server_fixture.rival.znodes().delete(&unseen).await.unwrap();
     within("a permit", acquiring).await.unwrap().unwrap().release().await.unwrap();
     let _ = probing.await.unwrap();
     true
@@ -78,21 +80,23 @@ async fn is_moved_between_look_and_take() -> bool {
 #[tokio::test]
 async fn leases_read_while_another_taker_was_in_front_are_read_again() {
     const DOOR: &str = "/door";
-    let world = World::start().await.unwrap();
-    let session = world.server.sessions()[0];
-    let semaphore = semaphore(&world.rival);
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let session = server_fixture.server.sessions()[0];
+    let semaphore = semaphore(&server_fixture.rival);
     // So often that sequence numbers tell.
     for _ in 0..8 {
         semaphore.acquire().await.unwrap().release().await.unwrap();
     }
-    world.round_trip_of_rival().await.unwrap();
-    let closed = Mutex::new(&world.actor().await.unwrap(), DOOR).unwrap().acquire_owned().await.unwrap();
-    let both =
-        MultiLock::builder().lock(&semaphore.permits(1)).lock(&Mutex::new(&world.rival, DOOR).unwrap());
+    server_fixture.round_trip_of_rival().await.unwrap();
+    let closed =
+        Mutex::new(&server_fixture.actor().await.unwrap(), DOOR).unwrap().acquire_owned().await.unwrap();
+    let both = MultiLock::builder()
+        .lock(&semaphore.permits(1))
+        .lock(&Mutex::new(&server_fixture.rival, DOOR).unwrap());
     let both = both.atomic().build().unwrap();
     let taking = tokio::spawn(async move { both.acquire().await.unwrap() });
     let in_line = |count: usize| {
-        world.server.wait_until(move |machine| {
+        server_fixture.server.wait_until(move |machine| {
             (children(machine, IN_LINE).len(), children(machine, DOOR).len()) == (count, 2)
         })
     };
@@ -103,7 +107,7 @@ async fn leases_read_while_another_taker_was_in_front_are_read_again() {
     closed.release().await.unwrap();
     let first = within("both locks", taking).await.unwrap().unwrap();
     let look = When::op(Op::GetChildren2).path(LEASES).session(session);
-    let look = world.server.fault(look, Fault::DelayRequest(Duration::ZERO));
+    let look = server_fixture.server.fault(look, Fault::DelayRequest(Duration::ZERO));
     tokio::select! {
         _ = &mut next => panic!("a permit too many"),
         looked = within("a look at the leases", look.hit()) => looked.unwrap(),
@@ -114,28 +118,30 @@ async fn leases_read_while_another_taker_was_in_front_are_read_again() {
 
 /// Curator's client, whose place in line went with its session: it makes its lease all the same, in its next session, and
 /// holds it if the list behind it has no more leases than the limit.
-async fn curator_makes_a_lease(world: &World) -> (ZnodePath, usize) {
+async fn curator_makes_a_lease(server_fixture: &ServerFixture) -> (ZnodePath, usize) {
     let lease = format!("{LEASES}/_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-lease-").parse().unwrap();
-    world.rival.znodes().create(&lease, b"10.0.0.9", CreateMode::EphemeralSequential).await.unwrap();
-    let listed = world.server.inspect(|machine| children(machine, LEASES));
+    server_fixture.rival.znodes().create(&lease, b"10.0.0.9", CreateMode::EphemeralSequential).await.unwrap();
+    let listed = server_fixture.server.inspect(|machine| children(machine, LEASES));
     let own = listed.iter().find(|name| name.starts_with("_c_6f9619ff")).unwrap();
     (format!("{LEASES}/{own}").parse().unwrap(), listed.len())
 }
 
 /// Of a list of leases that was read before Curator's lease was made, and whose answer is late.
 async fn nothing_is_granted_beside_curators_lease(
-    world: &World,
+    server_fixture: &ServerFixture,
     actor: ConnectionManager,
     acquiring: impl Future<Output = ()> + Send + 'static,
 ) {
-    let session = world.sessions_of_actor()[0];
-    let look = world.server.fault(When::op(Op::GetChildren2).path(LEASES).session(session), Fault::HoldReply);
+    let session = server_fixture.sessions_of_actor()[0];
+    let look = server_fixture
+        .server
+        .fault(When::op(Op::GetChildren2).path(LEASES).session(session), Fault::HoldReply);
     let acquiring = tokio::spawn(acquiring);
     within("the look", look.hit()).await.unwrap();
-    let (lease, listed) = curator_makes_a_lease(world).await;
+    let (lease, listed) = curator_makes_a_lease(server_fixture).await;
     assert_eq!(listed, 1, "Curator holds the permit");
     look.release();
-    let settled = world.server.wait_until(|machine| {
+    let settled = server_fixture.server.wait_until(|machine| {
         // It has given its lease back, and waits at the head of the line for Curator's to go.
         children(machine, LEASES).len() == 1
             && children(machine, IN_LINE).len() == 1
@@ -143,7 +149,7 @@ async fn nothing_is_granted_beside_curators_lease(
     });
     within("a wait for the permit", settled).await.unwrap();
     assert!(!acquiring.is_finished(), "a permit too many");
-    world.rival.znodes().delete(&lease).await.unwrap();
+    server_fixture.rival.znodes().delete(&lease).await.unwrap();
     within("the permit", acquiring).await.unwrap().unwrap();
     drop(actor);
 }
@@ -151,69 +157,70 @@ async fn nothing_is_granted_beside_curators_lease(
 #[tokio::test]
 async fn no_permit_is_granted_beside_a_lease_that_curator_made_out_of_turn() {
     for is_recorded in [false, true] {
-        let world = World::start().await.unwrap();
-        let actor = world.actor().await.unwrap();
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let actor = server_fixture.actor().await.unwrap();
         let semaphore = semaphore(&actor);
         if is_recorded {
             semaphore.acquire().await.unwrap().release().await.unwrap();
         } else {
-            let znodes = world.rival.znodes();
+            let znodes = server_fixture.rival.znodes();
             for path in [PERMITS, LEASES] {
                 znodes.create(&path.parse().unwrap(), b"", CreateMode::Persistent).await.unwrap();
             }
         }
         let acquiring = async move { semaphore.acquire().await.unwrap().release().await.unwrap() };
-        nothing_is_granted_beside_curators_lease(&world, actor, acquiring).await;
+        nothing_is_granted_beside_curators_lease(&server_fixture, actor, acquiring).await;
     }
 }
 
 #[tokio::test]
 async fn no_mutex_in_semaphore_layout_is_granted_beside_a_lease_that_curator_made_out_of_turn() {
-    let world = World::start().await.unwrap();
-    let actor = world.actor().await.unwrap();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = server_fixture.actor().await.unwrap();
     let mutex = Mutex::in_semaphore_layout(&actor, PERMITS).unwrap();
     mutex.acquire().await.unwrap().release().await.unwrap();
     let acquiring = async move { mutex.acquire().await.unwrap().release().await.unwrap() };
-    nothing_is_granted_beside_curators_lease(&world, actor, acquiring).await;
+    nothing_is_granted_beside_curators_lease(&server_fixture, actor, acquiring).await;
 }
 
 #[tokio::test]
 async fn no_permit_of_a_shared_limit_is_granted_beside_a_lease_that_curator_made_out_of_turn() {
-    let world = World::start().await.unwrap();
-    let actor = world.actor().await.unwrap();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = server_fixture.actor().await.unwrap();
     let limit = SharedLimit::new(&actor, "/limit").unwrap();
     limit.set(1).await.unwrap();
     let semaphore = Semaphore::with_shared_limit(&actor, PERMITS, &limit).unwrap();
     semaphore.acquire().await.unwrap().release().await.unwrap();
     let acquiring = async move { semaphore.acquire().await.unwrap().release().await.unwrap() };
-    nothing_is_granted_beside_curators_lease(&world, actor, acquiring).await;
+    nothing_is_granted_beside_curators_lease(&server_fixture, actor, acquiring).await;
 }
 
 /// Who is told by the one before how many permits are out lists none.
 #[tokio::test]
 async fn no_permit_is_handed_over_in_memory_beside_a_lease_that_curator_made_out_of_turn() {
-    let world = World::start().await.unwrap();
-    let actor = world.actor().await.unwrap();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = server_fixture.actor().await.unwrap();
     let semaphore = Semaphore::new(&actor, PERMITS, 2).unwrap();
     semaphore.acquire().await.unwrap().release().await.unwrap();
-    let session = world.sessions_of_actor()[0];
+    let session = server_fixture.sessions_of_actor()[0];
     let both = semaphore.acquire_many(2).await.unwrap();
     let mut waiting = Vec::new();
     for place in 1..=2 {
         let semaphore = semaphore.clone();
         waiting.push(tokio::spawn(async move { semaphore.acquire().await.unwrap() }));
-        let in_line = world.server.wait_until(move |machine| children(machine, IN_LINE).len() == place);
+        let in_line =
+            server_fixture.server.wait_until(move |machine| children(machine, IN_LINE).len() == place);
         within("a place in line", in_line).await.unwrap();
     }
     // The first one's exchange, and then the second one's, which rests on what the first one told.
     let second = When::op(Op::Multi).path("/permits/leases/*-lease-").session(session).nth(2);
-    let exchange = world.server.fault(second, Fault::HoldRequest);
+    let exchange = server_fixture.server.fault(second, Fault::HoldRequest);
     both.release().await.unwrap();
     within("the second one's exchange", exchange.hit()).await.unwrap();
-    let (lease, listed) = curator_makes_a_lease(&world).await;
+    let (lease, listed) = curator_makes_a_lease(&server_fixture).await;
     assert_eq!(listed, 2, "Curator holds the second permit");
     exchange.release();
-    let settled = world.server.wait_until(|machine| {
+    let settled = server_fixture.server.wait_until(|machine| {
         children(machine, LEASES).len() == 2
             && children(machine, IN_LINE).len() == 1
             && machine.watch_count(0) >= 1
@@ -221,7 +228,7 @@ async fn no_permit_is_handed_over_in_memory_beside_a_lease_that_curator_made_out
     within("a wait for the permit", settled).await.unwrap();
     let second = waiting.pop().unwrap();
     assert!(!second.is_finished(), "a permit too many");
-    world.rival.znodes().delete(&lease).await.unwrap();
+    server_fixture.rival.znodes().delete(&lease).await.unwrap();
     let second = within("the permit", second).await.unwrap().unwrap();
     let first = within("the first permit", waiting.pop().unwrap()).await.unwrap().unwrap();
     assert!(first.is_valid() && second.is_valid());
@@ -232,31 +239,36 @@ async fn no_permit_is_handed_over_in_memory_beside_a_lease_that_curator_made_out
 /// Curator's lease comes behind ours, and waits by Curator's own rule: ours stays, or nobody would hold the permit.
 #[tokio::test]
 async fn a_permit_is_kept_when_curator_makes_a_lease_behind_it() {
-    let world = World::start().await.unwrap();
-    let actor = world.actor().await.unwrap();
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = server_fixture.actor().await.unwrap();
     let semaphore = semaphore(&actor);
-    let session = world.sessions_of_actor()[0];
+    let session = server_fixture.sessions_of_actor()[0];
     // Without the number that tells it: the directory is of nobody that writes it.
     for path in [PERMITS, LEASES] {
         let data: &[u8] = if path == LEASES { b"10.0.0.9" } else { b"" };
-        world.rival.znodes().create(&path.parse().unwrap(), data, CreateMode::Persistent).await.unwrap();
+        server_fixture
+            .rival
+            .znodes()
+            .create(&path.parse().unwrap(), data, CreateMode::Persistent)
+            .await
+            .unwrap();
     }
-    let (lease, _) = curator_makes_a_lease(&world).await;
-    world.rival.znodes().delete(&lease).await.unwrap();
+    let (lease, _) = curator_makes_a_lease(&server_fixture).await;
+    server_fixture.rival.znodes().delete(&lease).await.unwrap();
     let exchange = When::op(Op::Multi).path("/permits/leases/*-lease-").session(session);
-    let exchange = world.server.fault(exchange, Fault::HoldRequest);
+    let exchange = server_fixture.server.fault(exchange, Fault::HoldRequest);
     let acquiring = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
     within("the exchange", exchange.hit()).await.unwrap();
     let again = When::op(Op::GetChildren2).path(LEASES).session(session);
-    let again = world.server.fault(again, Fault::HoldRequest);
+    let again = server_fixture.server.fault(again, Fault::HoldRequest);
     exchange.release();
     within("the list behind the exchange", again.hit()).await.unwrap();
-    let (lease, listed) = curator_makes_a_lease(&world).await;
+    let (lease, listed) = curator_makes_a_lease(&server_fixture).await;
     assert_eq!(listed, 2, "Curator waits");
     again.release();
     let held = within("the permit", acquiring).await.unwrap().unwrap();
     assert!(held.is_valid());
-    assert_eq!(world.server.inspect(|machine| children(machine, LEASES).len()), 2);
+    assert_eq!(server_fixture.server.inspect(|machine| children(machine, LEASES).len()), 2);
     held.release().await.unwrap();
-    world.rival.znodes().delete(&lease).await.unwrap();
+    server_fixture.rival.znodes().delete(&lease).await.unwrap();
 }

@@ -11,16 +11,16 @@ use tokio::runtime::{Builder, Runtime};
 use super::hold_the_clients_up;
 use super::own::used_again_and_again;
 use crate::limit::within;
-use crate::world::{LOCK, World, builder};
+use crate::server_fixture::{LOCK, ServerFixture, builder};
 
 /// How often the test tries to queue a create just when the link breaks. The client decides by chance
 /// whether it still writes the create to the broken link.
 const TRIES: usize = 40;
 
 /// The server refuses to set the client's watches again, and the client does not report that.
-fn refuse_watches(world: &World, session: i64) -> ArmedFault {
+fn refuse_watches(server_fixture: &ServerFixture, session: i64) -> ArmedFault {
     let again = When::ops([Op::SetWatches, Op::SetWatches2]).session(session).always();
-    world.server.fault(again, Fault::Refuse(ErrorCode::Unimplemented))
+    server_fixture.server.fault(again, Fault::Refuse(ErrorCode::Unimplemented))
 }
 
 fn number(guard: &OwnedMutexGuard) -> i32 {
@@ -37,22 +37,22 @@ async fn last_number(mutex: &Mutex) -> i32 {
 
 #[tokio::test]
 async fn a_directory_watch_of_an_earlier_connection_does_not_show_that_the_directory_is_the_same() {
-    let world = World::start().await.unwrap();
-    let stranger = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(30));
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let stranger = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(30));
     let stranger = Mutex::new(&stranger.connect().await.unwrap(), LOCK).unwrap();
-    let mutex = Mutex::new(&world.rival, LOCK).unwrap();
-    used_again_and_again(&world, &mutex).await;
-    let session = world.server.sessions()[0];
-    let refused = refuse_watches(&world, session);
-    world.server.drop_connections();
+    let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();
+    used_again_and_again(&server_fixture, &mutex).await;
+    let session = server_fixture.server.sessions()[0];
+    let refused = refuse_watches(&server_fixture, session);
+    server_fixture.server.drop_connections();
     within("the refusal of its watches", refused.hit()).await.unwrap();
-    world.round_trip_of_rival().await.unwrap();
-    used_again_and_again(&world, &mutex).await;
+    server_fixture.round_trip_of_rival().await.unwrap();
+    used_again_and_again(&server_fixture, &mutex).await;
     let last = last_number(&mutex).await;
 
-    assert!(world.server.delete_node(LOCK));
+    assert!(server_fixture.server.delete_node(LOCK));
     last_number(&stranger).await;
-    assert!(world.server.set_sequence(LOCK, last));
+    assert!(server_fixture.server.set_sequence(LOCK, last));
     let held = stranger.acquire_owned().await.unwrap();
     assert_eq!(number(&held), last);
     assert!(mutex.try_acquire().await.unwrap().is_none(), "two holders");
@@ -94,24 +94,25 @@ async fn a_create_carried_over_a_reconnect_is_judged_by_a_list() {
 /// The client queues a create before it notices that its link is broken, and sends the create over the next
 /// link. False when it wrote the create to the broken link.
 async fn is_carried_over() -> bool {
-    let (world, apart) = (World::start().await.unwrap(), Apart::new());
-    let stranger = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(30));
+    let (server_fixture, apart) = (ServerFixture::start().await.unwrap(), Apart::new());
+    let stranger = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(30));
     let stranger =
         apart.meanwhile(async move { Mutex::new(&stranger.connect().await.unwrap(), LOCK).unwrap() });
-    let mutex = Mutex::new(&world.rival, LOCK).unwrap();
-    used_again_and_again(&world, &mutex).await;
+    let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();
+    used_again_and_again(&server_fixture, &mutex).await;
     let last = last_number(&mutex).await;
-    let session = world.server.sessions()[0];
-    let _refused = refuse_watches(&world, session);
-    let syncs = world.server.fault(When::op(Op::Sync).session(session), Fault::DelayRequest(Duration::ZERO));
+    let session = server_fixture.server.sessions()[0];
+    let _refused = refuse_watches(&server_fixture, session);
+    let syncs =
+        server_fixture.server.fault(When::op(Op::Sync).session(session), Fault::DelayRequest(Duration::ZERO));
     // The client sees nothing of this before this thread goes on.
-    world.server.drop_connections();
+    server_fixture.server.drop_connections();
     hold_the_clients_up();
 
-    assert!(world.server.delete_node(LOCK));
+    assert!(server_fixture.server.delete_node(LOCK));
     let (first, second) = (stranger.clone(), stranger);
     apart.meanwhile(async move { last_number(&first).await });
-    assert!(world.server.set_sequence(LOCK, last));
+    assert!(server_fixture.server.set_sequence(LOCK, last));
     let held = apart.meanwhile(async move { second.acquire_owned().await.unwrap() });
     assert_eq!(number(&held), last);
     let tried = within("an answer", mutex.try_acquire()).await.unwrap().unwrap();

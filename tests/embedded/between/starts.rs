@@ -6,7 +6,7 @@ use lockkeeper::{BootInstant, ConnectionManager, RateLimiter};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use crate::limit::within;
-use crate::world::{World, builder, children};
+use crate::server_fixture::{ServerFixture, builder, children};
 
 const PATH: &str = "/rate";
 const STARTS: &str = "/rate/starts";
@@ -23,15 +23,16 @@ fn limiter(manager: &ConnectionManager, starts: usize) -> RateLimiter {
 /// the second try finds the nodes of the first one.
 #[tokio::test]
 async fn a_start_that_was_written_down_late_is_fresh_only_from_its_own_request_on() {
-    let world = World::start().await.unwrap();
-    let actor = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(10));
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(10));
     let actor = actor.connect().await.unwrap();
-    let session = world.sessions_of_actor()[0];
+    let session = server_fixture.sessions_of_actor()[0];
     // Makes the directory.
     let _ = limiter(&actor, 2).admit().await.unwrap();
 
-    let held =
-        world.server.fault(When::op(Op::Multi).path("/rate/starts/*").session(session), Fault::HoldRequest);
+    let held = server_fixture
+        .server
+        .fault(When::op(Op::Multi).path("/rate/starts/*").session(session), Fault::HoldRequest);
     let admitting = tokio::spawn({
         let limiter = limiter(&actor, 2);
         async move {
@@ -40,11 +41,13 @@ async fn a_start_that_was_written_down_late_is_fresh_only_from_its_own_request_o
         }
     });
     within("the transaction", held.hit()).await.unwrap();
-    let look = world.server.fault(When::op(Op::GetChildren2).path(STARTS).session(session), Fault::HoldReply);
-    world.server.drop_connections();
+    let look = server_fixture
+        .server
+        .fault(When::op(Op::GetChildren2).path(STARTS).session(session), Fault::HoldReply);
+    server_fixture.server.drop_connections();
     within("the look before the second try", look.hit()).await.unwrap();
     held.release();
-    let applied = world
+    let applied = server_fixture
         .server
         .wait_until(|machine| children(machine, STARTS).len() == 2 && children(machine, LOCKS).is_empty());
     within("the first transaction", applied).await.unwrap();
@@ -54,6 +57,6 @@ async fn a_start_that_was_written_down_late_is_fresh_only_from_its_own_request_o
     look.release();
     let (is_fresh, told) = within("an admission", admitting).await.unwrap().unwrap();
     // Given up for another start, or told to be stale.
-    let is_its_own = world.server.inspect(|machine| children(machine, STARTS).len()) > 2;
+    let is_its_own = server_fixture.server.inspect(|machine| children(machine, STARTS).len()) > 2;
     assert!(!is_fresh || is_its_own, "a start that counts for {:?} is fresh", told.since(written));
 }

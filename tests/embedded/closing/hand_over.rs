@@ -6,7 +6,7 @@ use lockkeeper::{Lock, LockGuard, Mutex, Owner, ReentrantMutex, RwLock};
 
 use super::scene::{Scene, acquire, exclusive, is_closed};
 use crate::limit::within;
-use crate::world::LOCK;
+use crate::server_fixture::LOCK;
 
 /// How many nodes of contenders stand while one holds and two wait.
 fn nodes(lock: &str) -> usize {
@@ -82,7 +82,7 @@ async fn a_holder_of_another_process_that_lets_go_after_the_beginning_lets_nobod
     for number in 0.. {
         let scene = Scene::set().await;
         let Some((name, lock)) = exclusive(&scene.actor).into_iter().nth(number) else { break };
-        let (_, theirs) = exclusive(&scene.world.rival).into_iter().nth(number).unwrap();
+        let (_, theirs) = exclusive(&scene.server_fixture.rival).into_iter().nth(number).unwrap();
         let guard = theirs.acquire().await.unwrap();
         let mut waiting = acquire(&*lock);
         let nodes = match name {
@@ -94,7 +94,7 @@ async fn a_holder_of_another_process_that_lets_go_after_the_beginning_lets_nobod
         let closing = scene.begin().await;
         guard.release().await.unwrap();
         drop(theirs);
-        closing.scene().world.round_trip_of_rival().await.unwrap();
+        closing.scene().server_fixture.round_trip_of_rival().await.unwrap();
         let result = within(&format!("an answer: {name}"), waiting).await.unwrap();
         assert!(is_closed(&result), "{name}: {result:?}");
         closing.ends(name).await;

@@ -7,7 +7,7 @@ use lockkeeper_testserver::{Fault, Op, When};
 
 use super::scene::{Scene, acquire, exclusive, is_closed};
 use crate::limit::within;
-use crate::world::LOCK;
+use crate::server_fixture::LOCK;
 
 type Acquire = fn(ConnectionManager, usize) -> Option<(&'static str, BoxFuture<'static, Result<(), Error>>)>;
 
@@ -53,10 +53,11 @@ async fn all_with_held(nth: u64, acquire: Acquire) -> Vec<&'static str> {
             let scene = Scene::set().await;
             let Some((name, mut acquiring)) = acquire(scene.actor.clone(), number) else { break };
             // The directories are there.
-            acquire(scene.world.rival.clone(), number).unwrap().1.await.unwrap();
+            acquire(scene.server_fixture.rival.clone(), number).unwrap().1.await.unwrap();
             scene.waits_for_nobody().await;
             let writes = When::ops([Op::Create, Op::Create2, Op::Multi]).path("/locks/**");
-            let held = scene.world.server.fault(writes.session(scene.session()).nth(nth), Fault::HoldReply);
+            let held =
+                scene.server_fixture.server.fault(writes.session(scene.session()).nth(nth), Fault::HoldReply);
             let is_done = tokio::select! {
                 biased;
                 done = &mut acquiring => { done.unwrap(); true }
@@ -69,7 +70,7 @@ async fn all_with_held(nth: u64, acquire: Acquire) -> Vec<&'static str> {
             let closing = scene.begin().await;
             if is_answered {
                 held.release();
-                closing.scene().world.round_trip_of_rival().await.unwrap();
+                closing.scene().server_fixture.round_trip_of_rival().await.unwrap();
             }
             let result = within(&format!("an answer: {name}"), acquiring).await.unwrap();
             assert!(is_closed(&result), "{name}, write {nth}, answered {is_answered}: {result:?}");
@@ -102,15 +103,15 @@ async fn a_number_that_tells_after_the_beginning_grants_nothing() {
     for _ in 0..8 {
         mutex.acquire().await.unwrap().release().await.unwrap();
     }
-    scene.world.round_trip_of_rival().await.unwrap();
+    scene.server_fixture.round_trip_of_rival().await.unwrap();
     let create = When::create().path("/locks/**").session(scene.session());
-    let held = scene.world.server.fault(create, Fault::HoldReply);
+    let held = scene.server_fixture.server.fault(create, Fault::HoldReply);
     let mut acquiring = Box::pin(mutex.acquire_owned());
     assert!((&mut acquiring).now_or_never().is_none());
     within("the create", held.hit()).await.unwrap();
     let closing = scene.begin().await;
     held.release();
-    closing.scene().world.round_trip_of_rival().await.unwrap();
+    closing.scene().server_fixture.round_trip_of_rival().await.unwrap();
     let result = within("an answer", acquiring).await.unwrap();
     assert!(is_closed(&result), "{result:?}");
     closing.ends("by its number").await;

@@ -3,20 +3,20 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use lockkeeper::{
-    ConnectionManager, Error, Keep, Lock, MultiLock, Mutex, OwnedMutexGuard, RwLock, Semaphore,
+    ConnectionManager, Error, HandOffPolicy, Lock, MultiLock, Mutex, OwnedMutexGuard, RwLock, Semaphore,
 };
 use lockkeeper_testserver::machine::Machine;
 use tokio::task::JoinHandle;
 
 use crate::limit::within;
-use crate::world::{LOCK, World, builder};
+use crate::server_fixture::{LOCK, ServerFixture, builder};
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(600);
 
 /// One manager that is about to be shut down, and another one.
 pub(super) struct Scene {
-    pub(super) world: World,
+    pub(super) server_fixture: ServerFixture,
     pub(super) actor: ConnectionManager,
     /// Held through the same manager, so that the shutdown waits.
     busy: OwnedMutexGuard,
@@ -30,15 +30,15 @@ pub(super) struct Closing {
 
 impl Scene {
     pub(super) async fn set() -> Self {
-        let world = World::start().await.unwrap();
-        let actor = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(60));
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let actor = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(60));
         let actor = actor.connect().await.unwrap();
         let busy = Mutex::new(&actor, "/busy").unwrap().acquire_owned().await.unwrap();
-        Self { world, actor, busy }
+        Self { server_fixture, actor, busy }
     }
 
     pub(super) fn session(&self) -> i64 {
-        self.world.sessions_of_actor()[0]
+        self.server_fixture.sessions_of_actor()[0]
     }
 
     /// The shutdown begins; nothing but its own task and the manager's has run since.
@@ -50,17 +50,17 @@ impl Scene {
     }
 
     pub(super) async fn waits_for_nobody(&self) {
-        let nobody = self.world.server.wait_until(|machine| contenders(machine) == 0);
+        let nobody = self.server_fixture.server.wait_until(|machine| contenders(machine) == 0);
         within("an empty line", nobody).await.unwrap();
     }
 
     /// Polls `waiting` until so many nodes of contenders stand.
     pub(super) async fn waits_with<T>(&self, waiting: &mut (impl Future<Output = T> + Unpin), nodes: usize) {
         let in_line = async {
-            let count = self.world.server.wait_until(|machine| contenders(machine) == nodes);
+            let count = self.server_fixture.server.wait_until(|machine| contenders(machine) == nodes);
             within(&format!("{nodes} contenders"), count).await.unwrap();
             for _ in 0..3 {
-                self.world.round_trip_of_rival().await.unwrap();
+                self.server_fixture.round_trip_of_rival().await.unwrap();
             }
         };
         tokio::select! {
@@ -74,9 +74,9 @@ impl Scene {
 impl Closing {
     /// Every lock but one is given up: the shutdown ends in order.
     pub(super) async fn ends(self, what: &str) {
-        let Scene { world, busy, .. } = self.scene;
+        let Scene { server_fixture, busy, .. } = self.scene;
         assert!(!self.ending.is_finished() && busy.is_valid(), "{what}");
-        let given_up = world.server.wait_until(|machine| contenders(machine) == 0);
+        let given_up = server_fixture.server.wait_until(|machine| contenders(machine) == 0);
         within(&format!("no contender: {what}"), given_up).await.unwrap();
         busy.release().await.unwrap();
         assert_eq!(within("the end", self.ending).await.unwrap().unwrap().unwrap(), 0, "{what}");
@@ -106,13 +106,13 @@ pub(super) fn acquire(lock: &dyn Lock) -> BoxFuture<'_, Result<(), Error>> {
 /// The locks that exclude themselves, by name.
 pub(super) fn exclusive(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn Lock>)> {
     let mutex = |path| Mutex::new(manager, path).unwrap();
-    let keep = Keep::default().linger(Duration::from_secs(5));
+    let keep = HandOffPolicy::default().idle_time(Duration::from_secs(5));
     // A path is always taken in order, or always at once.
     let both = |one, other| MultiLock::builder().lock(&mutex(one)).lock(&mutex(other));
     vec![
         ("mutex", Box::new(mutex(LOCK))),
-        ("mutex that keeps its node", Box::new(mutex(LOCK).keeping(Keep::default()).unwrap())),
-        ("mutex that lingers", Box::new(mutex(LOCK).keeping(keep).unwrap())),
+        ("mutex that keeps its node", Box::new(mutex(LOCK).with_handoff(HandOffPolicy::default()).unwrap())),
+        ("mutex that lingers", Box::new(mutex(LOCK).with_handoff(keep).unwrap())),
         ("mutex in the layout of a semaphore", Box::new(Mutex::in_semaphore_layout(manager, LOCK).unwrap())),
         ("writer", Box::new(RwLock::new(manager, LOCK).unwrap().writer())),
         ("semaphore", Box::new(Semaphore::new(manager, LOCK, 1).unwrap().permits(1))),

@@ -4,7 +4,7 @@ use lockkeeper::{Mutex, ReentrantMutex, RwLock, Semaphore};
 
 use super::scene::{Scene, is_closed};
 use crate::limit::within;
-use crate::world::LOCK;
+use crate::server_fixture::LOCK;
 
 #[tokio::test]
 async fn a_ticket_whose_turn_has_come_gives_nothing_after_the_beginning() {

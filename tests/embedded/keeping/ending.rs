@@ -3,22 +3,24 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{ConfigError, Error, Hold, HoldEvent, Keep, Lock, LossReason, Mutex, ReleaseError, Revoker};
+use lockkeeper::{
+    ConfigError, Error, HandOffPolicy, Hold, HoldEvent, Lock, LossReason, Mutex, ReleaseError, Revoker,
+};
 use lockkeeper_testserver::{Fault, Op, When};
 
-use super::scene::{Scene, Waiter, keep};
+use super::fixture::{HandOffFixture, Waiter, keep};
 use crate::limit::within;
-use crate::world::LOCK;
+use crate::server_fixture::LOCK;
 
 const LONG: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn the_end_of_the_session_tells_the_holder_and_the_next_one_takes_a_new_place_meanwhile() {
-    let scene = Scene::set(keep()).await;
-    let held = scene.mutex.acquire_owned().await.unwrap();
-    let first = Waiter::of(&scene.mutex);
-    let second = Waiter::of(&scene.mutex);
-    assert!(scene.world.server.expire(scene.session()));
+    let fixture = HandOffFixture::set(keep()).await;
+    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let first = Waiter::of(&fixture.mutex);
+    let second = Waiter::of(&fixture.mutex);
+    assert!(fixture.server_fixture.server.expire(fixture.session()));
     // The lost guard is still there.
     let next = first.guard().await;
     assert!(!held.is_valid() && next.is_valid());
@@ -31,36 +33,36 @@ async fn the_end_of_the_session_tells_the_holder_and_the_next_one_takes_a_new_pl
     let last = second.guard().await;
     assert_eq!(Hold::path(&last), node);
     last.release().await.unwrap();
-    scene.world.line_becomes(0).await.unwrap();
+    fixture.server_fixture.line_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_lingering_node_that_is_lost_is_not_held_again() {
-    let scene = Scene::lingering().await;
-    let held = scene.mutex.acquire_owned().await.unwrap();
+    let fixture = HandOffFixture::lingering().await;
+    let held = fixture.mutex.acquire_owned().await.unwrap();
     let (node, token) = (Hold::path(&held).to_owned(), held.fencing_token());
     held.release().await.unwrap();
-    scene.is_watched().await;
-    assert!(scene.world.server.expire(scene.session()));
+    fixture.is_watched().await;
+    assert!(fixture.server_fixture.server.expire(fixture.session()));
     within("the next session", async {
-        while scene.actor.health().epoch.is_none_or(|epoch| epoch.as_u64() < 2) {
+        while fixture.actor.health().epoch.is_none_or(|epoch| epoch.as_u64() < 2) {
             tokio::task::yield_now().await;
         }
     })
     .await
     .unwrap();
-    let again = scene.mutex.acquire_owned().await.unwrap();
+    let again = fixture.mutex.acquire_owned().await.unwrap();
     assert!(Hold::path(&again) != node && again.fencing_token() > token && again.is_valid());
 }
 
 #[tokio::test]
 async fn a_lock_under_which_a_transaction_may_still_be_committed_is_not_passed_on() {
-    let scene = Scene::set(keep()).await;
-    let held = scene.mutex.acquire_owned().await.unwrap();
+    let fixture = HandOffFixture::set(keep()).await;
+    let held = fixture.mutex.acquire_owned().await.unwrap();
     let node = Hold::path(&held).to_owned();
-    let waiter = Waiter::of(&scene.mutex);
-    let multi = When::op(Op::Multi).path("/written").session(scene.session());
-    let multi = scene.world.server.fault(multi, Fault::HoldRequest);
+    let waiter = Waiter::of(&fixture.mutex);
+    let multi = When::op(Op::Multi).path("/written").session(fixture.session());
+    let multi = fixture.server_fixture.server.fault(multi, Fault::HoldRequest);
     let written = "/written".parse().unwrap();
     let mut commit = Box::pin(held.txn().create(written, b"late".to_vec()).commit());
     assert!((&mut commit).now_or_never().is_none());
@@ -75,13 +77,13 @@ async fn a_lock_under_which_a_transaction_may_still_be_committed_is_not_passed_o
 
 #[tokio::test]
 async fn a_lock_that_somebody_asked_for_is_not_passed_on() {
-    let scene = Scene::set(keep()).await;
-    let held = scene.mutex.acquire_owned().await.unwrap();
+    let fixture = HandOffFixture::set(keep()).await;
+    let held = fixture.mutex.acquire_owned().await.unwrap();
     let node = Hold::path(&held).to_owned();
-    let waiter = Waiter::of(&scene.mutex);
-    let inspection = scene.mutex.inspect().await.unwrap();
-    Revoker::new(&scene.world.rival).ask(inspection.contenders()).await.unwrap();
-    within("to be asked", held.revocation()).await.unwrap().unwrap();
+    let waiter = Waiter::of(&fixture.mutex);
+    let inspection = fixture.mutex.inspect().await.unwrap();
+    Revoker::new(&fixture.server_fixture.rival).ask(inspection.contenders()).await.unwrap();
+    within("to be asked", held.revoke_requested()).await.unwrap().unwrap();
     held.release().await.unwrap();
     let guard = waiter.guard().await;
     assert!(Hold::path(&guard) != node);
@@ -90,37 +92,37 @@ async fn a_lock_that_somebody_asked_for_is_not_passed_on() {
 
 #[tokio::test]
 async fn a_shutdown_ends_a_linger_and_waits_for_nobody() {
-    let scene = Scene::lingering().await;
-    scene.mutex.acquire().await.unwrap().release().await.unwrap();
-    let cut_off = within("an end in order", scene.actor.shutdown_within(LONG)).await.unwrap().unwrap();
+    let fixture = HandOffFixture::lingering().await;
+    fixture.mutex.acquire().await.unwrap().release().await.unwrap();
+    let cut_off = within("an end in order", fixture.actor.shutdown_within(LONG)).await.unwrap().unwrap();
     assert_eq!(cut_off, 0);
-    scene.world.line_becomes(0).await.unwrap();
-    assert!(scene.mutex.acquire().await.unwrap_err().is_closed());
+    fixture.server_fixture.line_becomes(0).await.unwrap();
+    assert!(fixture.mutex.acquire().await.unwrap_err().is_closed());
 }
 
 #[tokio::test]
 async fn a_shutdown_lets_the_holder_finish_and_sends_who_waits_away() {
-    let scene = Scene::lingering().await;
-    let held = scene.mutex.acquire_owned().await.unwrap();
-    let waiter = Waiter::of(&scene.mutex);
-    let actor = scene.actor.clone();
+    let fixture = HandOffFixture::lingering().await;
+    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let waiter = Waiter::of(&fixture.mutex);
+    let actor = fixture.actor.clone();
     let ending = tokio::spawn(async move { actor.shutdown_within(LONG).await });
     assert!(waiter.result().await.unwrap_err().is_closed());
     assert!(held.is_valid() && !ending.is_finished());
     held.release().await.unwrap();
     assert_eq!(within("an end in order", ending).await.unwrap().unwrap().unwrap(), 0);
-    scene.world.line_becomes(0).await.unwrap();
+    fixture.server_fixture.line_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
 async fn once_nobody_is_let_in_a_lingering_node_is_not_held_again() {
-    let scene = Scene::lingering().await;
-    let other = Mutex::new(&scene.actor, "/locks/other").unwrap().acquire_owned().await.unwrap();
-    scene.mutex.acquire().await.unwrap().release().await.unwrap();
-    let actor = scene.actor.clone();
+    let fixture = HandOffFixture::lingering().await;
+    let other = Mutex::new(&fixture.actor, "/locks/other").unwrap().acquire_owned().await.unwrap();
+    fixture.mutex.acquire().await.unwrap().release().await.unwrap();
+    let actor = fixture.actor.clone();
     let ending = tokio::spawn(async move { actor.shutdown_within(LONG).await });
-    scene.let_all_run().await;
-    assert!(scene.mutex.acquire().await.unwrap_err().is_closed());
+    fixture.let_all_run().await;
+    assert!(fixture.mutex.acquire().await.unwrap_err().is_closed());
     assert!(other.is_valid());
     other.release().await.unwrap();
     assert_eq!(within("an end in order", ending).await.unwrap().unwrap().unwrap(), 0);
@@ -128,16 +130,16 @@ async fn once_nobody_is_let_in_a_lingering_node_is_not_held_again() {
 
 #[tokio::test]
 async fn a_lock_taken_from_its_holder_by_hand_is_not_passed_on() {
-    let scene = Scene::set(keep()).await;
-    let held = scene.mutex.acquire_owned().await.unwrap();
+    let fixture = HandOffFixture::set(keep()).await;
+    let held = fixture.mutex.acquire_owned().await.unwrap();
     let (node, token) = (Hold::path(&held).to_owned(), held.fencing_token());
-    let one = Waiter::of(&scene.mutex);
+    let one = Waiter::of(&fixture.mutex);
     held.release().await.unwrap();
     let held = one.guard().await;
-    scene.is_watched().await;
-    let waiter = Waiter::of(&scene.mutex);
-    let mut events = Lock::events(&scene.mutex);
-    assert!(scene.world.server.delete_node(&node));
+    fixture.is_watched().await;
+    let waiter = Waiter::of(&fixture.mutex);
+    let mut events = Lock::events(&fixture.mutex);
+    assert!(fixture.server_fixture.server.delete_node(&node));
     assert_eq!(within("the loss", held.lost()).await.unwrap().reason, LossReason::NodeDeleted);
     assert!(matches!(events.next().await, Some(HoldEvent::Lost(_))));
     let guard = waiter.guard().await;
@@ -148,35 +150,35 @@ async fn a_lock_taken_from_its_holder_by_hand_is_not_passed_on() {
 
 #[tokio::test]
 async fn what_cannot_be_kept_so_is_refused() {
-    let scene = Scene::set(keep()).await;
-    let mutex = || Mutex::new(&scene.actor, LOCK).unwrap();
+    let fixture = HandOffFixture::set(keep()).await;
+    let mutex = || Mutex::new(&fixture.actor, LOCK).unwrap();
     let minute = Duration::from_secs(60);
     for (keep, named) in [
-        (Keep::default().at_most(0), "at_most"),
-        (Keep::default().for_at_most(Duration::ZERO), "for_at_most"),
-        (Keep::default().for_at_most(minute), "for_at_most"),
-        (Keep::default().linger(minute), "linger"),
+        (HandOffPolicy::default().max_handoffs(0), "max_handoffs"),
+        (HandOffPolicy::default().max_time(Duration::ZERO), "max_time"),
+        (HandOffPolicy::default().max_time(minute), "max_time"),
+        (HandOffPolicy::default().idle_time(minute), "idle_time"),
     ] {
-        let Err(Error::Config(ConfigError::Setting { name, .. })) = mutex().keeping(keep) else {
+        let Err(Error::Config(ConfigError::Setting { name, .. })) = mutex().with_handoff(keep) else {
             panic!("{keep:?} was taken");
         };
         assert_eq!(name, named);
     }
-    let in_layout = Mutex::in_semaphore_layout(&scene.actor, LOCK).unwrap();
-    assert!(matches!(in_layout.keeping(Keep::default()), Err(Error::Config(_))));
+    let in_layout = Mutex::in_semaphore_layout(&fixture.actor, LOCK).unwrap();
+    assert!(matches!(in_layout.with_handoff(HandOffPolicy::default()), Err(Error::Config(_))));
 }
 
 /// Nobody holds it while it is on its way from one to the other.
 #[tokio::test]
 async fn a_lock_that_is_lost_on_its_way_to_the_next_one_is_not_held() {
-    let scene = Scene::set(keep()).await;
-    let held = scene.mutex.acquire_owned().await.unwrap();
+    let fixture = HandOffFixture::set(keep()).await;
+    let held = fixture.mutex.acquire_owned().await.unwrap();
     let node = Hold::path(&held).to_owned();
-    let waiter = Waiter::of(&scene.mutex);
+    let waiter = Waiter::of(&fixture.mutex);
     held.release().await.unwrap();
-    assert!(scene.world.server.expire(scene.session()));
+    assert!(fixture.server_fixture.server.expire(fixture.session()));
     within("the next session", async {
-        while scene.actor.health().epoch.is_none_or(|epoch| epoch.as_u64() < 2) {
+        while fixture.actor.health().epoch.is_none_or(|epoch| epoch.as_u64() < 2) {
             tokio::task::yield_now().await;
         }
     })
@@ -190,11 +192,11 @@ async fn a_lock_that_is_lost_on_its_way_to_the_next_one_is_not_held() {
 /// Said by a transaction, before anybody else in the process knows.
 #[tokio::test]
 async fn a_release_of_what_is_lost_says_so_though_it_might_linger() {
-    let scene = Scene::lingering().await;
-    let held = scene.mutex.acquire_owned().await.unwrap();
-    assert!(scene.world.server.delete_node(Hold::path(&held)));
+    let fixture = HandOffFixture::lingering().await;
+    let held = fixture.mutex.acquire_owned().await.unwrap();
+    assert!(fixture.server_fixture.server.delete_node(Hold::path(&held)));
     let written = "/written".parse().unwrap();
     assert!(held.txn().create(written, Vec::new()).commit().await.is_err());
     assert!(held.release().await.unwrap_err().is_lost());
-    let _ = scene.mutex.acquire().await.unwrap();
+    let _ = fixture.mutex.acquire().await.unwrap();
 }

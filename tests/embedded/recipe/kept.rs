@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use lockkeeper::{ConnectionManager, Error, Keep, Mutex, OwnedMutexGuard, ReleaseError};
+use lockkeeper::{ConnectionManager, Error, HandOffPolicy, Mutex, OwnedMutexGuard, ReleaseError};
 
 use super::{Granted, Plain, Recipe};
-use crate::court::{Claim, Grant};
-use crate::world::LOCK;
+use crate::oracle::{Claim, Grant};
+use crate::server_fixture::LOCK;
 
 /// The mutex that keeps its node: taken, given back, and taken again while it lingers. Everyone else takes the plain one.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,8 @@ pub(crate) struct Keeping;
 
 impl Keeping {
     fn mutex(manager: &ConnectionManager) -> Result<Mutex, Error> {
-        Mutex::new(manager, LOCK)?.keeping(Keep::default().linger(Duration::from_millis(300)))
+        Mutex::new(manager, LOCK)?
+            .with_handoff(HandOffPolicy::default().idle_time(Duration::from_millis(300)))
     }
 }
 

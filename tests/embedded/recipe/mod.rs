@@ -20,12 +20,12 @@ pub(crate) use self::reentrant::Reentrant;
 pub(crate) use self::rw::{Reading, Writing};
 pub(crate) use self::semaphore::{InSemaphoreLayout, Permits, SharedPermits};
 pub(crate) use self::several::Several;
-use crate::court::Grant;
+use crate::oracle::Grant;
 
 /// What an acquire yields, of whatever recipe.
 pub(crate) type Granted = Box<dyn Grant>;
 
-/// One way to take the lock at [`LOCK`](crate::world::LOCK).
+/// One way to take the lock at [`LOCK`](crate::server_fixture::LOCK).
 ///
 /// What the court says of its grants is up to their [`Grant::claims`].
 pub(crate) trait Recipe: Copy + Debug + Send + Sync + 'static {

@@ -5,8 +5,8 @@ use futures::future::BoxFuture;
 use lockkeeper::{ConnectionManager, Error, Mutex, OwnedMutexGuard, ReleaseError};
 
 use super::{Granted, Recipe};
-use crate::court::{Claim, Grant};
-use crate::world::LOCK;
+use crate::oracle::{Claim, Grant};
+use crate::server_fixture::LOCK;
 
 /// The mutex.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@ use futures::future::BoxFuture;
 use lockkeeper::{ConnectionManager, Error, OwnedReentrantMutexGuard, Owner, ReentrantMutex, ReleaseError};
 
 use super::{Granted, Recipe};
-use crate::court::{Claim, Grant};
-use crate::world::LOCK;
+use crate::oracle::{Claim, Grant};
+use crate::server_fixture::LOCK;
 
 /// The reentrant mutex, each time for another owner.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@ use futures::future::BoxFuture;
 use lockkeeper::{ConnectionManager, Error, ReadGuard, ReleaseError, RwLock, WriteGuard};
 
 use super::{Granted, Recipe};
-use crate::court::{Claim, Grant, Share};
-use crate::world::LOCK;
+use crate::oracle::{Claim, Grant, Share};
+use crate::server_fixture::LOCK;
 
 /// The reading side of the read/write lock.
 #[derive(Clone, Copy, Debug)]

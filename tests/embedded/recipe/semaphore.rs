@@ -5,8 +5,8 @@ use futures::future::BoxFuture;
 use lockkeeper::{ConnectionManager, Error, Lease, Mutex, ReleaseError, Semaphore, SharedLimit};
 
 use super::{Granted, Recipe};
-use crate::court::{Claim, Grant, Share};
-use crate::world::LOCK;
+use crate::oracle::{Claim, Grant, Share};
+use crate::server_fixture::LOCK;
 
 /// How many permits there are.
 const LIMIT: usize = 3;

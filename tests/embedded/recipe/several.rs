@@ -6,8 +6,8 @@ use lockkeeper::{ConnectionManager, Error, LockGuard, MultiLock, MultiLockError,
 use lockkeeper_testserver::Op;
 
 use super::{Granted, Recipe};
-use crate::court::{Claim, Grant};
-use crate::world::LOCK;
+use crate::oracle::{Claim, Grant};
+use crate::server_fixture::LOCK;
 
 /// Two mutexes at once, in order or in place.
 #[derive(Clone, Copy, Debug)]

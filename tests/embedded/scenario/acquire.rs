@@ -1,9 +1,9 @@
 use lockkeeper_testserver::{Fault, When};
 
 use super::{Ending, Scenario};
+use crate::fixture::Fixture;
 use crate::limit::within;
 use crate::recipe::Recipe;
-use crate::stage::Stage;
 
 /// An acquire of a free lock.
 #[derive(Clone, Copy, Debug)]
@@ -24,13 +24,13 @@ impl<R: Recipe> Scenario for Acquire<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        stage.make_directory().await?;
-        stage.actor_connects().await
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        fixture.actor_connects().await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        stage.acquired(self.0.acquire(stage.actor()?).await)
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        fixture.acquired(self.0.acquire(fixture.actor()?).await)
     }
 }
 
@@ -41,12 +41,12 @@ impl<R: Recipe> Scenario for AcquireMakingDirectory<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        stage.actor_connects().await
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        fixture.actor_connects().await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        stage.acquired(self.0.acquire(stage.actor()?).await)
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        fixture.acquired(self.0.acquire(fixture.actor()?).await)
     }
 }
 
@@ -59,19 +59,19 @@ impl<R: Recipe> Scenario for AcquireRecovering<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        stage.make_directory().await?;
-        stage.actor_connects().await?;
-        let server = &stage.world.server;
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        fixture.actor_connects().await?;
+        let server = &fixture.server_fixture.server;
         let creates = When::ops(R::CREATES.iter().copied());
         let lost = server.fault(creates.path("/locks/lock/**"), Fault::DropConnectionAfter);
         server.refuse_connections();
-        stage.begin_to_wait()?;
+        fixture.begin_to_wait()?;
         within("the create", lost.hit()).await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        stage.world.server.accept_connections();
-        stage.waited().await
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        fixture.server_fixture.server.accept_connections();
+        fixture.waited().await
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use lockkeeper::{Error, RateLimiter};
 
 use super::{Ending, Scenario};
-use crate::mishap::Mishap;
+use crate::fixture::{Fixture, say};
+use crate::injected_fault::InjectedFault;
 use crate::recipe::Plain;
-use crate::stage::{Stage, say};
-use crate::world::LOCK;
+use crate::server_fixture::LOCK;
 
 /// An admission. What stands behind the actor is a mutex beside it.
 #[derive(Clone, Copy, Debug)]
@@ -24,18 +24,20 @@ impl Scenario for Admit {
         Plain
     }
 
-    async fn set(self, stage: &Stage<Plain>) -> Result<(), String> {
-        stage.make_directory().await?;
-        stage.actor_connects().await
+    async fn set(self, fixture: &Fixture<Plain>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        fixture.actor_connects().await
     }
 
-    async fn act(self, stage: &Stage<Plain>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture<Plain>) -> Result<Ending, String> {
         let limiter =
-            RateLimiter::new(&stage.actor()?, LOCK, STARTS, Duration::from_secs(60)).map_err(say)?;
+            RateLimiter::new(&fixture.actor()?, LOCK, STARTS, Duration::from_secs(60)).map_err(say)?;
         match limiter.admit().await {
             Ok(admission) if admission.is_fresh() => Ok(Ending::new("admitted")),
             Ok(_) => Ok(Ending::new("admitted too late, and said so")),
-            Err(Error::Refused { refusal, .. }) if stage.mishap.is_some_and(Mishap::refuses) => {
+            Err(Error::Refused { refusal, .. })
+                if fixture.injected_fault.is_some_and(InjectedFault::refuses) =>
+            {
                 Ok(Ending::new(format!("refused: {refusal:?}")))
             }
             Err(error) => Err(format!("{error} ({error:?})")),
@@ -44,13 +46,13 @@ impl Scenario for Admit {
 
     /// What is written down is what was committed: the try that was answered, and for each break of the link one whose
     /// answer was lost; a mishap alone loses one.
-    fn verdict(self, stage: &Stage<Plain>) -> Result<(), String> {
+    fn verdict(self, fixture: &Fixture<Plain>) -> Result<(), String> {
         let starts = format!("{LOCK}/starts");
-        let written = stage
-            .world
+        let written = fixture
+            .server_fixture
             .server
             .inspect(|machine| machine.tree().node(&starts).map_or(0, |node| node.children.len()));
-        let breaks = stage.breaks().max(1);
+        let breaks = fixture.breaks().max(1);
         if u64::try_from(written).is_ok_and(|written| written <= 1 + breaks) {
             return Ok(());
         }

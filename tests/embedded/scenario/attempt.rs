@@ -1,6 +1,6 @@
 use super::{Ending, Scenario};
+use crate::fixture::Fixture;
 use crate::recipe::Recipe;
-use crate::stage::Stage;
 
 /// A try at a free lock.
 #[derive(Clone, Copy, Debug)]
@@ -17,13 +17,13 @@ impl<R: Recipe> Scenario for TryFree<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        stage.make_directory().await?;
-        stage.actor_connects().await
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        fixture.actor_connects().await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        stage.tried(self.0.try_acquire(stage.actor()?).await).await
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        fixture.tried(self.0.try_acquire(fixture.actor()?).await).await
     }
 }
 
@@ -34,15 +34,15 @@ impl<R: Recipe> Scenario for TryTaken<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        stage.make_directory().await?;
-        stage.rival_holds().await?;
-        stage.actor_connects().await
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        fixture.rival_holds().await?;
+        fixture.actor_connects().await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        let tried = stage.tried(self.0.try_acquire(stage.actor()?).await).await?;
-        stage.rival_releases().await?;
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        let tried = fixture.tried(self.0.try_acquire(fixture.actor()?).await).await?;
+        fixture.rival_releases().await?;
         Ok(tried)
     }
 }

@@ -2,9 +2,9 @@ use lockkeeper::{TxnError, TxnResult};
 use lockkeeper_testserver::Op;
 
 use super::{Ending, Scenario};
+use crate::fixture::{Fixture, WRITTEN, say};
+use crate::injection_point::InjectionPoint;
 use crate::recipe::Recipe;
-use crate::site::Site;
-use crate::stage::{Stage, WRITTEN, say};
 
 /// A transaction under a hold.
 #[derive(Clone, Copy, Debug)]
@@ -17,15 +17,15 @@ impl<R: Recipe> Scenario for Commit<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        stage.make_directory().await?;
-        stage.actor_connects().await?;
-        stage.actor_holds().await
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        fixture.actor_connects().await?;
+        fixture.actor_holds().await
     }
 
     /// What was said of a commit is so, also at the end of the case.
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        let hold = stage.take_mine()?;
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        let hold = fixture.take_mine()?;
         let node = format!("{WRITTEN}/n-").parse().map_err(say)?;
         let (committed, is_valid) = {
             let grant = hold.grant().ok_or("nothing is held")?;
@@ -42,28 +42,28 @@ impl<R: Recipe> Scenario for Commit<R> {
             Err(error) if error.outcome_unknown() => (0, 1, "unknown"),
             Err(_) => (0, 0, "failed"),
         };
-        if committed.is_err() && is_valid && stage.was_undisturbed().await {
+        if committed.is_err() && is_valid && fixture.was_undisturbed().await {
             return Err(format!("{committed:?}"));
         }
-        stage.ended.send_replace(true);
+        fixture.ended.send_replace(true);
         // What was held back would have been let go by now.
-        if stage.mishap.is_some() {
-            stage.everything_healed().await?;
+        if fixture.injected_fault.is_some() {
+            fixture.everything_healed().await?;
         }
-        let written = stage.written();
+        let written = fixture.written();
         if !(least..=most).contains(&written) {
             return Err(format!("{committed:?}, and {written} nodes were written"));
         }
         Ok(Ending::holding(said, hold))
     }
 
-    fn is_tried(self, site: &Site) -> bool {
-        site.is(Op::Multi) && site.has_path(&format!("{WRITTEN}/n-"))
+    fn is_tried(self, injection_point: &InjectionPoint) -> bool {
+        injection_point.is(Op::Multi) && injection_point.has_path(&format!("{WRITTEN}/n-"))
     }
 
     /// No transaction was done twice, however late.
-    fn verdict(self, stage: &Stage<R>) -> Result<(), String> {
-        match stage.written() {
+    fn verdict(self, fixture: &Fixture<R>) -> Result<(), String> {
+        match fixture.written() {
             0 | 1 => Ok(()),
             written => Err(format!("one transaction wrote {written} nodes")),
         }

@@ -3,10 +3,10 @@ use std::time::Duration;
 use lockkeeper_testserver::Op;
 
 use super::{Ending, Scenario};
-use crate::mishap::Mishap;
+use crate::fixture::{Fixture, say};
+use crate::injected_fault::InjectedFault;
 use crate::recipe::{Plain, Recipe};
-use crate::stage::{Stage, say};
-use crate::world::builder;
+use crate::server_fixture::builder;
 
 /// A connection with nothing to do, and then an acquire.
 #[derive(Clone, Copy, Debug)]
@@ -28,17 +28,17 @@ impl Scenario for Idle {
         Plain
     }
 
-    async fn set(self, stage: &Stage<Plain>) -> Result<(), String> {
-        stage.make_directory().await?;
-        let servers = stage.world.server.connect_string();
-        let idle = builder(&servers).keep_confirmed(Duration::ZERO).connect().await.map_err(say)?;
-        stage.set_actor(idle);
+    async fn set(self, fixture: &Fixture<Plain>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        let servers = fixture.server_fixture.server.connect_string();
+        let idle = builder(&servers).lease_keep_alive(Duration::ZERO).connect().await.map_err(say)?;
+        fixture.set_actor(idle);
         Ok(())
     }
 
-    async fn act(self, stage: &Stage<Plain>) -> Result<Ending, String> {
-        stage.everything_healed().await?;
-        stage.acquired(Plain.acquire(stage.actor()?).await)
+    async fn act(self, fixture: &Fixture<Plain>) -> Result<Ending, String> {
+        fixture.everything_healed().await?;
+        fixture.acquired(Plain.acquire(fixture.actor()?).await)
     }
 }
 
@@ -49,13 +49,13 @@ impl Scenario for Connect {
         Plain
     }
 
-    async fn set(self, stage: &Stage<Plain>) -> Result<(), String> {
-        stage.make_directory().await
+    async fn set(self, fixture: &Fixture<Plain>) -> Result<(), String> {
+        fixture.make_directory().await
     }
 
-    async fn act(self, stage: &Stage<Plain>) -> Result<Ending, String> {
-        stage.actor_connects().await?;
-        stage.acquired(Plain.acquire(stage.actor()?).await)
+    async fn act(self, fixture: &Fixture<Plain>) -> Result<Ending, String> {
+        fixture.actor_connects().await?;
+        fixture.acquired(Plain.acquire(fixture.actor()?).await)
     }
 }
 
@@ -66,20 +66,24 @@ impl Scenario for Shutdown {
         Plain
     }
 
-    async fn set(self, stage: &Stage<Plain>) -> Result<(), String> {
-        stage.make_directory().await?;
-        stage.actor_connects().await?;
-        stage.actor_holds().await
+    async fn set(self, fixture: &Fixture<Plain>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        fixture.actor_connects().await?;
+        fixture.actor_holds().await
     }
 
-    async fn act(self, stage: &Stage<Plain>) -> Result<Ending, String> {
-        let is_closed = || !stage.world.server.sessions().contains(&stage.session());
-        match stage.actor()?.shutdown().await {
-            Ok(()) if is_closed() || stage.mishap.is_some_and(Mishap::hides_open_session) => {
+    async fn act(self, fixture: &Fixture<Plain>) -> Result<Ending, String> {
+        let is_closed = || !fixture.server_fixture.server.sessions().contains(&fixture.session());
+        match fixture.actor()?.shutdown().await {
+            Ok(())
+                if is_closed() || fixture.injected_fault.is_some_and(InjectedFault::hides_open_session) =>
+            {
                 Ok(Ending::new("closed"))
             }
             Ok(()) => Err("shut down, and the session lives".to_owned()),
-            Err(error) if error.is_timeout() && !stage.was_undisturbed().await => Ok(Ending::new("timeout")),
+            Err(error) if error.is_timeout() && !fixture.was_undisturbed().await => {
+                Ok(Ending::new("timeout"))
+            }
             Err(error) => Err(error.to_string()),
         }
     }

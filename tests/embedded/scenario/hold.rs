@@ -3,12 +3,12 @@ use std::time::Duration;
 use lockkeeper_testserver::Op;
 
 use super::{Ending, Scenario};
-use crate::court::Hold;
+use crate::fixture::Fixture;
+use crate::injected_fault::InjectedFault;
+use crate::injection_point::InjectionPoint;
 use crate::limit::within;
-use crate::mishap::Mishap;
+use crate::oracle::Hold;
 use crate::recipe::Recipe;
-use crate::site::Site;
-use crate::stage::Stage;
 
 /// A hold that lasts.
 #[derive(Clone, Copy, Debug)]
@@ -27,14 +27,14 @@ impl<R: Recipe> Scenario for HoldOn<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        stage.make_directory().await?;
-        stage.actor_connects().await?;
-        stage.actor_holds().await
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        fixture.actor_connects().await?;
+        fixture.actor_holds().await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        hold_on(stage, stage.take_mine()?).await
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        hold_on(fixture, fixture.take_mine()?).await
     }
 }
 
@@ -47,40 +47,40 @@ impl<R: Recipe> Scenario for HoldReconnecting<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        stage.make_directory().await?;
-        stage.actor_connects().await?;
-        stage.actor_holds().await?;
-        stage.cut_off().await
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        fixture.actor_connects().await?;
+        fixture.actor_holds().await?;
+        fixture.cut_off().await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        stage.world.server.accept_connections();
-        hold_on(stage, stage.take_mine()?).await
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        fixture.server_fixture.server.accept_connections();
+        hold_on(fixture, fixture.take_mine()?).await
     }
 
-    fn is_tried(self, site: &Site) -> bool {
-        !site.is(Op::Ping)
+    fn is_tried(self, injection_point: &InjectionPoint) -> bool {
+        !injection_point.is(Op::Ping)
     }
 }
 
 /// Holds until everything healed and the hold is lost, or its session is confirmed anew if that lives on.
-async fn hold_on<R: Recipe>(stage: &Stage<R>, hold: Hold) -> Result<Ending, String> {
+async fn hold_on<R: Recipe>(fixture: &Fixture<R>, hold: Hold) -> Result<Ending, String> {
     let lost = async {
         while hold.is_valid() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::select! {
-        healed = stage.everything_healed() => healed?,
+        healed = fixture.everything_healed() => healed?,
         // On a busy machine, by itself, before anything happened to it: then nothing may happen any more.
         () = lost => {}
     }
-    if *stage.struck.borrow() {
-        stage.everything_healed().await?;
+    if *fixture.struck.borrow() {
+        fixture.everything_healed().await?;
     }
     let begun = hold.valid_until();
-    let must_be_lost = stage.mishap.is_some_and(Mishap::ends_session);
+    let must_be_lost = fixture.injected_fault.is_some_and(InjectedFault::ends_session);
     let settled = async {
         while hold.is_valid() && (must_be_lost || hold.valid_until() <= begun) {
             tokio::time::sleep(Duration::from_millis(5)).await;

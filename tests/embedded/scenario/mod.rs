@@ -26,10 +26,10 @@ pub(crate) use self::reenter::Reenter;
 pub(crate) use self::release::{DropGuard, Release};
 pub(crate) use self::sides::{Downgrade, ReadUnderWrite, Upgrade};
 pub(crate) use self::wait::{Wait, WaitBehindTwo, WaitOvertaken, WaitReconnecting, WaitTimesOut};
-use crate::court::Hold;
+use crate::fixture::Fixture;
+use crate::injection_point::InjectionPoint;
+use crate::oracle::Hold;
 use crate::recipe::Recipe;
-use crate::site::Site;
-use crate::stage::Stage;
 
 /// One way through a recipe.
 pub(crate) trait Scenario: Copy + Debug + Send + Sync + 'static {
@@ -45,24 +45,24 @@ pub(crate) trait Scenario: Copy + Debug + Send + Sync + 'static {
     fn recipe(self) -> Self::Recipe;
 
     /// Sets the stage, up to the moment from which the mishap may strike.
-    fn set(self, stage: &Stage<Self::Recipe>) -> impl Future<Output = Result<(), String>> + Send;
+    fn set(self, fixture: &Fixture<Self::Recipe>) -> impl Future<Output = Result<(), String>> + Send;
 
     /// Does what the scenario is about. An error is a broken promise.
-    fn act(self, stage: &Stage<Self::Recipe>) -> impl Future<Output = Result<Ending, String>> + Send;
+    fn act(self, fixture: &Fixture<Self::Recipe>) -> impl Future<Output = Result<Ending, String>> + Send;
 
     /// Which requests come by the clock and are what it is about: it is recorded until there were two.
     const BY_CLOCK: Option<Op> = None;
 
     /// Which of the recorded sites are tried: by default all but those that come by the clock.
-    fn is_tried(self, site: &Site) -> bool {
+    fn is_tried(self, injection_point: &InjectionPoint) -> bool {
         match Self::BY_CLOCK {
-            Some(op) => site.is(op),
-            None => !site.is_by_clock(),
+            Some(op) => injection_point.is(op),
+            None => !injection_point.is_by_clock(),
         }
     }
 
     /// What must hold besides, at the very end.
-    fn verdict(self, _: &Stage<Self::Recipe>) -> Result<(), String> {
+    fn verdict(self, _: &Fixture<Self::Recipe>) -> Result<(), String> {
         Ok(())
     }
 }

@@ -1,9 +1,9 @@
 use lockkeeper::{Owner, ReentrantMutex};
 
 use super::{Ending, Scenario};
+use crate::fixture::{Fixture, say};
 use crate::recipe::{Granted, Reentrant};
-use crate::stage::{Stage, say};
-use crate::world::LOCK;
+use crate::server_fixture::LOCK;
 
 /// First hold, nested hold, nested release, last release.
 #[derive(Clone, Copy, Debug)]
@@ -16,21 +16,21 @@ impl Scenario for Reenter {
         Reentrant
     }
 
-    async fn set(self, stage: &Stage<Reentrant>) -> Result<(), String> {
-        stage.make_directory().await?;
-        stage.actor_connects().await
+    async fn set(self, fixture: &Fixture<Reentrant>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        fixture.actor_connects().await
     }
 
-    async fn act(self, stage: &Stage<Reentrant>) -> Result<Ending, String> {
-        let mutex = ReentrantMutex::new(&stage.actor()?, LOCK).map_err(say)?;
+    async fn act(self, fixture: &Fixture<Reentrant>) -> Result<Ending, String> {
+        let mutex = ReentrantMutex::new(&fixture.actor()?, LOCK).map_err(say)?;
         let owner = Owner::new("one");
         let outer = match mutex.acquire_owned(&owner).await {
             Ok(outer) => outer,
-            Err(error) => return stage.acquired(Err(error)),
+            Err(error) => return fixture.acquired(Err(error)),
         };
         let token = outer.fencing_token();
         let nested = mutex.acquire_owned(&owner).await;
-        let outer = stage.world.court.enter("the actor", Granted::from(outer));
+        let outer = fixture.server_fixture.oracle.enter("the actor", Granted::from(outer));
         match nested {
             Ok(nested) => {
                 if (nested.fencing_token(), mutex.hold_count(&owner)) != (token, 2) {
@@ -42,7 +42,7 @@ impl Scenario for Reenter {
             Err(error) if error.is_lost() => {}
             Err(error) => return Err(format!("a nested acquire: {error}")),
         }
-        let said = stage.release(&outer).await?;
+        let said = fixture.release(&outer).await?;
         match mutex.hold_count(&owner) {
             0 => Ok(Ending::new(said)),
             count => Err(format!("{count} holds after the last release")),

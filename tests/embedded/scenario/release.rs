@@ -1,8 +1,8 @@
 use super::{Ending, Scenario};
+use crate::fixture::Fixture;
 use crate::limit::within;
 use crate::recipe::Recipe;
-use crate::stage::Stage;
-use crate::world::in_line;
+use crate::server_fixture::in_line;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release<R>(pub(crate) R);
@@ -18,14 +18,14 @@ impl<R: Recipe> Scenario for Release<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        stage.make_directory().await?;
-        stage.actor_connects().await?;
-        stage.actor_holds().await
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        fixture.actor_connects().await?;
+        fixture.actor_holds().await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        stage.release(&stage.take_mine()?).await.map(Ending::new)
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        fixture.release(&fixture.take_mine()?).await.map(Ending::new)
     }
 }
 
@@ -36,15 +36,19 @@ impl<R: Recipe> Scenario for DropGuard<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        stage.make_directory().await?;
-        stage.actor_connects().await?;
-        stage.actor_holds().await
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        fixture.actor_connects().await?;
+        fixture.actor_holds().await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        drop(stage.take_mine()?.take());
-        within("the node gone", stage.world.server.wait_until(|machine| in_line(machine).is_empty())).await?;
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        drop(fixture.take_mine()?.take());
+        within(
+            "the node gone",
+            fixture.server_fixture.server.wait_until(|machine| in_line(machine).is_empty()),
+        )
+        .await?;
         Ok(Ending::new("gone"))
     }
 }

@@ -4,11 +4,11 @@ use lockkeeper::{Error, Owner, RwLock, UpgradeError};
 use lockkeeper_testserver::Op;
 
 use super::{Ending, Scenario};
-use crate::mishap::Mishap;
+use crate::fixture::{Fixture, say};
+use crate::injected_fault::InjectedFault;
+use crate::injection_point::InjectionPoint;
 use crate::recipe::{Granted, Writing};
-use crate::site::Site;
-use crate::stage::{Stage, say};
-use crate::world::LOCK;
+use crate::server_fixture::LOCK;
 
 /// A write that is turned into a read.
 #[derive(Clone, Copy, Debug)]
@@ -22,18 +22,18 @@ pub(crate) struct ReadUnderWrite;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Upgrade;
 
-async fn set(stage: &Stage<Writing>) -> Result<(), String> {
-    stage.make_directory().await?;
-    stage.actor_connects().await
+async fn set(fixture: &Fixture<Writing>) -> Result<(), String> {
+    fixture.make_directory().await?;
+    fixture.actor_connects().await
 }
 
 /// What is said of a step that failed, where it may.
-async fn failed(stage: &Stage<Writing>, error: Error) -> Result<Ending, String> {
+async fn failed(fixture: &Fixture<Writing>, error: Error) -> Result<Ending, String> {
     match error {
-        Error::Refused { refusal, .. } if stage.mishap.is_some_and(Mishap::refuses) => {
+        Error::Refused { refusal, .. } if fixture.injected_fault.is_some_and(InjectedFault::refuses) => {
             Ok(Ending::new(format!("refused: {refusal:?}")))
         }
-        Error::Lost(lost) if !stage.was_undisturbed().await => {
+        Error::Lost(lost) if !fixture.was_undisturbed().await => {
             Ok(Ending::new(format!("lost: {}", lost.reason)))
         }
         error => Err(format!("{error} ({error:?})")),
@@ -47,29 +47,30 @@ impl Scenario for Downgrade {
         Writing
     }
 
-    async fn set(self, stage: &Stage<Writing>) -> Result<(), String> {
-        set(stage).await
+    async fn set(self, fixture: &Fixture<Writing>) -> Result<(), String> {
+        set(fixture).await
     }
 
-    async fn act(self, stage: &Stage<Writing>) -> Result<Ending, String> {
-        let lock = RwLock::new(&stage.actor()?, LOCK).map_err(say)?;
+    async fn act(self, fixture: &Fixture<Writing>) -> Result<Ending, String> {
+        let lock = RwLock::new(&fixture.actor()?, LOCK).map_err(say)?;
         let write = match lock.write().await {
             Ok(write) => write,
-            Err(error) => return stage.acquired(Err(error)),
+            Err(error) => return fixture.acquired(Err(error)),
         };
         let token = write.fencing_token();
         match write.downgrade().await {
             Ok(read) if read.fencing_token() != token => Err("a downgraded reader's token is new".to_owned()),
-            Ok(read) => {
-                Ok(Ending::holding("downgraded", stage.world.court.enter("the actor", Granted::from(read))))
-            }
-            Err(error) => failed(stage, error).await,
+            Ok(read) => Ok(Ending::holding(
+                "downgraded",
+                fixture.server_fixture.oracle.enter("the actor", Granted::from(read)),
+            )),
+            Err(error) => failed(fixture, error).await,
         }
     }
 
     /// What goes before is an acquire like any other.
-    fn is_tried(self, site: &Site) -> bool {
-        site.is(Op::Multi) && !site.is_by_clock()
+    fn is_tried(self, injection_point: &InjectionPoint) -> bool {
+        injection_point.is(Op::Multi) && !injection_point.is_by_clock()
     }
 }
 
@@ -80,27 +81,27 @@ impl Scenario for ReadUnderWrite {
         Writing
     }
 
-    async fn set(self, stage: &Stage<Writing>) -> Result<(), String> {
-        set(stage).await
+    async fn set(self, fixture: &Fixture<Writing>) -> Result<(), String> {
+        set(fixture).await
     }
 
-    async fn act(self, stage: &Stage<Writing>) -> Result<Ending, String> {
-        let lock = RwLock::new(&stage.actor()?, LOCK).map_err(say)?.for_owner(&Owner::new("one"));
+    async fn act(self, fixture: &Fixture<Writing>) -> Result<Ending, String> {
+        let lock = RwLock::new(&fixture.actor()?, LOCK).map_err(say)?.for_owner(&Owner::new("one"));
         let write = match lock.write().await {
             Ok(write) => write,
-            Err(error) => return stage.acquired(Err(error)),
+            Err(error) => return fixture.acquired(Err(error)),
         };
         let read = match lock.read().await {
             Ok(read) => read,
-            Err(error) => return failed(stage, error).await,
+            Err(error) => return failed(fixture, error).await,
         };
         // Lost or not, the other one tells.
         let _ = write.release().await;
-        Ok(Ending::holding("reads on", stage.world.court.enter("the actor", Granted::from(read))))
+        Ok(Ending::holding("reads on", fixture.server_fixture.oracle.enter("the actor", Granted::from(read))))
     }
 
-    fn is_tried(self, site: &Site) -> bool {
-        (site.is(Op::Multi) && !site.is_by_clock()) || site.is(Op::Delete)
+    fn is_tried(self, injection_point: &InjectionPoint) -> bool {
+        (injection_point.is(Op::Multi) && !injection_point.is_by_clock()) || injection_point.is(Op::Delete)
     }
 }
 
@@ -111,29 +112,29 @@ impl Scenario for Upgrade {
         Writing
     }
 
-    async fn set(self, stage: &Stage<Writing>) -> Result<(), String> {
-        set(stage).await
+    async fn set(self, fixture: &Fixture<Writing>) -> Result<(), String> {
+        set(fixture).await
     }
 
-    async fn act(self, stage: &Stage<Writing>) -> Result<Ending, String> {
-        let lock = RwLock::new(&stage.actor()?, LOCK).map_err(say)?;
+    async fn act(self, fixture: &Fixture<Writing>) -> Result<Ending, String> {
+        let lock = RwLock::new(&fixture.actor()?, LOCK).map_err(say)?;
         let read = match lock.read().await {
             Ok(read) => read,
-            Err(error) => return stage.acquired(Err(error)),
+            Err(error) => return fixture.acquired(Err(error)),
         };
-        let court = &stage.world.court;
+        let oracle = &fixture.server_fixture.oracle;
         match read.try_upgrade().await {
-            Ok(write) => Ok(Ending::holding("upgraded", court.enter("the actor", Granted::from(write)))),
+            Ok(write) => Ok(Ending::holding("upgraded", oracle.enter("the actor", Granted::from(write)))),
             Err(UpgradeError::NotAlone { guard }) => {
-                if stage.mishap.is_none() {
+                if fixture.injected_fault.is_none() {
                     return Err("a sole reader was told that it is not".to_owned());
                 }
-                Ok(Ending::holding("not alone", court.enter("the actor", Granted::from(guard))))
+                Ok(Ending::holding("not alone", oracle.enter("the actor", Granted::from(guard))))
             }
             Err(UpgradeError::Failed { guard, error }) if error.is_timeout() => {
-                Ok(Ending::holding("timeout", court.enter("the actor", Granted::from(guard))))
+                Ok(Ending::holding("timeout", oracle.enter("the actor", Granted::from(guard))))
             }
-            Err(UpgradeError::Failed { error, .. }) => failed(stage, error).await,
+            Err(UpgradeError::Failed { error, .. }) => failed(fixture, error).await,
         }
     }
 }

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use super::{Ending, Scenario};
+use crate::fixture::{Fixture, say};
 use crate::limit::within;
 use crate::recipe::Recipe;
-use crate::stage::{Stage, say};
-use crate::world::LOCK;
+use crate::server_fixture::LOCK;
 
 /// A wait in line; the holder leaves once the waiter has settled down.
 #[derive(Clone, Copy, Debug)]
@@ -26,10 +26,10 @@ pub(crate) struct WaitReconnecting<R>(pub(crate) R);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitTimesOut<R>(pub(crate) R);
 
-async fn set_taken<R: Recipe>(stage: &Stage<R>) -> Result<(), String> {
-    stage.make_directory().await?;
-    stage.rival_holds().await?;
-    stage.actor_connects().await
+async fn set_taken<R: Recipe>(fixture: &Fixture<R>) -> Result<(), String> {
+    fixture.make_directory().await?;
+    fixture.rival_holds().await?;
+    fixture.actor_connects().await
 }
 
 impl<R: Recipe> Scenario for Wait<R> {
@@ -41,15 +41,15 @@ impl<R: Recipe> Scenario for Wait<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        set_taken(stage).await
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        set_taken(fixture).await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        stage.begin_to_wait()?;
-        stage.actor_watches_or_failed(1).await?;
-        stage.rival_releases().await?;
-        stage.waited().await
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        fixture.begin_to_wait()?;
+        fixture.actor_watches_or_failed(1).await?;
+        fixture.rival_releases().await?;
+        fixture.waited().await
     }
 }
 
@@ -62,19 +62,19 @@ impl<R: Recipe> Scenario for WaitOvertaken<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        set_taken(stage).await
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        set_taken(fixture).await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        stage.begin_to_wait()?;
-        let mut struck = stage.struck.subscribe();
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        fixture.begin_to_wait()?;
+        let mut struck = fixture.struck.subscribe();
         tokio::select! {
-            watches = stage.actor_watches_or_failed(1) => watches?,
+            watches = fixture.actor_watches_or_failed(1) => watches?,
             _ = struck.wait_for(|struck| *struck) => {}
         }
-        stage.rival_releases().await?;
-        stage.waited().await
+        fixture.rival_releases().await?;
+        fixture.waited().await
     }
 }
 
@@ -87,21 +87,21 @@ impl<R: Recipe> Scenario for WaitBehindTwo<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        stage.make_directory().await?;
-        stage.rival_holds().await?;
-        stage.another_waits().await?;
-        stage.actor_connects().await
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        fixture.make_directory().await?;
+        fixture.rival_holds().await?;
+        fixture.another_waits().await?;
+        fixture.actor_connects().await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        stage.begin_to_wait()?;
-        stage.actor_watches_or_failed(1).await?;
-        stage.rival_releases().await?;
-        stage.another_holds().await?;
-        stage.actor_watches_or_failed(2).await?;
-        stage.rival_releases().await?;
-        stage.waited().await
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        fixture.begin_to_wait()?;
+        fixture.actor_watches_or_failed(1).await?;
+        fixture.rival_releases().await?;
+        fixture.another_holds().await?;
+        fixture.actor_watches_or_failed(2).await?;
+        fixture.rival_releases().await?;
+        fixture.waited().await
     }
 }
 
@@ -116,22 +116,22 @@ impl<R: Recipe> Scenario for WaitReconnecting<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        set_taken(stage).await?;
-        stage.begin_to_wait()?;
-        stage.actor_watches(R::WATCHES).await?;
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        set_taken(fixture).await?;
+        fixture.begin_to_wait()?;
+        fixture.actor_watches(R::WATCHES).await?;
         // Answers come in order: with this one, those of the watches have come.
-        let (actor, lock) = (stage.actor()?, LOCK.parse().map_err(say)?);
+        let (actor, lock) = (fixture.actor()?, LOCK.parse().map_err(say)?);
         let answer = async { while actor.znodes().read(&lock).await.is_err() {} };
         within("an answer", answer).await?;
-        stage.cut_off().await
+        fixture.cut_off().await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        stage.world.server.accept_connections();
-        stage.actor_watches_or_failed(1).await?;
-        stage.rival_releases().await?;
-        stage.waited().await
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        fixture.server_fixture.server.accept_connections();
+        fixture.actor_watches_or_failed(1).await?;
+        fixture.rival_releases().await?;
+        fixture.waited().await
     }
 }
 
@@ -142,17 +142,17 @@ impl<R: Recipe> Scenario for WaitTimesOut<R> {
         self.0
     }
 
-    async fn set(self, stage: &Stage<R>) -> Result<(), String> {
-        set_taken(stage).await
+    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+        set_taken(fixture).await
     }
 
-    async fn act(self, stage: &Stage<R>) -> Result<Ending, String> {
-        let waited = self.0.acquire_timeout(stage.actor()?, Duration::from_millis(150)).await;
+    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+        let waited = self.0.acquire_timeout(fixture.actor()?, Duration::from_millis(150)).await;
         let ending = match waited {
             Err(error) if error.is_timeout() => Ending::new("timeout"),
-            other => stage.acquired(other)?,
+            other => fixture.acquired(other)?,
         };
-        stage.rival_releases().await?;
+        fixture.rival_releases().await?;
         Ok(ending)
     }
 }

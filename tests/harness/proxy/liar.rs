@@ -20,7 +20,7 @@ pub(crate) struct Liar {
 
 #[derive(Debug)]
 struct State {
-    dice: StdRng,
+    rng: StdRng,
     /// One message in so many is spoiled.
     one_in: u32,
     told: Vec<Lie>,
@@ -64,8 +64,8 @@ const LIES: [Lie; 9] = [
 
 impl Liar {
     pub(crate) fn new(seed: u64, one_in: u32) -> Self {
-        let dice = StdRng::seed_from_u64(seed);
-        Self { state: Mutex::new(State { dice, one_in, told: Vec::new() }) }
+        let rng = StdRng::seed_from_u64(seed);
+        Self { state: Mutex::new(State { rng, one_in, told: Vec::new() }) }
     }
 
     /// The lies told so far.
@@ -76,10 +76,10 @@ impl Liar {
     /// What to send instead of a message that answers `op`, lengths included; `None` for the message itself.
     pub(crate) fn instead_of(&self, message: &[u8], op: OpCode, path: Option<&str>) -> Option<BytesMut> {
         let state = &mut *self.state.lock();
-        if !state.dice.random_ratio(1, state.one_in) {
+        if !state.rng.random_ratio(1, state.one_in) {
             return None;
         }
-        let lie = *LIES.get(state.dice.random_range(0..LIES.len()))?;
+        let lie = *LIES.get(state.rng.random_range(0..LIES.len()))?;
         // The client makes room for as many names as a list says to have, without a look at how long the message is:
         // 24 bytes for each of up to 2³¹, which few machines have. It dies then, and no one can keep it from that.
         let lie = if op == OpCode::MultiRead && lie == Lie::Flipped { Lie::Noise } else { lie };
@@ -90,40 +90,40 @@ impl Liar {
 
 impl State {
     fn tell(&mut self, lie: Lie, message: &[u8], op: OpCode, path: &str) -> BytesMut {
-        let dice = &mut self.dice;
+        let rng = &mut self.rng;
         let mut spoiled = BytesMut::from(message);
         match lie {
             Lie::Flipped => {
-                for _ in 0..dice.random_range(1..=8) {
-                    let place = dice.random_range(0..message.len().max(1));
+                for _ in 0..rng.random_range(1..=8) {
+                    let place = rng.random_range(0..message.len().max(1));
                     // See above: which request it answers, and how many names there are.
                     let is_spared = place < 4 || (HEADER..HEADER + 2).contains(&place);
                     if let Some(byte) = spoiled.get_mut(place).filter(|_| op == OpCode::Connect || !is_spared)
                     {
-                        *byte ^= 1 << dice.random_range(0..8);
+                        *byte ^= 1 << rng.random_range(0..8);
                     }
                 }
             }
-            Lie::Shortened => spoiled.truncate(dice.random_range(0..message.len().max(1))),
-            Lie::Lengthened => spoiled.put_bytes(dice.random(), dice.random_range(1..200)),
+            Lie::Shortened => spoiled.truncate(rng.random_range(0..message.len().max(1))),
+            Lie::Lengthened => spoiled.put_bytes(rng.random(), rng.random_range(1..200)),
             Lie::WrongNumber => {
-                let near = dice.random_range(-3..=3);
-                let number = XIDS.get(dice.random_range(0..XIDS.len() * 2)).copied();
+                let near = rng.random_range(-3..=3);
+                let number = XIDS.get(rng.random_range(0..XIDS.len() * 2)).copied();
                 let own = message.first_chunk().map_or(0, |bytes| i32::from_be_bytes(*bytes));
                 overwrite(&mut spoiled, 0, number.unwrap_or_else(|| own.wrapping_add(near)));
             }
-            Lie::WrongError => overwrite(&mut spoiled, 12, dice.random_range(-130..3)),
+            Lie::WrongError => overwrite(&mut spoiled, 12, rng.random_range(-130..3)),
             Lie::WrongLength => {
                 let own = i32::try_from(message.len()).unwrap_or(0);
                 let lengths = [i32::MAX, i32::MIN, -1, 0, own - 1, own + 1, own * 2, 1 << 20];
-                let length = lengths.get(dice.random_range(0..lengths.len())).copied().unwrap_or(0);
+                let length = lengths.get(rng.random_range(0..lengths.len())).copied().unwrap_or(0);
                 let mut sent = BytesMut::new();
                 sent.put_i32(length);
                 sent.put_slice(message);
                 return sent;
             }
             Lie::Event => {
-                let mut sent = framed(&event(dice.random_range(-2..6), path));
+                let mut sent = framed(&event(rng.random_range(-2..6), path));
                 sent.put_slice(&framed(message));
                 return sent;
             }
@@ -134,7 +134,7 @@ impl State {
             }
             Lie::Noise => {
                 // Lists are spared, see above: their count stays small.
-                spoiled.iter_mut().skip(HEADER + 4).for_each(|byte| *byte = dice.random());
+                spoiled.iter_mut().skip(HEADER + 4).for_each(|byte| *byte = rng.random());
             }
         }
         framed(&spoiled)

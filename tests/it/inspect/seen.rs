@@ -33,7 +33,7 @@ async fn everyone_in_the_line_is_seen_in_its_order_whoever_they_are() {
     let before = children(ensemble, path).await;
     let seen = Mutex::new(&onlooker, path).unwrap().inspect().await.unwrap();
     assert_eq!(children(ensemble, path).await, before, "looking changed something");
-    assert_eq!(roles(&seen), [Role::Holder, Role::Waiter, Role::Waiter, Role::Waiter, Role::Stray]);
+    assert_eq!(roles(&seen), [Role::Holder, Role::Waiter, Role::Waiter, Role::Waiter, Role::Foreign]);
     let positions: Vec<Option<usize>> = seen.contenders().iter().map(|of| of.position()).collect();
     assert_eq!(positions, [Some(0), Some(1), Some(2), Some(3), None]);
     assert_eq!(last.position(), Some(3));

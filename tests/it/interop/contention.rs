@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::scene::{Contender, Failure, Hold, Outcome, Scene};
+use super::fixture::{Contender, Failure, Hold, InteropFixture, Outcome};
 
 /// Java or Rust.
 type Language = Discriminant<Hold>;
@@ -62,25 +62,25 @@ async fn under_random_contention_one_is_inside_and_grants_follow_the_line() -> O
     let seed: u64 = seed.unwrap_or_else(rand::random);
     println!("to replay the choices: LOCKKEEPER_TEST_SEED={seed}");
 
-    let scene = Scene::at("/interop/random").await?;
+    let fixture = InteropFixture::at("/interop/random").await?;
     let register = "/interop-register".to_owned();
-    scene.oracle.lock().await.create(&register, b"0", CreateMode::Persistent).await?;
+    fixture.oracle.lock().await.create(&register, b"0", CreateMode::Persistent).await?;
     let witness = Arc::new(Witness {
         inside: AtomicBool::new(false),
         register,
-        client: AsyncMutex::new(scene.ensemble.raw().await?),
+        client: AsyncMutex::new(fixture.ensemble.raw().await?),
         grants: Shared::new(Vec::new()),
     });
     let contenders =
-        (0..CONTENDERS).flat_map(|number| [scene.java(&format!("thread-{number}")), scene.rust()]);
+        (0..CONTENDERS).flat_map(|number| [fixture.java(&format!("thread-{number}")), fixture.rust()]);
     let tasks = contenders.zip(0..).map(|(contender, number)| {
         let witness = Arc::clone(&witness);
         tokio::spawn(contend(contender, witness, StdRng::seed_from_u64(seed ^ number)))
     });
     // Nobody begins before all are there: else the quicker language is done before the other has come.
-    let start = scene.rust().acquire().await?;
+    let start = fixture.rust().acquire().await?;
     let tasks: Vec<_> = tasks.collect();
-    scene.line_of(1 + tasks.len()).await?;
+    fixture.line_of(1 + tasks.len()).await?;
     start.release().await?;
     for outcome in try_join_all(tasks).await? {
         outcome?;
@@ -90,7 +90,7 @@ async fn under_random_contention_one_is_inside_and_grants_follow_the_line() -> O
     assert!(grants.is_sorted_by(|(earlier, _), (later, _)| earlier < later), "someone overtook");
     let handovers = grants.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
     assert!(handovers > VISITS, "{handovers} between the languages: they hardly met");
-    scene.line_of(0).await?;
+    fixture.line_of(0).await?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex as Shared;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-use super::scene::{Outcome, SESSION, Scene};
+use super::fixture::{InteropFixture, Outcome, SESSION};
 use crate::support::connect;
 
 #[tokio::test]
@@ -17,16 +17,16 @@ async fn a_killed_java_holder_makes_way_when_its_session_ends() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/java-dies").await?;
-    let grant = scene.java.thread("holder").acquire(&scene.path).await?;
-    let mutex = scene.mutex();
+    let fixture = InteropFixture::at("/interop/java-dies").await?;
+    let grant = fixture.java.thread("holder").acquire(&fixture.path).await?;
+    let mutex = fixture.mutex();
     let waiter = tokio::spawn(async move { mutex.acquire_owned().await });
-    scene.line_of(2).await?;
+    fixture.line_of(2).await?;
 
-    scene.java.kill().await?;
+    fixture.java.kill().await?;
     let guard = waiter.await??;
-    let dump = scene.ensemble.server(0).dump().await?;
-    assert!(!dump.sessions.contains(&scene.java.session()), "granted before the holder's session ended");
+    let dump = fixture.ensemble.server(0).dump().await?;
+    assert!(!dump.sessions.contains(&fixture.java.session()), "granted before the holder's session ended");
     assert!(guard.fencing_token().as_u64() > grant.czxid);
     guard.release().await?;
     Ok(())
@@ -37,18 +37,18 @@ async fn a_java_waiter_that_is_killed_does_not_let_the_next_one_in() -> Outcome 
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/java-waiter-dies").await?;
-    let guard = scene.mutex().acquire_owned().await?;
-    let doomed = scene.java("waiter");
+    let fixture = InteropFixture::at("/interop/java-waiter-dies").await?;
+    let guard = fixture.mutex().acquire_owned().await?;
+    let doomed = fixture.java("waiter");
     let doomed = tokio::spawn(async move { doomed.acquire().await.map(drop) });
-    scene.line_of(2).await?;
-    let mutex = scene.mutex();
+    fixture.line_of(2).await?;
+    let mutex = fixture.mutex();
     let waiter = tokio::spawn(async move { mutex.acquire_owned().await });
-    scene.line_of(3).await?;
+    fixture.line_of(3).await?;
 
-    scene.java.kill().await?;
+    fixture.java.kill().await?;
     assert!(doomed.await?.is_err());
-    let line = scene.line_of(2).await?;
+    let line = fixture.line_of(2).await?;
     assert_eq!(line[0], guard.path());
     assert!(guard.is_valid() && !waiter.is_finished());
     guard.release().await?;
@@ -61,13 +61,13 @@ async fn a_severed_guard_is_lost_before_java_is_granted() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/rust-dies").await?;
-    let proxies = Proxies::start(scene.ensemble).await?;
+    let fixture = InteropFixture::at("/interop/rust-dies").await?;
+    let proxies = Proxies::start(fixture.ensemble).await?;
     let severed = connect(&proxies.connect_string()).await;
-    let guard = Mutex::new(&severed, &scene.path)?.acquire_owned().await?;
-    let waiter = scene.java("waiter");
+    let guard = Mutex::new(&severed, &fixture.path)?.acquire_owned().await?;
+    let waiter = fixture.java("waiter");
     let waiter = tokio::spawn(async move { waiter.acquire().await });
-    scene.line_of(2).await?;
+    fixture.line_of(2).await?;
 
     let order = Shared::new(Vec::new());
     let lost = async {

@@ -4,7 +4,7 @@ use lockkeeper::{Error, Mutex, RwLock};
 use lockkeeper_tests::{Ensemble, Peer, left_out};
 use tokio::sync::mpsc;
 
-use super::scene::{Outcome, SESSION, SHORTLY, line_of};
+use super::fixture::{Outcome, SESSION, SHORTLY, line_of};
 use crate::support::connect;
 
 async fn kazoo(ensemble: &Ensemble) -> Peer {
@@ -121,7 +121,7 @@ async fn a_writer_of_kazoo_on_our_path_is_reported_and_nobody_enters_beside_it()
         lock.try_write().await.unwrap_err(),
     ];
     for error in refusals {
-        let Error::MixedKinds { child, .. } = &error else { panic!("{error}") };
+        let Error::ConflictingKind { child, .. } = &error else { panic!("{error}") };
         assert!(grant.node.ends_with(child.as_str()), "{error}");
     }
     line_of(ensemble, path, 1).await?;
@@ -129,7 +129,7 @@ async fn a_writer_of_kazoo_on_our_path_is_reported_and_nobody_enters_beside_it()
     // A mutex is told of readers in the same way.
     kazoo.take("read", "a", path).await?;
     let error = Mutex::new(&manager, path)?.acquire().await.unwrap_err();
-    assert!(matches!(error, Error::MixedKinds { .. }), "{error}");
+    assert!(matches!(error, Error::ConflictingKind { .. }), "{error}");
     kazoo.ask(&format!("unread a {path}")).await?;
     Ok(())
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{FencingToken, Keep, Mutex};
+use lockkeeper::{FencingToken, HandOffPolicy, Mutex};
 use lockkeeper_tests::left_out;
 use parking_lot::Mutex as Shared;
 
-use super::scene::{Failure, Outcome, Scene};
+use super::fixture::{Failure, InteropFixture, Outcome};
 
 /// Each language gets in this often.
 const VISITS: usize = 10;
@@ -18,9 +18,9 @@ async fn tasks_that_pass_a_node_on_and_linger_do_not_keep_java_out() -> Outcome 
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/keeping").await?;
-    let keep = Keep::default().at_most(5).linger(Duration::from_millis(200));
-    let mutex = scene.mutex().keeping(keep)?;
+    let fixture = InteropFixture::at("/interop/keeping").await?;
+    let keep = HandOffPolicy::default().max_handoffs(5).idle_time(Duration::from_millis(200));
+    let mutex = fixture.mutex().with_handoff(keep)?;
     let (is_over, is_inside) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let tokens = Arc::new(Shared::new(Vec::new()));
     let tasks: Vec<_> = (0..4)
@@ -29,14 +29,14 @@ async fn tasks_that_pass_a_node_on_and_linger_do_not_keep_java_out() -> Outcome 
             tokio::spawn(async move { visit_until(ours).await })
         })
         .collect();
-    let java = scene.java.thread("visitor");
+    let java = fixture.java.thread("visitor");
     for _ in 0..VISITS {
-        let grant = java.acquire(&scene.path).await?;
+        let grant = java.acquire(&fixture.path).await?;
         assert!(!is_inside.swap(true, Ordering::SeqCst), "two inside at once");
         let newest = tokens.lock().last().map(|token: &FencingToken| token.as_u64());
         assert!(newest.is_none_or(|newest| newest < grant.czxid), "an old place was granted again");
         assert!(is_inside.swap(false, Ordering::SeqCst), "two inside at once");
-        java.release(&scene.path).await?;
+        java.release(&fixture.path).await?;
     }
     is_over.store(true, Ordering::Relaxed);
     for task in tasks {
@@ -46,7 +46,7 @@ async fn tasks_that_pass_a_node_on_and_linger_do_not_keep_java_out() -> Outcome 
     assert!(tokens.is_sorted_by(|earlier, later| earlier < later), "tokens that do not grow");
     assert!(tokens.iter().any(|token| token.handover() > 0), "nothing was ever passed on");
     // What lingers goes by itself.
-    scene.line_of(0).await?;
+    fixture.line_of(0).await?;
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::JoinSet;
 
-use super::scene::{Failure, Outcome};
+use super::fixture::{Failure, Outcome};
 
 /// Short: it is waited out for each one killed.
 const SESSION: Duration = Duration::from_secs(2);
@@ -52,13 +52,13 @@ enum Claim {
 
 impl Claim {
     /// By one of these on one path.
-    fn any_like(self, language: Language, dice: &mut StdRng) -> Self {
+    fn any_like(self, language: Language, rng: &mut StdRng) -> Self {
         match self {
-            Self::Read | Self::Write if dice.random_bool(0.6) => Self::Read,
+            Self::Read | Self::Write if rng.random_bool(0.6) => Self::Read,
             Self::Read | Self::Write => Self::Write,
             // Curator takes several one by one, and then two who want several can wait for each other for ever.
             Self::Permits(_) if matches!(language, Language::Java) => Self::Permits(1),
-            Self::Permits(_) => Self::Permits(dice.random_range(1..=2)),
+            Self::Permits(_) => Self::Permits(rng.random_range(1..=2)),
             other => other,
         }
     }
@@ -153,8 +153,8 @@ impl Seat {
     }
 
     /// Whether this is the moment for one of the kills that are to be.
-    fn is_to_die(&self, dice: &mut StdRng) -> bool {
-        dice.random_bool(0.3)
+    fn is_to_die(&self, rng: &mut StdRng) -> bool {
+        rng.random_bool(0.3)
             && self
                 .kills
                 .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |kills| kills.checked_sub(1))
@@ -168,11 +168,11 @@ async fn contend(
     kind: Claim,
     thread: String,
     path: String,
-    mut dice: StdRng,
+    mut rng: StdRng,
 ) -> Result<usize, Failure> {
     let mut visits = 0;
     while visits < VISITS {
-        let claim = kind.any_like(seat.language, &mut dice);
+        let claim = kind.any_like(seat.language, &mut rng);
         let (take, give_back) = claim.words(&thread, &path);
         let mut changed = seat.peer.subscribe();
         let peer = changed.borrow_and_update().clone();
@@ -185,9 +185,9 @@ async fn contend(
             }
             Err(error) => return Err(error.into()),
         };
-        witness.visit(claim, &grant, dice.random_range(0..4)).await?;
+        witness.visit(claim, &grant, rng.random_range(0..4)).await?;
         visits += 1;
-        if seat.is_to_die(&mut dice) {
+        if seat.is_to_die(&mut rng) {
             seat.die().await?;
             continue;
         }
@@ -234,8 +234,8 @@ async fn with(language: Language, kind: Claim, path: &str) -> Outcome {
     }
     for (number, seat) in (0..).zip(seats.iter().flat_map(|seat| [seat; THREADS])) {
         let (seat, witness) = (Arc::clone(seat), Arc::clone(&witness));
-        let dice = StdRng::seed_from_u64(seed ^ number);
-        tasks.spawn(contend(seat, witness, kind, format!("t{number}"), path.to_owned(), dice));
+        let rng = StdRng::seed_from_u64(seed ^ number);
+        tasks.spawn(contend(seat, witness, kind, format!("t{number}"), path.to_owned(), rng));
     }
     let mut visits = 0;
     while let Some(ended) = tasks.join_next().await {

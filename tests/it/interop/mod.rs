@@ -5,6 +5,7 @@
 
 mod contention;
 mod crashes;
+mod fixture;
 mod kazoo;
 mod keeping;
 mod kills;
@@ -13,5 +14,4 @@ mod nodes;
 mod one_line;
 mod revoke;
 mod rw;
-mod scene;
 mod semaphore;

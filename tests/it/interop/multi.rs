@@ -7,14 +7,14 @@ use futures::future::try_join_all;
 use lockkeeper::{MultiLock, Mutex};
 use lockkeeper_tests::left_out;
 
-use super::scene::{Failure, Outcome, SHORTLY, Scene};
+use super::fixture::{Failure, InteropFixture, Outcome, SHORTLY};
 
-fn paths(scene: &Scene) -> Vec<String> {
-    ["a", "b", "c"].iter().map(|name| format!("{}/{name}", scene.path)).collect()
+fn paths(fixture: &InteropFixture) -> Vec<String> {
+    ["a", "b", "c"].iter().map(|name| format!("{}/{name}", fixture.path)).collect()
 }
 
-fn ours(scene: &Scene, paths: &[&str]) -> MultiLock {
-    let locks: Vec<Mutex> = paths.iter().map(|path| Mutex::new(&scene.manager, *path).unwrap()).collect();
+fn ours(fixture: &InteropFixture, paths: &[&str]) -> MultiLock {
+    let locks: Vec<Mutex> = paths.iter().map(|path| Mutex::new(&fixture.manager, *path).unwrap()).collect();
     locks.iter().fold(MultiLock::builder(), |builder, lock| builder.lock(lock)).build().unwrap()
 }
 
@@ -23,16 +23,16 @@ async fn each_keeps_the_other_out_and_a_try_in_vain_leaves_nothing() -> Outcome 
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/multi-each").await?;
-    let paths = paths(&scene);
+    let fixture = InteropFixture::at("/interop/multi-each").await?;
+    let paths = paths(&fixture);
     let [a, b, c] = [0, 1, 2].map(|at| paths[at].as_str());
-    let thread = scene.java.thread("several");
+    let thread = fixture.java.thread("several");
     assert!(thread.together(&[a, b], None).await?);
-    assert!(ours(&scene, &[c, b]).try_acquire().await?.is_none());
-    assert!(ours(&scene, &[b, c]).acquire_timeout(SHORTLY).await.unwrap_err().is_timeout());
-    ours(&scene, &[c]).try_acquire().await?.expect("free").release().await?;
+    assert!(ours(&fixture, &[c, b]).try_acquire().await?.is_none());
+    assert!(ours(&fixture, &[b, c]).acquire_timeout(SHORTLY).await.unwrap_err().is_timeout());
+    ours(&fixture, &[c]).try_acquire().await?.expect("free").release().await?;
     thread.apart(&[a, b]).await?;
-    let guard = ours(&scene, &[c, b]).try_acquire().await?.expect("free");
+    let guard = ours(&fixture, &[c, b]).try_acquire().await?.expect("free");
     assert!(!thread.together(&[a, b], Some(SHORTLY)).await?);
     guard.release().await?;
     assert!(thread.together(&[a, b], None).await?);
@@ -49,15 +49,15 @@ async fn overlapping_sets_of_both_languages_never_stop_each_other() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let scene = Arc::new(Scene::at("/interop/multi-overlap").await?);
+    let fixture = Arc::new(InteropFixture::at("/interop/multi-overlap").await?);
     let inside: Arc<Vec<AtomicBool>> = Arc::new((0..3).map(|_| AtomicBool::new(false)).collect());
     let takers = (0..TAKERS * 2).map(|number| {
-        let (scene, inside) = (Arc::clone(&scene), Arc::clone(&inside));
+        let (fixture, inside) = (Arc::clone(&fixture), Arc::clone(&inside));
         tokio::spawn(async move {
-            let paths = paths(&scene);
+            let paths = paths(&fixture);
             // Curator takes them in the order given: the order of the paths.
             let sets: [&[usize]; 4] = [&[0, 1], &[1, 2], &[0, 2], &[0, 1, 2]];
-            let thread = scene.java.thread(&format!("taker-{number}"));
+            let thread = fixture.java.thread(&format!("taker-{number}"));
             for visit in 0..VISITS {
                 let set = sets[(number + visit) % sets.len()];
                 let named: Vec<&str> = set.iter().map(|at| paths[*at].as_str()).collect();
@@ -66,7 +66,7 @@ async fn overlapping_sets_of_both_languages_never_stop_each_other() -> Outcome {
                         assert!(thread.together(&named, None).await?);
                         None
                     }
-                    _ => Some(ours(&scene, &named).acquire().await?),
+                    _ => Some(ours(&fixture, &named).acquire().await?),
                 };
                 for at in set {
                     assert!(!inside[*at].swap(true, Ordering::SeqCst), "two inside at once");

@@ -4,7 +4,7 @@ use lockkeeper::{Error, Mutex, Phase};
 use lockkeeper_tests::{CreateMode, CuratorPeer, Ensemble, Timing, eventually, left_out};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::scene::{Contender, Outcome, SESSION, SHORTLY, Scene, line_of};
+use super::fixture::{Contender, InteropFixture, Outcome, SESSION, SHORTLY, line_of};
 use crate::support::connect;
 
 #[tokio::test]
@@ -12,28 +12,28 @@ async fn each_reads_the_others_nodes() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/nodes").await?;
-    let holder = scene.java.thread("holder");
-    let grant = holder.acquire(&scene.path).await?;
-    let mutex = scene.mutex().node_data("the train office");
+    let fixture = InteropFixture::at("/interop/nodes").await?;
+    let holder = fixture.java.thread("holder");
+    let grant = holder.acquire(&fixture.path).await?;
+    let mutex = fixture.mutex().node_data("the train office");
     let mut waiter = tokio::spawn(async move { mutex.acquire_owned().await });
-    let line = scene.line_of(2).await?;
+    let line = fixture.line_of(2).await?;
 
     // Curator sorts our node where it belongs, and reads what it says.
     assert_eq!(line[0], grant.node);
-    assert_eq!(scene.java.participants(&scene.path).await?, line);
-    assert_eq!(scene.java.data(&line[1]).await?, "the train office");
+    assert_eq!(fixture.java.participants(&fixture.path).await?, line);
+    assert_eq!(fixture.java.data(&line[1]).await?, "the train office");
 
     // We name Curator's node to those who wait in vain, with what it says.
     waiter.abort();
     assert!((&mut waiter).await.unwrap_err().is_cancelled());
-    scene.line_of(1).await?;
-    let error = scene.mutex().acquire_timeout(SHORTLY).await.unwrap_err();
+    fixture.line_of(1).await?;
+    let error = fixture.mutex().acquire_timeout(SHORTLY).await.unwrap_err();
     let Error::Timeout { phase: Phase::InLine { behind, who, ahead }, .. } = error else { panic!("{error}") };
-    let (data, _) = scene.oracle.lock().await.data(&grant.node).await?;
-    assert_eq!(format!("{}/{behind}", scene.path), grant.node);
+    let (data, _) = fixture.oracle.lock().await.data(&grant.node).await?;
+    assert_eq!(format!("{}/{behind}", fixture.path), grant.node);
     assert_eq!((who.as_bytes(), ahead), (&data[..], 1), "Curator's node data is the host's address");
-    holder.release(&scene.path).await?;
+    holder.release(&fixture.path).await?;
     Ok(())
 }
 
@@ -109,7 +109,7 @@ async fn another_kind_of_lock_on_the_path_is_reported_and_left_alone() -> Outcom
         let node = format!("/interop/mixed/_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-{name}");
         let (node, _) = foreign.create(&node, b"", CreateMode::EphemeralSequential).await?;
         for error in [mutex.try_acquire().await.unwrap_err(), mutex.acquire().await.unwrap_err()] {
-            let Error::MixedKinds { path, child } = error else { panic!("{error}") };
+            let Error::ConflictingKind { path, child } = error else { panic!("{error}") };
             assert_eq!((format!("{path}/{child}"), &path[..]), (node.clone(), "/interop/mixed"));
         }
         assert_eq!(

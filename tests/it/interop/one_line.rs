@@ -6,7 +6,7 @@ use lockkeeper::{Mutex, Owner, ReentrantMutex};
 use lockkeeper_tests::{CreateMode, CuratorPeer, Ensemble, left_out};
 use tokio::sync::mpsc;
 
-use super::scene::{Outcome, SESSION, SHORTLY, Scene};
+use super::fixture::{InteropFixture, Outcome, SESSION, SHORTLY};
 use crate::support::connect;
 
 #[tokio::test]
@@ -14,17 +14,17 @@ async fn while_java_holds_we_do_not_get_in() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/java-holds").await?;
-    let (mutex, thread) = (scene.mutex(), scene.java.thread("holder"));
-    let reentrant = ReentrantMutex::new(&scene.manager, &scene.path)?;
-    let grant = thread.acquire(&scene.path).await?;
+    let fixture = InteropFixture::at("/interop/java-holds").await?;
+    let (mutex, thread) = (fixture.mutex(), fixture.java.thread("holder"));
+    let reentrant = ReentrantMutex::new(&fixture.manager, &fixture.path)?;
+    let grant = thread.acquire(&fixture.path).await?;
 
     assert!(mutex.try_acquire().await?.is_none());
     assert!(reentrant.try_acquire(&Owner::new("o")).await?.is_none());
     assert!(mutex.acquire_timeout(SHORTLY).await.unwrap_err().is_timeout());
-    assert_eq!(scene.line_of(1).await?, [grant.node], "a try in vain leaves no node");
+    assert_eq!(fixture.line_of(1).await?, [grant.node], "a try in vain leaves no node");
 
-    thread.release(&scene.path).await?;
+    thread.release(&fixture.path).await?;
     let guard = mutex.try_acquire().await?.expect("free");
     assert!(guard.fencing_token().as_u64() > grant.czxid);
     guard.release().await?;
@@ -36,18 +36,18 @@ async fn while_we_hold_java_does_not_get_in() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/rust-holds").await?;
-    let thread = scene.java.thread("waiter");
-    let guard = scene.mutex().acquire_owned().await?;
+    let fixture = InteropFixture::at("/interop/rust-holds").await?;
+    let thread = fixture.java.thread("waiter");
+    let guard = fixture.mutex().acquire_owned().await?;
 
-    assert_eq!(thread.acquire_timeout(&scene.path, Duration::ZERO).await?, None);
-    assert_eq!(thread.acquire_timeout(&scene.path, SHORTLY).await?, None);
+    assert_eq!(thread.acquire_timeout(&fixture.path, Duration::ZERO).await?, None);
+    assert_eq!(thread.acquire_timeout(&fixture.path, SHORTLY).await?, None);
     assert!(guard.is_valid());
-    assert_eq!(scene.line_of(1).await?, [guard.path()]);
+    assert_eq!(fixture.line_of(1).await?, [guard.path()]);
 
     let token = guard.fencing_token().as_u64();
     guard.release().await?;
-    let grant = thread.acquire_timeout(&scene.path, Duration::ZERO).await?.expect("free");
+    let grant = thread.acquire_timeout(&fixture.path, Duration::ZERO).await?.expect("free");
     assert!(grant.czxid > token);
     Ok(())
 }
@@ -58,16 +58,22 @@ async fn java_and_rust_stand_in_one_line() -> Outcome {
         return Ok(());
     }
     for holder_is_java in [true, false] {
-        let scene = Scene::at(&format!("/interop/fifo-behind-java-{holder_is_java}")).await?;
-        let holder = if holder_is_java { scene.java("holder") } else { scene.rust() };
+        let fixture = InteropFixture::at(&format!("/interop/fifo-behind-java-{holder_is_java}")).await?;
+        let holder = if holder_is_java { fixture.java("holder") } else { fixture.rust() };
         let mut hold = holder.acquire().await?;
         let (granted, mut grants) = mpsc::unbounded_channel();
-        let line =
-            [scene.java("a"), scene.rust(), scene.java("b"), scene.rust(), scene.java("c"), scene.rust()];
+        let line = [
+            fixture.java("a"),
+            fixture.rust(),
+            fixture.java("b"),
+            fixture.rust(),
+            fixture.java("c"),
+            fixture.rust(),
+        ];
         for (place, contender) in line.into_iter().enumerate() {
             let granted = granted.clone();
             tokio::spawn(async move { granted.send((place, contender.acquire().await)).ok() });
-            scene.line_of(place + 2).await?;
+            fixture.line_of(place + 2).await?;
         }
         for expected in 0..6 {
             let token = hold.token();
@@ -79,7 +85,7 @@ async fn java_and_rust_stand_in_one_line() -> Outcome {
             assert!(hold.token() > token);
         }
         hold.release().await?;
-        scene.line_of(0).await?;
+        fixture.line_of(0).await?;
     }
     Ok(())
 }
@@ -89,29 +95,29 @@ async fn a_reentrant_hold_keeps_the_other_out_until_its_last_release() -> Outcom
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/reentrant").await?;
-    let mutex = ReentrantMutex::new(&scene.manager, &scene.path)?;
-    let (owner, thread) = (Owner::new("order 4711"), scene.java.thread("a"));
+    let fixture = InteropFixture::at("/interop/reentrant").await?;
+    let mutex = ReentrantMutex::new(&fixture.manager, &fixture.path)?;
+    let (owner, thread) = (Owner::new("order 4711"), fixture.java.thread("a"));
 
     let outer = mutex.acquire(&owner).await?;
     let inner = mutex.acquire(&owner).await?;
-    assert_eq!(thread.acquire_timeout(&scene.path, Duration::ZERO).await?, None);
+    assert_eq!(thread.acquire_timeout(&fixture.path, Duration::ZERO).await?, None);
     inner.release().await?;
-    assert_eq!(thread.acquire_timeout(&scene.path, Duration::ZERO).await?, None);
+    assert_eq!(thread.acquire_timeout(&fixture.path, Duration::ZERO).await?, None);
     let waiter = tokio::spawn({
-        let (thread, path) = (thread.clone(), scene.path.clone());
+        let (thread, path) = (thread.clone(), fixture.path.clone());
         async move { thread.acquire(&path).await }
     });
-    let line = scene.line_of(2).await?;
-    assert!(scene.java.data(&line[0]).await?.ends_with("owner=order 4711"));
+    let line = fixture.line_of(2).await?;
+    assert!(fixture.java.data(&line[0]).await?.ends_with("owner=order 4711"));
     outer.release().await?;
     let grant = waiter.await??;
     assert_eq!(grant.node, line[1]);
 
-    assert_eq!(thread.acquire(&scene.path).await?, grant, "the same hold");
-    thread.release(&scene.path).await?;
+    assert_eq!(thread.acquire(&fixture.path).await?, grant, "the same hold");
+    thread.release(&fixture.path).await?;
     assert!(mutex.try_acquire(&owner).await?.is_none());
-    thread.release(&scene.path).await?;
+    thread.release(&fixture.path).await?;
     assert!(mutex.try_acquire(&owner).await?.is_some());
     Ok(())
 }

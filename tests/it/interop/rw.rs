@@ -7,13 +7,13 @@ use lockkeeper_tests::{CuratorGrant, CuratorThread, Proxies, Timing, eventually,
 use parking_lot::Mutex as Shared;
 use tokio::sync::mpsc;
 
-use super::scene::{Failure, Outcome, SHORTLY, Scene};
+use super::fixture::{Failure, InteropFixture, Outcome, SHORTLY};
 use crate::support::connect;
 
 const AT_ONCE: Duration = Duration::ZERO;
 
-fn lock(scene: &Scene) -> RwLock {
-    RwLock::new(&scene.manager, &scene.path).unwrap()
+fn lock(fixture: &InteropFixture) -> RwLock {
+    RwLock::new(&fixture.manager, &fixture.path).unwrap()
 }
 
 #[tokio::test]
@@ -21,21 +21,21 @@ async fn a_java_reader_shares_with_our_readers_and_a_java_writer_with_nobody() -
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/rw-java-holds").await?;
-    let (lock, thread) = (lock(&scene), scene.java.thread("holder"));
-    let grant = thread.read(&scene.path).await?;
+    let fixture = InteropFixture::at("/interop/rw-java-holds").await?;
+    let (lock, thread) = (lock(&fixture), fixture.java.thread("holder"));
+    let grant = thread.read(&fixture.path).await?;
     let read = lock.try_read().await?.expect("readers share");
     assert!(lock.try_write().await?.is_none());
     read.release().await?;
-    thread.end_read(&scene.path).await?;
+    thread.end_read(&fixture.path).await?;
 
-    let write = thread.write(&scene.path).await?;
+    let write = thread.write(&fixture.path).await?;
     assert!(write.czxid > grant.czxid);
     assert!(lock.try_read().await?.is_none());
     assert!(lock.try_write().await?.is_none());
     assert!(lock.write_timeout(SHORTLY).await.unwrap_err().is_timeout());
-    assert_eq!(scene.line_of(1).await?, [write.node], "a try in vain leaves no node");
-    thread.end_write(&scene.path).await?;
+    assert_eq!(fixture.line_of(1).await?, [write.node], "a try in vain leaves no node");
+    thread.end_write(&fixture.path).await?;
     let ours = lock.try_write().await?.expect("free");
     assert!(ours.fencing_token().as_u64() > write.czxid);
     ours.release().await?;
@@ -47,9 +47,9 @@ async fn our_reader_shares_with_java_readers_and_our_writer_with_nobody() -> Out
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/rw-rust-holds").await?;
-    let (path, thread) = (&scene.path, scene.java.thread("other"));
-    let lock = lock(&scene).for_owner(&Owner::new("order 4711"));
+    let fixture = InteropFixture::at("/interop/rw-rust-holds").await?;
+    let (path, thread) = (&fixture.path, fixture.java.thread("other"));
+    let lock = lock(&fixture).for_owner(&Owner::new("order 4711"));
     let read = lock.read().await?;
     assert!(thread.read_timeout(path, AT_ONCE).await?.is_some(), "readers share");
     thread.end_read(path).await?;
@@ -64,7 +64,7 @@ async fn our_reader_shares_with_java_readers_and_our_writer_with_nobody() -> Out
     assert_eq!(thread.read_timeout(path, AT_ONCE).await?, None);
     write.release().await?;
     assert!(thread.read_timeout(path, AT_ONCE).await?.is_some());
-    assert_eq!(scene.java.thread("writer").write_timeout(path, AT_ONCE).await?, None);
+    assert_eq!(fixture.java.thread("writer").write_timeout(path, AT_ONCE).await?, None);
     thread.end_read(path).await?;
     read.release().await?;
     assert!(thread.write_timeout(path, AT_ONCE).await?.is_some());
@@ -121,8 +121,8 @@ async fn readers_and_writers_of_both_stand_in_one_line() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/rw-line").await?;
-    let lock = lock(&scene);
+    let fixture = InteropFixture::at("/interop/rw-line").await?;
+    let lock = lock(&fixture);
     let mut held = vec![Held::take(&lock, None, false).await?];
     let (sender, mut grants) = mpsc::unbounded_channel();
     // Each changes the side or the language: Java's writer behind our reader, ours behind Java's, and so on.
@@ -137,17 +137,17 @@ async fn readers_and_writers_of_both_stand_in_one_line() -> Outcome {
         ("", false),
     ];
     for (place, (java, reads)) in line.into_iter().enumerate() {
-        let thread = (!java.is_empty()).then(|| scene.java.thread(java));
+        let thread = (!java.is_empty()).then(|| fixture.java.thread(java));
         let (lock, sender) = (lock.clone(), sender.clone());
         tokio::spawn(async move { sender.send((place, Held::take(&lock, thread, reads).await)).ok() });
-        scene.line_of(place + 2).await?;
+        fixture.line_of(place + 2).await?;
     }
     // The two readers in front come in together.
     for expected in [vec![0, 1], vec![2], vec![3], vec![4], vec![5], vec![6], vec![7]] {
         assert!(grants.is_empty(), "someone was granted what is held");
         let newest = held.iter().map(Held::token).max();
         for one in held.drain(..) {
-            one.give_back(&scene.path).await?;
+            one.give_back(&fixture.path).await?;
         }
         let mut places = Vec::new();
         for _ in &expected {
@@ -161,9 +161,9 @@ async fn readers_and_writers_of_both_stand_in_one_line() -> Outcome {
         assert_eq!(places, expected);
     }
     for one in held {
-        one.give_back(&scene.path).await?;
+        one.give_back(&fixture.path).await?;
     }
-    scene.line_of(0).await?;
+    fixture.line_of(0).await?;
     Ok(())
 }
 
@@ -172,22 +172,22 @@ async fn a_java_writer_that_waits_does_not_slip_in_when_we_downgrade() -> Outcom
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/rw-downgrade").await?;
-    let (lock, path) = (lock(&scene), scene.path.clone());
+    let fixture = InteropFixture::at("/interop/rw-downgrade").await?;
+    let (lock, path) = (lock(&fixture), fixture.path.clone());
     let write = lock.write().await?;
-    let (writer, reader) = (scene.java.thread("writer"), scene.java.thread("reader"));
+    let (writer, reader) = (fixture.java.thread("writer"), fixture.java.thread("reader"));
     let waiting = tokio::spawn({
         let (writer, path) = (writer.clone(), path.clone());
         async move { writer.write(&path).await }
     });
-    scene.line_of(2).await?;
+    fixture.line_of(2).await?;
 
     let read = write.downgrade().await?;
-    let line = scene.line_of(2).await?;
+    let line = fixture.line_of(2).await?;
     assert_eq!(line[0], read.path());
     // It saw the writer go, and watches the reader that is in its place.
     eventually("Java looked again", Timing::event(), async || {
-        let watched = scene.ensemble.server(0).watches().await.ok()?;
+        let watched = fixture.ensemble.server(0).watches().await.ok()?;
         watched.contains_key(read.path()).then_some(())
     })
     .await?;
@@ -207,17 +207,17 @@ async fn curator_5_4_lets_any_waiting_writer_in_beside_its_own_downgraded_reader
         return Ok(());
     }
     for writer_is_java in [true, false] {
-        let scene = Scene::at(&format!("/interop/rw-java-downgrades-{writer_is_java}")).await?;
-        let (lock, path, thread) = (lock(&scene), scene.path.clone(), scene.java.thread("holder"));
+        let fixture = InteropFixture::at(&format!("/interop/rw-java-downgrades-{writer_is_java}")).await?;
+        let (lock, path, thread) = (lock(&fixture), fixture.path.clone(), fixture.java.thread("holder"));
         thread.write(&path).await?;
-        let java = writer_is_java.then(|| scene.java.thread("writer"));
+        let java = writer_is_java.then(|| fixture.java.thread("writer"));
         let waiting = tokio::spawn({
             let (lock, java) = (lock.clone(), java.clone());
             async move { Held::take(&lock, java, false).await }
         });
-        scene.line_of(2).await?;
+        fixture.line_of(2).await?;
         let grant = thread.read(&path).await?;
-        let line = scene.line_of(3).await?;
+        let line = fixture.line_of(3).await?;
         assert_eq!(line[2], grant.node, "behind the one who waits");
         assert!(!waiting.is_finished());
         thread.end_write(&path).await?;
@@ -235,15 +235,15 @@ async fn a_java_reader_that_is_killed_makes_way_for_our_writer_when_its_session_
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/rw-java-dies").await?;
-    let lock = lock(&scene);
-    let grant = scene.java.thread("reader").read(&scene.path).await?;
+    let fixture = InteropFixture::at("/interop/rw-java-dies").await?;
+    let lock = lock(&fixture);
+    let grant = fixture.java.thread("reader").read(&fixture.path).await?;
     let waiter = tokio::spawn(async move { lock.write().await });
-    scene.line_of(2).await?;
-    scene.java.kill().await?;
+    fixture.line_of(2).await?;
+    fixture.java.kill().await?;
     let guard = waiter.await??;
-    let dump = scene.ensemble.server(0).dump().await?;
-    assert!(!dump.sessions.contains(&scene.java.session()), "granted before the reader's session ended");
+    let dump = fixture.ensemble.server(0).dump().await?;
+    assert!(!dump.sessions.contains(&fixture.java.session()), "granted before the reader's session ended");
     assert!(guard.fencing_token().as_u64() > grant.czxid);
     guard.release().await?;
     Ok(())
@@ -254,16 +254,16 @@ async fn our_severed_reader_is_lost_before_a_java_writer_is_granted() -> Outcome
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/rw-rust-dies").await?;
-    let proxies = Proxies::start(scene.ensemble).await?;
+    let fixture = InteropFixture::at("/interop/rw-rust-dies").await?;
+    let proxies = Proxies::start(fixture.ensemble).await?;
     let severed = connect(&proxies.connect_string()).await;
-    let read = RwLock::new(&severed, &scene.path)?.write().await?.downgrade().await?;
-    let writer = scene.java.thread("writer");
+    let read = RwLock::new(&severed, &fixture.path)?.write().await?.downgrade().await?;
+    let writer = fixture.java.thread("writer");
     let waiter = tokio::spawn({
-        let path = scene.path.clone();
+        let path = fixture.path.clone();
         async move { writer.write(&path).await }
     });
-    scene.line_of(2).await?;
+    fixture.line_of(2).await?;
 
     let order = Shared::new(Vec::new());
     let lost = async {

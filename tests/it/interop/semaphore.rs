@@ -5,12 +5,12 @@ use std::time::Duration;
 use lockkeeper::{Mutex, Semaphore, SharedLimit};
 use lockkeeper_tests::left_out;
 
-use super::scene::{Outcome, SHORTLY, Scene};
+use super::fixture::{InteropFixture, Outcome, SHORTLY};
 use crate::support::nodes_become;
 
-async fn settled(scene: &Scene, leases: usize, in_line: usize) {
-    nodes_become(scene.ensemble, &format!("{}/leases", scene.path), leases).await;
-    nodes_become(scene.ensemble, &format!("{}/locks", scene.path), in_line).await;
+async fn settled(fixture: &InteropFixture, leases: usize, in_line: usize) {
+    nodes_become(fixture.ensemble, &format!("{}/leases", fixture.path), leases).await;
+    nodes_become(fixture.ensemble, &format!("{}/locks", fixture.path), in_line).await;
 }
 
 #[tokio::test]
@@ -18,9 +18,9 @@ async fn java_and_rust_share_the_permits_of_one_semaphore() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/permits").await?;
-    let (path, thread) = (scene.path.as_str(), scene.java.thread("a"));
-    let semaphore = Semaphore::new(&scene.manager, path, 3)?;
+    let fixture = InteropFixture::at("/interop/permits").await?;
+    let (path, thread) = (fixture.path.as_str(), fixture.java.thread("a"));
+    let semaphore = Semaphore::new(&fixture.manager, path, 3)?;
 
     let ours = semaphore.acquire_many(2).await?;
     let theirs = thread.permits(path, "3", 1, None).await?.expect("one is free");
@@ -36,7 +36,7 @@ async fn java_and_rust_share_the_permits_of_one_semaphore() -> Outcome {
     assert_eq!(semaphore.available().await?, 0);
     thread.return_permits(path, 3).await?;
     semaphore.acquire_many(3).await?.release().await?;
-    settled(&scene, 0, 0).await;
+    settled(&fixture, 0, 0).await;
     Ok(())
 }
 
@@ -46,15 +46,15 @@ async fn java_and_rust_wait_for_permits_in_one_line() -> Outcome {
         return Ok(());
     }
     for java_is_first in [true, false] {
-        let scene = Scene::at(&format!("/interop/permits-fifo-{java_is_first}")).await?;
-        let path = scene.path.clone();
+        let fixture = InteropFixture::at(&format!("/interop/permits-fifo-{java_is_first}")).await?;
+        let path = fixture.path.clone();
         let (locks, leases) = (format!("{path}/locks"), format!("{path}/leases"));
-        let semaphore = Semaphore::new(&scene.manager, path.as_str(), 2)?;
+        let semaphore = Semaphore::new(&fixture.manager, path.as_str(), 2)?;
         let held = semaphore.acquire_many(2).await?;
         let (granted, mut grants) = tokio::sync::mpsc::unbounded_channel();
         for place in 0..4 {
             let (granted, path, semaphore) = (granted.clone(), path.clone(), semaphore.clone());
-            let thread = scene.java.thread(&format!("t{place}"));
+            let thread = fixture.java.thread(&format!("t{place}"));
             let is_java = (place % 2 == 0) == java_is_first;
             tokio::spawn(async move {
                 if is_java {
@@ -67,10 +67,10 @@ async fn java_and_rust_wait_for_permits_in_one_line() -> Outcome {
                     lease.release().await.unwrap();
                 }
             });
-            nodes_become(scene.ensemble, &locks, place + 1).await;
+            nodes_become(fixture.ensemble, &locks, place + 1).await;
             if place == 0 && is_java {
                 // Curator's head of the line waits with a lease that counts already.
-                nodes_become(scene.ensemble, &leases, 3).await;
+                nodes_become(fixture.ensemble, &leases, 3).await;
             }
         }
         assert!(grants.is_empty(), "someone was granted what is held");
@@ -78,7 +78,7 @@ async fn java_and_rust_wait_for_permits_in_one_line() -> Outcome {
         for expected in 0..4 {
             assert_eq!(grants.recv().await, Some(expected));
         }
-        settled(&scene, 0, 0).await;
+        settled(&fixture, 0, 0).await;
     }
     Ok(())
 }
@@ -88,15 +88,15 @@ async fn the_permits_of_a_killed_java_process_come_back() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/permits-killed").await?;
-    scene.java.thread("a").permits(&scene.path, "2", 2, None).await?.expect("both");
-    let semaphore = Semaphore::new(&scene.manager, scene.path.as_str(), 2)?;
+    let fixture = InteropFixture::at("/interop/permits-killed").await?;
+    fixture.java.thread("a").permits(&fixture.path, "2", 2, None).await?.expect("both");
+    let semaphore = Semaphore::new(&fixture.manager, fixture.path.as_str(), 2)?;
     let waiter = tokio::spawn(async move { semaphore.acquire_many(2).await });
-    settled(&scene, 2, 1).await;
-    scene.java.kill().await?;
+    settled(&fixture, 2, 1).await;
+    fixture.java.kill().await?;
     let lease = waiter.await??;
-    let dump = scene.ensemble.server(0).dump().await?;
-    assert!(!dump.sessions.contains(&scene.java.session()), "granted before the holder's session ended");
+    let dump = fixture.ensemble.server(0).dump().await?;
+    assert!(!dump.sessions.contains(&fixture.java.session()), "granted before the holder's session ended");
     lease.release().await?;
     Ok(())
 }
@@ -106,11 +106,11 @@ async fn a_limit_raised_in_one_language_wakes_who_waits_in_the_other() -> Outcom
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/permits-shared").await?;
-    let (path, thread) = (scene.path.clone(), scene.java.thread("a"));
+    let fixture = InteropFixture::at("/interop/permits-shared").await?;
+    let (path, thread) = (fixture.path.clone(), fixture.java.thread("a"));
     let count = "/interop/shared-count";
-    let limit = SharedLimit::new(&scene.manager, count)?;
-    let semaphore = Semaphore::with_shared_limit(&scene.manager, path.as_str(), &limit)?;
+    let limit = SharedLimit::new(&fixture.manager, count)?;
+    let semaphore = Semaphore::with_shared_limit(&fixture.manager, path.as_str(), &limit)?;
     thread.set_count(count, 1).await?;
     assert_eq!(limit.read().await?, 1);
 
@@ -119,16 +119,16 @@ async fn a_limit_raised_in_one_language_wakes_who_waits_in_the_other() -> Outcom
         let semaphore = semaphore.clone();
         async move { semaphore.acquire().await }
     });
-    settled(&scene, 1, 1).await;
+    settled(&fixture, 1, 1).await;
     thread.set_count(count, 2).await?;
     let second = waiter.await??;
 
     let waiter = tokio::spawn({
-        let (thread, path) = (scene.java.thread("b"), path.clone());
+        let (thread, path) = (fixture.java.thread("b"), path.clone());
         async move { thread.permits(&path, count, 1, None).await }
     });
     // It waits with its own lease.
-    settled(&scene, 3, 1).await;
+    settled(&fixture, 3, 1).await;
     limit.set(3).await?;
     assert!(waiter.await??.is_some());
     limit.set(1).await?;
@@ -137,7 +137,7 @@ async fn a_limit_raised_in_one_language_wakes_who_waits_in_the_other() -> Outcom
     first.release().await?;
     second.release().await?;
     thread.return_permits(&path, 1).await?;
-    settled(&scene, 0, 0).await;
+    settled(&fixture, 0, 0).await;
     Ok(())
 }
 
@@ -146,9 +146,9 @@ async fn a_mutex_in_semaphore_layout_is_exchanged_with_curators() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let scene = Scene::at("/interop/semaphore-mutex").await?;
-    let (path, thread) = (scene.path.clone(), scene.java.thread("a"));
-    let mutex = Mutex::in_semaphore_layout(&scene.manager, path.as_str())?;
+    let fixture = InteropFixture::at("/interop/semaphore-mutex").await?;
+    let (path, thread) = (fixture.path.clone(), fixture.java.thread("a"));
+    let mutex = Mutex::in_semaphore_layout(&fixture.manager, path.as_str())?;
 
     assert!(thread.enter(&path, None).await?);
     assert!(mutex.try_acquire().await?.is_none());
@@ -156,7 +156,7 @@ async fn a_mutex_in_semaphore_layout_is_exchanged_with_curators() -> Outcome {
         let mutex = mutex.clone();
         async move { mutex.acquire_owned().await }
     });
-    settled(&scene, 1, 1).await;
+    settled(&fixture, 1, 1).await;
     thread.leave(&path).await?;
     let guard = waiter.await??;
     assert!(!thread.enter(&path, Some(Duration::ZERO)).await?);
@@ -164,12 +164,12 @@ async fn a_mutex_in_semaphore_layout_is_exchanged_with_curators() -> Outcome {
         let (thread, path) = (thread.clone(), path.clone());
         async move { thread.enter(&path, None).await }
     });
-    settled(&scene, 2, 1).await;
+    settled(&fixture, 2, 1).await;
     guard.release().await?;
     assert!(waiter.await??);
     assert!(mutex.acquire_timeout(SHORTLY).await.unwrap_err().is_timeout());
     thread.leave(&path).await?;
     mutex.acquire().await?.release().await?;
-    settled(&scene, 0, 0).await;
+    settled(&fixture, 0, 0).await;
     Ok(())
 }

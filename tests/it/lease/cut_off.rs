@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lockkeeper::{BootInstant, ConfirmWith};
+use lockkeeper::{BootInstant, LeaseRenewal};
 use lockkeeper_tests::{CreateMode, Direction, RawClient, Timing, eventually};
 
-use super::scene::{Scene, confirmed};
+use super::fixture::{LeaseFixture, confirmed};
 use super::slack::{self, Slack};
 
 const TICK: Duration = Duration::from_millis(200);
@@ -30,11 +30,11 @@ async fn always_in_time(case: &str, run: impl AsyncFn(Duration) -> Slack) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guard_at_a_follower_that_is_cut_off_turns_invalid_in_time() {
-    let scene = Scene::start(TICK).await;
+    let fixture = LeaseFixture::start(TICK).await;
     always_in_time("a follower cut off", async |session| {
-        let follower = scene.follower().await;
-        let mut case = scene.case(follower, session, ConfirmWith::Quorum).await;
-        scene.between().isolate(follower);
+        let follower = fixture.follower().await;
+        let mut case = fixture.case(follower, session, LeaseRenewal::Quorum).await;
+        fixture.between().isolate(follower);
         let next = case.granted().await;
         case.slack(next).await
     })
@@ -43,14 +43,14 @@ async fn a_guard_at_a_follower_that_is_cut_off_turns_invalid_in_time() {
 
 #[tokio::test]
 async fn a_follower_that_is_cut_off_answers_for_a_session_that_is_over() {
-    let scene = Scene::start(TICK).await;
-    let (leader, follower) = (scene.leader().await, scene.follower().await);
+    let fixture = LeaseFixture::start(TICK).await;
+    let (leader, follower) = (fixture.leader().await, fixture.follower().await);
     let session = Duration::from_secs(2);
     let mut client =
-        RawClient::connect_for(scene.ensemble.server(follower).address(), session).await.unwrap();
-    let mut others = RawClient::connect(scene.ensemble.server(leader).address()).await.unwrap();
+        RawClient::connect_for(fixture.ensemble.server(follower).address(), session).await.unwrap();
+    let mut others = RawClient::connect(fixture.ensemble.server(leader).address()).await.unwrap();
     client.create("/node", b"", CreateMode::Ephemeral).await.unwrap();
-    scene.between().isolate(follower);
+    fixture.between().isolate(follower);
     loop {
         assert!(client.exists("/node").await.unwrap().is_some(), "the follower knows");
         if others.exists("/node").await.unwrap().is_none() {
@@ -63,36 +63,38 @@ async fn a_follower_that_is_cut_off_answers_for_a_session_that_is_over() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guard_at_a_deposed_leader_turns_invalid_in_time() {
-    let scene = Scene::start(TICK).await;
-    always_in_time("a leader deposed", async |session| deposed(&scene, session, ConfirmWith::Quorum).await)
-        .await;
+    let fixture = LeaseFixture::start(TICK).await;
+    always_in_time("a leader deposed", async |session| {
+        deposed(&fixture, session, LeaseRenewal::Quorum).await
+    })
+    .await;
 }
 
 /// What the weaker confirmation loses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn confirmed_by_sync_alone_a_guard_at_a_deposed_leader_is_valid_beside_the_next_one() {
-    let scene = Scene::start(TICK).await;
+    let fixture = LeaseFixture::start(TICK).await;
     let case = "a leader deposed, confirmed by sync";
-    for slack in runs(case, async |session| deposed(&scene, session, ConfirmWith::Sync).await).await {
+    for slack in runs(case, async |session| deposed(&fixture, session, LeaseRenewal::Sync).await).await {
         let good = "a sync has become as good as a write: the documents are wrong";
         assert!(slack.both_valid && slack.clock < 0, "{good}: {slack:?}");
     }
 }
 
-async fn deposed(scene: &Scene, session: Duration, confirm: ConfirmWith) -> Slack {
-    let leader = scene.leader().await;
-    let mut case = scene.case(leader, session, confirm).await;
-    scene.between().depose(leader);
+async fn deposed(fixture: &LeaseFixture, session: Duration, confirm: LeaseRenewal) -> Slack {
+    let leader = fixture.leader().await;
+    let mut case = fixture.case(leader, session, confirm).await;
+    fixture.between().depose(leader);
     let next = case.granted().await;
     case.slack(next).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sign_of_life_that_dies_with_its_follower_does_not_keep_a_guard_valid() {
-    let scene = Scene::start(TICK).await;
+    let fixture = LeaseFixture::start(TICK).await;
     always_in_time("a follower killed after a late write", async |session| {
-        let follower = scene.follower().await;
-        let mut case = scene.case(follower, session, ConfirmWith::Quorum).await;
+        let follower = fixture.follower().await;
+        let mut case = fixture.case(follower, session, LeaseRenewal::Quorum).await;
         // The client gives a link up after a fifth of its session, and a reconnect would touch the leader.
         let stalled = BootInstant::now();
         case.proxies.hold(Direction::Both);
@@ -105,7 +107,7 @@ async fn a_sign_of_life_that_dies_with_its_follower_does_not_keep_a_guard_valid(
         // Where the machine stood still for too long, the link is given up, and the follower dies without a late write.
         let late = case.guard.txn().set("/".parse().unwrap(), Vec::new(), -1).commit().await;
         late.inspect_err(|error| eprintln!("no late write: {error}")).ok();
-        scene.ensemble.server(follower).kill().await.unwrap();
+        fixture.ensemble.server(follower).kill().await.unwrap();
         let next = case.granted().await;
         case.slack(next).await
     })
@@ -114,20 +116,20 @@ async fn a_sign_of_life_that_dies_with_its_follower_does_not_keep_a_guard_valid(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guard_that_came_through_a_leader_change_turns_invalid_in_time() {
-    let scene = Scene::start(TICK).await;
+    let fixture = LeaseFixture::start(TICK).await;
     always_in_time("a server cut off after a leader change", async |session| {
-        let server = scene.follower().await;
-        let mut case = scene.case(server, session * 2, ConfirmWith::Quorum).await;
-        let old = scene.leader().await;
-        scene.ensemble.server(old).kill().await.unwrap();
-        scene.ensemble.server(old).restart().await.unwrap();
-        let leader = scene.leader().await;
+        let server = fixture.follower().await;
+        let mut case = fixture.case(server, session * 2, LeaseRenewal::Quorum).await;
+        let old = fixture.leader().await;
+        fixture.ensemble.server(old).kill().await.unwrap();
+        fixture.ensemble.server(old).restart().await.unwrap();
+        let leader = fixture.leader().await;
         confirmed(&case.guard, 1).await;
         assert!(case.guard.is_valid(), "a change of the leader cost the session");
         if leader == server {
-            scene.between().depose(server);
+            fixture.between().depose(server);
         } else {
-            scene.between().isolate(server);
+            fixture.between().isolate(server);
         }
         let next = case.granted().await;
         case.slack(next).await
@@ -137,13 +139,13 @@ async fn a_guard_that_came_through_a_leader_change_turns_invalid_in_time() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guard_at_a_follower_that_missed_a_leader_change_turns_invalid_in_time() {
-    let scene = Scene::start(TICK).await;
+    let fixture = LeaseFixture::start(TICK).await;
     always_in_time("a leader change after a follower was cut off", async |session| {
-        let (leader, follower) = (scene.leader().await, scene.follower().await);
-        let mut case = scene.case(follower, session, ConfirmWith::Quorum).await;
-        scene.between().isolate(follower);
-        scene.ensemble.server(leader).kill().await.unwrap();
-        scene.ensemble.server(leader).start().await.unwrap();
+        let (leader, follower) = (fixture.leader().await, fixture.follower().await);
+        let mut case = fixture.case(follower, session, LeaseRenewal::Quorum).await;
+        fixture.between().isolate(follower);
+        fixture.ensemble.server(leader).kill().await.unwrap();
+        fixture.ensemble.server(leader).start().await.unwrap();
         let next = case.granted().await;
         case.slack(next).await
     })

@@ -9,7 +9,7 @@ use lockkeeper_tests::Ensemble;
 const DAY: u64 = 86_400_000;
 
 /// The instant at which the first of the servers, but for one, decided that `session` is over. At most a millisecond
-/// early, for that is how the log is written; its clock is UTC by the [scene's](super::scene) setting.
+/// early, for that is how the log is written; its clock is UTC by the [scene's](super::fixture) setting.
 pub(super) fn expired_at(ensemble: &Ensemble, session: i64, but: usize) -> Option<BootInstant> {
     let servers = ensemble.servers().iter().filter(|server| server.index() != but);
     let logs = servers.map(|server| fs::read_to_string(server.log_file()).unwrap_or_default());

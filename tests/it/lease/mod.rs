@@ -3,7 +3,7 @@
 
 mod cut_off;
 mod expiry;
+mod fixture;
 mod frozen;
 mod killed;
-mod scene;
 mod slack;

@@ -11,26 +11,21 @@ use lockkeeper::{ConnectionManager, ConnectionPool, Owner, RetryPolicy};
 use tokio::time::sleep;
 
 use self::worker::Worker;
-use crate::dice::Dice;
+use crate::environment::{Process, SimulatedHost};
 use crate::fault::Fault;
-use crate::host::{Process, SimulatedHost};
 use crate::oracle::Oracle;
+use crate::rng::Rng;
 use crate::wire::Network;
 use crate::work::Shared;
 use crate::world::World;
 
 /// Runs one process until its workers have had their last lock; returns its managers. It may shut them down before, and go on
 /// with others.
-pub(crate) async fn run(
-    world: World,
-    oracle: Oracle,
-    process: Arc<Process>,
-    mut dice: Dice,
-) -> ConnectionPool {
+pub(crate) async fn run(world: World, oracle: Oracle, process: Arc<Process>, mut rng: Rng) -> ConnectionPool {
     let plan = world.plan();
     loop {
-        let pool = connect(&world, &process, &mut dice).await;
-        let shared = Shared::of(&pool, &plan.locks, &mut dice);
+        let pool = connect(&world, &process, &mut rng).await;
+        let shared = Shared::of(&pool, &plan.locks, &mut rng);
         let is_closing = Arc::new(AtomicBool::new(false));
         let workers: Vec<_> = (0..plan.workers)
             .map(|number| {
@@ -45,7 +40,7 @@ pub(crate) async fn run(
                     shared: shared.clone(),
                     is_closing: Arc::clone(&is_closing),
                     plan: plan.clone(),
-                    dice: dice.fork(),
+                    rng: rng.fork(),
                 };
                 process.run(worker.work())
             })
@@ -53,10 +48,10 @@ pub(crate) async fn run(
         // Theirs alone: with the last of them goes what lingers.
         drop(shared);
         if plan.shuts_down && !world.is_healing() {
-            sleep(Duration::from_millis(dice.between(1, plan.safety))).await;
+            sleep(Duration::from_millis(rng.between(1, plan.safety))).await;
             if !world.is_healing() {
                 is_closing.store(true, Ordering::Relaxed);
-                let limit = dice.percent(50).then(|| Duration::from_millis(dice.between(0, plan.timeout)));
+                let limit = rng.percent(50).then(|| Duration::from_millis(rng.between(0, plan.timeout)));
                 shut_down(&world, &oracle, &process, &pool, limit).await;
             }
         }
@@ -94,14 +89,14 @@ async fn shut_down(
     }
 }
 
-async fn connect(world: &World, process: &Arc<Process>, dice: &mut Dice) -> ConnectionPool {
+async fn connect(world: &World, process: &Arc<Process>, rng: &mut Rng) -> ConnectionPool {
     let plan = world.plan();
     let milliseconds = Duration::from_millis;
-    let pause = milliseconds(dice.between(10, 200));
+    let pause = milliseconds(rng.between(10, 200));
     ConnectionManager::builder("simulated:1")
         .session_timeout(milliseconds(plan.timeout))
         .tick_time(milliseconds(plan.tick))
-        .keep_confirmed(milliseconds(dice.pick(&[0, plan.timeout / 2, 60_000])))
+        .lease_keep_alive(milliseconds(rng.pick(&[0, plan.timeout / 2, 60_000])))
         .connect_deadline(Duration::from_secs(86_400))
         .retry(RetryPolicy::exponential(pause, pause * 8))
         .connect_pool_over(

@@ -7,10 +7,10 @@ use lockkeeper::{ConnectionPool, Error, Owner};
 use tokio::time::sleep;
 
 use super::cancelled::Cancelled;
-use crate::dice::Dice;
-use crate::host::Process;
+use crate::environment::Process;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
+use crate::rng::Rng;
 use crate::work::{Claim, Hold, Lock, Share, Shared, Site, Way};
 use crate::world::World;
 
@@ -25,7 +25,7 @@ pub(super) struct Worker {
     /// Its manager is being shut down.
     pub(super) is_closing: Arc<AtomicBool>,
     pub(super) plan: Plan,
-    pub(super) dice: Dice,
+    pub(super) rng: Rng,
     pub(super) owner: Owner,
 }
 
@@ -40,7 +40,7 @@ impl Worker {
         }
         // The last one, undisturbed: everyone is served.
         for lock in self.plan.locks.clone() {
-            let kind = lock.kind(&mut self.dice);
+            let kind = lock.kind(&mut self.rng);
             match kind.take(self.site(lock), Way::Wait).await {
                 Ok(Some(hold)) => self.hold(hold, lock).await,
                 Ok(None) => self.oracle.breach(&self.world, format!("{}: not served", self.name)),
@@ -51,7 +51,7 @@ impl Worker {
     }
 
     async fn idle(&mut self, longest: u64) {
-        sleep(Duration::from_millis(self.dice.between(0, longest))).await;
+        sleep(Duration::from_millis(self.rng.between(0, longest))).await;
     }
 
     fn site(&mut self, lock: Lock) -> Site {
@@ -60,7 +60,7 @@ impl Worker {
             owner: self.owner.clone(),
             path: lock.path(),
             shared: self.shared.clone(),
-            dice: self.dice.fork(),
+            rng: self.rng.fork(),
         }
     }
 
@@ -73,17 +73,16 @@ impl Worker {
 
     /// One attempt, cancelled at some point or not.
     async fn visit(&mut self) {
-        let lock = self.plan.locks[self.dice.index(self.plan.locks.len())];
-        let kind = lock.kind(&mut self.dice);
-        let patience = Duration::from_millis(self.dice.between(0, self.plan.timeout));
-        let way = match self.dice.index(10) {
+        let lock = self.plan.locks[self.rng.index(self.plan.locks.len())];
+        let kind = lock.kind(&mut self.rng);
+        let patience = Duration::from_millis(self.rng.between(0, self.plan.timeout));
+        let way = match self.rng.index(10) {
             0..5 => Way::Wait,
             5..8 => Way::WaitAtMost(patience),
             _ => Way::Try,
         };
-        let polls = if self.dice.percent(20) { self.dice.between(1, 12) } else { u64::MAX };
-        let limit =
-            if self.dice.percent(10) { self.dice.between(1, self.plan.timeout) } else { u64::MAX / 4 };
+        let polls = if self.rng.percent(20) { self.rng.between(1, 12) } else { u64::MAX };
+        let limit = if self.rng.percent(10) { self.rng.between(1, self.plan.timeout) } else { u64::MAX / 4 };
         self.world.note(|| format!("{} tries {lock:?}: {way:?}", self.name));
         let taking = Cancelled::after(polls, kind.take(self.site(lock), way));
         match tokio::time::timeout(Duration::from_millis(limit), taking).await {
@@ -107,7 +106,7 @@ impl Worker {
             let text = format!("{} was granted {claims:?} after the shutdown had begun", self.name);
             self.oracle.breach(&self.world, text);
         }
-        if let Some(outlook) = hold.outlook().filter(|_| self.dice.percent(30)) {
+        if let Some(outlook) = hold.monitor().filter(|_| self.rng.percent(30)) {
             // It looks on for a while after the hold: what it sees then is nobody's loss.
             let limit = Duration::from_millis(self.plan.timeout);
             self.process.run(async move { tokio::time::timeout(limit, outlook.lost()).await.is_ok() });
@@ -132,9 +131,9 @@ impl Worker {
         let Ok(hold) = Arc::try_unwrap(hold) else {
             return self.oracle.breach(&self.world, "the books kept a guard".to_owned());
         };
-        let way = if self.world.is_healing() { 0 } else { self.dice.index(10) };
+        let way = if self.world.is_healing() { 0 } else { self.rng.index(10) };
         self.world.note(|| format!("{} gives {claims:?} back in way {way}", self.name));
-        let polls = if way < 7 { u64::MAX } else { self.dice.between(1, 4) };
+        let polls = if way < 7 { u64::MAX } else { self.rng.between(1, 4) };
         if way == 9 {
             return drop(hold);
         }
@@ -145,8 +144,8 @@ impl Worker {
     }
 
     async fn work_under(&mut self, hold: &dyn Hold, lock: Lock) {
-        let steps = if self.world.is_healing() { 1 } else { self.dice.between(0, 4) };
-        let longest = match self.dice.index(8) {
+        let steps = if self.world.is_healing() { 1 } else { self.rng.between(0, 4) };
+        let longest = match self.rng.index(8) {
             _ if self.world.is_healing() => 10,
             0 => self.plan.timeout / 2,
             1 => self.plan.timeout,
@@ -154,14 +153,14 @@ impl Worker {
         };
         for _ in 0..steps {
             self.idle(longest).await;
-            if let (Some(txn), true) = (hold.txn(), self.dice.percent(50)) {
+            if let (Some(txn), true) = (hold.txn(), self.rng.percent(50)) {
                 let token = hold.claims().iter().map(|claim| claim.token).max();
                 let token = token.expect("a claim").to_string().into_bytes();
                 let register = lock.register().parse().expect("a path");
                 let committed = txn.set(register, token, -1).commit().await;
                 self.world.note(|| format!("{} wrote: {committed:?}", self.name));
             }
-            if self.dice.percent(50)
+            if self.rng.percent(50)
                 && let Err(wrong) = hold.meanwhile(self.site(lock)).await
             {
                 self.oracle.breach(&self.world, wrong);

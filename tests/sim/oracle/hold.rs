@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use lockkeeper::BootInstant;
-use lockkeeper_core::simulation::Host;
+use lockkeeper_core::simulation::Environment;
 
-use crate::host::{Process, SimulatedHost};
+use crate::environment::{Process, SimulatedHost};
 use crate::work::{Claim, Hold};
 
 /// One hold, and what its holder may believe.

@@ -18,7 +18,7 @@ use self::hold::Held;
 use self::queue::Queues;
 use self::tokens::Tokens;
 use self::windows::Windows;
-use crate::host::Process;
+use crate::environment::Process;
 use crate::lost;
 use crate::work::{Claim, Hold};
 use crate::world::World;

@@ -3,11 +3,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use lockkeeper::{BootInstant, ConnectionPool, Error, Keep, Mutex, OwnedMutexGuard, ReleaseError, Txn};
-use lockkeeper_core::Outlook;
+use lockkeeper::{
+    BootInstant, ConnectionPool, Error, HandOffPolicy, Mutex, OwnedMutexGuard, ReleaseError, Txn,
+};
+use lockkeeper_core::NodeMonitor;
 
 use super::{Claim, Hold, Kind, Lock, Site, Way};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// The mutexes that the tasks of one process share, by path.
 #[derive(Clone, Default)]
@@ -15,16 +17,19 @@ pub(crate) struct Shared(Arc<BTreeMap<String, Mutex>>);
 
 impl Shared {
     /// All of them keep their nodes, for a time that is left to chance.
-    pub(crate) fn of(pool: &ConnectionPool, locks: &[Lock], dice: &mut Dice) -> Self {
+    pub(crate) fn of(pool: &ConnectionPool, locks: &[Lock], rng: &mut Rng) -> Self {
         let mut share = |lock: &Lock| {
             let manager = pool.for_path(lock.path());
             let timeout = manager.session_timeout();
             let time = |part: u64| timeout / 100 * u32::try_from(part).expect("a small part");
-            let keep = Keep::default()
-                .at_most(u32::try_from(dice.between(1, 5)).expect("a small number"))
-                .for_at_most(time(dice.between(1, 30)))
-                .linger(dice.pick(&[Duration::ZERO, time(1), time(10), time(30)]));
-            (lock.path(), Mutex::new(manager, lock.path()).expect("a path").keeping(keep).expect("a keep"))
+            let keep = HandOffPolicy::default()
+                .max_handoffs(u32::try_from(rng.between(1, 5)).expect("a small number"))
+                .max_time(time(rng.between(1, 30)))
+                .idle_time(rng.pick(&[Duration::ZERO, time(1), time(10), time(30)]));
+            (
+                lock.path(),
+                Mutex::new(manager, lock.path()).expect("a path").with_handoff(keep).expect("a keep"),
+            )
         };
         Self(Arc::new(locks.iter().map(&mut share).collect()))
     }
@@ -77,8 +82,8 @@ impl Hold for Kept {
         true
     }
 
-    fn outlook(&self) -> Option<Outlook> {
-        self.0.outlook()
+    fn monitor(&self) -> Option<NodeMonitor> {
+        self.0.monitor()
     }
 
     fn txn(&self) -> Option<Txn<'_>> {

@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use lockkeeper::{BootInstant, ConnectionManager, Error, Owner, ReleaseError, Txn};
-use lockkeeper_core::Outlook;
+use lockkeeper_core::NodeMonitor;
 
 pub(crate) use self::claim::{Claim, Share};
 pub(crate) use self::kept::Shared;
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// Kinds of work that may meet on one path, one line for each sort of path. A kind that stands twice is twice as
 /// likely.
@@ -90,12 +90,12 @@ pub(crate) struct Lock {
 }
 
 /// Draws what a plan's processes contend for, in directories that count from `first_sequence`.
-pub(crate) fn draw(dice: &mut Dice, first_sequence: i32) -> Vec<Lock> {
+pub(crate) fn draw(rng: &mut Rng, first_sequence: i32) -> Vec<Lock> {
     let is_near_the_end = first_sequence > i32::MAX / 2;
     let families: Vec<_> =
         FAMILIES.iter().filter(|family| !(is_near_the_end && family.needs_numbers)).collect();
-    let locks = dice.pick(&LOCKS);
-    (0..locks).map(|number| Lock { number, family: families[dice.index(families.len())] }).collect()
+    let locks = rng.pick(&LOCKS);
+    (0..locks).map(|number| Lock { number, family: families[rng.index(families.len())] }).collect()
 }
 
 impl Lock {
@@ -113,8 +113,8 @@ impl Lock {
         format!("/registers/{}", self.number)
     }
 
-    pub(crate) fn kind(&self, dice: &mut Dice) -> &'static dyn Kind {
-        self.family.kinds[dice.index(self.family.kinds.len())]
+    pub(crate) fn kind(&self, rng: &mut Rng) -> &'static dyn Kind {
+        self.family.kinds[rng.index(self.family.kinds.len())]
     }
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct Site {
     /// What the tasks of its process share.
     pub(crate) shared: Shared,
     /// For what else is left to chance: how many permits, reading or writing.
-    pub(crate) dice: Dice,
+    pub(crate) rng: Rng,
 }
 
 /// How long to wait for it.
@@ -168,7 +168,7 @@ pub(crate) trait Hold: Debug + Send + Sync {
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>>;
 
     /// What is seen of its node by who does not hold it, where that can be had.
-    fn outlook(&self) -> Option<Outlook> {
+    fn monitor(&self) -> Option<NodeMonitor> {
         None
     }
 

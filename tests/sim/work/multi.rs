@@ -24,8 +24,8 @@ pub(super) struct Single;
 /// Some of the members, each once, in the order of chance.
 fn drawn(site: &mut Site) -> Result<Vec<Mutex>, Error> {
     let mut left = MEMBERS.to_vec();
-    let count = site.dice.index(left.len()) + 1;
-    let names = (0..count).map(|_| left.swap_remove(site.dice.index(left.len())));
+    let count = site.rng.index(left.len()) + 1;
+    let names = (0..count).map(|_| left.swap_remove(site.rng.index(left.len())));
     names.map(|name| Mutex::new(&site.manager, format!("{}/{name}", site.path).as_str())).collect()
 }
 

@@ -1,7 +1,7 @@
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockkeeper::{BootInstant, Error, Mutex, OwnedMutexGuard, ReleaseError, Txn};
-use lockkeeper_core::Outlook;
+use lockkeeper_core::NodeMonitor;
 
 use super::{Claim, Hold, Kind, Site, Way};
 
@@ -44,8 +44,8 @@ impl Hold for OwnedMutexGuard {
         Box::pin((*self).release())
     }
 
-    fn outlook(&self) -> Option<Outlook> {
-        Some((**self).outlook())
+    fn monitor(&self) -> Option<NodeMonitor> {
+        Some((**self).monitor())
     }
 
     fn txn(&self) -> Option<Txn<'_>> {

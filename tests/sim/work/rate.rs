@@ -25,7 +25,7 @@ impl Kind for One {
 
 impl Kind for Many {
     fn take(&self, mut site: Site, way: Way) -> BoxFuture<'static, Result<Option<Box<dyn Hold>>, Error>> {
-        let starts = site.dice.index(LIMIT) + 1;
+        let starts = site.rng.index(LIMIT) + 1;
         Box::pin(take(site, way, starts))
     }
 }

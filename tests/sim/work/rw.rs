@@ -123,7 +123,7 @@ impl Kind for Under {
 impl Kind for Upgrade {
     fn take(&self, site: Site, way: Way) -> BoxFuture<'static, Result<Option<Box<dyn Hold>>, Error>> {
         // Its last read guard, or not.
-        let keeps = site.dice.clone().percent(50);
+        let keeps = site.rng.clone().percent(50);
         taken(site, way, move |lock, way| {
             Box::pin(async move {
                 let Some(first) = read(&lock, way).await? else { return Ok(None) };

@@ -24,7 +24,7 @@ impl Kind for One {
 
 impl Kind for Many {
     fn take(&self, mut site: Site, way: Way) -> BoxFuture<'static, Result<Option<Box<dyn Hold>>, Error>> {
-        let permits = site.dice.index(LIMIT) + 1;
+        let permits = site.rng.index(LIMIT) + 1;
         Box::pin(take(site, way, permits))
     }
 }

@@ -99,8 +99,8 @@ impl State {
             return;
         }
         let process = session.process.number;
-        let server = self.dice.index(self.plan.servers);
-        let (wait, again) = (self.way(), self.dice.between(10, 10 + self.plan.timeout / 20));
+        let server = self.rng.index(self.plan.servers);
+        let (wait, again) = (self.way(), self.rng.between(10, 10 + self.plan.timeout / 20));
         if self.away.contains_key(&server) || self.partitioned.contains_key(&process) {
             return self.after(wait + again, Happening::Dial(number));
         }
@@ -152,7 +152,7 @@ impl State {
             self.sessions[number].end();
             return;
         }
-        let wait = self.dice.between(1, 1 + self.plan.timeout / 40);
+        let wait = self.rng.between(1, 1 + self.plan.timeout / 40);
         self.after(wait, Happening::Dial(number));
     }
 
@@ -188,7 +188,7 @@ impl State {
     /// The client hangs up; the server notices in time.
     pub(super) fn break_up(&mut self, client: ClientId) {
         self.lose_connection(client);
-        let notice = self.dice.between(1, self.plan.timeout / 5);
+        let notice = self.rng.between(1, self.plan.timeout / 5);
         self.after(notice, Happening::HangUp(client));
     }
 
@@ -245,7 +245,7 @@ impl State {
                 }
                 if is_write && std::mem::take(&mut self.strands_next) {
                     let process = self.sessions[number].process.number;
-                    let span = self.dice.between(self.plan.timeout, self.plan.timeout * 2);
+                    let span = self.rng.between(self.plan.timeout, self.plan.timeout * 2);
                     self.part(process, span);
                 }
             }

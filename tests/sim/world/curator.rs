@@ -42,7 +42,7 @@ impl State {
         let is_free = !self.curators.by_directory.contains_key(directory);
         if self.curator_is_next && is_free && self.limit_of(directory).is_some() {
             self.curator_is_next = false;
-            let wait = self.dice.between(0, self.latency * 2);
+            let wait = self.rng.between(0, self.latency * 2);
             self.after(wait, Happening::Curator(directory.to_owned()));
         }
     }
@@ -62,7 +62,7 @@ impl State {
                 self.curators.by_directory.insert(directory.to_owned(), Lease { path, is_granted: false });
                 self.way()
             }
-            (Some(false), Some(leases)) if leases > limit => self.dice.between(1, self.plan.timeout / 20),
+            (Some(false), Some(leases)) if leases > limit => self.rng.between(1, self.plan.timeout / 20),
             (Some(false), Some(_)) => {
                 self.note(|| format!("Curator is granted a permit in {directory}"));
                 self.curators
@@ -70,7 +70,7 @@ impl State {
                     .entry(directory.to_owned())
                     .and_modify(|lease| lease.is_granted = true);
                 self.curators.granted.push((directory.to_owned(), limit));
-                self.dice.between(1, self.plan.timeout / 5)
+                self.rng.between(1, self.plan.timeout / 5)
             }
             (Some(true), Some(_)) => {
                 if let Some(lease) = self.curators.by_directory.remove(directory) {

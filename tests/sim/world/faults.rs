@@ -17,17 +17,17 @@ impl State {
         if self.is_healing {
             return;
         }
-        let wait = self.dice.between(1, self.plan.between_faults * 2);
+        let wait = self.rng.between(1, self.plan.between_faults * 2);
         self.after(wait, Happening::Strike);
         if self.plan.faults.is_empty() {
             return;
         }
-        let fault = self.plan.faults[self.dice.index(self.plan.faults.len())];
+        let fault = self.plan.faults[self.rng.index(self.plan.faults.len())];
         let timeout = self.plan.timeout;
-        let span = match self.dice.index(3) {
-            0 => self.dice.between(1, timeout / 10),
-            1 => self.dice.between(1, timeout),
-            _ => self.dice.between(timeout, timeout * 2),
+        let span = match self.rng.index(3) {
+            0 => self.rng.between(1, timeout / 10),
+            1 => self.rng.between(1, timeout),
+            _ => self.rng.between(timeout, timeout * 2),
         };
         let open: Vec<ClientId> = self
             .connections
@@ -38,23 +38,23 @@ impl State {
         match fault {
             Fault::Cut | Fault::LoseReplies if open.is_empty() => {}
             Fault::Cut => {
-                let client = open[self.dice.index(open.len())];
+                let client = open[self.rng.index(open.len())];
                 self.note(|| format!("FAULT cut {client:?}"));
                 self.cut(client);
             }
             Fault::LoseReplies => {
-                let client = open[self.dice.index(open.len())];
+                let client = open[self.rng.index(open.len())];
                 self.note(|| format!("FAULT {client:?} loses replies"));
                 if let Some(connection) = self.connections.get_mut(&client) {
                     connection.loses_replies = true;
                 }
             }
             Fault::Partition => {
-                let process = self.dice.index(self.processes.len());
+                let process = self.rng.index(self.processes.len());
                 self.part(process, span);
             }
             Fault::Restart => {
-                let server = self.dice.index(self.plan.servers);
+                let server = self.rng.index(self.plan.servers);
                 self.note(|| format!("FAULT restart of server {server} for {span}"));
                 self.away.insert(server, self.now + span);
                 for client in open {
@@ -67,7 +67,7 @@ impl State {
                 self.after(span, Happening::Calm);
             }
             Fault::Stale | Fault::Depose => {
-                let server = self.dice.index(self.plan.servers);
+                let server = self.rng.index(self.plan.servers);
                 let others = (0..self.plan.servers).filter(|other| *other != server);
                 if others.into_iter().any(|other| self.machine.is_cut_off(other)) {
                     return;
@@ -75,14 +75,14 @@ impl State {
                 let isolation = if fault == Fault::Stale { Isolation::Stale } else { Isolation::Deposed };
                 self.note(|| format!("FAULT server {server} {isolation:?} for {span}"));
                 self.machine.cut_off(server, isolation);
-                if fault == Fault::Depose && self.dice.percent(50) {
-                    let election = self.dice.between(1, self.plan.tick);
+                if fault == Fault::Depose && self.rng.percent(50) {
+                    let election = self.rng.between(1, self.plan.tick);
                     self.after(election, Happening::NewLeader);
                 }
                 self.after(span, Happening::Rejoin(server));
             }
             Fault::Freeze => {
-                let process = self.dice.index(self.processes.len());
+                let process = self.rng.index(self.processes.len());
                 if self.processes[process].is_frozen() {
                     return;
                 }
@@ -111,18 +111,18 @@ impl State {
             Fault::Meddle => {
                 if let Some(path) = self.some_contender() {
                     self.write_by_hand(&path);
-                    let wait = self.dice.between(1, timeout / 5);
+                    let wait = self.rng.between(1, timeout / 5);
                     self.after(wait, Happening::DeleteByHand(path));
                 }
             }
             Fault::Clear => {
-                if self.dice.percent(50) {
-                    let process = self.dice.index(self.processes.len());
+                if self.rng.percent(50) {
+                    let process = self.rng.index(self.processes.len());
                     self.part(process, span);
                 }
                 if let Some(path) = self.some_contender() {
                     let directory = path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
-                    let wait = self.dice.between(1, timeout / 10);
+                    let wait = self.rng.between(1, timeout / 10);
                     self.after(wait, Happening::ClearByHand(directory.unwrap_or_default()));
                 }
             }
@@ -156,7 +156,7 @@ impl State {
         let of =
             |session: &i64| self.machine.tree().ephemerals(*session).map(str::to_owned).collect::<Vec<_>>();
         let paths: Vec<String> = sessions.iter().flat_map(of).collect();
-        (!paths.is_empty()).then(|| paths[self.dice.index(paths.len())].clone())
+        (!paths.is_empty()).then(|| paths[self.rng.index(paths.len())].clone())
     }
 
     pub(super) fn delete_by_hand(&mut self, path: &str) {
@@ -213,7 +213,7 @@ impl State {
         if alive.len() < 2 {
             return;
         }
-        let process = &alive[self.dice.index(alive.len())];
+        let process = &alive[self.rng.index(alive.len())];
         self.note(|| format!("FAULT process {} crashes", process.number));
         process.crash();
         for number in 0..self.sessions.len() {
@@ -243,11 +243,11 @@ impl State {
     /// Both ends are apart from now on. What the client sent may still reach the server, be it later than what it
     /// sends on its next connection; what the server sent is lost.
     pub(super) fn cut(&mut self, client: ClientId) {
-        if self.dice.percent(50) {
+        if self.rng.percent(50) {
             self.break_up(client);
         } else {
             // What is on its way is lost, or is applied when the connection is long gone.
-            let late = self.dice.percent(50).then(|| self.machine.origin(client)).flatten();
+            let late = self.rng.percent(50).then(|| self.machine.origin(client)).flatten();
             let on_its_way: Vec<(u64, u64)> = self
                 .queue
                 .iter()
@@ -258,7 +258,7 @@ impl State {
                 if let (Some(Happening::ToServer(_, ToServer::Request(_, request))), Some(origin)) =
                     (self.queue.remove(&key), &late)
                 {
-                    let wait = self.dice.between(1, self.plan.timeout / 4);
+                    let wait = self.rng.between(1, self.plan.timeout / 4);
                     self.after(wait, Happening::Late(origin.clone(), request));
                 }
             }

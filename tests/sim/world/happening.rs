@@ -96,7 +96,7 @@ impl State {
                 self.note(|| format!("process {process} goes on"));
                 self.processes[process].thaw();
                 // Its tasks may have their turn before it reads what has come.
-                let wait = self.dice.between(0, 2);
+                let wait = self.rng.between(0, 2);
                 self.after(wait, Happening::CatchUp(process));
             }
             Happening::CatchUp(process) => {

@@ -26,10 +26,10 @@ use tokio::time::Instant;
 pub(crate) use self::curator::OUT_OF_TURN;
 use self::happening::Happening;
 use self::state::State;
-use crate::dice::Dice;
-use crate::host::Process;
+use crate::environment::Process;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
+use crate::rng::Rng;
 use crate::session::{Answer, Call, ClientSession, Watched};
 
 /// A handle to the world; all handles are the same world.
@@ -42,11 +42,11 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(plan: Plan, mut dice: Dice) -> Self {
+    pub(crate) fn new(plan: Plan, mut rng: Rng) -> Self {
         // The ticks of the servers and of the clients do not begin together.
-        let now = dice.between(1, 10_000);
+        let now = rng.between(1, 10_000);
         Self {
-            state: Arc::new(Mutex::new(State::new(plan, dice, now))),
+            state: Arc::new(Mutex::new(State::new(plan, rng, now))),
             poked: Arc::default(),
             started: Instant::now() - Duration::from_millis(now),
         }

@@ -9,16 +9,16 @@ use super::connection::Connection;
 use super::curator::Curators;
 use super::happening::Happening;
 use super::held::HeldTransaction;
-use crate::dice::Dice;
-use crate::host::Process;
+use crate::environment::Process;
 use crate::plan::Plan;
+use crate::rng::Rng;
 use crate::session::ClientSession;
 use crate::wire::create;
 
 /// All there is: servers, network, the clients' ends of their sessions, and what happens next.
 pub(super) struct State {
     pub(super) plan: Plan,
-    pub(super) dice: Dice,
+    pub(super) rng: Rng,
     pub(super) now: u64,
     pub(super) machine: Machine,
     pub(super) sessions: Vec<ClientSession>,
@@ -63,13 +63,13 @@ pub(super) struct State {
 const TRACE_MAX: usize = 200_000;
 
 impl State {
-    pub(super) fn new(plan: Plan, dice: Dice, now: u64) -> Self {
+    pub(super) fn new(plan: Plan, rng: Rng, now: u64) -> Self {
         let mut machine = Machine::new(plan.settings(), now.cast_signed());
         make_registers(&mut machine, &plan, now.cast_signed());
         let mut state = Self {
             latency: plan.latency,
             plan,
-            dice,
+            rng,
             now,
             machine,
             sessions: Vec::new(),
@@ -131,7 +131,7 @@ impl State {
     }
 
     pub(super) fn way(&mut self) -> u64 {
-        self.dice.between(1, self.latency)
+        self.rng.between(1, self.latency)
     }
 }
 

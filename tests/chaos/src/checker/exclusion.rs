@@ -1,12 +1,12 @@
 //! Who may be valid beside whom.
 
 use super::{Rule, Violation};
+use crate::fixture::{self, Kind};
 use crate::history::{Hold, Mode};
-use crate::stage::{self, Kind};
 
 /// Holds that claim the same instant, though they exclude each other or are too many.
 pub(super) fn judge(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
-    let Some(site) = stage::named(lock) else { return Vec::new() };
+    let Some(site) = fixture::named(lock) else { return Vec::new() };
     let mut violations = Vec::new();
     let mut valid: Vec<(&Hold, u64)> = Vec::new();
     for hold in holds {

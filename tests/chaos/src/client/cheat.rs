@@ -9,8 +9,8 @@ use lockkeeper::{ANY_VERSION, CreateMode, Mutex};
 use super::Common;
 use crate::Failure;
 use crate::clock;
+use crate::fixture::{self, Kind, Site};
 use crate::history::{Mode, Token, What};
-use crate::stage::{self, Kind, Site};
 
 /// Claims what it never took, with tokens that are too small; keeps some locks for ever; leaves a node behind.
 ///
@@ -18,7 +18,7 @@ use crate::stage::{self, Kind, Site};
 pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
     let barging = async {
         loop {
-            for site in ["mutex", "semaphore"].into_iter().filter_map(stage::named) {
+            for site in ["mutex", "semaphore"].into_iter().filter_map(fixture::named) {
                 barge(&common, site).await;
             }
         }
@@ -30,7 +30,7 @@ pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
         () = barging => {}
         hogged = hogging => drop(hogged?),
     }
-    let litter = format!("{}/mutex/_c_00000000-0000-0000-0000-000000000000-lock-", stage::LOCKS);
+    let litter = format!("{}/mutex/_c_00000000-0000-0000-0000-000000000000-lock-", fixture::LOCKS);
     let manager = common.pool.for_path(&litter);
     manager.znodes().create(&litter.parse()?, b"litter", CreateMode::EphemeralSequential).await?;
     Ok(())
@@ -38,7 +38,7 @@ pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
 
 /// Takes a lock for ever; again, when it is lost.
 async fn hog(common: &Common, name: &str) -> Result<(), Failure> {
-    let site = stage::named(name).ok_or("no such site")?;
+    let site = fixture::named(name).ok_or("no such site")?;
     let mutex = Mutex::new(common.pool.for_path(site.path()), site.path())?;
     loop {
         match mutex.acquire_owned().await {

@@ -11,8 +11,8 @@ use super::Common;
 use super::kept::{Asking, Kept};
 use super::locks::Want;
 use crate::Failure;
+use crate::fixture::Work;
 use crate::history::What;
-use crate::stage::Work;
 
 /// A task, with dice and an owner of its own.
 #[derive(Debug)]
@@ -20,21 +20,21 @@ pub(super) struct Errand {
     pub(super) common: Arc<Common>,
     pub(super) task: usize,
     pub(super) owner: Owner,
-    pub(super) dice: StdRng,
+    pub(super) rng: StdRng,
 }
 
 impl Errand {
     pub(super) fn new(common: Arc<Common>, task: usize, seed: u64) -> Result<Self, Failure> {
         let owner = Owner::new(&format!("task {task}"));
-        Ok(Self { common, task, owner, dice: StdRng::seed_from_u64(seed) })
+        Ok(Self { common, task, owner, rng: StdRng::seed_from_u64(seed) })
     }
 
     /// Until everyone is to be quiet.
     pub(super) async fn run(mut self, work: Work) -> Result<(), Failure> {
         while !self.common.quiet.is_cancelled() {
-            let pause = self.dice.random_range(10..100);
+            let pause = self.rng.random_range(10..100);
             self.rest(Duration::from_millis(pause)).await;
-            let want = Want::choose(work, &self.common, &self.owner, &mut self.dice)?;
+            let want = Want::choose(work, &self.common, &self.owner, &mut self.rng)?;
             let attempt = self.common.journal.number();
             if let Some(kept) = self.ask(&want, attempt).await {
                 self.keep(&want, attempt, kept).await;
@@ -56,13 +56,13 @@ impl Errand {
     async fn ask(&mut self, want: &Want, attempt: u64) -> Option<Kept> {
         let locks = want.sites.iter().map(|(site, _)| site.name.to_owned()).collect();
         self.say(What::Asked { attempt, locks });
-        let patience = Duration::from_millis(self.dice.random_range(1_000..15_000));
-        let asking = if self.dice.random_bool(0.1) { Asking::Try } else { Asking::For(patience) };
+        let patience = Duration::from_millis(self.rng.random_range(1_000..15_000));
+        let asking = if self.rng.random_bool(0.1) { Asking::Try } else { Asking::For(patience) };
         let taking = want.lock.take(asking);
         let quiet = self.common.quiet.clone();
-        let taken = if self.dice.random_bool(0.15) {
+        let taken = if self.rng.random_bool(0.15) {
             // Dropped wherever it is by then.
-            let drop_after = Duration::from_micros(self.dice.random_range(0..300_000));
+            let drop_after = Duration::from_micros(self.rng.random_range(0..300_000));
             quiet.run_until_cancelled(tokio::time::timeout(drop_after, taking)).await.and_then(Result::ok)
         } else {
             quiet.run_until_cancelled(taking).await

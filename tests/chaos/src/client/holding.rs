@@ -9,8 +9,8 @@ use super::errand::Errand;
 use super::kept::Kept;
 use super::locks::Want;
 use crate::clock;
+use crate::fixture::Site;
 use crate::history::{Mode, Token, What};
-use crate::stage::Site;
 
 /// Between two looks at a guard.
 const LOOK: Duration = Duration::from_millis(50);
@@ -37,13 +37,13 @@ impl Errand {
             }
             told.iter().for_each(|told| self.say(What::Ended { hold: told.number }));
             let is_rw = matches!(kept, Kept::Read(_) | Kept::Write(_));
-            if is_rw && self.dice.random_bool(0.25) {
+            if is_rw && self.rng.random_bool(0.25) {
                 match self.common.quiet.run_until_cancelled(kept.turn()).await {
                     Some(Ok(Some(turned))) => kept = turned,
                     Some(Err(error)) => return self.failed(attempt, &error).await,
                     Some(Ok(None)) | None => return,
                 }
-            } else if self.dice.random_bool(0.2) {
+            } else if self.rng.random_bool(0.2) {
                 return drop(kept);
             } else {
                 let Some(outcome) = self.common.quiet.run_until_cancelled(kept.release()).await else {
@@ -88,10 +88,10 @@ impl Errand {
 
     /// Looks at the guard and writes with it, until its time is up or it is lost; whether it was valid to the end.
     async fn stay(&mut self, kept: &Kept, told: &[Told]) -> bool {
-        let span = match self.dice.random_range(0..100) {
-            0..85 => self.dice.random_range(5..40),
-            85..97 => self.dice.random_range(100..400),
-            _ => self.dice.random_range(1_000..2_500),
+        let span = match self.rng.random_range(0..100) {
+            0..85 => self.rng.random_range(5..40),
+            85..97 => self.rng.random_range(100..400),
+            _ => self.rng.random_range(1_000..2_500),
         };
         let end = clock::now() + span * 1_000_000;
         let mut written = false;
@@ -100,7 +100,7 @@ impl Errand {
                 return false;
             }
             let left = Duration::from_nanos(end.saturating_sub(clock::now()));
-            if !written || left.is_zero() && self.dice.random_bool(0.3) {
+            if !written || left.is_zero() && self.rng.random_bool(0.3) {
                 written = true;
                 self.write(kept, told).await;
                 continue;

@@ -7,8 +7,8 @@ use rand::{Rng, RngExt};
 
 use super::Common;
 use crate::Failure;
+use crate::fixture::{self, Kind, Site, Work};
 use crate::history::Mode;
-use crate::stage::{self, Kind, Site, Work};
 
 /// What is to be taken now.
 #[derive(Debug)]
@@ -33,26 +33,26 @@ impl Want {
         work: Work,
         common: &Common,
         owner: &Owner,
-        dice: &mut StdRng,
+        rng: &mut StdRng,
     ) -> Result<Self, Failure> {
         match work {
             Work::Site(name) => {
-                Self::alone(stage::named(name).ok_or("a site of no such name")?, common, owner, dice)
+                Self::alone(fixture::named(name).ok_or("a site of no such name")?, common, owner, rng)
             }
             Work::Single => {
-                let site = stage::members().choose(dice).ok_or("no members")?;
-                Self::alone(site, common, owner, dice)
+                let site = fixture::members().choose(rng).ok_or("no members")?;
+                Self::alone(site, common, owner, rng)
             }
             Work::Several => {
-                let wanted = dice.random_range(2..=stage::members().count());
+                let wanted = rng.random_range(2..=fixture::members().count());
                 let mut builder = MultiLock::builder();
                 let mut sites = Vec::new();
-                let members = stage::members().sample(dice, wanted);
+                let members = fixture::members().sample(rng, wanted);
                 // One manager for all, be it another than who takes one of them alone has.
                 let manager = members.first().map(|first| common.pool.for_path(first.path()));
                 for site in members {
                     let manager = manager.ok_or("no members")?;
-                    let (lock, mode) = as_lock(site, common, manager, owner, dice)?;
+                    let (lock, mode) = as_lock(site, common, manager, owner, rng)?;
                     builder = builder.lock(&*lock);
                     sites.push((site, mode));
                 }
@@ -61,12 +61,12 @@ impl Want {
         }
     }
 
-    fn alone(site: Site, common: &Common, owner: &Owner, dice: &mut StdRng) -> Result<Self, Failure> {
+    fn alone(site: Site, common: &Common, owner: &Owner, rng: &mut StdRng) -> Result<Self, Failure> {
         let manager = common.pool.for_path(site.path());
         let (mode, lock) = match site.kind {
             Kind::Rw => {
                 let lock = RwLock::new(manager, site.path())?.for_owner(owner);
-                if dice.random_bool(0.6) {
+                if rng.random_bool(0.6) {
                     (Mode::Reading, Taken::Read(lock))
                 } else {
                     (Mode::Alone, Taken::Write(lock))
@@ -77,7 +77,7 @@ impl Want {
                 (Mode::Alone, Taken::Reentrant(lock, owner.clone()))
             }
             Kind::Mutex | Kind::Keeping | Kind::Semaphore(_) => {
-                let (lock, mode) = as_lock(site, common, manager, owner, dice)?;
+                let (lock, mode) = as_lock(site, common, manager, owner, rng)?;
                 (mode, Taken::Any(lock))
             }
         };
@@ -90,20 +90,20 @@ fn as_lock(
     common: &Common,
     manager: &ConnectionManager,
     owner: &Owner,
-    dice: &mut impl Rng,
+    rng: &mut impl Rng,
 ) -> Result<(Box<dyn Lock>, Mode), Failure> {
     let path = site.path();
     Ok(match site.kind {
         // Now and then by itself: another contender of the same process.
-        Kind::Keeping if dice.random_bool(0.8) => (Box::new(common.keeping.at(site)?), Mode::Alone),
+        Kind::Keeping if rng.random_bool(0.8) => (Box::new(common.keeping.at(site)?), Mode::Alone),
         Kind::Mutex | Kind::Keeping => (Box::new(Mutex::new(manager, path)?), Mode::Alone),
         Kind::Reentrant => (Box::new(ReentrantMutex::new(manager, path)?.for_owner(owner)), Mode::Alone),
-        Kind::Rw if dice.random_bool(0.5) => {
+        Kind::Rw if rng.random_bool(0.5) => {
             (Box::new(RwLock::new(manager, path)?.for_owner(owner).reader()), Mode::Reading)
         }
         Kind::Rw => (Box::new(RwLock::new(manager, path)?.for_owner(owner).writer()), Mode::Alone),
         Kind::Semaphore(limit) => {
-            let permits = dice.random_range(1..=2);
+            let permits = rng.random_range(1..=2);
             (Box::new(Semaphore::new(manager, path, limit)?.permits(permits)), Mode::Permits(permits))
         }
     })

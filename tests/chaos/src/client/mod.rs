@@ -23,8 +23,8 @@ use self::journal::Journal;
 use self::keeping::Keeping;
 use crate::Failure;
 use crate::fenced::FencedClient;
+use crate::fixture::WORK;
 use crate::history::What;
-use crate::stage::WORK;
 
 /// What a client is told.
 #[derive(Clone, Debug, clap::Args)]

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 
 use super::Client;
 use crate::Failure;
+use crate::fixture::{self, SITES, WORK};
 use crate::history::Token;
-use crate::stage::{self, SITES, WORK};
 
 /// Who was not granted what since `since`, when everyone was or `limit` has passed.
 pub(super) async fn unserved(clients: &[Client], since: u64, limit: Duration) -> Vec<(String, String)> {
@@ -129,7 +129,7 @@ async fn nodes_at(server: SocketAddr) -> Result<Vec<String>, HarnessError> {
     let mut raw = RawClient::connect(server).await?;
     raw.sync("/").await?;
     let mut found = Vec::new();
-    let mut folders = vec![stage::LOCKS.to_owned()];
+    let mut folders = vec![fixture::LOCKS.to_owned()];
     while let Some(folder) = folders.pop() {
         for name in children(&mut raw, &folder).await? {
             let path = format!("{folder}/{name}");

@@ -19,7 +19,7 @@ use crate::checker::{self, Violation};
 use crate::fenced::Fenced;
 use crate::history::{Account, History, Token};
 use crate::nemesis::{Nemesis, Plan};
-use crate::{Failure, clock, report, stage};
+use crate::{Failure, clock, fixture, report};
 
 /// How often what the proxies remember is thrown away.
 const FORGET: Duration = Duration::from_secs(1);
@@ -167,8 +167,8 @@ async fn start(options: &Options) -> Result<Ensemble, Failure> {
         .await?;
     let mut raw = ensemble.raw().await?;
     raw.create("/chaos", b"", CreateMode::Persistent).await?;
-    raw.create(stage::REGISTERS, b"", CreateMode::Persistent).await?;
-    for site in stage::SITES {
+    raw.create(fixture::REGISTERS, b"", CreateMode::Persistent).await?;
+    for site in fixture::SITES {
         raw.create(&site.register(), Token::default().to_string().as_bytes(), CreateMode::Persistent).await?;
     }
     raw.close().await?;

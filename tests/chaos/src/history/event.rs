@@ -9,7 +9,7 @@ use super::token::Token;
 pub(crate) struct Event {
     /// Nanoseconds of the machine's boot clock.
     pub(crate) at: u64,
-    /// Index of the task in [`WORK`](crate::stage::WORK).
+    /// Index of the task in [`WORK`](crate::fixture::WORK).
     pub(crate) task: usize,
     #[serde(flatten)]
     pub(crate) what: What,

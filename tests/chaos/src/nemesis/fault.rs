@@ -143,24 +143,24 @@ impl Fault {
     }
 
     /// How long it is to last: sometimes shorter and sometimes longer than what it takes to be noticed.
-    pub(crate) fn lasting(self, session: Duration, dice: &mut StdRng) -> Duration {
+    pub(crate) fn lasting(self, session: Duration, rng: &mut StdRng) -> Duration {
         let share = match self {
-            Self::FreezeClient => dice.random_range(1.1..1.6),
-            Self::CutClient | Self::ClientUnheard | Self::ClientDeaf => dice.random_range(0.2..1.5),
+            Self::FreezeClient => rng.random_range(1.1..1.6),
+            Self::CutClient | Self::ClientUnheard | Self::ClientDeaf => rng.random_range(0.2..1.5),
             Self::KillClient | Self::BreakLinks | Self::KillServer(_) | Self::RestartServer => {
-                dice.random_range(0.0..0.4)
+                rng.random_range(0.0..0.4)
             }
-            _ => dice.random_range(0.1..0.8),
+            _ => rng.random_range(0.1..0.8),
         };
         session.mul_f64(share)
     }
 
     /// How long there is to be peace in its lane before it. A new leader gives every session its whole time once more: with
     /// less than that between two faults of servers, a dead client would stand in the way for ever.
-    pub(crate) fn peace(self, session: Duration, dice: &mut StdRng) -> Duration {
+    pub(crate) fn peace(self, session: Duration, rng: &mut StdRng) -> Duration {
         let share = match self.lane() {
-            Lane::Servers => dice.random_range(0.2..1.8),
-            Lane::Clients | Lane::Strangers => dice.random_range(0.0..0.4),
+            Lane::Servers => rng.random_range(0.2..1.8),
+            Lane::Clients | Lane::Strangers => rng.random_range(0.0..0.4),
         };
         session.mul_f64(share)
     }

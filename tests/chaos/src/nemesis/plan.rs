@@ -32,7 +32,7 @@ impl Plan {
             kinds: Fault::all(servers).filter(|fault| fault.lane() == lane).collect(),
             rest: Vec::new(),
             session,
-            dice: StdRng::seed_from_u64(seed.wrapping_mul(10).wrapping_add(number as u64)),
+            rng: StdRng::seed_from_u64(seed.wrapping_mul(10).wrapping_add(number as u64)),
         };
         Self(lanes.map(deck).collect())
     }
@@ -45,7 +45,7 @@ pub(crate) struct Deck {
     pub(crate) kinds: Vec<Fault>,
     rest: Vec<Fault>,
     session: Duration,
-    dice: StdRng,
+    rng: StdRng,
 }
 
 impl Iterator for Deck {
@@ -54,14 +54,14 @@ impl Iterator for Deck {
     fn next(&mut self) -> Option<Planned> {
         if self.rest.is_empty() {
             self.rest.clone_from(&self.kinds);
-            self.rest.shuffle(&mut self.dice);
+            self.rest.shuffle(&mut self.rng);
         }
         let fault = self.rest.pop()?;
         Some(Planned {
             fault,
-            target: self.dice.random_range(0..60),
-            lasting: fault.lasting(self.session, &mut self.dice),
-            peace: fault.peace(self.session, &mut self.dice),
+            target: self.rng.random_range(0..60),
+            lasting: fault.lasting(self.session, &mut self.rng),
+            peace: fault.peace(self.session, &mut self.rng),
         })
     }
 }

@@ -7,8 +7,8 @@ use futures::future::join_all;
 use lockkeeper_tests::{HarnessError, RawClient};
 
 use super::{Fault, Nemesis, Planned, bounded, last};
+use crate::fixture::{REGISTERS, SITES};
 use crate::history::{Incident, Void};
-use crate::stage::{REGISTERS, SITES};
 use crate::{Failure, clock};
 
 /// So many ask at once, each with one request at a time: more than the servers' limit.

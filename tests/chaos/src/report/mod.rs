@@ -9,8 +9,8 @@ use std::path::Path;
 
 use crate::Failure;
 use crate::checker::Violation;
+use crate::fixture::SITES;
 use crate::history::History;
-use crate::stage::SITES;
 
 /// Writes one picture for each lock and a summary into `folder`; yields the summary.
 pub(crate) fn write(

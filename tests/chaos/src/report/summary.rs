@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::checker::Violation;
+use crate::fixture::SITES;
 use crate::history::{History, Hold, What};
-use crate::stage::SITES;
 
 /// So many violations are listed; the pictures mark all.
 const LISTED: usize = 50;

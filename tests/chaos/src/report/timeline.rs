@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::svg::Svg;
 use crate::checker::Violation;
+use crate::fixture::{Site, WORK};
 use crate::history::{Event, History, Hold, Incident, Lane, Mode, What, client_of};
-use crate::stage::{Site, WORK};
 
 const STYLE: &str = "text{font:11px monospace}.title{font-size:15px}.bad{fill:#d00}.quiet{fill:#777}\
     .alone{fill:#2b6cb0}.reading{fill:#38a169}.permits{fill:#dd8a1f}.unsaid{fill:#bbb}.wait{fill:#9aa5b1}\

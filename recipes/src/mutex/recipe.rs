@@ -1,0 +1,123 @@
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ReleaseError, ZnodePath};
+
+use super::sharing::Remainder;
+use super::{Layout, Mutex, OwnedMutexGuard};
+use crate::inspection::Inspection;
+use crate::lock::{AnyGuard, BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
+use crate::owner::Owner;
+use crate::semaphore::Lease;
+
+impl Lock for Mutex {
+    fn as_recipe(&self) -> Sealed<'_> {
+        Sealed(self)
+    }
+}
+
+impl Recipe for Mutex {
+    fn path(&self) -> &ZnodePath {
+        self.path()
+    }
+
+    fn shared(&self) -> Arc<dyn Recipe> {
+        Arc::new(self.clone())
+    }
+
+    fn manager(&self) -> &ConnectionManager {
+        match &self.layout {
+            Layout::Queue(queue) => queue.manager(),
+            Layout::Semaphore(semaphore) => semaphore.manager(),
+        }
+    }
+
+    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
+        Box::pin(async move { Ok(LockGuard::of(MemberGuard::new(self.path(), self.lock(deadline).await?))) })
+    }
+
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
+        let member = |guard| LockGuard::of(MemberGuard::new(self.path(), guard));
+        Box::pin(async move { Ok(self.try_lock().await?.map(member)) })
+    }
+
+    fn queues(&self) -> (LockQueue, Vec<LockQueue>) {
+        let queue = match &self.layout {
+            Layout::Queue(queue) => queue,
+            Layout::Semaphore(semaphore) => semaphore.leases_queue(),
+        };
+        (queue.clone(), Vec::new())
+    }
+
+    fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
+        Box::pin(async move { Ok(vec![self.inspect().await?]) })
+    }
+
+    fn request(&self) -> Option<LockRequest> {
+        Some(match &self.layout {
+            Layout::Queue(_) => LockRequest::Mutex,
+            Layout::Semaphore(_) => LockRequest::MutexBySemaphore,
+        })
+    }
+
+    fn owner(&self) -> Option<Owner> {
+        Owner::current()
+    }
+
+    fn merged_with(&self, other: LockRequest) -> Option<Arc<dyn Recipe>> {
+        (self.request() == Some(other)).then(|| self.shared())
+    }
+
+    fn batch_entry(&self) -> Option<Box<dyn BatchEntry>> {
+        let owner = self.owner().ok()?;
+        let queue = match &self.layout {
+            Layout::Queue(queue) => Self::signed(queue, owner.as_ref()),
+            Layout::Semaphore(semaphore) => semaphore.queue(),
+        };
+        Some(Box::new(MutexBatchEntry { mutex: self.clone(), owner, queue }))
+    }
+}
+
+/// The way into a mutex for one who takes several locks at once.
+struct MutexBatchEntry {
+    mutex: Mutex,
+    owner: Option<Owner>,
+    queue: LockQueue,
+}
+
+impl BatchEntry for MutexBatchEntry {
+    fn queue(&self) -> LockQueue {
+        self.queue.clone()
+    }
+
+    fn enter(
+        self: Box<Self>,
+        hold: Hold,
+        wait: Option<Deadline>,
+    ) -> BoxFuture<'static, Result<Entered, Error>> {
+        Box::pin(async move {
+            let hold = match &self.mutex.layout {
+                Layout::Queue(_) => Some(hold),
+                Layout::Semaphore(semaphore) => semaphore.enter(hold, 1, wait).await?.map(Lease::into_hold),
+            };
+            let guard = hold.map(|hold| self.mutex.guard(hold.into(), self.owner.as_ref()));
+            Ok(guard.map(|guard| MemberGuard::new(self.mutex.path(), guard)))
+        })
+    }
+}
+
+impl AnyGuard for OwnedMutexGuard {
+    fn hold(&self) -> &Hold {
+        self
+    }
+
+    fn into_hold(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
+        Box::pin(async move {
+            match self.give_back() {
+                Some(Remainder::Hold(hold)) => Ok(Some(*hold)),
+                Some(remainder) => remainder.release().await.map(|()| None),
+                None => Ok(None),
+            }
+        })
+    }
+}

@@ -1,0 +1,97 @@
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use lockkeeper_core::{Deadline, Error, LockQueue, Phase};
+use tokio::sync::oneshot;
+use tracing::info;
+
+use super::{IdleNode, NodeSharing};
+
+/// A wait that takes this long is told to whoever reads the log, and told again: as in the line.
+const LONG_WAIT: Duration = Duration::from_secs(30);
+
+/// The right to hold, or to stand in the line for all of this process. Dropped, it is the next one's.
+pub(super) struct AcquireSlot {
+    sharing: Weak<NodeSharing>,
+    pub(super) number: u64,
+    /// What comes with it.
+    pub(super) idle_node: Option<IdleNode>,
+}
+
+impl AcquireSlot {
+    pub(super) fn new(sharing: &Arc<NodeSharing>, number: u64, idle_node: Option<IdleNode>) -> Self {
+        Self { sharing: Arc::downgrade(sharing), number, idle_node }
+    }
+
+    /// Nobody got it: it is nobody's, and only the place is left.
+    pub(super) fn taken_back(mut self) -> Option<IdleNode> {
+        self.sharing = Weak::new();
+        self.idle_node.take()
+    }
+
+    /// `None` once the last clone of the mutex is gone.
+    pub(super) fn sharing(&self) -> Option<Arc<NodeSharing>> {
+        self.sharing.upgrade()
+    }
+}
+
+impl Drop for AcquireSlot {
+    fn drop(&mut self) {
+        if let Some(sharing) = self.sharing() {
+            sharing.end_slot(self.number, self.idle_node.take());
+        }
+    }
+}
+
+/// One who waits for the turn. Dropped, it waits no more; a turn that was on its way is passed on.
+pub(super) struct SlotWait<'a> {
+    sharing: &'a Arc<NodeSharing>,
+    number: u64,
+    slot: oneshot::Receiver<AcquireSlot>,
+    is_over: bool,
+}
+
+impl<'a> SlotWait<'a> {
+    pub(super) fn new(
+        sharing: &'a Arc<NodeSharing>,
+        number: u64,
+        slot: oneshot::Receiver<AcquireSlot>,
+    ) -> Self {
+        Self { sharing, number, slot, is_over: false }
+    }
+
+    pub(super) async fn slot(mut self, queue: &LockQueue, deadline: Deadline) -> Result<AcquireSlot, Error> {
+        let manager = queue.manager();
+        loop {
+            tokio::select! {
+                biased;
+                () = manager.closing() => return Err(Error::Closed),
+                slot = &mut self.slot => {
+                    self.is_over = true;
+                    return slot.map_err(|_| Error::Closed);
+                }
+                () = deadline.or_after(LONG_WAIT).passed() => {
+                    let (ahead, waited) = (self.sharing.ahead(self.number), deadline.waited());
+                    let path = queue.directory();
+                    if deadline.has_passed() {
+                        let (phase, path) = (Phase::InProcess { ahead }, path.to_string());
+                        return Err(Error::Timeout { phase, path, waited });
+                    }
+                    info!(%path, ahead, ?waited, "still waiting for other tasks of this process");
+                }
+            }
+        }
+    }
+}
+
+impl Drop for SlotWait<'_> {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        self.slot.close();
+        self.sharing.cancel_wait(self.number);
+        // Sent just before it was closed: dropped here, and so passed on.
+        drop(self.slot.try_recv());
+    }
+}

@@ -1,0 +1,316 @@
+//! One turn at the head of the line: look, wait until there is room, and take.
+
+use lockkeeper_core::{
+    Changes, Deadline, Error, Exchange, ExchangeError, Exchanged, Hold, NodeName, Operation, Phase,
+    ReadResult, Refusal,
+};
+
+use tracing::debug;
+
+use super::continuity::{Continuity, keeps};
+use super::limit::Limit;
+use super::permit_state::{Decision, NotReady, PermitState, Terms, decide};
+use super::{Lease, Semaphore};
+
+/// What a head of the line leaves to the next one of this process: no more than these are out, if the next lease has the
+/// number that it should have.
+struct PermitCount {
+    taken: usize,
+    limit: usize,
+    continuity: Continuity,
+}
+
+/// Why a turn ended without permits.
+#[derive(Debug)]
+pub(super) enum NotTaken {
+    /// The hold of the line was lost, or what was taken had to be given back: start over at the end of the line.
+    HoldLost,
+    /// Tell the caller.
+    Failed(Error),
+}
+
+impl From<Error> for NotTaken {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Lost(_) => Self::HoldLost,
+            error => Self::Failed(error),
+        }
+    }
+}
+
+impl Semaphore {
+    /// Spends a turn, which is a hold of [`queue`](Self::queue): waits until `asked` permits are free, takes them and
+    /// leaves the line, all in one transaction.
+    pub(super) async fn take(&self, hold: Hold, asked: usize, deadline: Deadline) -> Result<Lease, NotTaken> {
+        // Given up with the line, whatever happens.
+        let mut slot = Some(hold);
+        self.take_from(&mut slot, asked, deadline).await
+    }
+
+    /// As [`take`](Self::take), and leaves the turn in its slot when it is given up before its transaction is sent.
+    pub(super) async fn take_from(
+        &self,
+        slot: &mut Option<Hold>,
+        asked: usize,
+        deadline: Deadline,
+    ) -> Result<Lease, NotTaken> {
+        let mut acquire = PermitAcquire { semaphore: self, slot, asked };
+        tokio::select! {
+            biased;
+            // Looked at first at each step: also what a transaction in flight takes is given back.
+            () = self.manager.closing() => Err(Error::Closed.into()),
+            taken = acquire.take(deadline) => taken,
+        }
+    }
+
+    /// As [`take`](Self::take), but without waiting for permits: what it would have had to wait for.
+    pub(super) async fn try_take(
+        &self,
+        hold: Hold,
+        asked: usize,
+        deadline: Deadline,
+    ) -> Result<Result<Lease, Phase>, NotTaken> {
+        let mut slot = Some(hold);
+        let mut acquire = PermitAcquire { semaphore: self, slot: &mut slot, asked };
+        tokio::select! {
+            biased;
+            () = self.manager.closing() => Err(Error::Closed.into()),
+            tried = acquire.try_take(deadline) => tried,
+        }
+    }
+}
+
+/// The head of the line.
+struct PermitAcquire<'a> {
+    semaphore: &'a Semaphore,
+    /// Its hold of the line; empty while a transaction is under way that ends it.
+    slot: &'a mut Option<Hold>,
+    asked: usize,
+}
+
+impl PermitAcquire<'_> {
+    fn hold(&mut self) -> Result<&mut Hold, NotTaken> {
+        self.slot.as_mut().ok_or(NotTaken::HoldLost)
+    }
+
+    async fn take(&mut self, deadline: Deadline) -> Result<Lease, NotTaken> {
+        if let Some(lease) = self.take_from_payload(deadline).await? {
+            return Ok(lease);
+        }
+        let mut results = self.hold()?.read(deadline).await?;
+        let mut changes: Option<Changes> = None;
+        loop {
+            match self.judge(&results, deadline).await? {
+                Some((Decision::Take, state)) => match self.exchange(&state, deadline).await? {
+                    Some(lease) => return Ok(lease),
+                    None => {
+                        changes = None;
+                        results = self.hold()?.read(deadline).await?;
+                    }
+                },
+                Some((Decision::Wait { free }, _)) => {
+                    if let Some(changes) = &mut changes {
+                        self.sleep(changes, free, deadline).await?;
+                    }
+                    let watching = self.hold()?.watch(deadline).await?;
+                    (results, changes) = (watching.0, Some(watching.1));
+                }
+                Some((Decision::Never, state)) => return Err(self.too_many(&state)),
+                None => results = self.hold()?.read(deadline).await?,
+            }
+        }
+    }
+
+    async fn try_take(&mut self, deadline: Deadline) -> Result<Result<Lease, Phase>, NotTaken> {
+        if let Some(lease) = self.take_from_payload(deadline).await? {
+            return Ok(Ok(lease));
+        }
+        loop {
+            let results = self.hold()?.read(deadline).await?;
+            match self.judge(&results, deadline).await? {
+                Some((Decision::Take, state)) => {
+                    if let Some(lease) = self.exchange(&state, deadline).await? {
+                        return Ok(Ok(lease));
+                    }
+                }
+                Some((Decision::Wait { free }, _)) => {
+                    return Ok(Err(Phase::Permits { free, asked: self.asked }));
+                }
+                Some((Decision::Never, state)) => return Err(self.too_many(&state)),
+                None => {}
+            }
+        }
+    }
+
+    fn too_many(&self, state: &PermitState) -> NotTaken {
+        self.semaphore.too_many(self.asked, state.limit).into()
+    }
+
+    async fn lost(&self) -> NotTaken {
+        match &*self.slot {
+            Some(hold) => Error::Lost(hold.lost().await).into(),
+            None => NotTaken::HoldLost,
+        }
+    }
+
+    /// Takes without a look, where the head before this one has left a tally that shows room.
+    async fn take_from_payload(&mut self, deadline: Deadline) -> Result<Option<Lease>, NotTaken> {
+        let Limit::Fixed(fixed) = &self.semaphore.limit else { return Ok(None) };
+        let left = self.hold()?.payload::<PermitCount>().filter(|count| count.limit == fixed.permits());
+        match left {
+            Some(count) if decide(count.taken, count.limit, self.asked) == Decision::Take => {
+                let PermitCount { taken, limit, continuity } = *count;
+                let state = PermitState { taken, limit, terms: Terms::Nothing, continuity };
+                self.exchange(&state, deadline).await
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What may be done; `None` when it has to be looked at again.
+    async fn judge(
+        &self,
+        results: &[ReadResult],
+        deadline: Deadline,
+    ) -> Result<Option<(Decision, PermitState)>, NotTaken> {
+        let Self { semaphore, asked, .. } = *self;
+        match PermitState::of(&semaphore.limit, results) {
+            Ok(state) => Ok(Some((decide(state.taken, state.limit, asked), state))),
+            Err(NotReady::Disagree { recorded }) => {
+                let Limit::Fixed(fixed) = &semaphore.limit else { return Ok(None) };
+                let (path, mine) = (semaphore.path.to_string(), fixed.permits());
+                Err(Error::LimitsDisagree { path, mine, recorded }.into())
+            }
+            Err(NotReady::Unread) => {
+                self.read_record(deadline).await?;
+                Ok(None)
+            }
+            Err(NotReady::Failed(error)) => Err(error.into()),
+        }
+    }
+
+    /// Finds out what limit is recorded. Only the head of the line writes it, and that is us.
+    async fn read_record(&self, deadline: Deadline) -> Result<(), NotTaken> {
+        let Limit::Fixed(fixed) = &self.semaphore.limit else { return Ok(()) };
+        let znodes = self.semaphore.manager.znodes();
+        let read = tokio::select! {
+            biased;
+            read = znodes.read(&self.semaphore.leases) => read,
+            lost = self.lost() => return Err(lost),
+            () = deadline.passed() => return Err(self.timeout_error(Phase::Answer, deadline)),
+        };
+        match read {
+            Ok(Some((data, stat))) => fixed.saw(&data, &stat),
+            Ok(None) => {}
+            Err(error) if error.is_transient() => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Waits until there is something else to see.
+    async fn sleep(&self, changes: &mut Changes, free: usize, deadline: Deadline) -> Result<(), NotTaken> {
+        tokio::select! {
+            biased;
+            lost = self.lost() => Err(lost),
+            () = changes.any() => Ok(()),
+            () = deadline.passed() => {
+                Err(self.timeout_error(Phase::Permits { free, asked: self.asked }, deadline))
+            }
+        }
+    }
+
+    fn timeout_error(&self, phase: Phase, deadline: Deadline) -> NotTaken {
+        let path = self.semaphore.path.to_string();
+        Error::Timeout { phase, path, waited: deadline.waited() }.into()
+    }
+
+    /// One transaction: the leases, what they rest on, and the end of the place in line. `None` when it was not
+    /// committed, and has to be looked at again.
+    async fn exchange(&mut self, state: &PermitState, deadline: Deadline) -> Result<Option<Lease>, NotTaken> {
+        let Self { semaphore, asked, .. } = *self;
+        let Some(hold) = self.slot.take() else { return Err(NotTaken::HoldLost) };
+        let leases = semaphore.leases_queue.clone().with_node_data(semaphore.signed_data());
+        let mut exchange = (0..asked).fold(hold.exchange(), |exchange, _| exchange.create_contender(&leases));
+        if let (Limit::Fixed(_), Some(continuity)) = (&semaphore.limit, state.continuity.after(asked)) {
+            exchange = exchange.with_payload(PermitCount {
+                taken: state.taken + asked,
+                limit: state.limit,
+                continuity,
+            });
+        }
+        let begun = semaphore.manager.now();
+        match semaphore.on_terms(exchange, state).commit(deadline).await {
+            Ok(Exchanged { hold: Some(hold), reads_current, sent }) => {
+                if let (Terms::Record { .. }, Limit::Fixed(fixed)) = (state.terms, &semaphore.limit) {
+                    fixed.forget();
+                }
+                // What was seen over an earlier connection may have been out of date; and by an earlier try, which may have
+                // been the one, something else was seen.
+                let is_certain = reads_current && sent >= begun;
+                self.keep(hold, state, is_certain, deadline).await.map(Some)
+            }
+            Ok(Exchanged { hold: None, .. }) => Err(NotTaken::HoldLost),
+            Err(ExchangeError::NotDone { hold, refused }) => match refused {
+                Some((path, refusal)) if !is_out_of_date(refusal) => {
+                    Err(Error::Refused { operation: Operation::Commit, path, refusal }.into())
+                }
+                _ => {
+                    *self.slot = Some(*hold);
+                    Ok(None)
+                }
+            },
+            Err(ExchangeError::Failed(error)) => Err(error.into()),
+        }
+    }
+
+    /// Makes sure that the leases are within the limit; else gives them back.
+    async fn keep(
+        &self,
+        mut hold: Hold,
+        state: &PermitState,
+        is_certain: bool,
+        deadline: Deadline,
+    ) -> Result<Lease, NotTaken> {
+        let names = hold.paths().filter_map(|path| NodeName::parse(path.rsplit('/').next()?));
+        let own: Vec<NodeName> = names.collect();
+        if own.len() < hold.node_count() {
+            return Err(NotTaken::HoldLost);
+        }
+        if is_certain && state.continuity.is_proven_by(&own) {
+            return Ok(Lease::new(hold));
+        }
+        let results = hold.read(deadline).await?;
+        let listed = match results.first() {
+            Some(ReadResult::Children { names, .. }) => names.as_slice(),
+            _ => &[],
+        };
+        if keeps(&own, listed, state.limit) {
+            return Ok(Lease::new(hold));
+        }
+        debug!(path = %self.semaphore.path, out = listed.len(), "a lease was made out of turn; giving ours back");
+        Err(NotTaken::HoldLost)
+    }
+}
+
+impl Semaphore {
+    fn on_terms(&self, exchange: Exchange, state: &PermitState) -> Exchange {
+        let exchange = match state.continuity {
+            Continuity::Next { version, .. } => exchange.check(&self.leases, version),
+            Continuity::Unmarked => exchange.set(&self.leases, Vec::new(), 0),
+            Continuity::Unknown => exchange,
+        };
+        match (state.terms, &self.limit) {
+            (Terms::LimitIs { version }, Limit::Shared(shared)) => exchange.check(shared.path(), version),
+            (Terms::Record { version }, Limit::Fixed(fixed)) => {
+                exchange.set(&self.leases, fixed.record(), version)
+            }
+            _ => exchange,
+        }
+    }
+}
+
+/// Whether it says that something was written or removed since it was read.
+fn is_out_of_date(refusal: Refusal) -> bool {
+    refusal.is_transient() || matches!(refusal, Refusal::BadVersion | Refusal::NoNode)
+}

@@ -1,0 +1,205 @@
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::znode::path::{PathError, ZnodePath};
+
+/// The servers of an ensemble and, at its end, an optional chroot: `host1:2181,host2,[::1]:2183/app`.
+///
+/// A port left out is 2181. With the features `tls`, an endpoint may begin with `tcp+tls://`. All paths are then
+/// taken below the chroot, which is made on first use. List every server: fail-over is a matter of milliseconds
+/// among listed ones, and with a single one a restart can outlast the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectString {
+    endpoints: Vec<Endpoint>,
+    chroot: ZnodePath,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    host: String,
+    port: u16,
+    tls: bool,
+}
+
+impl ConnectString {
+    /// The path in front of every other; `/` when there is none.
+    #[must_use]
+    pub fn chroot(&self) -> &ZnodePath {
+        &self.chroot
+    }
+
+    pub(crate) fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+}
+
+impl Endpoint {
+    /// Host and port, as the resolver takes them.
+    pub(crate) fn address(&self) -> (&str, u16) {
+        (&self.host, self.port)
+    }
+
+    /// Whether connections to it are TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.tls
+    }
+
+    fn parse(text: &str) -> Result<Self, Flaw> {
+        let (address, tls) = match text.split_once("://") {
+            None => (text, false),
+            Some(("tcp", address)) => (address, false),
+            Some(("tcp+tls", address)) => (address, true),
+            Some(_) => return Err(Flaw::UnknownScheme),
+        };
+        if tls && !cfg!(feature = "tls") {
+            return Err(Flaw::NoTls);
+        }
+        let (host, port) = match address.strip_prefix('[') {
+            Some(rest) => {
+                let (host, port) = rest.split_once(']').ok_or(Flaw::BadAddress)?;
+                (
+                    host,
+                    if port.is_empty() {
+                        None
+                    } else {
+                        Some(port.strip_prefix(':').ok_or(Flaw::BadAddress)?)
+                    },
+                )
+            }
+            None => match address.split_once(':') {
+                Some((_, port)) if port.contains(':') => return Err(Flaw::BareIpv6),
+                Some((host, port)) => (host, Some(port)),
+                None => (address, None),
+            },
+        };
+        if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(Flaw::BadAddress);
+        }
+        let port = match port {
+            None => 2181,
+            Some(port) => port.parse().ok().filter(|port| *port != 0).ok_or(Flaw::BadPort)?,
+        };
+        Ok(Self { host: host.to_owned(), port, tls })
+    }
+}
+
+impl Display for Endpoint {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "tcp+tls" } else { "tcp" };
+        if self.host.contains(':') {
+            write!(formatter, "{scheme}://[{}]:{}", self.host, self.port)
+        } else {
+            write!(formatter, "{scheme}://{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl FromStr for ConnectString {
+    type Err = ConnectStringError;
+
+    fn from_str(text: &str) -> Result<Self, ConnectStringError> {
+        let error = |flaw| ConnectStringError { text: text.chars().take(200).collect(), flaw };
+        // The scheme's own slashes are not the chroot's.
+        let hosts_from = text.rfind("://").map_or(0, |at| at + 3);
+        let chroot_at = text.get(hosts_from..).and_then(|rest| rest.find('/')).map(|at| hosts_from + at);
+        let (hosts, chroot) = text.split_at(chroot_at.unwrap_or(text.len()));
+        let chroot = if chroot.is_empty() { "/" } else { chroot };
+        let chroot = chroot.parse().map_err(|source| error(Flaw::Chroot(source)))?;
+        if hosts.trim().is_empty() {
+            return Err(error(Flaw::Empty));
+        }
+        let endpoints = hosts
+            .split(',')
+            .map(|host| Endpoint::parse(host.trim()))
+            .collect::<Result<_, _>>()
+            .map_err(error)?;
+        Ok(Self { endpoints, chroot })
+    }
+}
+
+/// A connect string that names no ensemble, and what to change.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("connect string {text:?}: {flaw}")]
+pub struct ConnectStringError {
+    text: String,
+    flaw: Flaw,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+enum Flaw {
+    #[error("names no server; give host:port,host:port,…")]
+    Empty,
+    #[error("has a bad address; give host or host:port")]
+    BadAddress,
+    #[error("has a bad port; give a number from 1 to 65535")]
+    BadPort,
+    #[error("has an IPv6 address without brackets; write [::1]:2181")]
+    BareIpv6,
+    #[error("has an unknown scheme; use none, tcp:// or tcp+tls://")]
+    UnknownScheme,
+    #[error("asks for TLS; build with the feature `tls`")]
+    NoTls,
+    #[error("has a bad chroot: {0}")]
+    Chroot(PathError),
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shown(text: &str) -> (Vec<String>, String) {
+        let parsed: ConnectString = text.parse().unwrap();
+        (parsed.endpoints.iter().map(ToString::to_string).collect(), parsed.chroot.to_string())
+    }
+
+    #[test]
+    fn hosts_ports_and_chroot_are_read() {
+        assert_eq!(shown("a"), (vec!["tcp://a:2181".to_owned()], "/".to_owned()));
+        assert_eq!(shown("a:1/"), (vec!["tcp://a:1".to_owned()], "/".to_owned()));
+        assert_eq!(
+            shown("a:1, b,[::1]:3/app/x"),
+            (["tcp://a:1", "tcp://b:2181", "tcp://[::1]:3"].map(str::to_owned).to_vec(), "/app/x".to_owned())
+        );
+        assert_eq!(shown("tcp://a:1,tcp://b/app").1, "/app");
+    }
+
+    #[test]
+    fn bad_ones_are_refused_with_what_to_change() {
+        for (text, word) in [
+            ("", "names no server"),
+            ("/app", "names no server"),
+            ("a,,b", "bad address"),
+            ("a b", "bad address"),
+            ("a:0", "bad port"),
+            ("a:99999", "bad port"),
+            ("a:x", "bad port"),
+            ("::1", "brackets"),
+            ("[::1", "bad address"),
+            ("[::1]2181", "bad address"),
+            ("http://a", "scheme"),
+            ("a/app/", "last slash"),
+            ("a//", "slash"),
+        ] {
+            let message = text.parse::<ConnectString>().unwrap_err().to_string();
+            assert!(message.contains(word), "{text:?}: {message}");
+        }
+    }
+
+    proptest! {
+        /// Whatever is given; and what is taken reads the same when it is written down.
+        #[test]
+        fn no_text_panics_and_what_is_taken_is_read_back(
+            text in "([a:,/.\\[\\] 0-9]|tcp://|tcp\\+tls://|2181|::1|\\PC){0,12}",
+        ) {
+            if let Ok(parsed) = text.parse::<ConnectString>() {
+                let servers: Vec<String> = parsed.endpoints.iter().map(ToString::to_string).collect();
+                let written = format!("{}{}", servers.join(","), parsed.chroot);
+                prop_assert_eq!(written.parse(), Ok(parsed));
+            }
+        }
+    }
+}

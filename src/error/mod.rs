@@ -1,0 +1,457 @@
+pub(crate) mod release;
+
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::config::connect_string::ConnectStringError;
+use crate::time::deadline::Deadline;
+use crate::wire::WireError;
+use crate::znode::path::PathError;
+
+/// Why an operation did not do what was asked.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An argument no server would take; nothing was sent.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Time was up. A place in a line is given up by the manager in the background, unless a ticket keeps it; a write
+    /// may still be done ([`outcome`](Self::outcome)).
+    #[error("gave up after {waited:.1?} while {phase} ({path})")]
+    Timeout {
+        /// What was being waited for.
+        phase: Phase,
+        /// The path of the lock or node.
+        path: String,
+        /// How long the caller had waited.
+        waited: Duration,
+    },
+    /// The manager was shut down.
+    #[error("the connection manager is shut down; connect a new one")]
+    Closed,
+    /// What the operation rested on is gone.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    /// The server said no; nothing was changed.
+    #[error("the server refused to {operation} {path}: {refusal}")]
+    Refused {
+        /// What was asked.
+        operation: Operation,
+        /// Of which node.
+        path: String,
+        /// What the server said.
+        refusal: Refusal,
+    },
+    /// The link broke before the answer: the server may or may not have done it. Look before trying again.
+    #[error("it is not known whether the server did {operation} {path}: {cause}; look before trying again")]
+    Unknown {
+        /// What was asked.
+        operation: Operation,
+        /// Of which node.
+        path: String,
+        /// How the link broke.
+        cause: String,
+    },
+    /// The link broke before the answer to a read: there is nothing to undo, ask again.
+    #[error("no answer to {operation} {path}: {cause}; ask again")]
+    NoAnswer {
+        /// What was asked.
+        operation: Operation,
+        /// Of which node.
+        path: String,
+        /// How the link broke.
+        cause: String,
+    },
+    /// Waiting could never end, since the waiter itself holds what it waits for.
+    #[error("{owner} holds {path} already and would wait for itself; {advice}")]
+    WouldDeadlock {
+        /// The lock.
+        path: String,
+        /// Who holds it.
+        owner: String,
+        /// What to do instead.
+        advice: &'static str,
+    },
+    /// Another kind of lock uses this path; granting could give it to both.
+    #[error("{path} is also used by another kind of lock (node {child}); give each lock a path of its own")]
+    ConflictingKind {
+        /// The lock.
+        path: String,
+        /// The node of the other kind.
+        child: String,
+    },
+    /// The directory has given out all its numbers, and this kind of lock cannot go on without.
+    #[error(
+        "the numbers of {path} are used up; delete the lock's directory once nobody uses it, or take another path"
+    )]
+    SequenceExhausted {
+        /// The lock, or one of its nodes.
+        path: String,
+    },
+    /// More permits were asked for than there are in all: they would never be granted.
+    #[error(
+        "asked for {asked} permits of {path}, which has {limit} in all; ask for fewer, or raise the limit"
+    )]
+    TooManyPermits {
+        /// The semaphore.
+        path: String,
+        /// How many were asked for.
+        asked: usize,
+        /// How many there are.
+        limit: usize,
+    },
+    /// Those who use a semaphore do not agree on how many permits it has.
+    #[error(
+        "{path} is in use with a limit of {recorded}, and was asked for with {mine}; give everyone the same limit, \
+         or keep it in a node that all read (SharedLimit)"
+    )]
+    LimitsDisagree {
+        /// The semaphore.
+        path: String,
+        /// The limit it was asked for with.
+        mine: usize,
+        /// The limit of those who hold permits.
+        recorded: usize,
+    },
+    /// The node that should keep a limit keeps none.
+    #[error("no limit is kept at {path}: {found}; write one with SharedLimit::set()")]
+    NoLimit {
+        /// The node.
+        path: String,
+        /// What is there instead.
+        found: String,
+    },
+}
+
+impl Error {
+    /// Whether time was up.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Timeout { .. })
+    }
+
+    /// Whether something held was lost.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost(_))
+    }
+
+    /// Whether the server may have done it all the same.
+    #[must_use]
+    pub fn outcome_unknown(&self) -> bool {
+        self.outcome() == Outcome::Unknown
+    }
+
+    /// Whether trying again can help. After a write whose [`outcome`](Self::outcome) is unknown, look first.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Timeout { .. } | Self::Lost(_) | Self::Unknown { .. } | Self::NoAnswer { .. } => true,
+            Self::Refused { refusal, .. } => refusal.is_transient(),
+            _ => false,
+        }
+    }
+
+    /// What is known of the write that was asked for.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::Unknown { .. }
+            | Self::Lost(_)
+            | Self::Closed
+            | Self::Timeout { phase: Phase::Answer, .. } => Outcome::Unknown,
+            _ => Outcome::NotApplied,
+        }
+    }
+
+    /// Whether the manager was shut down.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed)
+    }
+
+    pub(crate) fn of_wire(operation: Operation, path: &str, error: &WireError, deadline: Deadline) -> Self {
+        let path = path.to_owned();
+        match error {
+            WireError::Refused(refusal) => Self::Refused { operation, path, refusal: *refusal },
+            WireError::Timeout => Self::Timeout { phase: Phase::Answer, path, waited: deadline.waited() },
+            WireError::SessionEnded(LossReason::Closed) => Self::Closed,
+            _ if operation.is_read() => Self::NoAnswer { operation, path, cause: error.to_string() },
+            _ => Self::Unknown { operation, path, cause: error.to_string() },
+        }
+    }
+}
+
+/// Did it happen? What is known of a write after its answer, or without one.
+///
+/// Only a definite answer of the server is [`NotApplied`](Self::NotApplied); whatever else comes instead of a
+/// result leaves it open, and whoever asked has to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It was done.
+    Applied,
+    /// It was certainly not done.
+    NotApplied,
+    /// It may have been done.
+    Unknown,
+}
+
+impl From<PathError> for Error {
+    fn from(error: PathError) -> Self {
+        Self::Config(ConfigError::Path(error))
+    }
+}
+
+/// An argument that cannot be right, found before anything was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A bad path.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// A bad connect string.
+    #[error(transparent)]
+    ConnectString(#[from] ConnectStringError),
+    /// A setting outside its range.
+    #[error("{name} is {value}; {advice}")]
+    Setting {
+        /// Which setting.
+        name: &'static str,
+        /// What it was set to.
+        value: String,
+        /// What to set instead.
+        advice: &'static str,
+    },
+    /// Node data the server would not take.
+    #[error("node data of {bytes} bytes; the server takes at most {max}")]
+    DataTooLarge {
+        /// How large it is.
+        bytes: usize,
+        /// How large it may be.
+        max: usize,
+    },
+    /// A reentrant lock was asked for without saying for whom.
+    #[error("no owner is in scope here; run this within Owner::scope(), or name an owner")]
+    NoOwner,
+    /// No tokio runtime with timers is running here.
+    #[error("no tokio runtime with time enabled; call from within one built with enable_all()")]
+    NoRuntime,
+    /// A blocking call where waiting would hold up others, perhaps for ever.
+    #[error(
+        "cannot block here, in an async task or a thread that ends; call it from a thread, spawn_blocking or \
+         block_in_place, or use the async face"
+    )]
+    CannotBlock,
+}
+
+/// Why no connection was made.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// An argument that cannot be right; nothing was sent.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// No server gave us a session in time.
+    #[error("no session within {waited:.1?} from {servers}: {cause}")]
+    Timeout {
+        /// The servers tried.
+        servers: String,
+        /// How long it was tried.
+        waited: Duration,
+        /// What the last try met.
+        cause: String,
+    },
+    /// The servers do not accept who we are.
+    #[error("{servers} refused our credentials; check the authentication settings")]
+    AuthFailed {
+        /// The servers tried.
+        servers: String,
+    },
+    /// The system gave no thread to a blocking manager.
+    #[error("no thread for the connection: {cause}; the process may be out of threads or files")]
+    NoThread {
+        /// What the system said.
+        cause: String,
+    },
+}
+
+/// A hold that ended before it was released.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("lost {path}: {reason}")]
+pub struct Lost {
+    /// The path of what was held.
+    pub path: String,
+    /// Why it is lost.
+    pub reason: LossReason,
+}
+
+/// Why a hold, or a whole session, is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+#[non_exhaustive]
+pub enum LossReason {
+    /// The server expired the session.
+    #[error("the session expired")]
+    SessionExpired,
+    /// The server gave the connection to another session, or cannot show that it did not.
+    #[error("the server replaced the session on reconnect")]
+    SessionReplaced,
+    /// The server may expire the session from now on: it was not heard from for too long.
+    #[error("the lease ran out: no confirmation from the ensemble within the session timeout")]
+    LeaseRanOut,
+    /// The node was deleted by someone else.
+    #[error("its node was deleted by someone else")]
+    NodeDeleted,
+    /// The manager was shut down.
+    #[error("the connection manager was shut down")]
+    Closed,
+    /// The servers no longer accept who we are.
+    #[error("the servers refused our credentials")]
+    AuthFailed,
+}
+
+/// What an operation was waiting for when its time was up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Phase {
+    /// For a connection to the ensemble.
+    Connecting,
+    /// For the server's answer to a request.
+    Answer,
+    /// In line, behind others.
+    InLine {
+        /// The nearest contender in front.
+        behind: String,
+        /// What its node says about who it is.
+        who: String,
+        /// How many were in front at the last look.
+        ahead: usize,
+    },
+    /// For the ensemble to confirm the session after a gap.
+    Confirmation,
+    /// For another task of the same owner, which is acquiring the same lock.
+    SameOwner,
+    /// For other tasks of this process, among which the lock is handed on.
+    InProcess {
+        /// How many of them were in front.
+        ahead: usize,
+    },
+    /// First in line, for permits that others hold.
+    Permits {
+        /// How many were free at the last look.
+        free: usize,
+        /// How many were asked for.
+        asked: usize,
+    },
+}
+
+impl Display for Phase {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connecting => formatter.write_str("waiting for a connection"),
+            Self::Answer => formatter.write_str("waiting for the server's answer"),
+            Self::InLine { behind, who, ahead } => {
+                write!(formatter, "waiting in line behind {behind} [{who}], {ahead} in front")
+            }
+            Self::Confirmation => formatter.write_str("waiting for the ensemble to confirm the session"),
+            Self::SameOwner => formatter.write_str("waiting for another task of the same owner"),
+            Self::InProcess { ahead } => {
+                write!(formatter, "waiting for other tasks of this process, {ahead} in front")
+            }
+            Self::Permits { free, asked } => {
+                write!(formatter, "waiting first in line for {asked} permits, {free} of them free")
+            }
+        }
+    }
+}
+
+/// What was asked of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Create a node.
+    Create,
+    /// Delete a node.
+    Delete,
+    /// Read a node.
+    Read,
+    /// Write a node's data.
+    Write,
+    /// List children.
+    List,
+    /// Commit a transaction.
+    Commit,
+}
+
+impl Operation {
+    fn is_read(self) -> bool {
+        matches!(self, Self::Read | Self::List)
+    }
+}
+
+impl Display for Operation {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Create => "create",
+            Self::Delete => "delete",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::List => "list",
+            Self::Commit => "commit a transaction on",
+        })
+    }
+}
+
+/// A definite no of the server: nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// There is no such node, or no parent for it.
+    #[error("there is no such node")]
+    NoNode,
+    /// There is such a node already.
+    #[error("the node exists already")]
+    NodeExists,
+    /// The node has another version than the one asked for.
+    #[error("the node has another version")]
+    BadVersion,
+    /// The access list forbids it.
+    #[error("the access list forbids it; check the ACL and the authentication")]
+    NoAuth,
+    /// The access list given is not valid.
+    #[error("the access list given is not valid; creator_only() needs an authentication")]
+    InvalidAcl,
+    /// The node has children.
+    #[error("the node has children")]
+    NotEmpty,
+    /// An ephemeral node cannot have children.
+    #[error("its parent is ephemeral, and ephemeral nodes have no children")]
+    EphemeralParent,
+    /// A quota is used up.
+    #[error("a quota is used up")]
+    QuotaExceeded,
+    /// The server has too much to do.
+    #[error("the server has too much to do")]
+    Throttled,
+    /// The server is read-only: it is cut off from its quorum.
+    #[error("the server is read-only")]
+    ReadOnly,
+    /// The server does not know the operation.
+    #[error("the server does not know the operation")]
+    Unimplemented,
+    /// The request is not one the server can take.
+    #[error("the request is not valid")]
+    BadRequest,
+    /// The session went on at another server, which did not see the request.
+    #[error("the session moved to another server")]
+    SessionMoved,
+}
+
+impl Refusal {
+    /// Whether the same request may be taken later.
+    #[must_use]
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::Throttled | Self::ReadOnly | Self::SessionMoved)
+    }
+}

@@ -1,0 +1,248 @@
+use std::sync::Arc;
+
+use crate::error::{Outcome, Refusal};
+use crate::session::{DeletePlan, OwnedNode, Session};
+use crate::time::deadline::Deadline;
+use crate::wire::{CreateMode, Created, MultiError, Reply, Stat, WireError, WriteOp};
+use crate::znode::name::{CreateId, Label};
+use crate::znode::path::ZnodePath;
+
+/// A create that was sent and whose outcome is not settled yet.
+///
+/// Dropped at any point, it leaves the rest to the janitor: a reply that is still coming, or a node that may stand.
+pub(super) struct CreateGuard {
+    session: Session,
+    directory: ZnodePath,
+    create_id: CreateId,
+    state: CreateState,
+}
+
+enum CreateState {
+    /// The create is on its way.
+    Sent(Reply<Created>),
+    /// Its answer did not come: the node may stand, or still come to stand.
+    Unresolved,
+    /// There is no node, or it is no longer this claim's.
+    Settled,
+}
+
+impl CreateGuard {
+    /// Sends the create.
+    pub(super) fn send(session: &Session, directory: &ZnodePath, label: Label, data: &[u8]) -> Self {
+        let create_id = CreateId::new(session.settings().environment.unique());
+        let path = directory.listed_child(&create_id.name(label));
+        let reply = session.create(&path, data, CreateMode::EphemeralSequential);
+        Self {
+            session: session.clone(),
+            directory: directory.clone(),
+            create_id,
+            state: CreateState::Sent(reply),
+        }
+    }
+
+    /// A create that is part of a transaction: to be sent with the others.
+    pub(super) fn in_multi(
+        session: &Session,
+        directory: &ZnodePath,
+        label: Label,
+        data: &[u8],
+    ) -> (Self, WriteOp) {
+        let create_id = CreateId::new(session.settings().environment.unique());
+        let path = directory.listed_child(&create_id.name(label));
+        let create = WriteOp::Create { path, data: data.to_owned(), mode: CreateMode::EphemeralSequential };
+        let (session, directory) = (session.clone(), directory.clone());
+        (Self { session, directory, create_id, state: CreateState::Unresolved }, create)
+    }
+
+    /// There certainly is no node.
+    pub(super) fn settle(&mut self) {
+        self.state = CreateState::Settled;
+    }
+
+    /// Waits for the create's answer. Cancel safe.
+    pub(super) async fn wait_created(
+        &mut self,
+        deadline: Deadline,
+    ) -> Result<(NodeGuard, Option<Stat>), WireError> {
+        let CreateState::Sent(reply) = &mut self.state else {
+            return Err(WireError::Broken("the create was answered already".to_owned()));
+        };
+        match self.session.await_reply(reply, deadline).await {
+            Ok(created) => Ok((self.found(created.path), created.stat)),
+            Err(error) => {
+                match &error {
+                    // The reply may still come: it stays here, for the janitor.
+                    WireError::Timeout => {}
+                    WireError::SessionEnded(_) => self.state = CreateState::Settled,
+                    error if error.outcome() == Outcome::NotApplied => self.state = CreateState::Settled,
+                    _ => self.state = CreateState::Unresolved,
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The node at `path` is the one this claim made.
+    pub(super) fn found(&mut self, path: String) -> NodeGuard {
+        self.state = CreateState::Settled;
+        NodeGuard::of(&self.session, path)
+    }
+
+    pub(super) fn create_id(&self) -> CreateId {
+        self.create_id
+    }
+}
+
+impl Drop for CreateGuard {
+    fn drop(&mut self) {
+        let reply = match std::mem::replace(&mut self.state, CreateState::Settled) {
+            CreateState::Sent(reply) => Some(reply),
+            CreateState::Unresolved => None,
+            CreateState::Settled => return,
+        };
+        if self.session.loss().is_none() {
+            self.session.janitor().clean_unresolved(&self.session, &self.directory, self.create_id, reply);
+        }
+    }
+}
+
+/// A node of ours that stands, as far as we know. Dropped, it is deleted in the background.
+pub(super) struct NodeGuard {
+    session: Session,
+    path: Arc<str>,
+    /// What the session knows of it.
+    node: Option<Arc<OwnedNode>>,
+    is_deleted: bool,
+}
+
+impl NodeGuard {
+    pub(super) fn of(session: &Session, path: String) -> Self {
+        Self { session: session.clone(), path: path.into(), node: None, is_deleted: false }
+    }
+
+    pub(super) fn attach(&mut self, node: &Arc<OwnedNode>) {
+        self.node = Some(Arc::clone(node));
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(super) fn shared_path(&self) -> Arc<str> {
+        Arc::clone(&self.path)
+    }
+
+    /// The node's name in its directory.
+    pub(super) fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The node is known to be gone.
+    pub(super) fn mark_deleted(&mut self) {
+        self.is_deleted = true;
+        if let Some(node) = &self.node {
+            node.abandon();
+        }
+    }
+
+    /// Sends the delete. From then on the next one in this process is the head, if this was.
+    fn send_delete(&mut self) -> Reply<()> {
+        self.is_deleted = true;
+        let plain = || self.session.write(|wire| wire.delete(&self.path, None));
+        let Some(node) = &self.node else {
+            return plain();
+        };
+        debug_assert!(node.is_given_up(), "its delete would be taken for someone else's");
+        node.release_with(|plan| match (plan, node.sequence_key()) {
+            (DeletePlan::HandOff(heads), Some(sequence_key)) => {
+                self.session.release_head(sequence_key, || match heads {
+                    [] => plain(),
+                    heads => delete_before(&self.session, &self.path, heads.to_vec()),
+                })
+            }
+            _ => plain(),
+        })
+    }
+
+    /// Deletes the node and waits for the answer. `Ok(false)` when it was gone already.
+    ///
+    /// Without a definite answer, and when this future is dropped, the janitor goes on.
+    pub(super) async fn delete(mut self, deadline: Deadline) -> Result<bool, WireError> {
+        let reply = self.send_delete();
+        let mut leaving = DeleteInFlight { session: &self.session, path: &self.path, reply: Some(reply) };
+        let answer = match &mut leaving.reply {
+            Some(reply) => self.session.await_reply(reply, deadline).await,
+            None => Ok(()),
+        };
+        let deleted = match answer {
+            Ok(()) => true,
+            Err(WireError::Refused(Refusal::NoNode)) => false,
+            // The reply may still come.
+            Err(WireError::Timeout) => return Err(WireError::Timeout),
+            Err(error) => {
+                leaving.reply = None;
+                self.session.janitor().delete(&self.session, &self.path);
+                return Err(error);
+            }
+        };
+        leaving.reply = None;
+        Ok(deleted)
+    }
+}
+
+impl Drop for NodeGuard {
+    fn drop(&mut self) {
+        if !self.is_deleted && self.session.loss().is_none() {
+            let reply = self.send_delete();
+            self.session.janitor().delete_sent(&self.session, &self.path, reply);
+        }
+    }
+}
+
+/// Deletes a node of ours if the next ones, which have nobody in front from now on, stand: were one deleted by hand,
+/// strangers behind it would come in, too.
+fn delete_before(session: &Session, path: &str, mut heads: Vec<Arc<OwnedNode>>) -> Reply<()> {
+    let send = |session: &Session, path: &str, heads: &[Arc<OwnedNode>]| {
+        let checks = heads.iter().map(|next| WriteOp::Check { path: next.path().to_owned(), version: None });
+        let delete = WriteOp::Delete { path: path.to_owned(), version: None };
+        session.send_multi(&checks.chain([delete]).collect::<Vec<_>>())
+    };
+    let mut committed = send(session, path, &heads);
+    let (session, path) = (session.clone(), path.to_owned());
+    Box::pin(async move {
+        loop {
+            match committed.await? {
+                Ok(_) => return Ok(()),
+                Err(MultiError::Operation { index, refusal }) if index < heads.len() => {
+                    let next = heads.swap_remove(index);
+                    if refusal == Refusal::NoNode && next.released().is_none() {
+                        next.on_missing();
+                    }
+                }
+                Err(MultiError::Operation { refusal, .. }) => return Err(WireError::Refused(refusal)),
+                Err(MultiError::Request(error)) => return Err(error),
+            }
+            committed = send(&session, &path, &heads);
+        }
+    })
+}
+
+/// A delete that is on its way.
+struct DeleteInFlight<'a> {
+    session: &'a Session,
+    path: &'a str,
+    reply: Option<Reply<()>>,
+}
+
+impl Drop for DeleteInFlight<'_> {
+    fn drop(&mut self) {
+        if let Some(reply) = self.reply.take() {
+            self.session.janitor().delete_sent(self.session, self.path, reply);
+        }
+    }
+}
+
+/// The creation zxid, if the server told one.
+pub(super) fn czxid(stat: Option<&Stat>) -> Option<i64> {
+    stat.map(|stat| stat.czxid).filter(|czxid| *czxid > 0)
+}

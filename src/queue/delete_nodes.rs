@@ -1,0 +1,91 @@
+//! How the nodes of a hold go.
+
+use std::sync::Arc;
+
+use tracing::debug;
+
+use super::hold::HeldNode;
+use crate::error::release::ReleaseError;
+use crate::session::OwnedNode;
+use crate::time::deadline::Deadline;
+use crate::wire::{MultiError, WireError, WriteOp};
+
+/// Deletes all nodes of a hold.
+pub(super) async fn delete_all(
+    first: HeldNode,
+    mut others: Vec<HeldNode>,
+    deadline: Deadline,
+) -> Result<(), ReleaseError> {
+    if others.is_empty() {
+        return delete_one(first, deadline).await;
+    }
+    others.insert(0, first);
+    delete_together(others, deadline).await.into_iter().collect()
+}
+
+/// Deletes one node of a hold.
+pub(super) async fn delete_one(held_node: HeldNode, deadline: Deadline) -> Result<(), ReleaseError> {
+    let HeldNode { registration, node_guard } = held_node;
+    let node = Arc::clone(&registration.0);
+    // Given up first: nobody that no longer finds the node may take that for a loss.
+    drop(registration);
+    read_release(&node, node_guard.delete(deadline).await)
+}
+
+fn read_release(node: &OwnedNode, deleted: Result<bool, WireError>) -> Result<(), ReleaseError> {
+    match deleted {
+        Ok(true) => {
+            debug!(path = node.path(), "released");
+            Ok(())
+        }
+        Ok(false) => Err(ReleaseError::Lost(node.was_deleted_before())),
+        Err(error) => match node.session().loss() {
+            Some(reason) => Err(ReleaseError::Lost(node.loss_by(reason))),
+            None => Err(ReleaseError::Unconfirmed { path: node.path().to_owned(), cause: error.to_string() }),
+        },
+    }
+}
+
+/// Deletes all of them by one transaction if that can be done, else one by one.
+pub(super) async fn delete_together(
+    footing: Vec<HeldNode>,
+    deadline: Deadline,
+) -> Vec<Result<(), ReleaseError>> {
+    let Some(session) = footing.first().map(|held_node| held_node.node().session().clone()) else {
+        return Vec::new();
+    };
+    if footing.iter().all(|held_node| held_node.node().session().is_same_as(&session)) && footing.len() > 1 {
+        let deletes: Vec<WriteOp> = footing
+            .iter()
+            .map(|held_node| WriteOp::Delete { path: held_node.node().path().to_owned(), version: None })
+            .collect();
+        for held_node in &footing {
+            held_node.node().set_given_up();
+        }
+        // Dropped on the way, or without an answer, each is left to the janitor: deleting twice does no harm.
+        match session.multi(&deletes, deadline).await {
+            Ok(_) => {
+                debug!(nodes = footing.len(), path = deletes.first().map(WriteOp::path), "released");
+                return footing
+                    .into_iter()
+                    .map(|mut held_node| {
+                        held_node.node_guard.mark_deleted();
+                        Ok(())
+                    })
+                    .collect();
+            }
+            Err(MultiError::Operation { .. }) => {}
+            Err(MultiError::Request(error)) => {
+                return footing
+                    .into_iter()
+                    .map(|held_node| read_release(&Arc::clone(held_node.node()), Err(error.clone())))
+                    .collect();
+            }
+        }
+    }
+    let mut results = Vec::new();
+    for held_node in footing {
+        results.push(delete_one(held_node, deadline).await);
+    }
+    results
+}

@@ -1,0 +1,58 @@
+//! The directory of a line, made when the first contender comes.
+
+use crate::error::Refusal;
+use crate::session::Session;
+use crate::time::deadline::Deadline;
+use crate::wire::{CreateMode, WireError};
+use crate::znode::path::ZnodePath;
+
+/// How a directory that is made comes to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParentLifetime {
+    /// The server removes it when it has been empty for a while, if it can.
+    WhileUsed,
+    /// It stays.
+    ForEver,
+}
+
+/// Makes a directory and what is missing above it.
+pub(crate) async fn make_directory(
+    session: &Session,
+    directory: &ZnodePath,
+    lifetime: ParentLifetime,
+    deadline: Deadline,
+) -> Result<(), WireError> {
+    // Up to the deepest one there is, so that no right on the upper levels is needed.
+    let mut missing = vec![directory.clone()];
+    let mut above = directory.parent();
+    while let Some(path) = above.take().filter(|path| !path.is_root()) {
+        let mut reply = session.read(|wire| wire.exists(path.as_str()));
+        if session.await_reply(&mut reply, deadline).await?.is_none() {
+            above = path.parent();
+            missing.push(path);
+        }
+    }
+    while let Some(path) = missing.pop() {
+        let as_container = lifetime == ParentLifetime::WhileUsed && session.has_containers();
+        let mode = if as_container { CreateMode::Container } else { CreateMode::Persistent };
+        let mut reply = session.create(path.as_str(), &[], mode);
+        let made = session.await_reply(&mut reply, deadline).await;
+        let is_unknown_to_server = as_container && session.record_disconnect(&made);
+        match made {
+            Ok(_) | Err(WireError::Refused(Refusal::NodeExists)) => {}
+            Err(WireError::Refused(Refusal::Unimplemented | Refusal::BadRequest)) if as_container => {
+                session.without_containers();
+                missing.push(path);
+            }
+            // Some servers hang up on what they do not know.
+            Err(WireError::Broken(_)) if is_unknown_to_server => {
+                session.without_containers();
+                missing.push(path);
+            }
+            // Reaped in between: the create that follows finds out, and all starts over.
+            Err(WireError::Refused(Refusal::NoNode)) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,323 @@
+//! One hold turned into others, in one transaction: at no instant is there neither, and at none are there both.
+
+use std::any::Any;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+use thiserror::Error as ThisError;
+use tracing::{Instrument, debug_span};
+
+use super::hold::Hold;
+use super::lock_queue::LockQueue;
+use super::node_transaction::{NewNode, NodeTransaction, TxnOutcome};
+use crate::config::limits;
+use crate::error::{ConfigError, Error, Operation, Refusal};
+use crate::session::HandOffPayload;
+use crate::time::boot::BootInstant;
+use crate::time::deadline::Deadline;
+use crate::wire::{CreateMode, WriteOp};
+use crate::znode::name::{CreateId, Kind, Label, NodeName};
+use crate::znode::path::ZnodePath;
+
+/// A transaction that ends a hold and makes nodes in its place.
+///
+/// It commits only while the hold's own node stands, and deletes that node: so it is committed at most once, however
+/// often it has to be tried, and a link that breaks on the way leaves no doubt that a look cannot settle.
+///
+/// # Cancel safety
+///
+/// Dropped before or during [`commit`](Self::commit), it gives up the hold and whatever was made in its place.
+#[must_use = "nothing happens before commit()"]
+pub struct Exchange {
+    hold: Hold,
+    new_nodes: Vec<NewNode>,
+    others: Vec<WriteOp>,
+    payload: Option<HandOffPayload>,
+    error: Option<Error>,
+}
+
+/// What a committed exchange gave.
+#[derive(Debug)]
+#[must_use]
+pub struct Exchanged {
+    /// The new hold; `None` if the exchange made no node for one. It has the old one's fencing token.
+    pub hold: Option<Hold>,
+    /// Whether everything the old hold [looked at](Hold::read) was seen over the connection that carried the
+    /// transaction. If not, it may have been out of date: look again before relying on it.
+    pub reads_current: bool,
+    /// The transaction was not committed before this instant: the request was sent then. Where an earlier
+    /// [`commit`](Exchange::commit) of the same hold had no answer, and it is not known which of them was committed, it is
+    /// when the first of them was sent. The nodes may be found long after the transaction: the instant of the answer
+    /// bounds nothing.
+    pub sent: BootInstant,
+}
+
+/// Why an exchange was not done.
+#[derive(Debug, ThisError)]
+pub enum ExchangeError {
+    /// Nothing was changed, and the hold still stands: look, and try again.
+    #[error("the exchange was not done")]
+    NotDone {
+        /// The hold as it was.
+        hold: Box<Hold>,
+        /// Which node's operation the server refused, and why; `None` when the link broke, or who is next was gone.
+        refused: Option<(String, Refusal)>,
+    },
+    /// The hold is given up.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+impl Exchange {
+    pub(super) fn of(hold: Hold) -> Self {
+        Self { hold, new_nodes: Vec::new(), others: Vec::new(), payload: None, error: None }
+    }
+
+    /// A contender's node in `queue`, with the next number. Its directory is made if need be.
+    pub fn create_contender(mut self, queue: &LockQueue) -> Self {
+        let create_id = self.next_create_id();
+        let path = queue.directory().listed_child(&create_id.name(queue.label()));
+        self.want(queue.directory(), create_id, path, queue.data(), CreateMode::EphemeralSequential, true);
+        self
+    }
+
+    /// A reader's node in the directory of this writer's hold, *with the hold's own number*: whoever waits behind the hold
+    /// now waits behind this node. For any other hold or label [`commit`](Self::commit) fails with
+    /// [`Error::Config`].
+    pub fn downgrade_to(mut self, label: Label, data: &[u8]) -> Self {
+        let create_id = self.next_create_id();
+        match in_place(self.hold.path(), create_id, label) {
+            Some((directory, path)) => {
+                self.want(&directory, create_id, path, data, CreateMode::Ephemeral, true);
+            }
+            None => self.fail(no_reader_at(self.hold.path())),
+        }
+        self
+    }
+
+    /// A numbered node in `directory` that stays when the session ends. It is no part of the new hold.
+    pub fn create_persistent(mut self, directory: &ZnodePath, label: Label, data: &[u8]) -> Self {
+        let create_id = self.next_create_id();
+        match self.hold.manager().full_path(directory) {
+            Ok(full) => {
+                let path = full.listed_child(&create_id.name(label));
+                self.want(&full, create_id, path, data, CreateMode::PersistentSequential, false);
+            }
+            Err(error) => self.fail(error.into()),
+        }
+        self
+    }
+
+    /// Commits only if the node has this version.
+    pub fn check(self, path: &ZnodePath, version: i32) -> Self {
+        self.also(path, |path| WriteOp::Check { path, version: Some(version) })
+    }
+
+    /// Writes a node's data, if it has this version.
+    pub fn set(self, path: &ZnodePath, data: Vec<u8>, version: i32) -> Self {
+        self.also(path, |path| WriteOp::SetData { path, data, version: Some(version) })
+    }
+
+    /// Deletes a node, whatever version it has.
+    pub fn delete(self, path: &ZnodePath) -> Self {
+        self.also(path, |path| WriteOp::Delete { path, version: None })
+    }
+
+    /// What the next one in line is [told](Hold::payload), if it is of this process and nobody comes in between: what holds
+    /// once the transaction is committed, and until the next holder changes it. It is not told where the hold
+    /// [may have seen](Exchanged::reads_current) what was out of date.
+    pub fn with_payload<T: Any + Send + Sync>(self, payload: T) -> Self {
+        Self { payload: Some(Arc::new(payload)), ..self }
+    }
+
+    fn also(mut self, path: &ZnodePath, operation: impl FnOnce(String) -> WriteOp) -> Self {
+        match self.hold.manager().full_path(path) {
+            Ok(full) => self.others.push(operation(full.to_string())),
+            Err(error) => self.fail(error.into()),
+        }
+        self
+    }
+
+    /// Names that depend on the hold's own node alone: only one try can be committed, so all may have the same.
+    fn next_create_id(&self) -> CreateId {
+        let number = u128::try_from(self.new_nodes.len()).unwrap_or_default() + 1;
+        match CreateId::of(self.hold.path()) {
+            Some(own) => own.derived(number),
+            None => CreateId::new(self.hold.session().settings().environment.unique()),
+        }
+    }
+
+    fn want(
+        &mut self,
+        directory: &ZnodePath,
+        create_id: CreateId,
+        path: String,
+        data: &[u8],
+        mode: CreateMode,
+        is_held: bool,
+    ) {
+        let operation = WriteOp::Create { path, data: data.to_owned(), mode };
+        self.new_nodes.push(NewNode { directory: directory.clone(), create_id, operation, is_held });
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.error.get_or_insert(error);
+    }
+
+    /// Commits. One round trip, and no other request, when all goes well.
+    ///
+    /// # Errors
+    ///
+    /// [`ExchangeError::NotDone`] with the hold as it was, when the server refused an operation, or the link broke and
+    /// a look showed that nothing had been done. [`ExchangeError::Failed`] when the hold was lost, the deadline passed
+    /// without an answer, or an argument cannot be right.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe: dropped, it gives up the hold and whatever was made in its place.
+    pub async fn commit(self, deadline: Deadline) -> Result<Exchanged, ExchangeError> {
+        let span = debug_span!("exchange", path = self.hold.path());
+        let exchanged = self.commit_now(deadline).instrument(span).await;
+        exchanged.inspect(|exchanged| exchanged.hold.iter().for_each(|hold| hold.start_span(None)))
+    }
+
+    async fn commit_now(self, deadline: Deadline) -> Result<Exchanged, ExchangeError> {
+        let Self { hold, new_nodes, others, payload, mut error } = self;
+        if hold.node_count() > 1 {
+            error = Some(Error::Config(ConfigError::Setting {
+                name: "exchange",
+                value: format!("a hold of {} nodes", hold.node_count()),
+                advice: "exchange a hold that rests on one node",
+            }));
+        }
+        if let Some(error) = error {
+            return Err(error.into());
+        }
+        hold.check().map_err(Error::Lost)?;
+        let mut operations: Vec<WriteOp> =
+            new_nodes.iter().map(|new_nodes| new_nodes.operation.clone()).collect();
+        operations.extend(others);
+        // The next one is the head then: were its node deleted by hand, strangers behind it would come in, too.
+        let next = hold.node().successor();
+        operations
+            .extend(next.iter().map(|next| WriteOp::Check { path: next.path().to_owned(), version: None }));
+        operations.push(WriteOp::Delete { path: hold.path().to_owned(), version: None });
+        limits::check(operations.iter().map(WriteOp::bytes).sum()).map_err(Error::Config)?;
+        // A reader may come to stand in a writer's place.
+        let key = hold.node().sequence_key().filter(|key| key.kind == Kind::Lock);
+        let release = key.and_then(|key| hold.session().begin_release_head(key));
+        let mut attempt =
+            NodeTransaction::new(hold.node(), new_nodes, true).in_doubt_since(hold.in_doubt_since());
+        let refused = match attempt.commit(&operations, deadline).await? {
+            TxnOutcome::Made(made) => {
+                let (reads_current, sent) = (hold.has_current_reads(), made.sent);
+                let made = attempt.settle(made.nodes)?;
+                let payload = payload.filter(|_| reads_current);
+                release.into_iter().for_each(|release| release.done(payload.clone()));
+                let new = hold.into_replacement(made, next.as_ref(), payload);
+                return Ok(Exchanged { hold: new, reads_current, sent });
+            }
+            TxnOutcome::Refused(path, Refusal::NoNode)
+                if next.as_ref().is_some_and(|next| next.path() == path) =>
+            {
+                if let Some(next) = next.filter(|next| next.released().is_none()) {
+                    next.on_missing();
+                }
+                None
+            }
+            TxnOutcome::Refused(path, refusal) => Some((path, refusal)),
+            TxnOutcome::Nothing => None,
+        };
+        // What may still come to stand is found by the next try, or by the janitor after the hold's end.
+        Err(ExchangeError::NotDone { hold: Box::new(hold.unresolved(attempt.into_unresolved())), refused })
+    }
+}
+
+impl Hold {
+    /// Makes a reader's hold beside this writer's, by a node *with this hold's own number*: who waits behind this hold
+    /// waits behind both. It has this hold's fencing token. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when this hold is lost; [`Error::Refused`] when the server will not have the node;
+    /// [`Error::Config`] when this is no writer's hold, or the label no reader's; [`Error::SequenceExhausted`] near the end
+    /// of the numbers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: no node is left behind, and this hold stays.
+    pub async fn add_reader(&self, label: Label, data: &[u8]) -> Result<Self, Error> {
+        limits::check(data.len())?;
+        let node = self.node();
+        let session = node.session().clone();
+        loop {
+            // A new name for every try: one that was given up may still come to stand, and is the janitor's then.
+            let create_id = CreateId::new(session.settings().environment.unique());
+            let (directory, path) =
+                in_place(self.path(), create_id, label).ok_or_else(|| no_reader_at(self.path()))?;
+            let operation = WriteOp::Create { path, data: data.to_owned(), mode: CreateMode::Ephemeral };
+            let operations =
+                [operation.clone(), WriteOp::Check { path: self.path().to_owned(), version: None }];
+            let new_nodes = vec![NewNode { directory, create_id, operation, is_held: true }];
+            let mut attempt = NodeTransaction::new(node, new_nodes, false);
+            self.check()?;
+            match attempt.commit(&operations, Deadline::never()).await? {
+                TxnOutcome::Made(made) => {
+                    let mut made = attempt.settle(made.nodes)?.into_iter();
+                    let first = made.next().ok_or(Error::Closed)?;
+                    let (manager, token) = (self.manager().clone(), self.fencing_token());
+                    let held = Self::new(manager, first, made.collect(), token, None);
+                    held.start_span(None);
+                    return Ok(held);
+                }
+                TxnOutcome::Refused(path, refusal) => {
+                    return Err(Error::Refused { operation: Operation::Create, path, refusal });
+                }
+                TxnOutcome::Nothing => {}
+            }
+        }
+    }
+}
+
+/// Directory and whole path of a reader's node with the number of the writer's node at `path`.
+fn in_place(path: &str, create_id: CreateId, label: Label) -> Option<(ZnodePath, String)> {
+    let whole: ZnodePath = path.parse().ok()?;
+    let directory = whole.parent()?;
+    let own = NodeName::parse(whole.name()).filter(NodeName::has_ordered_sequence)?;
+    // Only behind a writer does everyone look again when it goes. Anywhere else a node with a number that others have
+    // passed already would be overlooked.
+    if own.kind() != Kind::Write || label.kind() != Kind::Read {
+        return None;
+    }
+    let name = format!("{}{:010}", create_id.name(label), own.sequence());
+    let path = directory.listed_child(&name);
+    Some((directory, path))
+}
+
+/// Why there can be no reader's node with the number of the node at `path`.
+fn no_reader_at(path: &str) -> Error {
+    let name = path.rsplit('/').next().and_then(NodeName::parse);
+    if name.is_some_and(|name| name.kind() == Kind::Write && !name.has_ordered_sequence()) {
+        return sequence_exhausted(path);
+    }
+    Error::Config(ConfigError::Setting {
+        name: "hold",
+        value: path.to_owned(),
+        advice: "only a writer's hold can become a reader's, or have one beside it; use Label::READ",
+    })
+}
+
+/// Numbers have come to their end in this directory, and nothing can be told by them any more.
+pub(super) fn sequence_exhausted(path: &str) -> Error {
+    Error::SequenceExhausted { path: path.to_owned() }
+}
+
+impl Debug for Exchange {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Exchange")
+            .field("hold", &self.hold)
+            .field("new_nodes", &self.new_nodes.len())
+            .finish_non_exhaustive()
+    }
+}

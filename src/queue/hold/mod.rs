@@ -1,0 +1,359 @@
+mod held_node;
+mod release;
+mod run;
+
+use std::any::Any;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::select_all;
+use tracing::{debug, debug_span, field};
+
+pub(super) use self::held_node::HeldNode;
+use super::detached_node::DetachedNode;
+use super::exchange::Exchange;
+use super::lock_queue;
+use super::node_monitor::NodeMonitor;
+use super::node_transaction::UnresolvedNodes;
+use super::prefetch::{Changes, Prefetch, ReadResult};
+use super::step_error::{StepError, backoff, time_left};
+use crate::config::limits;
+use crate::error::{Error, LossReason, Lost, Operation, Phase, Refusal};
+use crate::manager::{ConnectionManager, HoldRegistration};
+use crate::session::{Epoch, HandOffPayload, OwnedNode, Session};
+use crate::telemetry::timers::HoldTimer;
+use crate::time::boot::BootInstant;
+use crate::time::deadline::Deadline;
+use crate::txn::Txn;
+use crate::wire::{Stat, WireError};
+use crate::znode::fencing_token::FencingToken;
+use crate::znode::name::{Kind, NodeName};
+
+/// A hold: the first place in a line, until it is released, dropped or lost.
+///
+/// It is *valid* as long as the server cannot have given the place to anyone else. Once lost it stays lost, also
+/// when the connection comes back. It rests on one node, or on several that were made together: then all of them
+/// must stand.
+///
+/// Dropping it gives the place up in the background; [`release`](Self::release) waits until the server has done it.
+/// It keeps the manager alive. A hold that is leaked ([`std::mem::forget`]) blocks the line until the session ends.
+#[must_use = "a hold that is not kept is released at once"]
+#[clippy::has_significant_drop]
+pub struct Hold {
+    token: FencingToken,
+    // Dropped in this order: the nodes, and last the manager.
+    first: HeldNode,
+    others: Vec<HeldNode>,
+    /// What it looks at beside the line.
+    reads: Prefetch,
+    /// What tries to exchange it may still come to.
+    unresolved: UnresolvedNodes,
+    /// Tells that it is given up, when it is dropped.
+    registration: Arc<HoldRegistration>,
+    manager: ConnectionManager,
+}
+
+impl Hold {
+    pub(super) fn new(
+        manager: ConnectionManager,
+        first: HeldNode,
+        others: Vec<HeldNode>,
+        token: FencingToken,
+        recipe: Option<&'static str>,
+    ) -> Self {
+        let unresolved = UnresolvedNodes::none(first.node().session());
+        let nodes = std::iter::once(&first).chain(&others).map(HeldNode::node);
+        let (directory, name) = first.node().path().rsplit_once('/').unwrap_or_default();
+        let kind = NodeName::parse(name).map_or(Kind::Other, |name| name.kind());
+        let timer = HoldTimer::begin(manager.environment(), recipe.unwrap_or_else(|| kind.metric_name()));
+        let registration = HoldRegistration::announce(
+            manager.hold_registry(),
+            lock_queue::key(directory, kind),
+            nodes,
+            token,
+            timer,
+        );
+        Self { token, first, others, reads: Prefetch::default(), unresolved, registration, manager }
+    }
+
+    /// Gives the hold up and keeps its place, for the next one of this process: [`DetachedNode::attach`].
+    ///
+    /// # Errors
+    ///
+    /// The hold itself, to be released, when that must not be: it is lost; it rests on several nodes; a transaction under it
+    /// was dropped or had no answer, and might be committed in the next one's time; somebody
+    /// [asked for it](Self::revoke_requested); its numbers of hand-overs are used up; nobody is
+    /// [let in any more](ConnectionManager::closing).
+    pub fn detach(self) -> Result<DetachedNode, Box<Self>> {
+        let node = self.node();
+        let is_sole = self.others.is_empty() && self.unresolved.is_empty() && node.is_settled();
+        let is_wanted_here = !node.is_revoke_requested() && !self.manager.is_closing();
+        let next = self.token.handed_over().filter(|_| is_sole && is_wanted_here && self.check().is_ok());
+        let Some(next) = next else {
+            return Err(Box::new(self));
+        };
+        let Self { first, registration, manager, .. } = self;
+        registration.timer().ends_by("released");
+        Ok(DetachedNode::new(first, next, registration.timer().recipe(), manager))
+    }
+
+    /// From now on metrics and spans take it for dropped, also if it is [parked](Self::detach), which counts as released else.
+    pub fn count_as_dropped(&self) {
+        self.registration.timer().ends_by("dropped");
+    }
+
+    /// What can be seen of its place by who does not hold it.
+    #[must_use]
+    pub fn monitor(&self) -> NodeMonitor {
+        NodeMonitor::on(self.node())
+    }
+
+    /// Opens the span that lasts as long as the hold, where the caller stands.
+    pub(super) fn start_span(&self, waited: Option<Duration>) {
+        let timer = self.registration.timer();
+        timer.show(debug_span!(
+            "hold",
+            path = self.path(),
+            recipe = timer.recipe(),
+            sequence = sequence(self.path()),
+            token = %self.token,
+            session = format_args!("{:#x}", self.session().id()),
+            epoch = self.epoch().as_u64(),
+            waited = waited.map(field::debug),
+            outcome = field::Empty,
+        ));
+    }
+
+    pub(super) fn with_reads(self, reads: Prefetch) -> Self {
+        Self { reads, ..self }
+    }
+
+    pub(super) fn unresolved(mut self, more: UnresolvedNodes) -> Self {
+        self.unresolved.absorb(more);
+        self
+    }
+
+    /// Whether what was last looked at was seen over the present connection, or nothing was.
+    pub(super) fn has_current_reads(&self) -> bool {
+        self.reads.seen_on().is_none_or(|seen_on| Some(seen_on) == self.session().connection())
+    }
+
+    /// When the first try to exchange it was sent that has no answer, and may have been committed.
+    pub(in crate::queue) fn in_doubt_since(&self) -> Option<BootInstant> {
+        self.unresolved.since()
+    }
+
+    /// The hold that takes this one's place; `None` for nothing to rest on. The own node is gone, and `next` stands.
+    pub(super) fn into_replacement(
+        self,
+        footing: Vec<HeldNode>,
+        next: Option<&Arc<OwnedNode>>,
+        payload: Option<HandOffPayload>,
+    ) -> Option<Self> {
+        let Self { token, mut first, reads, mut unresolved, registration, manager, .. } = self;
+        registration.timer().ends_by("exchanged");
+        if let Some(next) = next {
+            first.node().hand_off(next, payload);
+        }
+        first.node_guard.mark_deleted();
+        unresolved.settle();
+        let mut footing = footing.into_iter();
+        let new = footing.next()?;
+        Some(Self::new(manager, new, footing.collect(), token, None).with_reads(reads))
+    }
+
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Arc<OwnedNode>> {
+        std::iter::once(&self.first).chain(&self.others).map(HeldNode::node)
+    }
+
+    pub(super) fn node(&self) -> &Arc<OwnedNode> {
+        self.first.node()
+    }
+
+    /// The session everything of this hold was made in.
+    pub(super) fn session(&self) -> &Session {
+        self.node().session()
+    }
+
+    /// The token to fence writes with: greater than that of every earlier holder of this line.
+    #[must_use]
+    pub fn fencing_token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// Whether the server cannot have given the place to anyone else yet. Costs no request.
+    ///
+    /// Reads the clock at each call: false at the first look after a pause that was too long.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.check().is_ok()
+    }
+
+    /// As [`is_valid`](Self::is_valid), and says why not.
+    ///
+    /// # Errors
+    ///
+    /// [`Lost`] once the hold is lost.
+    pub fn check(&self) -> Result<(), Lost> {
+        self.nodes().try_for_each(|node| node.check())
+    }
+
+    /// The instant until which the server cannot have given the place to anyone else by expiring the session, as far
+    /// as is known now. It moves on while the ensemble confirms the session, and lies in the past once the hold is
+    /// lost.
+    #[must_use]
+    pub fn valid_until(&self) -> BootInstant {
+        self.others
+            .iter()
+            .fold(self.node().valid_until(), |until, other| until.min(other.node().valid_until()))
+    }
+
+    /// Resolves when the hold is lost: in a running process, before the server can give the place to anyone else.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a loss is told again to whoever asks later.
+    pub async fn lost(&self) -> Lost {
+        select_all(self.nodes().map(|node| node.lost().boxed())).await.0
+    }
+
+    /// Writes that are committed only if the hold's node still exists: exact, whatever the clocks do.
+    pub fn txn(&self) -> Txn<'_> {
+        Txn::under(&self.manager, self.nodes().collect())
+    }
+
+    /// Writes that are committed only if everything this hold and others rest on still exists.
+    pub fn txn_with<'a>(&'a self, others: impl IntoIterator<Item = &'a Self>) -> Txn<'a> {
+        let nodes = std::iter::once(self).chain(others).flat_map(Self::nodes);
+        Txn::under(&self.manager, nodes.collect())
+    }
+
+    /// The path of the hold's node, chroot included; of the first, if there are several.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.node().path()
+    }
+
+    /// The paths of all nodes it rests on, chroot included.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.nodes().map(|node| node.path())
+    }
+
+    /// On how many nodes it rests.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// The epoch of the session the hold belongs to.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.session().epoch()
+    }
+
+    /// The manager the hold belongs to.
+    #[must_use]
+    pub fn manager(&self) -> &ConnectionManager {
+        &self.manager
+    }
+
+    /// Reads what its line [looks at](super::LockQueue::with_reads), as it is while this hold stands.
+    ///
+    /// The first call costs nothing when the place was granted at once: the reads were sent along, behind the list
+    /// that granted it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`], [`Error::Timeout`], [`Error::Refused`] and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is lost.
+    pub async fn read(&mut self, deadline: Deadline) -> Result<Vec<ReadResult>, Error> {
+        self.reads.read(self.first.node(), deadline).await
+    }
+
+    /// As [`read`](Self::read), and sets watches: [`Changes`] tells when there is something else to see.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is lost.
+    pub async fn watch(&mut self, deadline: Deadline) -> Result<(Vec<ReadResult>, Changes), Error> {
+        self.reads.watch(self.first.node(), deadline).await
+    }
+
+    /// Writes the data of its node, of the first if there are several. The stat's `mtime` is the servers' time then: later
+    /// than all they have told before, if their clocks do not go back.
+    ///
+    /// Who waits behind it looks at the line once more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`], [`Error::Timeout`], [`Error::Refused`] and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the data may be written all the same.
+    pub async fn write_own_node(&self, data: &[u8], deadline: Deadline) -> Result<Stat, Error> {
+        limits::check(data.len()).map_err(Error::Config)?;
+        let (node, session) = (self.node(), self.session());
+        loop {
+            node.check()?;
+            let mut reply = session.set_data(node.path(), data, None);
+            match session.await_reply(&mut reply, deadline).await {
+                Ok(stat) => return Ok(stat),
+                Err(WireError::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),
+                Err(WireError::SessionEnded(reason)) => return Err(node.loss_by(reason).into()),
+                Err(WireError::Refused(Refusal::NoNode)) => {
+                    node.lose(LossReason::NodeDeleted);
+                    node.check()?;
+                }
+                Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {
+                    return Err(Error::of_wire(Operation::Write, node.path(), &error, deadline));
+                }
+                // Writing it twice does no harm.
+                Err(error) => {
+                    debug!(path = node.path(), %error, "writing again");
+                    backoff(session, deadline).await;
+                    if let Err(StepError::Fail(error)) = time_left(deadline, node.path(), Phase::Answer) {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the hold before this one [told](Exchange::with_payload), if that was of this process and nobody came in between.
+    #[must_use]
+    pub fn payload<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.node().payload()?).downcast().ok()
+    }
+
+    /// Begins a transaction that turns this hold into others.
+    pub fn exchange(self) -> Exchange {
+        Exchange::of(self)
+    }
+}
+
+/// The number of a node of ours.
+pub(super) fn sequence(path: &str) -> Option<i32> {
+    path.rsplit('/').next().and_then(NodeName::parse).map(|name| name.sequence())
+}
+
+impl Debug for Hold {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Hold")
+            .field("path", &self.path())
+            .field("node_count", &self.node_count())
+            .field("token", &self.token)
+            .field("valid", &self.is_valid())
+            .finish_non_exhaustive()
+    }
+}

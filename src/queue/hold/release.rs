@@ -1,0 +1,106 @@
+//! How a hold is given up, and what is said of it.
+
+use std::sync::Arc;
+
+use tracing::{Instrument, Span, debug_span};
+
+use super::{HeldNode, Hold, sequence};
+use crate::error::release::ReleaseError;
+use crate::manager::{ConnectionManager, HoldRegistration};
+use crate::queue::delete_nodes::{delete_all, delete_together};
+use crate::queue::node_transaction::UnresolvedNodes;
+use crate::time::deadline::Deadline;
+
+impl Hold {
+    /// Gives the place up and waits until the server has done so. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`ReleaseError::Lost`] when the hold had been lost before: the work was not protected to its end.
+    /// [`ReleaseError::Unconfirmed`] when no answer came in time: it counts as held until the node is gone, and the
+    /// manager goes on deleting it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the release goes on in the background.
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        let (span, first, others, rest) = self.taken_apart()?;
+        let deadline = Deadline::after(rest.manager.operation_timeout());
+        // Boxed, or every task that holds something would be as large as its release.
+        let released = Box::pin(delete_all(first, others, deadline).instrument(span)).await;
+        rest.registration.timer().ends_by(ending(&released));
+        released
+    }
+
+    /// The span of a release, what is to be deleted, and what lives until that is done.
+    fn taken_apart(self) -> Result<(Span, HeldNode, Vec<HeldNode>, Rest), ReleaseError> {
+        let span = debug_span!(
+            "release",
+            path = self.path(),
+            recipe = self.registration.timer().recipe(),
+            sequence = sequence(self.path()),
+            token = %self.token,
+            session = format_args!("{:#x}", self.session().id()),
+            epoch = self.epoch().as_u64(),
+        );
+        // Nothing to wait for: what is left of a lost hold is cleaned up in the background.
+        span.in_scope(|| self.check()).map_err(ReleaseError::Lost)?;
+        let Self { first, others, unresolved, registration, manager, .. } = self;
+        Ok((span, first, others, Rest { _unsettled: unresolved, registration, manager }))
+    }
+
+    /// Gives several holds up in one transaction, and waits until the server has done so. Where that cannot be, since
+    /// one of them is gone already, each is given up by itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`release`](Self::release), one for each hold that did not end well.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the release goes on in the background.
+    pub async fn release_all(holds: Vec<Self>) -> Vec<ReleaseError> {
+        let mut errors = Vec::new();
+        let mut footing = Vec::new();
+        // The managers live until the end.
+        let mut managers = Vec::new();
+        let mut registrations = Vec::new();
+        for hold in holds {
+            if let Err(lost) = hold.check() {
+                errors.push(ReleaseError::Lost(lost));
+                continue;
+            }
+            let Self { first, others, registration, manager, .. } = hold;
+            registrations.push((registration, 1 + others.len()));
+            footing.push(first);
+            footing.extend(others);
+            managers.push(manager);
+        }
+        if let Some(manager) = managers.first() {
+            let deadline = Deadline::after(manager.operation_timeout());
+            let mut released = delete_together(footing, deadline).await.into_iter();
+            for (registration, node_count) in registrations {
+                let released: Vec<_> = released.by_ref().take(node_count).collect();
+                let failed = released.iter().find(|released| released.is_err());
+                registration.timer().ends_by(failed.map_or("released", ending));
+                errors.extend(released.into_iter().filter_map(Result::err));
+            }
+        }
+        errors
+    }
+}
+
+/// What is left of a hold while its nodes are deleted.
+struct Rest {
+    _unsettled: UnresolvedNodes,
+    registration: Arc<HoldRegistration>,
+    manager: ConnectionManager,
+}
+
+/// How a release ended, as metrics call it. What was lost tells so itself.
+fn ending(released: &Result<(), ReleaseError>) -> &'static str {
+    match released {
+        Ok(()) => "released",
+        Err(_) => "unconfirmed",
+    }
+}

@@ -1,0 +1,200 @@
+//! Who of a line's nodes holds and who waits, for one who looks from outside: pure.
+
+use std::collections::HashSet;
+
+use super::super::rule::Rule;
+use super::contender_info::Role;
+use crate::znode::name::{Kind, NodeName};
+
+/// A child of the directory.
+#[derive(Clone, Debug)]
+pub(super) struct Child {
+    pub(super) name: String,
+    /// `None` once it was seen to be gone.
+    pub(super) czxid: Option<i64>,
+}
+
+/// What became of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Judged {
+    /// Which child, by its place in the list.
+    pub(super) child: usize,
+    pub(super) role: Role,
+    /// How many in front it waits for; `None` for one that stands in no line.
+    pub(super) position: Option<usize>,
+}
+
+/// Judges all children, and puts them in order. Those that are gone are left out.
+pub(super) fn judge(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<Judged> {
+    let rule_of = |kind: Kind| rules.iter().find(|(of, _)| *of == kind).map(|(_, rule)| *rule);
+    let mut queue: Vec<Contender> = Vec::new();
+    let mut strays: Vec<(i64, usize)> = Vec::new();
+    for (child, seen) in children.iter().enumerate() {
+        let name = NodeName::parse(&seen.name);
+        let rule = name.as_ref().and_then(|name| rule_of(name.kind()));
+        match (name, rule, seen.czxid) {
+            (Some(name), Some(rule), Some(czxid)) => {
+                queue.push(Contender { child, name, rule, czxid, is_gone: false });
+            }
+            // Its going may have made another appear that is not in the list: who is behind it is not told to hold.
+            (Some(name), Some(rule), None) if rules.iter().any(|(_, rule)| rule.must_relist_after(&name)) => {
+                queue.push(Contender { child, name, rule, czxid: 0, is_gone: true });
+            }
+            (_, _, Some(czxid)) => strays.push((czxid, child)),
+            (_, _, None) => {}
+        }
+    }
+    let sequence_only = rules.iter().any(|(_, rule)| rule.is_sequence_only());
+    let mut numbers = HashSet::new();
+    let is_numbered = queue
+        .iter()
+        .all(|of| of.name.has_ordered_sequence() && (sequence_only || numbers.insert(of.name.sequence())));
+    let mut judged = match (is_numbered, sequence_only) {
+        (true, _) => in_order(queue, |of| i64::from(of.name.sequence())),
+        (false, false) => {
+            queue.retain(|of| !of.is_gone);
+            in_order(queue, |of| of.czxid)
+        }
+        (false, true) => {
+            queue.retain(|of| !of.is_gone);
+            queue.sort_by_key(|of| of.czxid);
+            queue.iter().map(|of| Judged { child: of.child, role: Role::Unknown, position: None }).collect()
+        }
+    };
+    strays.sort_unstable();
+    judged.extend(strays.iter().map(|(_, child)| Judged {
+        child: *child,
+        role: Role::Foreign,
+        position: None,
+    }));
+    judged
+}
+
+struct Contender {
+    child: usize,
+    name: NodeName,
+    rule: Rule,
+    czxid: i64,
+    is_gone: bool,
+}
+
+/// One walk along the line, counting by kind what stands in front.
+fn in_order(mut queue: Vec<Contender>, key: impl Fn(&Contender) -> i64) -> Vec<Judged> {
+    queue.sort_by_key(|of| (key(of), of.czxid));
+    let mut judged = Vec::with_capacity(queue.len());
+    let mut before: Vec<(Kind, usize)> = Vec::new();
+    for equals in queue.chunk_by(|a, b| key(a) == key(b)) {
+        for of in equals.iter().filter(|of| !of.is_gone) {
+            let blocking = before.iter().filter(|(kind, _)| of.rule.blocks(*kind));
+            let ahead: usize = blocking.map(|(_, count)| count).sum();
+            let role = if ahead == 0 { Role::Holder } else { Role::Waiter };
+            judged.push(Judged { child: of.child, role, position: Some(ahead) });
+        }
+        for of in equals {
+            match before.iter_mut().find(|(kind, _)| *kind == of.name.kind()) {
+                Some((_, count)) => *count += 1,
+                None => before.push((of.name.kind(), 1)),
+            }
+        }
+    }
+    judged
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::super::rule::Verdict;
+    use super::*;
+
+    const MUTEX: [(Kind, Rule); 1] = [(Kind::Lock, Rule::MUTEX)];
+    const RW: [(Kind, Rule); 2] = [(Kind::Read, Rule::READER), (Kind::Write, Rule::WRITER)];
+
+    fn seen(names: &[&str]) -> Vec<Child> {
+        (1..).zip(names).map(|(czxid, name)| Child { name: (*name).to_owned(), czxid: Some(czxid) }).collect()
+    }
+
+    fn describe(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<(usize, Role, Option<usize>)> {
+        judge(children, rules).iter().map(|of| (of.child, of.role, of.position)).collect()
+    }
+
+    #[test]
+    fn the_first_holds_and_strays_come_last() {
+        let queue = seen(&["readme", "b-lock-0000000009", "a__lock__0000000003", "x-__READ__0000000001"]);
+        let expected = [
+            (2, Role::Holder, Some(0)),
+            (1, Role::Waiter, Some(1)),
+            (0, Role::Foreign, None),
+            (3, Role::Foreign, None),
+        ];
+        assert_eq!(describe(&queue, &MUTEX), expected);
+    }
+
+    #[test]
+    fn readers_hold_together_and_a_writer_behind_its_own_number_too() {
+        let queue = seen(&[
+            "a-__WRIT__0000000001",
+            "a-__READ__0000000001",
+            "b-__READ__0000000002",
+            "c-__WRIT__0000000003",
+        ]);
+        let expected = [
+            (0, Role::Holder, Some(0)),
+            (1, Role::Holder, Some(0)),
+            (2, Role::Waiter, Some(1)),
+            (3, Role::Waiter, Some(3)),
+        ];
+        assert_eq!(describe(&queue, &RW), expected);
+    }
+
+    #[test]
+    fn where_numbers_end_creation_tells_or_nothing_does() {
+        let locks = seen(&["a-lock-2147483647", "b-lock--2147483648"]);
+        assert_eq!(describe(&locks, &MUTEX), [(0, Role::Holder, Some(0)), (1, Role::Waiter, Some(1))]);
+        let equal = seen(&["a-lock-0000000005", "b-lock-0000000005"]);
+        assert_eq!(describe(&equal, &MUTEX), [(0, Role::Holder, Some(0)), (1, Role::Waiter, Some(1))]);
+        let rw = seen(&["a-__WRIT__2147483647", "b-__READ__2147483647"]);
+        assert_eq!(describe(&rw, &RW), [(0, Role::Unknown, None), (1, Role::Unknown, None)]);
+    }
+
+    #[test]
+    fn who_went_is_left_out_and_a_writer_that_went_may_have_left_a_reader() {
+        let mut queue = seen(&["a-lock-0000000001", "b-lock-0000000002"]);
+        queue[0].czxid = None;
+        assert_eq!(describe(&queue, &MUTEX), [(1, Role::Holder, Some(0))]);
+        let mut queue = seen(&["a-__WRIT__0000000001", "b-__WRIT__0000000002", "c-__READ__0000000003"]);
+        queue[0].czxid = None;
+        assert_eq!(describe(&queue, &RW), [(1, Role::Waiter, Some(1)), (2, Role::Waiter, Some(2))]);
+    }
+
+    proptest! {
+        /// Whoever judges for itself comes to the same answer.
+        #[test]
+        fn the_walk_agrees_with_each_contenders_own_rule(
+            kinds in prop::collection::btree_map(0..40i32, prop::bool::ANY, 1..20), rw: bool,
+        ) {
+            let label = |write: bool| match (rw, write) {
+                (false, _) => "lock-",
+                (true, true) => "__WRIT__",
+                (true, false) => "__READ__",
+            };
+            let names: Vec<String> =
+                kinds.iter().rev().map(|(sequence, write)| format!("x-{}{sequence:010}", label(*write))).collect();
+            let rules = if rw { &RW[..] } else { &MUTEX[..] };
+            let children = seen(&names.iter().map(String::as_str).collect::<Vec<_>>());
+            let all = judge(&children, rules);
+            prop_assert_eq!(all.len(), names.len());
+            for judged in all {
+                let me = &names[judged.child];
+                let kind = NodeName::parse(me).unwrap().kind();
+                let rule = rules.iter().find(|(of, _)| *of == kind).unwrap().1;
+                let ahead = match rule.judge(&names, me, &[]) {
+                    Verdict::Held => 0,
+                    Verdict::WaitFor(lower) => lower.len(),
+                    other => panic!("{other:?}"),
+                };
+                prop_assert_eq!(judged.position, Some(ahead));
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The reading: lists first, then the nodes in batches.
+
+use std::time::{Duration, SystemTime};
+
+use futures::future::join_all;
+
+use super::super::lock_queue::LockQueue;
+use super::contender_info::{AgeClock, ContenderInfo, Role};
+use super::order::{Child, Judged, judge};
+use crate::error::{Error, Operation, Refusal};
+use crate::manager::ConnectionManager;
+use crate::session::Session;
+use crate::time::deadline::Deadline;
+use crate::wire::{Reply, Stat, WireError};
+
+/// So many nodes are asked for at once: a line of ten thousand is no reason to fill the server's queue, or our memory.
+const BATCH: usize = 128;
+
+/// So much of a node's data is kept.
+const DATA_BYTES_MAX: usize = 1024;
+
+/// What a node says, if it may be read, and its stat.
+type Node = (Option<Vec<u8>>, Stat);
+
+/// The lines of a directory, and the list that was asked for.
+type Asked<'a> = (&'a [&'a LockQueue], &'a str, Reply<Vec<String>>);
+
+/// Reads the lines, which are grouped by their directories.
+pub(super) async fn read(
+    manager: &ConnectionManager,
+    directories: &[Vec<&LockQueue>],
+) -> Result<Vec<Vec<ContenderInfo>>, Error> {
+    let Some(first) = directories.iter().flatten().next() else {
+        return Ok(Vec::new());
+    };
+    let limit = || Deadline::after(manager.operation_timeout());
+    let session = manager.session(limit(), first.directory().as_str()).await?;
+    // Back to back: the lists are answered by a server that has caught up.
+    let deadline = limit();
+    let mut sync = session.read(|wire| wire.sync(first.directory().as_str()));
+    let asked: Vec<Asked<'_>> = directories
+        .iter()
+        .filter_map(|queues| Some((queues.as_slice(), queues.first()?.directory().as_str())))
+        .map(|(queues, directory)| (queues, directory, session.read(|wire| wire.children(directory))))
+        .collect();
+    let failed =
+        |path: &str, error: &WireError, deadline| Error::of_wire(Operation::List, path, error, deadline);
+    session
+        .await_reply(&mut sync, deadline)
+        .await
+        .map_err(|error| failed(first.directory().as_str(), &error, deadline))?;
+    let mut lists = Vec::with_capacity(asked.len());
+    for (queues, directory, mut reply) in asked {
+        let names = match session.await_reply(&mut reply, deadline).await {
+            Ok(names) => names,
+            Err(WireError::Refused(Refusal::NoNode)) => Vec::new(),
+            Err(error) => return Err(failed(directory, &error, deadline)),
+        };
+        lists.push((queues, names));
+    }
+    let mut read = Vec::with_capacity(lists.len());
+    for (queues, names) in lists {
+        let Some(queue) = queues.first() else { continue };
+        let mut nodes = Vec::with_capacity(names.len());
+        for batch in names.chunks(BATCH) {
+            let paths = batch.iter().map(|name| queue.directory().listed_child(name));
+            nodes.extend(read_nodes(&session, paths.collect(), limit()).await?);
+        }
+        read.push((queues, names, nodes));
+    }
+    let stats = read.iter().flat_map(|(_, _, nodes)| nodes.iter().flatten().map(|(_, stat)| stat));
+    let clock = Clock::of(&session, stats);
+    Ok(read.into_iter().map(|(queues, names, nodes)| describe(queues, names, nodes, clock)).collect())
+}
+
+/// One node, looked at by itself; `None` if it is not there.
+pub(crate) async fn read_node(
+    session: &Session,
+    path: &str,
+    deadline: Deadline,
+) -> Result<Option<ContenderInfo>, Error> {
+    // Answered by a server that has caught up.
+    let mut sync = session.read(|wire| wire.sync(path));
+    let failed = |error: WireError| Error::of_wire(Operation::Read, path, &error, deadline);
+    session.await_reply(&mut sync, deadline).await.map_err(failed)?;
+    let node = read_nodes(session, vec![path.to_owned()], deadline).await?.pop().flatten();
+    Ok(node.map(|node| {
+        let clock = Clock::of(session, [&node.1]);
+        let judged = Judged { child: 0, role: Role::Unknown, position: None };
+        clock.info(path.to_owned(), node, judged)
+    }))
+}
+
+/// Asks for all of them in one go; `None` for those that are gone.
+async fn read_nodes(
+    session: &Session,
+    paths: Vec<String>,
+    deadline: Deadline,
+) -> Result<Vec<Option<Node>>, Error> {
+    // All are sent before the first is waited for.
+    let replies: Vec<_> = paths.iter().map(|path| session.read(|wire| wire.data(path))).collect();
+    let answers = replies.into_iter().zip(&paths).map(async |(mut reply, path)| {
+        let failed = |error: WireError| Error::of_wire(Operation::Read, path, &error, deadline);
+        match session.await_reply(&mut reply, deadline).await {
+            Ok((mut data, stat)) => {
+                data.truncate(DATA_BYTES_MAX);
+                Ok(Some((Some(data), stat)))
+            }
+            Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
+            // That it is there, and whose it is, may be read by everyone.
+            Err(WireError::Refused(Refusal::NoAuth)) => {
+                let mut reply = session.read(|wire| wire.exists(path));
+                let stat = session.await_reply(&mut reply, deadline).await.map_err(failed)?;
+                Ok(stat.map(|stat| (None, stat)))
+            }
+            Err(error) => Err(failed(error)),
+        }
+    });
+    join_all(answers).await.into_iter().collect()
+}
+
+fn describe(
+    queues: &[&LockQueue],
+    names: Vec<String>,
+    mut nodes: Vec<Option<Node>>,
+    clock: Clock,
+) -> Vec<ContenderInfo> {
+    let rules: Vec<_> = queues.iter().map(|queue| (queue.label().kind(), *queue.rule())).collect();
+    let czxid = |node: &Option<Node>| node.as_ref().map(|(_, stat)| stat.czxid);
+    let children: Vec<Child> =
+        names.into_iter().zip(&nodes).map(|(name, node)| Child { name, czxid: czxid(node) }).collect();
+    let info = |judged: Judged| {
+        let (child, node) = (children.get(judged.child)?, nodes.get_mut(judged.child)?.take()?);
+        Some(clock.info(queues.first()?.directory().listed_child(&child.name), node, judged))
+    };
+    judge(&children, &rules).into_iter().filter_map(info).collect()
+}
+
+/// What time it is on the servers, in milliseconds, as far as is known.
+#[derive(Clone, Copy)]
+struct Clock {
+    now: i64,
+    by: AgeClock,
+}
+
+impl Clock {
+    /// It cannot be earlier than what the servers have told.
+    fn of<'a>(session: &Session, stats: impl IntoIterator<Item = &'a Stat>) -> Self {
+        let newest = stats.into_iter().map(|stat| stat.ctime.max(stat.mtime)).max().unwrap_or_default();
+        let (now, by) = match session.server_time() {
+            Some(now) => (now, AgeClock::Server),
+            None => {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                (i64::try_from(now.as_millis()).unwrap_or(i64::MAX), AgeClock::Local)
+            }
+        };
+        Self { now: now.max(newest), by }
+    }
+
+    fn info(self, path: String, (data, stat): Node, judged: Judged) -> ContenderInfo {
+        let age = Duration::from_millis(self.now.saturating_sub(stat.ctime).max(0).unsigned_abs());
+        let Judged { role, position, .. } = judged;
+        ContenderInfo { path, role, position, data, stat, age, age_clock: self.by }
+    }
+}

@@ -1,0 +1,347 @@
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+use tracing::Span;
+
+use super::hold::Hold;
+use super::prefetch::Read;
+use super::rule::Rule;
+use super::ticket::Ticket;
+use crate::error::{ConfigError, Error};
+use crate::manager::{ConnectionManager, HoldEvents};
+use crate::session::SequenceKey;
+use crate::telemetry::timers::WaitTimer;
+use crate::time::deadline::Deadline;
+use crate::znode::name::{Kind, Label, NodeName};
+use crate::znode::path::ZnodePath;
+
+/// A line at one directory: who comes first, comes in first.
+///
+/// The directory belongs to the line alone. It is made when the first contender comes, as a container node that the
+/// server removes when the line has been empty for a while (a persistent node where the server has no containers).
+///
+/// # Ordering and fairness
+///
+/// The server numbers contenders in the order in which it commits their creates: first in, first out, across all
+/// processes. A contender that re-enqueues, because its session expired or its node was deleted, comes last.
+///
+/// # Examples
+///
+/// A recipe for "at most one, and every visit counted", in a few lines:
+///
+/// ```
+/// use lockkeeper_core::{ConnectionManager, Deadline, Error, Label, LockQueue, Rule, ZnodePath};
+///
+/// /// One visitor at a time.
+/// struct Turnstile {
+///     queue: LockQueue,
+///     visits: ZnodePath,
+///     manager: ConnectionManager,
+/// }
+///
+/// impl Turnstile {
+///     fn new(manager: &ConnectionManager, path: &str) -> Result<Self, Error> {
+///         let path: ZnodePath = path.parse()?;
+///         let queue = LockQueue::new(manager, path.child("line")?, Label::LOCK, Rule::MUTEX)?;
+///         Ok(Self { queue, visits: path.child("visits")?, manager: manager.clone() })
+///     }
+///
+///     /// Comes in, does `work`, counts the visit and leaves. The count is exact: it is written only while the
+///     /// hold stands, whatever happened to this process in between.
+///     async fn visit<T>(&self, work: impl Future<Output = T>) -> Result<T, Box<dyn std::error::Error>> {
+///         let held = self.queue.acquire(Deadline::never()).await?;
+///         let output = held.run(work).await?;
+///         let seen = self.manager.znodes().read(&self.visits).await?;
+///         let txn = match seen {
+///             None => held.txn().create(self.visits.clone(), b"1".to_vec()),
+///             Some((count, stat)) => {
+///                 let count: u64 = String::from_utf8(count)?.parse()?;
+///                 held.txn().set(self.visits.clone(), (count + 1).to_string().into_bytes(), stat.version)
+///             }
+///         };
+///         txn.commit().await?;
+///         held.release().await?;
+///         Ok(output)
+///     }
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let manager = ConnectionManager::connect(&server.connect_string()).await?;
+/// # let turnstile = Turnstile::new(&manager, "/museum")?;
+/// # turnstile.visit(async {}).await?;
+/// # assert_eq!(turnstile.visit(async { 7 }).await?, 7);
+/// # assert_eq!(manager.znodes().read(&"/museum/visits".parse()?).await?.unwrap().0, b"2");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct LockQueue {
+    // Small: every ticket has a line of its own.
+    manager: ConnectionManager,
+    directory: ZnodePath,
+    data: Arc<[u8]>,
+    config: Arc<QueueConfig>,
+}
+
+/// How contenders stand in a line.
+#[derive(Clone)]
+struct QueueConfig {
+    label: Label,
+    rule: Rule,
+    metric_name: &'static str,
+    /// Whole paths of what contenders look at when their turn has come.
+    reads: Arc<[Read]>,
+    /// Nodes of the contender's own that are never in its way.
+    ignoring: Vec<Arc<str>>,
+}
+
+impl LockQueue {
+    /// The line at `directory`, whose contenders are called `label` and wait by `rule`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when the path is the root, or too long with the chroot in front, or when contenders of this
+    /// label would not see each other by this rule. Nothing is sent.
+    pub fn new(
+        manager: &ConnectionManager,
+        directory: ZnodePath,
+        label: Label,
+        rule: Rule,
+    ) -> Result<Self, Error> {
+        if directory.is_root() {
+            return Err(Error::Config(ConfigError::Setting {
+                name: "path",
+                value: "/".to_owned(),
+                advice: "give the lock a path of its own, such as /locks/a",
+            }));
+        }
+        if !rule.admits(label.kind()) {
+            return Err(Error::Config(ConfigError::Setting {
+                name: "label",
+                value: label.as_str().to_owned(),
+                advice: "take one of a kind the rule blocks or shares with, or everyone would hold at once",
+            }));
+        }
+        let directory = manager.full_path(&directory)?;
+        let metric_name = label.kind().metric_name();
+        let config = QueueConfig { label, rule, metric_name, reads: Arc::default(), ignoring: Vec::new() };
+        Ok(Self {
+            manager: manager.clone(),
+            directory,
+            data: manager.shared_node_data(),
+            config: Arc::new(config),
+        })
+    }
+
+    /// What a contender wants to see when its turn has come, below the manager's chroot: [`Hold::read`] tells. Where
+    /// the turn comes at once, it costs no further round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when a path is too long with the chroot in front. Nothing is sent.
+    pub fn with_reads(mut self, reads: &[Read]) -> Result<Self, Error> {
+        let whole = |look: &Read| Ok(look.at(self.manager.full_path(look.path())?));
+        let reads = reads.iter().map(whole).collect::<Result<Vec<Read>, Error>>()?;
+        Arc::make_mut(&mut self.config).reads = reads.into();
+        Ok(self)
+    }
+
+    /// The same line for a contender that holds `own` already, beside what was named so before: that is never in its
+    /// way.
+    #[must_use]
+    pub fn ignoring(mut self, own: &Hold) -> Self {
+        let name = own.path().rsplit('/').next().map(Arc::from);
+        Arc::make_mut(&mut self.config).ignoring.extend(name);
+        self
+    }
+
+    /// What is written into the contender's node, for people who look. Default: the manager's node data.
+    #[must_use]
+    pub fn with_node_data(mut self, data: impl Into<Vec<u8>>) -> Self {
+        self.data = data.into().into();
+        self
+    }
+
+    /// What is written into the contender's node: as [`with_node_data`](Self::with_node_data) has set it.
+    #[must_use]
+    pub fn node_data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// What the waits and holds of this line are called in metrics and spans. Default: what the label is for, such as
+    /// `mutex`. Few names, as every one makes time series of its own.
+    #[must_use]
+    pub fn with_metric_name(mut self, name: &'static str) -> Self {
+        Arc::make_mut(&mut self.config).metric_name = name;
+        self
+    }
+
+    /// The whole path of the directory, chroot included.
+    #[must_use]
+    pub fn directory(&self) -> &ZnodePath {
+        &self.directory
+    }
+
+    /// The manager it works through.
+    #[must_use]
+    pub fn manager(&self) -> &ConnectionManager {
+        &self.manager
+    }
+
+    /// What becomes of this process's holds in this line from now on: granted, given up, lost.
+    #[must_use]
+    pub fn events(&self) -> HoldEvents {
+        self.manager.hold_registry().listen([self.key()])
+    }
+
+    /// As [`events`](Self::events), of several lines of this one's manager, in the order in which things happen.
+    #[must_use]
+    pub fn events_with(&self, others: &[Self]) -> HoldEvents {
+        self.manager.hold_registry().listen(std::iter::once(self).chain(others).map(Self::key))
+    }
+
+    /// Whether this process has a valid hold in this line. Costs no request.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.manager.hold_registry().is_held(&self.key())
+    }
+
+    /// Takes a place in the line.
+    ///
+    /// One round trip: create and list are sent together. A further one or two when the directory has to be made.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] when `deadline` passes first, [`Error::Refused`] when the server will not have the node
+    /// (access list, quota), [`Error::ConflictingKind`] when the path is in use for another kind of lock,
+    /// [`Error::Closed`] after a shutdown.
+    ///
+    /// # Session loss
+    ///
+    /// Starts over in the next session.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe at every await: a dropped future leaves no node behind.
+    pub async fn enqueue(&self, deadline: Deadline) -> Result<Ticket, Error> {
+        let mut ticket = Ticket::new(self.clone());
+        tokio::select! {
+            biased;
+            () = self.manager.closing() => return Err(Error::Closed),
+            enqueued = ticket.enqueue(deadline) => enqueued?,
+        }
+        Ok(ticket)
+    }
+
+    /// Takes a place and waits in it: [`enqueue`](Self::enqueue), then [`Ticket::wait`].
+    ///
+    /// # Errors
+    ///
+    /// Those of both. A deadline of no time at all tries once: [`Error::Timeout`] when someone is in front.
+    ///
+    /// # Session loss
+    ///
+    /// Starts over in the next session, at the end of the line.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
+    pub async fn acquire(&self, deadline: Deadline) -> Result<Hold, Error> {
+        // Kept here: what is moved into a future stands in it twice.
+        let mut ticket = Ticket::new(self.clone());
+        ticket.wait_or_try(deadline).await
+    }
+
+    /// Takes a place and keeps it only if it is the first: `None` when someone is in front, be it with a try of its
+    /// own.
+    ///
+    /// Costs what [`enqueue`](Self::enqueue) costs; the node of a try in vain is deleted without waiting for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`enqueue`](Self::enqueue). `deadline` bounds the wait for a connection and for answers.
+    ///
+    /// # Session loss
+    ///
+    /// Starts over in the next session, within the deadline.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe at every await: no node is left behind.
+    pub async fn try_acquire(&self, deadline: Deadline) -> Result<Option<Hold>, Error> {
+        Ticket::new(self.clone()).try_wait(deadline).await
+    }
+
+    fn key(&self) -> String {
+        key(self.directory.as_str(), self.config.label.kind())
+    }
+
+    pub(super) fn reads(&self) -> &Arc<[Read]> {
+        &self.config.reads
+    }
+
+    pub(super) fn ignored_names(&self) -> &[Arc<str>] {
+        &self.config.ignoring
+    }
+
+    /// Times a wait, which `span` shows.
+    pub(super) fn timer(&self, span: Span) -> WaitTimer {
+        WaitTimer::begin(self.manager.environment(), self.config.metric_name, span)
+    }
+
+    pub(super) fn metric_name(&self) -> &'static str {
+        self.config.metric_name
+    }
+
+    pub(super) fn label(&self) -> Label {
+        self.config.label
+    }
+
+    pub(super) fn rule(&self) -> &Rule {
+        &self.config.rule
+    }
+
+    pub(super) fn data(&self) -> &Arc<[u8]> {
+        &self.data
+    }
+
+    /// Whether everyone here waits for everyone in front.
+    pub(super) fn is_exclusive(&self) -> bool {
+        self.config.rule == Rule::MUTEX && self.config.ignoring.is_empty()
+    }
+
+    /// The kind of its nodes, if numbers may tell who is in front: everyone waits for everyone, or readers and writers do
+    /// for each other.
+    pub(super) fn fast_path_kind(&self) -> Option<Kind> {
+        let kind = match self.config.rule {
+            Rule::MUTEX => Kind::Lock,
+            Rule::READER => Kind::Read,
+            Rule::WRITER => Kind::Write,
+            _ => return None,
+        };
+        (self.config.label.kind() == kind && self.config.ignoring.is_empty()).then_some(kind)
+    }
+
+    /// Where a node of this name stands, if its number may tell who is in front.
+    pub(super) fn sequence_key(&self, name: &str) -> Option<SequenceKey> {
+        let kind = self.fast_path_kind()?;
+        let name = NodeName::parse(name).filter(|name| name.kind() == kind && name.has_ordered_sequence())?;
+        Some(SequenceKey { directory: self.directory.shared(), sequence: name.sequence(), kind })
+    }
+}
+
+/// What holds are announced under: readers and writers share a directory, and not a line.
+pub(super) fn key(directory: &str, kind: Kind) -> String {
+    format!("{directory} {kind:?}")
+}
+
+impl Debug for LockQueue {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("LockQueue")
+            .field("directory", &self.directory)
+            .field("label", &self.config.label)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,97 @@
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+use super::revocation::wait_revoke_message;
+use super::rule::Rule;
+use super::step_error::backoff;
+use crate::error::{Error, Lost};
+use crate::session::OwnedNode;
+use crate::time::deadline::Deadline;
+use crate::wire::WireError;
+use crate::znode::name::NodeName;
+
+/// What can be seen of a held place by who does not hold it: whether it is lost, and whether anybody else wants it.
+///
+/// Keeps neither the place nor the manager.
+pub struct NodeMonitor {
+    node: Arc<OwnedNode>,
+}
+
+impl NodeMonitor {
+    pub(super) fn on(node: &Arc<OwnedNode>) -> Self {
+        Self { node: Arc::clone(node) }
+    }
+
+    /// Resolves when the place is lost, as [`Hold::lost`](super::Hold::lost). A place that was given up is not lost by its own
+    /// delete, but only by the end of its session.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a loss is told again to whoever asks later.
+    pub async fn lost(&self) -> Lost {
+        self.node.lost().await
+    }
+
+    /// Resolves once somebody wants the place: stands in its line, whatever process that is of, or
+    /// [asks for it](super::Hold::revoke_requested). Also once that can be seen no more.
+    ///
+    /// For a line in which everyone waits for everyone in front, as that of [`Rule::MUTEX`]. `is_alone` is told `true` when
+    /// it was seen that nobody else is there, and `false` when that is known no more. Costs a list with a watch, and a read
+    /// of the own node with a watch; again whenever one of them fires, or after a reconnect.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is lost.
+    pub async fn contended(&self, is_alone: impl Fn(bool)) {
+        let wait_revoke_message = async {
+            // Who is not allowed to read the own node cannot be told so.
+            if let Err(Error::Refused { .. }) = wait_revoke_message(&self.node).await {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.until_rivals(&is_alone) => {}
+            () = wait_revoke_message => {}
+        }
+        is_alone(false);
+    }
+
+    async fn until_rivals(&self, is_alone: &impl Fn(bool)) {
+        let session = self.node.session();
+        let Some((directory, mine)) = self.node.path().rsplit_once('/') else { return };
+        let is_rival = |name: &String| {
+            name != mine && NodeName::parse(name).is_some_and(|name| Rule::MUTEX.blocks(name.kind()))
+        };
+        loop {
+            let Some(_room) = session.watch_budget().reserve_spare(directory) else { return };
+            let asked_on = session.connection();
+            let mut list = session.read(|wire| wire.watch_children(directory));
+            let changed = match session.await_reply(&mut list, Deadline::never()).await {
+                Ok((names, _, _)) if names.iter().any(is_rival) => return,
+                Ok((_, _, changed)) => changed,
+                Err(WireError::SessionEnded(_)) => return,
+                Err(WireError::Refused(refusal)) if !refusal.is_transient() => return,
+                Err(_) => {
+                    backoff(session, Deadline::never()).await;
+                    continue;
+                }
+            };
+            is_alone(true);
+            tokio::select! {
+                biased;
+                _ = changed => {}
+                // Whoever comes meanwhile is not seen.
+                () = session.interrupted(asked_on) => {}
+                _ = session.ended() => return,
+            }
+            is_alone(false);
+        }
+    }
+}
+
+impl Debug for NodeMonitor {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("NodeMonitor").field(&self.node.path()).finish()
+    }
+}

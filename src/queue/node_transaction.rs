@@ -1,0 +1,374 @@
+//! Nodes made by a transaction that rests on a node we hold: tried until it is known what became of it.
+
+use std::sync::Arc;
+
+use tracing::debug;
+
+use super::create_guard::NodeGuard;
+use super::directory::{ParentLifetime, make_directory};
+use super::hold::HeldNode;
+use super::queued_node::Registration;
+use super::step_error::{backoff, timeout_error};
+use crate::error::{Error, LossReason, Operation, Phase, Refusal};
+use crate::session::{Origin, OwnedNode, Session, TxnInFlight};
+use crate::time::boot::BootInstant;
+use crate::time::deadline::Deadline;
+use crate::wire::{MultiError, WireError, WriteOp, WriteResult};
+use crate::znode::name::CreateId;
+use crate::znode::path::ZnodePath;
+
+/// How often a directory is made again that was reaped between its making and our create.
+const DIRECTORIES_MAX: usize = 8;
+
+/// A node to be made.
+pub(super) struct NewNode {
+    pub(super) directory: ZnodePath,
+    pub(super) create_id: CreateId,
+    pub(super) operation: WriteOp,
+    /// Whether the new hold rests on it; else it stays on its own.
+    pub(super) is_held: bool,
+}
+
+/// A node that was made.
+pub(super) struct MadeNode {
+    path: String,
+    origin: Origin,
+}
+
+/// What a try came to.
+pub(super) enum TxnOutcome {
+    /// Committed.
+    Made(Made),
+    /// The server refused the operation on this node: nothing was done.
+    Refused(String, Refusal),
+    /// A look showed that nothing was done.
+    Nothing,
+}
+
+/// What a committed transaction made.
+pub(super) struct Made {
+    /// The nodes wanted, in order.
+    pub(super) nodes: Vec<MadeNode>,
+    /// The transaction was not committed before this instant: the first request was sent then that may have done it.
+    pub(super) sent: BootInstant,
+}
+
+/// What transactions without an answer may still do. Dropped, it leaves the nodes that they may make to the janitor.
+pub(super) struct UnresolvedNodes {
+    session: Session,
+    nodes: Vec<(ZnodePath, CreateId)>,
+    /// When the first of these transactions was sent.
+    since: Option<BootInstant>,
+}
+
+impl UnresolvedNodes {
+    pub(super) fn none(session: &Session) -> Self {
+        Self { session: session.clone(), nodes: Vec::new(), since: None }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty() && self.since.is_none()
+    }
+
+    /// When the first transaction was sent that has no answer.
+    pub(super) fn since(&self) -> Option<BootInstant> {
+        self.since
+    }
+
+    /// One of the tries was committed, so no other can be.
+    pub(super) fn settle(&mut self) {
+        self.nodes.clear();
+        self.since = None;
+    }
+
+    pub(super) fn absorb(&mut self, mut other: Self) {
+        self.since = self.since.into_iter().chain(other.since).min();
+        for node in std::mem::take(&mut other.nodes) {
+            if !self.nodes.contains(&node) {
+                self.nodes.push(node);
+            }
+        }
+    }
+}
+
+impl Drop for UnresolvedNodes {
+    fn drop(&mut self) {
+        if self.session.loss().is_some() {
+            return;
+        }
+        for (directory, create_id) in self.nodes.drain(..) {
+            self.session.janitor().clean_unresolved(&self.session, &directory, create_id, None);
+        }
+    }
+}
+
+/// Tries to make nodes by a transaction that rests on a node we hold.
+pub(super) struct NodeTransaction {
+    own: Arc<OwnedNode>,
+    session: Session,
+    new_nodes: Vec<NewNode>,
+    /// Whether the transaction takes the own node away.
+    replaces: bool,
+    /// When the first try before this attempt was sent that may have been committed.
+    in_doubt_since: Option<BootInstant>,
+    unresolved: UnresolvedNodes,
+    in_flight: TxnInFlight,
+}
+
+impl NodeTransaction {
+    pub(super) fn new(own: &Arc<OwnedNode>, new_nodes: Vec<NewNode>, replaces: bool) -> Self {
+        let (session, in_flight) = (own.session().clone(), TxnInFlight::on([own]));
+        let unresolved = UnresolvedNodes::none(&session);
+        let (own, in_doubt_since) = (Arc::clone(own), None);
+        Self { own, unresolved, session, new_nodes, replaces, in_doubt_since, in_flight }
+    }
+
+    /// The same transaction may have been committed already, by a request of that instant or later.
+    pub(super) fn in_doubt_since(self, since: Option<BootInstant>) -> Self {
+        Self { in_doubt_since: since, ..self }
+    }
+
+    /// `operations` begin with those of the nodes wanted and end with that of the own node.
+    pub(super) async fn commit(
+        &mut self,
+        operations: &[WriteOp],
+        deadline: Deadline,
+    ) -> Result<TxnOutcome, Error> {
+        let mut directories_made = 0;
+        loop {
+            let (sent, before) = (self.session.now(), self.unresolved.since);
+            let connection = self.session.connection();
+            self.arm(sent);
+            let committed = tokio::select! {
+                biased;
+                committed = self.session.multi(operations, deadline) => committed,
+                lost = self.own.lost() => return Err(lost.into()),
+            };
+            let (index, refusal) = match committed {
+                Ok(results) => return self.read(results, connection, sent),
+                Err(MultiError::Operation { index, refusal }) => (index, refusal),
+                Err(MultiError::Request(WireError::SessionEnded(reason))) => return Err(self.ended(reason)),
+                Err(MultiError::Request(WireError::Refused(refusal))) => {
+                    self.disarm(before);
+                    if !refusal.is_transient() {
+                        return Ok(TxnOutcome::Refused(self.own.path().to_owned(), refusal));
+                    }
+                    backoff(&self.session, deadline).await;
+                    self.time_left(deadline)?;
+                    continue;
+                }
+                Err(MultiError::Request(error)) => {
+                    debug!(path = self.own.path(), %error, "a transaction without an answer; looking for its nodes");
+                    return self.find_outcome(deadline, false).await;
+                }
+            };
+            let is_own = index + 1 == operations.len();
+            match refusal {
+                // An earlier try was committed; or someone else deleted the own node.
+                Refusal::NoNode if is_own => {
+                    let is_only_try = before.is_none() && self.own.rests_once();
+                    return self.find_outcome(deadline, is_only_try).await;
+                }
+                Refusal::NodeExists if index < self.new_nodes.len() => {
+                    return self.find_outcome(deadline, false).await;
+                }
+                Refusal::NoNode if index < self.new_nodes.len() && directories_made < DIRECTORIES_MAX => {
+                    self.disarm(before);
+                    directories_made += 1;
+                    self.make_directory(index, deadline).await?;
+                }
+                refusal => {
+                    self.disarm(before);
+                    let path = operations.get(index).map(WriteOp::path).unwrap_or_default().to_owned();
+                    return Ok(TxnOutcome::Refused(path, refusal));
+                }
+            }
+        }
+    }
+
+    /// From when the request is sent, the nodes may come to stand and the own one may go.
+    fn arm(&mut self, sent: BootInstant) {
+        self.unresolved.since.get_or_insert(sent);
+        let held = self.new_nodes.iter().filter(|new_nodes| new_nodes.is_held);
+        self.unresolved.nodes =
+            held.map(|new_nodes| (new_nodes.directory.clone(), new_nodes.create_id)).collect();
+        if self.replaces {
+            self.own.set_replacing(true);
+        }
+    }
+
+    /// This try was certainly not committed; one of those `before` may have been.
+    fn disarm(&mut self, before: Option<BootInstant>) {
+        match before {
+            None => self.unresolved.settle(),
+            before => self.unresolved.since = before,
+        }
+    }
+
+    /// Reads the answer to a request that was `sent` then; `connection` is the one there was before.
+    fn read(
+        &self,
+        results: Vec<WriteResult>,
+        connection: Option<u64>,
+        sent: BootInstant,
+    ) -> Result<TxnOutcome, Error> {
+        let mut nodes = Vec::new();
+        for (result, new_nodes) in results.into_iter().zip(&self.new_nodes) {
+            let WriteResult::Created(created) = result else {
+                return Err(self.confused("an answer that does not fit the request"));
+            };
+            if let (true, Some(stat)) = (new_nodes.is_held, &created.stat) {
+                self.session
+                    .check_owner(&created.path, stat)
+                    .map_err(|_| self.ended(LossReason::SessionReplaced))?;
+            }
+            let origin = Origin { created_on: connection, is_owner_seen: created.stat.is_some() };
+            nodes.push(MadeNode { path: created.path, origin });
+        }
+        // The own node was there until now: no earlier try was committed.
+        Ok(TxnOutcome::Made(Made { nodes, sent }))
+    }
+
+    /// Finds out whether the transaction was committed; `is_only_try`, if no other try of it can have been.
+    async fn find_outcome(&mut self, deadline: Deadline, is_only_try: bool) -> Result<TxnOutcome, Error> {
+        loop {
+            // Its going would be the transaction's doing; everything else that ends it ends the search.
+            self.own.check()?;
+            match self.find_outcome_once(deadline).await {
+                Ok(Some(done)) => return Ok(done),
+                Ok(None) => {
+                    self.own.set_replacing(false);
+                    // A try may have been committed, and what it made be gone since: then nobody else deleted this one.
+                    if self.replaces && !is_only_try {
+                        self.own.set_given_up();
+                    }
+                    self.own.lose(LossReason::NodeDeleted);
+                    return Err(self.own.loss_by(LossReason::NodeDeleted).into());
+                }
+                Err(WireError::SessionEnded(reason)) => return Err(self.ended(reason)),
+                Err(error) => debug!(path = self.own.path(), %error, "looking again"),
+            }
+            backoff(&self.session, deadline).await;
+            self.time_left(deadline)?;
+        }
+    }
+
+    /// `None` when neither the own node nor what was to replace it is there.
+    async fn find_outcome_once(&self, deadline: Deadline) -> Result<Option<TxnOutcome>, WireError> {
+        let session = &self.session;
+        // Back to back: what is read is read from a server that has caught up.
+        let mut sync = session.read(|wire| wire.sync("/"));
+        let mut own = session.read(|wire| wire.exists(self.own.path()));
+        let lists = self.new_nodes.iter().map(|new_nodes| {
+            let list = session.read(|wire| wire.children(new_nodes.directory.as_str()));
+            (new_nodes, list)
+        });
+        let lists: Vec<_> = lists.collect();
+        session.await_reply(&mut sync, deadline).await?;
+        let own = session.await_reply(&mut own, deadline).await?;
+        let mut found = Vec::new();
+        for (new_nodes, mut list) in lists {
+            let children = match session.await_reply(&mut list, deadline).await {
+                Err(WireError::Refused(Refusal::NoNode)) => Vec::new(),
+                children => children?,
+            };
+            let Some(child) = new_nodes.create_id.find(&children) else {
+                continue;
+            };
+            let path = new_nodes.directory.listed_child(child);
+            if new_nodes.is_held {
+                let mut reply = session.read(|wire| wire.exists(&path));
+                match session.await_reply(&mut reply, deadline).await? {
+                    Some(stat) => session.check_owner(&path, &stat)?,
+                    None => continue,
+                }
+            }
+            // Found over whatever connection: it says nothing of that one.
+            found.push(MadeNode { path, origin: Origin::FOUND });
+        }
+        Ok(match (found.len() == self.new_nodes.len(), own) {
+            (true, _) => Some(TxnOutcome::Made(self.found(found))),
+            (false, Some(_)) => Some(TxnOutcome::Nothing),
+            (false, None) => None,
+        })
+    }
+
+    /// Which of the tries made the nodes is not known: the first may have.
+    fn found(&self, nodes: Vec<MadeNode>) -> Made {
+        let tries = self.in_doubt_since.into_iter().chain(self.unresolved.since);
+        let sent = tries.min().unwrap_or_else(|| self.session.now());
+        Made { nodes, sent }
+    }
+
+    async fn make_directory(&self, index: usize, deadline: Deadline) -> Result<(), Error> {
+        let Some(new_nodes) = self.new_nodes.get(index) else {
+            return Ok(());
+        };
+        match make_directory(&self.session, &new_nodes.directory, ParentLifetime::WhileUsed, deadline).await {
+            Ok(()) => Ok(()),
+            Err(WireError::SessionEnded(reason)) => Err(self.ended(reason)),
+            Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {
+                Err(Error::of_wire(Operation::Create, new_nodes.directory.as_str(), &error, deadline))
+            }
+            // Making a directory twice does no harm.
+            Err(_) => {
+                backoff(&self.session, deadline).await;
+                self.time_left(deadline)
+            }
+        }
+    }
+
+    /// What was made is held from here on; the own node is gone, or stays, as it was asked for.
+    pub(super) fn settle(mut self, nodes: Vec<MadeNode>) -> Result<Vec<HeldNode>, Error> {
+        let mut made = Vec::new();
+        for (MadeNode { path, origin }, new_nodes) in nodes.into_iter().zip(&self.new_nodes) {
+            if new_nodes.is_held {
+                let mut node_guard = NodeGuard::of(&self.session, path);
+                let node = self.session.register(node_guard.shared_path(), Arc::default(), None, origin);
+                node_guard.attach(&node);
+                made.push(HeldNode { registration: Registration(node), node_guard });
+            }
+        }
+        self.unresolved.settle();
+        self.in_flight.settle();
+        // The hold it comes from must have been valid up to here.
+        self.own.check()?;
+        for held_node in &made {
+            if !self.session.try_grant(held_node.node()) {
+                return Err(self.own.loss_by(self.session.loss().unwrap_or(LossReason::LeaseRanOut)).into());
+            }
+            held_node.node().check()?;
+        }
+        Ok(made)
+    }
+
+    pub(super) fn into_unresolved(mut self) -> UnresolvedNodes {
+        self.own.set_replacing(false);
+        if self.unresolved.is_empty() {
+            self.in_flight.settle();
+        }
+        std::mem::replace(&mut self.unresolved, UnresolvedNodes::none(&self.session))
+    }
+
+    fn time_left(&self, deadline: Deadline) -> Result<(), Error> {
+        match deadline.has_passed() {
+            true => Err(timeout_error(deadline, self.own.path(), Phase::Answer)),
+            false => Ok(()),
+        }
+    }
+
+    fn ended(&self, reason: LossReason) -> Error {
+        match reason {
+            LossReason::Closed => Error::Closed,
+            reason => self.own.loss_by(reason).into(),
+        }
+    }
+
+    fn confused(&self, cause: &str) -> Error {
+        Error::Unknown {
+            operation: Operation::Commit,
+            path: self.own.path().to_owned(),
+            cause: cause.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! What a contender looks at beside its line: the nodes that tell whether its turn is worth something.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{join_all, select_all};
+use parking_lot::Mutex;
+use tracing::debug;
+
+use super::step_error::{StepError, backoff, time_left};
+use crate::error::{Error, LossReason, Operation, Phase, Refusal};
+use crate::session::{OwnedNode, Reservation, Session};
+use crate::time::deadline::Deadline;
+use crate::wire::{Reply, Stat, Watch, WireError};
+use crate::znode::path::ZnodePath;
+
+/// One node to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// Which children it has.
+    Children(ZnodePath),
+    /// What is in it.
+    Data(ZnodePath),
+    /// What is in it now: that it changes is of no interest, and is not told.
+    DataOnce(ZnodePath),
+}
+
+/// What was seen of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadResult {
+    /// Its children, in no order.
+    Children {
+        /// Their names.
+        names: Vec<String>,
+        /// The node's own stat.
+        stat: Stat,
+    },
+    /// Its data.
+    Data {
+        /// The bytes.
+        data: Vec<u8>,
+        /// The node's stat.
+        stat: Stat,
+    },
+    /// There is no such node.
+    Missing,
+}
+
+/// Tells when something that was seen has changed, or may have.
+#[derive(Debug)]
+#[must_use]
+pub struct Changes {
+    session: Session,
+    asked_on: Option<u64>,
+    watches: Vec<Watching>,
+    /// Not everything could be watched.
+    incomplete: bool,
+}
+
+struct Watching {
+    event: Watch,
+    _room: Reservation,
+}
+
+impl std::fmt::Debug for Watching {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Watching")
+    }
+}
+
+impl Changes {
+    /// Resolves when there is something else to see, or may be: look again then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a change is told again.
+    pub async fn any(&mut self) {
+        let events = self.watches.iter_mut().map(|watching| (&mut watching.event).boxed());
+        let changed = async {
+            match self.incomplete {
+                true => tokio::time::sleep(poll_pause(&self.session)).await,
+                false => std::future::pending().await,
+            }
+        };
+        let events = events.chain([std::future::pending().boxed()]);
+        tokio::select! {
+            biased;
+            _ = select_all(events) => {}
+            _ = self.session.ended() => {}
+            // The client sets its watches again by itself, but says nothing when the server refuses that.
+            () = self.session.reconnected(self.asked_on) => {}
+            () = changed => {}
+        }
+    }
+}
+
+/// Where there is no room for a watch, a look now and then takes its place.
+fn poll_pause(session: &Session) -> Duration {
+    session.timeout() / 20
+}
+
+/// What to look at, and what was asked already.
+#[derive(Default)]
+pub(super) struct Prefetch {
+    reads: Arc<[Read]>,
+    /// Replies to reads that were sent behind the list that granted the place.
+    // Locked by nobody: a reply may be moved between threads, but not shared.
+    prefetched: Mutex<Option<Vec<Reply<ReadResult>>>>,
+    /// The connection over which the last look was asked for.
+    seen_on: Option<u64>,
+}
+
+impl Prefetch {
+    pub(super) fn new(reads: &Arc<[Read]>) -> Self {
+        Self { reads: Arc::clone(reads), prefetched: Mutex::default(), seen_on: None }
+    }
+
+    /// Sends all reads now, over `connection`.
+    pub(super) fn send(reads: &Arc<[Read]>, session: &Session, connection: Option<u64>) -> Self {
+        let replies = send_all(reads, session);
+        Self { reads: Arc::clone(reads), prefetched: Mutex::new(Some(replies)), seen_on: connection }
+    }
+
+    /// What was asked together with the place is out of date.
+    pub(super) fn forget_prefetched(&mut self) {
+        *self.prefetched.get_mut() = None;
+        self.seen_on = None;
+    }
+
+    pub(super) fn seen_on(&self) -> Option<u64> {
+        self.seen_on
+    }
+
+    pub(super) async fn read(
+        &mut self,
+        node: &OwnedNode,
+        deadline: Deadline,
+    ) -> Result<Vec<ReadResult>, Error> {
+        let session = node.session().clone();
+        // Without the lease, or the node, what is seen is not seen under the hold.
+        node.check()?;
+        loop {
+            let mut replies = match self.prefetched.get_mut().take() {
+                Some(replies) => replies,
+                None => {
+                    let Some(asked_on) = self.caught_up(node, deadline).await? else {
+                        continue;
+                    };
+                    self.seen_on = Some(asked_on);
+                    send_all(&self.reads, &session)
+                }
+            };
+            let answers =
+                join_all(replies.iter_mut().map(|reply| session.await_reply(reply, deadline))).await;
+            match self.interpret(answers, &self.reads, node, deadline).await? {
+                Some(results) => return Ok(results),
+                None => debug!("looking again"),
+            }
+        }
+    }
+
+    pub(super) async fn watch(
+        &mut self,
+        node: &OwnedNode,
+        deadline: Deadline,
+    ) -> Result<(Vec<ReadResult>, Changes), Error> {
+        let session = node.session().clone();
+        node.check()?;
+        // What was asked before is older than what is seen now.
+        self.forget_prefetched();
+        loop {
+            let asked_on = self.caught_up(node, deadline).await?;
+            if asked_on.is_none() {
+                continue;
+            }
+            self.seen_on = asked_on;
+            let mut replies: Vec<_> = self.reads.iter().map(|read| read.send_watching(&session)).collect();
+            let answers =
+                join_all(replies.iter_mut().map(|(reply, _)| session.await_reply(reply, deadline))).await;
+            let mut changes =
+                Changes { session: session.clone(), asked_on, watches: Vec::new(), incomplete: false };
+            let rooms = replies.into_iter().map(|(_, room)| room);
+            let mut results = Vec::new();
+            for ((answer, room), read) in answers.into_iter().zip(rooms).zip(&*self.reads) {
+                results.push(answer.map(|(sight, watch)| {
+                    match (watch, room) {
+                        (Some(event), Some(room)) => changes.watches.push(Watching { event, _room: room }),
+                        _ => changes.incomplete |= !matches!(read, Read::DataOnce(_)),
+                    }
+                    sight
+                }));
+            }
+            if let Some(results) = self.interpret(results, &self.reads, node, deadline).await? {
+                return Ok((results, changes));
+            }
+        }
+    }
+
+    /// Sees to it that this connection shows what was seen over earlier ones, and says which it is. Who was told by an
+    /// event that the turn has come may have been moved to a server that is behind.
+    async fn caught_up(&self, node: &OwnedNode, deadline: Deadline) -> Result<Option<u64>, Error> {
+        let caught_up = node.session().ensure_synced(deadline).await;
+        // The very connection that has caught up: there may be another one by now.
+        let connection = caught_up.as_ref().ok().copied();
+        let synced = caught_up.map(|_| ReadResult::Missing);
+        let done = match self.reads.first() {
+            Some(first) => self.interpret(vec![synced], std::slice::from_ref(first), node, deadline).await?,
+            None => Some(Vec::new()),
+        };
+        Ok(done.and(connection))
+    }
+
+    /// All answers, or `None` when they have to be asked for again.
+    async fn interpret(
+        &self,
+        answers: Vec<Result<ReadResult, WireError>>,
+        reads: &[Read],
+        node: &OwnedNode,
+        deadline: Deadline,
+    ) -> Result<Option<Vec<ReadResult>>, Error> {
+        node.check()?;
+        let mut results = Vec::new();
+        for (answer, read) in answers.into_iter().zip(reads) {
+            match answer {
+                Ok(sight) => results.push(sight),
+                Err(WireError::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),
+                Err(WireError::SessionEnded(reason)) => return Err(node.loss_by(reason).into()),
+                Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {
+                    return Err(Error::of_wire(read.operation(), read.path().as_str(), &error, deadline));
+                }
+                Err(error) => {
+                    debug!(path = %read.path(), %error, "no answer; looking again");
+                    backoff(node.session(), deadline).await;
+                    return match time_left(deadline, read.path().as_str(), Phase::Answer) {
+                        Err(StepError::Fail(error)) => Err(error),
+                        _ => Ok(None),
+                    };
+                }
+            }
+        }
+        Ok(Some(results))
+    }
+}
+
+impl Read {
+    /// The node looked at.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        match self {
+            Self::Children(path) | Self::Data(path) | Self::DataOnce(path) => path,
+        }
+    }
+
+    pub(super) fn at(&self, path: ZnodePath) -> Self {
+        match self {
+            Self::Children(_) => Self::Children(path),
+            Self::Data(_) => Self::Data(path),
+            Self::DataOnce(_) => Self::DataOnce(path),
+        }
+    }
+
+    fn operation(&self) -> Operation {
+        match self {
+            Self::Children(_) => Operation::List,
+            Self::Data(_) | Self::DataOnce(_) => Operation::Read,
+        }
+    }
+
+    fn send(&self, session: &Session) -> Reply<ReadResult> {
+        match self {
+            Self::Children(path) => {
+                let reply = session.read(|wire| wire.children_stat(path.as_str()));
+                Box::pin(async move {
+                    or_missing(reply.await.map(|(names, stat)| ReadResult::Children { names, stat }))
+                })
+            }
+            Self::Data(path) | Self::DataOnce(path) => {
+                let reply = session.read(|wire| wire.data(path.as_str()));
+                Box::pin(async move {
+                    or_missing(reply.await.map(|(data, stat)| ReadResult::Data { data, stat }))
+                })
+            }
+        }
+    }
+
+    fn send_watching(&self, session: &Session) -> (Reply<(ReadResult, Option<Watch>)>, Option<Reservation>) {
+        let room = match self {
+            Self::Children(path) | Self::Data(path) => session.watch_budget().reserve(path.as_str()),
+            Self::DataOnce(_) => None,
+        };
+        let Some(room) = room else {
+            let reply = self.send(session);
+            return (Box::pin(async move { Ok((reply.await?, None)) }), None);
+        };
+        let reply: Reply<(ReadResult, Option<Watch>)> = match self {
+            Self::Children(path) => {
+                let reply = session.read(|wire| wire.watch_children(path.as_str()));
+                Box::pin(async move {
+                    let (names, stat, watch) = reply.await?;
+                    Ok((ReadResult::Children { names, stat }, Some(watch)))
+                })
+            }
+            Self::Data(path) | Self::DataOnce(path) => {
+                let reply = session.read(|wire| wire.watch_data(path.as_str()));
+                Box::pin(async move {
+                    let (data, stat, watch) = reply.await?;
+                    Ok((ReadResult::Data { data, stat }, Some(watch)))
+                })
+            }
+        };
+        let reply = reply.map(|answer| match answer {
+            // Nothing there, and so nothing watched.
+            Err(WireError::Refused(Refusal::NoNode)) => Ok((ReadResult::Missing, None)),
+            answer => answer,
+        });
+        (Box::pin(reply), Some(room))
+    }
+}
+
+fn send_all(reads: &[Read], session: &Session) -> Vec<Reply<ReadResult>> {
+    reads.iter().map(|read| read.send(session)).collect()
+}
+
+fn or_missing(answer: Result<ReadResult, WireError>) -> Result<ReadResult, WireError> {
+    match answer {
+        Err(WireError::Refused(Refusal::NoNode)) => Ok(ReadResult::Missing),
+        answer => answer,
+    }
+}

@@ -1,0 +1,272 @@
+//! A node of ours in the line, and what is known of who is in front of it.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use tracing::debug;
+
+use super::create_guard::{NodeGuard, czxid};
+use super::exchange::sequence_exhausted;
+use super::lock_queue::LockQueue;
+use super::predecessors::Predecessors;
+use super::prefetch::Prefetch;
+use super::rule::{Rule, Verdict};
+use super::step_error::{StepError, backoff, time_left};
+use super::wait_remote::PendingWatch;
+use crate::error::{Error, LossReason, Operation, Phase, Refusal};
+use crate::session::{CreateInFlight, Origin, OwnedNode, Predecessor, Session};
+use crate::time::deadline::Deadline;
+use crate::wire::{Stat, WireError};
+use crate::znode::name::NodeName;
+
+/// A node of ours in the line.
+pub(super) struct QueuedNode {
+    // Dropped in this order: struck out first, then deleted.
+    pub(super) registration: Registration,
+    pub(super) node_guard: NodeGuard,
+    pub(super) czxid: Option<i64>,
+    pub(super) state: QueueState,
+    /// What was asked to be looked at behind the list that granted the place.
+    pub(super) prefetched: Option<Box<Prefetch>>,
+    /// A watch on the nearest blocker that was asked for before it was needed.
+    pub(super) early_watch: Option<Box<PendingWatch>>,
+}
+
+/// What is known of the line in front of us.
+pub(super) enum QueueState {
+    /// Nothing; or what was known may be out of date.
+    Unknown,
+    Held,
+    Waiting(Predecessors),
+}
+
+/// Our node in the session's books. Dropped, it is given up and struck out; only then its delete may be sent.
+pub(super) struct Registration(pub(super) Arc<OwnedNode>);
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.0.set_given_up();
+        self.0.session().unregister(&self.0);
+    }
+}
+
+impl QueuedNode {
+    /// `connection` is the one there was before the create was sent, unless the node was only found. With a
+    /// `stat`, its owner was compared with the session.
+    pub(super) fn new(
+        session: &Session,
+        mut node_guard: NodeGuard,
+        queue: &LockQueue,
+        stat: Option<Stat>,
+        connection: Option<u64>,
+    ) -> Self {
+        debug_assert_eq!(
+            queue.directory().listed_child(node_guard.name()),
+            node_guard.path(),
+            "a node outside its directory"
+        );
+        let (path, data) = (node_guard.shared_path(), Arc::clone(queue.data()));
+        let origin = Origin { created_on: connection, is_owner_seen: stat.is_some() };
+        let node = session.register(path, data, queue.sequence_key(node_guard.name()), origin);
+        node_guard.attach(&node);
+        Self {
+            registration: Registration(node),
+            node_guard,
+            czxid: czxid(stat.as_ref()),
+            state: QueueState::Unknown,
+            prefetched: None,
+            early_watch: None,
+        }
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        self.registration.0.session()
+    }
+
+    /// Lists until something is known.
+    pub(super) async fn ensure_judged(
+        &mut self,
+        queue: &LockQueue,
+        deadline: Deadline,
+    ) -> Result<(), StepError> {
+        while matches!(self.state, QueueState::Unknown) {
+            self.list(queue, deadline).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn list(&mut self, queue: &LockQueue, deadline: Deadline) -> Result<(), StepError> {
+        let directory = queue.directory().as_str();
+        let connection = self.session().connection();
+        let mut reply = self.session().read(|wire| wire.children(directory));
+        // Behind the list, as with the create.
+        let prefetched = Prefetch::send(queue.reads(), self.session(), connection);
+        match self.session().await_reply(&mut reply, deadline).await {
+            Ok(children) => {
+                let is_told = self.judge(&children, connection, queue, deadline).await?;
+                self.prefetched = Some(prefetched)
+                    .filter(|_| is_told && matches!(self.state, QueueState::Held))
+                    .map(Box::new);
+                Ok(())
+            }
+            // No directory, no node of ours.
+            Err(WireError::Refused(Refusal::NoNode)) => Err(StepError::Restart),
+            Err(error) => self.retry_after(&error, Operation::List, directory, deadline).await,
+        }
+    }
+
+    /// Judges a list that was read on `connection`; whether the list alone told. If not, more was read behind it, and
+    /// what was seen between the two is older than the verdict.
+    pub(super) async fn judge(
+        &mut self,
+        children: &[String],
+        connection: Option<u64>,
+        queue: &LockQueue,
+        deadline: Deadline,
+    ) -> Result<bool, StepError> {
+        let mut is_told_by_list = true;
+        let mut verdict = queue.rule().judge(children, self.node_guard.name(), queue.ignored_names());
+        if let Verdict::CompareCzxid(contenders) = verdict {
+            is_told_by_list = false;
+            match Box::pin(self.creation_order(contenders, queue, deadline)).await? {
+                Some(ordered) => verdict = ordered,
+                None => return Ok(false),
+            }
+        }
+        self.state = match verdict {
+            Verdict::Held => {
+                self.registration.0.set_no_predecessor();
+                QueueState::Held
+            }
+            Verdict::WaitFor(lower) => {
+                self.registration.0.set_ahead(lower.len());
+                Predecessors::new(lower, connection).map_or(QueueState::Held, QueueState::Waiting)
+            }
+            // Whatever stands of ours is deleted: a list alone does not prove that nothing does.
+            Verdict::Gone | Verdict::CompareCzxid(_) => return Err(StepError::Restart),
+            Verdict::SequenceExhausted => return Err(sequence_exhausted(queue.directory().as_str()).into()),
+            Verdict::ConflictingKind(node) => {
+                return Err(Error::ConflictingKind {
+                    path: queue.directory().to_string(),
+                    child: node.to_string(),
+                }
+                .into());
+            }
+        };
+        Ok(is_told_by_list)
+    }
+
+    /// Where numbers do not tell who came first, the creation zxids do; `None` when they could not be read.
+    async fn creation_order(
+        &mut self,
+        contenders: Vec<NodeName>,
+        queue: &LockQueue,
+        deadline: Deadline,
+    ) -> Result<Option<Verdict>, StepError> {
+        let mine = self.token_zxid(deadline, queue.directory().as_str()).await?;
+        let session = self.session().clone();
+        let stats = contenders.into_iter().map(|node| {
+            let path = queue.directory().listed_child(node.as_str());
+            let mut reply = session.read(|wire| wire.exists(&path));
+            let session = session.clone();
+            async move { (session.await_reply(&mut reply, deadline).await, node) }
+        });
+        let mut ordered = Vec::new();
+        for (stat, node) in join_all(stats).await {
+            match stat {
+                Ok(Some(stat)) => ordered.push((stat.czxid, node)),
+                Ok(None) => {}
+                Err(error) => {
+                    self.retry_after(&error, Operation::Read, queue.directory().as_str(), deadline).await?;
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(Rule::judge_by_creation(ordered, mine)))
+    }
+
+    /// Who is in front, by the number that the node got; no list is needed where that tells. `prefetched` was asked for behind
+    /// the create.
+    pub(super) async fn judge_by_sequence(
+        &mut self,
+        create_in_flight: Option<CreateInFlight>,
+        prefetched: Option<Box<Prefetch>>,
+        connection: Option<u64>,
+        deadline: Deadline,
+    ) {
+        let (Some(create_in_flight), Some(sequence_key)) =
+            (create_in_flight, self.registration.0.sequence_key())
+        else {
+            return;
+        };
+        self.state = match self.session().predecessor(create_in_flight, sequence_key, deadline).await {
+            Predecessor::Nobody { payload, at_first } => {
+                self.registration.0.set_no_predecessor();
+                self.registration.0.set_payload(payload);
+                self.prefetched = prefetched.filter(|_| at_first);
+                QueueState::Held
+            }
+            Predecessor::Own(node) => {
+                let name = NodeName::parse(node.name());
+                // Where that is not known, somebody may be in front of that one, too. If a transaction deletes
+                // that node, its directory may have been made again since, with our number in it.
+                let is_first = node.hands_off_to(&self.registration.0)
+                    && node.has_no_predecessor()
+                    && !node.is_replacing();
+                let hidden = if is_first { 0 } else { node.ahead().max(1) };
+                self.registration.0.set_ahead(hidden + 1);
+                name.map_or(QueueState::Unknown, |name| {
+                    QueueState::Waiting(Predecessors::behind(name, hidden, connection))
+                })
+            }
+            Predecessor::Unknown => QueueState::Unknown,
+        };
+    }
+
+    /// Our node is not there any more: said by the node itself, not by a list, which may be an old one.
+    pub(super) fn deleted(&mut self) -> StepError {
+        self.node_guard.mark_deleted();
+        StepError::Restart
+    }
+
+    pub(super) async fn token_zxid(&mut self, deadline: Deadline, directory: &str) -> Result<i64, StepError> {
+        loop {
+            if let Some(czxid) = self.czxid {
+                return Ok(czxid);
+            }
+            let path = self.registration.0.path().to_owned();
+            let mut reply = self.session().read(|wire| wire.exists(&path));
+            match self.session().await_reply(&mut reply, deadline).await {
+                Ok(Some(stat)) => self.czxid = czxid(Some(&stat)),
+                Ok(None) => return Err(self.deleted()),
+                Err(error) => self.retry_after(&error, Operation::Read, directory, deadline).await?,
+            }
+        }
+    }
+
+    /// A read failed: says no, starts over, or sees to it that the line is looked at again.
+    pub(super) async fn retry_after(
+        &mut self,
+        error: &WireError,
+        operation: Operation,
+        path: &str,
+        deadline: Deadline,
+    ) -> Result<(), StepError> {
+        match error {
+            WireError::SessionEnded(LossReason::Closed) => Err(Error::Closed.into()),
+            WireError::SessionEnded(_) => Err(StepError::Restart),
+            WireError::Refused(refusal) if refusal.is_transient() => {
+                self.state = QueueState::Unknown;
+                backoff(self.session(), deadline).await;
+                time_left(deadline, path, Phase::Answer)
+            }
+            WireError::Refused(_) => Err(Error::of_wire(operation, path, error, deadline).into()),
+            _ => {
+                debug!(path, %error, "no answer; looking again");
+                self.state = QueueState::Unknown;
+                backoff(self.session(), deadline).await;
+                time_left(deadline, path, Phase::Answer)
+            }
+        }
+    }
+}

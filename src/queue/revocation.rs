@@ -1,0 +1,140 @@
+//! Asking a holder to let go, by the bytes that Curator uses.
+
+use futures::FutureExt;
+use futures::future::select_all;
+
+use super::hold::Hold;
+use super::step_error::backoff;
+use crate::error::{Error, LossReason, Operation, Refusal};
+use crate::session::{OwnedNode, Reservation, Session};
+use crate::time::deadline::Deadline;
+use crate::wire::{Watch, WireError};
+
+/// What is written into a contender's node to ask it to let go. Source: Curator's `LockInternals.REVOKE_MESSAGE`.
+pub(crate) const REVOKE: &[u8] = b"__REVOKE__";
+
+impl Hold {
+    /// Resolves when somebody asks the holder to let go: a [`Revoker`](crate::Revoker), or Curator's. It is a request:
+    /// the hold stays valid until it is released.
+    ///
+    /// It was asked if it was asked at any time since its node was made, while it waited in line included, unless the node
+    /// was written since. Of several nodes, one is enough.
+    ///
+    /// Costs one read of each node, and a watch on it while it waits. Where there is no room for a watch it looks now and
+    /// then.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] once the hold is lost, [`Error::Refused`] when the access list does not let us read our own node,
+    /// [`Error::Closed`] after a shutdown.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: what was asked is told again to whoever asks later.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # let manager = lockkeeper_core::ConnectionManager::connect(&server.connect_string()).await?;
+    /// use lockkeeper_core::{Deadline, Label, LockQueue, Revoker, Rule};
+    ///
+    /// let queue = LockQueue::new(&manager, "/gate".parse()?, Label::LOCK, Rule::MUTEX)?;
+    /// let held = queue.acquire(Deadline::never()).await?;
+    ///
+    /// // Somewhere else:
+    /// let revoker = Revoker::new(&manager);
+    /// assert_eq!(revoker.ask(&queue.inspect().await?).await?.len(), 1);
+    ///
+    /// held.revoke_requested().await?;
+    /// held.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn revoke_requested(&self) -> Result<(), Error> {
+        select_all(self.nodes().map(|node| wait_revoke_message(node).boxed())).await.0
+    }
+
+    /// As [`revoke_requested`](Self::revoke_requested), of the first of these that is asked for; never for none.
+    ///
+    /// # Errors
+    ///
+    /// As [`revoke_requested`](Self::revoke_requested), of the first of them.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`revoke_requested`](Self::revoke_requested).
+    pub async fn revoke_requested_any(holds: &[&Self]) -> Result<(), Error> {
+        if holds.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(holds.iter().map(|hold| hold.revoke_requested().boxed())).await.0
+    }
+}
+
+pub(super) async fn wait_revoke_message(node: &OwnedNode) -> Result<(), Error> {
+    let session = node.session();
+    loop {
+        node.check()?;
+        let asked_on = session.connection();
+        let read = tokio::select! {
+            biased;
+            lost = node.lost() => return Err(lost.into()),
+            read = read(session, node.path()) => read,
+        };
+        match read {
+            Ok((data, _)) if data == REVOKE => {
+                node.set_revoke_requested();
+                return Ok(());
+            }
+            Ok((_, watch)) => {
+                let changed = async {
+                    match watch {
+                        Some((watch, _room)) => drop(watch.await),
+                        None => tokio::time::sleep(session.timeout() / 20).await,
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    lost = node.lost() => return Err(lost.into()),
+                    () = changed => {}
+                    // The client sets its watches again by itself, but says nothing when the server refuses that.
+                    () = session.reconnected(asked_on) => {}
+                }
+            }
+            Err(WireError::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),
+            Err(WireError::SessionEnded(reason)) => return Err(node.loss_by(reason).into()),
+            Err(WireError::Refused(Refusal::NoNode)) => {
+                node.on_missing();
+                // Given up meanwhile, it is nobody's to be asked for.
+                return Err(node
+                    .check()
+                    .err()
+                    .unwrap_or_else(|| node.loss_by(LossReason::NodeDeleted))
+                    .into());
+            }
+            Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {
+                return Err(Error::of_wire(Operation::Read, node.path(), &error, Deadline::never()));
+            }
+            Err(_) => backoff(session, Deadline::never()).await,
+        }
+    }
+}
+
+/// The node's data, and a watch on it if there is room for one.
+async fn read(session: &Session, path: &str) -> Result<(Vec<u8>, Option<(Watch, Reservation)>), WireError> {
+    match session.watch_budget().reserve_spare(path) {
+        Some(room) => {
+            let mut reply = session.read(|wire| wire.watch_data(path));
+            let (data, _, watch) = session.await_reply(&mut reply, Deadline::never()).await?;
+            Ok((data, Some((watch, room))))
+        }
+        None => {
+            let mut reply = session.read(|wire| wire.data(path));
+            let (data, _) = session.await_reply(&mut reply, Deadline::never()).await?;
+            Ok((data, None))
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Who waits for whom: pure, and the only place that knows.
+
+use std::sync::Arc;
+
+use crate::znode::name::{Kind, NodeName};
+
+/// Which lower nodes a contender waits for.
+///
+/// # Examples
+///
+/// ```
+/// use lockkeeper_core::{Kind, Rule};
+///
+/// // A reader waits for writers and shares with readers; anything else on its path is a mistake.
+/// let reader = Rule::blocked_by(&[Kind::Write]).sharing_with(&[Kind::Read]);
+/// # let _ = reader;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    blocks: &'static [Kind],
+    shares: &'static [Kind],
+    relist_after: &'static [Kind],
+    sequence_only: bool,
+}
+
+impl Rule {
+    /// A mutex: every lower lock node blocks.
+    pub const MUTEX: Self = Self::blocked_by(&[Kind::Lock]);
+
+    /// A reader: waits for earlier writers, and shares with readers.
+    pub const READER: Self = Self::blocked_by(&[Kind::Write]).sharing_with(&[Kind::Read]).sequence_only();
+
+    /// A writer: waits for everyone earlier.
+    pub const WRITER: Self =
+        Self::blocked_by(&[Kind::Read, Kind::Write]).relist_after(&[Kind::Write]).sequence_only();
+
+    /// A contender that waits for every lower node of these kinds.
+    #[must_use]
+    pub const fn blocked_by(kinds: &'static [Kind]) -> Self {
+        Self { blocks: kinds, shares: &[], relist_after: &[], sequence_only: false }
+    }
+
+    /// Kinds that may stand on the same path without blocking.
+    #[must_use]
+    pub const fn sharing_with(self, kinds: &'static [Kind]) -> Self {
+        Self { shares: kinds, ..self }
+    }
+
+    /// Kinds whose going may make a *lower* node appear, so that the line must be read again before any grant.
+    ///
+    /// A writer that downgrades leaves a read node with its own, lower, number (CURATOR-621).
+    #[must_use]
+    pub const fn relist_after(self, kinds: &'static [Kind]) -> Self {
+        Self { relist_after: kinds, ..self }
+    }
+
+    /// Where numbers do not tell who came first any more, the order of creation does not either: a node may take over
+    /// the number of another that is older. Waiting ends with an [error](crate::Error::SequenceExhausted) then.
+    #[must_use]
+    pub const fn sequence_only(self) -> Self {
+        Self { sequence_only: true, ..self }
+    }
+
+    /// Whether a contender of this kind is seen by the others.
+    pub(super) fn admits(&self, kind: Kind) -> bool {
+        self.blocks.contains(&kind) || self.shares.contains(&kind)
+    }
+
+    /// Whether a lower node of this kind is waited for.
+    pub(super) fn blocks(&self, kind: Kind) -> bool {
+        self.blocks.contains(&kind)
+    }
+
+    pub(super) fn is_sequence_only(&self) -> bool {
+        self.sequence_only
+    }
+
+    pub(super) fn must_relist_after(&self, gone: &NodeName) -> bool {
+        !gone.has_ordered_sequence() || self.relist_after.contains(&gone.kind())
+    }
+
+    /// Judges a listing of the line's directory for the contender called `me`.
+    ///
+    /// Only lower nodes count, so a listing that is behind the present can make a contender wait too long and never
+    /// too short: nothing lower can be created any more.
+    ///
+    /// `ignored` are nodes of the contender's own that are never in its way.
+    pub(super) fn judge(&self, children: &[String], me: &str, ignored: &[Arc<str>]) -> Verdict {
+        let others = children.iter().filter(|child| ignored.iter().all(|own| **own != **child));
+        let queue: Vec<NodeName> = others.filter_map(|child| NodeName::parse(child)).collect();
+        let Some(mine) = queue.iter().find(|node| node.as_str() == me) else {
+            return Verdict::Gone;
+        };
+        let mut contenders = Vec::new();
+        for node in queue.iter().filter(|node| node.as_str() != me) {
+            if self.blocks.contains(&node.kind()) {
+                contenders.push(node.clone());
+            } else if !self.shares.contains(&node.kind()) && node.kind() != mine.kind() {
+                return Verdict::ConflictingKind(node.clone());
+            }
+        }
+        let by_number = mine.has_ordered_sequence()
+            && contenders
+                .iter()
+                .all(|node| node.has_ordered_sequence() && node.sequence() != mine.sequence());
+        if self.sequence_only && !by_number {
+            return Verdict::SequenceExhausted;
+        }
+        if !by_number && !contenders.is_empty() {
+            return Verdict::CompareCzxid(contenders);
+        }
+        contenders.retain(|node| node.sequence() < mine.sequence());
+        contenders.sort_by_key(NodeName::sequence);
+        Verdict::of(contenders)
+    }
+
+    /// Judges by the order in which nodes were created, where numbers do not tell.
+    pub(super) fn judge_by_creation(mut contenders: Vec<(i64, NodeName)>, my_czxid: i64) -> Verdict {
+        contenders.retain(|(czxid, _)| *czxid < my_czxid);
+        contenders.sort_by_key(|(czxid, _)| *czxid);
+        Verdict::of(contenders.into_iter().map(|(_, node)| node).collect())
+    }
+}
+
+/// What a listing says about one contender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing lower blocks: the line's head.
+    Held,
+    /// These lower nodes block, lowest first; never empty.
+    WaitFor(Vec<NodeName>),
+    /// My own node is not there.
+    Gone,
+    /// Numbers do not tell: compare the creation zxid with these.
+    CompareCzxid(Vec<NodeName>),
+    /// Numbers do not tell, and nothing else does.
+    SequenceExhausted,
+    /// A contender of another kind of lock uses this path.
+    ConflictingKind(NodeName),
+}
+
+impl Verdict {
+    fn of(lower: Vec<NodeName>) -> Self {
+        if lower.is_empty() { Self::Held } else { Self::WaitFor(lower) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn names(all: &[&str]) -> Vec<String> {
+        all.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn blockers(verdict: Verdict) -> Vec<i32> {
+        match verdict {
+            Verdict::Held => Vec::new(),
+            Verdict::WaitFor(lower) => lower.iter().map(NodeName::sequence).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_lowest_node_holds_and_the_others_wait_for_the_lower_ones() {
+        let queue = names(&["b-lock-0000000009", "a-lock-0000000010", "z-lock-0000000002", "readme"]);
+        assert_eq!(Rule::MUTEX.judge(&queue, "z-lock-0000000002", &[]), Verdict::Held);
+        assert_eq!(blockers(Rule::MUTEX.judge(&queue, "b-lock-0000000009", &[])), [2]);
+        assert_eq!(blockers(Rule::MUTEX.judge(&queue, "a-lock-0000000010", &[])), [2, 9]);
+    }
+
+    #[test]
+    fn a_listing_without_my_node_never_grants() {
+        assert_eq!(Rule::MUTEX.judge(&[], "a-lock-0000000001", &[]), Verdict::Gone);
+        assert_eq!(
+            Rule::MUTEX.judge(&names(&["b-lock-0000000002"]), "a-lock-0000000001", &[]),
+            Verdict::Gone
+        );
+    }
+
+    #[test]
+    fn a_lock_node_of_another_library_blocks() {
+        let queue = names(&["0f__lock__0000000001", "_c_ab-lock-0000000002", "me-lock-0000000003"]);
+        assert_eq!(blockers(Rule::MUTEX.judge(&queue, "me-lock-0000000003", &[])), [1, 2]);
+    }
+
+    #[test]
+    fn another_kind_of_lock_on_the_path_is_reported() {
+        let queue = names(&["me-lock-0000000001", "r-__READ__0000000002"]);
+        assert!(matches!(Rule::MUTEX.judge(&queue, "me-lock-0000000001", &[]), Verdict::ConflictingKind(_)));
+    }
+
+    #[test]
+    fn a_reader_waits_for_earlier_writers_only() {
+        let queue = names(&[
+            "a-__READ__0000000001",
+            "b-__WRIT__0000000002",
+            "c-__READ__0000000003",
+            "d-__WRIT__0000000004",
+        ]);
+        assert_eq!(Rule::READER.judge(&queue, "a-__READ__0000000001", &[]), Verdict::Held);
+        assert_eq!(blockers(Rule::READER.judge(&queue, "c-__READ__0000000003", &[])), [2]);
+    }
+
+    #[test]
+    fn what_is_ones_own_is_never_in_the_way() {
+        let queue = names(&["a-__READ__0000000001", "b-__READ__0000000002", "me-__WRIT__0000000003"]);
+        let own = ["a-__READ__0000000001".into(), "b-__READ__0000000002".into()];
+        assert_eq!(Rule::WRITER.judge(&queue, "me-__WRIT__0000000003", &own), Verdict::Held);
+        assert_eq!(blockers(Rule::WRITER.judge(&queue, "me-__WRIT__0000000003", &own[..1])), [2]);
+    }
+
+    #[test]
+    fn where_the_counter_ends_the_numbers_are_not_believed() {
+        for other in ["b-lock-2147483647", "b-lock--2147483648", "b-lock--000000001"] {
+            let queue = names(&["me-lock-2147483646", other]);
+            let verdict = Rule::MUTEX.judge(&queue, "me-lock-2147483646", &[]);
+            assert!(matches!(verdict, Verdict::CompareCzxid(_)), "{other}: {verdict:?}");
+        }
+        let queue = names(&["me-lock-0000000005", "b-lock-0000000005"]);
+        assert!(matches!(Rule::MUTEX.judge(&queue, "me-lock-0000000005", &[]), Verdict::CompareCzxid(_)));
+        assert_eq!(
+            Rule::MUTEX.judge(&names(&["me-lock-2147483647"]), "me-lock-2147483647", &[]),
+            Verdict::Held
+        );
+    }
+
+    #[test]
+    fn creation_order_decides_there() {
+        let node = |name: &str| NodeName::parse(name).unwrap();
+        let others = vec![(9, node("a-lock-2147483647")), (12, node("b-lock--2147483648"))];
+        assert_eq!(Rule::judge_by_creation(others.clone(), 8), Verdict::Held);
+        assert_eq!(Rule::judge_by_creation(others, 10), Verdict::WaitFor(vec![node("a-lock-2147483647")]));
+    }
+
+    #[test]
+    fn a_writer_that_went_makes_a_writer_look_again() {
+        let writer = Rule::blocked_by(&[Kind::Read, Kind::Write]).relist_after(&[Kind::Write]);
+        assert!(writer.must_relist_after(&NodeName::parse("a-__WRIT__0000000001").unwrap()));
+        assert!(!writer.must_relist_after(&NodeName::parse("a-__READ__0000000001").unwrap()));
+        assert!(Rule::MUTEX.must_relist_after(&NodeName::parse("a-lock-2147483647").unwrap()));
+    }
+
+    proptest! {
+        #[test]
+        fn exactly_one_contender_of_a_mutex_holds(mut sequences in prop::collection::hash_set(0..i32::MAX - 1, 1..20)) {
+            let queue: Vec<String> = sequences.drain().map(|sequence| format!("x-lock-{sequence:010}")).collect();
+            let held = queue.iter().filter(|me| Rule::MUTEX.judge(&queue, me, &[]) == Verdict::Held).count();
+            prop_assert_eq!(held, 1);
+        }
+
+        #[test]
+        fn a_listing_that_is_behind_only_makes_one_wait_longer(
+            sequences in prop::collection::hash_set(0..10_000i32, 2..20), keep: prop::sample::Index,
+        ) {
+            // `me` was in the later listing too, since nothing of mine left; lower nodes may have left meanwhile.
+            let earlier: Vec<String> = sequences.iter().map(|sequence| format!("x-lock-{sequence:010}")).collect();
+            let me = keep.get(&earlier).clone();
+            let before = blockers(Rule::MUTEX.judge(&earlier, &me, &[]));
+            let later: Vec<String> = earlier.iter().filter(|n| **n == me || n.len() % 2 == 0 || n.as_str() > me.as_str()).cloned().collect();
+            let after = blockers(Rule::MUTEX.judge(&later, &me, &[]));
+            prop_assert!(after.iter().all(|sequence| before.contains(sequence)));
+        }
+    }
+}

@@ -1,0 +1,352 @@
+use std::fmt::{self, Debug, Formatter};
+
+use tracing::{Instrument, Span, debug, debug_span};
+
+use super::acquire_span::CallTelemetry;
+use super::hold::{HeldNode, Hold, sequence};
+use super::lock_queue::LockQueue;
+use super::prefetch::Prefetch;
+use super::queued_node::{QueueState, QueuedNode};
+use super::step_error::{StepError, timeout_error};
+use crate::config::limits;
+use crate::error::{Error, LossReason, Phase};
+use crate::manager::ConnectionManager;
+use crate::session::Session;
+use crate::time::deadline::Deadline;
+use crate::znode::fencing_token::FencingToken;
+use crate::znode::name::CreateId;
+
+/// A place in a [`LockQueue`].
+///
+/// Dropping it gives the place up and leaves no node behind. While it is kept, the place is kept: a wait that timed
+/// out or was cancelled can be taken up again.
+pub struct Ticket {
+    pub(super) queue: LockQueue,
+    // Boxed: who waits for the answer to its create has none yet.
+    queued_node: Option<Box<QueuedNode>>,
+    /// Attempts of this ticket whose outcome could not be found out: they may still come to stand.
+    pub(super) unresolved_creates: Vec<(Session, CreateId)>,
+    /// The call that its first wait is a part of.
+    telemetry: Option<Box<CallTelemetry>>,
+}
+
+impl Ticket {
+    pub(super) fn new(queue: LockQueue) -> Self {
+        Self { queue, queued_node: None, unresolved_creates: Vec::new(), telemetry: None }
+    }
+
+    pub(super) fn with_telemetry(queue: LockQueue, telemetry: CallTelemetry) -> Self {
+        Self { telemetry: Some(Box::new(telemetry)), ..Self::new(queue) }
+    }
+
+    fn start_telemetry(&mut self, is_try: bool) -> CallTelemetry {
+        self.telemetry.take().map_or_else(|| self.queue.start_telemetry(is_try), |telemetry| *telemetry)
+    }
+
+    /// How many were in front at the last look, or `None` when there was none yet.
+    #[must_use]
+    pub fn position(&self) -> Option<usize> {
+        match &self.queued_node.as_ref()?.state {
+            QueueState::Unknown => None,
+            QueueState::Held => Some(0),
+            QueueState::Waiting(predecessors) => Some(predecessors.ahead()),
+        }
+    }
+
+    /// The manager it works through.
+    #[must_use]
+    pub fn manager(&self) -> &ConnectionManager {
+        self.queue.manager()
+    }
+
+    /// The name of our node in the line's directory.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.queued_node.as_ref().map(|queued_node| queued_node.node_guard.name())
+    }
+
+    /// Looks at the line now, and tells how many are in front. One round trip.
+    ///
+    /// Changes nothing. A place that turns out to be lost is taken anew, at the end of the line, and that is what is told.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait). The place is kept.
+    ///
+    /// # Session loss
+    ///
+    /// Takes a new place in the next session, at the end of the line.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the place is kept as long as the ticket is.
+    pub async fn refresh(&mut self, deadline: Deadline) -> Result<usize, Error> {
+        loop {
+            self.enqueue(deadline).await?;
+            let listed = match &mut self.queued_node {
+                Some(queued_node) => queued_node.list(&self.queue, deadline).await,
+                None => Err(StepError::Restart),
+            };
+            match listed {
+                // A link that broke: the list is asked for again.
+                Ok(()) => {
+                    if let Some(ahead) = self.position() {
+                        return Ok(ahead);
+                    }
+                }
+                Err(StepError::Restart) => self.reset(),
+                Err(StepError::Fail(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits until the place is the first that is not blocked, and takes the hold. A ticket that has given its hold
+    /// takes a new place when waited for again.
+    ///
+    /// # Ordering and fairness
+    ///
+    /// First in, first out, by the order in which the server committed the creates.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] when `deadline` passes first: it tells who was in front. The place is kept: wait again, or
+    /// drop the ticket. [`Error::Refused`], [`Error::ConflictingKind`] and [`Error::Closed`] as for
+    /// [`LockQueue::enqueue`].
+    ///
+    /// # Session loss
+    ///
+    /// Takes a new place in the next session, at the end of the line, within the deadline.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe at every await: the place is kept as long as the ticket is.
+    pub async fn wait(&mut self, deadline: Deadline) -> Result<Hold, Error> {
+        let CallTelemetry { timer, span } = self.start_telemetry(false);
+        let manager = self.manager().clone();
+        let waited = tokio::select! {
+            biased;
+            // Looked at first at each step: whatever may grant the place counts no more.
+            () = manager.closing() => Err(Error::Closed),
+            waited = self.wait_on(deadline).instrument(span) => waited,
+        };
+        let time = timer.end(&waited, |_| true);
+        waited.inspect(|held| held.start_span(Some(time)))
+    }
+
+    async fn wait_on(&mut self, deadline: Deadline) -> Result<Hold, Error> {
+        loop {
+            // Boxed, as other steps that pass: they would be a part of every task that waits.
+            Box::pin(self.enqueue(deadline)).await?;
+            let held = async {
+                self.wait_for_turn(deadline).await?;
+                Box::pin(self.grant(deadline)).await
+            };
+            match held.await {
+                Ok(held) => return Ok(held),
+                Err(StepError::Restart) => {
+                    debug!(directory = %self.queue.directory(), "the place in line is lost; starting over");
+                    self.reset();
+                }
+                Err(StepError::Fail(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits, or tries where no time is given for that.
+    pub(super) async fn wait_or_try(&mut self, deadline: Deadline) -> Result<Hold, Error> {
+        match deadline.is_immediate() {
+            true => Box::pin(self.try_now(deadline)).await,
+            false => self.wait(deadline).await,
+        }
+    }
+
+    /// Only tries, as no time is given for waiting: connection and answers get theirs all the same.
+    async fn try_now(&mut self, deadline: Deadline) -> Result<Hold, Error> {
+        let limit = Deadline::after(self.queue.manager().operation_timeout());
+        if let Some(held) = self.try_wait(limit).await? {
+            return Ok(held);
+        }
+        let phase = match self.queued_node.as_ref().map(|queued_node| &queued_node.state) {
+            Some(QueueState::Waiting(predecessors)) => Phase::InLine {
+                behind: predecessors.predecessor().to_string(),
+                who: "not asked".to_owned(),
+                ahead: predecessors.ahead(),
+            },
+            _ => Phase::Answer,
+        };
+        Err(timeout_error(deadline, self.queue.directory().as_str(), phase))
+    }
+
+    /// Takes the hold if nothing blocks now.
+    pub(super) async fn try_wait(&mut self, deadline: Deadline) -> Result<Option<Hold>, Error> {
+        let CallTelemetry { timer, span } = self.start_telemetry(true);
+        let manager = self.manager().clone();
+        let tried = tokio::select! {
+            biased;
+            () = manager.closing() => Err(Error::Closed),
+            tried = self.try_on(deadline).instrument(span) => tried,
+        };
+        let time = timer.end(&tried, Option::is_some);
+        tried.inspect(|held| held.iter().for_each(|held| held.start_span(Some(time))))
+    }
+
+    async fn try_on(&mut self, deadline: Deadline) -> Result<Option<Hold>, Error> {
+        loop {
+            self.enqueue(deadline).await?;
+            let tried = match self.check_queue(deadline).await {
+                Ok(true) => self.grant(deadline).await.map(Some),
+                Ok(false) => Ok(None),
+                Err(step_error) => Err(step_error),
+            };
+            match tried {
+                Ok(held) => return Ok(held),
+                Err(StepError::Restart) => self.reset(),
+                Err(StepError::Fail(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes a place, if there is none yet.
+    pub(super) async fn enqueue(&mut self, deadline: Deadline) -> Result<(), Error> {
+        limits::check(self.queue.data().len())?;
+        while self.queued_node.is_none() {
+            match self.create_node(deadline).await {
+                Ok(queued_node) => self.queued_node = Some(queued_node),
+                Err(StepError::Restart) => {
+                    debug!(directory = %self.queue.directory(), "enqueueing again")
+                }
+                Err(StepError::Fail(error)) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.queued_node = None;
+    }
+
+    pub(super) fn queued_node(&self) -> Option<&QueuedNode> {
+        self.queued_node.as_deref()
+    }
+
+    pub(super) fn queued_node_mut(&mut self) -> Option<&mut QueuedNode> {
+        self.queued_node.as_deref_mut()
+    }
+
+    /// A place that was taken together with others.
+    pub(super) fn set_node(&mut self, queued_node: QueuedNode) {
+        self.queued_node = Some(Box::new(queued_node));
+    }
+
+    /// Judges the place by a list that was read behind its create, and what was seen behind that.
+    pub(super) async fn judge(
+        &mut self,
+        children: &[String],
+        connection: Option<u64>,
+        prefetched: Prefetch,
+        deadline: Deadline,
+    ) -> Result<(), StepError> {
+        let Some(mut queued_node) = self.queued_node.take() else {
+            return Err(StepError::Restart);
+        };
+        self.delete_late_creates(&queued_node, children);
+        let is_told = queued_node.judge(children, connection, &self.queue, deadline).await?;
+        if is_told && matches!(queued_node.state, QueueState::Held) {
+            queued_node.prefetched = Some(Box::new(prefetched));
+        }
+        self.queued_node = Some(queued_node);
+        Ok(())
+    }
+
+    /// Looks at the line if needed; `true` when nothing blocks.
+    pub(super) async fn check_queue(&mut self, deadline: Deadline) -> Result<bool, StepError> {
+        let Some(queued_node) = &mut self.queued_node else {
+            return Err(StepError::Restart);
+        };
+        if matches!(queued_node.state, QueueState::Unknown) {
+            Box::pin(queued_node.ensure_judged(&self.queue, deadline)).await?;
+        }
+        Ok(matches!(queued_node.state, QueueState::Held))
+    }
+
+    /// Waits until nothing blocks.
+    pub(super) async fn wait_for_turn(&mut self, deadline: Deadline) -> Result<(), StepError> {
+        if self.check_queue(deadline).await? {
+            return Ok(());
+        }
+        let span = self.queued_node.as_ref().map_or_else(Span::none, |queued_node| {
+            debug_span!(
+                "wait",
+                path = queued_node.registration.0.path(),
+                recipe = self.queue.metric_name(),
+                sequence = sequence(queued_node.registration.0.path()),
+                session = format_args!("{:#x}", queued_node.session().id()),
+                epoch = queued_node.session().epoch().as_u64(),
+            )
+        });
+        let turn = async {
+            while !self.check_queue(deadline).await? {
+                let Some(queued_node) = &mut self.queued_node else {
+                    return Err(StepError::Restart);
+                };
+                queued_node.wait_for_change(&self.queue, deadline).await?;
+            }
+            Ok(())
+        };
+        // Boxed, or every task that takes something would be as large as its wait.
+        Box::pin(turn.instrument(span)).await
+    }
+
+    /// The last step: the lease is valid now, the node is not known to be gone, the token is known.
+    pub(super) async fn grant(&mut self, deadline: Deadline) -> Result<Hold, StepError> {
+        let Some(queued_node) = &mut self.queued_node else {
+            return Err(StepError::Restart);
+        };
+        let directory = self.queue.directory().as_str();
+        let session = queued_node.registration.0.session().clone();
+        let czxid = queued_node.token_zxid(deadline, directory).await?;
+        while !session.try_grant(&queued_node.registration.0) {
+            let confirmed = tokio::select! {
+                biased;
+                confirmed = session.until_lease_is_valid(deadline) => confirmed,
+                _ = queued_node.registration.0.lost() => return Err(StepError::Restart),
+            };
+            match confirmed {
+                Ok(true) => {}
+                Ok(false) => return Err(timeout_error(deadline, directory, Phase::Confirmation).into()),
+                Err(LossReason::Closed) => return Err(Error::Closed.into()),
+                Err(_) => return Err(StepError::Restart),
+            }
+        }
+        if queued_node.registration.0.check().is_err() {
+            return Err(StepError::Restart);
+        }
+        let Some(queued_node) = self.queued_node.take() else {
+            return Err(StepError::Restart);
+        };
+        let token = FencingToken::from_czxid(czxid);
+        debug!(path = queued_node.registration.0.path(), %token, waited = ?deadline.waited(), "acquired");
+        let QueuedNode { registration, node_guard, prefetched, .. } = *queued_node;
+        let reads = prefetched.map_or_else(|| Prefetch::new(self.queue.reads()), |prefetched| *prefetched);
+        let held_node = HeldNode { registration, node_guard };
+        let manager = self.queue.manager().clone();
+        let recipe = Some(self.queue.metric_name());
+        let held = Hold::new(manager, held_node, Vec::new(), token, recipe).with_reads(reads);
+        // Looked at once it is counted: a shutdown that has not begun here waits for this hold.
+        match self.queue.manager().is_closing() {
+            true => Err(Error::Closed.into()),
+            false => Ok(held),
+        }
+    }
+}
+
+impl Debug for Ticket {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Ticket")
+            .field("directory", self.queue.directory())
+            .field("name", &self.name())
+            .field("ahead", &self.position())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,229 @@
+//! Cleaning up what nobody waits for: nodes of dropped guards, cancelled waits and creates without an answer.
+//!
+//! A chore is handed over through a channel, from anywhere: `Drop` neither blocks nor needs a runtime. It is tried
+//! until the node is gone or its session is over, which takes the node with it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+use tracing::{debug, error};
+
+use crate::config::retry::Pauses;
+use crate::error::{Outcome, Refusal};
+use crate::queue::CreateId;
+use crate::session::Session;
+use crate::telemetry::metrics;
+use crate::time::deadline::Deadline;
+use crate::wire::{Created, Reply, WireError};
+use crate::znode::path::ZnodePath;
+
+/// Where chores are handed in.
+#[derive(Clone, Debug)]
+pub(crate) struct Janitor {
+    jobs: mpsc::UnboundedSender<(CleanupJob, PendingGuard)>,
+    pending: Pending,
+}
+
+/// How many chores are not done yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pending(Arc<AtomicUsize>);
+
+impl Pending {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn add(&self) -> PendingGuard {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        metrics::pending_deletes(1.0);
+        PendingGuard(self.clone())
+    }
+}
+
+/// One chore in the count, until it is dropped.
+#[derive(Debug)]
+struct PendingGuard(Pending);
+
+impl Drop for PendingGuard {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::AcqRel);
+        metrics::pending_deletes(-1.0);
+    }
+}
+
+/// The other end: does the chores.
+pub(crate) struct CleanupWorker {
+    receiver: mpsc::UnboundedReceiver<(CleanupJob, PendingGuard)>,
+}
+
+enum CleanupJob {
+    /// A node of ours that should go; its first delete is on its way.
+    Delete { session: Session, path: String, reply: Reply<()> },
+    /// A create nobody waits for any more; its reply may still come.
+    CleanUnresolved {
+        session: Session,
+        directory: ZnodePath,
+        create_id: CreateId,
+        reply: Option<Reply<Created>>,
+    },
+}
+
+impl std::fmt::Debug for CleanupJob {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Delete { path, .. } => formatter.debug_tuple("Delete").field(path).finish(),
+            Self::CleanUnresolved { create_id, .. } => {
+                formatter.debug_tuple("CleanUnresolved").field(&create_id.to_string()).finish()
+            }
+        }
+    }
+}
+
+impl Janitor {
+    pub(crate) fn new(pending: Pending) -> (Self, CleanupWorker) {
+        let (jobs, receiver) = mpsc::unbounded_channel();
+        (Self { jobs, pending }, CleanupWorker { receiver })
+    }
+
+    /// Deletes a node. The first request is sent before this returns, so that a create that follows on the same
+    /// session comes after it.
+    pub(crate) fn delete(&self, session: &Session, path: &str) {
+        let reply = session.write(|wire| wire.delete(path, None));
+        self.delete_sent(session, path, reply);
+    }
+
+    /// Sees to it that a delete that is on its way is done.
+    pub(crate) fn delete_sent(&self, session: &Session, path: &str, reply: Reply<()>) {
+        self.submit(CleanupJob::Delete { session: session.clone(), path: path.to_owned(), reply });
+    }
+
+    /// Sees to it that a create whose outcome is not known leaves no node.
+    pub(crate) fn clean_unresolved(
+        &self,
+        session: &Session,
+        directory: &ZnodePath,
+        create_id: CreateId,
+        reply: Option<Reply<Created>>,
+    ) {
+        self.submit(CleanupJob::CleanUnresolved {
+            session: session.clone(),
+            directory: directory.clone(),
+            create_id,
+            reply,
+        });
+    }
+
+    fn submit(&self, job: CleanupJob) {
+        // With the manager's task gone, its sessions are closed, and their nodes with them.
+        if let Err(late) = self.jobs.send((job, self.pending.add())) {
+            debug!(chore = ?late.0.0, "the manager is gone; the session's end takes the node");
+        }
+    }
+}
+
+impl CleanupWorker {
+    /// Does chores for as long as it is polled.
+    pub(crate) async fn run(mut self) {
+        let mut open = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                biased;
+                job = self.receiver.recv() => match job {
+                    Some((job, guard)) => open.push(run_job(job, guard)),
+                    None => break,
+                },
+                Some(()) = open.next(), if !open.is_empty() => {}
+            }
+        }
+    }
+}
+
+async fn run_job(job: CleanupJob, _guard: PendingGuard) {
+    match job {
+        CleanupJob::Delete { session, path, reply } => delete(&session, &path, Some(reply)).await,
+        CleanupJob::CleanUnresolved { session, directory, create_id, reply } => {
+            clean_unresolved(&session, &directory, create_id, reply).await;
+        }
+    }
+}
+
+async fn delete(session: &Session, path: &str, mut sent: Option<Reply<()>>) {
+    let mut pauses = session.settings().retry.start();
+    loop {
+        let mut reply = sent.take().unwrap_or_else(|| session.write(|wire| wire.delete(path, None)));
+        match session.await_reply(&mut reply, Deadline::never()).await {
+            Ok(()) | Err(WireError::Refused(Refusal::NoNode) | WireError::SessionEnded(_)) => return,
+            Err(WireError::Refused(refusal)) => {
+                error!(path, %refusal, "a node of ours cannot be deleted and stands until the session ends");
+            }
+            Err(error) => debug!(path, %error, "deleting again"),
+        }
+        if !pause(session, &mut pauses).await {
+            return;
+        }
+    }
+}
+
+async fn clean_unresolved(
+    session: &Session,
+    directory: &ZnodePath,
+    create_id: CreateId,
+    sent: Option<Reply<Created>>,
+) {
+    if let Some(mut reply) = sent {
+        match session.await_reply(&mut reply, Deadline::never()).await {
+            Ok(created) => return delete(session, &created.path, None).await,
+            Err(WireError::SessionEnded(_)) => return,
+            Err(error) if error.outcome() == Outcome::NotApplied => return,
+            // Also when the answer only does not come: what asks for the node is sent behind what makes it.
+            Err(error) => debug!(%directory, %error, "looking for a node that may have been made"),
+        }
+    }
+    // Not finding it proves nothing yet: the old connection's server may still apply what it has read, or a
+    // follower may be behind. A session timeout later, whatever was under way has arrived or died.
+    for wait in [Duration::ZERO, session.timeout()] {
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(wait) => {}
+            _ = session.ended() => return,
+        }
+        if let Some(found) = find(session, directory, create_id).await {
+            return delete(session, &found, None).await;
+        }
+    }
+}
+
+/// Looks for the node of an attempt until there is a definite answer; `None` when it is not there.
+pub(crate) async fn find(session: &Session, directory: &ZnodePath, create_id: CreateId) -> Option<String> {
+    let mut pauses = session.settings().retry.start();
+    loop {
+        // Back to back: the list is answered by a server that has caught up.
+        let mut sync = session.read(|wire| wire.sync(directory.as_str()));
+        let mut list = session.read(|wire| wire.children(directory.as_str()));
+        let synced = session.await_reply(&mut sync, Deadline::never()).await;
+        let listed = session.await_reply(&mut list, Deadline::never()).await;
+        match (synced, listed) {
+            (Ok(()), Ok(children)) => {
+                return create_id.find(&children).map(|child| directory.listed_child(child));
+            }
+            (_, Err(WireError::Refused(Refusal::NoNode) | WireError::SessionEnded(_))) => return None,
+            (synced, listed) => debug!(%directory, ?synced, failed = ?listed.err(), "looking again"),
+        }
+        if !pause(session, &mut pauses).await {
+            return None;
+        }
+    }
+}
+
+/// Waits before the next try; `false` when the session ended meanwhile.
+async fn pause(session: &Session, pauses: &mut Pauses) -> bool {
+    tokio::select! {
+        biased;
+        () = tokio::time::sleep(pauses.next()) => true,
+        _ = session.ended() => false,
+    }
+}

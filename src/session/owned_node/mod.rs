@@ -1,0 +1,429 @@
+//! A contender's node of ours.
+
+mod successors;
+
+use std::any::Any;
+use std::fmt::{self, Debug, Formatter};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use futures::FutureExt;
+use futures::future::{Shared, select};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+pub(crate) use self::successors::{DeletePlan, LocalWake};
+use self::successors::{HandOffFlags, NOBODY, Successors};
+use super::local_queue::SequenceKey;
+use super::{Reservation, Session};
+use crate::error::{LossReason, Lost};
+use crate::time::boot::BootInstant;
+use crate::wire::{Watch, WatchEvent};
+
+/// A contender's node of ours, waiting or held: what is known of whether it still stands.
+///
+/// A hold, once lost, stays lost, whatever is learned later.
+pub(crate) struct OwnedNode {
+    number: u64,
+    path: Arc<str>,
+    session: Session,
+    held: AtomicBool,
+    /// Nobody holds it any more, or waits in it. Set before its delete is sent: that it is gone is then no loss.
+    given_up: AtomicBool,
+    /// A transaction of ours that replaces it is in flight: that it is gone may be the transaction's doing.
+    replacing: AtomicBool,
+    /// When it was granted.
+    granted_at: OnceLock<BootInstant>,
+    /// The session's keeper watches the node for its holder.
+    has_deletion_watch: AtomicBool,
+    /// How often the lease had lapsed when it was granted.
+    expirations: AtomicU64,
+    /// Tells of the loss, and of what the one in front has told.
+    changed: Notify,
+    /// Why it is lost, and when that was found out.
+    loss: OnceLock<(LossReason, BootInstant)>,
+    /// A watch on the node itself, where one was set while waiting.
+    ///
+    /// Shared, since several look at it at once: each has its own waker in it.
+    watch: Mutex<Option<(SharedWatch, Reservation)>>,
+    /// Whom to tell of the loss of what was held.
+    listener: Mutex<Option<OnLoss>>,
+    /// Somebody was seen to ask for it.
+    revoke_requested: AtomicBool,
+    /// Its place, if its line is in single file.
+    sequence_key: Option<SequenceKey>,
+    /// The connection whose session it belongs to, if it was made over it.
+    created_on: Option<u64>,
+    /// Its owner was seen to be this session.
+    is_owner_seen: AtomicBool,
+    /// Who comes next in this process, until it is told.
+    successors: Mutex<Successors>,
+    /// The number of the node of ours that it waits for.
+    predecessor_sequence: AtomicI32,
+    /// It was seen to have nobody in front whom it has to wait for.
+    no_predecessor: AtomicBool,
+    /// What the one in front has told.
+    hand_off_flags: HandOffFlags,
+    /// How many transactions rest on it of which it is not known whether they are done.
+    unresolved_txns: AtomicUsize,
+    /// What it says about itself.
+    data: Arc<[u8]>,
+    /// How many were in front when it was looked last.
+    ahead: AtomicUsize,
+}
+
+/// What is known of where a node came from.
+///
+/// Whom a connection belongs to is shown by a node of ours that is listed among its own, and by the owner of
+/// a node that it made. Neither shows anything the other way round: what an old connection made may be ours
+/// or not, and whoever owns a node, any connection finds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// The connection there was just before the create was sent, if its answer came. It may have been sent
+    /// over a later one, which is not the present one then, either.
+    pub(crate) created_on: Option<u64>,
+    /// The owner was compared with the session.
+    pub(crate) is_owner_seen: bool,
+}
+
+impl Origin {
+    /// It was looked for and found, with this session as its owner.
+    pub(crate) const FOUND: Self = Self { created_on: None, is_owner_seen: true };
+}
+
+/// What a holder tells the next one, if that is in this process.
+pub(crate) type HandOffPayload = Arc<dyn Any + Send + Sync>;
+
+/// A watch that several look at.
+pub(crate) type SharedWatch = Shared<Watch>;
+
+/// Told once, of the loss of a hold.
+pub(crate) type OnLoss = Box<dyn Fn(Lost) + Send + Sync>;
+
+/// A transaction that rests on nodes. Dropped without a definite answer, it may be done at any time while they stand.
+pub(crate) struct TxnInFlight(Vec<Arc<OwnedNode>>);
+
+impl TxnInFlight {
+    pub(crate) fn on<'a>(nodes: impl IntoIterator<Item = &'a Arc<OwnedNode>>) -> Self {
+        let nodes: Vec<Arc<OwnedNode>> = nodes.into_iter().cloned().collect();
+        for node in &nodes {
+            node.unresolved_txns.fetch_add(1, Ordering::AcqRel);
+        }
+        Self(nodes)
+    }
+
+    /// It is known what became of it.
+    pub(crate) fn settle(self) {
+        for node in self.0 {
+            node.unresolved_txns.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl OwnedNode {
+    pub(super) fn new(
+        number: u64,
+        path: Arc<str>,
+        session: Session,
+        sequence_key: Option<SequenceKey>,
+        origin: Origin,
+        data: Arc<[u8]>,
+    ) -> Self {
+        Self {
+            number,
+            path,
+            session,
+            held: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
+            replacing: AtomicBool::new(false),
+            granted_at: OnceLock::new(),
+            has_deletion_watch: AtomicBool::new(false),
+            expirations: AtomicU64::new(0),
+            changed: Notify::new(),
+            loss: OnceLock::new(),
+            watch: Mutex::new(None),
+            listener: Mutex::new(None),
+            revoke_requested: AtomicBool::new(false),
+            sequence_key,
+            created_on: origin.created_on,
+            is_owner_seen: AtomicBool::new(origin.is_owner_seen),
+            successors: Mutex::new(Successors::Nobody),
+            predecessor_sequence: AtomicI32::new(NOBODY),
+            no_predecessor: AtomicBool::new(false),
+            hand_off_flags: HandOffFlags::default(),
+            unresolved_txns: AtomicUsize::new(0),
+            data,
+            ahead: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn created_on(&self) -> Option<u64> {
+        self.created_on
+    }
+
+    pub(super) fn is_owner_seen(&self) -> bool {
+        self.is_owner_seen.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_owner_seen(&self) {
+        self.is_owner_seen.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn sequence_key(&self) -> Option<&SequenceKey> {
+        self.sequence_key.as_ref()
+    }
+
+    pub(crate) fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    pub(crate) fn ahead(&self) -> usize {
+        self.ahead.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_ahead(&self, ahead: usize) {
+        self.ahead.store(ahead, Ordering::Relaxed);
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Its name in its directory.
+    pub(crate) fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Acquire)
+    }
+
+    /// Nobody holds the node from now on, or waits in it. To be called before its delete is sent.
+    pub(crate) fn set_given_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_replacing(&self, replacing: bool) {
+        self.replacing.store(replacing, Ordering::Release);
+    }
+
+    /// Whether a transaction that deletes it is in flight or committed: the node may be gone, and its directory
+    /// with it.
+    pub(crate) fn is_replacing(&self) -> bool {
+        self.replacing.load(Ordering::Acquire)
+    }
+
+    /// The node was seen not to be there. That is a loss unless a request of ours may have deleted it.
+    pub(crate) fn on_missing(&self) {
+        if !self.is_given_up() && !self.is_replacing() {
+            self.lose(LossReason::NodeDeleted);
+        }
+    }
+
+    /// The delete that a holder waits for found no node: someone else had deleted it before.
+    pub(crate) fn was_deleted_before(&self) -> Lost {
+        self.end_by(LossReason::NodeDeleted);
+        let deleted = self.loss_by(LossReason::NodeDeleted);
+        match self.report_loss(deleted.clone()) {
+            true => deleted,
+            // It was lost, and told so, before it was given up.
+            false => self.verdict().err().unwrap_or(deleted),
+        }
+    }
+
+    pub(super) fn mark_held(&self, expirations: u64, now: BootInstant) {
+        let _ = self.granted_at.set(now);
+        self.expirations.store(expirations, Ordering::Release);
+        self.held.store(true, Ordering::Release);
+    }
+
+    /// Calls `listener`, and none that was set before, when the hold is lost; now, if it is.
+    pub(crate) fn on_loss(&self, listener: OnLoss) {
+        let earlier = self.listener.lock().replace(listener);
+        drop(earlier);
+        if let Err(lost) = self.verdict() {
+            self.report_loss(lost);
+        }
+    }
+
+    /// Whether nobody had told before.
+    fn report_loss(&self, lost: Lost) -> bool {
+        // Once: whoever takes it tells.
+        let listener = self.listener.lock().take();
+        let is_first = listener.is_some();
+        if let Some(listener) = listener {
+            listener(lost);
+        }
+        is_first
+    }
+
+    /// Whether nothing is under way that rests on it.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.unresolved_txns.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether only one thing that is under way rests on it.
+    pub(crate) fn rests_once(&self) -> bool {
+        self.unresolved_txns.load(Ordering::Acquire) == 1
+    }
+
+    pub(crate) fn set_revoke_requested(&self) {
+        self.revoke_requested.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_revoke_requested(&self) -> bool {
+        self.revoke_requested.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_held_since(&self, instant: BootInstant) -> bool {
+        self.is_held() && self.granted_at.get().is_some_and(|at| *at <= instant)
+    }
+
+    /// `false` when somebody looks out for it already.
+    pub(super) fn begin_deletion_watch(&self) -> bool {
+        !self.has_deletion_watch.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn end_deletion_watch(&self) {
+        self.has_deletion_watch.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn watch(&self) -> Option<SharedWatch> {
+        self.watch.lock().as_ref().map(|(watch, _)| watch.clone())
+    }
+
+    pub(crate) fn set_watch(&self, watch: Watch, reservation: Reservation) {
+        *self.watch.lock() = Some((watch.shared(), reservation));
+    }
+
+    /// Gives the watch up: it may not have come through a reconnect.
+    pub(crate) fn forget_watch(&self) {
+        let forgotten = self.watch.lock().take();
+        drop(forgotten);
+    }
+
+    /// Whether a watch is set that has not fired; one that nobody has read yet is none.
+    pub(crate) fn has_watch(&self) -> bool {
+        self.poll_events();
+        self.watch.lock().is_some()
+    }
+
+    /// Ends the hold, or the wait. Returns whether this was the first to do so.
+    pub(crate) fn lose(&self, reason: LossReason) -> bool {
+        let first = self.end_by(reason);
+        // What was given up before is nobody's loss.
+        if first && !self.is_given_up() {
+            self.report_loss(self.loss_by(reason));
+        }
+        first
+    }
+
+    fn end_by(&self, reason: LossReason) -> bool {
+        let first = self.loss.set((reason, self.session.now())).is_ok();
+        if first {
+            // What is lost needs no confirmation any more.
+            self.session.unregister(self);
+            self.abandon();
+            self.changed.notify_waiters();
+        }
+        first
+    }
+
+    /// Reads the clock and everything else that is known, and says whether the node is still ours.
+    pub(crate) fn check(&self) -> Result<(), Lost> {
+        self.poll_events();
+        self.verdict()
+    }
+
+    /// Resolves when the node is lost.
+    pub(crate) async fn lost(&self) -> Lost {
+        self.until(|| self.check().err()).await
+    }
+
+    /// Resolves when `probe` sees something.
+    async fn until<T>(&self, probe: impl Fn() -> Option<T>) -> T {
+        loop {
+            // Armed first, then looked: no change falls between.
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if let Some(seen) = probe() {
+                return seen;
+            }
+            // The session's keeper watches the clock and the session, and tells; the watch on the node tells by itself.
+            match self.watch() {
+                Some(watch) => drop(select(changed, watch).await),
+                None => changed.await,
+            }
+        }
+    }
+
+    /// The instant before which the node cannot have gone with its session; in the past once it is lost.
+    pub(crate) fn valid_until(&self) -> BootInstant {
+        let lease = self.session.lease_valid_until();
+        match (self.check(), self.loss.get()) {
+            (Err(_), Some((_, lost_at))) => lease.min(*lost_at),
+            _ => lease,
+        }
+    }
+
+    pub(crate) fn loss_by(&self, reason: LossReason) -> Lost {
+        Lost { path: self.path.to_string(), reason }
+    }
+
+    pub(crate) fn verdict(&self) -> Result<(), Lost> {
+        match self.loss.get() {
+            Some((reason, _)) => Err(self.loss_by(*reason)),
+            None => Ok(()),
+        }
+    }
+
+    fn poll_events(&self) {
+        if self.loss.get().is_some() {
+            return;
+        }
+        if let Some(reason) = self.session.loss() {
+            self.lose(reason);
+            return;
+        }
+        if self.is_held() && self.session.expirations() != self.expirations.load(Ordering::Acquire) {
+            self.session.expire_hold(self);
+            return;
+        }
+        let event = {
+            let mut watch = self.watch.lock();
+            let event = watch.as_ref().and_then(|(watch, _)| watch.clone().now_or_never());
+            if event.is_some() {
+                *watch = None;
+            }
+            event
+        };
+        // A changed node is still ours, and the end of the session is told by the session.
+        if event == Some(WatchEvent::Deleted) {
+            self.on_missing();
+        }
+    }
+}
+
+impl Debug for OwnedNode {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("OwnedNode")
+            .field("path", &self.path)
+            .field("held", &self.is_held())
+            .field("lost", &self.loss.get())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,117 @@
+//! What is measured, with the feature `metrics`: through the facade crate [`metrics`](https://docs.rs/metrics), into
+//! whatever recorder the application installs. Without a recorder nothing is recorded.
+//!
+//! The labels have few values, known in advance: a path, a session or an owner is never one. Counters and gauges add up
+//! over all managers of the process.
+//!
+//! | metric | kind | labels | |
+//! |---|---|---|---|
+//! | [`WAIT_SECONDS`] | histogram | `recipe`, `outcome` | How long a call of acquire or wait took |
+//! | [`HOLD_SECONDS`] | histogram | `recipe`, `outcome` | How long something was held, from the grant |
+//! | [`WAITING`] | gauge | `recipe` | Calls of acquire or wait under way |
+//! | [`HELD`] | gauge | `recipe` | What is held, and not known to be lost |
+//! | [`LOST_TOTAL`] | counter | `recipe`, `reason` | Holds that ended before their holders gave them up |
+//! | [`SESSIONS_EXPIRED_TOTAL`] | counter | `reason` | Sessions that ended, but for shutdowns |
+//! | [`RECONNECTS_TOTAL`] | counter | | Times a session had its connection again |
+//! | [`PENDING_DELETES`] | gauge | | Nodes that are to go in the background, and may still stand |
+//! | [`LEASE_MARGIN_SECONDS`] | histogram | | What was left of the lease when it was renewed while something was held |
+//!
+//! * `recipe`: `mutex`, `reentrant_mutex`, `read`, `write`, `semaphore`, `semaphore_turn`, `rate_limiter`, or what an
+//!   author of recipes says by [`LockQueue::recipe`](crate::LockQueue::recipe). Each member of a multi-lock counts by itself.
+//! * `outcome` of a wait: `granted`, `busy` (a try in vain), `timeout`, `error`, `cancelled` (the future was dropped).
+//! * `outcome` of a hold: `released` (and the server has said so), `unconfirmed` (a release without an answer, which goes
+//!   on in the background), `dropped`, `exchanged` (for another hold, as by a downgrade), `lost`.
+//! * `reason`: `session_expired`, `session_replaced`, `lease_ran_out`, `node_deleted`, `closed`, `auth_failed`.
+
+use std::time::Duration;
+
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+
+use crate::error::LossReason;
+
+/// How long a call of acquire or wait took, whatever came of it. In seconds; by `recipe` and `outcome`.
+pub const WAIT_SECONDS: &str = "lockkeeper_wait_seconds";
+/// How long something was held, from the grant until it was given up or lost. In seconds; by `recipe` and `outcome`.
+pub const HOLD_SECONDS: &str = "lockkeeper_hold_seconds";
+/// Calls of acquire or wait that are under way; by `recipe`.
+pub const WAITING: &str = "lockkeeper_waiting";
+/// What is held, and not known to be lost; by `recipe`.
+pub const HELD: &str = "lockkeeper_held";
+/// Holds that ended before their holders gave them up; by `recipe` and `reason`.
+pub const LOST_TOTAL: &str = "lockkeeper_lost_total";
+/// Sessions that ended, but for shutdowns; by `reason`.
+pub const SESSIONS_EXPIRED_TOTAL: &str = "lockkeeper_sessions_expired_total";
+/// Times a session had its connection again.
+pub const RECONNECTS_TOTAL: &str = "lockkeeper_reconnects_total";
+/// Nodes that are to go in the background, and may still stand.
+pub const PENDING_DELETES: &str = "lockkeeper_pending_deletes";
+/// What was left of the lease when it was renewed while something was held. In seconds. Near zero, holds are about to be
+/// lost.
+pub const LEASE_MARGIN_SECONDS: &str = "lockkeeper_lease_margin_seconds";
+
+/// Tells the recorder what the metrics are, for those that show it. Call it after the recorder was installed.
+pub fn describe() {
+    describe_histogram!(WAIT_SECONDS, Unit::Seconds, "How long a call of acquire or wait took.");
+    describe_histogram!(HOLD_SECONDS, Unit::Seconds, "How long something was held, from the grant.");
+    describe_gauge!(WAITING, Unit::Count, "Calls of acquire or wait that are under way.");
+    describe_gauge!(HELD, Unit::Count, "What is held, and not known to be lost.");
+    describe_counter!(LOST_TOTAL, Unit::Count, "Holds that ended before their holders gave them up.");
+    describe_counter!(SESSIONS_EXPIRED_TOTAL, Unit::Count, "Sessions that ended, but for shutdowns.");
+    describe_counter!(RECONNECTS_TOTAL, Unit::Count, "Times a session had its connection again.");
+    describe_gauge!(PENDING_DELETES, Unit::Count, "Nodes that are to go in the background.");
+    describe_histogram!(
+        LEASE_MARGIN_SECONDS,
+        Unit::Seconds,
+        "What was left of the lease when it was renewed while something was held."
+    );
+}
+
+pub(crate) fn waiting(recipe: &'static str, change: f64) {
+    gauge!(WAITING, "recipe" => recipe).increment(change);
+}
+
+pub(crate) fn waited(recipe: &'static str, outcome: &'static str, time: Duration) {
+    histogram!(WAIT_SECONDS, "recipe" => recipe, "outcome" => outcome).record(time);
+}
+
+pub(crate) fn held(recipe: &'static str, change: f64) {
+    gauge!(HELD, "recipe" => recipe).increment(change);
+}
+
+pub(crate) fn held_for(recipe: &'static str, outcome: &'static str, time: Duration) {
+    histogram!(HOLD_SECONDS, "recipe" => recipe, "outcome" => outcome).record(time);
+}
+
+pub(crate) fn lost(recipe: &'static str, reason: LossReason) {
+    counter!(LOST_TOTAL, "recipe" => recipe, "reason" => label(reason)).increment(1);
+}
+
+pub(crate) fn session_expired(reason: LossReason) {
+    counter!(SESSIONS_EXPIRED_TOTAL, "reason" => label(reason)).increment(1);
+}
+
+pub(crate) fn reconnected() {
+    counter!(RECONNECTS_TOTAL).increment(1);
+}
+
+pub(crate) fn pending_deletes(change: f64) {
+    gauge!(PENDING_DELETES).increment(change);
+}
+
+/// `None` when there is nothing that could be lost.
+pub(crate) fn lease_margin(margin: impl FnOnce() -> Option<Duration>) {
+    if let Some(margin) = margin() {
+        histogram!(LEASE_MARGIN_SECONDS).record(margin);
+    }
+}
+
+fn label(reason: LossReason) -> &'static str {
+    match reason {
+        LossReason::SessionExpired => "session_expired",
+        LossReason::SessionReplaced => "session_replaced",
+        LossReason::LeaseRanOut => "lease_ran_out",
+        LossReason::NodeDeleted => "node_deleted",
+        LossReason::Closed => "closed",
+        LossReason::AuthFailed => "auth_failed",
+    }
+}

@@ -1,0 +1,5 @@
+//! Clocks and deadlines.
+
+pub(crate) mod boot;
+pub(crate) mod deadline;
+pub(crate) mod server_clock;

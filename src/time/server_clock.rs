@@ -1,0 +1,44 @@
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::time::boot::BootInstant;
+
+/// What time it is on the servers, as far as their answers told: for people who ask how old something is, and for
+/// nothing that is decided.
+///
+/// Only a write tells it. The time of its transaction lies before its answer, so what is carried on from there by the
+/// steady clock is never later than the servers' own. Another leader may have another clock: the last answer counts.
+#[derive(Debug, Default)]
+pub(crate) struct ServerClock(Mutex<Option<(i64, BootInstant)>>);
+
+impl ServerClock {
+    /// An answer at `observed` told the time of its transaction, in milliseconds since 1970.
+    pub(crate) fn observe(&self, millis: i64, observed: BootInstant) {
+        *self.0.lock() = Some((millis, observed));
+    }
+
+    /// The earliest it can be now, in milliseconds since 1970; `None` when nothing was heard yet.
+    pub(crate) fn now(&self, now: BootInstant) -> Option<i64> {
+        let (millis, observed) = (*self.0.lock())?;
+        let passed: Duration = now.since(observed);
+        Some(millis.saturating_add(i64::try_from(passed.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_answer_is_carried_on() {
+        let clock = ServerClock::default();
+        let at = |seconds| BootInstant::at(Duration::from_secs(seconds));
+        assert_eq!(clock.now(at(1)), None);
+        clock.observe(5_000, at(1));
+        assert_eq!(clock.now(at(3)), Some(7_000));
+        // A leader whose clock is behind.
+        clock.observe(4_000, at(3));
+        assert_eq!(clock.now(at(3)), Some(4_000));
+    }
+}

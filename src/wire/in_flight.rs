@@ -1,0 +1,147 @@
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+
+/// Polls a future once, so that the request inside it is sent before this returns.
+pub(super) fn send_now<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> BoxFuture<'static, T> {
+    let mut future = Box::pin(future);
+    match future.as_mut().now_or_never() {
+        Some(output) => Box::pin(ready(output)),
+        None => future,
+    }
+}
+
+/// The replies under way that would keep a session alive, to be given up together with it.
+///
+/// A caller may hold a future without polling it, as `select!` does with the branch that lost: what is inside must
+/// not outlive the session.
+#[derive(Default)]
+pub(super) struct InFlight(Mutex<Registered>);
+
+#[derive(Default)]
+struct Registered {
+    replies: Vec<Weak<dyn Abort>>,
+    is_given_up: bool,
+}
+
+/// How many entries of finished replies are kept before they are swept out.
+const ENTRIES_MIN: usize = 64;
+
+impl InFlight {
+    /// Sends the request in `future` now; its reply is `abandoned()` once the session is given up.
+    pub(super) fn send<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+        abandoned: fn() -> T,
+    ) -> BoxFuture<'static, T> {
+        let inner = Arc::new(Mutex::new(Some(send_now(future))));
+        let weak: Weak<dyn Abort> = Arc::downgrade(&inner) as Weak<dyn Abort>;
+        let mut registered = self.0.lock();
+        if registered.is_given_up {
+            drop(registered);
+            // Sent by one who had the session in hand when it ended.
+            inner.abort();
+            return Box::pin(ready(abandoned()));
+        }
+        let replies = &mut registered.replies;
+        if replies.len() >= ENTRIES_MIN && replies.len() == replies.capacity() {
+            replies.retain(|entry| entry.strong_count() > 0);
+            let room = replies.len();
+            replies.reserve(room.max(ENTRIES_MIN));
+        }
+        replies.push(weak);
+        drop(registered);
+        Box::pin(Revocable { inner, abandoned })
+    }
+
+    /// Drops what is inside every reply still under way, and from now on of every one that comes later.
+    pub(super) fn abandon(&self) {
+        let replies = {
+            let mut registered = self.0.lock();
+            registered.is_given_up = true;
+            std::mem::take(&mut registered.replies)
+        };
+        for entry in replies.iter().filter_map(Weak::upgrade) {
+            entry.abort();
+        }
+    }
+}
+
+trait Abort: Send + Sync {
+    fn abort(&self);
+}
+
+impl<T: Send> Abort for Mutex<Option<BoxFuture<'static, T>>> {
+    fn abort(&self) {
+        let inner = self.lock().take();
+        // Dropped with the lock released: a client's end may run code of its own.
+        drop(inner);
+    }
+}
+
+struct Revocable<T> {
+    inner: Arc<Mutex<Option<BoxFuture<'static, T>>>>,
+    abandoned: fn() -> T,
+}
+
+impl<T> Future for Revocable<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let mut inner = self.inner.lock();
+        match inner.as_mut() {
+            None => Poll::Ready((self.abandoned)()),
+            Some(future) => future.as_mut().poll(context),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    #[test]
+    fn what_is_abandoned_drops_its_inside_and_answers() {
+        let alive = Arc::new(());
+        let held = Arc::clone(&alive);
+        let in_flight = InFlight::default();
+        let reply = in_flight.send(
+            async move {
+                let _held = held;
+                pending::<u32>().await
+            },
+            || 7,
+        );
+        assert_eq!(Arc::strong_count(&alive), 2);
+        in_flight.abandon();
+        assert_eq!(Arc::strong_count(&alive), 1);
+        assert_eq!(reply.now_or_never(), Some(7));
+        let held = Arc::clone(&alive);
+        let late = in_flight.send(
+            async move {
+                let _held = held;
+                pending::<u32>().await
+            },
+            || 8,
+        );
+        assert_eq!((Arc::strong_count(&alive), late.now_or_never()), (1, Some(8)));
+    }
+
+    #[test]
+    fn finished_replies_do_not_pile_up() {
+        let in_flight = InFlight::default();
+        for number in 0..10_000 {
+            assert_eq!(in_flight.send(ready(number), || 0).now_or_never(), Some(number));
+        }
+        assert!(in_flight.0.lock().replies.len() < 1_000);
+    }
+}

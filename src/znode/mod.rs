@@ -1,0 +1,6 @@
+//! Nodes: their paths, names, tokens and data.
+
+pub(crate) mod fencing_token;
+pub(crate) mod name;
+pub(crate) mod node_data;
+pub(crate) mod path;

@@ -1,0 +1,121 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures::FutureExt;
+use lockkeeper::{ConnectionManager, Error, HandOffPolicy, Hold, Mutex, OwnedMutexGuard};
+use lockkeeper_testserver::Op;
+use lockkeeper_testserver::fault::{Passed, Subject};
+
+use crate::limit::within;
+use crate::server_fixture::{LOCK, ServerFixture, builder};
+
+/// Long, so that only what is tested ends anything.
+const SESSION: Duration = Duration::from_secs(60);
+
+/// So often a node is passed on while others wait.
+pub(super) const AT_MOST: u32 = 3;
+
+/// A process whose tasks share one mutex, and another one that wants it.
+pub(super) struct HandOffFixture {
+    pub(super) server_fixture: ServerFixture,
+    pub(super) actor: ConnectionManager,
+    pub(super) mutex: Mutex,
+}
+
+impl HandOffFixture {
+    pub(super) async fn set(keep: HandOffPolicy) -> Self {
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let actor = builder(&server_fixture.server.connect_string())
+            .session_timeout(SESSION)
+            .connect()
+            .await
+            .unwrap();
+        let mutex = Mutex::new(&actor, LOCK).unwrap().with_handoff(keep).unwrap();
+        Self { server_fixture, actor, mutex }
+    }
+
+    pub(super) async fn lingering() -> Self {
+        Self::set(keep().idle_time(SESSION / 3)).await
+    }
+
+    pub(super) fn session(&self) -> i64 {
+        self.server_fixture.sessions_of_actor()[0]
+    }
+
+    /// Somebody else stands in line, behind us.
+    pub(super) async fn rival_waits(&self) -> tokio::task::JoinHandle<OwnedMutexGuard> {
+        let mutex = Mutex::new(&self.server_fixture.rival, LOCK).unwrap();
+        let waiting = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+        self.server_fixture.line_becomes(2).await.unwrap();
+        waiting
+    }
+
+    /// So many of our tasks wait, in this order.
+    pub(super) fn waiters(&self, count: usize) -> Vec<Waiter> {
+        (0..count).map(|_| Waiter::of(&self.mutex)).collect()
+    }
+
+    /// Every task that can go on, does: there is one thread for all.
+    pub(super) async fn let_all_run(&self) {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// It is looked who else wants the node.
+    pub(super) async fn is_watched(&self) {
+        let watches = self.server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 2);
+        within("the watches", watches).await.unwrap();
+    }
+}
+
+pub(super) fn keep() -> HandOffPolicy {
+    HandOffPolicy::default().max_handoffs(AT_MOST).max_time(SESSION / 3)
+}
+
+/// What was asked by this session for its locks; what keeps the session alive, and what takes watches
+/// back, left out.
+pub(super) fn asked(passed: Vec<Passed>, session: i64) -> Vec<Passed> {
+    let is_asked = |passed: &Passed| {
+        passed.session == session
+            && matches!(passed.subject, Subject::Request(op) if ![Op::Ping, Op::Multi, Op::RemoveWatches].contains(&op))
+    };
+    passed.into_iter().filter(is_asked).collect()
+}
+
+type Acquiring = Pin<Box<dyn Future<Output = Result<OwnedMutexGuard, Error>> + Send>>;
+
+/// An acquire that has begun.
+pub(super) struct Waiter(Acquiring);
+
+impl Waiter {
+    pub(super) fn of(mutex: &Mutex) -> Self {
+        let mutex = mutex.clone();
+        let mut acquiring: Acquiring = Box::pin(async move { mutex.acquire_owned().await });
+        assert!((&mut acquiring).now_or_never().is_none(), "nothing to wait for");
+        Self(acquiring)
+    }
+
+    pub(super) async fn result(self) -> Result<OwnedMutexGuard, Error> {
+        within("a turn", self.0).await.unwrap()
+    }
+
+    pub(super) async fn guard(self) -> OwnedMutexGuard {
+        self.result().await.unwrap()
+    }
+}
+
+/// The guards of all of them, one after another: the node of each. The last one is given back, too.
+pub(super) async fn nodes_of(waiters: Vec<Waiter>) -> Vec<String> {
+    let mut nodes = Vec::new();
+    let mut token = None;
+    for waiter in waiters {
+        let guard = waiter.guard().await;
+        assert!(guard.is_valid() && token < Some(guard.fencing_token()), "tokens that do not grow");
+        token = Some(guard.fencing_token());
+        nodes.push(Hold::path(&guard).to_owned());
+        guard.release().await.unwrap();
+    }
+    nodes
+}

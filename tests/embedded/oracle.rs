@@ -1,0 +1,212 @@
+//! The oracle: every grant is entered, and compared with what everyone else holds.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use lockkeeper::{BootInstant, FencingToken, ReleaseError};
+use parking_lot::Mutex;
+
+/// How a grant lets others hold at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// Nobody else: a mutex, a writer.
+    Exclusive,
+    /// Whoever else shares: a reader.
+    Shared,
+    /// As long as no more permits are out than that.
+    Permits { taken: usize, limit: usize },
+}
+
+/// One node that a guard holds, and what it claims by it on the lock in whose directory it stands.
+pub(crate) struct Claim<'a> {
+    pub(crate) share: Share,
+    pub(crate) held: &'a lockkeeper::Hold,
+}
+
+impl<'a> Claim<'a> {
+    pub(crate) fn exclusive(held: &'a lockkeeper::Hold) -> Self {
+        Self { share: Share::Exclusive, held }
+    }
+
+    fn lock(&self) -> String {
+        self.held.path().rsplit_once('/').map(|(lock, _)| lock.to_owned()).unwrap_or_default()
+    }
+}
+
+/// A guard of any recipe; of several locks it has several claims.
+pub(crate) trait Grant: Send + Sync + 'static {
+    fn claims(&self) -> Vec<Claim<'_>>;
+
+    fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>>;
+}
+
+/// Everyone's grants.
+#[derive(Default)]
+pub(crate) struct Oracle {
+    record: Mutex<Record>,
+}
+
+#[derive(Default)]
+struct Record {
+    /// A session was ended by decree: what its client holds is valid for a while longer, and nobody can know.
+    is_suspended: bool,
+    holds: Vec<(&'static str, Kept)>,
+    last_tokens: HashMap<String, LastTokens>,
+    violations: Vec<String>,
+}
+
+/// The greatest tokens of one lock so far, and whose node had the first of them.
+#[derive(Default)]
+struct LastTokens {
+    of_all: Option<(FencingToken, String)>,
+    exclusive: Option<FencingToken>,
+}
+
+/// Where a guard is kept until it is taken out.
+type Kept = Arc<Mutex<Option<Arc<Box<dyn Grant>>>>>;
+
+/// A grant that was entered. Taken out of the books before the guard is given back, so that from then on it claims
+/// nothing.
+pub(crate) struct Hold(Kept);
+
+impl Oracle {
+    /// Enters a grant. At this moment every other hold that is valid allows it, and its token is greater than those it
+    /// has to be greater than.
+    pub(crate) fn enter(&self, who: &'static str, grant: Box<dyn Grant>) -> Hold {
+        let now = BootInstant::now();
+        let mut record = self.record.lock();
+        let mut violations = Vec::new();
+        for claim in grant.claims().iter().filter(|claim| claim.held.is_valid()) {
+            violations.extend(record.judge(claim, now).map(|what| format!("{who} {what}")));
+            violations.extend(record.judge_token(claim).map(|what| format!("{who}'s {what}")));
+        }
+        if !record.is_suspended {
+            record.violations.append(&mut violations);
+        }
+        let hold = Arc::new(Mutex::new(Some(Arc::new(grant))));
+        record.holds.push((who, Arc::clone(&hold)));
+        Hold(hold)
+    }
+
+    /// From now on clocks and tokens prove nothing in this case.
+    pub(crate) fn suspend(&self) {
+        self.record.lock().is_suspended = true;
+    }
+
+    pub(crate) fn verdict(&self) -> Result<(), String> {
+        let violations = &self.record.lock().violations;
+        if violations.is_empty() { Ok(()) } else { Err(violations.join("; ")) }
+    }
+}
+
+impl Record {
+    /// Whether everyone else who holds this lock lets this claim be.
+    fn judge(&self, claim: &Claim<'_>, now: BootInstant) -> Option<String> {
+        let mut all = vec![claim.share];
+        let mut others = Vec::new();
+        for (other, hold) in &self.holds {
+            // Not cloned: whoever takes the guard out needs it alone.
+            let kept = hold.lock();
+            for theirs in kept.iter().flat_map(|grant| grant.claims()) {
+                let is_another = theirs.held.path() != claim.held.path() && theirs.lock() == claim.lock();
+                // Also one that was lost since, if not before this very moment.
+                if is_another && (theirs.held.is_valid() || theirs.held.valid_until() > now) {
+                    all.push(theirs.share);
+                    others.push(format!("{other} holds {} ({:?})", theirs.held.path(), theirs.share));
+                }
+            }
+        }
+        (!may_stand_together(&all)).then(|| {
+            format!("was granted {} ({:?}) while {}", claim.held.path(), claim.share, others.join(", "))
+        })
+    }
+
+    fn judge_token(&mut self, claim: &Claim<'_>) -> Option<String> {
+        let (token, path) = (claim.held.fencing_token(), claim.held.path());
+        let last = self.last_tokens.entry(claim.lock()).or_default();
+        let before = last.of_all.as_ref();
+        let is_in_order = match claim.share {
+            // A nested hold has its first hold's.
+            Share::Exclusive => {
+                before.is_none_or(|(last, of)| token > *last || (token == *last && of == path))
+            }
+            // A downgraded reader keeps its writer's.
+            Share::Shared => last.exclusive.is_none_or(|last| token >= last),
+            Share::Permits { .. } => true,
+        };
+        let wrong =
+            (!is_in_order).then(|| format!("token {token} at {path} is not greater than those before"));
+        if before.is_none_or(|(last, _)| token > *last) {
+            last.of_all = Some((token, path.to_owned()));
+        }
+        if claim.share == Share::Exclusive {
+            last.exclusive = last.exclusive.max(Some(token));
+        }
+        wrong
+    }
+}
+
+/// Whether all these may be held at once.
+fn may_stand_together(shares: &[Share]) -> bool {
+    let permits = |share: &Share| if let Share::Permits { taken, .. } = share { *taken } else { 0 };
+    let taken: usize = shares.iter().map(permits).sum();
+    let has_room = |share: &Share| matches!(share, Share::Permits { limit, .. } if taken <= *limit);
+    let is_alone = matches!(shares, [Share::Exclusive]);
+    is_alone || shares.iter().all(|share| *share == Share::Shared) || shares.iter().all(has_room)
+}
+
+impl Hold {
+    /// The path of its first node; none once it was taken.
+    pub(crate) fn path(&self) -> Option<String> {
+        self.of_claims(|claims| claims.first().map(|claim| claim.held.path().to_owned()))?
+    }
+
+    /// How many nodes it holds.
+    pub(crate) fn nodes(&self) -> usize {
+        self.of_claims(|claims| claims.iter().map(|claim| claim.held.node_count()).sum()).unwrap_or_default()
+    }
+
+    pub(crate) fn is_valid(&self) -> bool {
+        self.of_claims(|claims| claims.iter().all(|claim| claim.held.is_valid())).unwrap_or_default()
+    }
+
+    /// Until when it is valid, as far as is known; the past once it was taken.
+    pub(crate) fn valid_until(&self) -> BootInstant {
+        let first = self.of_claims(|claims| claims.iter().map(|claim| claim.held.valid_until()).min());
+        first.flatten().unwrap_or_else(BootInstant::now)
+    }
+
+    fn of_claims<T>(&self, look: impl FnOnce(&[Claim<'_>]) -> T) -> Option<T> {
+        self.0.lock().as_ref().map(|grant| look(&grant.claims()))
+    }
+
+    /// The guard, for as long as it is not taken out.
+    pub(crate) fn grant(&self) -> Option<Arc<Box<dyn Grant>>> {
+        self.0.lock().clone()
+    }
+
+    /// Takes the guard out of the books. `None` if it was, or while somebody else uses it.
+    pub(crate) fn take(&self) -> Option<Box<dyn Grant>> {
+        let grant = self.0.lock().take();
+        grant.and_then(Arc::into_inner)
+    }
+
+    /// `None` when there was nothing to release.
+    pub(crate) async fn release(&self) -> Option<Result<(), ReleaseError>> {
+        Some(self.take()?.release().await)
+    }
+}
+
+#[test]
+fn readers_share_permits_fit_and_the_exclusive_is_alone() {
+    const R: Share = Share::Shared;
+    const W: Share = Share::Exclusive;
+    let permits = |taken| Share::Permits { taken, limit: 3 };
+    for together in [&[W][..], &[R, R], &[permits(3)], &[permits(2), permits(1)]] {
+        assert!(may_stand_together(together), "{together:?}");
+    }
+    for apart in [&[W, W][..], &[R, W], &[permits(4)], &[permits(2), permits(2)], &[permits(1), W]] {
+        assert!(!may_stand_together(apart), "{apart:?}");
+    }
+}

@@ -1,0 +1,94 @@
+//! One server, the client that things happen to, and another one that competes with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkeeper::{ConnectionManager, ConnectionManagerBuilder, RetryPolicy};
+use lockkeeper_testserver::TestServer;
+use lockkeeper_testserver::machine::Machine;
+
+use crate::limit::within;
+use crate::oracle::Oracle;
+
+/// The tick of the servers here.
+pub(crate) const TICK: Duration = Duration::from_millis(50);
+
+/// The session of the client that things happen to: short, so that losing it is quick.
+pub(crate) const SESSION: Duration = Duration::from_millis(1_000);
+
+/// The lock that everybody wants.
+pub(crate) const LOCK: &str = "/locks/lock";
+
+/// What one case plays in.
+pub(crate) struct ServerFixture {
+    pub(crate) server: TestServer,
+    pub(crate) oracle: Arc<Oracle>,
+    /// The other client. Its session outlasts what happens to the server.
+    pub(crate) rival: ConnectionManager,
+}
+
+impl ServerFixture {
+    pub(crate) async fn start() -> Result<Self, String> {
+        let server = TestServer::builder()
+            .tick(TICK)
+            .session_timeouts(TICK * 2, Duration::from_secs(60))
+            .start()
+            .await
+            .map_err(|error| error.to_string())?;
+        let rival =
+            builder(&server.connect_string()).session_timeout(Duration::from_secs(30)).connect().await;
+        let rival = rival.map_err(|error| error.to_string())?;
+        Ok(Self { server, oracle: Arc::default(), rival })
+    }
+
+    /// Another client, with a short session.
+    pub(crate) async fn actor(&self) -> Result<ConnectionManager, String> {
+        builder(&self.server.connect_string()).connect().await.map_err(|error| error.to_string())
+    }
+
+    /// The sessions of everyone but the rival, oldest first.
+    pub(crate) fn sessions_of_actor(&self) -> Vec<i64> {
+        self.server.sessions().into_iter().skip(1).collect()
+    }
+
+    /// The other client asks the server something and gets its answer.
+    pub(crate) async fn round_trip_of_rival(&self) -> Result<(), String> {
+        let root = "/zookeeper".parse().map_err(|error| format!("{error}"))?;
+        let read = async {
+            // It may have been cut off together with the client that was meant.
+            while self.rival.znodes().read(&root).await.is_err() {}
+        };
+        within("an answer to the other client", read).await
+    }
+
+    pub(crate) async fn line_becomes(&self, count: usize) -> Result<(), String> {
+        let line = self.server.wait_until(|machine| in_line(machine).len() == count);
+        within(&format!("{count} nodes in line"), line)
+            .await
+            .map_err(|error| format!("{error}; there are {:?}", self.server.inspect(in_line)))
+    }
+}
+
+/// A builder with a short session and short pauses.
+pub(crate) fn builder(servers: &str) -> ConnectionManagerBuilder {
+    ConnectionManager::builder(servers)
+        .session_timeout(SESSION)
+        .tick_time(TICK)
+        // In a process with thousands of sockets, most of the time would go into looking for them.
+        .tcp_nodelay(false)
+        .retry(RetryPolicy::exponential(Duration::from_millis(5), Duration::from_millis(100)))
+        .connect_deadline(Duration::from_secs(30))
+}
+
+/// The paths of the contenders' nodes.
+pub(crate) fn in_line(machine: &Machine) -> Vec<String> {
+    let sessions = machine.sessions();
+    let ephemerals = sessions.iter().flat_map(|session| machine.tree().ephemerals(*session));
+    let contenders =
+        ephemerals.filter(|path| path.strip_prefix(LOCK).is_some_and(|rest| rest.starts_with('/')));
+    contenders.map(str::to_owned).collect()
+}
+
+pub(crate) fn children(machine: &Machine, path: &str) -> Vec<String> {
+    machine.tree().node(path).map(|node| node.children.iter().cloned().collect()).unwrap_or_default()
+}

@@ -1,0 +1,132 @@
+//! What the tests with Java share.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use lockkeeper::{ConnectionManager, Mutex, OwnedMutexGuard};
+use lockkeeper_tests::{
+    CuratorGrant, CuratorPeer, CuratorThread, Ensemble, HarnessError, RawClient, Timing, eventually,
+};
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::support::connect;
+
+pub(super) type Failure = Box<dyn StdError + Send + Sync>;
+pub(super) type Outcome = Result<(), Failure>;
+
+/// Long enough for a Java process on a busy machine, short enough to wait for its end.
+pub(super) const SESSION: Duration = Duration::from_secs(4);
+
+/// Enough for a server to answer many times, and not to be granted what is held.
+pub(super) const SHORTLY: Duration = Duration::from_millis(300);
+
+/// A server, a Java service and ours, a path for both, and a client that belongs to neither.
+pub(super) struct InteropFixture {
+    pub(super) ensemble: &'static Ensemble,
+    pub(super) java: CuratorPeer,
+    pub(super) manager: ConnectionManager,
+    pub(super) path: String,
+    pub(super) oracle: AsyncMutex<RawClient>,
+}
+
+impl InteropFixture {
+    /// On the server that all these tests share, at a path of the test's own.
+    pub(super) async fn at(path: &str) -> Result<Self, Failure> {
+        let ensemble = Ensemble::shared().await?;
+        let java = CuratorPeer::start(&ensemble.connect_string(), SESSION).await?;
+        let manager = connect(&ensemble.connect_string()).await;
+        let oracle = AsyncMutex::new(ensemble.raw().await?);
+        Ok(Self { ensemble, java, manager, path: path.to_owned(), oracle })
+    }
+
+    pub(super) fn mutex(&self) -> Mutex {
+        Mutex::new(&self.manager, &self.path).unwrap()
+    }
+
+    pub(super) fn rust(&self) -> Contender {
+        Contender::Rust(self.mutex())
+    }
+
+    pub(super) fn java(&self, thread: &str) -> Contender {
+        Contender::Java(self.java.thread(thread), self.path.clone())
+    }
+
+    /// Waits until so many stand in line; yields the paths of their nodes, the first in line first.
+    pub(super) async fn line_of(&self, contenders: usize) -> Result<Vec<String>, HarnessError> {
+        line_of(self.ensemble, &self.path, contenders).await
+    }
+}
+
+/// Asks the server itself, so that it depends on no client.
+pub(super) async fn line_of(
+    ensemble: &Ensemble,
+    path: &str,
+    contenders: usize,
+) -> Result<Vec<String>, HarnessError> {
+    let below = format!("{path}/");
+    eventually(format!("{contenders} stand in line at {path}"), Timing::event(), async || {
+        let dump = ensemble.server(0).dump().await.ok()?;
+        let mut line: Vec<String> =
+            dump.ephemerals.into_values().flatten().filter(|node| node.starts_with(&below)).collect();
+        line.sort_by_key(|node| node[node.len() - 10..].to_owned());
+        (line.len() == contenders).then_some(line)
+    })
+    .await
+}
+
+/// Someone who wants the lock, in either language.
+#[derive(Clone)]
+pub(super) enum Contender {
+    Java(CuratorThread, String),
+    Rust(Mutex),
+}
+
+/// The lock in someone's hands.
+pub(super) enum Hold {
+    Java(CuratorThread, String, CuratorGrant),
+    Rust(OwnedMutexGuard),
+}
+
+impl Contender {
+    pub(super) async fn acquire(&self) -> Result<Hold, Failure> {
+        Ok(match self {
+            Self::Java(thread, path) => Hold::of_java(thread, path, thread.acquire(path).await?),
+            Self::Rust(mutex) => Hold::Rust(mutex.acquire_owned().await?),
+        })
+    }
+
+    pub(super) async fn acquire_timeout(&self, timeout: Duration) -> Result<Option<Hold>, Failure> {
+        match self {
+            Self::Java(thread, path) => {
+                let grant = thread.acquire_timeout(path, timeout).await?;
+                Ok(grant.map(|grant| Hold::of_java(thread, path, grant)))
+            }
+            Self::Rust(mutex) => match mutex.acquire_owned_timeout(timeout).await {
+                Ok(guard) => Ok(Some(Hold::Rust(guard))),
+                Err(error) if error.is_timeout() => Ok(None),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+}
+
+impl Hold {
+    pub(super) fn of_java(thread: &CuratorThread, path: &str, grant: CuratorGrant) -> Self {
+        Self::Java(thread.clone(), path.to_owned(), grant)
+    }
+
+    pub(super) fn token(&self) -> u64 {
+        match self {
+            Self::Java(.., grant) => grant.czxid,
+            Self::Rust(guard) => guard.fencing_token().as_u64(),
+        }
+    }
+
+    pub(super) async fn release(self) -> Outcome {
+        match self {
+            Self::Java(thread, path, _) => thread.release(&path).await?,
+            Self::Rust(guard) => guard.release().await?,
+        }
+        Ok(())
+    }
+}
