@@ -61,10 +61,7 @@ impl State {
                 if self.away.contains_key(&connection.server) {
                     return;
                 }
-                let message = match self.hold_transaction(client, message) {
-                    Some(message) => message,
-                    None => return,
-                };
+                let Some(message) = self.hold_transaction(client, message) else { return };
                 let list = match &message {
                     ToServer::Request(_, Request::GetChildren { path, with_stat: true, .. }) => {
                         Some(path.clone())
