@@ -32,9 +32,15 @@ mod delete_nodes;
 mod detached_node;
 mod directory;
 mod exchange;
+#[cfg_attr(not(test), expect(dead_code, reason = "the session does not use it yet"))]
+mod fast_path;
 mod hold;
 mod inspect;
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "the session does not use it yet"))]
+mod local_queue;
 mod lock_queue;
+#[cfg_attr(not(test), expect(dead_code, reason = "the session does not use it yet"))]
+mod missing_czxid;
 mod multi_queue;
 mod node_monitor;
 mod node_transaction;

@@ -1,0 +1,190 @@
+//! The prediction of a create's outcome: whether a list has to be sent with the create.
+//!
+//! A prediction is never a proof. A wrong one costs a round trip, and nothing is granted by it.
+
+use super::local_queue::ContenderKind;
+
+/// So many creates in a row must have followed another node of this session before the next one is expected
+/// to.
+const CONSECUTIVE_CREATES_MIN: u8 = 2;
+
+/// What a create is likely to find in front of its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum FastPath {
+    /// Nothing is known. A list is sent with the create, and the contender may be the head.
+    Unknown,
+    /// The last list showed a predecessor. A list is sent with the create.
+    Contended,
+    /// A node of this session will be the predecessor. The sequence number proves that, so no list is sent.
+    BehindOwn,
+    /// No predecessor: the node gets the number after this released head of this session. No list is sent.
+    AfterOwn(i32),
+}
+
+impl FastPath {
+    /// Whether no list is sent with the create.
+    pub(crate) fn skips_list(self) -> bool {
+        matches!(self, Self::BehindOwn | Self::AfterOwn(_))
+    }
+
+    /// Whether the contender may be the head as soon as its node exists.
+    pub(crate) fn may_grant_at_once(self) -> bool {
+        matches!(self, Self::Unknown | Self::AfterOwn(_))
+    }
+}
+
+/// What is known when a create is about to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BeforeCreate {
+    pub(crate) kind: ContenderKind,
+    pub(crate) connection: u64,
+    /// Another create of this session is pending in this directory.
+    pub(crate) has_pending: bool,
+    /// The node with the last sequence number exists.
+    pub(crate) last_exists: bool,
+    /// The node with the last sequence number was released as the head, and the directory is unchanged since.
+    pub(crate) last_covered: bool,
+}
+
+/// What earlier creates of this session in this directory have shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct FastPathHistory {
+    /// The greatest sequence number of this session, and the connection over which it came.
+    last_sequence: Option<(i32, u64)>,
+    /// How many creates in a row got the number after another node of this session.
+    consecutive_creates: u8,
+    /// The last list that was sent with a create showed a predecessor.
+    last_list_contended: bool,
+    /// A foreign create got a number between two of this session, and too few in a row have followed since.
+    foreign_interleaved: bool,
+}
+
+impl FastPathHistory {
+    /// The greatest sequence number that came over this connection.
+    pub(crate) fn last_sequence(&self, connection: u64) -> Option<i32> {
+        self.last_sequence.filter(|(_, on)| *on == connection).map(|(sequence, _)| sequence)
+    }
+
+    /// Predicts the outcome of a create.
+    pub(crate) fn predict(&self, before: BeforeCreate) -> FastPath {
+        let BeforeCreate { kind, connection, has_pending, last_exists, last_covered } = before;
+        let Some(last) = self.last_sequence(connection) else {
+            // Of many creates that are sent at once only the first one lists.
+            return if has_pending { FastPath::BehindOwn } else { FastPath::Unknown };
+        };
+        if has_pending && !self.foreign_interleaved && last >= 0 {
+            return FastPath::BehindOwn;
+        }
+        if !self.expects_consecutive() || last < 0 {
+            return if self.last_list_contended { FastPath::Contended } else { FastPath::Unknown };
+        }
+        if has_pending || last_exists {
+            return FastPath::BehindOwn;
+        }
+        // Beside a released reader or writer others may exist that a writer has to wait for.
+        match kind != ContenderKind::Write && last_covered {
+            true => FastPath::AfterOwn(last),
+            false => FastPath::Unknown,
+        }
+    }
+
+    /// Whether the last creates have shown that the next one is likely to follow another node of this
+    /// session.
+    pub(crate) fn expects_consecutive(&self) -> bool {
+        self.consecutive_creates >= CONSECUTIVE_CREATES_MIN
+    }
+
+    /// A create got this number. `follows_own` if the number before it is another node's of this session.
+    pub(crate) fn record_create(&mut self, sequence: i32, connection: u64, follows_own: bool) {
+        self.consecutive_creates = if follows_own {
+            // No more than is asked for, so that equal histories are equal.
+            self.consecutive_creates.saturating_add(1).min(CONSECUTIVE_CREATES_MIN)
+        } else {
+            0
+        };
+        let last = self.last_sequence(connection);
+        let is_after_foreign = !follows_own && last.is_some();
+        self.foreign_interleaved =
+            !self.expects_consecutive() && (self.foreign_interleaved || is_after_foreign);
+        if last.is_none_or(|last| last < sequence) {
+            self.last_sequence = Some((sequence, connection));
+        }
+    }
+
+    /// The list that was sent with a create showed a predecessor, or none.
+    pub(crate) fn record_list(&mut self, contended: bool) {
+        self.last_list_contended = contended;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: BeforeCreate = BeforeCreate {
+        kind: ContenderKind::Lock,
+        connection: 1,
+        has_pending: false,
+        last_exists: false,
+        last_covered: false,
+    };
+
+    fn history(creates: &[(i32, bool)]) -> FastPathHistory {
+        let mut history = FastPathHistory::default();
+        creates.iter().for_each(|(sequence, follows)| history.record_create(*sequence, 1, *follows));
+        history
+    }
+
+    #[test]
+    fn of_many_first_creates_only_one_lists() {
+        let new = FastPathHistory::default();
+        assert_eq!(new.predict(BEFORE), FastPath::Unknown);
+        assert_eq!(new.predict(BeforeCreate { has_pending: true, ..BEFORE }), FastPath::BehindOwn);
+    }
+
+    #[test]
+    fn the_list_is_left_out_after_two_consecutive_creates() {
+        let once = history(&[(0, false), (1, true)]);
+        let twice = history(&[(0, false), (1, true), (2, true)]);
+        let exists = BeforeCreate { last_exists: true, ..BEFORE };
+        let covered = BeforeCreate { last_covered: true, ..BEFORE };
+        assert_eq!(once.predict(exists), FastPath::Unknown);
+        assert_eq!(twice.predict(exists), FastPath::BehindOwn);
+        assert_eq!(twice.predict(covered), FastPath::AfterOwn(2));
+        assert_eq!(twice.predict(BEFORE), FastPath::Unknown, "the directory may be another one");
+    }
+
+    #[test]
+    fn a_writer_lists_after_a_released_head() {
+        let twice = history(&[(0, false), (1, true), (2, true)]);
+        let covered = BeforeCreate { kind: ContenderKind::Write, last_covered: true, ..BEFORE };
+        assert_eq!(twice.predict(covered), FastPath::Unknown);
+    }
+
+    #[test]
+    fn a_foreign_number_in_between_ends_the_prediction() {
+        let mut history = history(&[(0, false), (1, true), (2, true)]);
+        history.record_create(4, 1, false);
+        let pending = BeforeCreate { has_pending: true, ..BEFORE };
+        assert_eq!(history.predict(pending), FastPath::Unknown);
+        history.record_list(true);
+        assert_eq!(history.predict(pending), FastPath::Contended);
+        history.record_create(5, 1, true);
+        assert_eq!(history.predict(pending), FastPath::Contended, "one that follows is not enough");
+        history.record_create(6, 1, true);
+        assert_eq!(history.predict(pending), FastPath::BehindOwn);
+    }
+
+    #[test]
+    fn another_connection_starts_anew() {
+        let twice = history(&[(0, false), (1, true), (2, true)]);
+        let covered = BeforeCreate { connection: 2, last_exists: true, last_covered: true, ..BEFORE };
+        assert_eq!(twice.predict(covered), FastPath::Unknown);
+    }
+
+    #[test]
+    fn below_zero_numbers_predict_nothing() {
+        let history = history(&[(-3, false), (-2, true), (-1, true)]);
+        assert_eq!(history.predict(BeforeCreate { last_exists: true, ..BEFORE }), FastPath::Unknown);
+    }
+}

@@ -1,0 +1,106 @@
+//! From the sending of a create to the sequence numbers of the creates before it.
+
+use super::{ContenderKind, Effect, EntryKey, LocalQueue, NodeId};
+use crate::queue::fast_path::{BeforeCreate, FastPath};
+
+/// A create of this session, from the moment it is sent. Ends by [`LocalQueue::judge_by_sequence`] or
+/// [`LocalQueue::forget_create`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(test, derive(Clone))]
+#[must_use = "a create that never ends keeps later ones waiting"]
+pub(crate) struct CreateInFlight {
+    /// When it was sent, in the order of what this session sends for this directory.
+    pub(super) order: u64,
+    /// The connection it was sent over.
+    pub(super) connection: u64,
+    pub(crate) fast_path: FastPath,
+}
+
+/// A new node whose predecessor may be about to register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SequenceWaiter {
+    order: u64,
+    node: NodeId,
+}
+
+impl<P: Clone> LocalQueue<P> {
+    /// The caller sends a create now, under the lock of the queue: what is sent later gets a greater sequence
+    /// number.
+    pub(crate) fn send_create(&mut self, kind: ContenderKind, connection: u64) -> CreateInFlight {
+        let last = self.history.last_sequence(connection);
+        let fast_path = self.history.predict(BeforeCreate {
+            kind,
+            connection,
+            has_pending: !self.pending_creates.is_empty(),
+            last_exists: last.is_some_and(|last| self.entries.contains_key(&last)),
+            last_covered: last.is_some_and(|last| self.is_covered(last, connection)),
+        });
+        let order = self.next_order();
+        self.pending_creates.insert(order);
+        self.unsequenced.insert(order);
+        CreateInFlight { order, connection, fast_path }
+    }
+
+    /// The create has its sequence number. The node is [registered](Self::register) before, if its number
+    /// tells the order.
+    pub(crate) fn mark_created(&mut self, create: &CreateInFlight) -> Vec<Effect<P>> {
+        self.end_waits_for_create(create.order)
+    }
+
+    /// The list that was sent with the create showed a predecessor, or none.
+    pub(crate) fn record_list(&mut self, contended: bool) {
+        self.history.record_list(contended);
+    }
+
+    /// Nobody waits for the create any more: it failed, its answer was lost, or its contender was cancelled.
+    pub(crate) fn forget_create(&mut self, create: CreateInFlight) -> Vec<Effect<P>> {
+        self.pending_creates.remove(&create.order);
+        self.end_waits_for_create(create.order)
+    }
+
+    /// Whether the node's predecessor may be the node of an earlier create that is answered but not
+    /// registered.
+    ///
+    /// The answer of that create came earlier, so its task is about to run. The contender waits for
+    /// [`Effect::JudgeBySequence`], and not for long: the task may not be polled any more.
+    pub(crate) fn awaits_predecessor(&mut self, create: &CreateInFlight, key: EntryKey) -> bool {
+        let has_earlier = self.unsequenced.first().is_some_and(|oldest| *oldest < create.order);
+        let Some(before) = key.sequence.checked_sub(1).filter(|_| has_earlier) else {
+            return false;
+        };
+        if self.is_known(before, create.connection) {
+            return false;
+        }
+        self.sequence_waiters.insert(before, SequenceWaiter { order: create.order, node: key.node });
+        true
+    }
+
+    /// The node with this sequence number is known from now on.
+    pub(super) fn end_wait_for(&mut self, sequence: i32) -> Option<Effect<P>> {
+        let waiter = self.sequence_waiters.remove(&sequence)?;
+        Some(Effect::JudgeBySequence { node: waiter.node })
+    }
+
+    /// The contender does not wait any more.
+    pub(super) fn forget_waiter(&mut self, key: EntryKey) {
+        if let Some(before) = key.sequence.checked_sub(1)
+            && self.sequence_waiters.get(&before).is_some_and(|waiter| waiter.node == key.node)
+        {
+            self.sequence_waiters.remove(&before);
+        }
+    }
+
+    /// The create has its sequence number, or will not get one.
+    fn end_waits_for_create(&mut self, order: u64) -> Vec<Effect<P>> {
+        self.unsequenced.remove(&order);
+        let oldest = self.unsequenced.first().copied().unwrap_or(u64::MAX);
+        let mut effects = Vec::new();
+        // A create that was sent later gets a greater number: it is no predecessor.
+        while let Some(first) = self.sequence_waiters.first_entry()
+            && first.get().order < oldest
+        {
+            effects.push(Effect::JudgeBySequence { node: first.remove().node });
+        }
+        effects
+    }
+}

@@ -1,0 +1,95 @@
+//! One node of this session in the queue.
+
+/// The id of a node within its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeId(pub(crate) u64);
+
+/// A node and its place in the queue.
+///
+/// Both, since a directory that was removed and created again gives its sequence numbers a second time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct EntryKey {
+    pub(crate) sequence: i32,
+    pub(crate) node: NodeId,
+}
+
+/// What a node contends for, where sequence numbers tell the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum ContenderKind {
+    /// Waits for every node in front.
+    Lock,
+    /// Waits for the writers in front.
+    Read,
+    /// Waits for every node in front. Behind a writer a reader's node may appear late, in front of others.
+    Write,
+}
+
+impl ContenderKind {
+    /// Whether nothing is in front of `next` any more when a head of this kind is gone that `next` waits for.
+    ///
+    /// A writer always lists: beside a released reader other readers may exist, and so may they in a released
+    /// writer's place.
+    pub(super) fn hands_off_to(self, next: Self) -> bool {
+        matches!((self, next), (Self::Lock, Self::Lock) | (Self::Write, Self::Read))
+    }
+
+    /// Whether a released head of the one kind tells anything to a contender of the other.
+    pub(super) fn shares_rule_with(self, other: Self) -> bool {
+        (self == Self::Lock) == (other == Self::Lock)
+    }
+}
+
+/// A node of this session that exists, as far as is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Entry {
+    pub(super) node: NodeId,
+    pub(super) kind: ContenderKind,
+    pub(super) state: EntryState,
+    pub(super) predecessor: Predecessor,
+    /// Transactions that rest on the node and whose outcome is not known.
+    pub(super) open_transactions: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum EntryState {
+    Waiting,
+    /// A hand-off made it the head. Its contender has not taken the hold yet, and may still give it up.
+    Granted,
+    Held,
+}
+
+/// What a contender waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Predecessor {
+    /// Not known here: a node of another session, or a list has to tell.
+    Unknown,
+    /// The node of this session with this sequence number.
+    Own(i32),
+    /// Nothing in front has to be waited for.
+    None,
+}
+
+impl Entry {
+    pub(super) fn new(node: NodeId, kind: ContenderKind) -> Self {
+        Self {
+            node,
+            kind,
+            state: EntryState::Waiting,
+            predecessor: Predecessor::Unknown,
+            open_transactions: 0,
+        }
+    }
+
+    pub(super) fn is_head(&self) -> bool {
+        matches!(self.state, EntryState::Granted | EntryState::Held)
+    }
+
+    pub(super) fn has_no_predecessor(&self) -> bool {
+        self.predecessor == Predecessor::None
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_consistent(&self) -> bool {
+        !self.is_head() || self.has_no_predecessor()
+    }
+}

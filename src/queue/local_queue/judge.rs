@@ -1,0 +1,141 @@
+//! The predecessor of a new node, by its sequence number alone.
+
+use super::{ContenderKind, CreateInFlight, Effect, EntryKey, LocalQueue, Predecessor};
+use crate::queue::fast_path::FastPath;
+
+/// What the sequence number of a new node proves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Judgement<P> {
+    /// The node is the head of the queue.
+    Head {
+        /// What the released head before it passed on.
+        payload: Option<P>,
+        /// It was the head already when the create was sent, so that a read sent behind the create is sent by
+        /// the head.
+        since_send: bool,
+    },
+    /// The contender waits for this node of its session, and is linked to it.
+    Behind {
+        predecessor: EntryKey,
+        /// Nothing is in front of the predecessor: a hand-off from it grants.
+        is_second: bool,
+    },
+    /// Nothing: a list decides.
+    Unknown,
+}
+
+impl<P: Clone> LocalQueue<P> {
+    /// Ends a create that was answered over `create.connection`. `connection` is the present one.
+    ///
+    /// Two consecutive numbers prove that nothing is between their nodes, so the predecessor's place decides:
+    ///
+    /// * it exists: the new node is right behind it;
+    /// * it was released as the head, by a delete that was sent *after* the create: it was the head when the
+    ///   new node was created, and the new node is the head now;
+    /// * it was released as the head *before* the create was sent: so too, if the directory is unchanged
+    ///   since;
+    /// * readers do not wait for readers: what is in front of the one is in front of the other.
+    ///
+    /// All of this only while the connection is the one that carried the create: over another one the delete
+    /// of a released head may not have been sent at all.
+    pub(crate) fn judge_by_sequence(
+        &mut self,
+        create: CreateInFlight,
+        key: EntryKey,
+        connection: Option<u64>,
+    ) -> (Judgement<P>, Vec<Effect<P>>) {
+        let judgement = self.predecessor_of(&create, key, connection);
+        let mut effects = match &judgement {
+            Judgement::Behind { predecessor, .. } => self.link(key, predecessor.sequence),
+            Judgement::Head { .. } => {
+                self.mark_clear(key);
+                Vec::new()
+            }
+            Judgement::Unknown => Vec::new(),
+        };
+        effects.extend(self.count(create, key, &judgement));
+        (judgement, effects)
+    }
+
+    /// Ends a create whose list has decided already. What its sequence number would have told is counted, so
+    /// that the next one may be sent without a list.
+    pub(crate) fn judged_by_list(
+        &mut self,
+        create: CreateInFlight,
+        key: EntryKey,
+        connection: Option<u64>,
+    ) -> Vec<Effect<P>> {
+        let judgement = self.predecessor_of(&create, key, connection);
+        self.count(create, key, &judgement)
+    }
+
+    fn count(&mut self, create: CreateInFlight, key: EntryKey, judgement: &Judgement<P>) -> Vec<Effect<P>> {
+        let before = key.sequence.checked_sub(1);
+        let follows_own = before.is_some_and(|before| self.is_known(before, create.connection));
+        self.history.record_create(key.sequence, create.connection, follows_own);
+        let watch = self.directory_watch_due(judgement, create.connection);
+        self.forget_waiter(key);
+        let mut effects = self.forget_create(create);
+        effects.extend(watch);
+        effects
+    }
+
+    fn predecessor_of(
+        &self,
+        create: &CreateInFlight,
+        key: EntryKey,
+        connection: Option<u64>,
+    ) -> Judgement<P> {
+        let is_countable = (1..i32::MAX).contains(&key.sequence);
+        let is_same_connection = connection == Some(create.connection);
+        let (Some(kind), true) =
+            (self.entry(key).map(|entry| entry.kind), is_countable && is_same_connection)
+        else {
+            return Judgement::Unknown;
+        };
+        let before = key.sequence - 1;
+        match self.entries.get(&before) {
+            Some(entry) if (kind, entry.kind) == (ContenderKind::Read, ContenderKind::Read) => {
+                match entry.predecessor {
+                    _ if self.directory_watch.set_on(create.connection).is_none() => Judgement::Unknown,
+                    Predecessor::None => Judgement::Head { payload: None, since_send: false },
+                    Predecessor::Own(writer) => self.behind(writer, kind),
+                    Predecessor::Unknown => Judgement::Unknown,
+                }
+            }
+            Some(_) => self.behind(before, kind),
+            None => self.after_released(create, before, kind),
+        }
+    }
+
+    fn behind(&self, sequence: i32, kind: ContenderKind) -> Judgement<P> {
+        self.entries.get(&sequence).map_or(Judgement::Unknown, |entry| Judgement::Behind {
+            predecessor: EntryKey { sequence, node: entry.node },
+            is_second: entry.kind.hands_off_to(kind) && entry.has_no_predecessor(),
+        })
+    }
+
+    /// `before` is the number of a node that does not exist any more.
+    fn after_released(&self, create: &CreateInFlight, before: i32, kind: ContenderKind) -> Judgement<P> {
+        // Beside a released reader, and in a released writer's place, others may exist that a writer waits
+        // for.
+        let head = self
+            .released_at(before, create.connection)
+            .filter(|head| kind != ContenderKind::Write && head.kind.shares_rule_with(kind));
+        match head {
+            Some(head) if head.order > create.order || self.is_directory_unchanged_since(head) => {
+                let since_send = create.fast_path == FastPath::AfterOwn(before);
+                Judgement::Head { payload: head.payload.clone(), since_send }
+            }
+            _ => Judgement::Unknown,
+        }
+    }
+
+    /// A directory that is used again and again by this session alone is worth a watch.
+    fn directory_watch_due(&self, judgement: &Judgement<P>, connection: u64) -> Option<Effect<P>> {
+        let is_worth_it =
+            self.history.expects_consecutive() && !matches!(judgement, Judgement::Behind { .. });
+        let is_missing = !self.directory_watch.is_asked_on(connection);
+        (is_worth_it && is_missing).then_some(Effect::WatchDirectory { connection })
+    }
+}

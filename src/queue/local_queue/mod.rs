@@ -1,0 +1,271 @@
+//! The nodes of one session in one directory, and the grants that need no request.
+//!
+//! The server gives every sequence number of a directory once, and in order. Between two nodes of this
+//! session with consecutive numbers there is no other node.
+//!
+//! [`LocalQueue`] is a state machine without I/O: its methods take events and return [`Effect`]s. There is
+//! one for each session and directory, behind one lock. Requests whose order counts are sent while that lock
+//! is held: creates ([`LocalQueue::send_create`]) and the deletes of released nodes
+//! ([`LocalQueue::release`]). What is sent later over the same connection is done later by the server.
+//!
+//! | file | decides |
+//! |---|---|
+//! | `creates` | what a create is likely to find, and the wait for the numbers of earlier creates |
+//! | `judge` | the predecessor of a new node, by its sequence number alone |
+//! | `hand_off` | which successors of a released head are granted: the only proof of a hand-off |
+//! | `released` | which released heads are remembered, and whether the directory is still the same one |
+
+mod creates;
+mod entry;
+mod hand_off;
+mod judge;
+mod released;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub(crate) use self::creates::CreateInFlight;
+use self::creates::SequenceWaiter;
+pub(crate) use self::entry::{ContenderKind, EntryKey, NodeId};
+use self::entry::{Entry, EntryState, Predecessor};
+pub(crate) use self::hand_off::{DeletePlan, Release, ReleaseInFlight};
+pub(crate) use self::judge::Judgement;
+use self::released::{DirectoryWatch, ReleasedHead};
+use super::fast_path::FastPathHistory;
+
+/// What the caller has to do, in this order, after the request that it sends under the same lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[must_use]
+pub(crate) enum Effect<P> {
+    /// The node is the head of the queue. Its contender holds once the session's lease is found valid.
+    Grant { node: NodeId, payload: Option<P> },
+    /// What the node's contender knows is out of date: it lists.
+    Relist { node: NodeId },
+    /// The node's contender need not wait for the sequence numbers of earlier creates any more.
+    JudgeBySequence { node: NodeId },
+    /// A watch on the directory pays. It may be left out.
+    WatchDirectory { connection: u64 },
+}
+
+/// How a contender waits for its predecessor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// The predecessor is of this session: an [`Effect`] ends the wait.
+    Local,
+    /// A watch on the predecessor ends the wait.
+    Remote,
+}
+
+/// The queue of this session's own nodes in one directory. `P` is what a holder passes on to the next one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LocalQueue<P> {
+    entries: BTreeMap<i32, Entry>,
+    /// `(predecessor, successor)`: the local predecessors of all entries, read the other way.
+    successors: BTreeSet<(i32, i32)>,
+    /// The heads that were released last, the newest one last.
+    released: VecDeque<ReleasedHead<P>>,
+    /// Numbers what is sent: creates, and deletes of heads.
+    last_order: u64,
+    /// The creates that were sent and not judged.
+    pending_creates: BTreeSet<u64>,
+    /// Those of them whose sequence number is not known.
+    unsequenced: BTreeSet<u64>,
+    /// Who waits until the node with this sequence number is known.
+    sequence_waiters: BTreeMap<i32, SequenceWaiter>,
+    history: FastPathHistory,
+    directory_watch: DirectoryWatch,
+}
+
+impl<P> Default for LocalQueue<P> {
+    fn default() -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            successors: BTreeSet::new(),
+            released: VecDeque::new(),
+            last_order: 0,
+            pending_creates: BTreeSet::new(),
+            unsequenced: BTreeSet::new(),
+            sequence_waiters: BTreeMap::new(),
+            history: FastPathHistory::default(),
+            directory_watch: DirectoryWatch::default(),
+        }
+    }
+}
+
+impl<P: Clone> LocalQueue<P> {
+    /// A node of this session exists at `key`.
+    pub(crate) fn register(&mut self, key: EntryKey, kind: ContenderKind) -> Vec<Effect<P>> {
+        let mut effects = Vec::new();
+        if let Some(earlier) = self.key_at(key.sequence).filter(|earlier| *earlier != key) {
+            // A number is given twice only in two directories of one name: the earlier one is gone, and its
+            // nodes.
+            effects.push(Effect::Relist { node: earlier.node });
+            effects.extend(self.abandon(earlier));
+        }
+        self.entries.insert(key.sequence, Entry::new(key.node, kind));
+        effects.extend(self.end_wait_for(key.sequence));
+        effects
+    }
+
+    /// The node with this sequence number.
+    pub(crate) fn node_at(&self, sequence: i32) -> Option<NodeId> {
+        self.entries.get(&sequence).map(|entry| entry.node)
+    }
+
+    /// A list, or an event, showed that the contender waits for nobody. Until it [holds](Self::mark_held) it
+    /// hands nothing off.
+    pub(crate) fn mark_clear(&mut self, key: EntryKey) {
+        if self.entry(key).is_some() {
+            self.set_predecessor(key.sequence, Predecessor::None);
+        }
+    }
+
+    /// The contender holds.
+    pub(crate) fn mark_held(&mut self, key: EntryKey) {
+        self.mark_clear(key);
+        if let Some(entry) = self.entry_mut(key) {
+            entry.state = EntryState::Held;
+        }
+    }
+
+    /// A list showed `predecessor` as the nearest node that the contender waits for; `None` if that node is
+    /// not of this session.
+    pub(crate) fn wait_behind(
+        &mut self,
+        key: EntryKey,
+        predecessor: Option<EntryKey>,
+    ) -> (Wait, Vec<Effect<P>>) {
+        match self.entry(key) {
+            None => return (Wait::Remote, Vec::new()),
+            // The list is older than the hand-off, whose effect is on its way.
+            Some(entry) if entry.is_head() => return (Wait::Local, Vec::new()),
+            Some(_) => {}
+        }
+        match predecessor.filter(|predecessor| predecessor.sequence < key.sequence) {
+            Some(predecessor) if self.entry(predecessor).is_some() => {
+                (Wait::Local, self.link(key, predecessor.sequence))
+            }
+            _ => {
+                self.set_predecessor(key.sequence, Predecessor::Unknown);
+                (Wait::Remote, Vec::new())
+            }
+        }
+    }
+
+    /// The last node of this session in front of this one. A writer waits for all of them before it lists.
+    pub(crate) fn own_before(&self, key: EntryKey) -> Option<EntryKey> {
+        let (sequence, entry) = self.entries.range(..key.sequence).next_back()?;
+        Some(EntryKey { sequence: *sequence, node: entry.node })
+    }
+
+    /// A transaction that rests on the node was sent.
+    pub(crate) fn begin_transaction(&mut self, key: EntryKey) {
+        if let Some(entry) = self.entry_mut(key) {
+            entry.open_transactions += 1;
+        }
+    }
+
+    /// The outcome of a transaction that rests on the node is known.
+    pub(crate) fn settle_transaction(&mut self, key: EntryKey) {
+        if let Some(entry) = self.entry_mut(key) {
+            entry.open_transactions = entry.open_transactions.saturating_sub(1);
+        }
+    }
+
+    /// The node is lost, or it was deleted by a request that checked no successor. Its successors list.
+    pub(crate) fn abandon(&mut self, key: EntryKey) -> Vec<Effect<P>> {
+        if self.entry(key).is_none() {
+            return Vec::new();
+        }
+        let successors = self.successors_of(key.sequence);
+        self.remove(key.sequence);
+        self.relist(successors)
+    }
+
+    /// The session is over. No node of it is granted any more.
+    pub(crate) fn end_session(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether no node exists here and none is being created.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.entries.is_empty() && self.pending_creates.is_empty()
+    }
+
+    /// Links a waiter to its local predecessor.
+    fn link(&mut self, key: EntryKey, predecessor: i32) -> Vec<Effect<P>> {
+        let kind = self.entry(key).map(|entry| entry.kind);
+        let others: Vec<i32> = match kind {
+            // Each contender of a mutex waits for the one before it. Another one behind the same predecessor
+            // has lost its node, and may not know.
+            Some(ContenderKind::Lock) => {
+                self.successors_of(predecessor).into_iter().filter(|other| *other != key.sequence).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.set_predecessor(key.sequence, Predecessor::Own(predecessor));
+        self.relist(others)
+    }
+
+    fn relist(&mut self, waiters: Vec<i32>) -> Vec<Effect<P>> {
+        let mut effects = Vec::new();
+        for sequence in waiters {
+            self.set_predecessor(sequence, Predecessor::Unknown);
+            effects.extend(self.node_at(sequence).map(|node| Effect::Relist { node }));
+        }
+        effects
+    }
+
+    fn key_at(&self, sequence: i32) -> Option<EntryKey> {
+        self.node_at(sequence).map(|node| EntryKey { sequence, node })
+    }
+
+    fn entry(&self, key: EntryKey) -> Option<&Entry> {
+        self.entries.get(&key.sequence).filter(|entry| entry.node == key.node)
+    }
+
+    fn entry_mut(&mut self, key: EntryKey) -> Option<&mut Entry> {
+        self.entries.get_mut(&key.sequence).filter(|entry| entry.node == key.node)
+    }
+
+    fn successors_of(&self, sequence: i32) -> Vec<i32> {
+        let range = (sequence, i32::MIN)..=(sequence, i32::MAX);
+        self.successors.range(range).map(|(_, successor)| *successor).collect()
+    }
+
+    /// The only place where a predecessor is written, so that both directions agree.
+    fn set_predecessor(&mut self, sequence: i32, predecessor: Predecessor) {
+        let Some(entry) = self.entries.get_mut(&sequence) else { return };
+        if let Predecessor::Own(earlier) = std::mem::replace(&mut entry.predecessor, predecessor) {
+            self.successors.remove(&(earlier, sequence));
+        }
+        if let Predecessor::Own(predecessor) = predecessor {
+            self.successors.insert((predecessor, sequence));
+        }
+    }
+
+    fn remove(&mut self, sequence: i32) {
+        self.set_predecessor(sequence, Predecessor::Unknown);
+        self.entries.remove(&sequence);
+    }
+
+    fn next_order(&mut self) -> u64 {
+        self.last_order += 1;
+        self.last_order
+    }
+
+    /// Whether all fields agree with each other.
+    #[cfg(test)]
+    fn is_consistent(&self) -> bool {
+        let linked = self.entries.iter().filter_map(|(sequence, entry)| match entry.predecessor {
+            Predecessor::Own(predecessor) => Some((predecessor, *sequence)),
+            _ => None,
+        });
+        let linked: BTreeSet<(i32, i32)> = linked.collect();
+        linked == self.successors
+            && linked.iter().all(|(before, after)| before < after && self.entries.contains_key(before))
+            && self.unsequenced.is_subset(&self.pending_creates)
+            && self.entries.values().all(Entry::is_consistent)
+    }
+}

@@ -1,0 +1,136 @@
+//! Released heads, and the watch that shows whether the directory is still the one they were released in.
+
+use super::{ContenderKind, LocalQueue};
+
+/// How many released heads are remembered.
+const RELEASED_MAX: usize = 16;
+
+/// A head of this session whose delete was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ReleasedHead<P> {
+    pub(super) sequence: i32,
+    pub(super) kind: ContenderKind,
+    /// The connection its delete was sent over.
+    pub(super) connection: u64,
+    /// When its delete was sent, in the order of what this session sends for this directory.
+    pub(super) order: u64,
+    /// The watch on the directory that was set, and had not fired, when the delete was sent.
+    pub(super) covered_by: Option<WatchId>,
+    /// What it passes on to the next one.
+    pub(super) payload: Option<P>,
+}
+
+/// Tells one watch on the directory from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct WatchId(u64);
+
+/// A watch on the directory. One that was created again counts its sequence numbers from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum DirectoryWatch {
+    #[default]
+    None,
+    Requested {
+        id: WatchId,
+        connection: u64,
+    },
+    Set {
+        id: WatchId,
+        connection: u64,
+    },
+}
+
+impl DirectoryWatch {
+    /// The watch, if it was set over this connection and has not fired. A watch of an earlier connection
+    /// counts for nothing: the client sets it again, and is not told when the server refuses that.
+    pub(super) fn set_on(self, connection: u64) -> Option<WatchId> {
+        match self {
+            Self::Set { id, connection: on } if on == connection => Some(id),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_asked_on(self, connection: u64) -> bool {
+        match self {
+            Self::None => false,
+            Self::Requested { connection: on, .. } | Self::Set { connection: on, .. } => on == connection,
+        }
+    }
+}
+
+impl<P: Clone> LocalQueue<P> {
+    /// A watch on the directory is requested over this connection. It takes the place of an earlier one.
+    pub(crate) fn directory_watch_requested(&mut self, connection: u64) {
+        let id = WatchId(self.next_order());
+        self.directory_watch = DirectoryWatch::Requested { id, connection };
+    }
+
+    /// The watch that was requested is set.
+    pub(crate) fn directory_watch_set(&mut self) {
+        if let DirectoryWatch::Requested { id, connection } = self.directory_watch {
+            self.directory_watch = DirectoryWatch::Set { id, connection };
+        }
+    }
+
+    /// The watch has fired, or could not be set.
+    ///
+    /// The caller looks at the watch in place before every other call: the server sends the event before the
+    /// answers to what it did later.
+    pub(crate) fn directory_watch_ended(&mut self) {
+        self.directory_watch = DirectoryWatch::None;
+    }
+
+    /// Whether a watch on the directory is requested or set. If not, the caller drops what it has of one.
+    pub(crate) fn has_directory_watch(&self) -> bool {
+        self.directory_watch != DirectoryWatch::None
+    }
+
+    /// Gives the head its place among what is sent. Its delete is sent now.
+    pub(super) fn released_now(
+        &mut self,
+        sequence: i32,
+        kind: ContenderKind,
+        connection: u64,
+    ) -> ReleasedHead<P> {
+        ReleasedHead {
+            sequence,
+            kind,
+            connection,
+            order: self.next_order(),
+            covered_by: self.directory_watch.set_on(connection),
+            payload: None,
+        }
+    }
+
+    pub(super) fn remember(&mut self, head: ReleasedHead<P>) {
+        if self.released.len() == RELEASED_MAX {
+            self.released.pop_front();
+        }
+        self.released.push_back(head);
+    }
+
+    /// The head with this sequence number whose delete was sent over this connection.
+    pub(super) fn released_at(&self, sequence: i32, connection: u64) -> Option<&ReleasedHead<P>> {
+        self.released.iter().rev().find(|head| head.sequence == sequence && head.connection == connection)
+    }
+
+    /// Whether the directory is the one that it was when the head's delete was sent.
+    pub(super) fn is_directory_unchanged_since(&self, head: &ReleasedHead<P>) -> bool {
+        head.covered_by.is_some() && head.covered_by == self.directory_watch.set_on(head.connection)
+    }
+
+    /// Whether this number is a released head's, and the directory unchanged since.
+    pub(super) fn is_covered(&self, sequence: i32, connection: u64) -> bool {
+        self.released_at(sequence, connection).is_some_and(|head| self.is_directory_unchanged_since(head))
+    }
+
+    /// Whether this number is known to be, or to have been, a node of this session.
+    pub(super) fn is_known(&self, sequence: i32, connection: u64) -> bool {
+        self.entries.contains_key(&sequence) || self.released_at(sequence, connection).is_some()
+    }
+
+    /// The node was released as the head, over any connection.
+    #[cfg(test)]
+    pub(super) fn was_released(&self, sequence: i32) -> bool {
+        self.released.iter().any(|head| head.sequence == sequence)
+    }
+}

@@ -1,0 +1,9 @@
+//! The local queue in a small world: a server, and the tasks that drive the queue.
+
+mod exhaustive;
+mod leaving;
+mod random;
+mod server;
+mod shell;
+mod tables;
+mod world;

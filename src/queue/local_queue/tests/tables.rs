@@ -1,0 +1,344 @@
+//! One rule of the queue each.
+
+use super::super::ContenderKind::{Lock, Read, Write};
+use super::super::{ContenderKind, Effect, EntryKey, Judgement, LocalQueue, NodeId, Release, Wait};
+use crate::queue::fast_path::FastPath;
+
+type Queue = LocalQueue<&'static str>;
+
+fn key(sequence: i32) -> EntryKey {
+    EntryKey { sequence, node: NodeId(u64::try_from(sequence).unwrap() + 100) }
+}
+
+fn grant(sequence: i32) -> Effect<&'static str> {
+    Effect::Grant { node: key(sequence).node, payload: None }
+}
+
+fn relist(sequence: i32) -> Effect<&'static str> {
+    Effect::Relist { node: key(sequence).node }
+}
+
+/// A held head, and waiters right behind each other.
+fn queue_of(kinds: &[ContenderKind]) -> Queue {
+    let mut queue = Queue::default();
+    for (sequence, kind) in (0..).zip(kinds) {
+        assert_eq!(queue.register(key(sequence), *kind), []);
+        match sequence {
+            0 => queue.mark_held(key(0)),
+            _ => assert_eq!(queue.wait_behind(key(sequence), Some(key(sequence - 1))), (Wait::Local, vec![])),
+        }
+    }
+    queue
+}
+
+/// A writer that holds, and so many readers that wait for it.
+fn readers_behind_writer(readers: i32) -> Queue {
+    let mut queue = queue_of(&[Write]);
+    for sequence in 1..=readers {
+        let _ = queue.register(key(sequence), Read);
+        let _ = queue.wait_behind(key(sequence), Some(key(0)));
+    }
+    queue
+}
+
+#[test]
+fn a_released_head_hands_off_to_the_next_one_whose_node_is_checked() {
+    let mut queue = queue_of(&[Lock, Lock, Lock]);
+    let plan = queue.release(key(0), Some(1));
+    assert_eq!(plan.release, Release::HandOff);
+    assert_eq!(plan.checks, [key(1).node]);
+    assert_eq!(plan.effects, [grant(1)]);
+    // A granted contender that gives up hands off, too.
+    assert_eq!(queue.release(key(1), Some(1)).effects, [grant(2)]);
+}
+
+#[test]
+fn a_head_with_an_open_transaction_hands_nothing_off() {
+    let mut queue = queue_of(&[Lock, Lock]);
+    queue.begin_transaction(key(0));
+    queue.begin_transaction(key(0));
+    queue.settle_transaction(key(0));
+    let plan = queue.clone().release(key(0), Some(1));
+    assert_eq!((plan.release, plan.effects), (Release::Abandoned, vec![relist(1)]));
+    queue.settle_transaction(key(0));
+    assert_eq!(queue.release(key(0), Some(1)).release, Release::HandOff);
+}
+
+#[test]
+fn a_lost_head_hands_nothing_off() {
+    let mut queue = queue_of(&[Lock, Lock]);
+    assert_eq!(queue.abandon(key(0)), [relist(1)]);
+    let plan = queue.release(key(0), Some(1));
+    assert_eq!((plan.release, plan.effects), (Release::Abandoned, vec![]));
+    assert!(!queue.was_released(0));
+}
+
+#[test]
+fn a_waiter_that_leaves_makes_its_successor_list() {
+    let mut queue = queue_of(&[Lock, Lock, Lock]);
+    let plan = queue.release(key(1), Some(1));
+    assert_eq!((plan.release, plan.checks, plan.effects), (Release::Abandoned, vec![], vec![relist(2)]));
+    assert_eq!(queue.wait_behind(key(2), Some(key(0))), (Wait::Local, vec![]));
+    assert_eq!(queue.release(key(0), Some(1)).effects, [grant(2)]);
+}
+
+#[test]
+fn of_two_waiters_behind_one_node_the_earlier_one_has_lost_its_own() {
+    let mut queue = queue_of(&[Lock, Lock]);
+    let _ = queue.register(key(2), Lock);
+    assert_eq!(queue.wait_behind(key(2), Some(key(0))), (Wait::Local, vec![relist(1)]));
+    assert_eq!(queue.release(key(0), Some(1)).effects, [grant(2)]);
+}
+
+#[test]
+fn a_writer_is_never_granted_by_a_hand_off() {
+    for head in [Read, Write] {
+        let mut queue = queue_of(&[head, Write]);
+        let plan = queue.release(key(0), Some(1));
+        assert_eq!((plan.release, plan.checks), (Release::HandOff, vec![]));
+        assert_eq!(plan.effects, [relist(1)]);
+    }
+}
+
+#[test]
+fn a_writer_hands_off_to_32_readers_and_the_others_list() {
+    let mut queue = readers_behind_writer(40);
+    let plan = queue.release(key(0), Some(1));
+    assert_eq!(plan.checks.len(), 32);
+    let expected: Vec<_> = (1..=32).map(grant).chain((33..=40).map(relist)).collect();
+    assert_eq!(plan.effects, expected);
+}
+
+#[test]
+fn a_writer_waits_for_its_session_first() {
+    let mut queue = queue_of(&[Read]);
+    let _ = queue.register(key(1), Read);
+    let _ = queue.register(key(3), Write);
+    assert_eq!(queue.own_before(key(3)), Some(key(1)));
+    let _ = queue.abandon(key(1));
+    assert_eq!(queue.own_before(key(3)), Some(key(0)));
+    let _ = queue.abandon(key(0));
+    assert_eq!(queue.own_before(key(3)), None);
+}
+
+#[test]
+fn a_waiter_behind_a_foreign_node_is_linked_to_nobody() {
+    let mut queue = queue_of(&[Lock, Lock]);
+    assert_eq!(queue.wait_behind(key(1), None), (Wait::Remote, vec![]));
+    assert_eq!(queue.release(key(0), Some(1)).effects, []);
+    // Nor to a node of this session that is gone.
+    assert_eq!(queue.wait_behind(key(1), Some(key(0))), (Wait::Remote, vec![]));
+}
+
+#[test]
+fn a_number_that_is_given_twice_belongs_to_the_later_node() {
+    let mut queue = queue_of(&[Lock, Lock]);
+    let again = EntryKey { sequence: 0, node: NodeId(1) };
+    let expected = vec![relist(0), relist(1)];
+    assert_eq!(queue.register(again, Lock), expected);
+    assert_eq!(queue.release(key(0), Some(1)).release, Release::Abandoned);
+    assert_eq!(queue.node_at(0), Some(NodeId(1)));
+}
+
+#[test]
+fn an_exchange_hands_off_with_its_payload_when_it_is_committed() {
+    let mut queue = queue_of(&[Lock, Lock]);
+    let release = queue.begin_exchange(key(0), Some(1));
+    assert_eq!(release.check, Some(key(1).node));
+    let granted = Effect::Grant { node: key(1).node, payload: Some("3 permits") };
+    assert_eq!(queue.exchange_committed(release, Some("3 permits")), [granted]);
+    assert!(queue.was_released(0));
+}
+
+#[test]
+fn an_exchange_grants_nobody_that_it_has_not_checked() {
+    let mut queue = queue_of(&[Lock]);
+    let release = queue.begin_exchange(key(0), Some(1));
+    let _ = queue.register(key(1), Lock);
+    let _ = queue.wait_behind(key(1), Some(key(0)));
+    assert_eq!(queue.exchange_committed(release, Some("3 permits")), [relist(1)]);
+}
+
+#[test]
+fn an_exchange_of_a_lost_hold_or_of_a_writer_hands_nothing_off() {
+    let mut queue = queue_of(&[Lock, Lock]);
+    let release = queue.begin_exchange(key(0), Some(1));
+    assert_eq!(queue.abandon(key(0)), [relist(1)]);
+    assert_eq!(queue.exchange_committed(release, None), []);
+    assert!(!queue.was_released(0));
+    let mut queue = readers_behind_writer(1);
+    let release = queue.begin_exchange(key(0), Some(1));
+    assert_eq!(release.check, None);
+    assert_eq!(queue.exchange_committed(release, None), [relist(1)]);
+}
+
+/// Registers a created node, and judges it by its number, on connection 1.
+fn judge(queue: &mut Queue, sequence: i32, kind: ContenderKind) -> Judgement<&'static str> {
+    let create = queue.send_create(kind, 1);
+    let _ = queue.register(key(sequence), kind);
+    let _ = queue.mark_created(&create);
+    queue.judge_by_sequence(create, key(sequence), Some(1)).0
+}
+
+fn behind(sequence: i32, is_second: bool) -> Judgement<&'static str> {
+    Judgement::Behind { predecessor: key(sequence), is_second }
+}
+
+const HEAD: Judgement<&str> = Judgement::Head { payload: None, since_send: false };
+
+#[test]
+fn the_number_after_another_node_of_the_session_tells_the_predecessor() {
+    let mut queue = queue_of(&[Lock]);
+    assert_eq!(judge(&mut queue, 1, Lock), behind(0, true));
+    assert_eq!(judge(&mut queue, 2, Lock), behind(1, false));
+    assert_eq!(judge(&mut queue, 4, Lock), Judgement::Unknown, "3 may be anybody's");
+    assert_eq!(queue.release(key(0), Some(1)).effects, [grant(1)]);
+}
+
+#[test]
+fn a_head_released_after_the_create_was_sent_makes_the_next_number_the_head() {
+    let mut queue = queue_of(&[Lock]);
+    let create = queue.send_create(Lock, 1);
+    let _ = queue.release(key(0), Some(1));
+    let _ = queue.register(key(1), Lock);
+    assert_eq!(queue.clone().judge_by_sequence(create.clone(), key(1), Some(2)).0, Judgement::Unknown);
+    assert_eq!(queue.judge_by_sequence(create, key(1), Some(1)).0, HEAD);
+}
+
+#[test]
+fn a_head_released_before_the_create_was_sent_counts_only_in_a_watched_directory() {
+    let mut queue = queue_of(&[Lock]);
+    let mut watched = queue.clone();
+    watched.directory_watch_requested(1);
+    let mut requested = watched.clone();
+    watched.directory_watch_set();
+    for (queue, expected) in [(&mut watched, HEAD), (&mut queue, Judgement::Unknown)] {
+        let _ = queue.release(key(0), Some(1));
+        assert_eq!(judge(queue, 1, Lock), expected);
+    }
+    let _ = requested.release(key(0), Some(1));
+    requested.directory_watch_set();
+    assert_eq!(judge(&mut requested, 1, Lock), Judgement::Unknown, "the watch was set later");
+}
+
+#[test]
+fn a_later_watch_does_not_cover_what_was_released_before() {
+    let mut queue = queue_of(&[Lock]);
+    queue.directory_watch_requested(1);
+    queue.directory_watch_set();
+    let _ = queue.release(key(0), Some(1));
+    queue.directory_watch_ended();
+    assert!(!queue.has_directory_watch());
+    queue.directory_watch_requested(1);
+    queue.directory_watch_set();
+    assert_eq!(judge(&mut queue, 1, Lock), Judgement::Unknown);
+}
+
+#[test]
+fn a_head_counts_only_over_the_connection_that_its_delete_and_the_watch_were_sent_over() {
+    for (watched_on, released_on, expected) in
+        [(2, 2, HEAD), (1, 2, Judgement::Unknown), (2, 1, Judgement::Unknown), (1, 1, Judgement::Unknown)]
+    {
+        let mut queue = queue_of(&[Lock]);
+        queue.directory_watch_requested(watched_on);
+        queue.directory_watch_set();
+        let _ = queue.release(key(0), Some(released_on));
+        let create = queue.send_create(Lock, 2);
+        let _ = queue.register(key(1), Lock);
+        let judged = queue.judge_by_sequence(create, key(1), Some(2)).0;
+        assert_eq!(judged, expected, "watched on {watched_on}, released on {released_on}");
+    }
+}
+
+#[test]
+fn a_list_that_is_older_than_the_hand_off_does_not_take_it_back() {
+    let mut queue = queue_of(&[Lock, Lock, Lock]);
+    let _ = queue.release(key(0), Some(1));
+    assert_eq!(queue.wait_behind(key(1), None), (Wait::Local, vec![]));
+    assert_eq!(queue.release(key(1), Some(1)).effects, [grant(2)]);
+}
+
+#[test]
+fn a_writer_is_never_the_head_by_its_number() {
+    for head in [Read, Write] {
+        let mut queue = queue_of(&[head]);
+        let create = queue.send_create(Write, 1);
+        let _ = queue.release(key(0), Some(1));
+        let _ = queue.register(key(1), Write);
+        assert_eq!(queue.judge_by_sequence(create, key(1), Some(1)).0, Judgement::Unknown);
+    }
+}
+
+#[test]
+fn a_reader_behind_a_reader_waits_for_the_same_writer() {
+    let mut queue = readers_behind_writer(1);
+    assert_eq!(judge(&mut queue, 2, Read), Judgement::Unknown, "the directory is not watched");
+    let mut queue = readers_behind_writer(1);
+    queue.directory_watch_requested(1);
+    queue.directory_watch_set();
+    assert_eq!(judge(&mut queue, 2, Read), behind(0, true));
+    assert_eq!(queue.release(key(0), Some(1)).effects, [grant(1), grant(2)]);
+    assert_eq!(judge(&mut queue, 3, Read), HEAD, "the reader before it waits for nobody");
+}
+
+#[test]
+fn a_released_reader_tells_a_mutex_nothing() {
+    let mut queue = queue_of(&[Read]);
+    let create = queue.send_create(Lock, 1);
+    let _ = queue.release(key(0), Some(1));
+    let _ = queue.register(key(1), Lock);
+    assert_eq!(queue.judge_by_sequence(create, key(1), Some(1)).0, Judgement::Unknown);
+}
+
+#[test]
+fn the_last_number_tells_nothing() {
+    let mut queue = Queue::default();
+    let last = |sequence| EntryKey { sequence, node: NodeId(7) };
+    let _ = queue.register(last(i32::MAX - 1), Lock);
+    let create = queue.send_create(Lock, 1);
+    let _ = queue.register(last(i32::MAX), Lock);
+    assert_eq!(queue.judge_by_sequence(create, last(i32::MAX), Some(1)).0, Judgement::Unknown);
+}
+
+#[test]
+fn a_new_node_waits_for_the_numbers_of_earlier_creates_only() {
+    let mut queue = Queue::default();
+    let [first, second, third] = [(); 3].map(|()| queue.send_create(Lock, 1));
+    let _ = queue.register(key(7), Lock);
+    assert_eq!(queue.mark_created(&second), []);
+    assert!(queue.awaits_predecessor(&second, key(7)));
+    let wake = Effect::JudgeBySequence { node: key(7).node };
+    assert_eq!(queue.clone().register(key(6), Lock), std::slice::from_ref(&wake), "its predecessor is known");
+    assert_eq!(queue.mark_created(&third), [], "the first create may be in front");
+    assert_eq!(queue.forget_create(first), [wake], "a later one cannot be");
+    assert!(!queue.awaits_predecessor(&second, key(7)));
+    for create in [second, third] {
+        let _ = queue.forget_create(create);
+    }
+    let _ = queue.abandon(key(7));
+    assert!(queue.is_idle());
+}
+
+#[test]
+fn an_uncontended_contender_sends_the_create_alone_in_the_end() {
+    let mut queue = Queue::default();
+    for sequence in 0..3 {
+        let create = queue.send_create(Lock, 1);
+        assert!(!create.fast_path.skips_list() && create.fast_path.may_grant_at_once());
+        let _ = queue.register(key(sequence), Lock);
+        let effects = queue.judged_by_list(create, key(sequence), Some(1));
+        queue.record_list(false);
+        if effects.contains(&Effect::WatchDirectory { connection: 1 }) {
+            assert_eq!(sequence, 2);
+            queue.directory_watch_requested(1);
+            queue.directory_watch_set();
+        }
+        queue.mark_held(key(sequence));
+        let _ = queue.release(key(sequence), Some(1));
+    }
+    let create = queue.send_create(Lock, 1);
+    assert_eq!(create.fast_path, FastPath::AfterOwn(2));
+    let _ = queue.register(key(3), Lock);
+    let judged = queue.judge_by_sequence(create, key(3), Some(1)).0;
+    assert_eq!(judged, Judgement::Head { payload: None, since_send: true });
+}

@@ -1,0 +1,357 @@
+//! The world that the local queue lives in: a server, sessions, and the contenders' tasks that drive the
+//! queue.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::super::{ContenderKind, CreateInFlight, EntryKey, LocalQueue, NodeId, ReleaseInFlight};
+use super::server::{Message, Name, Request, Server};
+
+/// A mistake that is planted in the code around the queue, or in what the queue believes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mistake {
+    /// A head that was released over another connection counts, as one of the present connection.
+    ReleasedOverAnotherConnection,
+    /// Sequence numbers decide though the connection has changed since the create.
+    JudgedOverAnotherConnection,
+    /// A holder that has lost its node is released as the head.
+    LostLeavesAsHead,
+    /// A watch on the directory that was set over an earlier connection counts.
+    EarlierDirectoryWatch,
+    /// A released head counts though the directory may be another one.
+    AnyDirectory,
+    /// The delete of the head does not check the successor's node.
+    HandOffWithoutCheck,
+    /// A writer is granted by a hand-off.
+    WriterWithoutList,
+    /// A waiter in the middle of the queue is released as the head.
+    WaiterHandsOff,
+    /// A waiter is not woken when its predecessor leaves the queue in another way than as the head.
+    NoRelist,
+    /// A waiter for an earlier create is not woken.
+    NoSequenceWake,
+}
+
+/// How many faults may still happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Faults {
+    pub(super) hand_deletes: u8,
+    pub(super) breaks: u8,
+    pub(super) swaps: u8,
+    pub(super) cancels: u8,
+    pub(super) reaps: u8,
+}
+
+/// What is explored.
+#[derive(Clone, Debug)]
+pub(super) struct Scenario {
+    /// Session, kind, and how often it holds.
+    pub(super) contenders: Vec<(usize, ContenderKind, u8)>,
+    /// Whether the session has a local queue, as each of this library has. Others have none.
+    pub(super) queues: Vec<bool>,
+    pub(super) faults: Faults,
+    /// Holds may end by an exchange.
+    pub(super) exchanges: bool,
+    /// Before it begins, the first contender has held so often, alone.
+    pub(super) warm_rounds: u8,
+    pub(super) mistake: Option<Mistake>,
+}
+
+impl Scenario {
+    pub(super) fn has(&self, mistake: Mistake) -> bool {
+        self.mistake == Some(mistake)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Session {
+    pub(super) connection: u64,
+    /// Sent, and not done by the server.
+    pub(super) outbox: VecDeque<Request>,
+    /// Done, and not taken by its task.
+    pub(super) inbox: VecDeque<Message>,
+    /// Deletes that were sent and whose answer has not been taken, with what they check and grant.
+    pub(super) deletes: BTreeSet<Name>,
+    /// Deletes without an answer, and nodes that may exist: the janitor deletes them.
+    pub(super) janitor: BTreeSet<Name>,
+    pub(super) queue: Option<LocalQueue<u8>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Phase {
+    Idle,
+    Creating,
+    /// Cancelled before the create was answered.
+    Cancelled,
+    Finding,
+    Listing,
+    /// Waits for the sequence numbers of earlier creates.
+    AwaitingSequence,
+    WaitingLocal,
+    Watching(Name),
+    Watched(Name),
+    /// Nothing is in front. The last step before the hold is to look at the lease.
+    Ready,
+    Holding,
+    Exchanging(ReleaseInFlight<u8>),
+    Done,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Contender {
+    pub(super) session: usize,
+    pub(super) kind: ContenderKind,
+    pub(super) rounds: u8,
+    pub(super) attempt: u8,
+    pub(super) phase: Phase,
+    pub(super) create: Option<CreateInFlight>,
+    pub(super) key: Option<EntryKey>,
+    /// What the queue has told the contender, and its task has not seen yet.
+    pub(super) granted: bool,
+    pub(super) relist: bool,
+    pub(super) judge: bool,
+    /// The node was deleted by hand.
+    pub(super) deleted: bool,
+    /// It is known that the node is gone.
+    pub(super) lost: bool,
+    /// A hand-off granted the node when it was gone already, and the head's delete was done all the same.
+    pub(super) granted_dead: bool,
+}
+
+impl Contender {
+    pub(super) fn name(&self, contender: usize) -> Name {
+        Name { contender, attempt: self.attempt }
+    }
+
+    pub(super) fn has_node(&self) -> bool {
+        !matches!(self.phase, Phase::Idle | Phase::Creating | Phase::Cancelled | Phase::Finding | Phase::Done)
+    }
+}
+
+/// The id of a node in the local queue.
+pub(super) fn id(name: Name) -> NodeId {
+    NodeId(u64::from(name.attempt) * 16 + u64::try_from(name.contender).unwrap())
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct World {
+    pub(super) server: Server,
+    pub(super) sessions: Vec<Session>,
+    pub(super) contenders: Vec<Contender>,
+    pub(super) left: Faults,
+    /// A rule that was broken by a step.
+    pub(super) violation: Option<&'static str>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Start(usize),
+    /// The server does the oldest request of a session.
+    Process(usize),
+    /// A task takes the message at this place of its session's inbox.
+    Deliver(usize, usize),
+    /// A contender's task sees what the queue has told it.
+    Wake(usize),
+    /// A contender waits no longer for the sequence numbers of earlier creates.
+    StopAwaiting(usize),
+    Take(usize),
+    Release(usize),
+    Exchange(usize),
+    /// A contender notices that its node is gone.
+    Notice(usize),
+    /// A contender whose node is gone drops what it has of it.
+    GiveUp(usize),
+    Janitor(usize, Name),
+    Cancel(usize),
+    HandDelete(Name),
+    /// The connection breaks, with or without the answers that the client has not taken yet.
+    Break {
+        session: usize,
+        keeps_answers: bool,
+    },
+    /// The session is replaced by another one.
+    Swap(usize),
+    /// The server removes the empty directory, and others create it again, with so many nodes that have left.
+    Reap(i32),
+}
+
+impl World {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let sessions = scenario.queues.iter().map(|has_queue| Session {
+            connection: 1,
+            outbox: VecDeque::new(),
+            inbox: VecDeque::new(),
+            deletes: BTreeSet::new(),
+            janitor: BTreeSet::new(),
+            queue: has_queue.then(LocalQueue::default),
+        });
+        let contenders = scenario.contenders.iter().map(|(session, kind, rounds)| Contender {
+            session: *session,
+            kind: *kind,
+            rounds: *rounds,
+            attempt: 0,
+            phase: Phase::Idle,
+            create: None,
+            key: None,
+            granted: false,
+            relist: false,
+            judge: false,
+            deleted: false,
+            lost: false,
+            granted_dead: false,
+        });
+        let mut world = Self {
+            server: Server::default(),
+            sessions: sessions.collect(),
+            contenders: contenders.collect(),
+            left: scenario.faults,
+            violation: None,
+        };
+        world.warm_up(scenario);
+        world
+    }
+
+    /// The first contender holds and releases, again and again, while nobody else is there.
+    fn warm_up(&mut self, scenario: &Scenario) {
+        let rounds = self.contenders[0].rounds;
+        self.contenders[0].rounds += scenario.warm_rounds;
+        while self.contenders[0].rounds > rounds || !self.is_quiet() {
+            let mut actions = Vec::new();
+            self.progress(&mut actions);
+            let others = |action: &Action| matches!(action, Action::Start(contender) if *contender > 0);
+            actions.retain(|action| !others(action));
+            if self.contenders[0].rounds == rounds {
+                actions.retain(|action| !matches!(action, Action::Start(_)));
+            }
+            // The server first, so that nothing is in flight that could be done.
+            let server = actions.iter().position(|action| matches!(action, Action::Process(_)));
+            self.step(scenario, &actions[server.unwrap_or(0)]);
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.sessions.iter().all(|session| session.outbox.is_empty() && session.inbox.is_empty())
+    }
+
+    /// Everything that happens sooner or later by itself.
+    pub(super) fn progress(&self, actions: &mut Vec<Action>) {
+        for (number, session) in self.sessions.iter().enumerate() {
+            if !session.outbox.is_empty() {
+                actions.push(Action::Process(number));
+            }
+            for (place, message) in session.inbox.iter().enumerate() {
+                let receiver = message.receiver();
+                let is_first = session.inbox.iter().take(place).all(|earlier| earlier.receiver() != receiver);
+                if is_first {
+                    actions.push(Action::Deliver(number, place));
+                }
+            }
+            actions.extend(session.janitor.iter().map(|name| Action::Janitor(number, *name)));
+        }
+        for (number, contender) in self.contenders.iter().enumerate() {
+            if contender.lost {
+                actions.push(Action::GiveUp(number));
+                continue;
+            }
+            match contender.phase {
+                Phase::Idle if contender.rounds > 0 => actions.push(Action::Start(number)),
+                Phase::WaitingLocal if contender.granted || contender.relist => {
+                    actions.push(Action::Wake(number));
+                }
+                Phase::AwaitingSequence if contender.judge => actions.push(Action::Wake(number)),
+                Phase::Ready => actions.push(Action::Take(number)),
+                Phase::Holding => actions.push(Action::Release(number)),
+                _ => {}
+            }
+            if contender.deleted && contender.has_node() {
+                actions.push(Action::Notice(number));
+            }
+        }
+    }
+
+    /// What happens or not.
+    pub(super) fn chance(&self, scenario: &Scenario, actions: &mut Vec<Action>) {
+        for (number, contender) in self.contenders.iter().enumerate() {
+            let phase = &contender.phase;
+            if contender.lost {
+                continue;
+            }
+            if *phase == Phase::AwaitingSequence && !contender.judge {
+                actions.push(Action::StopAwaiting(number));
+            }
+            let is_holding = *phase == Phase::Holding;
+            if is_holding && scenario.exchanges && contender.kind == ContenderKind::Lock {
+                actions.push(Action::Exchange(number));
+            }
+            let can_cancel = contender.has_node() || matches!(phase, Phase::Creating | Phase::Finding);
+            if self.left.cancels > 0
+                && can_cancel
+                && !is_holding
+                && !matches!(phase, Phase::Exchanging(_))
+                && !contender.deleted
+            {
+                actions.push(Action::Cancel(number));
+            }
+        }
+        if self.left.hand_deletes > 0 {
+            actions.extend(self.server.nodes.values().map(|node| Action::HandDelete(node.name)));
+        }
+        for session in 0..self.sessions.len() {
+            // A foreign client's faults look like slowness from here.
+            if self.sessions[session].queue.is_none() {
+                continue;
+            }
+            if self.left.breaks > 0 {
+                actions.push(Action::Break { session, keeps_answers: false });
+                if !self.sessions[session].inbox.is_empty() {
+                    actions.push(Action::Break { session, keeps_answers: true });
+                }
+            }
+            if self.left.swaps > 0 {
+                actions.push(Action::Swap(session));
+            }
+        }
+        if self.left.reaps > 0 && self.server.is_reapable() && self.knows_what_is_deleted() {
+            let created = self.server.created();
+            let used: BTreeSet<i32> = [0, created - 1, created].into();
+            actions.extend(used.into_iter().map(Action::Reap));
+        }
+    }
+
+    /// A node that was deleted by hand and that its contender counts on, in a directory that is removed
+    /// before the contender knows: that is beyond all promises.
+    fn knows_what_is_deleted(&self) -> bool {
+        let is_known = |contender: &Contender| {
+            let is_over = matches!(contender.phase, Phase::Idle | Phase::Done);
+            !contender.deleted || contender.lost || is_over
+        };
+        let is_delete = |request: &Request| matches!(request, Request::Delete { .. });
+        self.contenders.iter().all(is_known)
+            && !self.sessions.iter().flat_map(|session| &session.outbox).any(is_delete)
+    }
+
+    /// Two that exclude each other hold, and neither has lost its node since it was granted.
+    pub(super) fn is_exclusive(&self) -> bool {
+        let held = self.contenders.iter().enumerate().filter(|(number, contender)| {
+            let is_holding = matches!(contender.phase, Phase::Holding | Phase::Exchanging(_));
+            let exists = || self.server.sequence_of(contender.name(*number)).is_some();
+            is_holding && !contender.lost && (contender.granted_dead || exists())
+        });
+        let held: Vec<ContenderKind> = held.map(|(_, contender)| contender.kind).collect();
+        held.len() < 2 || held.iter().all(|kind| *kind == ContenderKind::Read)
+    }
+
+    /// Whether everybody who wants to hold has held, and nothing is left behind, if nothing more happens by
+    /// itself.
+    pub(super) fn is_live(&self) -> bool {
+        let mut actions = Vec::new();
+        self.progress(&mut actions);
+        let is_over = |contender: &Contender| {
+            contender.phase == Phase::Done || (contender.phase == Phase::Idle && contender.rounds == 0)
+        };
+        !actions.is_empty() || (self.contenders.iter().all(is_over) && self.server.nodes.is_empty())
+    }
+
+    pub(super) fn is_consistent(&self) -> bool {
+        self.sessions.iter().filter_map(|session| session.queue.as_ref()).all(LocalQueue::is_consistent)
+    }
+}
