@@ -5,8 +5,11 @@ use lockkeeper::{Admission, BootInstant, Error, RateLimiter, ReleaseError};
 
 use super::{Claim, Hold, Kind, Site, Starts, Way};
 
-/// So many starts in any window.
-const LIMIT: usize = 2;
+/// So many starts in any window: one of the first path, two of the second.
+fn limit(path: &str) -> usize {
+    if path.ends_with('0') { 1 } else { 2 }
+}
+
 const WINDOW: Duration = Duration::from_millis(500);
 /// Messages may be long under way.
 const GRACE: Duration = Duration::from_millis(700);
@@ -25,13 +28,14 @@ impl Kind for One {
 
 impl Kind for Many {
     fn take(&self, mut site: Site, way: Way) -> BoxFuture<'static, Result<Option<Box<dyn Hold>>, Error>> {
-        let starts = site.rng.index(LIMIT) + 1;
+        let starts = site.rng.index(limit(&site.path)) + 1;
         Box::pin(take(site, way, starts))
     }
 }
 
 async fn take(site: Site, way: Way, starts: usize) -> Result<Option<Box<dyn Hold>>, Error> {
-    let limiter = RateLimiter::new(&site.manager, site.path.as_str(), LIMIT, WINDOW)?.grace(GRACE);
+    let starts_max = limit(&site.path);
+    let limiter = RateLimiter::new(&site.manager, site.path.as_str(), starts_max, WINDOW)?.grace(GRACE);
     loop {
         let admission = match way {
             Way::Wait => Some(limiter.admit_many(starts).await?),
@@ -60,7 +64,12 @@ impl Hold for Started {
 
     fn starts(&self) -> Option<Starts> {
         let window = WINDOW.as_millis().try_into().unwrap();
-        Some(Starts { path: self.path.clone(), count: self.admission.permits(), limit: LIMIT, window })
+        Some(Starts {
+            path: self.path.clone(),
+            count: self.admission.permits(),
+            limit: limit(&self.path),
+            window,
+        })
     }
 
     fn is_valid(&self) -> bool {

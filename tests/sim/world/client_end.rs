@@ -99,7 +99,9 @@ impl State {
             return;
         }
         let process = session.process.number;
-        let server = self.rng.index(self.plan.servers);
+        let drawn = self.rng.index(self.plan.servers);
+        // A transaction that is held is refused once its session is at another server.
+        let server = self.server_of_held(number).unwrap_or(drawn);
         let (wait, again) = (self.way(), self.rng.between(10, 10 + self.plan.timeout / 20));
         if self.away.contains_key(&server) || self.partitioned.contains_key(&process) {
             return self.after(wait + again, Happening::Dial(number));

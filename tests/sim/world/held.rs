@@ -37,6 +37,14 @@ impl State {
         None
     }
 
+    /// Through which server a transaction of this session is held.
+    pub(super) fn server_of_held(&self, session: usize) -> Option<usize> {
+        self.held
+            .as_ref()
+            .filter(|held| held.session == session && !self.is_healing)
+            .map(|held| held.origin.server)
+    }
+
     /// Sends the answer to a list of `directory`, behind which something may happen that it does not show.
     pub(super) fn emit_list(&mut self, client: ClientId, directory: &str, outputs: Vec<Output>) {
         let session = self.connections.get(&client).map(|connection| connection.session);
@@ -44,7 +52,7 @@ impl State {
         let latency = self.latency;
         if let Some(held) = self.held.take_if(is_behind) {
             self.after(1, Happening::Late(held.origin, held.request));
-            self.latency = latency.max(self.plan.timeout / 8);
+            self.latency = latency.max(self.plan.timeout / 4);
         }
         self.emit(outputs);
         self.latency = latency;
