@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockkeeper::{Hold, Mutex, OwnedMutexGuard, RwLock};
-use lockkeeper_testserver::{Fault, Op, When};
+use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 use tokio::task::JoinHandle;
 
 use super::hold_the_clients_up;
@@ -179,4 +179,25 @@ async fn the_search_for_a_create_without_an_answer_syncs_before_it_lists() {
     assert_eq!(lost.hits(), 1);
     sync.release();
     within("its turn", acquiring).await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// The server refuses the watch on the own node, whose deletion by hand is not seen then.
+#[tokio::test]
+async fn without_a_watch_on_the_own_node_the_deletion_of_the_node_in_front_grants_nothing() {
+    let world = World::start().await.unwrap();
+    let held = Mutex::new(&world.rival, LOCK).unwrap().acquire_owned().await.unwrap();
+    let long = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(60));
+    let mutex = Mutex::new(&long.connect().await.unwrap(), LOCK).unwrap();
+    let session = world.sessions_of_actor()[0];
+    let own = When::op(Op::GetData).path("/locks/lock/*").session(session).nth(2);
+    let own = world.server.fault(own, Fault::Refuse(ErrorCode::Other(-4_242)));
+    let waiting = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    within("a watch on the own node", own.hit()).await.unwrap();
+    let front = Hold::path(&held).to_owned();
+    let mine = world.server.inspect(in_line).into_iter().find(|path| *path != front).unwrap();
+    assert!(world.server.delete_node(&mine));
+    held.release().await.unwrap();
+    let guard = within("a turn in a new place", waiting).await.unwrap().unwrap();
+    assert!(Hold::path(&guard) != mine, "granted without a node");
+    guard.release().await.unwrap();
 }
