@@ -184,7 +184,7 @@ async fn the_search_for_a_create_without_an_answer_syncs_before_it_lists() {
 /// The server refuses the watch on the own node, whose deletion by hand is not seen then.
 #[tokio::test]
 async fn without_a_watch_on_the_own_node_the_deletion_of_the_node_in_front_grants_nothing() {
-    let world = World::start().await.unwrap();
+    let world = ServerFixture::start().await.unwrap();
     let held = Mutex::new(&world.rival, LOCK).unwrap().acquire_owned().await.unwrap();
     let long = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(60));
     let mutex = Mutex::new(&long.connect().await.unwrap(), LOCK).unwrap();
