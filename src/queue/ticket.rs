@@ -1,4 +1,5 @@
 use std::fmt::{self, Debug, Formatter};
+use std::pin::Pin;
 
 use tracing::{Instrument, Span, debug, debug_span};
 
@@ -122,15 +123,21 @@ impl Ticket {
     /// Cancel safe at every await: the place is kept as long as the ticket is.
     pub async fn wait(&mut self, deadline: Deadline) -> Result<Hold, Error> {
         let CallTelemetry { timer, span } = self.start_telemetry(false);
-        let manager = self.manager().clone();
+        let mut closing = self.closing();
         let waited = tokio::select! {
             biased;
-            // Looked at first at each step: whatever may grant the place counts no more.
-            () = manager.closing() => Err(Error::Closed),
+            // Polled first at each step: after that, nothing grants.
+            () = &mut closing => Err(Error::Closed),
             waited = self.wait_on(deadline).instrument(span) => waited,
         };
         let time = timer.end(&waited, |_| true);
         waited.inspect(|held| held.start_span(Some(time)))
+    }
+
+    /// Ends once a shutdown has begun. Boxed: it would be a part of every task that waits.
+    fn closing(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let manager = self.manager().clone();
+        Box::pin(async move { manager.closing().await })
     }
 
     async fn wait_on(&mut self, deadline: Deadline) -> Result<Hold, Error> {
@@ -180,10 +187,10 @@ impl Ticket {
     /// Takes the hold if nothing blocks now.
     pub(super) async fn try_wait(&mut self, deadline: Deadline) -> Result<Option<Hold>, Error> {
         let CallTelemetry { timer, span } = self.start_telemetry(true);
-        let manager = self.manager().clone();
+        let mut closing = self.closing();
         let tried = tokio::select! {
             biased;
-            () = manager.closing() => Err(Error::Closed),
+            () = &mut closing => Err(Error::Closed),
             tried = self.try_on(deadline).instrument(span) => tried,
         };
         let time = timer.end(&tried, Option::is_some);
