@@ -4,15 +4,19 @@ use super::{Isolation, Machine, Output};
 
 impl Machine {
     /// Cuts a server off from the others: from now on it shows the past.
+    ///
+    /// Its clients stay connected, so its connection to the leader only stalls: what it was about to tell of their
+    /// sessions arrives later. A follower whose connection to the leader breaks closes those of its clients.
     pub fn cut_off(&mut self, server: usize, isolation: Isolation) {
         let (tree, zxid) = (&self.tree, self.zxid);
         if let Some(replica) = self.replicas.get_mut(server) {
-            replica.touched.clear();
             match &mut replica.past {
                 Some(past) => past.isolation = isolation,
                 None => {
                     let (missed, waiting) = Default::default();
-                    replica.past = Some(Past { isolation, tree: tree.clone(), zxid, missed, waiting });
+                    let is_pinged = false;
+                    replica.past =
+                        Some(Past { isolation, tree: tree.clone(), zxid, missed, waiting, is_pinged });
                 }
             }
         }
@@ -28,6 +32,11 @@ impl Machine {
         let mut out = Vec::new();
         let Some(replica) = self.replicas.get_mut(server) else { return out };
         let Some(mut past) = replica.past.take() else { return out };
+        if past.is_pinged || self.next_relay <= now {
+            // The stalled ping comes before everything else that the leader sends.
+            self.ask_for_touches(server, now);
+        }
+        let Some(replica) = self.replicas.get_mut(server) else { return out };
         let mut ended = Vec::new();
         for txn in past.missed {
             for change in &txn.changes {

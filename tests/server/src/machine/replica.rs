@@ -39,6 +39,8 @@ pub(super) struct Past {
     pub(super) zxid: i64,
     pub(super) missed: Vec<Txn>,
     pub(super) waiting: VecDeque<(ClientId, Waiting)>,
+    /// The leader has asked which sessions are alive since.
+    pub(super) is_pinged: bool,
 }
 
 /// One server: the watches of its clients, and its own past if it is cut off.

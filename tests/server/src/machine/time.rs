@@ -1,4 +1,4 @@
-use super::replica::Txn;
+use super::replica::{Replica, Txn};
 use super::{Machine, Output};
 use crate::tree::Change;
 
@@ -46,10 +46,8 @@ impl Machine {
         }
         if self.next_relay <= now {
             self.next_relay = now + self.settings.tick / 2;
-            for replica in &mut self.replicas {
-                for (session, timeout) in std::mem::take(&mut replica.touched) {
-                    self.sessions.touch(session, timeout, now);
-                }
+            for server in 0..self.replicas.len() {
+                self.ask_for_touches(server, now);
             }
         }
         while let Some(session) = self.sessions.first_due(now) {
@@ -60,6 +58,19 @@ impl Machine {
             out.extend(self.reap(now));
         }
         out
+    }
+
+    /// The leader pings a server, which answers with the sessions that it has heard of. The ping of a server that is
+    /// cut off arrives when it is back.
+    pub(super) fn ask_for_touches(&mut self, server: usize, now: i64) {
+        let Some(replica) = self.replicas.get_mut(server) else { return };
+        if let Some(past) = &mut replica.past {
+            past.is_pinged = true;
+            return;
+        }
+        for (session, timeout) in std::mem::take(&mut replica.touched) {
+            self.sessions.touch(session, timeout, now);
+        }
     }
 
     /// Removes empty containers and TTL nodes now, whenever the next search is due.
@@ -78,8 +89,8 @@ impl Machine {
         if self.leader.is_none() {
             return i64::MAX;
         }
-        let relay =
-            self.replicas.iter().any(|replica| !replica.touched.is_empty()).then_some(self.next_relay);
+        let has_to_tell = |replica: &Replica| replica.past.is_none() && !replica.touched.is_empty();
+        let relay = self.replicas.iter().any(has_to_tell).then_some(self.next_relay);
         [self.sessions.next_end(), relay].into_iter().flatten().fold(self.next_reaping, i64::min)
     }
 }

@@ -129,3 +129,18 @@ async fn follower_tells_the_leader_of_live_sessions_only_every_half_tick() {
     leader.advance_clock(Duration::from_secs(1200));
     assert_eq!(leader.sessions(), [], "the touch died with the follower");
 }
+
+#[tokio::test]
+async fn follower_that_is_back_first_answers_the_ping_that_had_stalled() {
+    let builder = TestServer::builder().relay_touches(true).tick(Duration::from_secs(1000));
+    let ensemble = builder.start_ensemble(2).await.unwrap();
+    let mut client = Conn::new(&ensemble.server(1).unwrap().connect_string(), 2_000_000).await;
+    let leader = ensemble.server(0).unwrap();
+    leader.advance_clock(Duration::from_secs(400));
+    client.drain().await.unwrap();
+    let stale = ensemble.server(1).unwrap().cut_off(Isolation::Stale);
+    leader.advance_clock(Duration::from_secs(1500));
+    stale.heal();
+    leader.advance_clock(Duration::from_secs(1200));
+    assert_eq!(leader.sessions(), [client.session], "the follower told of the session when it was back");
+}
