@@ -3,7 +3,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::config::limits;
-use crate::error::{Error, LossReason, Lost, Operation, Refusal};
+use crate::error::{Error, Lost, Operation, Refusal};
 use crate::manager::ConnectionManager;
 use crate::session::{OwnedNode, TxnInFlight};
 use crate::time::deadline::Deadline;
@@ -196,8 +196,9 @@ impl<'a> Txn<'a> {
             Ok(results) => Ok(results.into_iter().skip(held).map(TxnResult::from).collect()),
             Err(MultiError::Operation { index, refusal }) => match self.holds.get(index) {
                 Some(hold) if refusal == Refusal::NoNode => {
-                    hold.lose(LossReason::NodeDeleted);
-                    Err(TxnError::Lost(hold.loss_by(LossReason::NodeDeleted)))
+                    let reason = hold.missing_reason();
+                    hold.lose(reason);
+                    Err(TxnError::Lost(hold.loss_by(reason)))
                 }
                 _ => {
                     let path = operations.get(index).map(WriteOp::path).unwrap_or_default().to_owned();

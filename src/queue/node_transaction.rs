@@ -343,10 +343,12 @@ impl NodeTransaction {
     }
 
     pub(super) fn into_unresolved(mut self) -> UnresolvedNodes {
-        self.own.set_replacing(false);
         if self.unresolved.is_empty() {
             self.in_flight.settle();
+        } else if self.replaces {
+            self.own.set_replaced_in_doubt();
         }
+        self.own.set_replacing(false);
         std::mem::replace(&mut self.unresolved, UnresolvedNodes::none(&self.session))
     }
 

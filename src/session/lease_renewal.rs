@@ -83,6 +83,12 @@ impl Session {
         }
     }
 
+    /// Whether the present connection was seen to carry this session. Without that, a node of ours that does not
+    /// exist may have ended with the session.
+    pub(super) fn is_connection_verified(&self) -> bool {
+        self.connection().is_some_and(|connection| self.0.lease.lock().is_verified(connection))
+    }
+
     /// The last step before "held" is said: the session lives, and the lease covers this instant.
     pub(crate) fn try_grant(&self, node: &OwnedNode) -> bool {
         let mut lease = self.0.lease.lock();

@@ -111,6 +111,7 @@ fn label(reason: LossReason) -> &'static str {
         LossReason::SessionReplaced => "session_replaced",
         LossReason::LeaseRanOut => "lease_ran_out",
         LossReason::NodeDeleted => "node_deleted",
+        LossReason::NodeMissing => "node_missing",
         LossReason::Closed => "closed",
         LossReason::AuthFailed => "auth_failed",
     }

@@ -311,7 +311,7 @@ impl Hold {
                 Err(WireError::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),
                 Err(WireError::SessionEnded(reason)) => return Err(node.loss_by(reason).into()),
                 Err(WireError::Refused(Refusal::NoNode)) => {
-                    node.lose(LossReason::NodeDeleted);
+                    node.lose(node.missing_reason());
                     node.check()?;
                 }
                 Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {

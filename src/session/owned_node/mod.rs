@@ -33,6 +33,8 @@ pub(crate) struct OwnedNode {
     given_up: AtomicBool,
     /// A transaction of ours that replaces it is in flight: that it is gone may be the transaction's doing.
     replacing: AtomicBool,
+    /// A transaction of ours that replaces it got no answer, and was not found committed. It may be applied late.
+    replaced_in_doubt: AtomicBool,
     /// When it was granted.
     granted_at: OnceLock<BootInstant>,
     /// The session's keeper watches the node for its holder.
@@ -137,6 +139,7 @@ impl OwnedNode {
             held: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
             replacing: AtomicBool::new(false),
+            replaced_in_doubt: AtomicBool::new(false),
             granted_at: OnceLock::new(),
             has_deletion_watch: AtomicBool::new(false),
             expirations: AtomicU64::new(0),
@@ -226,17 +229,32 @@ impl OwnedNode {
         self.replacing.load(Ordering::Acquire)
     }
 
+    /// A transaction that replaces the node may be applied at any time from now on.
+    pub(crate) fn set_replaced_in_doubt(&self) {
+        self.replaced_in_doubt.store(true, Ordering::Release);
+    }
+
+    /// The reason of the loss if the node does not exist.
+    pub(crate) fn missing_reason(&self) -> LossReason {
+        let is_in_doubt = self.replaced_in_doubt.load(Ordering::Acquire);
+        match is_in_doubt || !self.session.is_connection_verified() {
+            true => LossReason::NodeMissing,
+            false => LossReason::NodeDeleted,
+        }
+    }
+
     /// The node was seen not to be there. That is a loss unless a request of ours may have deleted it.
     pub(crate) fn on_missing(&self) {
         if !self.is_given_up() && !self.is_replacing() {
-            self.lose(LossReason::NodeDeleted);
+            self.lose(self.missing_reason());
         }
     }
 
     /// The delete that a holder waits for found no node: someone else had deleted it before.
     pub(crate) fn was_deleted_before(&self) -> Lost {
-        self.end_by(LossReason::NodeDeleted);
-        let deleted = self.loss_by(LossReason::NodeDeleted);
+        let reason = self.missing_reason();
+        self.end_by(reason);
+        let deleted = self.loss_by(reason);
         match self.report_loss(deleted.clone()) {
             true => deleted,
             // It was lost, and told so, before it was given up.

@@ -203,10 +203,14 @@ impl Oracle {
     pub(crate) fn look_at_the_log(&self, world: &World) {
         for said in lost::said() {
             let (path, reason) = (&said.path, &said.reason);
-            let is_true = match *reason == LossReason::NodeDeleted.to_string() {
-                // Also by a release that finds no node.
-                true => world.was_deleted_by_hand(path),
-                false => !said.was_given_up,
+            let is = |expected: LossReason| *reason == expected.to_string();
+            // A release that finds no node says so, too.
+            let is_true = if is(LossReason::NodeDeleted) {
+                world.was_deleted_by_hand(path)
+            } else if is(LossReason::NodeMissing) {
+                !world.was_released(path)
+            } else {
+                !said.was_given_up
             };
             if !is_true {
                 self.breach(world, format!("false alarm: {path} is said to be lost: {reason}"));

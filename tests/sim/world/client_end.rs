@@ -12,22 +12,27 @@ use super::happening::{Happening, ToServer};
 use super::state::State;
 use crate::session::{Call, Watched};
 
+/// The nodes that a request deletes, and whether it also makes some.
+fn deletes(request: &Request) -> (Vec<String>, bool) {
+    let writes = match request {
+        Request::Write(write) => std::slice::from_ref(write),
+        Request::Multi(writes) => writes,
+        _ => &[],
+    };
+    let deleted = writes.iter().filter_map(|write| match write {
+        WriteOp::Delete { path, .. } => Some(path.clone()),
+        _ => None,
+    });
+    (deleted.collect(), writes.iter().any(|write| matches!(write, WriteOp::Create { .. })))
+}
+
 impl State {
     pub(super) fn call(&mut self, number: usize, call: Call) {
-        let writes = match &call.request {
-            Request::Write(write) => std::slice::from_ref(write),
-            Request::Multi(writes) => writes,
-            _ => &[],
-        };
-        let is_exchange = writes.iter().any(|write| matches!(write, WriteOp::Create { .. }));
-        for write in writes {
-            if let WriteOp::Delete { path, .. } = write {
-                self.leaving.insert(path.clone());
-                if !is_exchange {
-                    self.given_up.insert(path.clone());
-                }
-            }
+        let (deletes, is_exchange) = deletes(&call.request);
+        if !is_exchange {
+            self.given_up.extend(deletes.iter().cloned());
         }
+        self.leaving.extend(deletes);
         let session = &mut self.sessions[number];
         if session.has_ended() {
             let _ = call.reply.send(Err(WireError::SessionEnded(LossReason::SessionExpired)));
@@ -36,6 +41,17 @@ impl State {
         } else {
             session.queued.push_back(call);
         }
+    }
+
+    /// The server that a client is connected to gets a request.
+    pub(super) fn request(&mut self, client: ClientId, xid: i32, request: Request, now: i64) -> Vec<Output> {
+        let (mut deleted, is_exchange) = deletes(&request);
+        let exists = |state: &Self, path: &String| state.machine.tree().node(path).is_some();
+        deleted.retain(|path| !is_exchange && exists(self, path));
+        let outputs = self.machine.request(client, xid, request, now);
+        deleted.retain(|path| !exists(self, path));
+        self.released.extend(deleted);
+        outputs
     }
 
     pub(super) fn transmit(&mut self, number: usize, call: Call) {

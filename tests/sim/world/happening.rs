@@ -70,7 +70,7 @@ impl State {
                 };
                 let outputs = match message {
                     ToServer::Connect(request) => self.machine.connect(client, request, now),
-                    ToServer::Request(xid, request) => self.machine.request(client, xid, request, now),
+                    ToServer::Request(xid, request) => self.request(client, xid, request, now),
                 };
                 match list {
                     Some(directory) => self.emit_list(client, &directory, outputs),

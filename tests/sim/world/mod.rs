@@ -111,6 +111,11 @@ impl World {
         self.state.lock().given_up.contains(path)
     }
 
+    /// Whether a delete of its own session has deleted the node, with nothing made in its place.
+    pub(crate) fn was_released(&self, path: &str) -> bool {
+        self.state.lock().released.contains(path)
+    }
+
     pub(crate) fn plan(&self) -> Plan {
         self.state.lock().plan.clone()
     }

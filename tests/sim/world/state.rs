@@ -52,6 +52,8 @@ pub(super) struct State {
     pub(super) leaving: BTreeSet<String>,
     /// Those of them that nothing was to be made in the place of.
     pub(super) given_up: BTreeSet<String>,
+    /// Nodes that a delete of their own session has deleted, with nothing made in their place.
+    pub(super) released: BTreeSet<String>,
     pub(super) counts_ahead: bool,
     /// The sessions of processes that crashed, and when their nodes must be gone.
     pub(super) crashed: BTreeMap<i64, u64>,
@@ -92,6 +94,7 @@ impl State {
             deleted_in_line: BTreeSet::new(),
             leaving: BTreeSet::new(),
             given_up: BTreeSet::new(),
+            released: BTreeSet::new(),
             counts_ahead: false,
             crashed: BTreeMap::new(),
             trace: None,
