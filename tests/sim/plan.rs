@@ -101,8 +101,11 @@ impl Plan {
     /// How long, once all faults have ended, until everyone must have been served: what was cut off expires, the
     /// lease is confirmed anew, and then each takes its turns, some round trips each.
     pub(crate) fn patience(&self) -> u64 {
-        let turns = (self.processes * self.workers * (self.locks.len() + 1)) as u64;
-        self.timeout * 6 + turns * (40 * self.latency_in_peace() + 10)
+        let workers = (self.processes * self.workers) as u64;
+        let turns = workers * (self.locks.len() + 1) as u64;
+        // Each worker ends the turn that it is in, and takes one more.
+        let waiting: u64 = self.locks.iter().map(|lock| 2 * workers * lock.time_per_turn()).sum();
+        self.timeout * 6 + turns * (40 * self.latency_in_peace() + 10) + waiting
     }
 
     pub(crate) fn settings(&self) -> Settings {

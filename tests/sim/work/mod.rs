@@ -104,6 +104,11 @@ impl Lock {
         self.family.permits
     }
 
+    /// How long one turn may keep the next one waiting by itself, in milliseconds.
+    pub(crate) fn time_per_turn(&self) -> u64 {
+        self.family.kinds.iter().map(|kind| kind.time_per_turn()).max().unwrap_or_default()
+    }
+
     pub(crate) fn path(&self) -> String {
         format!("/locks/{}", self.number)
     }
@@ -122,6 +127,11 @@ impl Lock {
 pub(crate) trait Kind: Sync {
     /// Takes it; `None` when it is not to be had now.
     fn take(&self, site: Site, way: Way) -> BoxFuture<'static, Result<Option<Box<dyn Hold>>, Error>>;
+
+    /// How long one turn keeps the next one waiting by itself, in milliseconds.
+    fn time_per_turn(&self) -> u64 {
+        0
+    }
 }
 
 /// Who takes, and where.

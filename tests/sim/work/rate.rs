@@ -13,6 +13,8 @@ fn limit(path: &str) -> usize {
 const WINDOW: Duration = Duration::from_millis(500);
 /// Messages may be long under way.
 const GRACE: Duration = Duration::from_millis(700);
+/// A start makes room for the next one when its window and its grace are over, and that is looked up then.
+const TIME_PER_TURN: u64 = 1_250;
 
 /// [`RateLimiter`], one start.
 pub(super) struct One;
@@ -24,12 +26,20 @@ impl Kind for One {
     fn take(&self, site: Site, way: Way) -> BoxFuture<'static, Result<Option<Box<dyn Hold>>, Error>> {
         Box::pin(take(site, way, 1))
     }
+
+    fn time_per_turn(&self) -> u64 {
+        TIME_PER_TURN
+    }
 }
 
 impl Kind for Many {
     fn take(&self, mut site: Site, way: Way) -> BoxFuture<'static, Result<Option<Box<dyn Hold>>, Error>> {
         let starts = site.rng.index(limit(&site.path)) + 1;
         Box::pin(take(site, way, starts))
+    }
+
+    fn time_per_turn(&self) -> u64 {
+        TIME_PER_TURN
     }
 }
 
