@@ -212,7 +212,7 @@ impl QueuedNode {
                 // that node, its directory may have been made again since, with our number in it.
                 let is_first = node.hands_off_to(&self.registration.0)
                     && node.has_no_predecessor()
-                    && !node.is_replacing();
+                    && !node.is_leaving();
                 let hidden = if is_first { 0 } else { node.ahead().max(1) };
                 self.registration.0.set_ahead(hidden + 1);
                 name.map_or(QueueState::Unknown, |name| {

@@ -109,7 +109,7 @@ impl LocalQueue {
             // Readers do not wait for readers: what is in front of that one is in front of this one.
             Kind::Read if is_reader && !self.is_same_directory(connection) => Predecessor::Unknown,
             // If a transaction deletes that reader, the watch may be set on a directory made since.
-            Kind::Read if is_reader && node.is_replacing() => Predecessor::Unknown,
+            Kind::Read if is_reader && node.is_leaving() => Predecessor::Unknown,
             Kind::Read if is_reader && node.has_no_predecessor() => {
                 Predecessor::Nobody { payload: None, at_first: false }
             }

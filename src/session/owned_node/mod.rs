@@ -223,10 +223,12 @@ impl OwnedNode {
         self.replacing.store(replacing, Ordering::Release);
     }
 
-    /// Whether a transaction that deletes it is in flight or committed: the node may be gone, and its directory
-    /// with it.
-    pub(crate) fn is_replacing(&self) -> bool {
-        self.replacing.load(Ordering::Acquire)
+    /// Whether a request that deletes the node may be in flight or committed: the node may be gone, and its
+    /// directory with it.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.is_given_up()
+            || self.replacing.load(Ordering::Acquire)
+            || self.replaced_in_doubt.load(Ordering::Acquire)
     }
 
     /// A transaction that replaces the node may be applied at any time from now on.
@@ -245,7 +247,7 @@ impl OwnedNode {
 
     /// The node was seen not to be there. That is a loss unless a request of ours may have deleted it.
     pub(crate) fn on_missing(&self) {
-        if !self.is_given_up() && !self.is_replacing() {
+        if !self.is_given_up() && !self.replacing.load(Ordering::Acquire) {
             self.lose(self.missing_reason());
         }
     }
