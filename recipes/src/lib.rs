@@ -1,21 +1,22 @@
 //! Distributed locks on [Apache ZooKeeper](https://zookeeper.apache.org), in async Rust.
 //!
-//! Many processes on many machines agree on who may do what right now. What is promised, and what no lock can
-//! promise, is short and exact: see the README and `docs/failure-model.md`. The layout of the nodes is that of Apache
-//! Curator, so Java and Rust services share one lock.
+//! Many processes on many machines agree which of them holds a lock right now. The promises, and what no lock
+//! can promise, are short and exact: see the README and `docs/failure-model.md`. The node layout is that of
+//! Apache Curator, so Java and Rust services share one lock.
 //!
-//! * [`ConnectionManager`]: connect once, give it to every lock. [`ConnectionPool`]: several sessions for very many locks.
+//! * [`ConnectionManager`]: connects once, for every lock of the process. [`ConnectionPool`]: several
+//!   sessions, for very many locks.
 //! * [`Mutex`]: one holder at a time.
-//! * [`ReentrantMutex`]: its [`Owner`] may take it again.
-//! * [`RwLock`]: many readers or one writer.
-//! * [`Semaphore`]: at most so many at a time, each with a [`Lease`].
-//! * [`MultiLock`]: several of these together, without deadlock. [`Lock`]: any of them, as an object.
-//! * [`RateLimiter`]: at most so many starts in any window of time.
-//! * [`Inspection`]: who holds a lock, who waits for it, and since when.
-//! * [`Revoker`]: asks a holder to let go, or takes a lock away by force.
-//! * [`blocking`]: the same for programs without async.
-//! * [`Hold`]: what every guard can do: tell whether it is still valid, when it is lost, its
-//!   [`FencingToken`], and writes that only commit while it stands ([`Txn`]).
+//! * [`ReentrantMutex`]: a mutex that its [`Owner`] can acquire again.
+//! * [`RwLock`]: many readers, or one writer.
+//! * [`Semaphore`]: a limited number of permits at a time; a [`Lease`] holds one or more.
+//! * [`MultiLock`]: several locks at once, without deadlock. [`Lock`]: one interface over all locks.
+//! * [`RateLimiter`]: a limited number of starts in any window of time.
+//! * [`Inspection`]: the holders and the waiters of a lock, with their ages.
+//! * [`Revoker`]: asks a holder to release, or removes a lock by force.
+//! * [`blocking`]: the same locks for programs without async.
+//! * [`Hold`]: the methods of every guard. It tells whether the guard is valid and when it is lost, has the
+//!   [`FencingToken`], and commits writes only while its node exists ([`Txn`]).
 //!
 //! # Examples
 //!
