@@ -21,36 +21,39 @@ pub use self::ticket::MutexTicket;
 use crate::owner::{Owner, OwnerRegistry};
 use crate::semaphore::{Lease, Semaphore};
 
-/// A mutex over all processes: at most one guard at a time is valid.
+/// A mutex over all processes: at most one guard is valid at a time.
 ///
-/// Not reentrant: a second acquire waits for the first guard like everyone else's, for ever if it is in the same chain of
-/// calls. With an [`Owner`] in scope that is an error, [`Error::WouldDeadlock`], instead. For an owner that calls itself,
-/// use [`ReentrantMutex`](crate::ReentrantMutex).
+/// The mutex is not reentrant. A second acquire waits for the first guard, as every contender does; in the
+/// same chain of calls it waits for ever. If an [`Owner`] is in scope, the second acquire returns
+/// [`Error::WouldDeadlock`] instead. For calls that lock again, use
+/// [`ReentrantMutex`](crate::ReentrantMutex).
 ///
-/// Cheap to clone; clones, and other objects with the same path in any process, are the same lock. The path belongs
-/// to the lock alone: put nothing else below it.
+/// A clone is cheap. Clones, and other objects with the same path in any process, are the same lock. The path
+/// belongs to the lock alone: create no other node below it.
 ///
 /// # Ordering and fairness
 ///
-/// First in, first out, in the order in which the server committed the contenders' nodes, across processes. A
+/// First in, first out across processes, in the order in which the server committed the contenders' nodes. A
 /// release wakes one waiter.
 ///
 /// # Cost
 ///
-/// Acquire, when free: one round trip, of a write and a read sent together; of the write alone where only this manager
-/// takes the lock, again and again. Release: one. Hand-over to a waiter of the same manager: none, it holds when the
-/// release is sent; to another: the release's commit and one event.
+/// Acquire of a free lock: one round trip, for a write and a read that are sent together. If only this
+/// manager takes the lock, again and again, the write alone is enough. Release: one round trip. Hand-off to a
+/// waiter of the same manager: no round trip, the waiter holds when the release is sent. Hand-off to another
+/// manager: the commit of the release, and one event.
 ///
 /// # Session loss
 ///
-/// A guard of an expired session is lost, and told so before the server can grant the lock to anyone else. A wait
-/// goes on in the next session, at the end of the line.
+/// A guard of an expired session is lost. Its [`lost()`](crate::Hold::lost) resolves before the server can
+/// grant the lock to another contender. A waiter queues again in the next session, at the end of the queue.
 ///
 /// # Layout
 ///
-/// That of Curator's `InterProcessMutex`: `<path>/_c_<uuid>-lock-<sequence>`, ephemeral, below container nodes. A
-/// Java service on the same path and this mutex exclude each other and stand in one line. For that of
-/// `InterProcessSemaphoreMutex` there is [`in_semaphore_layout`](Self::in_semaphore_layout).
+/// The layout of Curator's `InterProcessMutex`: `<path>/_c_<uuid>-lock-<sequence>`, ephemeral, below
+/// container nodes. A Java service with the same path and this mutex exclude each other, and wait in one
+/// queue. For the layout of `InterProcessSemaphoreMutex` use
+/// [`in_semaphore_layout`](Self::in_semaphore_layout).
 ///
 /// # Examples
 ///
@@ -78,21 +81,21 @@ pub struct Mutex {
     sharing: Option<SharingHandle>,
 }
 
-/// Where its contenders stand.
+/// The queue in which its contenders wait.
 #[derive(Clone, Debug)]
 enum Layout {
-    /// In one line: Curator's `InterProcessMutex`.
+    /// The layout of Curator's `InterProcessMutex`.
     Queue(LockQueue),
-    /// For the one permit of a semaphore: Curator's `InterProcessSemaphoreMutex`.
+    /// A semaphore with one permit: the layout of Curator's `InterProcessSemaphoreMutex`.
     Semaphore(Box<Semaphore>),
 }
 
 impl Mutex {
-    /// The mutex at `path`, below the manager's chroot. Nothing is sent.
+    /// Makes the mutex at `path`, below the manager's chroot. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root.
+    /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
     where
         P: TryInto<ZnodePath>,
@@ -103,17 +106,16 @@ impl Mutex {
         Ok(Self::of(manager, Layout::Queue(queue)))
     }
 
-    /// The mutex at `path` in the layout of Curator's `InterProcessSemaphoreMutex`, with which it is exchanged: a
-    /// [semaphore](Semaphore) of one permit. Nothing is sent.
+    /// Makes the mutex at `path` in the layout of Curator's `InterProcessSemaphoreMutex`, and shares the lock
+    /// with that class: a [semaphore](Semaphore) with one permit. Sends nothing.
     ///
-    /// Take it for a lock that Java services hold by that class, and only then: it takes two round trips to acquire
-    /// instead of one, and the others of a wait are dearer too. A mutex of the one layout and a mutex of the other do not
-    /// see each other.
+    /// Use it only for a lock that Java services take by that class. An acquire takes two round trips instead
+    /// of one, and a wait costs more requests. Mutexes of the two layouts do not see each other.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root. Acquiring is an [`Error::LimitsDisagree`] while the
-    /// path is in use for a [`Semaphore`] of more permits.
+    /// [`Error::Config`] if the path is malformed, or is the root. An acquire returns
+    /// [`Error::LimitsDisagree`] while the path is in use for a [`Semaphore`] with more permits.
     pub fn in_semaphore_layout<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
     where
         P: TryInto<ZnodePath>,
@@ -126,8 +128,9 @@ impl Mutex {
         Self { layout, holders: OwnerRegistry::of(manager), sharing: None }
     }
 
-    /// What is written into the nodes of this mutex's contenders, for people who look. Default: the manager's node
-    /// data, which is host and process id. The name of an [owner in scope](Owner::scope) is put behind it.
+    /// Sets the data of this mutex's nodes, for people who inspect the lock. Default: the manager's node
+    /// data, which has the host and the process id. The name of an [owner in scope](Owner::scope) is
+    /// appended.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         let layout = match self.layout {
@@ -137,41 +140,48 @@ impl Mutex {
         Self { layout, ..self }
     }
 
-    /// Keeps the node from one guard to the next, as far as `hand_off` says: tasks of this process hand the lock on among
-    /// themselves without a request.
+    /// Keeps the node from one guard to the next, within the bounds of `hand_off`: the tasks of this process
+    /// hand the lock off among themselves without a request.
     ///
-    /// For a lock that many tasks of one process want, often and for a short time each. It is shared by the clones of what
-    /// this returns. Another object with the same path, be it of this process, is another contender; so is a ticket of
-    /// [`enqueue`](Self::enqueue), and a [`MultiLock`](crate::MultiLock) that takes all at once.
+    /// This is for a lock that many tasks of one process take often, for a short time each. The clones of the
+    /// returned mutex share the node. Another object with the same path is another contender, also in this
+    /// process. So are a ticket of [`enqueue`](Self::enqueue), and a [`MultiLock`](crate::MultiLock) that
+    /// takes all members at once.
     ///
-    /// * **Who waits** in this process has no node of its own. One of them stands in the line for all; the others wait here.
-    /// * **A guard that ends** gives the lock to the one who has waited for longest here, with a greater
-    ///   [fencing token](crate::Hold::fencing_token): the same [number](crate::FencingToken::as_u64), and one more
-    ///   [hand-over](crate::FencingToken::handover). Let resources that fence compare both.
-    /// * **Once another process waits**, the lock is passed on at most [so many times](HandOffPolicy::max_handoffs), and for at most
-    ///   [so long](HandOffPolicy::max_time). Then it is released, and who still waits here stands at the end of the line.
-    ///   It is seen by one watch, which is set when somebody here waits for the first time, or the node lingers; until that
-    ///   is answered, others are taken to wait.
-    /// * **With a [linger](HandOffPolicy::idle_time)**, a node that nobody here waits for stands for so long, and a repeated acquire sends
-    ///   nothing. It goes as soon as another process comes, or asks for it ([`Revoker`](crate::Revoker)), and with the
-    ///   last clone of the mutex.
-    /// * **`release().await`** is done, and without a request, once the lock is passed on or lingers. Its node stands then.
-    /// * It is released, and not passed on, when somebody asked for it, when a [transaction](crate::Hold::txn) under it was dropped
-    ///   or had no answer, when it is lost, and when the manager is closing.
+    /// * **Waiters** of this process have no nodes of their own. One task waits in the queue for all of them,
+    ///   and the others wait in memory.
+    /// * **When a guard ends**, the task that has waited longest gets the lock, with a greater [fencing
+    ///   token](crate::Hold::fencing_token): the same [number](crate::FencingToken::as_u64), and one more
+    ///   [hand-off](crate::FencingToken::handover). A resource that fences has to compare both.
+    /// * **While another process waits**, the process hands the lock off at most
+    ///   [`max_handoffs`](HandOffPolicy::max_handoffs) times, and for at most
+    ///   [`max_time`](HandOffPolicy::max_time). Then it releases the lock, and its waiters queue at the end.
+    ///   One watch shows other contenders. It is set when a task of this process waits for the first time, or
+    ///   when the node is idle. Until the watch is answered, the process assumes that another contender
+    ///   waits.
+    /// * **With an [`idle_time`](HandOffPolicy::idle_time)**, the node stays for that time although no task
+    ///   of this process waits, and a repeated acquire sends nothing. The idle node is deleted when another
+    ///   process queues or asks for it ([`Revoker`](crate::Revoker)), and with the last clone of the mutex.
+    /// * **`release().await`** returns without a request if the lock is handed off, or the node stays idle.
+    ///   The node exists then.
+    /// * The lock is released, and not handed off, if another client asked for it, if a
+    ///   [transaction](crate::Hold::txn) under it was dropped or had no answer, if it is lost, and if a
+    ///   shutdown of the manager has begun.
     ///
     /// # Ordering and fairness
     ///
-    /// First in, first out among the tasks of this process. Among processes the line is as it was, but that the head may pass
-    /// its place on as said.
+    /// First in, first out among the tasks of this process. Among processes, the order of the queue, except
+    /// that the head may hand its position off within the bounds above.
     ///
     /// # Session loss
     ///
-    /// A guard is told as always; the next of those who wait here takes a new place in the next session, also while the lost
-    /// guard is still there.
+    /// A guard is lost as that of a plain mutex. The next waiting task queues in the next session, also while
+    /// the lost guard is still kept.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] for a `hand_off` outside its ranges, and in [the layout of a semaphore](Self::in_semaphore_layout).
+    /// [`Error::Config`] if `hand_off` is outside its ranges, or for
+    /// [the layout of a semaphore](Self::in_semaphore_layout).
     ///
     /// # Examples
     ///
@@ -215,18 +225,18 @@ impl Mutex {
         }
     }
 
-    /// Waits for the lock for as long as it takes.
+    /// Waits for the lock, without a limit of time.
     ///
     /// # Errors
     ///
-    /// [`Error::WouldDeadlock`] when the [owner in scope](Owner::scope) holds it already, be it by a guard that is lost
-    /// and still kept. [`Error::Refused`] when
-    /// the server will not have the node (access list, quota). [`Error::ConflictingKind`] when another kind of lock uses
-    /// the path. [`Error::Closed`] after a shutdown.
+    /// [`Error::WouldDeadlock`] if the [owner in scope](Owner::scope) holds the lock already, also by a guard
+    /// that is lost and still kept. [`Error::Refused`] if the server refuses the node (access list, quota).
+    /// [`Error::ConflictingKind`] if another kind of lock uses the path. [`Error::Closed`] after a shutdown
+    /// has begun.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
+    /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
     pub async fn acquire(&self) -> Result<MutexGuard<'_>, Error> {
         self.lock(Deadline::never()).await.map(MutexGuard::borrowed)
     }
@@ -235,8 +245,8 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front; with no time at all, when the lock is not free now. Else as
-    /// [`acquire`](Self::acquire).
+    /// [`Error::Timeout`], which names the predecessor. With a `timeout` of zero, it means that the lock is
+    /// not free now. Otherwise as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
@@ -245,12 +255,13 @@ impl Mutex {
         self.lock(Deadline::after(timeout)).await.map(MutexGuard::borrowed)
     }
 
-    /// Takes the lock if it is free now; `None` when someone is in front, be it with a try of its own.
+    /// Takes the lock if it is free now. Returns `None` if any contender is ahead, including another
+    /// `try_acquire` in progress.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`acquire`](Self::acquire).
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
@@ -351,7 +362,7 @@ impl Mutex {
         }
     }
 
-    /// The owner in scope, if it does not hold the lock already.
+    /// Returns the owner in scope. Fails if that owner holds the lock already.
     fn owner(&self) -> Result<Option<Owner>, Error> {
         let owner = Owner::current();
         if let Some(owner) = &owner {
