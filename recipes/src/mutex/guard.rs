@@ -7,10 +7,10 @@ use super::Mutex;
 use super::sharing::{Remainder, SharedHold};
 use crate::owner::OwnerEntry;
 
-/// A held [`Mutex`]. What it can do is told by [`Hold`], to which it dereferences: `is_valid()`, `lost()`,
+/// A held [`Mutex`]. It dereferences to [`Hold`], which has its methods: `is_valid()`, `lost()`,
 /// `valid_until()`, `fencing_token()`, `txn()`, `run()`.
 ///
-/// Dropping it releases the lock in the background.
+/// A drop of the guard releases the lock in the background.
 #[derive(Debug)]
 #[must_use = "a guard that is not kept releases the lock at once"]
 #[clippy::has_significant_drop]
@@ -19,7 +19,7 @@ pub struct MutexGuard<'a> {
     mutex: PhantomData<&'a Mutex>,
 }
 
-/// A held [`Mutex`] that borrows nothing: it may be kept anywhere. See [`MutexGuard`].
+/// A held [`Mutex`] that borrows nothing, so that it can be stored anywhere. See [`MutexGuard`].
 #[derive(Debug)]
 #[must_use = "a guard that is not kept releases the lock at once"]
 #[clippy::has_significant_drop]
@@ -29,7 +29,7 @@ pub struct OwnedMutexGuard {
     held: Held,
 }
 
-/// What a guard rests on.
+/// The hold behind a guard.
 #[derive(Debug)]
 pub(super) enum Held {
     Plain(Box<Hold>),
@@ -41,8 +41,8 @@ impl MutexGuard<'_> {
         Self { guard, mutex: PhantomData }
     }
 
-    /// Releases the lock and waits until the server has done so; of a mutex that [keeps](Mutex::with_handoff) its node, until it is
-    /// passed on, lingers, or is released.
+    /// Releases the lock, and waits until the server has deleted the node. For a mutex that
+    /// [keeps its node](Mutex::with_handoff), it waits until the lock is handed off, idle or released.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl MutexGuard<'_> {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the release goes on in the background.
+    /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
         self.guard.release().await
     }
@@ -61,7 +61,7 @@ impl OwnedMutexGuard {
         Self { entry, held }
     }
 
-    /// Gives it back; what is left is to be released.
+    /// Ends the guard. Returns what has to be released, if its node is not kept.
     pub(super) fn give_back(self) -> Option<Remainder> {
         drop(self.entry);
         match self.held {
@@ -70,8 +70,8 @@ impl OwnedMutexGuard {
         }
     }
 
-    /// Releases the lock and waits until the server has done so; of a mutex that [keeps](Mutex::with_handoff) its node, until it is
-    /// passed on, lingers, or is released.
+    /// Releases the lock, and waits until the server has deleted the node. For a mutex that
+    /// [keeps its node](Mutex::with_handoff), it waits until the lock is handed off, idle or released.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl OwnedMutexGuard {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the release goes on in the background.
+    /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
         match self.give_back() {
             Some(remainder) => remainder.release().await,
