@@ -6,11 +6,11 @@ use super::{Layout, Mutex, OwnedMutexGuard};
 use crate::owner::Owner;
 use crate::semaphore::{Lease, SemaphoreTicket};
 
-/// A place in the line of a [`Mutex`], made by [`Mutex::enqueue`].
+/// A position in the queue of a [`Mutex`], made by [`Mutex::enqueue`].
 ///
-/// The place is kept as long as the ticket is: a wait that timed out or was dropped can be taken up again. Dropping the ticket
-/// leaves the line, and no node behind. At the head of the line it keeps everyone else waiting, as a guard does: wait soon, or
-/// drop it.
+/// The ticket keeps its position until it is dropped: after a wait that timed out or was dropped, call `wait`
+/// again. A drop of the ticket leaves the queue, and leaves no node behind. At the head of the queue, a
+/// ticket blocks all other contenders, as a guard does: wait soon, or drop the ticket.
 ///
 /// # Examples
 ///
@@ -49,8 +49,8 @@ enum TicketState {
 }
 
 impl Mutex {
-    /// Takes a place in the line, and does not wait in it. Costs what an acquire costs, and waits for a connection for as long
-    /// as that takes.
+    /// Queues for the lock, and does not wait for the grant. The cost is that of an acquire. It waits for a
+    /// connection without a limit of time.
     ///
     /// # Errors
     ///
@@ -58,7 +58,8 @@ impl Mutex {
     ///
     /// # Session loss
     ///
-    /// The place goes with its session. A wait takes a new one in the next session, at the end of the line.
+    /// The position is lost with its session. A wait takes a new position in the next session, at the end of
+    /// the queue.
     ///
     /// # Cancel safety
     ///
@@ -77,7 +78,8 @@ impl Mutex {
 }
 
 impl MutexTicket {
-    /// How many were in front at the last look: 0 at the head of the line. `None` when nothing is known of the line.
+    /// The number of contenders ahead at the last list: 0 at the head of the queue. `None` if no list is
+    /// known.
     #[must_use]
     pub fn position(&self) -> Option<usize> {
         match &self.state {
@@ -86,17 +88,17 @@ impl MutexTicket {
         }
     }
 
-    /// Looks at the line now, and tells how many are in front. One round trip. A place that turns out to be lost is taken
-    /// anew, at the end of the line.
+    /// Lists the queue now, and returns the number of contenders ahead. One round trip. If the position is
+    /// lost, the ticket takes a new one at the end of the queue.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`Mutex::acquire`]. The place is kept.
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`Mutex::acquire`]. The ticket keeps its position.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the place is kept.
+    /// Cancel safe: the ticket keeps its position.
     pub async fn refresh(&mut self) -> Result<usize, Error> {
         match &mut self.state {
             TicketState::Queue(ticket) => {
@@ -107,7 +109,8 @@ impl MutexTicket {
         }
     }
 
-    /// Waits for the lock for as long as it takes. A ticket that has given its guard takes a new place when waited for again.
+    /// Waits for the lock, without a limit of time. After it has returned a guard, another call takes a new
+    /// position.
     ///
     /// # Errors
     ///
@@ -115,7 +118,8 @@ impl MutexTicket {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the place is kept; in the layout of a semaphore, but for the moment in which the permit is taken.
+    /// Cancel safe: the ticket keeps its position. In the layout of a semaphore there is one exception: the
+    /// transaction that takes the permit.
     pub async fn wait(&mut self) -> Result<OwnedMutexGuard, Error> {
         self.wait_by(Deadline::never()).await
     }
@@ -124,7 +128,8 @@ impl MutexTicket {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front: the place is kept. Else as [`Mutex::acquire`].
+    /// [`Error::Timeout`], which names the predecessor; the ticket keeps its position. Otherwise as
+    /// [`Mutex::acquire`].
     ///
     /// # Cancel safety
     ///
