@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{ConfigError, ConnectionManager};
 
-/// For how long a [`Mutex`](super::Mutex) may keep its node from one guard to the next: see
+/// The bounds within which the guards of a [`Mutex`](super::Mutex) share one node: see
 /// [`Mutex::with_handoff`](super::Mutex::with_handoff).
 ///
 /// # Examples
@@ -15,7 +15,7 @@ use lockkeeper_core::{ConfigError, ConnectionManager};
 /// # let _ = hand_off;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "it takes effect by Mutex::keeping()"]
+#[must_use = "it takes effect by Mutex::with_handoff()"]
 pub struct HandOffPolicy {
     pub(super) max_handoffs: u32,
     pub(super) max_time: Duration,
@@ -29,23 +29,26 @@ impl Default for HandOffPolicy {
 }
 
 impl HandOffPolicy {
-    /// How often the lock is passed on within the process while another one waits. Default: 100 times. At least once.
+    /// The number of hand-offs within the process while another process waits. Default: 100. At least 1.
     pub fn max_handoffs(self, times: u32) -> Self {
         Self { max_handoffs: times, ..self }
     }
 
-    /// For how long the lock is passed on within the process while another one waits. Default: 100 milliseconds. More than
-    /// nothing, and at most a third of the session timeout.
+    /// The time for which the process hands the lock off among its tasks while another process waits.
+    /// Default: 100 milliseconds. Above zero, and at most a third of the session timeout.
     ///
-    /// Whichever comes first, this or [`max_handoffs`](Self::max_handoffs). A guard that is held for longer is not ended by it.
+    /// The hand-offs end at this time or after [`max_handoffs`](Self::max_handoffs), whichever is earlier.
+    /// This setting does not end a guard that is held for longer.
     pub fn max_time(self, time: Duration) -> Self {
         Self { max_time: time, ..self }
     }
 
-    /// For how long the node stands when the lock is released and nobody waits: who takes it within the process meanwhile
-    /// needs no request. Default: not at all. At most a third of the session timeout.
+    /// The time for which the node stays after a release, if no contender waits. A task of the process that
+    /// acquires the lock within this time sends no request. Default: zero, the node does not stay. At most a
+    /// third of the session timeout.
     ///
-    /// Another process that comes meanwhile ends it, and waits for one event and one round trip longer than for a free lock.
+    /// If another process queues, the idle node is deleted. That process waits for one event and one round
+    /// trip longer than for a free lock.
     pub fn idle_time(self, time: Duration) -> Self {
         Self { idle_time: time, ..self }
     }
