@@ -2,19 +2,26 @@
 //!
 //! # Protocol
 //!
-//! Whoever wants permits stands in one line, an inner mutex at `<path>/locks`. The first in it lists `<path>/leases`,
-//! where each permit that is out is a node, and waits there until there is room. Then one transaction makes its
-//! leases and deletes its place in line: the next one lists what is true.
+//! The contenders for permits wait in one queue, an inner mutex at `<path>/locks`. The head of the queue
+//! lists `<path>/leases`, where each permit in use is a node, and waits until there is room. Then one
+//! transaction creates its leases and deletes its node in the queue, so the next head lists a state that
+//! includes them.
 //!
-//! The line is listed *before* the leases. The other way round, who was in front could take the last permit and leave
-//! the line between the two lists, and both would go in. What is read behind the list of the line, in the same round
-//! trip, is read by its head, and so nobody but leavers changes it.
+//! The queue is listed *before* the leases. In the other order, the predecessor could take the last permit
+//! and leave the queue between the two lists, and both contenders would be granted. A read behind the list of
+//! the queue, in the same round trip, is a read by the head of the queue. After it, only releases change the
+//! leases.
 //!
-//! The next one, if it is of this process and right behind, is told how many permits can be out, and asks only when that
-//! leaves no room: nobody takes any in between, and what comes back makes them fewer.
+//! There is one exception: Curator's client can make a lease without a node in the queue, after its session
+//! has ended. The sequence numbers of the new leases show whether that happened (`continuity`). If it did,
+//! or if the numbers prove nothing, the leases are listed once more behind the transaction.
 //!
-//! Source: Curator's `InterProcessSemaphoreV2`, whose layout it is. That takes `n` leases one by one, and two callers can
-//! stop each other half way; here all are taken in one turn.
+//! A head tells its successor, if that is of this process, an upper bound of the permits in use. The
+//! successor lists only if this bound leaves no room: no other contender takes permits in between, and
+//! releases make the number smaller.
+//!
+//! Source: Curator's `InterProcessSemaphoreV2`, which has the same layout. It takes `n` leases one by one, so
+//! two callers can block each other; here one transaction takes all of them.
 
 mod continuity;
 mod inspect;
@@ -45,48 +52,55 @@ pub use self::ticket::SemaphoreTicket;
 use crate::limits;
 use crate::owner::Owner;
 
-/// Leases are counted, not ordered; on their directory they are alone.
+/// Leases are counted, not ordered. Their directory has no nodes of another kind.
 const LEASES: Rule = Rule::blocked_by(&[lockkeeper_core::Kind::Lease]);
 
-/// A semaphore over all processes: at most so many permits are out at a time.
+/// A semaphore over all processes: at most a given number of permits are in use at a time.
 ///
-/// For *at most N at the same time*. For *at most N starts in any minute* use a
-/// [`RateLimiter`](crate::RateLimiter); for one at a time, a [`Mutex`](crate::Mutex) is cheaper.
+/// Use it for *at most N at the same time*. For *at most N starts in any minute* use a
+/// [`RateLimiter`](crate::RateLimiter). For one at a time, a [`Mutex`](crate::Mutex) is cheaper.
 ///
-/// Cheap to clone; clones, and other objects with the same path in any process, are the same semaphore. The path
-/// belongs to it alone.
+/// A clone is cheap. Clones, and other objects with the same path in any process, are the same semaphore. The
+/// path belongs to the semaphore alone.
 ///
 /// # The limit
 ///
-/// Fixed, and given by everyone who uses the semaphore ([`new`](Self::new)); or kept in a node, and changed while
-/// running ([`with_shared_limit`](Self::with_shared_limit)). Raising a shared limit wakes who waits; lowering it revokes
-/// nothing, and nothing is granted until enough has come back. Fixed limits that disagree are an error while permits
-/// are out; once none are, whoever comes first may bring a new limit. Curator's clients neither write nor read what a
-/// fixed limit is recorded in: with them, agree by other means, or share the limit.
+/// The limit is fixed, and every user of the semaphore gives the same one ([`new`](Self::new)); or it is kept
+/// in a node, and can change at run time ([`with_shared_limit`](Self::with_shared_limit)). A higher shared
+/// limit wakes the waiter at the head. A lower one revokes nothing, and nothing is granted until enough
+/// permits are released. Fixed limits that disagree are an error while permits are in use; when none is in
+/// use, the next contender may set a new limit. Curator's clients neither write nor read the recorded fixed
+/// limit: agree on the limit by other means, or share it.
 ///
 /// # Ordering and fairness
 ///
-/// First in, first out, head of line: who wants many waits in front until they are free, and is not overtaken by those
-/// who want few. All permits of a request are granted in one turn or none, so that two who want three of four never
-/// stop each other half way.
+/// First in, first out. Only the head of the queue is granted: a request for many permits waits at the head
+/// until they are free, and smaller requests do not overtake it. All permits of a request are granted at once
+/// or not at all, so two requests for three of four permits never block each other.
 ///
 /// # Cost
 ///
-/// Acquire, when free: two round trips, for any number of permits. Release: one. A wait at the head of the line adds one
-/// read for each change among the leases, and only the head reads. Where tasks of one process follow each other, each
-/// next one takes without a read as long as the permits last that the last read showed.
+/// Acquire of free permits: two round trips, for any number of permits. Release: one round trip. A wait at
+/// the head of the queue adds one read for each change of the leases, and only the head reads. If tasks of
+/// one process follow each other, each one takes permits without a read, as long as the last read shows
+/// enough of them. One more read follows if the numbers of the new leases do not prove that no other client
+/// made a lease in between; see `docs/protocol.md`.
+///
+/// The first acquire in a new `leases` directory writes that directory, so a user needs the right to write
+/// it.
 ///
 /// # Session loss
 ///
-/// The leases of a crashed process come back with its session. A lease of an expired session is lost, and told so
-/// before the server can count it out. A wait goes on in the next session, at the end of the line.
+/// The leases of a crashed process are deleted with its session. A lease of an expired session is lost. Its
+/// [`lost()`](Hold::lost) resolves before the server can give its permits to another contender. A waiter
+/// queues again in the next session, at the end of the queue.
 ///
 /// # Layout
 ///
-/// That of Curator's `InterProcessSemaphoreV2`: `<path>/locks` is an `InterProcessMutex`, and
-/// `<path>/leases/_c_<uuid>-lease-<sequence>` is a permit. *All* children of `leases` are counted, as Curator counts them:
-/// put nothing else there. A fixed limit is recorded in the data of `leases`, a shared one is Curator's `SharedCount`;
-/// both are a big-endian integer of four bytes.
+/// The layout of Curator's `InterProcessSemaphoreV2`: `<path>/locks` is an `InterProcessMutex`, and
+/// `<path>/leases/_c_<uuid>-lease-<sequence>` is a permit. *All* children of `leases` count, whoever created
+/// them, as in Curator: create nothing else there. The data of `leases` records a fixed limit; a shared limit
+/// is Curator's `SharedCount`. Both are a big-endian integer of four bytes.
 ///
 /// # Examples
 ///
@@ -138,7 +152,7 @@ pub struct Semaphore {
     /// Below the manager's chroot.
     leases: ZnodePath,
     queue: LockQueue,
-    /// For a turn that reads along what limit is recorded, or is set.
+    /// The queue with a read of the limit, for an acquire that does not know it.
     reading_line: LockQueue,
     leases_queue: LockQueue,
     limit: Limit,
@@ -146,11 +160,12 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// The semaphore at `path`, below the manager's chroot, with `permits` in all. Nothing is sent.
+    /// Makes the semaphore at `path`, below the manager's chroot, with a fixed limit of `permits`. Sends
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root, or when there are no permits at all.
+    /// [`Error::Config`] if the path is malformed, or is the root, or if `permits` is zero.
     pub fn new<P>(manager: &ConnectionManager, path: P, permits: usize) -> Result<Self, Error>
     where
         P: TryInto<ZnodePath>,
@@ -159,11 +174,12 @@ impl Semaphore {
         Self::at(manager, path.try_into().map_err(PathError::from)?, Limit::fixed(permits)?)
     }
 
-    /// The semaphore at `path` with as many permits as `limit` says at the time. Nothing is sent.
+    /// Makes the semaphore at `path` with the limit that `limit` has at the time of each acquire. Sends
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root, or the limit is of another manager.
+    /// [`Error::Config`] if the path is malformed, or is the root, or if the limit is of another manager.
     pub fn with_shared_limit<P>(
         manager: &ConnectionManager,
         path: P,
@@ -207,9 +223,9 @@ impl Semaphore {
         })
     }
 
-    /// What is written into the nodes of leases taken through this object, and of its places in line, for people who
-    /// look. Default: the manager's node data, which is host and process id. The name of an
-    /// [owner in scope](Owner::scope) is put behind it.
+    /// Sets the data of this semaphore's leases and queue nodes, for people who inspect the lock. Default:
+    /// the manager's node data, which has the host and the process id. The name of an [owner in
+    /// scope](Owner::scope) is appended.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { data: data.into().into(), ..self }
@@ -221,27 +237,29 @@ impl Semaphore {
         &self.path
     }
 
-    /// Waits for one permit for as long as it takes.
+    /// Waits for one permit, without a limit of time.
     ///
     /// # Errors
     ///
-    /// [`Error::LimitsDisagree`] when permits are out under another fixed limit, [`Error::NoLimit`] when the node of a
-    /// shared one does not keep any. [`Error::Refused`] when the server will not have the nodes (access list, quota),
-    /// [`Error::ConflictingKind`] when another kind of lock uses `<path>/locks`, [`Error::Closed`] after a shutdown.
+    /// [`Error::LimitsDisagree`] if permits are in use under another fixed limit. [`Error::NoLimit`] if the
+    /// node of a shared limit has no limit. [`Error::Refused`] if the server refuses a node (access list,
+    /// quota). [`Error::ConflictingKind`] if another kind of lock uses `<path>/locks`. [`Error::Closed`]
+    /// after a shutdown has begun.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
+    /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
     pub async fn acquire(&self) -> Result<Lease, Error> {
         self.wait(1, Deadline::never()).await
     }
 
-    /// Waits for `permits` at once: all of them, or none.
+    /// Waits for `permits` permits, without a limit of time. Takes all of them at once.
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyPermits`] when there are not so many in all, be it that a shared limit was lowered meanwhile: the
-    /// line is left, so that others may go on. [`Error::Config`] for no permit. Else as [`acquire`](Self::acquire).
+    /// [`Error::TooManyPermits`] if `permits` is above the limit, also if a shared limit was lowered during
+    /// the wait. The contender leaves the queue then, so that it blocks no other one. [`Error::Config`] if
+    /// `permits` is zero. Otherwise as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
@@ -250,12 +268,12 @@ impl Semaphore {
         self.wait(permits, Deadline::never()).await
     }
 
-    /// Waits for one permit for at most `timeout`.
+    /// Waits for one permit, for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front, or how many permits were free; with no time at all, when the
-    /// permit is not to be had now. Else as [`acquire`](Self::acquire).
+    /// [`Error::Timeout`], which names the predecessor, or the number of free permits. With a `timeout` of
+    /// zero, it means that the permit is not free now. Otherwise as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
@@ -264,7 +282,7 @@ impl Semaphore {
         self.acquire_many_timeout(1, timeout).await
     }
 
-    /// Waits for `permits` at once for at most `timeout`.
+    /// Waits for `permits` permits, for at most `timeout`. Takes all of them at once.
     ///
     /// # Errors
     ///
@@ -277,13 +295,13 @@ impl Semaphore {
         self.acquire_by(permits, Deadline::after(timeout)).await
     }
 
-    /// Takes one permit if it is to be had now. `None` when none is free, and also when someone is in front: be it
-    /// waiting, or passing through with a try of its own.
+    /// Takes one permit if one is free now. Returns `None` if none is free, and also if any contender is
+    /// ahead, including another `try_acquire` in progress.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`acquire`](Self::acquire).
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
@@ -292,7 +310,7 @@ impl Semaphore {
         self.try_acquire_many(1).await
     }
 
-    /// As [`try_acquire`](Self::try_acquire), for `permits` at once.
+    /// As [`try_acquire`](Self::try_acquire), for `permits` permits at once.
     ///
     /// # Errors
     ///
@@ -305,22 +323,23 @@ impl Semaphore {
         Ok(self.attempt(permits).await?.ok())
     }
 
-    /// So many permits as a [`Lock`](crate::Lock) that can be taken together with others.
+    /// Returns `permits` permits as a [`Lock`](crate::Lock), to take them together with other locks.
     #[must_use]
     pub fn permits(&self, permits: usize) -> Permits {
         Permits::of(self, permits)
     }
 
-    /// How many permits are free now, waiting takers left out of account. It may have changed when you read this.
+    /// The number of permits that are free now, without regard to waiters. It may be stale when the caller
+    /// reads it.
     ///
     /// # Errors
     ///
-    /// [`Error::NoLimit`] when the node of a shared limit does not keep any; else as
+    /// [`Error::NoLimit`] if the node of a shared limit has no limit. Otherwise as
     /// [`Znodes::read`](lockkeeper_core::Znodes::read).
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: nothing is changed.
+    /// Cancel safe: the call changes nothing.
     pub async fn available(&self) -> Result<usize, Error> {
         let limit = match &self.limit {
             Limit::Fixed(fixed) => fixed.permits(),
@@ -330,7 +349,7 @@ impl Semaphore {
         Ok(limit.saturating_sub(taken))
     }
 
-    /// Who holds permits, one entry for each, the oldest first.
+    /// Returns one entry for each permit in use, the oldest first.
     ///
     /// # Errors
     ///
@@ -338,7 +357,7 @@ impl Semaphore {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: nothing is changed.
+    /// Cancel safe: the call changes nothing.
     pub async fn leases(&self) -> Result<Vec<LeaseInfo>, Error> {
         let znodes = self.manager.znodes();
         let names = znodes.children(&self.leases).await?.unwrap_or_default();
@@ -346,19 +365,19 @@ impl Semaphore {
             let read = znodes.read(&self.leases.child(&name)?).await?;
             Ok::<_, Error>(read.map(|(data, stat)| LeaseInfo::new(name, data, &stat)))
         });
-        // One that is given back between the list and the read is none.
+        // A lease that is released between the list and the read does not count.
         let mut leases: Vec<LeaseInfo> = try_join_all(reads).await?.into_iter().flatten().collect();
         leases.sort_by(|a, b| (a.czxid, &a.name).cmp(&(b.czxid, &b.name)));
         Ok(leases)
     }
 
-    /// The line of those who want permits: a hold of it is a turn, to be spent by [`take`](Self::take).
+    /// The queue of the contenders for permits. [`take`](Self::take) exchanges a hold of it for permits.
     pub(crate) fn queue(&self) -> LockQueue {
         let queue = if self.limit.is_to_be_read() { &self.reading_line } else { &self.queue };
         queue.clone().with_node_data(self.signed_data())
     }
 
-    /// Where its leases stand.
+    /// The directory of the leases.
     pub(crate) fn leases_queue(&self) -> &LockQueue {
         &self.leases_queue
     }
@@ -367,12 +386,12 @@ impl Semaphore {
         &self.manager
     }
 
-    /// What stands in the nodes.
+    /// The data of the nodes, with the name of the owner in scope.
     fn signed_data(&self) -> Vec<u8> {
         Owner::current().map_or_else(|| self.data.to_vec(), |owner| owner.append_owner(&self.data))
     }
 
-    /// Waits until `deadline`, or only tries where no time is given for waiting.
+    /// Waits until `deadline`, or only tries if the deadline leaves no time to wait.
     pub(crate) async fn acquire_by(&self, permits: usize, deadline: Deadline) -> Result<Lease, Error> {
         if !deadline.is_immediate() {
             return self.wait(permits, deadline).await;
@@ -390,14 +409,14 @@ impl Semaphore {
             let hold = self.queue().acquire(deadline).await?;
             match self.take(hold, permits, deadline).await {
                 Ok(lease) => return Ok(lease),
-                // At the end of the line.
+                // Queues again, at the end.
                 Err(NotTaken::HoldLost) => {}
                 Err(NotTaken::Failed(error)) => return Err(error),
             }
         }
     }
 
-    /// What is to be had now, or what it would have to wait for.
+    /// Takes the permits now, or returns the phase in which it would wait.
     async fn attempt(&self, permits: usize) -> Result<Result<Lease, Phase>, Error> {
         self.check(permits)?;
         let limit = Deadline::after(self.manager.operation_timeout());
@@ -415,8 +434,8 @@ impl Semaphore {
         }
     }
 
-    /// Spends a turn that was got together with others: waits for permits only where there is a deadline. `None` when
-    /// there are not enough, or the turn was lost.
+    /// Exchanges a hold of the queue that was granted together with others for permits. Waits for permits
+    /// only if there is a deadline. Returns `None` if there are not enough permits, or the hold was lost.
     pub(crate) async fn enter(
         &self,
         hold: Hold,
@@ -438,7 +457,7 @@ impl Semaphore {
         }
     }
 
-    /// Refuses what can never be granted, before anything is sent.
+    /// Refuses a request that can never be granted, before anything is sent.
     pub(super) fn check(&self, asked: usize) -> Result<(), Error> {
         if asked == 0 {
             return Err(Error::Config(ConfigError::Setting {
