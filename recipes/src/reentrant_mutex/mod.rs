@@ -18,19 +18,19 @@ use tokio::sync::Mutex as AsyncMutex;
 pub use self::ticket::ReentrantTicket;
 use crate::owner::{Owner, OwnerEntry, OwnerId, OwnerRegistry};
 
-/// A mutex over all processes that its owner may take again while holding it.
+/// A mutex over all processes that its owner can acquire again while it holds the lock.
 ///
-/// Whose hold it is, is said explicitly: by an [`Owner`], or by a scope that carries one down a chain of calls. Only
-/// an owner's first hold and its last release go over the network; those between are counted in this process. All
-/// objects of one path and one [`ConnectionManager`] count together.
+/// The owner is explicit: an [`Owner`] that the caller passes, or that a scope carries down a chain of calls.
+/// Only the first hold and the last release of an owner send requests; this process counts the holds in
+/// between. All objects with one path and one [`ConnectionManager`] count together.
 ///
-/// Everything else is as for [`Mutex`](crate::Mutex), with which it shares layout and line: fairness, cost, session
-/// loss, interchange with Curator's `InterProcessMutex`.
+/// Everything else is as for [`Mutex`](crate::Mutex), which has the same layout and queue: fairness, cost,
+/// session loss, and the lock shared with Curator's `InterProcessMutex`.
 ///
 /// # Session loss
 ///
-/// All holds of an owner rest on one node and are lost together. While a lost one is still kept, a further acquire
-/// of the same owner fails with [`Error::Lost`]: drop the lost guards first.
+/// All holds of an owner rest on one node, and are lost together. While a lost guard is still kept, a further
+/// acquire of the same owner fails with [`Error::Lost`]: drop the lost guards first.
 ///
 /// # Examples
 ///
@@ -51,7 +51,7 @@ use crate::owner::{Owner, OwnerEntry, OwnerId, OwnerRegistry};
 /// inner.release().await?; // none either
 /// outer.release().await?;
 ///
-/// // The same by a scope: the functions called need not be given the owner.
+/// // The same by a scope: the called functions need no owner argument.
 /// owner.scope(async { mutex.acquire_scoped().await?.release().await.map_err(Box::<dyn std::error::Error>::from) }).await?;
 /// # Ok(())
 /// # }
@@ -62,7 +62,7 @@ pub struct ReentrantMutex {
     data: Arc<[u8]>,
     holders: Arc<OwnerRegistry>,
     slots: Arc<ReentrantSlots>,
-    /// On whose behalf it is taken as a [`Lock`]; else the owner in scope.
+    /// The owner for an acquire that names none, such as that of a [`Lock`]; otherwise the owner in scope.
     owner: Option<Owner>,
 }
 
@@ -70,16 +70,16 @@ pub struct ReentrantMutex {
 #[derive(Debug, Default)]
 struct ReentrantSlots(DashMap<(ZnodePath, OwnerId), Arc<ReentrantSlot>>);
 
-/// Where one owner's hold of one path is found.
+/// One owner's hold of one path, if there is one.
 #[derive(Debug, Default)]
 struct ReentrantSlot {
     hold: Mutex<Weak<SharedReentrantHold>>,
-    /// Held by the task that goes over the network for the owner.
+    /// Held by the task that sends the requests for the owner.
     acquiring: Arc<AsyncMutex<()>>,
 }
 
 impl ReentrantSlot {
-    /// A further guard of a hold there is already.
+    /// Returns a further guard of an existing hold.
     fn again(&self) -> Result<Option<OwnedReentrantMutexGuard>, Error> {
         let Some(shared) = self.hold.lock().upgrade() else {
             return Ok(None);
@@ -97,34 +97,34 @@ impl ReentrantSlot {
 /// One owner's hold, shared by its guards.
 #[derive(Debug)]
 struct SharedReentrantHold {
-    // Dropped in this order: out of the books first, given up, and the slot last.
+    // Dropped in this order: first the registry's entry, then the hold, and the slot last.
     entry: OwnerEntry,
     held: Hold,
     slot: ReentrantSlotEntry,
 }
 
-/// One owner's slot in the table; taken out when nobody uses it any more.
+/// One owner's slot in the table. The slot is removed when neither a guard nor a task uses it.
 #[derive(Debug)]
 struct ReentrantSlotEntry {
     slots: Arc<ReentrantSlots>,
     key: (ZnodePath, OwnerId),
-    // An owner is told apart by its address: kept alive for as long as that is in the table.
+    // The key of an owner is its address, so the owner lives as long as its key is in the table.
     _owner: Owner,
 }
 
 impl Drop for ReentrantSlotEntry {
     fn drop(&mut self) {
-        // A task that is acquiring has a clone, which it can only get from this table.
+        // A task that acquires has a clone of the slot, which it can only get from this table.
         self.slots.0.remove_if(&self.key, |_, slot| slot.hold_count() == 0 && Arc::strong_count(slot) == 1);
     }
 }
 
 impl ReentrantMutex {
-    /// The mutex at `path`, below the manager's chroot. Nothing is sent.
+    /// Makes the mutex at `path`, below the manager's chroot. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root.
+    /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
     where
         P: TryInto<ZnodePath>,
@@ -143,15 +143,15 @@ impl ReentrantMutex {
         })
     }
 
-    /// What is written into the nodes of this mutex's contenders, before the owner's name. Default: the manager's
-    /// node data, which is host and process id.
+    /// Sets the data of this mutex's nodes; the owner's name is appended. Default: the manager's node data,
+    /// which has the host and the process id.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { data: data.into().into(), ..self }
     }
 
-    /// The same mutex, which takes itself on behalf of `owner` where none is named: as a
-    /// [`Lock`](crate::Lock), and by [`acquire_scoped`](Self::acquire_scoped).
+    /// Returns the same mutex, with `owner` for the calls that name no owner: those of [`Lock`](crate::Lock),
+    /// and [`acquire_scoped`](Self::acquire_scoped).
     #[must_use]
     pub fn for_owner(&self, owner: &Owner) -> Self {
         Self { owner: Some(owner.clone()), ..self.clone() }
@@ -163,31 +163,32 @@ impl ReentrantMutex {
         self.queue.directory()
     }
 
-    /// How many guards `owner` has now, in this process.
+    /// The number of guards that `owner` has now, in this process.
     #[must_use]
     pub fn hold_count(&self, owner: &Owner) -> usize {
         self.slots.0.get(&self.key(owner)).map_or(0, |slot| slot.hold_count())
     }
 
-    /// Waits for the lock on behalf of `owner`, for as long as it takes; at once if it holds it.
+    /// Waits for the lock for `owner`, without a limit of time. Returns at once if `owner` holds the lock.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] when `owner` still keeps guards of a hold that was lost. [`Error::WouldDeadlock`] when it
-    /// holds the path as a plain [`Mutex`](crate::Mutex). Else as [`Mutex::acquire`](crate::Mutex::acquire).
+    /// [`Error::Lost`] if `owner` still keeps guards of a lost hold. [`Error::WouldDeadlock`] if `owner`
+    /// holds the path as a plain [`Mutex`](crate::Mutex). Otherwise as
+    /// [`Mutex::acquire`](crate::Mutex::acquire).
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
+    /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
     pub async fn acquire(&self, owner: &Owner) -> Result<ReentrantMutexGuard<'_>, Error> {
         self.lock(owner, Deadline::never()).await.map(ReentrantMutexGuard::borrowed)
     }
 
-    /// Waits for the lock on behalf of `owner`, for at most `timeout`.
+    /// Waits for the lock for `owner`, for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`]; else as [`acquire`](Self::acquire).
+    /// [`Error::Timeout`]. Otherwise as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
@@ -200,12 +201,12 @@ impl ReentrantMutex {
         self.lock(owner, Deadline::after(timeout)).await.map(ReentrantMutexGuard::borrowed)
     }
 
-    /// Takes the lock on behalf of `owner` if it is free or held by it; `None` if not.
+    /// Takes the lock for `owner` if it is free now, or if `owner` holds it. Otherwise returns `None`.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), and [`Error::Timeout`] when there was no connection or no answer within the
-    /// manager's operation timeout.
+    /// As [`acquire`](Self::acquire), and [`Error::Timeout`] if there was no connection or no answer within
+    /// the manager's operation timeout.
     ///
     /// # Cancel safety
     ///
@@ -214,12 +215,12 @@ impl ReentrantMutex {
         Ok(self.try_lock(owner).await?.map(ReentrantMutexGuard::borrowed))
     }
 
-    /// As [`acquire`](Self::acquire), on behalf of the owner it is [for](Self::for_owner), else of the [owner in
-    /// scope](Owner::scope).
+    /// As [`acquire`](Self::acquire), for the owner of [`for_owner`](Self::for_owner), or otherwise for the
+    /// [owner in scope](Owner::scope).
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when no owner is in scope; else as [`acquire`](Self::acquire).
+    /// [`Error::Config`] if there is neither. Otherwise as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
@@ -335,8 +336,8 @@ impl ReentrantMutex {
         (self.path().clone(), owner.id())
     }
 
-    /// The owner's slot, and what takes it out of the table once nobody needs it. Dropped in this order: first the
-    /// slot, then the entry.
+    /// Returns the owner's slot, and the entry that removes the slot from the table when it is not needed any
+    /// more. Dropped in this order: first the slot, then the entry.
     fn slot(&self, owner: &Owner) -> (ReentrantSlotEntry, Arc<ReentrantSlot>) {
         let entry = ReentrantSlotEntry {
             slots: Arc::clone(&self.slots),
@@ -348,10 +349,10 @@ impl ReentrantMutex {
     }
 }
 
-/// One hold of a [`ReentrantMutex`]. What it can do is told by [`Hold`], to which it dereferences; all holds of
-/// an owner have one fencing token.
+/// One hold of a [`ReentrantMutex`]. It dereferences to [`Hold`], which has its methods. All holds of an
+/// owner have one fencing token.
 ///
-/// Dropping the owner's last one releases the lock in the background.
+/// A drop of the owner's last guard releases the lock in the background.
 #[derive(Debug)]
 #[must_use = "a guard that is not kept gives its hold back at once"]
 #[clippy::has_significant_drop]
@@ -373,30 +374,32 @@ impl ReentrantMutexGuard<'_> {
         Self { guard, mutex: PhantomData }
     }
 
-    /// Gives this hold back; the owner's last one releases the lock and waits until the server has done so.
+    /// Ends this hold. The owner's last one releases the lock, and waits until the server has deleted the
+    /// node.
     ///
     /// # Errors
     ///
-    /// As [`Hold::release`]; for all but the last one only [`ReleaseError::Lost`].
+    /// As [`Hold::release`]. For all holds but the last, only [`ReleaseError::Lost`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the release goes on in the background.
+    /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
         self.guard.release().await
     }
 }
 
 impl OwnedReentrantMutexGuard {
-    /// Gives this hold back; the owner's last one releases the lock and waits until the server has done so.
+    /// Ends this hold. The owner's last one releases the lock, and waits until the server has deleted the
+    /// node.
     ///
     /// # Errors
     ///
-    /// As [`Hold::release`]; for all but the last one only [`ReleaseError::Lost`].
+    /// As [`Hold::release`]. For all holds but the last, only [`ReleaseError::Lost`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the release goes on in the background.
+    /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
         let checked = self.shared.held.check();
         let Some(SharedReentrantHold { held, entry, slot }) = Arc::into_inner(self.shared) else {
