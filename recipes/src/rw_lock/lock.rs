@@ -11,44 +11,48 @@ use crate::owner::{Owner, OwnerRegistry};
 
 /// A read/write lock over all processes: many readers at a time, or one writer.
 ///
-/// Cheap to clone; clones, and other objects with the same path in any process, are the same lock. The path belongs
-/// to the lock alone: put nothing else below it. For work that is mostly writing, or very short, a
-/// [`Mutex`](crate::Mutex) does the same for less.
+/// A clone is cheap. Clones, and other objects with the same path in any process, are the same lock. The path
+/// belongs to the lock alone: create no other node below it. For work that is mostly writing, or very short,
+/// a [`Mutex`](crate::Mutex) has the same effect at a lower cost.
 ///
 /// # Ordering and fairness
 ///
-/// First in, first out, in the order in which the server committed the contenders' nodes, across processes: readers
-/// that come behind a waiting writer wait for it, so neither side starves. A writer's end wakes the readers between it
-/// and the next writer or, if there are none, that writer; the last such reader's end wakes that writer.
+/// First in, first out across processes, in the order in which the server committed the contenders' nodes.
+/// Readers behind a waiting writer wait for it, so neither side starves. The release of a writer wakes the
+/// readers between it and the next writer. If there are none, it wakes that writer; otherwise the last of
+/// these readers wakes it.
 ///
 /// # Owners
 ///
-/// Reentrant by [`Owner`]: the one it is [bound to](Self::for_owner), else the one [in scope](Owner::scope). Without
-/// either, every guard has an owner of its own, and nothing is reentrant.
+/// The lock is reentrant by [`Owner`]: the one of [`for_owner`](Self::for_owner), or otherwise the one [in
+/// scope](Owner::scope). Without an owner, every guard has an owner of its own, and no acquire is reentrant.
 ///
 /// | an owner that holds | may read | may write |
 /// |---|---|---|
-/// | a read | at once, also with a writer waiting | never: [`Error::WouldDeadlock`], see [`try_upgrade`](ReadGuard::try_upgrade) |
+/// | a read | at once, also if a writer waits | never: [`Error::WouldDeadlock`], see [`try_upgrade`](ReadGuard::try_upgrade) |
 /// | a write | at once, and [downgrade](WriteGuard::downgrade) | at once |
 ///
 /// # Cost
 ///
-/// Acquire, when free: one round trip (a write and a read sent together). Release, downgrade, a first read under a
-/// write: one each. An owner's further guards: none. Hand-over: the release's commit and one event; one read more where
-/// that was not the only one in front, and for a writer behind a writer.
+/// Acquire of a free lock: one round trip, for a write and a read that are sent together. Release, downgrade,
+/// and the first read under a write: one round trip each. Further guards of an owner: none. Hand-off: the
+/// commit of the release, and one event. It needs one more read if the predecessor was not the only contender
+/// ahead, and for a writer behind a writer. Readers of the same manager behind a writer hold as soon as its
+/// release is sent.
 ///
 /// # Session loss
 ///
-/// A guard of an expired session is lost, and told so before the server can grant the lock to anyone it excludes. A
-/// wait goes on in the next session, at the end of the line. While an owner still keeps a lost guard, its further
-/// acquires fail with [`Error::Lost`]: drop the lost guards first.
+/// A guard of an expired session is lost. Its [`lost()`](Hold::lost) resolves before the server can grant the
+/// lock to a contender that the guard excludes. A waiter queues again in the next session, at the end of the
+/// queue. While an owner still keeps a lost guard, its further acquires fail with [`Error::Lost`]: drop the
+/// lost guards first.
 ///
 /// # Layout
 ///
-/// That of Curator's `InterProcessReadWriteLock`: `<path>/_c_<uuid>-__READ__<sequence>` and
-/// `<path>/_c_<uuid>-__WRIT__<sequence>`, ephemeral, below container nodes. A Java service on the same path and this
-/// lock stand in one line. Curator before 5.5 lets a waiting writer in beside its own downgraded reader (CURATOR-621),
-/// be that writer Java's or ours.
+/// The layout of Curator's `InterProcessReadWriteLock`: `<path>/_c_<uuid>-__READ__<sequence>` and
+/// `<path>/_c_<uuid>-__WRIT__<sequence>`, ephemeral, below container nodes. A Java service with the same path
+/// and this lock wait in one queue. If a client with Curator before 5.5 downgrades, the next writer is
+/// granted beside its reader, whether that writer is Java's or ours (CURATOR-621).
 ///
 /// # Examples
 ///
@@ -69,14 +73,14 @@ use crate::owner::{Owner, OwnerRegistry};
 /// other.release().await?;
 ///
 /// let write = lock.write().await?;
-/// // … change it, and go on reading what was written: no writer comes between.
+/// // … change the list, and continue to read it: no writer is granted in between.
 /// let read = write.downgrade().await?;
 /// read.release().await?;
 /// # Ok(())
 /// # }
 /// ```
 ///
-/// Reentrant, for an owner:
+/// Reentrant acquires of an owner:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -92,7 +96,7 @@ use crate::owner::{Owner, OwnerRegistry};
 /// assert_eq!(lock.read_hold_count(&owner), 2);
 /// assert!(lock.write().await.is_err()); // it would wait for itself
 /// drop(again);
-/// let write = read.try_upgrade().await?; // nobody else reads
+/// let write = read.try_upgrade().await?; // the sole reader
 /// # write.release().await?;
 /// # Ok(())
 /// # }
@@ -108,11 +112,11 @@ pub struct RwLock {
 }
 
 impl RwLock {
-    /// The lock at `path`, below the manager's chroot. Nothing is sent.
+    /// Makes the lock at `path`, below the manager's chroot. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root.
+    /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
     where
         P: TryInto<ZnodePath>,
@@ -130,14 +134,14 @@ impl RwLock {
         })
     }
 
-    /// What is written into the nodes of this lock's contenders, for people who look. Default: the manager's node
-    /// data, which is host and process id. The owner's name, if there is one, is put behind it.
+    /// Sets the data of this lock's nodes, for people who inspect the lock. Default: the manager's node data,
+    /// which has the host and the process id. The owner's name, if there is one, is appended.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { data: data.into().into(), ..self }
     }
 
-    /// The same lock, for `owner`: what is acquired through it is this owner's, whatever is in scope.
+    /// Returns the same lock for `owner`: its acquires are those of this owner, whichever owner is in scope.
     #[must_use]
     pub fn for_owner(&self, owner: &Owner) -> Self {
         Self { owner: Some(owner.clone()), ..self.clone() }
@@ -149,29 +153,30 @@ impl RwLock {
         self.write.directory()
     }
 
-    /// How many read guards `owner` has now, in this process.
+    /// The number of read guards that `owner` has now, in this process.
     #[must_use]
     pub fn read_hold_count(&self, owner: &Owner) -> usize {
         self.slots.hold_count(self.path(), owner, Side::Read)
     }
 
-    /// How many write guards `owner` has now, in this process.
+    /// The number of write guards that `owner` has now, in this process.
     #[must_use]
     pub fn write_hold_count(&self, owner: &Owner) -> usize {
         self.slots.hold_count(self.path(), owner, Side::Write)
     }
 
-    /// Waits until no earlier writer is left, for as long as it takes; at once if the owner holds the lock.
+    /// Waits until no writer is ahead, without a limit of time. Returns at once if the owner holds the lock.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] when the owner still keeps a guard that was lost. [`Error::Refused`] when the server will not
-    /// have the node (access list, quota). [`Error::ConflictingKind`] when another kind of lock uses the path.
-    /// [`Error::SequenceExhausted`] when the server has counted to the end there. [`Error::Closed`] after a shutdown.
+    /// [`Error::Lost`] if the owner still keeps a lost guard. [`Error::Refused`] if the server refuses the
+    /// node (access list, quota). [`Error::ConflictingKind`] if another kind of lock uses the path.
+    /// [`Error::SequenceExhausted`] if the server's counter for this path has ended. [`Error::Closed`] after
+    /// a shutdown has begun.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
+    /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
     pub async fn read(&self) -> Result<ReadGuard, Error> {
         self.lock(Side::Read, Deadline::never()).await.map(ReadGuard::of)
     }
@@ -180,8 +185,8 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front; with no time at all, when a writer is in front now. Else as
-    /// [`read`](Self::read).
+    /// [`Error::Timeout`], which names the predecessor. With a `timeout` of zero, it means that a writer is
+    /// ahead now. Otherwise as [`read`](Self::read).
     ///
     /// # Cancel safety
     ///
@@ -190,12 +195,12 @@ impl RwLock {
         self.lock(Side::Read, Deadline::after(timeout)).await.map(ReadGuard::of)
     }
 
-    /// Takes the lock for reading if no writer is in front now, be it one that waits; `None` if one is.
+    /// Takes the lock for reading if no writer is ahead now. Returns `None` if one is, holding or waiting.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`read`](Self::read).
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`read`](Self::read).
     ///
     /// # Cancel safety
     ///
@@ -204,12 +209,13 @@ impl RwLock {
         Ok(self.try_lock(Side::Read).await?.map(ReadGuard::of))
     }
 
-    /// Waits until nobody earlier is left, for as long as it takes; at once if the owner holds the lock for writing.
+    /// Waits until no contender is ahead, without a limit of time. Returns at once if the owner holds the
+    /// lock for writing.
     ///
     /// # Errors
     ///
-    /// [`Error::WouldDeadlock`] when the owner reads: it would wait for itself. Nothing is sent then. Else as
-    /// [`read`](Self::read).
+    /// [`Error::WouldDeadlock`] if the owner holds the lock for reading: it would wait for itself. Nothing is
+    /// sent then. Otherwise as [`read`](Self::read).
     ///
     /// # Cancel safety
     ///
@@ -222,8 +228,8 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front; with no time at all, when the lock is not free now. Else as
-    /// [`write`](Self::write).
+    /// [`Error::Timeout`], which names the predecessor. With a `timeout` of zero, it means that the lock is
+    /// not free now. Otherwise as [`write`](Self::write).
     ///
     /// # Cancel safety
     ///
@@ -232,12 +238,13 @@ impl RwLock {
         self.lock(Side::Write, Deadline::after(timeout)).await.map(WriteGuard::of)
     }
 
-    /// Takes the lock for writing if nobody is in front now, be it with a try; `None` if someone is.
+    /// Takes the lock for writing if it is free now. Returns `None` if any contender is ahead, including
+    /// another try in progress.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`write`](Self::write).
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`write`](Self::write).
     ///
     /// # Cancel safety
     ///
@@ -248,7 +255,7 @@ impl RwLock {
 
     pub(super) async fn lock(&self, side: Side, deadline: Deadline) -> Result<Arc<SharedSideHold>, Error> {
         let owner = self.owner();
-        // An answer is given time even where there is none for waiting.
+        // A deadline of zero still leaves time for the answer.
         let limit = if deadline.has_passed() { self.limit() } else { deadline };
         if let Turn::Again(shared) = self.turn(side, &owner)? {
             return Ok(shared);
@@ -272,7 +279,7 @@ impl RwLock {
         if let Turn::Again(shared) = self.turn(side, &owner)? {
             return Ok(Some(shared));
         }
-        // Another task of the same owner is acquiring: not free now.
+        // Another task of the same owner acquires the lock: it is not free now.
         let Some(reservation) = OwnerReservation::try_of(self, &owner) else {
             return Ok(None);
         };
@@ -284,13 +291,13 @@ impl RwLock {
         Ok(held.map(|held| reservation.enter(side, held)))
     }
 
-    /// What is left to do before any request.
+    /// Decides, without a request, what an acquire of this side means for the owner.
     fn turn(&self, side: Side, owner: &Owner) -> Result<Turn, Error> {
         let (_seat, slot) = Seat::at(self, owner);
         Turn::of(slot.active(), side, self, owner)
     }
 
-    /// A read node beside the owner's own write node. Cancel safe.
+    /// Creates a read node beside the owner's own write node. Cancel safe.
     pub(super) async fn add_reader(
         &self,
         write: &Hold,
@@ -324,7 +331,7 @@ impl RwLock {
         owner.append_owner(&self.data)
     }
 
-    /// Whose an acquire is.
+    /// The owner of an acquire.
     pub(crate) fn owner(&self) -> Owner {
         self.named_owner().unwrap_or_else(Owner::anonymous)
     }
