@@ -20,42 +20,46 @@ use crate::inspection::Inspection;
 use crate::lock::{BatchEntry, Lock, LockGuard, LockRequest, Recipe, Sealed};
 use crate::owner::Owner;
 
-/// Several locks, taken together or not at all: any mix of mutexes, reentrant ones, sides of read/write locks and
-/// permits of semaphores.
+/// Several locks, taken together or not at all: any mix of mutexes, reentrant mutexes, sides of read/write
+/// locks and permits of semaphores.
 ///
-/// # Ordering: why it cannot deadlock
+/// # Ordering: why no deadlock is possible
 ///
-/// *Ordered* (the default): the members are taken one after another in the order of their whole paths, whatever order
-/// they were named in. Whoever waits for a lock holds only locks before it, so no circle of takers that all sort can
-/// close. That includes everyone who takes a single lock, and holds for Curator's `InterProcessMultiLock` where it is
-/// given its paths in that order.
+/// *Ordered* (the default): the members are taken one after another, in the order of their whole paths,
+/// whatever order the caller named them in. A contender that waits for a lock holds only locks before it in
+/// that order, so no circle of takers that all sort can close. This includes takers of a single lock, and
+/// Curator's `InterProcessMultiLock` if it is given its paths in that order.
 ///
-/// *Atomic* ([`MultiLockBuilder::atomic`]): a place is taken in all lines by one transaction, and waited for in all of
-/// them at once. Whoever waits for another came later in every line, so no circle of takers that all do so, or take
-/// single locks, can close. It is fairer to large sets: the place in every line counts from the start.
+/// *Atomic* ([`MultiLockBuilder::atomic`]): one transaction creates a node in every queue, and the taker
+/// waits in all queues at once. A contender waits only for contenders that queued earlier, in every queue. So
+/// no circle can close among takers that all do so, or take single locks. Large sets are served sooner,
+/// because the position in every queue counts from the start.
 ///
-/// The two **must not be mixed** on the same paths, nor atomic takers with anyone who takes one lock while holding
-/// another: an atomic taker stands in the way in a later line while it waits in an earlier one. Within this process
-/// the mix is refused; between processes it is up to you. `docs/recipes.md` has both arguments in full.
+/// The two modes **must not be mixed** on the same paths, nor atomic takers with code that takes one lock
+/// while it holds another: an atomic taker blocks a later queue while it waits in an earlier one. Within this
+/// process the mix is refused. Between processes no one can detect it. `docs/recipes.md` has both arguments
+/// in full.
 ///
-/// Taking more locks while holding some breaks both arguments, so it is refused where it can be seen: when the owner
-/// (in scope, or of a member) holds something already. [`MultiLockBuilder::allow_nesting`] lifts that.
+/// A taker that takes more locks while it holds some breaks both arguments. The acquire is refused if that
+/// can be detected: if the owner (in scope, or of a member) holds a lock already.
+/// [`MultiLockBuilder::allow_nesting`] lifts this check.
 ///
 /// # Fairness
 ///
-/// Each member's line is first in, first out. Ordered takers enter the second line only when they have the first.
+/// The queue of each member is first in, first out. Ordered takers enter the second queue only when they hold
+/// the first lock.
 ///
 /// # Cost
 ///
-/// All free: one round trip (a transaction and one read of all lines), one more read on servers before 3.8.2
-/// (ZOOKEEPER-4026; a round trip of its own unless the lock was taken so twice just before), and one round trip for each
-/// semaphore. Someone in front anywhere: the try leaves nothing behind, and the members are taken one by one. Release: one
-/// round trip for all.
+/// If all members are free: one round trip (a transaction, and one read of all queues), and one for each
+/// semaphore. Servers before 3.8.2 need one more read (ZOOKEEPER-4026); it costs a round trip of its own,
+/// unless the two acquires before went the same way. If a contender is ahead anywhere, the try leaves nothing
+/// behind, and the members are taken one by one. Release: one round trip for all.
 ///
 /// # Session loss
 ///
-/// A lost member makes the whole guard lost. A wait that loses what it had taken starts over in the next session, within
-/// the deadline.
+/// If one member is lost, the whole guard is lost. A wait that loses the members it had taken starts again in
+/// the next session, within the deadline.
 ///
 /// # Examples
 ///
@@ -70,7 +74,7 @@ use crate::owner::Owner;
 /// let alice = Mutex::new(&manager, "/accounts/alice")?;
 /// let bob = Mutex::new(&manager, "/accounts/bob")?;
 ///
-/// // Named in any order: both ways cannot deadlock.
+/// // The order of the names does not matter: another process may name them the other way round.
 /// let both = MultiLock::builder().lock(&bob).lock(&alice).build()?;
 /// let guard = both.acquire().await?;
 /// for (account, token) in guard.fencing_tokens() {
@@ -84,7 +88,7 @@ use crate::owner::Owner;
 pub struct MultiLock(Arc<Inner>);
 
 struct Inner {
-    /// By path, each once.
+    /// Sorted by path, without duplicates.
     first: Arc<dyn Recipe>,
     others: Vec<Arc<dyn Recipe>>,
     mode: Mode,
@@ -92,7 +96,7 @@ struct Inner {
     _in_use: ModeGuard,
 }
 
-/// How several locks are taken.
+/// The two ways to take several locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Ordered,
@@ -100,7 +104,7 @@ pub(crate) enum Mode {
 }
 
 impl MultiLock {
-    /// Names the locks.
+    /// Starts to name the locks.
     pub fn builder() -> MultiLockBuilder {
         MultiLockBuilder::default()
     }
@@ -110,25 +114,26 @@ impl MultiLock {
         self.members().map(|member| member.path())
     }
 
-    /// Waits for all of them, for as long as it takes.
+    /// Waits for all members, without a limit of time.
     ///
     /// # Errors
     ///
-    /// [`MultiLockError`] names the member at which it stopped, and why; everything taken before it was given back, the
-    /// last first. [`Error::WouldDeadlock`] in it when the owner holds something already.
+    /// [`MultiLockError`] names the member that failed, and the reason. The members that were taken before
+    /// are released, the last one first. The reason is [`Error::WouldDeadlock`] if the owner holds a lock
+    /// already.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe at every await: your places are lost, and no node is left behind.
+    /// Cancel safe at every await: all positions are lost, and no node is left behind.
     pub async fn acquire(&self) -> Result<LockGuard, MultiLockError> {
         self.take(Deadline::never()).await
     }
 
-    /// Waits for all of them for at most `timeout`, which is one limit for all.
+    /// Waits for all members, for at most `timeout` altogether.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire); [`Error::Timeout`] in it names who was in front.
+    /// As [`acquire`](Self::acquire). The reason [`Error::Timeout`] names the predecessor.
     ///
     /// # Cancel safety
     ///
@@ -137,12 +142,12 @@ impl MultiLock {
         self.take(Deadline::after(timeout)).await
     }
 
-    /// Takes all of them if all are free now.
+    /// Takes all members if all are free now. Otherwise returns `None`.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), and [`Error::Timeout`] in it when there was no connection or no answer within the
-    /// manager's operation timeout.
+    /// As [`acquire`](Self::acquire). The reason is [`Error::Timeout`] if there was no connection or no
+    /// answer within the manager's operation timeout.
     ///
     /// # Cancel safety
     ///
@@ -151,16 +156,16 @@ impl MultiLock {
         self.try_take().await
     }
 
-    /// Who holds and who waits for each of the members, in the order in which they are taken: one snapshot after another, see
-    /// [`Inspection`].
+    /// Returns the holders and the waiters of each member, in the order in which the members are taken: one
+    /// snapshot after another, see [`Inspection`].
     ///
     /// # Errors
     ///
-    /// As [`LockQueue::inspect`], at the first member that cannot be looked at.
+    /// As [`LockQueue::inspect`], for the first member that cannot be read.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: nothing is changed.
+    /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Vec<Inspection>, Error> {
         let mut all = Vec::new();
         for member in self.members() {
