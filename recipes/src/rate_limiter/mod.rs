@@ -1,21 +1,23 @@
-//! So many starts in any window of time.
+//! At most a given number of starts in any window of time.
 //!
 //! # Protocol
 //!
-//! Whoever wants to start stands in one line, an inner mutex at `<path>/locks`. The first in it lists `<path>/starts`,
-//! where each start is a node that stays, and reads when each was made, by the servers' clock. If there is room, one
-//! transaction leaves its own starts, removes those that are over, and deletes its place in line. Else it sleeps, and
-//! then *asks the servers for the time* by writing to its own node: no local clock decides.
+//! The contenders wait in one queue, an inner mutex at `<path>/locks`. The head of the queue lists
+//! `<path>/starts`, where each start is a persistent node, and reads the time at which each was made, by the
+//! servers' clock. If there is room, one transaction creates its own starts, deletes some that are over, and
+//! deletes its node in the queue. Otherwise it sleeps, and then *asks the servers for the time* by a write to
+//! its own node: no local clock decides.
 //!
 //! # Why a crash cannot admit too many
 //!
-//! A start is written down, by a node no session takes along, before anyone is told of it. With `c` the time of that
-//! transaction, an [`Admission`] says that it is fresh only until `grace` after its request was sent, which is before
-//! `c + grace`; so whoever asks it starts between `c` and `c + grace`. The start counts until the servers' clock is past
-//! `c + window + grace`, and the one that takes its room is made after that. So the two lie a window apart.
+//! A start is recorded in a persistent node before the caller learns of it. Let `c` be the time of that
+//! transaction. The [`Admission`] is fresh only until `grace` after its request was sent, which is before
+//! `c + grace`. So a caller that checks it starts between `c` and `c + grace`. The start counts until the
+//! servers' clock is past `c + window + grace`, and the start that takes its room is made after that. So the
+//! two starts are a window apart.
 //!
-//! A request without an answer may be applied late, and its nodes found by a look that came of a later try. Which of the
-//! tries was applied is not known then, so the first one's request is taken for the instant it was sent.
+//! A request without an answer may be committed late, and a later try may find its nodes. Which of the tries
+//! was committed is not known then. So the time counts from the first request that may have been the one.
 
 mod admission;
 mod admit;
@@ -37,52 +39,54 @@ use self::window::StartCache;
 use crate::limits;
 use crate::owner::Owner;
 
-/// Starts are counted, not ordered; nobody waits behind one.
+/// Starts are counted, not ordered. No contender waits behind a start.
 const STARTS: Rule = Rule::blocked_by(&[Kind::Other]);
 
-/// The least time to get from a request to a start.
+/// The shortest time from a request to a start.
 const GRACE_MIN: Duration = Duration::from_millis(50);
 
-/// A rate limiter over all processes: at most so many starts in any window of time.
+/// A rate limiter over all processes: at most a given number of starts in any window of time.
 ///
-/// For *at most N starts in any minute*, however short the work is, as a service that counts calls demands it. For *at
-/// most N at the same time* use a [`Semaphore`](crate::Semaphore). Not for more than some hundred starts a second: each
-/// is a write of the whole ensemble.
+/// Use it for *at most N starts in any minute*, however short the work is, as a service that counts calls
+/// requires. For *at most N at the same time* use a [`Semaphore`](crate::Semaphore). Do not use it for more
+/// than some hundred starts a second: each start is a write of the whole ensemble.
 ///
-/// Cheap to clone; clones, and other objects with the same path in any process, are the same limiter. The path belongs to
-/// it alone, and everyone gives the same numbers.
+/// A clone is cheap. Clones, and other objects with the same path in any process, are the same limiter. The
+/// path belongs to the limiter alone, and all its users give the same numbers.
 ///
 /// # Ordering and fairness
 ///
-/// First in, first out, head of line, as a [`Semaphore`](crate::Semaphore).
+/// First in, first out. Only the head of the queue is admitted, as with a [`Semaphore`](crate::Semaphore).
 ///
-/// # What it rests on
+/// # Conditions
 ///
-/// No more than `starts` fall into any window, whoever crashes when, if
+/// No more than `starts` starts fall into any window, whichever process crashes at whatever time, if
 ///
-/// * whoever was admitted starts while the [`Admission`] is [fresh](Admission::is_fresh), and asks right before;
-/// * the clocks of the servers do not jump forward, also not from one leader to the next. Set back, they make everyone
-///   wait for that much longer;
+/// * the caller starts while the [`Admission`] is [fresh](Admission::is_fresh), and checks that directly
+///   before;
+/// * the clocks of the servers do not jump forward, also not from one leader to the next. If they are set
+///   back, every contender waits for that much longer;
 /// * the rates of clocks differ by little over the time of `grace`;
-/// * nobody deletes nodes below its path by hand.
+/// * no nodes below the path are deleted by hand.
 ///
-/// A lost reply, or a cancelled `admit`, may use up a start. So may a crash before the start. There is no way to give one
-/// back: that is the point.
+/// A lost reply, or a cancelled `admit`, may use up a start. So may a crash before the start. A start cannot
+/// be given back, by design.
 ///
 /// # Cost
 ///
-/// Admit, with room for all that is written down: two round trips. Else one more for the time, and one for starts that
-/// this object has not seen. A wait adds one write for each time it was woken.
+/// Admission, if all recorded starts leave room: two round trips. Otherwise one more for the time, and one
+/// for starts that this object has not read yet. A wait adds one write for each time that it wakes.
 ///
 /// # Session loss
 ///
-/// An admission does not depend on the session. A wait goes on in the next session, at the end of the line.
+/// An admission does not depend on the session. A waiter queues again in the next session, at the end of the
+/// queue.
 ///
 /// # Layout
 ///
-/// `<path>/locks` is an inner mutex, `<path>/starts/_c_<uuid>-start-<sequence>` is a start: persistent, with the time
-/// for which it counts, in milliseconds, in its data. Who is admitted removes some that are over, so that not many more than
-/// `starts` of these nodes stay behind when nobody uses it any more.
+/// `<path>/locks` is an inner mutex. `<path>/starts/_c_<uuid>-start-<sequence>` is a start: persistent, with
+/// the time for which it counts in its data, in milliseconds. Each admission deletes some starts that are
+/// over, so not many more than `starts` of these nodes remain when the limiter is not used any more.
 ///
 /// # Examples
 ///
@@ -121,11 +125,12 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// The limiter at `path`, below the manager's chroot: at most `starts` in any `window`. Nothing is sent.
+    /// Makes the limiter at `path`, below the manager's chroot: at most `starts` in any `window`. Sends
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root, or for no starts or no window at all.
+    /// [`Error::Config`] if the path is malformed, or is the root, or if `starts` or `window` is zero.
     pub fn new<P>(
         manager: &ConnectionManager,
         path: P,
@@ -164,15 +169,16 @@ impl RateLimiter {
         })
     }
 
-    /// How long after its request an [`Admission`] is fresh, in exchange for as much longer a start counts. Default: a
-    /// tenth of the window, and at least 50 ms. Less than a round trip takes makes every admission come too late.
+    /// Sets the time for which an [`Admission`] is fresh after its request was sent. A start counts for that
+    /// much longer. Default: a tenth of the window, and at least 50 ms. If it is shorter than a round trip,
+    /// every admission is stale.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         Self { grace, ..self }
     }
 
-    /// What is written into its nodes, for people who look. Default: the manager's node data, which is host and process
-    /// id. The name of an [owner in scope](Owner::scope) is put behind it.
+    /// Sets the data of the limiter's nodes, for people who inspect it. Default: the manager's node data,
+    /// which has the host and the process id. The name of an [owner in scope](Owner::scope) is appended.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { data: data.into().into(), ..self }
@@ -184,25 +190,25 @@ impl RateLimiter {
         &self.path
     }
 
-    /// Waits until one may start, for as long as it takes.
+    /// Waits until one start is admitted, without a limit of time.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] when the server will not have the nodes (access list, quota), [`Error::ConflictingKind`] when another
-    /// kind of lock uses `<path>/locks`, [`Error::Closed`] after a shutdown.
+    /// [`Error::Refused`] if the server refuses a node (access list, quota). [`Error::ConflictingKind`] if
+    /// another kind of lock uses `<path>/locks`. [`Error::Closed`] after a shutdown has begun.
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: your place in the line is lost, and a start may be used up.
+    /// Not cancel safe: the position in the queue is lost, and a start may be used up.
     pub async fn admit(&self) -> Result<Admission, Error> {
         self.admit_many(1).await
     }
 
-    /// Waits until `starts` may be made at once.
+    /// Waits until `starts` starts are admitted at once, without a limit of time.
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyPermits`] when no window has room for so many. Else as [`admit`](Self::admit).
+    /// [`Error::TooManyPermits`] if `starts` is above the limit. Otherwise as [`admit`](Self::admit).
     ///
     /// # Cancel safety
     ///
@@ -211,11 +217,12 @@ impl RateLimiter {
         self.admit_by(starts, Deadline::never()).await
     }
 
-    /// Waits until one may start, for at most `timeout`.
+    /// Waits until one start is admitted, for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front, or how many starts were free. Else as [`admit`](Self::admit).
+    /// [`Error::Timeout`], which names the predecessor, or the number of free starts. Otherwise as
+    /// [`admit`](Self::admit).
     ///
     /// # Cancel safety
     ///
@@ -224,13 +231,13 @@ impl RateLimiter {
         self.admit_by(1, Deadline::after(timeout)).await
     }
 
-    /// Starts one now, if that may be. `None` when it may not, and also when someone is in front: be it waiting, or passing
-    /// through with a try of its own.
+    /// Admits one start if there is room now. Returns `None` if there is none, and also if any contender is
+    /// ahead, including another `try_admit` in progress.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`admit`](Self::admit).
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`admit`](Self::admit).
     ///
     /// # Cancel safety
     ///
@@ -262,7 +269,7 @@ impl RateLimiter {
         }
     }
 
-    /// What may be now, or what it would have to wait for.
+    /// Admits the starts now, or returns the phase in which it would wait.
     async fn attempt(&self, asked: usize) -> Result<Result<Admission, Phase>, Error> {
         self.check(asked)?;
         loop {
@@ -299,9 +306,9 @@ impl RateLimiter {
         Owner::current().map_or_else(|| self.data.to_vec(), |owner| owner.append_owner(&self.data))
     }
 
-    /// For how long a start counts, in milliseconds.
+    /// The time for which a start counts, in milliseconds.
     fn span(&self) -> i64 {
-        // Rounded up: nobody's start may come a part of a millisecond early.
+        // Rounded up, so that no start comes a part of a millisecond too early.
         let whole = self.window.saturating_add(self.grace).as_nanos().div_ceil(1_000_000);
         i64::try_from(whole).unwrap_or(i64::MAX / 4)
     }
