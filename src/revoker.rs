@@ -46,7 +46,7 @@ use crate::znode::path::{PathError, ZnodePath};
 /// let held = line.acquire(Deadline::never()).await?;
 ///
 /// let seen = line.inspect().await?;
-/// let stale = seen.iter().filter(|of| of.role() == Role::Holder && of.identity().environment() != Some("web-9"));
+/// let stale = seen.iter().filter(|of| of.role() == Role::Holder && of.identity().host() != Some("web-9"));
 /// for gone in Revoker::new(&manager).force_release(stale).await? {
 ///     println!("{} is gone; refuse every token up to {:?}", gone.path(), gone.fencing_token());
 /// }

@@ -1,8 +1,9 @@
-//! What is measured, with the feature `metrics`: through the facade crate [`metrics`](https://docs.rs/metrics), into
-//! whatever recorder the application installs. Without a recorder nothing is recorded.
+//! What is measured, with the feature `metrics`: through the facade crate
+//! [`metrics`](https://docs.rs/metrics), into whatever recorder the application installs. Without a recorder
+//! nothing is recorded.
 //!
-//! The labels have few values, known in advance: a path, a session or an owner is never one. Counters and gauges add up
-//! over all managers of the process.
+//! The labels have few values, known in advance: a path, a session or an owner is never one. Counters and
+//! gauges add up over all managers of the process.
 //!
 //! | metric | kind | labels | |
 //! |---|---|---|---|
@@ -16,12 +17,17 @@
 //! | [`PENDING_DELETES`] | gauge | | Nodes that are to go in the background, and may still stand |
 //! | [`LEASE_MARGIN_SECONDS`] | histogram | | What was left of the lease when it was renewed while something was held |
 //!
-//! * `recipe`: `mutex`, `reentrant_mutex`, `read`, `write`, `semaphore`, `semaphore_turn`, `rate_limiter`, or what an
-//!   author of recipes says by [`LockQueue::recipe`](crate::LockQueue::recipe). Each member of a multi-lock counts by itself.
-//! * `outcome` of a wait: `granted`, `busy` (a try in vain), `timeout`, `error`, `cancelled` (the future was dropped).
-//! * `outcome` of a hold: `released` (and the server has said so), `unconfirmed` (a release without an answer, which goes
-//!   on in the background), `dropped`, `exchanged` (for another hold, as by a downgrade), `lost`.
-//! * `reason`: `session_expired`, `session_replaced`, `lease_ran_out`, `node_deleted`, `closed`, `auth_failed`.
+//! * `recipe`: `mutex`, `reentrant_mutex`, `read`, `write`, `semaphore`, `semaphore_turn`, `rate_limiter`, or
+//!   the name that the author of a recipe sets by
+//!   [`LockQueue::with_metric_name`](crate::LockQueue::with_metric_name). Each member of a multi-lock counts
+//!   by itself.
+//! * `outcome` of a wait: `granted`, `busy` (a try in vain), `timeout`, `error`, `cancelled` (the future was
+//!   dropped).
+//! * `outcome` of a hold: `released` (and the server has said so), `unconfirmed` (a release without an
+//!   answer, which goes on in the background), `dropped`, `exchanged` (for another hold, as by a downgrade),
+//!   `lost`.
+//! * `reason`: `session_expired`, `session_replaced`, `lease_ran_out`, `node_deleted`, `closed`,
+//!   `auth_failed`.
 
 use std::time::Duration;
 
@@ -31,7 +37,8 @@ use crate::error::LossReason;
 
 /// How long a call of acquire or wait took, whatever came of it. In seconds; by `recipe` and `outcome`.
 pub const WAIT_SECONDS: &str = "lockkeeper_wait_seconds";
-/// How long something was held, from the grant until it was given up or lost. In seconds; by `recipe` and `outcome`.
+/// How long something was held, from the grant until it was given up or lost. In seconds; by `recipe` and
+/// `outcome`.
 pub const HOLD_SECONDS: &str = "lockkeeper_hold_seconds";
 /// Calls of acquire or wait that are under way; by `recipe`.
 pub const WAITING: &str = "lockkeeper_waiting";
@@ -45,8 +52,8 @@ pub const SESSIONS_EXPIRED_TOTAL: &str = "lockkeeper_sessions_expired_total";
 pub const RECONNECTS_TOTAL: &str = "lockkeeper_reconnects_total";
 /// Nodes that are to go in the background, and may still stand.
 pub const PENDING_DELETES: &str = "lockkeeper_pending_deletes";
-/// What was left of the lease when it was renewed while something was held. In seconds. Near zero, holds are about to be
-/// lost.
+/// What was left of the lease when it was renewed while something was held. In seconds. Near zero, holds are
+/// about to be lost.
 pub const LEASE_MARGIN_SECONDS: &str = "lockkeeper_lease_margin_seconds";
 
 /// Tells the recorder what the metrics are, for those that show it. Call it after the recorder was installed.
