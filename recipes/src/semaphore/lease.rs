@@ -3,13 +3,13 @@ use std::time::{Duration, SystemTime};
 
 use lockkeeper_core::{Hold, ReleaseError, Stat};
 
-/// Permits of a [`Semaphore`](super::Semaphore) that are held. What it can do is told by [`Hold`], to which it
-/// dereferences: `is_valid()`, `lost()`, `valid_until()`, `fencing_token()`, `txn()`, `run()`.
+/// One or more held permits of a [`Semaphore`](super::Semaphore). It dereferences to [`Hold`], which has its
+/// methods: `is_valid()`, `lost()`, `valid_until()`, `fencing_token()`, `txn()`, `run()`.
 ///
-/// All its permits are held or lost together. Its fencing token is no other lease's, and says nothing about who came
-/// first: others hold permits at the same time.
+/// All its permits are held or lost together. Its fencing token is unique, and has no order: several holders
+/// exist at the same time.
 ///
-/// Dropping it gives all its permits back in the background.
+/// A drop of the lease releases all its permits in the background.
 #[derive(Debug)]
 #[must_use = "a lease that is not kept is given back at once"]
 #[clippy::has_significant_drop]
@@ -24,13 +24,13 @@ impl Lease {
         self.0
     }
 
-    /// How many permits it is.
+    /// The number of permits of this lease.
     #[must_use]
     pub fn permits(&self) -> usize {
         self.0.node_count()
     }
 
-    /// Gives all its permits back and waits until the server has taken them. One round trip.
+    /// Releases all its permits, and waits until the server has deleted their nodes. One round trip.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl Lease {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: it goes on in the background.
+    /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
         self.0.release().await
     }
@@ -52,19 +52,19 @@ impl Deref for Lease {
     }
 }
 
-/// One permit that is out, as the server knows it.
+/// One permit in use, as the server has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseInfo {
-    /// The name of its node.
+    /// The name of the permit's node.
     pub name: String,
-    /// What its holder wrote into it: for people, see [`Semaphore::node_data`](super::Semaphore::node_data).
+    /// The data that the holder wrote, for people: see [`Semaphore::node_data`](super::Semaphore::node_data).
     pub data: Vec<u8>,
-    /// The session it goes with.
+    /// The session that owns the node.
     pub session: i64,
-    /// The transaction that made it: the same for all permits of one lease.
+    /// The transaction that created the node: the same for all permits of one lease.
     pub czxid: u64,
-    /// Since when it is out, by the servers' clock.
+    /// The time at which the node was created, by the servers' clock.
     pub since: SystemTime,
 }
 
