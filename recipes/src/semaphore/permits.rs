@@ -9,9 +9,10 @@ use crate::inspection::Inspection;
 use crate::lock::{AnyGuard, BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::owner::Owner;
 
-/// So many permits of a [`Semaphore`], as one [`Lock`]: a member of a [`MultiLock`](crate::MultiLock), for one.
+/// A number of permits of a [`Semaphore`] as one [`Lock`], such as a member of a
+/// [`MultiLock`](crate::MultiLock).
 ///
-/// Made by [`Semaphore::permits`]. Named twice in one multi-lock, the permits are added up.
+/// Made by [`Semaphore::permits`]. If one multi-lock names a semaphore twice, the permits add up.
 ///
 /// # Examples
 ///
