@@ -2,8 +2,8 @@ use lockkeeper_core::{ConnectionManager, CreateMode, Error, PathError, Refusal, 
 
 use super::limit;
 
-/// How many permits a [`Semaphore`](super::Semaphore) has, kept in a node that all who use it read, and that may be
-/// changed while they run.
+/// The limit of a [`Semaphore`](super::Semaphore), kept in a node that all its users read. It can change at
+/// run time.
 ///
 /// The node is Curator's `SharedCount`: a persistent node with a big-endian integer of four bytes.
 ///
@@ -31,11 +31,11 @@ pub struct SharedLimit {
 }
 
 impl SharedLimit {
-    /// The limit at `path`, below the manager's chroot. Nothing is sent.
+    /// Makes the limit at `path`, below the manager's chroot. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one.
+    /// [`Error::Config`] if the path is malformed.
     pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
     where
         P: TryInto<ZnodePath>,
@@ -50,16 +50,16 @@ impl SharedLimit {
         &self.manager
     }
 
-    /// How many permits there are now.
+    /// Reads the limit.
     ///
     /// # Errors
     ///
-    /// [`Error::NoLimit`] when there is no such node, or none with a number in it; else as
+    /// [`Error::NoLimit`] if the node does not exist, or has no number. Otherwise as
     /// [`Znodes::read`](lockkeeper_core::Znodes::read).
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: nothing is changed.
+    /// Cancel safe: the call changes nothing.
     pub async fn read(&self) -> Result<usize, Error> {
         match self.manager.znodes().read(&self.path).await? {
             Some((data, _)) => self.decode(&data),
@@ -67,16 +67,18 @@ impl SharedLimit {
         }
     }
 
-    /// Changes how many there are; makes the node if there is none. Raising it wakes who waits; lowering it revokes
-    /// nothing. None at all closes the semaphore: whoever asks is told so.
+    /// Sets the limit, and creates the node if it does not exist. A higher limit wakes the waiter at the
+    /// head. A lower one revokes nothing. A limit of zero closes the semaphore: every acquire returns
+    /// [`Error::TooManyPermits`].
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] for more than Curator can count; else as [`Znodes::write`](lockkeeper_core::Znodes::write).
+    /// [`Error::Config`] for a number that Curator's bytes cannot hold. Otherwise as
+    /// [`Znodes::write`](lockkeeper_core::Znodes::write).
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: it may be changed all the same.
+    /// Not cancel safe: the limit may change although the future was dropped.
     pub async fn set(&self, permits: usize) -> Result<(), Error> {
         limit::check(permits)?;
         let (znodes, data) = (self.manager.znodes(), limit::encode(permits));
