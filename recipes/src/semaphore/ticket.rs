@@ -5,11 +5,13 @@ use lockkeeper_core::{Deadline, Error, Hold, Ticket};
 use super::permit_acquire::NotTaken;
 use super::{Lease, Semaphore};
 
-/// A place in the line of a [`Semaphore`], made by [`Semaphore::enqueue`] and [`Semaphore::enqueue_many`].
+/// A position in the queue of a [`Semaphore`], made by [`Semaphore::enqueue`] and
+/// [`Semaphore::enqueue_many`].
 ///
-/// The place is kept as long as the ticket is, also at the head of the line: a wait that timed out or was dropped can be taken
-/// up again. Dropping the ticket leaves the line, and no node behind. At the head of the line it keeps everyone behind it waiting,
-/// though there be permits for them: wait soon, or drop it.
+/// The ticket keeps its position until it is dropped, also at the head of the queue: after a wait that timed
+/// out or was dropped, call `wait` again. A drop of the ticket leaves the queue, and leaves no node behind.
+/// At the head of the queue, a ticket blocks the contenders behind it, even if there are permits for them:
+/// wait soon, or drop the ticket.
 ///
 /// # Examples
 ///
@@ -38,12 +40,12 @@ pub struct SemaphoreTicket {
     semaphore: Semaphore,
     permits: usize,
     ticket: Ticket,
-    /// The turn, once it has come.
+    /// The hold of the queue, once the ticket is at the head.
     acquire: Option<Hold>,
 }
 
 impl Semaphore {
-    /// Takes a place in the line for one permit, and does not wait in it.
+    /// Queues for one permit, and does not wait for the grant.
     ///
     /// # Errors
     ///
@@ -51,7 +53,8 @@ impl Semaphore {
     ///
     /// # Session loss
     ///
-    /// The place goes with its session. A wait takes a new one in the next session, at the end of the line.
+    /// The position is lost with its session. A wait takes a new position in the next session, at the end of
+    /// the queue.
     ///
     /// # Cancel safety
     ///
@@ -60,7 +63,7 @@ impl Semaphore {
         self.enqueue_many(1).await
     }
 
-    /// Takes a place in the line for `permits` at once, and does not wait in it.
+    /// Queues for `permits` permits at once, and does not wait for the grant.
     ///
     /// # Errors
     ///
@@ -77,8 +80,8 @@ impl Semaphore {
 }
 
 impl SemaphoreTicket {
-    /// How many were in front at the last look: 0 at the head of the line, where permits are waited for. `None` when nothing is
-    /// known of the line.
+    /// The number of contenders ahead at the last list: 0 at the head of the queue, where the ticket waits
+    /// for permits. `None` if no list is known.
     #[must_use]
     pub fn position(&self) -> Option<usize> {
         match &self.acquire {
@@ -87,17 +90,17 @@ impl SemaphoreTicket {
         }
     }
 
-    /// Looks at the line now, and tells how many are in front. One round trip; none at its head. A place that turns out to be
-    /// lost is taken anew, at the end of the line.
+    /// Lists the queue now, and returns the number of contenders ahead. One round trip; none at the head. If
+    /// the position is lost, the ticket takes a new one at the end of the queue.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`Semaphore::acquire`]. The place is kept.
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`Semaphore::acquire`]. The ticket keeps its position.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the place is kept.
+    /// Cancel safe: the ticket keeps its position.
     pub async fn refresh(&mut self) -> Result<usize, Error> {
         self.acquire.take_if(|acquire| !acquire.is_valid());
         if self.acquire.is_some() {
@@ -106,27 +109,28 @@ impl SemaphoreTicket {
         self.ticket.refresh(Deadline::after(self.semaphore.manager().operation_timeout())).await
     }
 
-    /// Waits for the permits for as long as it takes. A ticket that has given its lease takes a new place when waited for again.
+    /// Waits for the permits, without a limit of time. After it has returned a lease, another call takes a
+    /// new position.
     ///
     /// # Errors
     ///
-    /// As [`Semaphore::acquire_many`]. [`Error::TooManyPermits`] and [`Error::LimitsDisagree`] leave the line, so that others
-    /// may go on.
+    /// As [`Semaphore::acquire_many`]. After [`Error::TooManyPermits`] and [`Error::LimitsDisagree`] the
+    /// contender has left the queue, so that it blocks no other one.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe, but for the moment in which the permits are taken: dropped then, it has lost its place, and no node is
-    /// left behind.
+    /// Cancel safe, with one exception: if the future is dropped during the transaction that takes the
+    /// permits, the position is lost. No node is left behind.
     pub async fn wait(&mut self) -> Result<Lease, Error> {
         self.wait_by(Deadline::never()).await
     }
 
-    /// Waits for the permits for at most `timeout`.
+    /// Waits for the permits, for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front, or how many permits were free: the place is kept. Else as
-    /// [`wait`](Self::wait).
+    /// [`Error::Timeout`], which names the predecessor, or the number of free permits; the ticket keeps its
+    /// position. Otherwise as [`wait`](Self::wait).
     ///
     /// # Cancel safety
     ///
