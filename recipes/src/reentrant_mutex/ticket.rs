@@ -7,11 +7,12 @@ use tokio::sync::OwnedMutexGuard as AsyncGuard;
 use super::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantSlot, ReentrantSlotEntry};
 use crate::owner::Owner;
 
-/// A place in the line of a [`ReentrantMutex`], made by [`ReentrantMutex::enqueue`].
+/// A position in the queue of a [`ReentrantMutex`], made by [`ReentrantMutex::enqueue`].
 ///
-/// The place is kept as long as the ticket is: a wait that timed out or was dropped can be taken up again. Dropping the ticket
-/// leaves the line, and no node behind. At the head of the line it keeps everyone else waiting, as a guard does: wait soon, or
-/// drop it. Meanwhile the owner's other tasks wait for the ticket.
+/// The ticket keeps its position until it is dropped: after a wait that timed out or was dropped, call `wait`
+/// again. A drop of the ticket leaves the queue, and leaves no node behind. At the head of the queue, a
+/// ticket blocks all other contenders, as a guard does: wait soon, or drop the ticket. Meanwhile the owner's
+/// other tasks wait for the ticket.
 ///
 /// # Examples
 ///
@@ -40,7 +41,7 @@ use crate::owner::Owner;
 pub struct ReentrantTicket {
     mutex: ReentrantMutex,
     owner: Owner,
-    /// `None` where the owner holds it already, or once the guard was given.
+    /// `None` if the owner holds the lock already, or after the guard was returned.
     queued: Option<ReentrantWait>,
 }
 
@@ -54,8 +55,8 @@ struct ReentrantWait {
 }
 
 impl ReentrantMutex {
-    /// Takes a place in the line on behalf of `owner`, and does not wait in it. An owner that holds the lock needs none: its
-    /// ticket gives the guard at once.
+    /// Queues for `owner`, and does not wait for the grant. An owner that holds the lock needs no position:
+    /// its ticket returns the guard at once.
     ///
     /// # Errors
     ///
@@ -63,7 +64,8 @@ impl ReentrantMutex {
     ///
     /// # Session loss
     ///
-    /// The place goes with its session. A wait takes a new one in the next session, at the end of the line.
+    /// The position is lost with its session. A wait takes a new position in the next session, at the end of
+    /// the queue.
     ///
     /// # Cancel safety
     ///
@@ -89,7 +91,8 @@ impl ReentrantMutex {
 }
 
 impl ReentrantTicket {
-    /// How many were in front at the last look: 0 at the head of the line. `None` when nothing is known of the line.
+    /// The number of contenders ahead at the last list: 0 at the head of the queue. `None` if no list is
+    /// known.
     #[must_use]
     pub fn position(&self) -> Option<usize> {
         match &self.queued {
@@ -98,17 +101,17 @@ impl ReentrantTicket {
         }
     }
 
-    /// Looks at the line now, and tells how many are in front. One round trip. A place that turns out to be lost is taken
-    /// anew, at the end of the line.
+    /// Lists the queue now, and returns the number of contenders ahead. One round trip. If the position is
+    /// lost, the ticket takes a new one at the end of the queue.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`ReentrantMutex::acquire`]. The place is kept.
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`ReentrantMutex::acquire`]. The ticket keeps its position.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the place is kept.
+    /// Cancel safe: the ticket keeps its position.
     pub async fn refresh(&mut self) -> Result<usize, Error> {
         match &mut self.queued {
             Some(queued) => {
@@ -119,7 +122,8 @@ impl ReentrantTicket {
         }
     }
 
-    /// Waits for the lock for as long as it takes. A ticket that has given its guard takes a new place when waited for again.
+    /// Waits for the lock, without a limit of time. After it has returned a guard, another call takes a new
+    /// position.
     ///
     /// # Errors
     ///
@@ -127,20 +131,21 @@ impl ReentrantTicket {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the place is kept.
+    /// Cancel safe: the ticket keeps its position.
     pub async fn wait(&mut self) -> Result<OwnedReentrantMutexGuard, Error> {
         self.wait_by(Deadline::never()).await
     }
 
-    /// Waits for the lock for at most `timeout`.
+    /// Waits for the lock, for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front: the place is kept. Else as [`ReentrantMutex::acquire`].
+    /// [`Error::Timeout`], which names the predecessor; the ticket keeps its position. Otherwise as
+    /// [`ReentrantMutex::acquire`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the place is kept.
+    /// Cancel safe: the ticket keeps its position.
     pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<OwnedReentrantMutexGuard, Error> {
         self.wait_by(Deadline::after(timeout)).await
     }
