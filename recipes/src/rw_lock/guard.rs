@@ -8,11 +8,11 @@ use super::reservation::{OwnerReservation, Turn};
 use super::side::Side;
 use super::slot::{HoldShare, SharedSideHold};
 
-/// An [`RwLock`](crate::RwLock) held for reading. What it can do is told by [`Hold`], to which it dereferences.
+/// An [`RwLock`](crate::RwLock) held for reading. It dereferences to [`Hold`], which has its methods.
 ///
-/// Its fencing token is greater than every earlier writer's. Readers need not be fenced against each other.
+/// Its fencing token is greater than that of every earlier writer. Readers need no fence against each other.
 ///
-/// Dropping the owner's last one releases the lock in the background.
+/// A drop of the owner's last guard releases the lock in the background.
 #[derive(Debug)]
 #[must_use = "a guard that is not kept gives its hold back at once"]
 #[clippy::has_significant_drop]
@@ -20,11 +20,12 @@ pub struct ReadGuard {
     share: HoldShare,
 }
 
-/// An [`RwLock`](crate::RwLock) held for writing. What it can do is told by [`Hold`], to which it dereferences.
+/// An [`RwLock`](crate::RwLock) held for writing. It dereferences to [`Hold`], which has its methods.
 ///
 /// Its fencing token is greater than that of every earlier grant.
 ///
-/// Dropping the owner's last one releases the lock in the background. A read guard of the same owner stays.
+/// A drop of the owner's last guard releases the lock in the background. A read guard of the same owner
+/// stays.
 #[derive(Debug)]
 #[must_use = "a guard that is not kept gives its hold back at once"]
 #[clippy::has_significant_drop]
@@ -32,10 +33,11 @@ pub struct WriteGuard {
     share: HoldShare,
 }
 
-/// Why a read was not turned into a write. The read guard is in it, as it was.
+/// The reason why an upgrade failed. It has the read guard, unchanged.
 #[derive(Debug, ThisError)]
 pub enum UpgradeError {
-    /// Somebody else reads, or waits to write: two who wait for this would wait for each other.
+    /// Another contender reads, or waits to write. Two readers that waited for an upgrade would wait for each
+    /// other.
     #[error(
         "somebody else reads or waits to write; release the read guard, write(), and read again what was read"
     )]
@@ -43,12 +45,12 @@ pub enum UpgradeError {
         /// The read guard.
         guard: ReadGuard,
     },
-    /// The try did not come to an answer.
+    /// The try failed.
     #[error("{error}")]
     Failed {
         /// The read guard.
         guard: ReadGuard,
-        /// Why.
+        /// The reason.
         #[source]
         error: Error,
     },
@@ -62,7 +64,7 @@ impl UpgradeError {
         }
     }
 
-    /// Whether somebody else was in front.
+    /// Whether another contender was ahead.
     #[must_use]
     pub fn is_not_alone(&self) -> bool {
         matches!(self, Self::NotAlone { .. })
@@ -74,26 +76,26 @@ impl ReadGuard {
         Self { share: HoldShare::of(shared) }
     }
 
-    /// Turns this guard into one for writing if nobody else reads or waits in front now; never waits.
+    /// Turns this guard into a write guard, if no other contender reads or is ahead now. Never waits.
     ///
-    /// What was read under it is still so: no writer came between. The owner's other read guards stay; its last one
-    /// is released in the background.
+    /// The data that was read under it is unchanged: no writer was granted in between. The owner's other read
+    /// guards stay; if this was the last one, its node is deleted in the background.
     ///
     /// One round trip; none if the owner holds the lock for writing.
     ///
     /// # Ordering and fairness
     ///
-    /// Of two readers that try at the same time, both may fail, and at most one does not.
+    /// If two readers try at the same time, at most one succeeds, and both may fail.
     ///
     /// # Errors
     ///
-    /// [`UpgradeError::NotAlone`] when somebody is in front, be it with a try of its own. [`UpgradeError::Failed`]
-    /// with [`Error::Lost`] when the owner keeps a guard that was lost, else as
-    /// [`RwLock::try_write`](crate::RwLock::try_write). Both give the guard back.
+    /// [`UpgradeError::NotAlone`] if any contender is ahead, including another try in progress.
+    /// [`UpgradeError::Failed`] with [`Error::Lost`] if the owner keeps a lost guard, and otherwise as
+    /// [`RwLock::try_write`](crate::RwLock::try_write). Both return the guard.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it gives up this guard; no node is left behind.
+    /// A drop of the future releases this guard. No node is left behind.
     pub async fn try_upgrade(self) -> Result<WriteGuard, UpgradeError> {
         match self.upgraded().await {
             Ok(Some(write)) => Ok(WriteGuard::of(write)),
@@ -120,15 +122,16 @@ impl ReadGuard {
         Ok(held.map(|held| reservation.enter(Side::Write, held)))
     }
 
-    /// Gives this guard back; the owner's last one releases the lock and waits until the server has done so.
+    /// Ends this guard. The owner's last one releases the lock, and waits until the server has deleted the
+    /// node.
     ///
     /// # Errors
     ///
-    /// As [`Hold::release`]; for all but the last one only [`ReleaseError::Lost`].
+    /// As [`Hold::release`]. For all guards but the last, only [`ReleaseError::Lost`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the release goes on in the background.
+    /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
         self.share.release().await
     }
@@ -139,21 +142,23 @@ impl WriteGuard {
         Self { share: HoldShare::of(shared) }
     }
 
-    /// Turns this guard into one for reading. The owner's other write guards stay.
+    /// Turns this guard into a read guard. The owner's other write guards stay.
     ///
-    /// For its last one that is one transaction: at no instant is the lock free, so no writer comes between, not even
-    /// one that waits already. Readers that wait up to the next writer come in. The fencing token stays.
+    /// For the owner's last write guard this is one transaction: the lock is not free at any instant, so no
+    /// writer is granted in between, not even one that waits already. The readers that wait before the next
+    /// writer are granted. The fencing token stays.
     ///
-    /// One round trip; two while the owner has other write guards, one if it has a read guard from under this write.
+    /// One round trip. While the owner has other write guards, two; one if it has a read guard under this
+    /// write.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] when the lock is, or the owner keeps another guard that is. [`Error::Refused`] when the server
-    /// will not have the node (access list, quota). This guard is given up then.
+    /// [`Error::Lost`] if the lock is lost, or if the owner keeps another lost guard. [`Error::Refused`] if
+    /// the server refuses the node (access list, quota). This guard is released then.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it gives up this guard, and what was made in its place; no node is left behind.
+    /// A drop of the future releases this guard, and the node that replaces it. No node is left behind.
     pub async fn downgrade(self) -> Result<ReadGuard, Error> {
         let Self { share } = self;
         let (lock, owner) = (share.seat.lock.clone(), share.seat.owner.clone());
@@ -177,21 +182,22 @@ impl WriteGuard {
         }
     }
 
-    /// Gives this guard back; the owner's last one releases the lock and waits until the server has done so.
+    /// Ends this guard. The owner's last one releases the lock, and waits until the server has deleted the
+    /// node.
     ///
     /// # Errors
     ///
-    /// As [`Hold::release`]; for all but the last one only [`ReleaseError::Lost`].
+    /// As [`Hold::release`]. For all guards but the last, only [`ReleaseError::Lost`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the release goes on in the background.
+    /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
         self.share.release().await
     }
 }
 
-/// Gives a share of a write back that has a read beside it.
+/// Releases one of a writer's guards while a read exists beside it.
 async fn release_write(write: HoldShare, read: Arc<SharedSideHold>) -> Result<ReadGuard, Error> {
     match write.release().await {
         Err(ReleaseError::Lost(lost)) => Err(lost.into()),
@@ -200,7 +206,7 @@ async fn release_write(write: HoldShare, read: Arc<SharedSideHold>) -> Result<Re
     }
 }
 
-/// The one transaction that makes a reader of a writer, as often as it takes.
+/// The transaction that turns a writer into a reader, tried until its outcome is known.
 async fn downgrade_to_read(mut write: Hold, data: &[u8]) -> Result<Hold, Error> {
     loop {
         let exchange = write.exchange().downgrade_to(Side::Read.label(), data);
