@@ -9,11 +9,12 @@ use super::reservation::{OwnerReservation, Turn};
 use super::side::Side;
 use super::slot::SharedSideHold;
 
-/// A place in the line of an [`RwLock`] to read, made by [`RwLock::enqueue_read`].
+/// A reader's position in the queue of an [`RwLock`], made by [`RwLock::enqueue_read`].
 ///
-/// The place is kept as long as the ticket is: a wait that timed out or was dropped can be taken up again. Dropping the ticket
-/// leaves the line, and no node behind. Once no writer is in front it keeps writers waiting, as a guard does: wait soon, or drop
-/// it. Meanwhile the other tasks of a named owner wait for the ticket, with whatever they want of the lock.
+/// The ticket keeps its position until it is dropped: after a wait that timed out or was dropped, call `wait`
+/// again. A drop of the ticket leaves the queue, and leaves no node behind. When no writer is ahead, the
+/// ticket blocks the writers behind it, as a guard does: wait soon, or drop the ticket. Meanwhile the other
+/// tasks of a named owner wait for the ticket, for reads and for writes.
 ///
 /// # Examples
 ///
@@ -40,7 +41,7 @@ use super::slot::SharedSideHold;
 #[must_use = "a ticket that is not kept leaves the line at once"]
 pub struct ReadTicket(SideTicket);
 
-/// A place in the line of an [`RwLock`] to write, made by [`RwLock::enqueue_write`]. See [`ReadTicket`].
+/// A writer's position in the queue of an [`RwLock`], made by [`RwLock::enqueue_write`]. See [`ReadTicket`].
 #[derive(Debug)]
 #[must_use = "a ticket that is not kept leaves the line at once"]
 pub struct WriteTicket(SideTicket);
@@ -49,7 +50,7 @@ pub struct WriteTicket(SideTicket);
 struct SideTicket {
     lock: RwLock,
     side: Side,
-    /// `None` where the owner holds what lets it in at once, or once the guard was given.
+    /// `None` if a hold of the owner grants this side at once, or after the guard was returned.
     queued: Option<SideWait>,
 }
 
@@ -61,8 +62,8 @@ struct SideWait {
 }
 
 impl RwLock {
-    /// Takes a place in the line to read, and does not wait in it. An owner that holds the lock needs none: its ticket gives
-    /// the guard at once.
+    /// Queues as a reader, and does not wait for the grant. An owner that holds the lock needs no position:
+    /// its ticket returns the guard at once.
     ///
     /// # Errors
     ///
@@ -70,7 +71,8 @@ impl RwLock {
     ///
     /// # Session loss
     ///
-    /// The place goes with its session. A wait takes a new one in the next session, at the end of the line.
+    /// The position is lost with its session. A wait takes a new position in the next session, at the end of
+    /// the queue.
     ///
     /// # Cancel safety
     ///
@@ -79,8 +81,8 @@ impl RwLock {
         Ok(ReadTicket(SideTicket::take(self, Side::Read).await?))
     }
 
-    /// Takes a place in the line to write, and does not wait in it. An owner that writes needs none: its ticket gives the guard
-    /// at once.
+    /// Queues as a writer, and does not wait for the grant. An owner that holds the lock for writing needs no
+    /// position: its ticket returns the guard at once.
     ///
     /// # Errors
     ///
@@ -99,30 +101,30 @@ impl RwLock {
 }
 
 impl ReadTicket {
-    /// How many writers were in front at the last look: 0 for a reader that need not wait. `None` when nothing is known of the
-    /// line.
+    /// The number of writers ahead at the last list: 0 for a reader that does not have to wait. `None` if no
+    /// list is known.
     #[must_use]
     pub fn position(&self) -> Option<usize> {
         self.0.position()
     }
 
-    /// Looks at the line now, and tells how many writers are in front. One round trip. A place that turns out to be lost is
-    /// taken anew, at the end of the line.
+    /// Lists the queue now, and returns the number of writers ahead. One round trip. If the position is lost,
+    /// the ticket takes a new one at the end of the queue.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`RwLock::read`]. The place is kept.
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`RwLock::read`]. The ticket keeps its position.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the place is kept.
+    /// Cancel safe: the ticket keeps its position.
     pub async fn refresh(&mut self) -> Result<usize, Error> {
         self.0.refresh().await
     }
 
-    /// Waits until no earlier writer is left, for as long as it takes. A ticket that has given its guard takes a new place when
-    /// waited for again.
+    /// Waits until no writer is ahead, without a limit of time. After it has returned a guard, another call
+    /// takes a new position.
     ///
     /// # Errors
     ///
@@ -130,7 +132,7 @@ impl ReadTicket {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the place is kept.
+    /// Cancel safe: the ticket keeps its position.
     pub async fn wait(&mut self) -> Result<ReadGuard, Error> {
         self.0.wait(Deadline::never()).await.map(ReadGuard::of)
     }
@@ -139,19 +141,20 @@ impl ReadTicket {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front: the place is kept. Else as [`RwLock::read`].
+    /// [`Error::Timeout`], which names the predecessor; the ticket keeps its position. Otherwise as
+    /// [`RwLock::read`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the place is kept.
+    /// Cancel safe: the ticket keeps its position.
     pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<ReadGuard, Error> {
         self.0.wait(Deadline::after(timeout)).await.map(ReadGuard::of)
     }
 }
 
 impl WriteTicket {
-    /// How many readers and writers were in front at the last look: 0 at the head of the line. `None` when nothing is known of
-    /// the line.
+    /// The number of readers and writers ahead at the last list: 0 at the head of the queue. `None` if no
+    /// list is known.
     #[must_use]
     pub fn position(&self) -> Option<usize> {
         self.0.position()
@@ -165,13 +168,13 @@ impl WriteTicket {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the place is kept.
+    /// Cancel safe: the ticket keeps its position.
     pub async fn refresh(&mut self) -> Result<usize, Error> {
         self.0.refresh().await
     }
 
-    /// Waits until nobody earlier is left, for as long as it takes. A ticket that has given its guard takes a new place when
-    /// waited for again.
+    /// Waits until no contender is ahead, without a limit of time. After it has returned a guard, another
+    /// call takes a new position.
     ///
     /// # Errors
     ///
@@ -179,7 +182,7 @@ impl WriteTicket {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the place is kept.
+    /// Cancel safe: the ticket keeps its position.
     pub async fn wait(&mut self) -> Result<WriteGuard, Error> {
         self.0.wait(Deadline::never()).await.map(WriteGuard::of)
     }
@@ -188,11 +191,12 @@ impl WriteTicket {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front: the place is kept. Else as [`RwLock::write`].
+    /// [`Error::Timeout`], which names the predecessor; the ticket keeps its position. Otherwise as
+    /// [`RwLock::write`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the place is kept.
+    /// Cancel safe: the ticket keeps its position.
     pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<WriteGuard, Error> {
         self.0.wait(Deadline::after(timeout)).await.map(WriteGuard::of)
     }
