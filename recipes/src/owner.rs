@@ -10,10 +10,10 @@ tokio::task_local! {
     static CURRENT: Owner;
 }
 
-/// Who holds a lock: said explicitly, or carried down a chain of calls by a scope.
+/// The owner of reentrant holds. The caller passes it, or a scope carries it down a chain of calls.
 ///
-/// Never a thread or a task: a task moves between threads, and `join!` runs two things in one task. Clones are the
-/// same owner.
+/// An owner is neither a thread nor a task: a task moves between threads, and `join!` runs two futures in one
+/// task. Clones are the same owner.
 ///
 /// # Examples
 ///
@@ -34,30 +34,32 @@ tokio::task_local! {
 pub struct Owner(Arc<str>);
 
 impl Owner {
-    /// A new owner. The name is for people: it is written into the lock's node. Two owners of one name are two.
+    /// Makes a new owner. The name is for people: it is written into the lock's node. Two owners with one
+    /// name are different owners.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self(name.into())
     }
 
-    /// The name given.
+    /// The name of the owner.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0
     }
 
-    /// Runs `work` with this owner in scope. A task spawned inside does not inherit it: give it a clone.
+    /// Runs `work` with this owner in scope. A task that `work` spawns does not inherit the owner: give it a
+    /// clone.
     pub async fn scope<F: Future>(&self, work: F) -> F::Output {
         CURRENT.scope(self.clone(), work).await
     }
 
-    /// The owner in scope here, if any.
+    /// Returns the owner in scope, if any.
     #[must_use]
     pub fn current() -> Option<Self> {
         CURRENT.try_with(Self::clone).ok()
     }
 
-    /// An owner nobody else knows: what is acquired for it is not reentrant.
+    /// Makes an owner that no caller can name, so that its acquires are not reentrant.
     pub(crate) fn anonymous() -> Self {
         Self::new("")
     }
@@ -66,7 +68,7 @@ impl Owner {
         Self::current().ok_or(Error::Config(ConfigError::NoOwner))
     }
 
-    /// `data` with the owner's name, if it has one, behind it, for people who look at the node.
+    /// Returns `data` with the owner's name appended, if it has one, for people who inspect the lock.
     pub(crate) fn append_owner(&self, data: &[u8]) -> Vec<u8> {
         if self.name().is_empty() {
             return data.to_owned();
@@ -93,15 +95,15 @@ impl Display for Owner {
     }
 }
 
-/// Tells owners apart for as long as one of its clones lives.
+/// The identity of an owner, for as long as one of its clones lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct OwnerId(usize);
 
-/// Who holds which exclusive lock through one manager: what can be known of a wait that would never end.
+/// The exclusive holds of all owners through one manager. It detects an acquire that would wait for itself.
 #[derive(Debug, Default)]
 pub(crate) struct OwnerRegistry {
     entries: DashMap<(ZnodePath, OwnerId), u64>,
-    /// What each owner holds, so that one look tells whether it holds anything.
+    /// The paths that each owner holds.
     by_owner: DashMap<OwnerId, Vec<ZnodePath>>,
     next: AtomicU64,
 }
@@ -111,7 +113,7 @@ impl OwnerRegistry {
         manager.shared_table()
     }
 
-    /// Refuses what `owner` holds already.
+    /// Refuses a path that `owner` holds already.
     pub(crate) fn check(&self, path: &ZnodePath, owner: &Owner) -> Result<(), Error> {
         if self.entries.contains_key(&(path.clone(), owner.id())) {
             return Err(Error::WouldDeadlock {
@@ -123,12 +125,12 @@ impl OwnerRegistry {
         Ok(())
     }
 
-    /// Something that `owner` holds, if it holds anything.
+    /// Returns a path that `owner` holds, if there is one.
     pub(crate) fn any_of(&self, owner: &Owner) -> Option<ZnodePath> {
         self.by_owner.get(&owner.id()).and_then(|held| held.first().cloned())
     }
 
-    /// Enters a hold, until the entry is dropped.
+    /// Registers a hold, until the entry is dropped.
     pub(crate) fn enter(self: &Arc<Self>, path: &ZnodePath, owner: &Owner) -> OwnerEntry {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.by_owner.entry(owner.id()).or_default().push(path.clone());
@@ -137,8 +139,8 @@ impl OwnerRegistry {
     }
 }
 
-/// One hold in the books. Drop it before the hold's node is given up: from then on the owner may wait for the lock
-/// like everyone else.
+/// One registered hold. Drop it before the hold's node is given up: after that the owner may wait for the
+/// lock, as any contender.
 #[derive(Debug)]
 pub(crate) struct OwnerEntry {
     registry: Arc<OwnerRegistry>,
