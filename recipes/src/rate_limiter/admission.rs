@@ -1,15 +1,16 @@
 use lockkeeper_core::{BootInstant, ConnectionManager};
 
-/// Leave to start, from a [`RateLimiter`](super::RateLimiter). It is used up, whether anything starts or not: there is no
-/// way to give it back.
+/// Permission to start, from a [`RateLimiter`](super::RateLimiter). It is used up, whether the caller starts
+/// or not: it cannot be given back.
 ///
-/// It does not rest on the session, and is not lost with it; but it gets stale. It keeps the manager alive.
+/// An admission does not depend on the session, and is not lost with it. But it becomes stale. It keeps the
+/// manager alive.
 #[derive(Debug)]
 #[must_use = "the start is used up"]
 pub struct Admission {
     starts: usize,
     fresh_until: BootInstant,
-    /// For its clock.
+    /// The manager, for its clock.
     manager: ConnectionManager,
 }
 
@@ -18,20 +19,20 @@ impl Admission {
         Self { starts, fresh_until, manager: manager.clone() }
     }
 
-    /// How many starts it is.
+    /// The number of admitted starts.
     #[must_use]
     pub fn permits(&self) -> usize {
         self.starts
     }
 
-    /// Until when it may be used. What starts later may fall into a window that is full.
+    /// The instant until which the caller may start. A later start may fall into a window that is full.
     #[must_use]
     pub fn fresh_until(&self) -> BootInstant {
         self.fresh_until
     }
 
-    /// Whether it may still be used: ask right before you start. False at the first look after a pause that was too
-    /// long; ask for another one then.
+    /// Whether the caller may still start: check this directly before the start. After a pause that was too
+    /// long it is false; ask for a new admission then.
     #[must_use]
     pub fn is_fresh(&self) -> bool {
         self.manager.now() < self.fresh_until
