@@ -6,7 +6,7 @@ use super::modes::ModeGuard;
 use super::{Inner, Mode, MultiLock, plan};
 use crate::lock::{Lock, Recipe};
 
-/// Names the members of a [`MultiLock`], and how they are taken.
+/// The members of a [`MultiLock`], and the way to take them.
 #[derive(Debug, Default)]
 #[must_use = "nothing is made before build()"]
 pub struct MultiLockBuilder {
@@ -16,37 +16,38 @@ pub struct MultiLockBuilder {
 }
 
 impl MultiLockBuilder {
-    /// A further member. The order does not matter.
+    /// Adds a member. The order does not matter.
     pub fn lock(mut self, lock: &dyn Lock) -> Self {
         self.members.push(lock.as_recipe().0.shared());
         self
     }
 
-    /// Further members.
+    /// Adds several members.
     pub fn locks<'a>(self, locks: impl IntoIterator<Item = &'a dyn Lock>) -> Self {
         locks.into_iter().fold(self, Self::lock)
     }
 
-    /// Takes a place in all lines at once and waits in it. Default: in order, one after another.
+    /// Queues for all members at once, and waits in all queues. Default: in order, one member after another.
     ///
-    /// All takers of these paths that take more than one lock must do so. See [`MultiLock`].
+    /// All takers that take more than one of these paths must use this mode. See [`MultiLock`].
     pub fn atomic(self) -> Self {
         Self { is_atomic: true, ..self }
     }
 
-    /// Lets owners take it that hold other locks already. Default: refused with [`Error::WouldDeadlock`].
+    /// Admits owners that hold other locks already. Default: refused with [`Error::WouldDeadlock`].
     ///
-    /// Only safe if nobody who holds a lock of this set ever waits for what the owner holds.
+    /// This is safe only if no holder of a member ever waits for a lock that the owner holds.
     pub fn allow_nesting(self) -> Self {
         Self { nesting: true, ..self }
     }
 
-    /// Puts the members in order. Nothing is sent.
+    /// Sorts the members, and checks them. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when there is no member, members work through different managers, one path is named for two
-    /// kinds of lock or owners, a reentrant one has no owner, or a path is in use in the other mode in this process.
+    /// [`Error::Config`] if there is no member, if members use different managers, if one path is named for
+    /// two kinds of lock or two owners, if a reentrant lock has no owner, or if this process uses a path in
+    /// the other mode.
     pub fn build(self) -> Result<MultiLock, Error> {
         let setting = |value: &str, advice| {
             Error::Config(ConfigError::Setting { name: "locks", value: value.to_owned(), advice })
