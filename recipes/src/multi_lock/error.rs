@@ -2,7 +2,7 @@ use std::fmt::{self, Display, Formatter};
 
 use lockkeeper_core::{Error, ReleaseError, ZnodePath};
 
-/// Why several locks were not taken. Nothing of them is held.
+/// The reason why several locks were not taken. None of them is held.
 #[derive(Clone, Debug)]
 pub struct MultiLockError(Box<Stopped>);
 
@@ -22,25 +22,25 @@ impl MultiLockError {
         Self(Box::new(Stopped { path: path.clone(), cause, undo }))
     }
 
-    /// The whole path of the member at which it stopped.
+    /// The whole path of the member that failed.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         &self.0.path
     }
 
-    /// What happened there.
+    /// The error of that member.
     #[must_use]
     pub fn cause(&self) -> &Error {
         &self.0.cause
     }
 
-    /// What went wrong when the members taken before were given back.
+    /// The errors from the release of the members that were taken before.
     #[must_use]
     pub fn undo(&self) -> &[ReleaseError] {
         &self.0.undo
     }
 
-    /// What happened, without the member at which it did. What went wrong afterwards is logged.
+    /// Returns the error without the member. Errors from the release of other members are logged.
     pub(super) fn into_cause(self) -> Error {
         for error in &self.0.undo {
             tracing::warn!(path = %self.0.path, %error, "giving back what had been taken");
@@ -48,20 +48,20 @@ impl MultiLockError {
         self.0.cause
     }
 
-    /// Whether time was up.
+    /// Whether the timeout passed.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         self.0.cause.is_timeout()
     }
 
-    /// Whether trying again can help.
+    /// Whether another try can succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.0.cause.is_transient()
     }
 }
 
-/// What happened, without the member at which it did.
+/// Returns the error without the member.
 impl From<MultiLockError> for Error {
     fn from(error: MultiLockError) -> Self {
         error.into_cause()
