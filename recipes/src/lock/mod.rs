@@ -1,4 +1,4 @@
-//! One face over all locks, for code that does not care which one it takes.
+//! One interface over all locks, for code that works with any of them.
 
 mod guard;
 mod recipe;
@@ -14,11 +14,11 @@ pub use self::guard::{LockGuard, ReleaseErrors};
 pub(crate) use self::recipe::{AnyGuard, BatchEntry, Entered, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::inspection::Inspection;
 
-/// Any of the locks, or one side of one: a mutex, a reentrant one on behalf of an owner, the reading or the writing
-/// side of a read/write lock, some permits of a semaphore, several of them at once.
+/// Any lock: a mutex, a reentrant mutex for an owner, the reading or the writing side of a read/write lock,
+/// permits of a semaphore, or several locks at once.
 ///
-/// It can be made into an object: `Box<dyn Lock>`. The types themselves offer more; their own methods of the same
-/// names give guards that know more. Which locks there are is settled here: the trait cannot be implemented elsewhere.
+/// The trait is object-safe: `Box<dyn Lock>`. The types themselves have more methods, and their methods of
+/// the same names return guards with more methods. The trait is sealed: other crates cannot implement it.
 ///
 /// # Examples
 ///
@@ -46,16 +46,16 @@ use crate::inspection::Inspection;
 /// # }
 /// ```
 pub trait Lock: Debug + Send + Sync {
-    /// What the lock is made of, within this crate.
+    /// The crate-private side of the lock.
     #[doc(hidden)]
     fn as_recipe(&self) -> Sealed<'_>;
 
-    /// The whole path of the lock, chroot included; of several, the first.
+    /// The whole path of the lock, chroot included. For several locks, the first path.
     fn path(&self) -> &ZnodePath {
         self.as_recipe().0.path()
     }
 
-    /// Waits for the lock for as long as it takes.
+    /// Waits for the lock, without a limit of time.
     ///
     /// # Errors
     ///
@@ -63,16 +63,16 @@ pub trait Lock: Debug + Send + Sync {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
+    /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
     fn acquire(&self) -> BoxFuture<'_, Result<LockGuard, Error>> {
         self.as_recipe().0.acquire(Deadline::never())
     }
 
-    /// Waits for the lock for at most `timeout`.
+    /// Waits for the lock, for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`]; else as [`acquire`](Self::acquire).
+    /// [`Error::Timeout`]. Otherwise as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
@@ -81,7 +81,7 @@ pub trait Lock: Debug + Send + Sync {
         self.as_recipe().0.acquire(Deadline::after(timeout))
     }
 
-    /// Takes the lock if it is free now.
+    /// Takes the lock if it is free now. Otherwise returns `None`.
     ///
     /// # Errors
     ///
@@ -94,16 +94,17 @@ pub trait Lock: Debug + Send + Sync {
         self.as_recipe().0.try_acquire()
     }
 
-    /// Whether this process holds the lock, through the same manager, and validly: any task, any owner. Of several,
-    /// whether it holds all. Costs no request.
+    /// Whether this process has a valid hold of the lock through the same manager, by any task or owner. For
+    /// several locks, whether it holds all of them. Costs no request.
     ///
-    /// For a look, not for a decision: ask the guard ([`LockGuard::check`]) before you act.
+    /// Do not base decisions on it: check the guard ([`LockGuard::check`]) before you act.
     fn is_held(&self) -> bool {
         let (first, others) = self.as_recipe().0.queues();
         first.is_held() && others.iter().all(LockQueue::is_held)
     }
 
-    /// Who holds the lock, who waits for it, and since when: a snapshot for each of several, in order, see [`Inspection`].
+    /// Returns the holders and the waiters of the lock, with their ages: see [`Inspection`]. For several
+    /// locks, one snapshot each, in order.
     ///
     /// # Errors
     ///
@@ -111,13 +112,13 @@ pub trait Lock: Debug + Send + Sync {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: nothing is changed.
+    /// Cancel safe: the call changes nothing.
     fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
         self.as_recipe().0.inspect()
     }
 
-    /// What becomes of this process's holds of the lock from now on: acquired, released, lost. A reentrant hold is
-    /// told once, of several locks each by itself.
+    /// The events of this process's holds of the lock from now on: acquired, released, lost. A reentrant hold
+    /// has one event for all its guards. Several locks have their events one by one.
     ///
     /// The counterpart of the `LockListener` of ZooKeeper's own `WriteLock`.
     fn events(&self) -> HoldEvents {
