@@ -7,8 +7,8 @@ use super::recipe::MemberGuard;
 
 /// A held [`Lock`](super::Lock), or several held together.
 ///
-/// Several are valid only together: when one is lost, the guard is. Dropping it releases everything in the
-/// background.
+/// Several locks are valid only together: if one is lost, the guard is lost. A drop of the guard releases all
+/// of them in the background.
 #[derive(Debug)]
 #[must_use = "a guard that is not kept releases at once"]
 #[clippy::has_significant_drop]
@@ -22,7 +22,7 @@ impl LockGuard {
         Self { first, others: Vec::new() }
     }
 
-    /// `None` for nothing at all.
+    /// `None` if the guard has no holds.
     pub(crate) fn of_all(guards: Vec<MemberGuard>) -> Option<Self> {
         let mut guards = guards.into_iter();
         Some(Self { first: guards.next()?, others: guards.collect() })
@@ -41,105 +41,106 @@ impl LockGuard {
         std::iter::once(first).chain(others).collect()
     }
 
-    /// The paths of what is held, in order.
+    /// The paths of the held locks, in order.
     pub fn paths(&self) -> impl Iterator<Item = &ZnodePath> {
         self.guards().map(|guards| &guards.path)
     }
 
-    /// The hold of each, with the lock's path, in order.
+    /// The hold of each lock, with the lock's path, in order.
     pub fn members(&self) -> impl Iterator<Item = (&ZnodePath, &Hold)> {
         self.guards().map(|guards| (&guards.path, guards.hold()))
     }
 
-    /// The fencing token of each, in the order of [`paths`](Self::paths).
+    /// The fencing token of each lock, in the order of [`paths`](Self::paths).
     pub fn fencing_tokens(&self) -> impl Iterator<Item = (&ZnodePath, FencingToken)> {
         self.guards().map(|guards| (&guards.path, guards.hold().fencing_token()))
     }
 
-    /// The fencing token of the lock at this whole path, if it is held here.
+    /// The fencing token of the lock at this whole path, if this guard holds it.
     #[must_use]
     pub fn fencing_token(&self, path: &ZnodePath) -> Option<FencingToken> {
         self.fencing_tokens().find(|(of, _)| *of == path).map(|(_, token)| token)
     }
 
-    /// Whether the server cannot have given any of it to anyone else yet. Costs no request.
+    /// Whether the server cannot have granted any of the locks to another contender yet. Costs no request.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.check().is_ok()
     }
 
-    /// As [`is_valid`](Self::is_valid), and says why not.
+    /// As [`is_valid`](Self::is_valid), with the reason of the loss.
     ///
     /// # Errors
     ///
-    /// [`Lost`] of the first that is lost.
+    /// [`Lost`], for the first lock that is lost.
     pub fn check(&self) -> Result<(), Lost> {
         self.guards().try_for_each(|guards| guards.hold().check())
     }
 
-    /// The instant until which the server cannot have given any of it to anyone else, as far as is known now.
+    /// The instant until which the server cannot grant any of the locks to another contender, as far as is
+    /// known now.
     #[must_use]
     pub fn valid_until(&self) -> BootInstant {
         let first = self.first.hold().valid_until();
         self.others.iter().fold(first, |until, guards| until.min(guards.hold().valid_until()))
     }
 
-    /// Resolves when the first of them is lost.
+    /// Resolves when the first lock is lost.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a loss is told again to whoever asks later.
+    /// Cancel safe: a later call resolves with the same loss.
     pub async fn lost(&self) -> Lost {
         Hold::lost_any(&self.holds()).await
     }
 
-    /// Resolves when somebody asks for any of it, see [`Hold::revoke_requested`].
+    /// Resolves when another client asks for any of the locks: see [`Hold::revoke_requested`].
     ///
     /// # Errors
     ///
-    /// As [`Hold::revoke_requested`], of the first of them.
+    /// As [`Hold::revoke_requested`], for the first lock that fails.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: what was asked is told again to whoever asks later.
+    /// Cancel safe: a later call resolves with the same request.
     pub async fn revoke_requested(&self) -> Result<(), Error> {
         Hold::revoke_requested_any(&self.holds()).await
     }
 
-    /// Runs `work` for as long as all of it is valid; see [`Hold::run`].
+    /// Runs `work` as long as all locks are valid: see [`Hold::run`].
     ///
     /// # Errors
     ///
-    /// [`Lost`] when something was lost before `work` was done.
+    /// [`Lost`] if a lock was lost before `work` was done.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops `work`; the guard stays.
+    /// A drop of the future drops `work`. The guard stays.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
         Hold::run_under(&self.holds(), work).await
     }
 
-    /// Writes that are committed only if everything held here still stands; see [`Hold::txn`].
+    /// Starts writes that are committed only if all nodes of this guard still exist: see [`Hold::txn`].
     pub fn txn(&self) -> Txn<'_> {
         self.first.hold().txn_with(self.others.iter().map(MemberGuard::hold))
     }
 
-    /// Gives everything back in one transaction, and waits until the server has done so.
+    /// Releases all locks by one transaction, and waits until the server has committed it.
     ///
     /// # Errors
     ///
-    /// [`ReleaseErrors`] with one error for each that did not end well; the others were released.
+    /// [`ReleaseErrors`], with one error for each lock whose release failed. The other locks are released.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the release goes on in the background.
+    /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseErrors> {
         let errors = release(self.into_guards()).await;
         if errors.is_empty() { Ok(()) } else { Err(ReleaseErrors(errors)) }
     }
 }
 
-/// Gives back what was taken, the last first.
+/// Releases the taken locks, the last one first.
 pub(crate) async fn release(guards: Vec<MemberGuard>) -> Vec<ReleaseError> {
     let mut errors = Vec::new();
     let mut holds = Vec::new();
@@ -153,29 +154,29 @@ pub(crate) async fn release(guards: Vec<MemberGuard>) -> Vec<ReleaseError> {
     errors
 }
 
-/// What did not end well when something was given back.
+/// The errors of a release of several locks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseErrors(Vec<ReleaseError>);
 
 impl ReleaseErrors {
-    /// Of one or more.
+    /// Made of one or more errors.
     pub(crate) fn of(errors: Vec<ReleaseError>) -> Self {
         Self(errors)
     }
 
-    /// One for each that did not end well; never empty.
+    /// One error for each lock whose release failed. Never empty.
     #[must_use]
     pub fn errors(&self) -> &[ReleaseError] {
         &self.0
     }
 
-    /// Whether something had been lost before its release.
+    /// Whether a lock was lost before its release.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.0.iter().any(ReleaseError::is_lost)
     }
 
-    /// Whether some node may still stand.
+    /// Whether a node may still exist.
     #[must_use]
     pub fn outcome_unknown(&self) -> bool {
         self.0.iter().any(ReleaseError::outcome_unknown)
