@@ -1,37 +1,37 @@
 //! The same locks for programs without async: each call blocks its thread.
 //!
-//! The names are those of the async face, and so are promises, fairness, layout and cost: a thread with a lock from here and
-//! a task with one from there stand in one line. Guards are owned. They may be sent to other threads, but for those of a
-//! [`ReentrantMutex`], whose owner is the thread. Dropping one releases in the background, as ever.
+//! The names are those of the async recipes. So are the promises, the fairness, the layout and the cost:
+//! threads and tasks wait in one queue. Guards are owned. They can be sent to other threads, except those of
+//! a [`ReentrantMutex`], whose owner is the thread. A drop of a guard releases in the background.
 //!
 //! # Threads
 //!
-//! A [`ConnectionManager`] has one thread of its own, called `lockkeeper`, which does all that goes on in the background; a
-//! [`ConnectionPool`] has one for all its managers. It ends when the last handle, lock and guard are gone and every session is
-//! closed. The caller's runtime, if there is one, does nothing for it: so a call that blocks a thread of that runtime never
-//! waits for the runtime itself.
+//! A [`ConnectionManager`] has one thread of its own, named `lockkeeper`, which does all background work. A
+//! [`ConnectionPool`] has one thread for all its managers. The thread ends when the last handle, lock and
+//! guard are dropped and every session is closed. It needs nothing of the caller's runtime, if there is one.
+//! So a call that blocks a thread of that runtime never waits for the runtime itself.
 //!
 //! # Within an async runtime
 //!
-//! In the midst of an async task a blocked thread keeps other tasks from running, among them, perhaps, the one that holds
-//! the lock. What may wait is refused there, before anything is sent, with [`ConfigError::CannotBlock`]: call it from
-//! a thread, `tokio::task::spawn_blocking` or `block_in_place`, or take the async face. Giving back always works:
-//! `release()` and `shutdown()` block for the time the server takes to answer.
+//! A blocked thread in an async task keeps other tasks from running, possibly the task that holds the lock.
+//! There a call that may wait is refused, before anything is sent, with [`ConfigError::CannotBlock`]. Call it
+//! from a thread, from `tokio::task::spawn_blocking` or `block_in_place`, or use the async recipes. A release
+//! always works: `release()` and `shutdown()` block for as long as the server takes to answer.
 //!
-//! Seen are tasks of tokio, by their cooperative budget: not those of other runtimes, nor what runs in
-//! `tokio::task::unconstrained`. There such a call blocks.
+//! The library detects tasks of tokio, by their cooperative budget. It cannot detect tasks of other runtimes,
+//! or a future in `tokio::task::unconstrained`: such a call blocks.
 //!
-//! # Giving up
+//! # Cancellation
 //!
-//! A thread that waits cannot be cancelled: give it a timeout. [`ConnectionManager::shutdown`], called from another thread,
-//! ends all waits with [`Error::Closed`]. Nor can the work of a thread be dropped when its lock is lost, as
-//! [`Hold::run`](crate::Hold::run) does with a future: look at [`Guard::check`] between its steps, and write by
-//! [`Guard::txn`] or with the fencing token.
+//! A waiting thread cannot be cancelled: give it a timeout. [`ConnectionManager::shutdown`], called from
+//! another thread, ends all waits with [`Error::Closed`]. The library cannot drop the work of a thread when
+//! its lock is lost, as [`Hold::run`](crate::Hold::run) drops a future: call [`Guard::check`] between the
+//! steps of the work, and write by [`Guard::txn`] or with the fencing token.
 //!
-//! # The rest
+//! # Async counterparts
 //!
-//! What has no blocking counterpart (nodes beside the locks, tickets, inspections, revocation) is reached through
-//! [`ConnectionManager::as_async`] and [`ConnectionManager::block_on`].
+//! Use [`ConnectionManager::as_async`] and [`ConnectionManager::block_on`] for everything that has no
+//! blocking counterpart: nodes beside the locks, tickets, inspections, revocation.
 //!
 //! # Examples
 //!
