@@ -9,8 +9,8 @@ use crate::{HandOffPolicy, OwnedMutexGuard};
 
 /// A mutex over all processes, for threads. Everything is as for the async [`Mutex`](crate::Mutex).
 ///
-/// Not reentrant: a thread that acquires it again waits for itself, and a timeout is the way out. Use a
-/// [`ReentrantMutex`](super::ReentrantMutex) where functions that lock call each other.
+/// The mutex is not reentrant: a thread that acquires it again waits for itself, until its timeout. Use a
+/// [`ReentrantMutex`](super::ReentrantMutex) if functions that lock call each other.
 ///
 /// # Examples
 ///
@@ -45,11 +45,11 @@ pub struct Mutex {
 pub type MutexGuard = Guard<OwnedMutexGuard>;
 
 impl Mutex {
-    /// The mutex at `path`, below the manager's chroot. Nothing is sent.
+    /// Makes the mutex at `path`, below the manager's chroot. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root.
+    /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
     where
         P: TryInto<ZnodePath>,
@@ -58,12 +58,12 @@ impl Mutex {
         Ok(Self { inner: crate::Mutex::new(manager.as_async(), path)?, thread: manager.thread().clone() })
     }
 
-    /// The mutex at `path` in the layout of Curator's `InterProcessSemaphoreMutex`, see
+    /// Makes the mutex at `path` in the layout of Curator's `InterProcessSemaphoreMutex`: see
     /// [`Mutex::in_semaphore_layout`](crate::Mutex::in_semaphore_layout).
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As that method.
     pub fn in_semaphore_layout<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
     where
         P: TryInto<ZnodePath>,
@@ -73,20 +73,21 @@ impl Mutex {
         Ok(Self { inner, thread: manager.thread().clone() })
     }
 
-    /// What is written into the nodes of this mutex's contenders, for people who look. Default: the manager's node data,
-    /// which is host and process id.
+    /// Sets the data of this mutex's nodes, for people who inspect the lock. Default: the manager's node
+    /// data, which has the host and the process id.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { inner: self.inner.node_data(data), ..self }
     }
 
-    /// Keeps the node from one guard to the next, as far as `policy` says: threads of this process hand the lock on among
-    /// themselves without a request. See [`Mutex::with_handoff`](crate::Mutex::with_handoff), to the word with threads for tasks; the
-    /// clones of what this returns share the node, so make one and hand it to all threads.
+    /// Keeps the node from one guard to the next, within the bounds of `policy`: the threads of this process
+    /// hand the lock off among themselves without a request.
+    /// [`Mutex::with_handoff`](crate::Mutex::with_handoff) describes it, with tasks in the place of threads.
+    /// The clones of the returned mutex share the node: make one mutex, and give each thread a clone.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As that method.
     ///
     /// # Examples
     ///
@@ -121,31 +122,31 @@ impl Mutex {
         self.inner.path()
     }
 
-    /// Waits for the lock for as long as it takes.
+    /// Waits for the lock, without a limit of time.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`Mutex::acquire`](crate::Mutex::acquire).
     pub fn acquire(&self) -> Result<MutexGuard, Error> {
         self.guard(self.thread.block_checked(self.inner.acquire_owned())?)
     }
 
-    /// Waits for the lock for at most `timeout`.
+    /// Waits for the lock, for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front; else as [`acquire`](Self::acquire).
+    /// [`Error::Timeout`], which names the predecessor. Otherwise as [`acquire`](Self::acquire).
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<MutexGuard, Error> {
         self.guard(self.thread.block_checked(self.inner.acquire_owned_timeout(timeout))?)
     }
 
-    /// Takes the lock if it is free now; `None` when someone is in front.
+    /// Takes the lock if it is free now. Returns `None` if any contender is ahead.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`acquire`](Self::acquire).
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<MutexGuard>, Error> {
         self.thread
             .block_checked(self.inner.try_acquire_owned())??
