@@ -8,9 +8,11 @@ use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
 use crate::Owner;
 
-/// A read/write lock over all processes, for threads. Everything is as for the async [`RwLock`](crate::RwLock).
+/// A read/write lock over all processes, for threads. Everything is as for the async
+/// [`RwLock`](crate::RwLock).
 ///
-/// Reentrant only [for an owner](Self::for_owner): a guard may go to another thread, so the thread is none.
+/// The lock is reentrant only [for an owner](Self::for_owner). A guard can move to another thread, so the
+/// thread is not the owner.
 ///
 /// # Examples
 ///
@@ -51,10 +53,11 @@ pub type ReadGuard = Guard<crate::ReadGuard>;
 /// An [`RwLock`] held for writing.
 pub type WriteGuard = Guard<crate::WriteGuard>;
 
-/// Why a read was not turned into a write. The read guard is in it, as it was.
+/// The reason why an upgrade failed. It has the read guard, unchanged.
 #[derive(Debug, ThisError)]
 pub enum UpgradeError {
-    /// Somebody else reads, or waits to write: two who wait for this would wait for each other.
+    /// Another contender reads, or waits to write. Two readers that waited for an upgrade would wait for each
+    /// other.
     #[error(
         "somebody else reads or waits to write; release the read guard, write(), and read again what was read"
     )]
@@ -62,12 +65,12 @@ pub enum UpgradeError {
         /// The read guard.
         guard: ReadGuard,
     },
-    /// The try did not come to an answer.
+    /// The try failed.
     #[error("{error}")]
     Failed {
         /// The read guard.
         guard: ReadGuard,
-        /// Why.
+        /// The reason.
         #[source]
         error: Error,
     },
@@ -81,7 +84,7 @@ impl UpgradeError {
         }
     }
 
-    /// Whether somebody else was in front.
+    /// Whether another contender was ahead.
     #[must_use]
     pub fn is_not_alone(&self) -> bool {
         matches!(self, Self::NotAlone { .. })
@@ -89,11 +92,11 @@ impl UpgradeError {
 }
 
 impl RwLock {
-    /// The lock at `path`, below the manager's chroot. Nothing is sent.
+    /// Makes the lock at `path`, below the manager's chroot. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root.
+    /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
     where
         P: TryInto<ZnodePath>,
@@ -102,14 +105,14 @@ impl RwLock {
         Ok(Self { inner: crate::RwLock::new(manager.as_async(), path)?, thread: manager.thread().clone() })
     }
 
-    /// What is written into the nodes of this lock's contenders, for people who look. Default: the manager's node data,
-    /// which is host and process id.
+    /// Sets the data of this lock's nodes, for people who inspect the lock. Default: the manager's node data,
+    /// which has the host and the process id.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { inner: self.inner.node_data(data), ..self }
     }
 
-    /// The same lock, for `owner`, who may take it again while holding it, in any thread.
+    /// Returns the same lock for `owner`, which can acquire it again while it holds the lock, in any thread.
     #[must_use]
     pub fn for_owner(&self, owner: &Owner) -> Self {
         Self { inner: self.inner.for_owner(owner), thread: self.thread.clone() }
@@ -133,11 +136,11 @@ impl RwLock {
         RwLockSide { inner: self.inner.writer(), thread: self.thread.clone() }
     }
 
-    /// Waits until no earlier writer is left, for as long as it takes; at once if the owner holds the lock.
+    /// Waits until no writer is ahead, without a limit of time. Returns at once if the owner holds the lock.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`RwLock::read`](crate::RwLock::read).
     pub fn read(&self) -> Result<ReadGuard, Error> {
         Ok(Guard::new(self.thread.block_checked(self.inner.read())??, &self.thread))
@@ -147,27 +150,27 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front; else as [`read`](Self::read).
+    /// [`Error::Timeout`], which names the predecessor. Otherwise as [`read`](Self::read).
     pub fn read_timeout(&self, timeout: Duration) -> Result<ReadGuard, Error> {
         Ok(Guard::new(self.thread.block_checked(self.inner.read_timeout(timeout))??, &self.thread))
     }
 
-    /// Takes the lock for reading if no writer is in front now; `None` if one is.
+    /// Takes the lock for reading if no writer is ahead now. Otherwise returns `None`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`read`](Self::read).
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`read`](Self::read).
     pub fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
         let taken = self.thread.block_checked(self.inner.try_read())??;
         Ok(taken.map(|guard| Guard::new(guard, &self.thread)))
     }
 
-    /// Waits until nobody is in front, for as long as it takes.
+    /// Waits until no contender is ahead, without a limit of time.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`RwLock::write`](crate::RwLock::write).
     pub fn write(&self) -> Result<WriteGuard, Error> {
         Ok(Guard::new(self.thread.block_checked(self.inner.write())??, &self.thread))
@@ -177,17 +180,17 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front; else as [`write`](Self::write).
+    /// [`Error::Timeout`], which names the predecessor. Otherwise as [`write`](Self::write).
     pub fn write_timeout(&self, timeout: Duration) -> Result<WriteGuard, Error> {
         Ok(Guard::new(self.thread.block_checked(self.inner.write_timeout(timeout))??, &self.thread))
     }
 
-    /// Takes the lock for writing if nobody is in front now; `None` if someone is.
+    /// Takes the lock for writing if it is free now. Returns `None` if any contender is ahead.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`write`](Self::write).
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`write`](Self::write).
     pub fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
         let taken = self.thread.block_checked(self.inner.try_write())??;
         Ok(taken.map(|guard| Guard::new(guard, &self.thread)))
@@ -195,12 +198,13 @@ impl RwLock {
 }
 
 impl ReadGuard {
-    /// Turns this guard into one for writing if nobody else reads or waits in front now; never waits. See
+    /// Turns this guard into a write guard, if no other contender reads or is ahead now. Never waits. See
     /// [`ReadGuard::try_upgrade`](crate::ReadGuard::try_upgrade).
     ///
     /// # Errors
     ///
-    /// [`UpgradeError::NotAlone`] when somebody is in front, [`UpgradeError::Failed`] else. Both give the guard back.
+    /// [`UpgradeError::NotAlone`] if another contender is ahead, and otherwise [`UpgradeError::Failed`]. Both
+    /// return the guard.
     pub fn try_upgrade(self) -> Result<WriteGuard, UpgradeError> {
         if let Err(refused) = self.thread().may_block() {
             return Err(UpgradeError::Failed { guard: self, error: Error::Config(refused) });
@@ -220,13 +224,13 @@ impl ReadGuard {
 }
 
 impl WriteGuard {
-    /// Turns this guard into one for reading: at no instant is the lock free. See
+    /// Turns this guard into a read guard. The lock is not free at any instant. See
     /// [`WriteGuard::downgrade`](crate::WriteGuard::downgrade).
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as there. This guard is
-    /// given up then.
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; otherwise as that
+    /// method. This guard is released then.
     pub fn downgrade(self) -> Result<ReadGuard, Error> {
         let (inner, thread) = self.into_parts();
         Ok(Guard::new(thread.block_checked(inner.downgrade())??, &thread))
