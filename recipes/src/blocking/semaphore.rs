@@ -6,8 +6,8 @@ use super::guard::{Guard, Releasable};
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
 
-/// A semaphore over all processes, for threads: at most so many permits are out at a time. Everything is as for the
-/// async [`Semaphore`](crate::Semaphore).
+/// A semaphore over all processes, for threads: at most a given number of permits are in use at a time.
+/// Everything is as for the async [`Semaphore`](crate::Semaphore).
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ pub struct Semaphore {
     thread: RuntimeThread,
 }
 
-/// So many permits of a [`Semaphore`], as a [`Lock`](super::Lock).
+/// A number of permits of a [`Semaphore`], as a [`Lock`](super::Lock).
 #[derive(Clone, Debug)]
 pub struct Permits {
     // Dropped in this order.
@@ -40,7 +40,7 @@ pub struct Permits {
     pub(super) thread: RuntimeThread,
 }
 
-/// How many permits a [`Semaphore`] has, kept in a node. See the async [`SharedLimit`](crate::SharedLimit).
+/// The limit of a [`Semaphore`], kept in a node. See the async [`SharedLimit`](crate::SharedLimit).
 #[derive(Clone, Debug)]
 pub struct SharedLimit {
     // Dropped in this order.
@@ -48,15 +48,16 @@ pub struct SharedLimit {
     thread: RuntimeThread,
 }
 
-/// Permits of a [`Semaphore`] that are held: all of them are held or lost together.
+/// One or more held permits of a [`Semaphore`]. All of them are held or lost together.
 pub type Lease = Guard<crate::Lease>;
 
 impl Semaphore {
-    /// The semaphore at `path`, below the manager's chroot, with `permits` in all. Nothing is sent.
+    /// Makes the semaphore at `path`, below the manager's chroot, with a fixed limit of `permits`. Sends
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root, or when there are no permits at all.
+    /// [`Error::Config`] if the path is malformed, or is the root, or if `permits` is zero.
     pub fn new<P>(manager: &ConnectionManager, path: P, permits: usize) -> Result<Self, Error>
     where
         P: TryInto<ZnodePath>,
@@ -66,11 +67,12 @@ impl Semaphore {
         Ok(Self { inner, thread: manager.thread().clone() })
     }
 
-    /// The semaphore at `path` with as many permits as `limit` says at the time. Nothing is sent.
+    /// Makes the semaphore at `path` with the limit that `limit` has at the time of each acquire. Sends
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root, or the limit is of another manager.
+    /// [`Error::Config`] if the path is malformed, or is the root, or if the limit is of another manager.
     pub fn with_shared_limit<P>(
         manager: &ConnectionManager,
         path: P,
@@ -84,8 +86,8 @@ impl Semaphore {
         Ok(Self { inner, thread: manager.thread().clone() })
     }
 
-    /// What is written into the nodes of leases taken through this object, for people who look. Default: the manager's node
-    /// data, which is host and process id.
+    /// Sets the data of this semaphore's nodes, for people who inspect the lock. Default: the manager's node
+    /// data, which has the host and the process id.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { inner: self.inner.node_data(data), ..self }
@@ -97,41 +99,41 @@ impl Semaphore {
         self.inner.path()
     }
 
-    /// So many permits as a [`Lock`](super::Lock) that can be taken together with others.
+    /// Returns `permits` permits as a [`Lock`](super::Lock), to take them together with other locks.
     #[must_use]
     pub fn permits(&self, permits: usize) -> Permits {
         Permits { inner: self.inner.permits(permits), thread: self.thread.clone() }
     }
 
-    /// Waits for one permit for as long as it takes.
+    /// Waits for one permit, without a limit of time.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`Semaphore::acquire`](crate::Semaphore::acquire).
     pub fn acquire(&self) -> Result<Lease, Error> {
         self.acquire_many(1)
     }
 
-    /// Waits for `permits` at once: all of them, or none.
+    /// Waits for `permits` permits, without a limit of time. Takes all of them at once.
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyPermits`] when there are not so many in all; else as [`acquire`](Self::acquire).
+    /// [`Error::TooManyPermits`] if `permits` is above the limit. Otherwise as [`acquire`](Self::acquire).
     pub fn acquire_many(&self, permits: usize) -> Result<Lease, Error> {
         Ok(Guard::new(self.thread.block_checked(self.inner.acquire_many(permits))??, &self.thread))
     }
 
-    /// Waits for one permit for at most `timeout`.
+    /// Waits for one permit, for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`]; else as [`acquire`](Self::acquire).
+    /// [`Error::Timeout`]. Otherwise as [`acquire`](Self::acquire).
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<Lease, Error> {
         self.acquire_many_timeout(1, timeout)
     }
 
-    /// Waits for `permits` at once for at most `timeout`.
+    /// Waits for `permits` permits, for at most `timeout`. Takes all of them at once.
     ///
     /// # Errors
     ///
@@ -143,17 +145,17 @@ impl Semaphore {
         ))
     }
 
-    /// Takes one permit if it is to be had now; `None` if it is not.
+    /// Takes one permit if one is free now, and no contender is ahead. Otherwise returns `None`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`acquire`](Self::acquire).
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<Lease>, Error> {
         self.try_acquire_many(1)
     }
 
-    /// As [`try_acquire`](Self::try_acquire), for `permits` at once.
+    /// As [`try_acquire`](Self::try_acquire), for `permits` permits at once.
     ///
     /// # Errors
     ///
@@ -163,11 +165,11 @@ impl Semaphore {
         Ok(taken.map(|lease| Guard::new(lease, &self.thread)))
     }
 
-    /// How many permits are free now. It may have changed when you read this.
+    /// The number of permits that are free now. It may be stale when the caller reads it.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`Semaphore::available`](crate::Semaphore::available).
     pub fn available(&self) -> Result<usize, Error> {
         self.thread.block_checked(self.inner.available())?
@@ -175,11 +177,11 @@ impl Semaphore {
 }
 
 impl SharedLimit {
-    /// The limit at `path`, below the manager's chroot. Nothing is sent.
+    /// Makes the limit at `path`, below the manager's chroot. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one.
+    /// [`Error::Config`] if the path is malformed.
     pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
     where
         P: TryInto<ZnodePath>,
@@ -189,28 +191,29 @@ impl SharedLimit {
         Ok(Self { inner, thread: manager.thread().clone() })
     }
 
-    /// How many permits there are now.
+    /// Reads the limit.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`SharedLimit::read`](crate::SharedLimit::read).
     pub fn read(&self) -> Result<usize, Error> {
         self.thread.block_checked(self.inner.read())?
     }
 
-    /// Changes how many there are. See [`SharedLimit::set`](crate::SharedLimit::set).
+    /// Sets the limit. See [`SharedLimit::set`](crate::SharedLimit::set).
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as there.
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as that
+    /// method.
     pub fn set(&self, permits: usize) -> Result<(), Error> {
         self.thread.block_checked(self.inner.set(permits))?
     }
 }
 
 impl Lease {
-    /// How many permits it is.
+    /// The number of permits of this lease.
     #[must_use]
     pub fn permits(&self) -> usize {
         self.inner().permits()
