@@ -6,7 +6,7 @@ use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
 use crate::Admission;
 
-/// At most so many starts in any window of time, for threads. Everything is as for the async
+/// At most a given number of starts in any window of time, for threads. Everything is as for the async
 /// [`RateLimiter`](crate::RateLimiter).
 ///
 /// # Examples
@@ -33,11 +33,12 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// The limiter at `path`, below the manager's chroot: at most `starts` in any `window`. Nothing is sent.
+    /// Makes the limiter at `path`, below the manager's chroot: at most `starts` in any `window`. Sends
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root, or for no starts or no window at all.
+    /// [`Error::Config`] if the path is malformed, or is the root, or if `starts` or `window` is zero.
     pub fn new<P>(
         manager: &ConnectionManager,
         path: P,
@@ -52,14 +53,15 @@ impl RateLimiter {
         Ok(Self { inner, thread: manager.thread().clone() })
     }
 
-    /// How long after its request an [`Admission`] is fresh. Default: a tenth of the window, and at least 50 ms. See
-    /// [`RateLimiter::grace`](crate::RateLimiter::grace).
+    /// Sets the time for which an [`Admission`] is fresh after its request was sent. Default: a tenth of the
+    /// window, and at least 50 ms. See [`RateLimiter::grace`](crate::RateLimiter::grace).
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         Self { inner: self.inner.grace(grace), ..self }
     }
 
-    /// What is written into its nodes, for people who look. Default: the manager's node data, which is host and process id.
+    /// Sets the data of the limiter's nodes, for people who inspect it. Default: the manager's node data,
+    /// which has the host and the process id.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { inner: self.inner.node_data(data), ..self }
@@ -71,40 +73,41 @@ impl RateLimiter {
         self.inner.path()
     }
 
-    /// Waits until one may start, for as long as it takes.
+    /// Waits until one start is admitted, without a limit of time.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`RateLimiter::admit`](crate::RateLimiter::admit).
     pub fn admit(&self) -> Result<Admission, Error> {
         self.thread.block_checked(self.inner.admit())?
     }
 
-    /// Waits until `starts` may be made at once.
+    /// Waits until `starts` starts are admitted at once, without a limit of time.
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyPermits`] when no window has room for so many; else as [`admit`](Self::admit).
+    /// [`Error::TooManyPermits`] if `starts` is above the limit. Otherwise as [`admit`](Self::admit).
     pub fn admit_many(&self, starts: usize) -> Result<Admission, Error> {
         self.thread.block_checked(self.inner.admit_many(starts))?
     }
 
-    /// Waits until one may start, for at most `timeout`.
+    /// Waits until one start is admitted, for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], which names who was in front, or how many starts were free; else as [`admit`](Self::admit).
+    /// [`Error::Timeout`], which names the predecessor, or the number of free starts. Otherwise as
+    /// [`admit`](Self::admit).
     pub fn admit_timeout(&self, timeout: Duration) -> Result<Admission, Error> {
         self.thread.block_checked(self.inner.admit_timeout(timeout))?
     }
 
-    /// Starts one now, if that may be; `None` if it may not.
+    /// Admits one start if there is room now, and no contender is ahead. Otherwise returns `None`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`admit`](Self::admit).
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`admit`](Self::admit).
     pub fn try_admit(&self) -> Result<Option<Admission>, Error> {
         self.thread.block_checked(self.inner.try_admit())?
     }
