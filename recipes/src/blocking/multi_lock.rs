@@ -7,8 +7,8 @@ use super::lock_guard::LockGuard;
 use super::runtime_thread::RuntimeThread;
 use crate::MultiLockError;
 
-/// Several locks, taken together or not at all, for threads. Why that cannot deadlock, and everything else, is as for the
-/// async [`MultiLock`](crate::MultiLock).
+/// Several locks, taken together or not at all, for threads. Everything is as for the async
+/// [`MultiLock`](crate::MultiLock).
 ///
 /// # Examples
 ///
@@ -21,7 +21,7 @@ use crate::MultiLockError;
 /// let alice = Mutex::new(&manager, "/accounts/alice")?;
 /// let bob = Mutex::new(&manager, "/accounts/bob")?;
 ///
-/// // Named in any order.
+/// // The order of the names does not matter.
 /// let both = MultiLock::builder().lock(&bob).lock(&alice).build()?;
 /// let guard = both.acquire()?;
 /// assert_eq!(guard.fencing_tokens().count(), 2);
@@ -35,17 +35,17 @@ pub struct MultiLock {
     pub(super) thread: RuntimeThread,
 }
 
-/// Names the members of a [`MultiLock`], and how they are taken.
+/// The members of a [`MultiLock`], and the way to take them.
 #[derive(Debug, Default)]
 #[must_use = "nothing is made before build()"]
 pub struct MultiLockBuilder {
     inner: crate::MultiLockBuilder,
-    /// The first member's: they must all have one manager.
+    /// The first member's manager: all members must have one manager.
     thread: Option<RuntimeThread>,
 }
 
 impl MultiLock {
-    /// Names the locks.
+    /// Starts to name the locks.
     pub fn builder() -> MultiLockBuilder {
         MultiLockBuilder::default()
     }
@@ -55,33 +55,34 @@ impl MultiLock {
         self.inner.paths()
     }
 
-    /// Waits for all of them, for as long as it takes.
+    /// Waits for all members, without a limit of time.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task; else as [`MultiLock::acquire`](crate::MultiLock::acquire).
+    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`MultiLock::acquire`](crate::MultiLock::acquire).
     pub fn acquire(&self) -> Result<LockGuard, MultiLockError> {
         let acquired =
             self.thread.block_checked(self.inner.acquire()).map_err(|refused| self.refused(refused))?;
         Ok(LockGuard::new(acquired?, &self.thread))
     }
 
-    /// Waits for all of them for at most `timeout`, which is one limit for all.
+    /// Waits for all members, for at most `timeout` altogether.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire); [`Error::Timeout`] in it names who was in front.
+    /// As [`acquire`](Self::acquire). The reason [`Error::Timeout`] names the predecessor.
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<LockGuard, MultiLockError> {
         let acquired = self.thread.block_checked(self.inner.acquire_timeout(timeout));
         Ok(LockGuard::new(acquired.map_err(|refused| self.refused(refused))??, &self.thread))
     }
 
-    /// Takes all of them if all are free now.
+    /// Takes all members if all are free now. Otherwise returns `None`.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), and [`Error::Timeout`] in it when there was no connection or no answer within the
-    /// manager's operation timeout.
+    /// As [`acquire`](Self::acquire). The reason is [`Error::Timeout`] if there was no connection or no
+    /// answer within the manager's operation timeout.
     pub fn try_acquire(&self) -> Result<Option<LockGuard>, MultiLockError> {
         let taken =
             self.thread.block_checked(self.inner.try_acquire()).map_err(|refused| self.refused(refused))?;
@@ -94,31 +95,31 @@ impl MultiLock {
 }
 
 impl MultiLockBuilder {
-    /// A further member. The order does not matter.
+    /// Adds a member. The order does not matter.
     pub fn lock(self, lock: &dyn Lock) -> Self {
         let SealedBlocking { inner, thread } = lock.sealed();
         let first = self.thread.unwrap_or_else(|| thread.clone());
         Self { inner: self.inner.lock(inner), thread: Some(first) }
     }
 
-    /// Further members.
+    /// Adds several members.
     pub fn locks<'a>(self, locks: impl IntoIterator<Item = &'a dyn Lock>) -> Self {
         locks.into_iter().fold(self, Self::lock)
     }
 
-    /// Takes a place in all lines at once and waits in it. Default: in order, one after another. See
-    /// [`MultiLockBuilder::atomic`](crate::MultiLockBuilder::atomic).
+    /// Queues for all members at once, and waits in all queues. Default: in order, one member after another.
+    /// See [`MultiLockBuilder::atomic`](crate::MultiLockBuilder::atomic).
     pub fn atomic(self) -> Self {
         Self { inner: self.inner.atomic(), ..self }
     }
 
-    /// Lets owners take it that hold other locks already. Default: refused. See
+    /// Admits owners that hold other locks already. Default: refused. See
     /// [`MultiLockBuilder::allow_nesting`](crate::MultiLockBuilder::allow_nesting).
     pub fn allow_nesting(self) -> Self {
         Self { inner: self.inner.allow_nesting(), ..self }
     }
 
-    /// Puts the members in order. Nothing is sent.
+    /// Sorts the members, and checks them. Sends nothing.
     ///
     /// # Errors
     ///
