@@ -11,15 +11,16 @@ use super::runtime_thread::RuntimeThread;
 use crate::{OwnedReentrantMutexGuard, Owner};
 
 thread_local! {
-    /// Its name is the thread's, for people who look at the node.
+    /// Its name is that of the thread, for people who inspect the lock.
     static THIS_THREAD: Owner = Owner::new(thread::current().name().unwrap_or_default());
 }
 
-/// A mutex over all processes that the thread which holds it may take again.
+/// A mutex over all processes that the holding thread can acquire again.
 ///
-/// The owner is the thread: another one waits. So its guards stay on their thread. Where ownership is to follow the work
-/// instead, as from one thread to the next, take the async [`ReentrantMutex`](crate::ReentrantMutex) with an [`Owner`]
-/// through [`ConnectionManager::block_on`]. Everything else is as there; the thread's name is written into the node.
+/// The owner is the thread, so its guards cannot leave the thread. If ownership has to follow the work
+/// instead, from one thread to the next, use the async [`ReentrantMutex`](crate::ReentrantMutex) with an
+/// [`Owner`] through [`ConnectionManager::block_on`]. Everything else is as for that type. The node has the
+/// thread's name.
 ///
 /// # Examples
 ///
@@ -57,19 +58,19 @@ pub struct ReentrantMutex {
     thread: RuntimeThread,
 }
 
-/// One hold of a [`ReentrantMutex`]. Dropping the thread's last one releases the lock in the background.
+/// One hold of a [`ReentrantMutex`]. A drop of the thread's last guard releases the lock in the background.
 pub type ReentrantMutexGuard = Guard<ThreadBound>;
 
-/// A guard that stays on its thread.
+/// A guard that cannot leave its thread.
 #[derive(Debug)]
 pub struct ThreadBound(OwnedReentrantMutexGuard, PhantomData<*const ()>);
 
 impl ReentrantMutex {
-    /// The mutex at `path`, below the manager's chroot. Nothing is sent.
+    /// Makes the mutex at `path`, below the manager's chroot. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is not one, or is the root.
+    /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
     where
         P: TryInto<ZnodePath>,
@@ -79,8 +80,8 @@ impl ReentrantMutex {
         Ok(Self { inner, thread: manager.thread().clone() })
     }
 
-    /// What is written into the nodes of this mutex's contenders, before the thread's name. Default: the manager's node data,
-    /// which is host and process id.
+    /// Sets the data of this mutex's nodes; the thread's name is appended. Default: the manager's node data,
+    /// which has the host and the process id.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { inner: self.inner.node_data(data), ..self }
@@ -92,38 +93,38 @@ impl ReentrantMutex {
         self.inner.path()
     }
 
-    /// How many guards this thread has now.
+    /// The number of guards that this thread has now.
     #[must_use]
     pub fn hold_count(&self) -> usize {
         self.inner.hold_count(&this_thread())
     }
 
-    /// Waits for the lock for as long as it takes; at once if this thread holds it.
+    /// Waits for the lock, without a limit of time. Returns at once if this thread holds it.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] when this thread still keeps guards of a hold that was lost.
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Else as
+    /// [`Error::Lost`] if this thread still keeps guards of a lost hold.
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`ReentrantMutex::acquire`](crate::ReentrantMutex::acquire).
     pub fn acquire(&self) -> Result<ReentrantMutexGuard, Error> {
         Ok(self.guard(self.thread.block_checked(self.inner.acquire_owned(&this_thread()))??))
     }
 
-    /// Waits for the lock for at most `timeout`.
+    /// Waits for the lock, for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`]; else as [`acquire`](Self::acquire).
+    /// [`Error::Timeout`]. Otherwise as [`acquire`](Self::acquire).
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<ReentrantMutexGuard, Error> {
         Ok(self.guard(self.thread.block_checked(self.inner.acquire_owned_timeout(&this_thread(), timeout))??))
     }
 
-    /// Takes the lock if it is free or held by this thread; `None` if not.
+    /// Takes the lock if it is free now, or if this thread holds it. Otherwise returns `None`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when there was no connection or no answer within the manager's operation timeout; else as
-    /// [`acquire`](Self::acquire).
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<ReentrantMutexGuard>, Error> {
         let taken = self.thread.block_checked(self.inner.try_acquire_owned(&this_thread()))??;
         Ok(taken.map(|guard| self.guard(guard)))
@@ -134,7 +135,7 @@ impl ReentrantMutex {
     }
 }
 
-/// Whom this thread's holds belong to. A thread whose locals are gone cannot wait, so who it is does not matter.
+/// The owner of this thread's holds. A thread without its locals cannot wait, so its owner does not matter.
 fn this_thread() -> Owner {
     THIS_THREAD.try_with(Owner::clone).unwrap_or_else(|_| Owner::anonymous())
 }
