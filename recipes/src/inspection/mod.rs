@@ -2,24 +2,26 @@ mod table;
 
 use lockkeeper_core::{ContenderInfo, Role, ZnodePath};
 
-/// Who holds a lock, who waits for it, and since when: what `inspect()` of every recipe tells.
+/// The holders and the waiters of a lock, with their ages: the result of `inspect()` of every recipe.
 ///
-/// A snapshot for people and for tools, which may be out of date when it is read. It grants nothing and promises nothing: ask a
-/// guard ([`Hold::check`](lockkeeper_core::Hold::check)) whether it holds, and write under
-/// [`Hold::txn`](lockkeeper_core::Hold::txn). It is no older than the call, unless the servers' leader had been deposed
-/// without knowing it.
+/// It is a snapshot for people and tools, and may be stale when it is read. It grants nothing and promises
+/// nothing: check the guard ([`Hold::check`](lockkeeper_core::Hold::check)), and write under
+/// [`Hold::txn`](lockkeeper_core::Hold::txn). It is no older than the call, unless the servers' leader was
+/// deposed and does not know it.
 ///
-/// Taking it writes nothing, joins no line and needs the right to read alone. Its order is that of the line.
+/// An inspection writes nothing, enters no queue and needs only the right to read. Its order is that of the
+/// queue.
 ///
-/// # Printing it
+/// # Format
 ///
-/// As a table for a terminal, the first rows of it: `{}`; all of it: `{:#}`.
+/// `{}` prints the first rows of a table for a terminal, and `{:#}` all rows.
 ///
-/// * A **place** is that among those who wait, from 1.
-/// * An **age** counts from the making of the node: a holder's includes the time it waited. It is told by the servers' clock
-///   as the last answer to a write of this session told it, and is then never more than the true one. Where this session has
-///   written nothing it is told by this machine's time of day, marked `~`, and is as wrong as the two clocks differ.
-/// * **Who** is what the node says, escaped and shortened; anyone may write anything there.
+/// * A **place** is the position among the waiters, from 1.
+/// * An **age** counts from the creation of the node, so the age of a holder includes its wait. It uses the
+///   servers' clock, known from the last answer to a write of this session, and is never more than the true
+///   age. If this session has written nothing, it uses this machine's time of day, and is marked `~`; its
+///   error is the difference of the two clocks.
+/// * **Who** is the data of the node, escaped and shortened. Any client can write any data there.
 ///
 /// # Examples
 ///
@@ -52,7 +54,7 @@ pub struct Inspection {
     pub(crate) contenders: Vec<ContenderInfo>,
 }
 
-/// What was looked at.
+/// The kind of the inspected lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecipeKind {
     Mutex,
@@ -68,37 +70,37 @@ impl Inspection {
         &self.path
     }
 
-    /// How many permits there are in all, or starts in a window; `None` for a lock that has no such limit, or a shared limit
-    /// whose node keeps none.
+    /// The limit of permits, or of starts in a window. `None` for a lock without such a limit, or if the node
+    /// of a shared limit has no limit.
     #[must_use]
     pub fn limit(&self) -> Option<usize> {
         self.limit
     }
 
-    /// How many permits, or starts, are free, waiting takers left out of account.
+    /// The number of free permits or starts, without regard to waiters.
     #[must_use]
     pub fn free(&self) -> Option<usize> {
         Some(self.limit?.saturating_sub(self.holders().count()))
     }
 
-    /// Every node: who holds, then who waits, each in the order of the line, then strays.
+    /// Every node: first the holders, then the waiters, both in the order of the queue, then foreign nodes.
     #[must_use]
     pub fn contenders(&self) -> &[ContenderInfo] {
         &self.contenders
     }
 
-    /// Who holds: one for each permit of a semaphore, and each start that counts of a rate limiter.
+    /// The holders: one for each permit of a semaphore, and for each start of a rate limiter that counts.
     pub fn holders(&self) -> impl Iterator<Item = &ContenderInfo> {
         self.contenders.iter().filter(|of| matches!(of.role(), Role::Holder | Role::Start))
     }
 
-    /// Who waits, the next to hold first.
+    /// The waiters. The first one is the next to hold.
     pub fn waiters(&self) -> impl Iterator<Item = &ContenderInfo> {
         self.contenders.iter().filter(|of| of.role() == Role::Waiter)
     }
 }
 
-/// Holders first, for lines in which both stand together.
+/// Sorts holders first, for a queue with both holders and waiters.
 pub(crate) fn holders_first(mut contenders: Vec<ContenderInfo>) -> Vec<ContenderInfo> {
     contenders.sort_by_key(|of| match of.role() {
         Role::Holder | Role::Start => 0,
@@ -109,7 +111,7 @@ pub(crate) fn holders_first(mut contenders: Vec<ContenderInfo>) -> Vec<Contender
     contenders
 }
 
-/// The line in front of something of which others hold their part: whoever stands in it waits.
+/// The queue for permits or starts: every contender in it waits.
 pub(crate) fn waiting(line: Vec<ContenderInfo>) -> impl Iterator<Item = ContenderInfo> {
     line.into_iter().map(|of| match of.role() {
         Role::Holder => of.with_role(Role::Waiter),
