@@ -4,17 +4,18 @@ use super::{Layout, Mutex};
 use crate::inspection::{Inspection, RecipeKind};
 
 impl Mutex {
-    /// Who holds the lock, who waits for it, and since when: a snapshot, see [`Inspection`]. Needs no place in the line, and the
-    /// right to read alone. In the layout of a semaphore the holder is its lease.
+    /// Returns the holders and the waiters of the lock, with their ages: a snapshot, see [`Inspection`]. It
+    /// enters no queue, and needs only the right to read. In the layout of a semaphore, the lease is the
+    /// holder.
     ///
     /// # Errors
     ///
-    /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
-    /// [`Error::NoAnswer`] (the link broke: ask again) and [`Error::Closed`].
+    /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect): [`Error::Timeout`], [`Error::Refused`]
+    /// (no right to list), [`Error::NoAnswer`] (the link broke: call again) and [`Error::Closed`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: nothing is changed.
+    /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
         match &self.layout {
             Layout::Queue(queue) => of_line(queue).await,
@@ -25,7 +26,7 @@ impl Mutex {
     }
 }
 
-/// What is seen of a mutex in the layout of one line.
+/// The inspection of a mutex in the layout of one queue.
 pub(crate) async fn of_line(queue: &LockQueue) -> Result<Inspection, Error> {
     let contenders = queue.inspect().await?;
     Ok(Inspection { what: RecipeKind::Mutex, path: queue.directory().clone(), limit: None, contenders })

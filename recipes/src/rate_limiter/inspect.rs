@@ -5,20 +5,21 @@ use super::window::{Start, decode};
 use crate::inspection::{Inspection, RecipeKind, holders_first, waiting};
 
 impl RateLimiter {
-    /// Which starts count in the window, who waits to start, and how many starts are free: a snapshot, see [`Inspection`]. Needs
-    /// no place in the line, and the right to read alone.
+    /// Returns the starts that count in the window, the waiters, and the number of free starts: a snapshot,
+    /// see [`Inspection`]. It enters no queue, and needs only the right to read.
     ///
-    /// A start counts for the window and the grace, and by the age that is told: up to a round trip longer than it does for
-    /// who is admitted, and by this machine's time of day where the servers' is not known.
+    /// A start counts for the window and the grace, by its shown age. So the inspection counts it for up to a
+    /// round trip longer than an admission does, and by this machine's time of day if the servers' time is
+    /// not known.
     ///
     /// # Errors
     ///
-    /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
-    /// [`Error::NoAnswer`] (the link broke: ask again) and [`Error::Closed`].
+    /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect): [`Error::Timeout`], [`Error::Refused`]
+    /// (no right to list), [`Error::NoAnswer`] (the link broke: call again) and [`Error::Closed`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: nothing is changed.
+    /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
         // The line first: who starts meanwhile is seen as a start, and not twice.
         let mut lists = self.queue.inspect_with(std::slice::from_ref(&self.starts_line)).await?.into_iter();

@@ -5,20 +5,20 @@ use super::limit::{self, Limit};
 use crate::inspection::{Inspection, RecipeKind, holders_first, waiting};
 
 impl Semaphore {
-    /// Who holds permits, one entry for each, who waits for some, how many there are and how many are free: a snapshot, see
-    /// [`Inspection`]. Needs no place in the line, and the right to read alone.
+    /// Returns the holders (one entry for each permit), the waiters, the limit and the number of free
+    /// permits: a snapshot, see [`Inspection`]. It enters no queue, and needs only the right to read.
     ///
-    /// The limit is the one in force: the shared one, or the fixed one recorded with the leases, else this object's own. All
-    /// children of the leases' directory count, as Curator counts them.
+    /// The limit is the shared one, or the fixed one that is recorded with the leases, or otherwise that of
+    /// this object. All children of the leases' directory count, as in Curator.
     ///
     /// # Errors
     ///
-    /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect): [`Error::Timeout`], [`Error::Refused`] (no right to list),
-    /// [`Error::NoAnswer`] (the link broke: ask again) and [`Error::Closed`].
+    /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect): [`Error::Timeout`], [`Error::Refused`]
+    /// (no right to list), [`Error::NoAnswer`] (the link broke: call again) and [`Error::Closed`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: nothing is changed.
+    /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
         let limit = self.limit_in_force().await?;
         // The line first: who takes permits meanwhile is seen with them, and not twice.
