@@ -1,63 +1,64 @@
-//! Whether a lease was made out of turn, and who keeps its permits then: pure.
+//! The proof that no lease was made out of turn, and the rule for the case without that proof: pure.
 //!
-//! Only the head of the line makes leases, but Curator's client can make one later: it sends a create again,
-//! in its next session, after the place in line went with the one before. So permits that were free in the
-//! list may be taken when the exchange is committed.
+//! Only the head of the queue makes leases, with one exception. If a session of Curator's client ends while
+//! its create is in flight, the client sends the create again in its next session, although its node in the
+//! queue was deleted with the earlier one. So permits that were free in the head's list may be taken when the
+//! exchange is committed.
 //!
-//! The server gives every lease a number, from the directory's counter of children. A new lease that gets the
-//! number that the list promised came right behind the list: nobody made another one between. Any other
-//! number sends the taker back to the list, with its leases out, as Curator looks at the list with its lease
-//! out. Curator keeps its lease if the list has no more leases than the limit; we keep ours if they are among
-//! the first leases, as many as the limit says. That is safe: of several holders at one time take the one
-//! whose lease was made last. All the others' leases stood before, and stand yet, so its list had them all:
-//! it was no more than the limit allows, or it would not hold.
+//! The server numbers the leases by the directory's counter of children. If the first new lease has the
+//! number that the list promised, no other lease was made between the list and the exchange. With any other
+//! number the taker lists again, while its leases exist, as Curator does. Curator keeps its lease if that
+//! list has no more leases than the limit. We keep ours if they are among the first leases, as many as the
+//! limit says. That is safe: of several holders at one time, take the one whose lease was made last. The
+//! leases of all other holders existed before, and still exist, so its list had all of them. It holds, so
+//! there were no more than the limit allows.
 //!
-//! Who does not keep its leases gives them back and waits without any. So nobody waits for one who waits for
-//! it.
+//! A taker that does not keep its leases deletes them, and waits without any. So no two takers wait for each
+//! other.
 
 use lockkeeper_core::{NodeName, Stat};
 
-/// What tells that nobody made a lease between a list and an exchange.
+/// The facts that prove that no lease was made between a list and an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Continuity {
     /// The number of the next lease, in a directory of this version.
     Next { number: i32, version: i32 },
-    /// Nothing as yet: the directory could be removed when empty, and made anew with numbers from 0. Once it
-    /// was written its version tells: nobody but the head of the line writes it.
+    /// No proof yet: the directory could be removed when empty, and made again with numbers from 0. After its
+    /// first write the version is the proof: only the head of the queue writes the directory.
     Unmarked,
-    /// Nothing.
+    /// No proof.
     Unknown,
 }
 
 impl Continuity {
-    /// What the directory tells, as it was listed.
+    /// The proof that a listed directory gives.
     pub(super) fn of(directory: Option<&Stat>) -> Self {
         let Some(directory) = directory else { return Self::Unmarked };
         match (directory.version, directory.data_length) {
             (0, 0) => Self::Unmarked,
-            // Somebody else's data.
+            // A stranger's data.
             (0, _) => Self::Unknown,
             (version, _) => Self::Next { number: directory.children_made(), version },
         }
     }
 
-    /// What tells it after so many more leases.
+    /// The proof after `made` more leases.
     pub(super) fn after(self, made: usize) -> Option<Self> {
         let Self::Next { number, version } = self else { return None };
         Some(Self::Next { number: number.checked_add(i32::try_from(made).ok()?)?, version })
     }
 
-    /// Whether nobody made a lease between the list and the exchange that made these.
+    /// Whether no lease was made between the list and the exchange that made these.
     pub(super) fn is_proven_by(self, leases: &[NodeName]) -> bool {
         let Some(first) = leases.iter().map(NodeName::sequence).min() else { return false };
         let is_ordered = leases.iter().all(NodeName::has_ordered_sequence);
-        // The very first of a directory come behind no others.
+        // The first leases of a directory have no others before them.
         let is_next = first == 0 || matches!(self, Self::Next { number, .. } if number == first);
         is_ordered && is_next
     }
 }
 
-/// Whether the holder of `own` keeps them, by a list that was read after they were made.
+/// Whether a taker keeps its leases, by a list that was read after they were made.
 pub(super) fn keeps(own: &[NodeName], listed: &[String], limit: usize) -> bool {
     if !own.iter().all(|lease| listed.iter().any(|name| name == lease.as_str())) {
         return false;
@@ -67,7 +68,7 @@ pub(super) fn keeps(own: &[NodeName], listed: &[String], limit: usize) -> bool {
     }
     let is_ordered = own.iter().all(NodeName::has_ordered_sequence);
     let Some(last) = own.iter().map(NodeName::sequence).max().filter(|_| is_ordered) else { return false };
-    // What may have been made before counts, and so does what tells nothing.
+    // A child that may have been made before counts, and so does one without an ordered number.
     let is_later = |name: &&String| {
         NodeName::parse(name).is_some_and(|name| name.has_ordered_sequence() && name.sequence() > last)
     };
