@@ -26,8 +26,8 @@
 //! * `outcome` of a hold: `released` (and the server has said so), `unconfirmed` (a release without an
 //!   answer, which goes on in the background), `dropped`, `exchanged` (for another hold, as by a downgrade),
 //!   `lost`.
-//! * `reason`: `session_expired`, `session_replaced`, `lease_ran_out`, `node_deleted`, `closed`,
-//!   `auth_failed`.
+//! * `reason`: `session_expired`, `session_replaced`, `lease_ran_out`, `node_deleted`, `node_missing`,
+//!   `closed`, `auth_failed`.
 
 use std::time::Duration;
 
