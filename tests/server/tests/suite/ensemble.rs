@@ -138,9 +138,9 @@ async fn follower_that_is_back_first_answers_the_ping_that_had_stalled() {
     let leader = ensemble.server(0).unwrap();
     leader.advance_clock(Duration::from_secs(400));
     client.drain().await.unwrap();
-    let stale = ensemble.server(1).unwrap().cut_off(Isolation::Stale);
+    ensemble.server(1).unwrap().cut_off(Isolation::Stale);
     leader.advance_clock(Duration::from_secs(1500));
-    stale.heal();
+    ensemble.server(1).unwrap().heal();
     leader.advance_clock(Duration::from_secs(1200));
     assert_eq!(leader.sessions(), [client.session], "the follower told of the session when it was back");
 }
