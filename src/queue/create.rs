@@ -4,16 +4,17 @@ use tracing::{debug, warn};
 
 use super::create_guard::{CreateGuard, NodeGuard};
 use super::directory::{ParentLifetime, make_directory};
+use super::fast_path::FastPath;
+use super::local_queue::ContenderKind;
+use super::local_queues::PendingCreate;
 use super::prefetch::Prefetch;
 use super::queued_node::{QueueState, QueuedNode};
 use super::step_error::{StepError, backoff, time_left, timeout_error};
 use super::ticket::Ticket;
 use crate::error::{Error, LossReason, Operation, Outcome, Phase, Refusal};
-use crate::session::janitor;
-use crate::session::{CreateInFlight, FastPath, Session};
+use crate::session::{Session, janitor};
 use crate::time::deadline::Deadline;
 use crate::wire::{Stat, WireError};
-use crate::znode::name::Kind;
 
 /// How often a directory is made again that was reaped between its making and our create.
 const DIRECTORIES_MAX: usize = 8;
@@ -29,13 +30,15 @@ impl Ticket {
         loop {
             let connection = session.connection();
             let send = || CreateGuard::send(&session, &directory, self.queue.label(), self.queue.data());
-            let (mut create, create_in_flight) = match self.fast_path_kind_now() {
-                Some(kind) => session.send_create(directory.as_str(), kind, connection, send),
+            let (mut create, pending_create) = match self.fast_path_kind_now().zip(connection) {
+                Some((kind, connection)) => {
+                    let (create, pending) =
+                        PendingCreate::send(&session, directory.as_str(), kind, connection, send);
+                    (create, Some(pending))
+                }
                 None => (send(), None),
             };
-            let fast_path = create_in_flight
-                .as_ref()
-                .map_or(FastPath::Unknown, |create_in_flight| create_in_flight.fast_path);
+            let fast_path = pending_create.as_ref().map_or(FastPath::Unknown, PendingCreate::fast_path);
             let list = || session.read(|wire| wire.children(directory.as_str()));
             let list = (!fast_path.skips_list()).then(list);
             // Behind the list: if that grants the place, what is seen here is seen under the hold.
@@ -71,9 +74,9 @@ impl Ticket {
             };
             let mut queued_node =
                 Box::new(QueuedNode::new(&session, node_guard, &self.queue, stat, connection));
-            create_in_flight.iter().for_each(CreateInFlight::mark_created);
+            pending_create.iter().for_each(PendingCreate::mark_created);
             let Some(mut list) = list else {
-                queued_node.judge_by_sequence(create_in_flight, prefetched, connection, deadline).await;
+                queued_node.judge_by_sequence(pending_create, prefetched, connection, deadline).await;
                 return Ok(queued_node);
             };
             // If the list does not come, another is asked for.
@@ -82,25 +85,23 @@ impl Ticket {
                 let is_told = queued_node.judge(&children, connection, &self.queue, deadline).await?;
                 let is_held = matches!(queued_node.state, QueueState::Held);
                 queued_node.prefetched = prefetched.filter(|_| is_told && is_held);
-                create_in_flight.iter().for_each(|create_in_flight| create_in_flight.record_list(!is_held));
+                pending_create.iter().for_each(|pending_create| pending_create.record_list(!is_held));
             }
             if matches!(queued_node.state, QueueState::Unknown) {
-                queued_node.judge_by_sequence(create_in_flight, None, connection, deadline).await;
-            } else if let (Some(create_in_flight), Some(sequence_key)) =
-                (create_in_flight, queued_node.registration.0.sequence_key())
-            {
-                // The list has told already; what the number would have told is counted. A grant does not wait for it.
-                match queued_node.state {
-                    QueueState::Held => session.predecessor_now(create_in_flight, sequence_key),
-                    _ => session.predecessor(create_in_flight, sequence_key, deadline).await,
-                };
+                queued_node.judge_by_sequence(pending_create, None, connection, deadline).await;
+            } else if let (Some(pending_create), Some(entry)) = (pending_create, queued_node.entry()) {
+                // A grant does not wait for the numbers of others.
+                if !matches!(queued_node.state, QueueState::Held) {
+                    pending_create.await_predecessor(entry, deadline).await;
+                }
+                pending_create.judged_by_list(entry);
             }
             return Ok(queued_node);
         }
     }
 
     /// Its kind, if its place may be judged by its number alone: there is nothing that only a list would show.
-    fn fast_path_kind_now(&self) -> Option<Kind> {
+    fn fast_path_kind_now(&self) -> Option<ContenderKind> {
         self.queue.fast_path_kind().filter(|_| self.unresolved_creates.is_empty())
     }
 

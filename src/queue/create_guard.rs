@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
+use super::local_queues::QueueEntry;
 use crate::error::{Outcome, Refusal};
-use crate::session::{DeletePlan, OwnedNode, Session};
+use crate::session::{OwnedNode, Session};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, Created, MultiError, Reply, Stat, WireError, WriteOp};
 use crate::znode::name::{CreateId, Label};
@@ -110,18 +111,22 @@ impl Drop for CreateGuard {
 pub(super) struct NodeGuard {
     session: Session,
     path: Arc<str>,
-    /// What the session knows of it.
-    node: Option<Arc<OwnedNode>>,
+    /// Its place in the local queue, if it has one.
+    entry: Option<Arc<QueueEntry>>,
     is_deleted: bool,
 }
 
 impl NodeGuard {
     pub(super) fn of(session: &Session, path: String) -> Self {
-        Self { session: session.clone(), path: path.into(), node: None, is_deleted: false }
+        Self { session: session.clone(), path: path.into(), entry: None, is_deleted: false }
     }
 
-    pub(super) fn attach(&mut self, node: &Arc<OwnedNode>) {
-        self.node = Some(Arc::clone(node));
+    pub(super) fn attach(&mut self, entry: Option<Arc<QueueEntry>>) {
+        self.entry = entry;
+    }
+
+    pub(super) fn entry(&self) -> Option<&Arc<QueueEntry>> {
+        self.entry.as_ref()
     }
 
     pub(super) fn path(&self) -> &str {
@@ -140,28 +145,22 @@ impl NodeGuard {
     /// The node is known to be gone.
     pub(super) fn mark_deleted(&mut self) {
         self.is_deleted = true;
-        if let Some(node) = &self.node {
-            node.abandon();
+        if let Some(entry) = &self.entry {
+            entry.abandon();
         }
     }
 
-    /// Sends the delete. From then on the next one in this process is the head, if this was.
+    /// Sends the delete. From then on the next contender of this session is the head, if this one was.
     fn send_delete(&mut self) -> Reply<()> {
         self.is_deleted = true;
         let plain = || self.session.write(|wire| wire.delete(&self.path, None));
-        let Some(node) = &self.node else {
-            return plain();
-        };
-        debug_assert!(node.is_given_up(), "its delete would be taken for someone else's");
-        node.release_with(|plan| match (plan, node.sequence_key()) {
-            (DeletePlan::HandOff(heads), Some(sequence_key)) => {
-                self.session.release_head(sequence_key, || match heads {
-                    [] => plain(),
-                    heads => delete_before(&self.session, &self.path, heads.to_vec()),
-                })
-            }
-            _ => plain(),
-        })
+        match &self.entry {
+            Some(entry) => entry.release(|next| match next.is_empty() {
+                true => plain(),
+                false => delete_before(&self.session, &self.path, next),
+            }),
+            None => plain(),
+        }
     }
 
     /// Deletes the node and waits for the answer. `Ok(false)` when it was gone already.
@@ -215,7 +214,7 @@ fn delete_before(session: &Session, path: &str, mut heads: Vec<Arc<OwnedNode>>) 
                 Ok(_) => return Ok(()),
                 Err(MultiError::Operation { index, refusal }) if index < heads.len() => {
                     let next = heads.swap_remove(index);
-                    if refusal == Refusal::NoNode && next.released().is_none() {
+                    if refusal == Refusal::NoNode {
                         next.on_missing();
                     }
                 }

@@ -61,6 +61,7 @@ pub(super) async fn delete_together(
             .collect();
         for held_node in &footing {
             held_node.node().set_given_up();
+            held_node.node_guard.entry().into_iter().for_each(|entry| entry.mark_leaving());
         }
         // Dropped on the way, or without an answer, each is left to the janitor: deleting twice does no harm.
         match session.multi(&deletes, deadline).await {

@@ -8,11 +8,11 @@ use thiserror::Error as ThisError;
 use tracing::{Instrument, debug_span};
 
 use super::hold::Hold;
+use super::local_queues::{ExchangeInFlight, HandOffPayload};
 use super::lock_queue::LockQueue;
 use super::node_transaction::{NewNode, NodeTransaction, TxnOutcome};
 use crate::config::limits;
 use crate::error::{ConfigError, Error, Operation, Refusal};
-use crate::session::HandOffPayload;
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WriteOp};
@@ -198,38 +198,34 @@ impl Exchange {
             new_nodes.iter().map(|new_nodes| new_nodes.operation.clone()).collect();
         operations.extend(others);
         // The next one is the head then: were its node deleted by hand, strangers behind it would come in, too.
-        let next = hold.node().successor();
+        let in_flight = hold.begin_exchange();
+        let next = in_flight.as_ref().and_then(|in_flight| in_flight.next.clone());
         operations
             .extend(next.iter().map(|next| WriteOp::Check { path: next.path().to_owned(), version: None }));
         operations.push(WriteOp::Delete { path: hold.path().to_owned(), version: None });
         limits::check(operations.iter().map(WriteOp::bytes).sum()).map_err(Error::Config)?;
-        // A reader may come to stand in a writer's place.
-        let key = hold.node().sequence_key().filter(|key| key.kind == Kind::Lock);
-        let release = key.and_then(|key| hold.session().begin_release_head(key));
         let mut attempt =
             NodeTransaction::new(hold.node(), new_nodes, true).in_doubt_since(hold.in_doubt_since());
         let refused = match attempt.commit(&operations, deadline).await? {
             TxnOutcome::Made(made) => {
                 let (reads_current, sent) = (hold.has_current_reads(), made.sent);
                 let made = attempt.settle(made.nodes)?;
-                let payload = payload.filter(|_| reads_current);
-                release.into_iter().for_each(|release| release.done(payload.clone()));
-                let new = hold.into_replacement(made, next.as_ref(), payload);
+                let new = hold.into_replacement(made, in_flight, payload.filter(|_| reads_current));
                 return Ok(Exchanged { hold: new, reads_current, sent });
             }
             TxnOutcome::Refused(path, Refusal::NoNode)
                 if next.as_ref().is_some_and(|next| next.path() == path) =>
             {
-                if let Some(next) = next.filter(|next| next.released().is_none()) {
-                    next.on_missing();
-                }
+                next.iter().for_each(|next| next.on_missing());
                 None
             }
             TxnOutcome::Refused(path, refusal) => Some((path, refusal)),
             TxnOutcome::Nothing => None,
         };
         // What may still come to stand is found by the next try, or by the janitor after the hold's end.
-        Err(ExchangeError::NotDone { hold: Box::new(hold.unresolved(attempt.into_unresolved())), refused })
+        let unresolved = attempt.into_unresolved();
+        in_flight.into_iter().filter(|_| unresolved.is_empty()).for_each(ExchangeInFlight::cancel);
+        Err(ExchangeError::NotDone { hold: Box::new(hold.unresolved(unresolved)), refused })
     }
 }
 

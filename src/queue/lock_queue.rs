@@ -4,12 +4,14 @@ use std::sync::Arc;
 use tracing::Span;
 
 use super::hold::Hold;
+use super::local_queue::ContenderKind;
+use super::local_queues::QueueEntry;
 use super::prefetch::Read;
 use super::rule::Rule;
 use super::ticket::Ticket;
 use crate::error::{ConfigError, Error};
 use crate::manager::{ConnectionManager, HoldEvents};
-use crate::session::SequenceKey;
+use crate::session::OwnedNode;
 use crate::telemetry::timers::WaitTimer;
 use crate::time::deadline::Deadline;
 use crate::znode::name::{Kind, Label, NodeName};
@@ -311,23 +313,24 @@ impl LockQueue {
         self.config.rule == Rule::MUTEX && self.config.ignoring.is_empty()
     }
 
-    /// The kind of its nodes, if numbers may tell who is in front: everyone waits for everyone, or readers and writers do
-    /// for each other.
-    pub(super) fn fast_path_kind(&self) -> Option<Kind> {
-        let kind = match self.config.rule {
-            Rule::MUTEX => Kind::Lock,
-            Rule::READER => Kind::Read,
-            Rule::WRITER => Kind::Write,
+    /// The kind of its contenders, if sequence numbers may tell which of them are in front: each waits for all
+    /// of them, or readers and writers wait for each other.
+    pub(super) fn fast_path_kind(&self) -> Option<ContenderKind> {
+        let (kind, label) = match self.config.rule {
+            Rule::MUTEX => (ContenderKind::Lock, Kind::Lock),
+            Rule::READER => (ContenderKind::Read, Kind::Read),
+            Rule::WRITER => (ContenderKind::Write, Kind::Write),
             _ => return None,
         };
-        (self.config.label.kind() == kind && self.config.ignoring.is_empty()).then_some(kind)
+        (self.config.label.kind() == label && self.config.ignoring.is_empty()).then_some(kind)
     }
 
-    /// Where a node of this name stands, if its number may tell who is in front.
-    pub(super) fn sequence_key(&self, name: &str) -> Option<SequenceKey> {
+    /// Enters the node in the local queue, if its sequence number may tell which contenders are in front.
+    pub(super) fn register(&self, node: &Arc<OwnedNode>) -> Option<Arc<QueueEntry>> {
         let kind = self.fast_path_kind()?;
-        let name = NodeName::parse(name).filter(|name| name.kind() == kind && name.has_ordered_sequence())?;
-        Some(SequenceKey { directory: self.directory.shared(), sequence: name.sequence(), kind })
+        let name = NodeName::parse(node.name())?;
+        let is_ordered = name.kind() == self.config.label.kind() && name.has_ordered_sequence();
+        is_ordered.then(|| QueueEntry::register(node, self.directory.as_str(), name.sequence(), kind))
     }
 }
 

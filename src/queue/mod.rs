@@ -32,14 +32,12 @@ mod delete_nodes;
 mod detached_node;
 mod directory;
 mod exchange;
-#[cfg_attr(not(test), expect(dead_code, reason = "the session does not use it yet"))]
 mod fast_path;
 mod hold;
 mod inspect;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "the session does not use it yet"))]
 mod local_queue;
+mod local_queues;
 mod lock_queue;
-#[cfg_attr(not(test), expect(dead_code, reason = "the session does not use it yet"))]
 mod missing_czxid;
 mod multi_queue;
 mod node_monitor;
@@ -68,5 +66,4 @@ pub use self::prefetch::{Changes, Read, ReadResult};
 pub(crate) use self::revocation::REVOKE;
 pub use self::rule::Rule;
 pub use self::ticket::Ticket;
-pub(crate) use crate::znode::name::CreateId;
 pub use crate::znode::name::{Kind, Label, NodeName};

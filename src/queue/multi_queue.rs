@@ -4,6 +4,7 @@ use tracing::{Instrument, Span, debug, debug_span};
 use super::create_guard::{CreateGuard, NodeGuard, czxid};
 use super::directory::{ParentLifetime, make_directory};
 use super::hold::Hold;
+use super::local_queues::LocalQueues;
 use super::lock_queue::LockQueue;
 use super::prefetch::Prefetch;
 use super::queued_node::QueuedNode;
@@ -340,7 +341,7 @@ impl MultiQueue {
     /// behind that, in the same round trip.
     fn ask_early(&self, session: &Session, creates: &[WriteOp]) -> Option<Early> {
         let (queue, create) = self.0.first().zip(creates.first())?;
-        let number = session.sequence_to_prefetch(queue.directory().as_str())?;
+        let number = LocalQueues::of(session).sequence_to_prefetch(queue.directory().as_str())?;
         let path = format!("{}{number:010}", create.path());
         let reply = Mutex::new(session.read(|wire| wire.exists(&path)));
         Some(Early { path, reply })
@@ -355,7 +356,8 @@ impl MultiQueue {
             return;
         };
         if let Some(sequence) = NodeName::parse(queued_node.node_guard.name()).map(|name| name.sequence()) {
-            queued_node.session().record_missing_czxid(&directory, sequence);
+            let session = queued_node.session();
+            LocalQueues::of(session).record_missing_czxid(&directory, sequence, session.now());
         }
         let Some(mut early) = early.filter(|early| early.path == queued_node.node_guard.path()) else {
             return;

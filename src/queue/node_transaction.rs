@@ -323,9 +323,8 @@ impl NodeTransaction {
         let mut made = Vec::new();
         for (MadeNode { path, origin }, new_nodes) in nodes.into_iter().zip(&self.new_nodes) {
             if new_nodes.is_held {
-                let mut node_guard = NodeGuard::of(&self.session, path);
-                let node = self.session.register(node_guard.shared_path(), Arc::default(), None, origin);
-                node_guard.attach(&node);
+                let node_guard = NodeGuard::of(&self.session, path);
+                let node = self.session.register(node_guard.shared_path(), Arc::default(), origin);
                 made.push(HeldNode { registration: Registration(node), node_guard });
             }
         }

@@ -7,6 +7,8 @@ use tracing::debug;
 
 use super::create_guard::{NodeGuard, czxid};
 use super::exchange::sequence_exhausted;
+use super::local_queue::Judgement;
+use super::local_queues::{PendingCreate, QueueEntry};
 use super::lock_queue::LockQueue;
 use super::predecessors::Predecessors;
 use super::prefetch::Prefetch;
@@ -14,7 +16,7 @@ use super::rule::{Rule, Verdict};
 use super::step_error::{StepError, backoff, time_left};
 use super::wait_remote::PendingWatch;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
-use crate::session::{CreateInFlight, Origin, OwnedNode, Predecessor, Session};
+use crate::session::{Origin, OwnedNode, Session};
 use crate::time::deadline::Deadline;
 use crate::wire::{Stat, WireError};
 use crate::znode::name::NodeName;
@@ -67,8 +69,8 @@ impl QueuedNode {
         );
         let (path, data) = (node_guard.shared_path(), Arc::clone(queue.data()));
         let origin = Origin { created_on: connection, is_owner_seen: stat.is_some() };
-        let node = session.register(path, data, queue.sequence_key(node_guard.name()), origin);
-        node_guard.attach(&node);
+        let node = session.register(path, data, origin);
+        node_guard.attach(queue.register(&node));
         Self {
             registration: Registration(node),
             node_guard,
@@ -81,6 +83,11 @@ impl QueuedNode {
 
     pub(super) fn session(&self) -> &Session {
         self.registration.0.session()
+    }
+
+    /// Its place in the local queue, if it has one.
+    pub(super) fn entry(&self) -> Option<&Arc<QueueEntry>> {
+        self.node_guard.entry()
     }
 
     /// Lists until something is known.
@@ -135,11 +142,11 @@ impl QueuedNode {
         }
         self.state = match verdict {
             Verdict::Held => {
-                self.registration.0.set_no_predecessor();
+                self.entry().into_iter().for_each(|entry| entry.mark_clear());
                 QueueState::Held
             }
             Verdict::WaitFor(lower) => {
-                self.registration.0.set_ahead(lower.len());
+                self.entry().into_iter().for_each(|entry| entry.set_ahead(lower.len()));
                 Predecessors::new(lower, connection).map_or(QueueState::Held, QueueState::Waiting)
             }
             // Whatever stands of ours is deleted: a list alone does not prove that nothing does.
@@ -185,41 +192,33 @@ impl QueuedNode {
         Ok(Some(Rule::judge_by_creation(ordered, mine)))
     }
 
-    /// Who is in front, by the number that the node got; no list is needed where that tells. `prefetched` was asked for behind
-    /// the create.
+    /// Judges the node by its sequence number; no list is needed where that tells its predecessor. `prefetched`
+    /// was sent behind the create.
     pub(super) async fn judge_by_sequence(
         &mut self,
-        create_in_flight: Option<CreateInFlight>,
+        pending_create: Option<PendingCreate>,
         prefetched: Option<Box<Prefetch>>,
         connection: Option<u64>,
         deadline: Deadline,
     ) {
-        let (Some(create_in_flight), Some(sequence_key)) =
-            (create_in_flight, self.registration.0.sequence_key())
-        else {
+        let (Some(pending_create), Some(entry)) = (pending_create, self.node_guard.entry()) else {
             return;
         };
-        self.state = match self.session().predecessor(create_in_flight, sequence_key, deadline).await {
-            Predecessor::Nobody { payload, at_first } => {
-                self.registration.0.set_no_predecessor();
-                self.registration.0.set_payload(payload);
-                self.prefetched = prefetched.filter(|_| at_first);
+        pending_create.await_predecessor(entry, deadline).await;
+        self.state = match pending_create.judge_by_sequence(entry) {
+            (Judgement::Head { since_send, .. }, _) => {
+                self.prefetched = prefetched.filter(|_| since_send);
                 QueueState::Held
             }
-            Predecessor::Own(node) => {
-                let name = NodeName::parse(node.name());
-                // Where that is not known, somebody may be in front of that one, too. If a transaction deletes
-                // that node, its directory may have been made again since, with our number in it.
-                let is_first = node.hands_off_to(&self.registration.0)
-                    && node.has_no_predecessor()
-                    && !node.is_leaving();
-                let hidden = if is_first { 0 } else { node.ahead().max(1) };
-                self.registration.0.set_ahead(hidden + 1);
-                name.map_or(QueueState::Unknown, |name| {
+            (Judgement::Behind { is_second, .. }, Some(predecessor)) => {
+                // Where it is not known that nothing is in front of the predecessor, something may be.
+                let hidden = if is_second { 0 } else { predecessor.ahead().max(1) };
+                entry.set_ahead(hidden + 1);
+                NodeName::parse(predecessor.node.name()).map_or(QueueState::Unknown, |name| {
                     QueueState::Waiting(Predecessors::behind(name, hidden, connection))
                 })
             }
-            Predecessor::Unknown => QueueState::Unknown,
+            (Judgement::Behind { .. } | Judgement::Unknown, _) => QueueState::Unknown,
         };
     }
 

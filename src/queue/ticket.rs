@@ -325,6 +325,7 @@ impl Ticket {
                 Err(_) => return Err(StepError::Restart),
             }
         }
+        queued_node.entry().into_iter().for_each(|entry| entry.mark_held());
         if queued_node.registration.0.check().is_err() {
             return Err(StepError::Restart);
         }

@@ -1,19 +1,19 @@
 //! The wait in line, behind a node of this session: the one in front tells in memory.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::{debug, info};
 
+use super::local_queues::{LocalWait, LocalWake, QueueEntry};
 use super::lock_queue::LockQueue;
 use super::predecessors::Predecessors;
 use super::queued_node::{QueueState, QueuedNode};
 use super::step_error::{StepError, timeout_error};
 use crate::error::{Error, LossReason, Phase};
-use crate::session::{LocalWake, OwnedNode, SharedWatch};
+use crate::session::SharedWatch;
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
-use crate::znode::name::{Kind, NodeName};
+use crate::znode::name::NodeName;
 use crate::znode::node_data;
 
 /// A wait that takes this long is told to whoever reads the log, and told again.
@@ -26,52 +26,34 @@ impl QueuedNode {
         queue: &LockQueue,
         deadline: Deadline,
     ) -> Result<(), StepError> {
-        if self.registration.0.has_hand_off() {
-            self.state = QueueState::Held;
-        }
         let QueueState::Waiting(predecessors) = &self.state else {
             return Ok(());
         };
-        match self.local_predecessor(predecessors.predecessor()) {
-            Some(predecessor) => self.wait_local(&predecessor, deadline).await,
+        let entry = self.entry().cloned();
+        let wait = entry.as_ref().map(|entry| entry.wait_behind(predecessors.predecessor()));
+        match (entry, wait) {
+            (Some(me), Some(LocalWait::Behind(predecessor))) => {
+                self.wait_local(&me, &predecessor, deadline).await
+            }
+            (_, Some(LocalWait::Over(wake))) => {
+                self.end_local_wait(wake);
+                Ok(())
+            }
             // Boxed: of the waiters of one process only the head of each run has to watch.
-            None => Box::pin(self.wait_remote(queue, deadline)).await,
+            _ => Box::pin(self.wait_remote(queue, deadline)).await,
         }
-    }
-
-    /// The node of this name, if it is ours and its end is told in this process.
-    fn local_predecessor(&self, predecessor: &NodeName) -> Option<Arc<OwnedNode>> {
-        let sequence_key =
-            self.registration.0.sequence_key().filter(|_| predecessor.has_ordered_sequence())?;
-        let node = self.session().owned_node_at(&sequence_key.directory, predecessor.sequence())?;
-        let is_it = node.name() == predecessor.as_str();
-        (is_it && node.released().is_none()).then_some(node)
     }
 
     /// Waits for a node of this session: nobody needs to ask the server when it goes.
     async fn wait_local(
         &mut self,
-        predecessor: &Arc<OwnedNode>,
+        me: &QueueEntry,
+        predecessor: &QueueEntry,
         deadline: Deadline,
     ) -> Result<(), StepError> {
-        let me = Arc::clone(&self.registration.0);
-        match predecessor.add_successor(&me) {
-            Ok(()) => {
-                let who = || node_data::shown(predecessor.data());
-                debug!(
-                    path = me.path(),
-                    behind = predecessor.name(),
-                    who = who(),
-                    ahead = me.ahead(),
-                    "waiting in line"
-                );
-            }
-            // Its delete was sent without a check of this node, be it as that of the head: a list tells.
-            Err(_) => {
-                self.advance_local_predecessor();
-                return Ok(());
-            }
-        }
+        let behind = predecessor.node.name();
+        let who = || node_data::shown(predecessor.node.data());
+        debug!(path = me.node.path(), behind, who = who(), ahead = me.ahead(), "waiting in line");
         let session = self.session().clone();
         // Who does not wait for long is told by the one in front.
         let mut own_watch_due = Some(self.own_watch_due());
@@ -92,34 +74,31 @@ impl QueuedNode {
                 }
                 () = fired(&mut predecessor_watch) => {
                     predecessor_watch = None;
-                    if session.check_predecessor(predecessor) {
+                    if session.check_predecessor(&predecessor.node) {
                         own_watch_due = Some(session.now());
                     }
                     continue;
                 }
                 () = session.reconnected(asked_on) => {
-                    me.forget_watch();
+                    me.node.forget_watch();
                     own_watch_due = Some(session.now());
                     None
                 }
                 () = limit.passed() => {
                     if deadline.has_passed() {
-                        return Err(still_behind(predecessor, &me, deadline).into());
+                        let phase = Phase::InLine { behind: behind.to_owned(), who: who(), ahead: me.ahead() };
+                        return Err(timeout_error(deadline, me.directory(), phase).into());
                     }
                     if own_watch_due.take().is_none() {
-                        let (who, waited) = (node_data::shown(predecessor.data()), deadline.waited());
-                        info!(path = me.path(), behind = predecessor.name(), who, ?waited, "still waiting in line");
+                        let (who, waited) = (who(), deadline.waited());
+                        info!(path = me.node.path(), behind, who, ?waited, "still waiting in line");
                     }
                     None
                 }
             };
             match wake {
-                Some(Ok(LocalWake::Head)) => {
-                    self.state = QueueState::Held;
-                    return Ok(());
-                }
-                Some(Ok(LocalWake::Recheck)) => {
-                    self.advance_local_predecessor();
+                Some(Ok(wake)) => {
+                    self.end_local_wait(wake);
                     return Ok(());
                 }
                 Some(Err(_)) => {
@@ -132,24 +111,24 @@ impl QueuedNode {
                 None if own_watch_due.is_none() => {
                     let own_watch = self.ask_own_watch();
                     Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
-                    my_watch = me.watch();
-                    predecessor_watch = Box::pin(session.watch_predecessor(predecessor, deadline)).await;
+                    my_watch = me.node.watch();
+                    predecessor_watch =
+                        Box::pin(session.watch_predecessor(&predecessor.node, deadline)).await;
                 }
                 None => {}
             }
         }
     }
 
-    /// The one in front is gone: a list tells what is left. As long as a writer has others of this session in front, it
-    /// waits for those first.
-    fn advance_local_predecessor(&mut self) {
-        let sequence_key =
-            self.registration.0.sequence_key().filter(|sequence_key| sequence_key.kind == Kind::Write);
-        let predecessor =
-            sequence_key.and_then(|sequence_key| self.session().owned_node_before(sequence_key));
-        let name = predecessor.and_then(|predecessor| NodeName::parse(predecessor.name()));
-        self.state =
-            name.map_or(QueueState::Unknown, |name| QueueState::Waiting(Predecessors::behind(name, 1, None)));
+    /// Where a list decides, a writer waits first for the other nodes of this session that are in front.
+    fn end_local_wait(&mut self, wake: LocalWake) {
+        let own = || self.entry().and_then(|entry| entry.own_before_writer());
+        self.state = match wake {
+            LocalWake::Head => QueueState::Held,
+            LocalWake::Relist => own()
+                .and_then(|own| NodeName::parse(own.node.name()))
+                .map_or(QueueState::Unknown, |name| QueueState::Waiting(Predecessors::behind(name, 1, None))),
+        };
     }
 
     /// Who waits for long wants to know if its own node goes.
@@ -165,10 +144,4 @@ async fn fired(watch: &mut Option<SharedWatch>) {
         Some(watch) => drop(watch.await),
         None => std::future::pending().await,
     }
-}
-
-fn still_behind(predecessor: &OwnedNode, me: &OwnedNode, deadline: Deadline) -> Error {
-    let (behind, who) = (predecessor.name().to_owned(), node_data::shown(predecessor.data()));
-    let directory = me.sequence_key().map_or_else(|| me.path(), |sequence_key| &sequence_key.directory);
-    timeout_error(deadline, directory, Phase::InLine { behind, who, ahead: me.ahead() })
 }

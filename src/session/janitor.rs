@@ -14,11 +14,11 @@ use tracing::{debug, error};
 
 use crate::config::retry::Pauses;
 use crate::error::{Outcome, Refusal};
-use crate::queue::CreateId;
 use crate::session::Session;
 use crate::telemetry::metrics;
 use crate::time::deadline::Deadline;
 use crate::wire::{Created, Reply, WireError};
+use crate::znode::name::CreateId;
 use crate::znode::path::ZnodePath;
 
 /// Where chores are handed in.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use tracing::{debug, warn};
 
-use super::local_queue::SequenceKey;
 use super::{Origin, OwnedNode, Session};
 use crate::error::{LossReason, Refusal};
 use crate::manager::LeaseRenewal;
@@ -51,26 +50,16 @@ impl Session {
         self.0.renewal.notify();
     }
 
-    /// Enters a node of ours. With a position, it stands in a line in single file.
-    pub(crate) fn register(
-        &self,
-        path: Arc<str>,
-        data: Arc<[u8]>,
-        sequence_key: Option<SequenceKey>,
-        origin: Origin,
-    ) -> Arc<OwnedNode> {
+    /// Enters a node of ours.
+    pub(crate) fn register(&self, path: Arc<str>, data: Arc<[u8]>, origin: Origin) -> Arc<OwnedNode> {
         let number = self.0.next_owned_node.fetch_add(1, Ordering::Relaxed);
-        let node = Arc::new(OwnedNode::new(number, path, self.clone(), sequence_key, origin, data));
+        let node = Arc::new(OwnedNode::new(number, path, self.clone(), origin, data));
         self.0.owned_nodes.lock().insert(number, Arc::clone(&node));
-        if let Some(sequence_key) = node.sequence_key() {
-            self.add_node(sequence_key, &node);
-        }
         self.0.renewal.notify();
         // The session may have ended meanwhile, and its end does not see what is entered later.
         if let Some(reason) = self.loss() {
             self.unregister(&node);
             node.lose(reason);
-            self.forget_local_queues();
         }
         node
     }
@@ -78,9 +67,6 @@ impl Session {
     /// Strikes a node of ours out.
     pub(crate) fn unregister(&self, node: &OwnedNode) {
         self.0.owned_nodes.lock().remove(&node.number());
-        if let Some(sequence_key) = node.sequence_key() {
-            self.remove_node(sequence_key);
-        }
     }
 
     /// Whether the present connection was seen to carry this session. Without that, a node of ours that does not
@@ -314,11 +300,12 @@ impl Session {
             let poked = self.0.renewal.woken();
             match due {
                 None => {
-                    self.forget_idle_queues();
+                    self.forget_idle();
+                    let has_table = self.existing_table().is_some_and(|table| !table.is_empty());
                     tokio::select! {
                         biased;
                         () = poked => {}
-                        () = tokio::time::sleep(self.timeout()), if self.has_local_queues() => {}
+                        () = tokio::time::sleep(self.timeout()), if has_table => {}
                     }
                 }
                 Some(due) if due > now => {
@@ -332,7 +319,7 @@ impl Session {
                 Some(_) if self.link() != Link::Up => poked.await,
                 Some(_) => {
                     last_sent = Some(now);
-                    self.forget_idle_queues();
+                    self.forget_idle();
                     if let Err(error) = self.confirm().await {
                         debug!(%error, "the session could not be confirmed");
                         self.0.quorum_silent.fetch_or(error == WireError::Timeout, Ordering::AcqRel);
@@ -340,6 +327,12 @@ impl Session {
                     }
                 }
             }
+        }
+    }
+
+    fn forget_idle(&self) {
+        if let Some(table) = self.existing_table() {
+            table.forget_idle(self.now().before(self.timeout()));
         }
     }
 

@@ -7,9 +7,9 @@ mod deletion_watch;
 pub(crate) mod janitor;
 pub(crate) mod lease;
 mod lease_renewal;
-mod local_queue;
 mod owned_node;
 mod parker;
+mod table;
 mod watch_budget;
 
 use std::collections::BTreeMap;
@@ -23,12 +23,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use self::local_queue::LocalQueues;
-pub(crate) use self::local_queue::{CreateInFlight, FastPath, Predecessor, SequenceKey};
-pub(crate) use self::owned_node::{
-    DeletePlan, HandOffPayload, LocalWake, Origin, OwnedNode, SharedWatch, TxnInFlight,
-};
+pub(crate) use self::owned_node::{Origin, OwnedNode, SharedWatch, TxnInFlight};
 use self::parker::Parker;
+pub(crate) use self::table::SessionTable;
 pub(crate) use self::watch_budget::{Reservation, WatchBudget};
 use crate::error::LossReason;
 use crate::manager::Settings;
@@ -92,7 +89,8 @@ struct Inner {
     deletion_watcher: Parker,
     owned_nodes: Mutex<BTreeMap<u64, Arc<OwnedNode>>>,
     next_owned_node: AtomicU64,
-    local_queues: LocalQueues,
+    /// What another part of the library keeps for this session.
+    table: OnceLock<Arc<dyn SessionTable>>,
     /// The ensemble was asked to confirm the session over this connection, and did not answer.
     quorum_silent: AtomicBool,
     /// Tasks that wait for the lease to become valid.
@@ -135,7 +133,7 @@ impl Session {
             deletion_watcher: Parker::default(),
             owned_nodes: Mutex::new(BTreeMap::new()),
             next_owned_node: AtomicU64::new(0),
-            local_queues: LocalQueues::default(),
+            table: OnceLock::new(),
             quorum_silent: AtomicBool::new(false),
             waiting_for_lease: AtomicUsize::new(0),
             last_used: Mutex::new(opened),
@@ -174,10 +172,6 @@ impl Session {
         &self.0.janitor
     }
 
-    fn local_queues(&self) -> &LocalQueues {
-        &self.0.local_queues
-    }
-
     pub(crate) fn watch_budget(&self) -> &WatchBudget {
         &self.0.watch_budget
     }
@@ -209,7 +203,9 @@ impl Session {
         for node in owned_nodes {
             node.lose(reason);
         }
-        self.forget_local_queues();
+        if let Some(table) = self.existing_table() {
+            table.session_ended();
+        }
         self.0.ended.cancel();
         if let Some(wire) = self.0.wire.write().take() {
             wire.abandon();
@@ -456,7 +452,7 @@ impl Session {
 
     /// As [`connection`](Self::connection), if the link is up: what is sent now is sent over it, and not kept
     /// for later.
-    fn live_connection(&self) -> Option<u64> {
+    pub(crate) fn live_connection(&self) -> Option<u64> {
         let wire = self.wire().ok()?;
         let connection = wire.connection_id();
         (wire.link() == Link::Up && wire.connection_id() == connection).then_some(connection)

@@ -89,11 +89,6 @@ impl ZnodePath {
         Ok(Self(joined.into()))
     }
 
-    /// The text, for who keeps it.
-    pub(crate) fn shared(&self) -> Arc<str> {
-        Arc::clone(&self.0)
-    }
-
     /// The path of a child whose name came from the server, which has already checked it.
     pub(crate) fn listed_child(&self, name: &str) -> String {
         if self.is_root() { format!("/{name}") } else { format!("{}/{name}", self.0) }

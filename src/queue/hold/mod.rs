@@ -14,6 +14,7 @@ use tracing::{debug, debug_span, field};
 pub(super) use self::held_node::HeldNode;
 use super::detached_node::DetachedNode;
 use super::exchange::Exchange;
+use super::local_queues::{ExchangeInFlight, HandOffPayload, QueueEntry};
 use super::lock_queue;
 use super::node_monitor::NodeMonitor;
 use super::node_transaction::UnresolvedNodes;
@@ -22,7 +23,7 @@ use super::step_error::{StepError, backoff, time_left};
 use crate::config::limits;
 use crate::error::{Error, LossReason, Lost, Operation, Phase, Refusal};
 use crate::manager::{ConnectionManager, HoldRegistration};
-use crate::session::{Epoch, HandOffPayload, OwnedNode, Session};
+use crate::session::{Epoch, OwnedNode, Session};
 use crate::telemetry::timers::HoldTimer;
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
@@ -145,17 +146,22 @@ impl Hold {
         self.unresolved.since()
     }
 
-    /// The hold that takes this one's place; `None` for nothing to rest on. The own node is gone, and `next` stands.
+    /// A transaction that deletes this hold's node is about to be sent.
+    pub(super) fn begin_exchange(&self) -> Option<ExchangeInFlight> {
+        self.first.node_guard.entry().map(QueueEntry::begin_exchange)
+    }
+
+    /// The hold that takes this one's place; `None` for nothing to rest on. The transaction is committed.
     pub(super) fn into_replacement(
         self,
         footing: Vec<HeldNode>,
-        next: Option<&Arc<OwnedNode>>,
+        in_flight: Option<ExchangeInFlight>,
         payload: Option<HandOffPayload>,
     ) -> Option<Self> {
         let Self { token, mut first, reads, mut unresolved, registration, manager, .. } = self;
         registration.timer().ends_by("exchanged");
-        if let Some(next) = next {
-            first.node().hand_off(next, payload);
+        if let Some(in_flight) = in_flight {
+            in_flight.committed(payload);
         }
         first.node_guard.mark_deleted();
         unresolved.settle();
@@ -332,7 +338,7 @@ impl Hold {
     /// What the hold before this one [told](Exchange::with_payload), if that was of this process and nobody came in between.
     #[must_use]
     pub fn payload<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        Arc::clone(self.node().payload()?).downcast().ok()
+        self.first.node_guard.entry()?.payload()?.downcast().ok()
     }
 
     /// Begins a transaction that turns this hold into others.

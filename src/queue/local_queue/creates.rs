@@ -5,8 +5,7 @@ use crate::queue::fast_path::{BeforeCreate, FastPath};
 
 /// A create of this session, from the moment it is sent. Ends by [`LocalQueue::judge_by_sequence`] or
 /// [`LocalQueue::forget_create`].
-#[derive(Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(test, derive(Clone))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a create that never ends keeps later ones waiting"]
 pub(crate) struct CreateInFlight {
     /// When it was sent, in the order of what this session sends for this directory.
@@ -52,7 +51,8 @@ impl<P: Clone> LocalQueue<P> {
         self.history.record_list(contended);
     }
 
-    /// Nobody waits for the create any more: it failed, its answer was lost, or its contender was cancelled.
+    /// The create is judged, or nobody waits for it any more: it failed, its answer was lost, or its
+    /// contender was cancelled.
     pub(crate) fn forget_create(&mut self, create: CreateInFlight) -> Vec<Effect<P>> {
         self.pending_creates.remove(&create.order);
         self.end_waits_for_create(create.order)

@@ -46,8 +46,8 @@ pub(super) struct Entry {
     pub(super) kind: ContenderKind,
     pub(super) state: EntryState,
     pub(super) predecessor: Predecessor,
-    /// Transactions that rest on the node and whose outcome is not known.
-    pub(super) open_transactions: usize,
+    /// A request that deletes the node may be in flight: the node may be gone, and its directory with it.
+    pub(super) is_leaving: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,13 +71,8 @@ pub(super) enum Predecessor {
 
 impl Entry {
     pub(super) fn new(node: NodeId, kind: ContenderKind) -> Self {
-        Self {
-            node,
-            kind,
-            state: EntryState::Waiting,
-            predecessor: Predecessor::Unknown,
-            open_transactions: 0,
-        }
+        let (state, predecessor) = (EntryState::Waiting, Predecessor::Unknown);
+        Self { node, kind, state, predecessor, is_leaving: false }
     }
 
     pub(super) fn is_head(&self) -> bool {

@@ -6,87 +6,81 @@ use super::{ContenderKind, Effect, EntryKey, EntryState, LocalQueue, NodeId, Pre
 /// How many successors one release grants, at most: the same multi checks the node of each.
 const HAND_OFF_MAX: usize = 32;
 
-/// How a node is released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Release {
-    /// As the head of the queue.
-    HandOff,
-    /// In any other way. Its successors list.
-    Abandoned,
-}
-
-/// How the node of a release is deleted.
-///
-/// The caller sends `multi[check(each of checks), delete(node)]` under the lock of the queue, and then does
-/// the effects. A check that fails shows that this successor's node was deleted by hand: the caller
-/// [abandons](LocalQueue::abandon) the successor, which has lost its node, and sends the rest again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) struct DeletePlan<P> {
-    pub(crate) release: Release,
-    /// The nodes that the request checks.
-    pub(crate) checks: Vec<NodeId>,
-    pub(crate) effects: Vec<Effect<P>>,
-}
-
-/// A head that a transaction is about to delete, whose answer is waited for.
+/// A node that a request is about to delete. Ends by [`LocalQueue::finish_release`].
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(test, derive(Clone))]
 #[must_use]
 pub(crate) struct ReleaseInFlight<P> {
     key: EntryKey,
-    head: Option<ReleasedHead<P>>,
-    /// The successor whose node the transaction checks, so that it is granted when the transaction is
-    /// committed.
-    pub(crate) check: Option<NodeId>,
+    /// The node is released as the head.
+    pub(super) head: Option<ReleasedHead<P>>,
+    /// The successors that the release grants. The request checks their nodes.
+    pub(crate) checks: Vec<NodeId>,
 }
 
 impl<P: Clone> LocalQueue<P> {
-    /// The caller deletes the node now, under the lock of the queue. `connection` is the present one.
-    pub(crate) fn release(&mut self, key: EntryKey, connection: Option<u64>) -> DeletePlan<P> {
-        let Some(granted) = self.hand_off_to(key) else {
-            return DeletePlan {
-                release: Release::Abandoned,
-                checks: Vec::new(),
-                effects: self.abandon(key),
-            };
+    /// The caller deletes the node by `multi[check(each of checks), delete(node)]`, and finishes the release
+    /// under the same lock.
+    ///
+    /// `connection` is the one that carries the request. There is none if the link is down, if the node is
+    /// lost, or if a transaction that rests on it may still be committed: then nothing is handed off.
+    ///
+    /// A check that fails shows that this successor's node was deleted by hand: the caller
+    /// [abandons](Self::abandon) the successor, which has lost its node, and sends the rest again.
+    pub(crate) fn begin_release(&mut self, key: EntryKey, connection: Option<u64>) -> ReleaseInFlight<P> {
+        let is_leaving = self.entry(key).is_some_and(|entry| entry.is_leaving);
+        let Some((connection, granted)) = connection.filter(|_| !is_leaving).zip(self.hand_off_to(key))
+        else {
+            return ReleaseInFlight { key, head: None, checks: Vec::new() };
         };
-        if let (Some(connection), Some(kind)) = (connection, self.entry(key).map(|entry| entry.kind)) {
-            let head = self.released_now(key.sequence, kind, connection);
-            self.remember(head);
-        }
         let checks = granted.iter().filter_map(|sequence| self.node_at(*sequence)).collect();
-        let mut effects = self.grant(granted, None);
-        effects.extend(self.abandon(key));
-        DeletePlan { release: Release::HandOff, checks, effects }
+        let kind = self.entry(key).map(|entry| entry.kind);
+        let head = kind.map(|kind| self.released_now(key.sequence, kind, connection));
+        ReleaseInFlight { key, head, checks }
     }
 
-    /// The caller is about to delete the node by a transaction. The transaction checks `check`.
+    /// As [`begin_release`](Self::begin_release), by a transaction whose answer is waited for. Ends by
+    /// [`finish_release`](Self::finish_release) if it is committed, and by
+    /// [`cancel_exchange`](Self::cancel_exchange) if not.
     pub(crate) fn begin_exchange(&mut self, key: EntryKey, connection: Option<u64>) -> ReleaseInFlight<P> {
         let kind = self.entry(key).map(|entry| entry.kind);
         // A reader's node may take a writer's place.
-        let (Some(ContenderKind::Lock), Some(connection)) = (kind, connection) else {
-            return ReleaseInFlight { key, head: None, check: None };
-        };
-        let head = Some(self.released_now(key.sequence, ContenderKind::Lock, connection));
-        let successor = self.successors_of(key.sequence).first().copied();
-        ReleaseInFlight { key, head, check: successor.and_then(|sequence| self.node_at(sequence)) }
+        let release = self.begin_release(key, connection.filter(|_| kind == Some(ContenderKind::Lock)));
+        self.mark_leaving(key);
+        release
     }
 
-    /// The transaction is committed. Its delete is done, so only the successor that it checked is granted.
-    pub(crate) fn exchange_committed(
+    /// A request is sent that deletes the node and checks no successor.
+    pub(crate) fn mark_leaving(&mut self, key: EntryKey) {
+        if let Some(entry) = self.entry_mut(key) {
+            entry.is_leaving = true;
+        }
+    }
+
+    /// The transaction was not committed, and cannot be any more.
+    pub(crate) fn cancel_exchange(&mut self, release: &ReleaseInFlight<P>) {
+        if let Some(entry) = self.entry_mut(release.key) {
+            entry.is_leaving = false;
+        }
+    }
+
+    /// The request that deletes the node was sent, or the transaction is committed. Over another connection
+    /// than the release began on, the request may not have been sent: then the successors list.
+    pub(crate) fn finish_release(
         &mut self,
         release: ReleaseInFlight<P>,
+        connection: Option<u64>,
         payload: Option<P>,
     ) -> Vec<Effect<P>> {
-        let ReleaseInFlight { key, head, check } = release;
-        let is_head = self.entry(key).is_some_and(|entry| entry.state == EntryState::Held);
-        if let Some(head) = head.filter(|_| is_head) {
+        let ReleaseInFlight { key, head, checks } = release;
+        let mut effects = Vec::new();
+        if let Some(head) = head.filter(|head| connection == Some(head.connection))
+            && let Some(mut granted) = self.hand_off_to(key)
+        {
+            granted.retain(|sequence| self.node_at(*sequence).is_some_and(|node| checks.contains(&node)));
             self.remember(ReleasedHead { payload: payload.clone(), ..head });
+            effects = self.grant(granted, payload);
         }
-        let mut granted = self.hand_off_to(key).unwrap_or_default();
-        granted.retain(|sequence| check.is_some() && self.node_at(*sequence) == check);
-        let mut effects = self.grant(granted, payload);
         effects.extend(self.abandon(key));
         effects
     }
@@ -95,23 +89,21 @@ impl<P: Clone> LocalQueue<P> {
     /// sent; `None` if `head` is not released as the head.
     ///
     /// 1. The node at `head` is in the queue: it is neither lost, nor known to be deleted, nor released
-    ///    before.
+    ///    before. No earlier request that deletes it may be in flight.
     /// 2. It is the head: its contender holds, or was granted by a hand-off itself. So nothing is in front of
     ///    it that its successors wait for, and nothing can appear there later.
     /// 3. No transaction that rests on it is open: such a transaction might be committed under the next hold.
+    ///    The caller tells no connection if there is one.
     /// 4. A successor waits for this very node, and has done so since a list, or its sequence number, showed
     ///    that nothing is between the two that it waits for.
     /// 5. The kinds allow it. A writer never holds without a list, neither after a reader nor after a writer.
     /// 6. The request that deletes the head checks the node of each successor, of [`HAND_OFF_MAX`] at most.
     ///    If one was deleted by hand, the head's node stays, and with it everything behind waits, until that
     ///    successor is abandoned.
-    /// 7. The delete is sent before the successor is told, over the same session: what the successor sends
-    ///    comes later. If the session ends, both nodes go with it. That is up to the caller.
+    /// 7. The delete is sent before the successor is granted, over a link that is up before and after it is
+    ///    sent: what the successor sends comes later. If the session ends, both nodes go with it.
     fn hand_off_to(&self, head: EntryKey) -> Option<Vec<i32>> {
-        let entry = self.entry(head)?;
-        if !entry.is_head() || entry.open_transactions > 0 {
-            return None;
-        }
+        let entry = self.entry(head).filter(|entry| entry.is_head())?;
         let mut granted = self.successors_of(head.sequence);
         granted.retain(|successor| {
             let successor = self.entries.get(successor);

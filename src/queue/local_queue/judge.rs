@@ -17,7 +17,7 @@ pub(crate) enum Judgement<P> {
     /// The contender waits for this node of its session, and is linked to it.
     Behind {
         predecessor: EntryKey,
-        /// Nothing is in front of the predecessor: a hand-off from it grants.
+        /// Nothing is in front of the predecessor, and no request deletes it yet: its end grants.
         is_second: bool,
     },
     /// Nothing: a list decides.
@@ -30,11 +30,11 @@ impl<P: Clone> LocalQueue<P> {
     /// Two consecutive numbers prove that nothing is between their nodes, so the predecessor's place decides:
     ///
     /// * it exists: the new node is right behind it;
-    /// * it was released as the head, by a delete that was sent *after* the create: it was the head when the
-    ///   new node was created, and the new node is the head now;
-    /// * it was released as the head *before* the create was sent: so too, if the directory is unchanged
-    ///   since;
-    /// * readers do not wait for readers: what is in front of the one is in front of the other.
+    /// * it was released as the head before the create was sent, and the directory is unchanged since: the
+    ///   new node is the head. A delete that was sent after the create proves nothing: it checked no node
+    ///   whose create was not answered, so the new node may be gone, and others behind it may hold;
+    /// * readers do not wait for readers: what is in front of the one is in front of the other, unless a
+    ///   request that deletes the one is in flight: the directory may have been created again since.
     ///
     /// All of this only while the connection is the one that carried the create: over another one the delete
     /// of a released head may not have been sent at all.
@@ -98,6 +98,7 @@ impl<P: Clone> LocalQueue<P> {
             Some(entry) if (kind, entry.kind) == (ContenderKind::Read, ContenderKind::Read) => {
                 match entry.predecessor {
                     _ if self.directory_watch.set_on(create.connection).is_none() => Judgement::Unknown,
+                    _ if entry.is_leaving => Judgement::Unknown,
                     Predecessor::None => Judgement::Head { payload: None, since_send: false },
                     Predecessor::Own(writer) => self.behind(writer, kind),
                     Predecessor::Unknown => Judgement::Unknown,
@@ -111,7 +112,7 @@ impl<P: Clone> LocalQueue<P> {
     fn behind(&self, sequence: i32, kind: ContenderKind) -> Judgement<P> {
         self.entries.get(&sequence).map_or(Judgement::Unknown, |entry| Judgement::Behind {
             predecessor: EntryKey { sequence, node: entry.node },
-            is_second: entry.kind.hands_off_to(kind) && entry.has_no_predecessor(),
+            is_second: entry.kind.hands_off_to(kind) && entry.has_no_predecessor() && !entry.is_leaving,
         })
     }
 
@@ -123,7 +124,7 @@ impl<P: Clone> LocalQueue<P> {
             .released_at(before, create.connection)
             .filter(|head| kind != ContenderKind::Write && head.kind.shares_rule_with(kind));
         match head {
-            Some(head) if head.order > create.order || self.is_directory_unchanged_since(head) => {
+            Some(head) if head.order < create.order && self.is_directory_unchanged_since(head) => {
                 let since_send = create.fast_path == FastPath::AfterOwn(before);
                 Judgement::Head { payload: head.payload.clone(), since_send }
             }

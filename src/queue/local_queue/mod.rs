@@ -6,7 +6,7 @@
 //! [`LocalQueue`] is a state machine without I/O: its methods take events and return [`Effect`]s. There is
 //! one for each session and directory, behind one lock. Requests whose order counts are sent while that lock
 //! is held: creates ([`LocalQueue::send_create`]) and the deletes of released nodes
-//! ([`LocalQueue::release`]). What is sent later over the same connection is done later by the server.
+//! ([`LocalQueue::begin_release`]). What is sent later over the same connection is done later by the server.
 //!
 //! | file | decides |
 //! |---|---|
@@ -29,12 +29,12 @@ pub(crate) use self::creates::CreateInFlight;
 use self::creates::SequenceWaiter;
 pub(crate) use self::entry::{ContenderKind, EntryKey, NodeId};
 use self::entry::{Entry, EntryState, Predecessor};
-pub(crate) use self::hand_off::{DeletePlan, Release, ReleaseInFlight};
+pub(crate) use self::hand_off::ReleaseInFlight;
 pub(crate) use self::judge::Judgement;
 use self::released::{DirectoryWatch, ReleasedHead};
 use super::fast_path::FastPathHistory;
 
-/// What the caller has to do, in this order, after the request that it sends under the same lock.
+/// What the caller has to do, in this order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub(crate) enum Effect<P> {
@@ -153,24 +153,12 @@ impl<P: Clone> LocalQueue<P> {
         }
     }
 
-    /// The last node of this session in front of this one. A writer waits for all of them before it lists.
-    pub(crate) fn own_before(&self, key: EntryKey) -> Option<EntryKey> {
+    /// The last node of this session in front of a writer's, which waits for all of them before it lists.
+    /// Nothing for other kinds.
+    pub(crate) fn own_before_writer(&self, key: EntryKey) -> Option<EntryKey> {
+        self.entry(key).filter(|entry| entry.kind == ContenderKind::Write)?;
         let (sequence, entry) = self.entries.range(..key.sequence).next_back()?;
         Some(EntryKey { sequence: *sequence, node: entry.node })
-    }
-
-    /// A transaction that rests on the node was sent.
-    pub(crate) fn begin_transaction(&mut self, key: EntryKey) {
-        if let Some(entry) = self.entry_mut(key) {
-            entry.open_transactions += 1;
-        }
-    }
-
-    /// The outcome of a transaction that rests on the node is known.
-    pub(crate) fn settle_transaction(&mut self, key: EntryKey) {
-        if let Some(entry) = self.entry_mut(key) {
-            entry.open_transactions = entry.open_transactions.saturating_sub(1);
-        }
     }
 
     /// The node is lost, or it was deleted by a request that checked no successor. Its successors list.
@@ -189,7 +177,8 @@ impl<P: Clone> LocalQueue<P> {
     }
 
     /// Whether no node exists here and none is being created.
-    pub(crate) fn is_idle(&self) -> bool {
+    #[cfg(test)]
+    fn is_idle(&self) -> bool {
         self.entries.is_empty() && self.pending_creates.is_empty()
     }
 

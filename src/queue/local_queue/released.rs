@@ -79,8 +79,9 @@ impl<P: Clone> LocalQueue<P> {
         self.directory_watch = DirectoryWatch::None;
     }
 
-    /// Whether a watch on the directory is requested or set. If not, the caller drops what it has of one.
-    pub(crate) fn has_directory_watch(&self) -> bool {
+    /// Whether a watch on the directory is requested or set.
+    #[cfg(test)]
+    pub(super) fn has_directory_watch(&self) -> bool {
         self.directory_watch != DirectoryWatch::None
     }
 

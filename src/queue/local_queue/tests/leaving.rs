@@ -1,7 +1,7 @@
 //! How contenders leave, and what goes wrong.
 
 use super::super::released::DirectoryWatch;
-use super::super::{ContenderKind, DeletePlan, Effect, LocalQueue, Release};
+use super::super::{ContenderKind, Effect, LocalQueue};
 use super::server::{Message, Name, Receiver, Request};
 use super::world::{Contender, Mistake, Phase, Scenario, World};
 
@@ -27,15 +27,18 @@ impl World {
             self.server.forget_watch(session, number);
         }
         let connection = self.connection(number);
-        let mut plan = DeletePlan { release: Release::Abandoned, checks: Vec::new(), effects: Vec::new() };
+        let (mut checks, mut effects, mut is_hand_off) = (Vec::new(), Vec::new(), false);
         if let Some((queue, key)) = self.queue(number).zip(key) {
             let forgotten = create.map(|create| queue.forget_create(create)).unwrap_or_default();
-            plan = queue.release(key, Some(connection));
-            plan.effects.extend(forgotten);
+            let release = queue.begin_release(key, Some(connection));
+            is_hand_off = release.head.is_some();
+            checks.clone_from(&release.checks);
+            effects = queue.finish_release(release, Some(connection), None);
+            effects.extend(forgotten);
         }
-        let mut checks: Vec<Name> = plan.checks.iter().filter_map(|node| self.name_of(*node)).collect();
-        if scenario.has(Mistake::WriterWithoutList) && plan.release == Release::HandOff {
-            for effect in &mut plan.effects {
+        let mut checks: Vec<Name> = checks.into_iter().filter_map(|node| self.name_of(node)).collect();
+        if scenario.has(Mistake::WriterWithoutList) && is_hand_off {
+            for effect in &mut effects {
                 let Effect::Relist { node } = *effect else { continue };
                 let kind = self.name_of(node).map(|name| (name, self.contenders[name.contender].kind));
                 if let Some((name, ContenderKind::Write)) = kind {
@@ -49,7 +52,7 @@ impl World {
             checks.clear();
         }
         self.send_delete(session, name, checks, granted);
-        self.apply(scenario, number, plan.effects);
+        self.apply(scenario, number, effects);
     }
 
     pub(super) fn send_delete(&mut self, session: usize, name: Name, checks: Vec<Name>, granted: Vec<Name>) {
@@ -126,7 +129,7 @@ impl World {
         let (key, name) = (self.contenders[number].key.unwrap(), self.contenders[number].name(number));
         let Some(queue) = self.queue(number) else { return };
         let release = queue.begin_exchange(key, Some(connection));
-        let check = release.check.and_then(|node| self.name_of(node));
+        let check = release.checks.first().and_then(|node| self.name_of(*node));
         self.contenders[number].phase = Phase::Exchanging(release);
         self.send(self.contenders[number].session, Request::Exchange { name, check });
     }
@@ -141,23 +144,31 @@ impl World {
             Some(own) if own == name => self.exchange_lost(scenario, number),
             Some(next) => {
                 self.lose(scenario, next);
-                self.contenders[number].phase = Phase::Holding;
+                self.exchange_cancelled(number);
             }
         }
     }
 
+    fn exchange_cancelled(&mut self, number: usize) {
+        let contender = &mut self.contenders[number];
+        if let Phase::Exchanging(release) = std::mem::replace(&mut contender.phase, Phase::Holding) {
+            self.queue(number).unwrap().cancel_exchange(&release);
+        }
+    }
+
     fn exchange_lost(&mut self, scenario: &Scenario, number: usize) {
-        self.contenders[number].phase = Phase::Holding;
+        self.exchange_cancelled(number);
         self.notice(scenario, number);
     }
 
     fn exchanged(&mut self, scenario: &Scenario, number: usize) {
+        let connection = self.connection(number);
         let contender = &mut self.contenders[number];
         contender.rounds -= 1;
         contender.key = None;
         let next = if contender.rounds == 0 { Phase::Done } else { Phase::Idle };
         if let Phase::Exchanging(release) = std::mem::replace(&mut contender.phase, next) {
-            let effects = self.queue(number).unwrap().exchange_committed(release, Some(7));
+            let effects = self.queue(number).unwrap().finish_release(release, Some(connection), Some(7));
             self.apply(scenario, number, effects);
         }
     }
@@ -256,7 +267,7 @@ impl World {
                 self.list(number);
             }
             (Phase::Finding, None) => self.contenders[number].phase = Phase::Idle,
-            (Phase::Exchanging(_), Some(_)) => self.contenders[number].phase = Phase::Holding,
+            (Phase::Exchanging(_), Some(_)) => self.exchange_cancelled(number),
             // Deleted by the transaction, or by hand.
             (Phase::Exchanging(_), None) if self.contenders[number].deleted => {
                 self.exchange_lost(scenario, number);
@@ -299,10 +310,7 @@ impl World {
 
     fn plant_before_release(&mut self, scenario: &Scenario, number: usize) {
         let Contender { kind, ref phase, lost, key, .. } = self.contenders[number];
-        let is_planted = match phase {
-            Phase::Holding => lost && scenario.has(Mistake::LostLeavesAsHead),
-            _ => !lost && scenario.has(Mistake::WaiterHandsOff),
-        };
+        let is_planted = *phase != Phase::Holding && !lost && scenario.has(Mistake::WaiterHandsOff);
         if let (true, Some(key), Some(queue)) = (is_planted, key, self.queue(number)) {
             if queue.node_at(key.sequence).is_none() {
                 let _ = queue.register(key, kind);

@@ -156,7 +156,7 @@ impl World {
         contender.key = Some(key);
         // Whatever the task does next, it has a node.
         contender.phase = Phase::Listing;
-        let (kind, create) = (contender.kind, contender.create.clone());
+        let (kind, create) = (contender.kind, contender.create);
         let Some(queue) = self.queue(number) else { return };
         let mut effects = queue.register(key, kind);
         if let Some(create) = &create {
@@ -166,7 +166,7 @@ impl World {
     }
 
     fn judge_or_await(&mut self, scenario: &Scenario, number: usize) {
-        let (create, key) = (self.contenders[number].create.clone(), self.contenders[number].key.unwrap());
+        let (create, key) = (self.contenders[number].create, self.contenders[number].key.unwrap());
         let awaits = self
             .queue(number)
             .zip(create.as_ref())
@@ -185,10 +185,7 @@ impl World {
         let Some(create) = self.contenders[number].create.take() else {
             return self.list(number);
         };
-        let mut connection = self.connection(number);
-        if scenario.has(Mistake::JudgedOverAnotherConnection) {
-            connection = create.connection;
-        }
+        let connection = self.connection(number);
         self.plant_before_judgement(scenario, number);
         let (judgement, effects) =
             self.queue(number).unwrap().judge_by_sequence(create, key, Some(connection));
@@ -266,8 +263,7 @@ impl World {
         self.contenders[number].relist = false;
         let key = self.contenders[number].key.unwrap();
         // A writer waits for all nodes of its session first: before that no list could grant it.
-        let is_writer = self.contenders[number].kind == ContenderKind::Write;
-        let own = self.queue(number).and_then(|queue| queue.own_before(key)).filter(|_| is_writer);
+        let own = self.queue(number).and_then(|queue| queue.own_before_writer(key));
         match own.and_then(|own| self.name_of(own.node).map(|name| (own, name))) {
             Some((own, name)) => self.wait_behind(scenario, number, Some(own), name),
             None => self.list(number),

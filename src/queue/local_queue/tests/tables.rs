@@ -1,7 +1,7 @@
 //! One rule of the queue each.
 
 use super::super::ContenderKind::{Lock, Read, Write};
-use super::super::{ContenderKind, Effect, EntryKey, Judgement, LocalQueue, NodeId, Release, Wait};
+use super::super::{ContenderKind, Effect, EntryKey, Judgement, LocalQueue, NodeId, Wait};
 use crate::queue::fast_path::FastPath;
 
 type Queue = LocalQueue<&'static str>;
@@ -16,6 +16,12 @@ fn grant(sequence: i32) -> Effect<&'static str> {
 
 fn relist(sequence: i32) -> Effect<&'static str> {
     Effect::Relist { node: key(sequence).node }
+}
+
+/// Releases a node over a connection that is up all the time. Tells what the request checks.
+fn release(queue: &mut Queue, key: EntryKey) -> (Vec<NodeId>, Vec<Effect<&'static str>>) {
+    let release = queue.begin_release(key, Some(1));
+    (release.checks.clone(), queue.finish_release(release, Some(1), None))
 }
 
 /// A held head, and waiters right behind each other.
@@ -44,42 +50,39 @@ fn readers_behind_writer(readers: i32) -> Queue {
 #[test]
 fn a_released_head_hands_off_to_the_next_one_whose_node_is_checked() {
     let mut queue = queue_of(&[Lock, Lock, Lock]);
-    let plan = queue.release(key(0), Some(1));
-    assert_eq!(plan.release, Release::HandOff);
-    assert_eq!(plan.checks, [key(1).node]);
-    assert_eq!(plan.effects, [grant(1)]);
+    assert_eq!(release(&mut queue, key(0)), (vec![key(1).node], vec![grant(1)]));
+    assert!(queue.was_released(0));
     // A granted contender that gives up hands off, too.
-    assert_eq!(queue.release(key(1), Some(1)).effects, [grant(2)]);
+    assert_eq!(release(&mut queue, key(1)).1, [grant(2)]);
 }
 
 #[test]
-fn a_head_with_an_open_transaction_hands_nothing_off() {
-    let mut queue = queue_of(&[Lock, Lock]);
-    queue.begin_transaction(key(0));
-    queue.begin_transaction(key(0));
-    queue.settle_transaction(key(0));
-    let plan = queue.clone().release(key(0), Some(1));
-    assert_eq!((plan.release, plan.effects), (Release::Abandoned, vec![relist(1)]));
-    queue.settle_transaction(key(0));
-    assert_eq!(queue.release(key(0), Some(1)).release, Release::HandOff);
+fn a_head_hands_nothing_off_without_a_connection_or_over_another_one() {
+    for (before, after) in [(None, Some(1)), (None, None), (Some(1), None), (Some(1), Some(2))] {
+        let mut queue = queue_of(&[Lock, Lock]);
+        let release = queue.begin_release(key(0), before);
+        assert_eq!(release.checks.is_empty(), before.is_none());
+        assert_eq!(queue.finish_release(release, after, None), [relist(1)], "{before:?}, {after:?}");
+        assert!(!queue.was_released(0));
+        assert_eq!(queue.wait_behind(key(1), Some(key(0))), (Wait::Remote, vec![]));
+    }
 }
 
 #[test]
 fn a_lost_head_hands_nothing_off() {
     let mut queue = queue_of(&[Lock, Lock]);
     assert_eq!(queue.abandon(key(0)), [relist(1)]);
-    let plan = queue.release(key(0), Some(1));
-    assert_eq!((plan.release, plan.effects), (Release::Abandoned, vec![]));
+    assert_eq!(release(&mut queue, key(0)), (vec![], vec![]));
     assert!(!queue.was_released(0));
 }
 
 #[test]
 fn a_waiter_that_leaves_makes_its_successor_list() {
     let mut queue = queue_of(&[Lock, Lock, Lock]);
-    let plan = queue.release(key(1), Some(1));
-    assert_eq!((plan.release, plan.checks, plan.effects), (Release::Abandoned, vec![], vec![relist(2)]));
+    assert_eq!(release(&mut queue, key(1)), (vec![], vec![relist(2)]));
+    assert!(!queue.was_released(1));
     assert_eq!(queue.wait_behind(key(2), Some(key(0))), (Wait::Local, vec![]));
-    assert_eq!(queue.release(key(0), Some(1)).effects, [grant(2)]);
+    assert_eq!(release(&mut queue, key(0)).1, [grant(2)]);
 }
 
 #[test]
@@ -87,26 +90,24 @@ fn of_two_waiters_behind_one_node_the_earlier_one_has_lost_its_own() {
     let mut queue = queue_of(&[Lock, Lock]);
     let _ = queue.register(key(2), Lock);
     assert_eq!(queue.wait_behind(key(2), Some(key(0))), (Wait::Local, vec![relist(1)]));
-    assert_eq!(queue.release(key(0), Some(1)).effects, [grant(2)]);
+    assert_eq!(release(&mut queue, key(0)).1, [grant(2)]);
 }
 
 #[test]
 fn a_writer_is_never_granted_by_a_hand_off() {
     for head in [Read, Write] {
         let mut queue = queue_of(&[head, Write]);
-        let plan = queue.release(key(0), Some(1));
-        assert_eq!((plan.release, plan.checks), (Release::HandOff, vec![]));
-        assert_eq!(plan.effects, [relist(1)]);
+        assert_eq!(release(&mut queue, key(0)), (vec![], vec![relist(1)]));
     }
 }
 
 #[test]
 fn a_writer_hands_off_to_32_readers_and_the_others_list() {
     let mut queue = readers_behind_writer(40);
-    let plan = queue.release(key(0), Some(1));
-    assert_eq!(plan.checks.len(), 32);
+    let (checks, effects) = release(&mut queue, key(0));
+    assert_eq!(checks.len(), 32);
     let expected: Vec<_> = (1..=32).map(grant).chain((33..=40).map(relist)).collect();
-    assert_eq!(plan.effects, expected);
+    assert_eq!(effects, expected);
 }
 
 #[test]
@@ -114,18 +115,18 @@ fn a_writer_waits_for_its_session_first() {
     let mut queue = queue_of(&[Read]);
     let _ = queue.register(key(1), Read);
     let _ = queue.register(key(3), Write);
-    assert_eq!(queue.own_before(key(3)), Some(key(1)));
+    assert_eq!(queue.own_before_writer(key(3)), Some(key(1)));
     let _ = queue.abandon(key(1));
-    assert_eq!(queue.own_before(key(3)), Some(key(0)));
+    assert_eq!(queue.own_before_writer(key(3)), Some(key(0)));
     let _ = queue.abandon(key(0));
-    assert_eq!(queue.own_before(key(3)), None);
+    assert_eq!(queue.own_before_writer(key(3)), None);
 }
 
 #[test]
 fn a_waiter_behind_a_foreign_node_is_linked_to_nobody() {
     let mut queue = queue_of(&[Lock, Lock]);
     assert_eq!(queue.wait_behind(key(1), None), (Wait::Remote, vec![]));
-    assert_eq!(queue.release(key(0), Some(1)).effects, []);
+    assert_eq!(release(&mut queue, key(0)).1, []);
     // Nor to a node of this session that is gone.
     assert_eq!(queue.wait_behind(key(1), Some(key(0))), (Wait::Remote, vec![]));
 }
@@ -136,7 +137,7 @@ fn a_number_that_is_given_twice_belongs_to_the_later_node() {
     let again = EntryKey { sequence: 0, node: NodeId(1) };
     let expected = vec![relist(0), relist(1)];
     assert_eq!(queue.register(again, Lock), expected);
-    assert_eq!(queue.release(key(0), Some(1)).release, Release::Abandoned);
+    assert_eq!(release(&mut queue, key(0)), (vec![], vec![]));
     assert_eq!(queue.node_at(0), Some(NodeId(1)));
 }
 
@@ -144,9 +145,9 @@ fn a_number_that_is_given_twice_belongs_to_the_later_node() {
 fn an_exchange_hands_off_with_its_payload_when_it_is_committed() {
     let mut queue = queue_of(&[Lock, Lock]);
     let release = queue.begin_exchange(key(0), Some(1));
-    assert_eq!(release.check, Some(key(1).node));
+    assert_eq!(release.checks, [key(1).node]);
     let granted = Effect::Grant { node: key(1).node, payload: Some("3 permits") };
-    assert_eq!(queue.exchange_committed(release, Some("3 permits")), [granted]);
+    assert_eq!(queue.finish_release(release, Some(1), Some("3 permits")), [granted]);
     assert!(queue.was_released(0));
 }
 
@@ -156,7 +157,7 @@ fn an_exchange_grants_nobody_that_it_has_not_checked() {
     let release = queue.begin_exchange(key(0), Some(1));
     let _ = queue.register(key(1), Lock);
     let _ = queue.wait_behind(key(1), Some(key(0)));
-    assert_eq!(queue.exchange_committed(release, Some("3 permits")), [relist(1)]);
+    assert_eq!(queue.finish_release(release, Some(1), Some("3 permits")), [relist(1)]);
 }
 
 #[test]
@@ -164,12 +165,44 @@ fn an_exchange_of_a_lost_hold_or_of_a_writer_hands_nothing_off() {
     let mut queue = queue_of(&[Lock, Lock]);
     let release = queue.begin_exchange(key(0), Some(1));
     assert_eq!(queue.abandon(key(0)), [relist(1)]);
-    assert_eq!(queue.exchange_committed(release, None), []);
+    assert_eq!(queue.finish_release(release, Some(1), None), []);
     assert!(!queue.was_released(0));
     let mut queue = readers_behind_writer(1);
     let release = queue.begin_exchange(key(0), Some(1));
-    assert_eq!(release.check, None);
-    assert_eq!(queue.exchange_committed(release, None), [relist(1)]);
+    assert_eq!(release.checks, []);
+    assert_eq!(queue.finish_release(release, Some(1), None), [relist(1)]);
+}
+
+#[test]
+fn a_node_whose_delete_may_be_in_flight_hands_nothing_off() {
+    let mut queue = queue_of(&[Lock, Lock]);
+    queue.mark_leaving(key(0));
+    assert_eq!(release(&mut queue, key(0)), (vec![], vec![relist(1)]));
+    let mut queue = queue_of(&[Lock, Lock]);
+    let _ = queue.begin_exchange(key(0), Some(1));
+    let again = queue.begin_exchange(key(0), Some(1));
+    assert_eq!(queue.finish_release(again, Some(1), Some("3 permits")), [relist(1)]);
+}
+
+#[test]
+fn behind_a_node_that_a_transaction_deletes_nothing_is_known() {
+    let mut queue = queue_of(&[Lock]);
+    let release = queue.begin_exchange(key(0), Some(1));
+    assert_eq!(judge(&mut queue, 1, Lock), behind(0, false));
+    queue.cancel_exchange(&release);
+    assert_eq!(queue.abandon(key(1)), []);
+    assert_eq!(judge(&mut queue, 1, Lock), behind(0, true));
+    let mut queue = queue_of(&[Read]);
+    watch_directory(&mut queue, 1);
+    let release = queue.begin_exchange(key(0), Some(1));
+    assert_eq!(judge(&mut queue.clone(), 1, Read), Judgement::Unknown);
+    queue.cancel_exchange(&release);
+    assert_eq!(judge(&mut queue, 1, Read), HEAD);
+}
+
+fn watch_directory(queue: &mut Queue, connection: u64) {
+    queue.directory_watch_requested(connection);
+    queue.directory_watch_set();
 }
 
 /// Registers a created node, and judges it by its number, on connection 1.
@@ -192,17 +225,30 @@ fn the_number_after_another_node_of_the_session_tells_the_predecessor() {
     assert_eq!(judge(&mut queue, 1, Lock), behind(0, true));
     assert_eq!(judge(&mut queue, 2, Lock), behind(1, false));
     assert_eq!(judge(&mut queue, 4, Lock), Judgement::Unknown, "3 may be anybody's");
-    assert_eq!(queue.release(key(0), Some(1)).effects, [grant(1)]);
+    assert_eq!(release(&mut queue, key(0)).1, [grant(1)]);
 }
 
 #[test]
-fn a_head_released_after_the_create_was_sent_makes_the_next_number_the_head() {
+fn a_head_released_after_the_create_was_sent_tells_nothing() {
     let mut queue = queue_of(&[Lock]);
+    watch_directory(&mut queue, 1);
     let create = queue.send_create(Lock, 1);
-    let _ = queue.release(key(0), Some(1));
+    let _ = release(&mut queue, key(0));
     let _ = queue.register(key(1), Lock);
-    assert_eq!(queue.clone().judge_by_sequence(create.clone(), key(1), Some(2)).0, Judgement::Unknown);
-    assert_eq!(queue.judge_by_sequence(create, key(1), Some(1)).0, HEAD);
+    assert_eq!(queue.judge_by_sequence(create, key(1), Some(1)).0, Judgement::Unknown);
+}
+
+#[test]
+fn a_number_tells_only_over_the_connection_that_carried_the_create() {
+    let mut queue = queue_of(&[Lock]);
+    watch_directory(&mut queue, 1);
+    let _ = release(&mut queue, key(0));
+    let create = queue.send_create(Lock, 1);
+    let _ = queue.register(key(1), Lock);
+    for (connection, expected) in [(Some(1), HEAD), (Some(2), Judgement::Unknown), (None, Judgement::Unknown)]
+    {
+        assert_eq!(queue.clone().judge_by_sequence(create, key(1), connection).0, expected);
+    }
 }
 
 #[test]
@@ -213,10 +259,10 @@ fn a_head_released_before_the_create_was_sent_counts_only_in_a_watched_directory
     let mut requested = watched.clone();
     watched.directory_watch_set();
     for (queue, expected) in [(&mut watched, HEAD), (&mut queue, Judgement::Unknown)] {
-        let _ = queue.release(key(0), Some(1));
+        let _ = release(queue, key(0));
         assert_eq!(judge(queue, 1, Lock), expected);
     }
-    let _ = requested.release(key(0), Some(1));
+    let _ = release(&mut requested, key(0));
     requested.directory_watch_set();
     assert_eq!(judge(&mut requested, 1, Lock), Judgement::Unknown, "the watch was set later");
 }
@@ -224,13 +270,11 @@ fn a_head_released_before_the_create_was_sent_counts_only_in_a_watched_directory
 #[test]
 fn a_later_watch_does_not_cover_what_was_released_before() {
     let mut queue = queue_of(&[Lock]);
-    queue.directory_watch_requested(1);
-    queue.directory_watch_set();
-    let _ = queue.release(key(0), Some(1));
+    watch_directory(&mut queue, 1);
+    let _ = release(&mut queue, key(0));
     queue.directory_watch_ended();
     assert!(!queue.has_directory_watch());
-    queue.directory_watch_requested(1);
-    queue.directory_watch_set();
+    watch_directory(&mut queue, 1);
     assert_eq!(judge(&mut queue, 1, Lock), Judgement::Unknown);
 }
 
@@ -240,9 +284,9 @@ fn a_head_counts_only_over_the_connection_that_its_delete_and_the_watch_were_sen
         [(2, 2, HEAD), (1, 2, Judgement::Unknown), (2, 1, Judgement::Unknown), (1, 1, Judgement::Unknown)]
     {
         let mut queue = queue_of(&[Lock]);
-        queue.directory_watch_requested(watched_on);
-        queue.directory_watch_set();
-        let _ = queue.release(key(0), Some(released_on));
+        watch_directory(&mut queue, watched_on);
+        let release = queue.begin_release(key(0), Some(released_on));
+        let _ = queue.finish_release(release, Some(released_on), None);
         let create = queue.send_create(Lock, 2);
         let _ = queue.register(key(1), Lock);
         let judged = queue.judge_by_sequence(create, key(1), Some(2)).0;
@@ -253,19 +297,18 @@ fn a_head_counts_only_over_the_connection_that_its_delete_and_the_watch_were_sen
 #[test]
 fn a_list_that_is_older_than_the_hand_off_does_not_take_it_back() {
     let mut queue = queue_of(&[Lock, Lock, Lock]);
-    let _ = queue.release(key(0), Some(1));
+    let _ = release(&mut queue, key(0));
     assert_eq!(queue.wait_behind(key(1), None), (Wait::Local, vec![]));
-    assert_eq!(queue.release(key(1), Some(1)).effects, [grant(2)]);
+    assert_eq!(release(&mut queue, key(1)).1, [grant(2)]);
 }
 
 #[test]
 fn a_writer_is_never_the_head_by_its_number() {
     for head in [Read, Write] {
         let mut queue = queue_of(&[head]);
-        let create = queue.send_create(Write, 1);
-        let _ = queue.release(key(0), Some(1));
-        let _ = queue.register(key(1), Write);
-        assert_eq!(queue.judge_by_sequence(create, key(1), Some(1)).0, Judgement::Unknown);
+        watch_directory(&mut queue, 1);
+        let _ = release(&mut queue, key(0));
+        assert_eq!(judge(&mut queue, 1, Write), Judgement::Unknown);
     }
 }
 
@@ -274,20 +317,18 @@ fn a_reader_behind_a_reader_waits_for_the_same_writer() {
     let mut queue = readers_behind_writer(1);
     assert_eq!(judge(&mut queue, 2, Read), Judgement::Unknown, "the directory is not watched");
     let mut queue = readers_behind_writer(1);
-    queue.directory_watch_requested(1);
-    queue.directory_watch_set();
+    watch_directory(&mut queue, 1);
     assert_eq!(judge(&mut queue, 2, Read), behind(0, true));
-    assert_eq!(queue.release(key(0), Some(1)).effects, [grant(1), grant(2)]);
+    assert_eq!(release(&mut queue, key(0)).1, [grant(1), grant(2)]);
     assert_eq!(judge(&mut queue, 3, Read), HEAD, "the reader before it waits for nobody");
 }
 
 #[test]
 fn a_released_reader_tells_a_mutex_nothing() {
     let mut queue = queue_of(&[Read]);
-    let create = queue.send_create(Lock, 1);
-    let _ = queue.release(key(0), Some(1));
-    let _ = queue.register(key(1), Lock);
-    assert_eq!(queue.judge_by_sequence(create, key(1), Some(1)).0, Judgement::Unknown);
+    watch_directory(&mut queue, 1);
+    let _ = release(&mut queue, key(0));
+    assert_eq!(judge(&mut queue, 1, Lock), Judgement::Unknown);
 }
 
 #[test]
@@ -330,11 +371,10 @@ fn an_uncontended_contender_sends_the_create_alone_in_the_end() {
         queue.record_list(false);
         if effects.contains(&Effect::WatchDirectory { connection: 1 }) {
             assert_eq!(sequence, 2);
-            queue.directory_watch_requested(1);
-            queue.directory_watch_set();
+            watch_directory(&mut queue, 1);
         }
         queue.mark_held(key(sequence));
-        let _ = queue.release(key(sequence), Some(1));
+        let _ = release(&mut queue, key(sequence));
     }
     let create = queue.send_create(Lock, 1);
     assert_eq!(create.fast_path, FastPath::AfterOwn(2));

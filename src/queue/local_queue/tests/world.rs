@@ -11,10 +11,6 @@ use super::server::{Message, Name, Request, Server};
 pub(super) enum Mistake {
     /// A head that was released over another connection counts, as one of the present connection.
     ReleasedOverAnotherConnection,
-    /// Sequence numbers decide though the connection has changed since the create.
-    JudgedOverAnotherConnection,
-    /// A holder that has lost its node is released as the head.
-    LostLeavesAsHead,
     /// A watch on the directory that was set over an earlier connection counts.
     EarlierDirectoryWatch,
     /// A released head counts though the directory may be another one.

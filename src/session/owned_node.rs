@@ -1,11 +1,8 @@
 //! A contender's node of ours.
 
-mod successors;
-
-use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
@@ -13,9 +10,6 @@ use futures::future::{Shared, select};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-pub(crate) use self::successors::{DeletePlan, LocalWake};
-use self::successors::{HandOffFlags, NOBODY, Successors};
-use super::local_queue::SequenceKey;
 use super::{Reservation, Session};
 use crate::error::{LossReason, Lost};
 use crate::time::boot::BootInstant;
@@ -41,7 +35,7 @@ pub(crate) struct OwnedNode {
     has_deletion_watch: AtomicBool,
     /// How often the lease had lapsed when it was granted.
     expirations: AtomicU64,
-    /// Tells of the loss, and of what the one in front has told.
+    /// Wakes the tasks that wait for a [change](OwnedNode::until).
     changed: Notify,
     /// Why it is lost, and when that was found out.
     loss: OnceLock<(LossReason, BootInstant)>,
@@ -53,26 +47,14 @@ pub(crate) struct OwnedNode {
     listener: Mutex<Option<OnLoss>>,
     /// Somebody was seen to ask for it.
     revoke_requested: AtomicBool,
-    /// Its place, if its line is in single file.
-    sequence_key: Option<SequenceKey>,
     /// The connection whose session it belongs to, if it was made over it.
     created_on: Option<u64>,
     /// Its owner was seen to be this session.
     is_owner_seen: AtomicBool,
-    /// Who comes next in this process, until it is told.
-    successors: Mutex<Successors>,
-    /// The number of the node of ours that it waits for.
-    predecessor_sequence: AtomicI32,
-    /// It was seen to have nobody in front whom it has to wait for.
-    no_predecessor: AtomicBool,
-    /// What the one in front has told.
-    hand_off_flags: HandOffFlags,
     /// How many transactions rest on it of which it is not known whether they are done.
     unresolved_txns: AtomicUsize,
     /// What it says about itself.
     data: Arc<[u8]>,
-    /// How many were in front when it was looked last.
-    ahead: AtomicUsize,
 }
 
 /// What is known of where a node came from.
@@ -93,9 +75,6 @@ impl Origin {
     /// It was looked for and found, with this session as its owner.
     pub(crate) const FOUND: Self = Self { created_on: None, is_owner_seen: true };
 }
-
-/// What a holder tells the next one, if that is in this process.
-pub(crate) type HandOffPayload = Arc<dyn Any + Send + Sync>;
 
 /// A watch that several look at.
 pub(crate) type SharedWatch = Shared<Watch>;
@@ -128,7 +107,6 @@ impl OwnedNode {
         number: u64,
         path: Arc<str>,
         session: Session,
-        sequence_key: Option<SequenceKey>,
         origin: Origin,
         data: Arc<[u8]>,
     ) -> Self {
@@ -148,16 +126,10 @@ impl OwnedNode {
             watch: Mutex::new(None),
             listener: Mutex::new(None),
             revoke_requested: AtomicBool::new(false),
-            sequence_key,
             created_on: origin.created_on,
             is_owner_seen: AtomicBool::new(origin.is_owner_seen),
-            successors: Mutex::new(Successors::Nobody),
-            predecessor_sequence: AtomicI32::new(NOBODY),
-            no_predecessor: AtomicBool::new(false),
-            hand_off_flags: HandOffFlags::default(),
             unresolved_txns: AtomicUsize::new(0),
             data,
-            ahead: AtomicUsize::new(0),
         }
     }
 
@@ -173,20 +145,8 @@ impl OwnedNode {
         self.is_owner_seen.store(true, Ordering::Release);
     }
 
-    pub(crate) fn sequence_key(&self) -> Option<&SequenceKey> {
-        self.sequence_key.as_ref()
-    }
-
     pub(crate) fn data(&self) -> &[u8] {
         &self.data
-    }
-
-    pub(crate) fn ahead(&self) -> usize {
-        self.ahead.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_ahead(&self, ahead: usize) {
-        self.ahead.store(ahead, Ordering::Relaxed);
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -202,7 +162,8 @@ impl OwnedNode {
         &self.session
     }
 
-    pub(super) fn number(&self) -> u64 {
+    /// Its number within the session.
+    pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
@@ -221,14 +182,6 @@ impl OwnedNode {
 
     pub(crate) fn set_replacing(&self, replacing: bool) {
         self.replacing.store(replacing, Ordering::Release);
-    }
-
-    /// Whether a request that deletes the node may be in flight or committed: the node may be gone, and its
-    /// directory with it.
-    pub(crate) fn is_leaving(&self) -> bool {
-        self.is_given_up()
-            || self.replacing.load(Ordering::Acquire)
-            || self.replaced_in_doubt.load(Ordering::Acquire)
     }
 
     /// A transaction that replaces the node may be applied at any time from now on.
@@ -356,8 +309,10 @@ impl OwnedNode {
         if first {
             // What is lost needs no confirmation any more.
             self.session.unregister(self);
-            self.abandon();
-            self.changed.notify_waiters();
+            if let Some(table) = self.session.existing_table() {
+                table.node_lost(self);
+            }
+            self.notify();
         }
         first
     }
@@ -373,8 +328,14 @@ impl OwnedNode {
         self.until(|| self.check().err()).await
     }
 
-    /// Resolves when `probe` sees something.
-    async fn until<T>(&self, probe: impl Fn() -> Option<T>) -> T {
+    /// Wakes the tasks that wait for something to be seen.
+    pub(crate) fn notify(&self) {
+        self.changed.notify_waiters();
+    }
+
+    /// Resolves when `probe` sees something. It looks again when the node is lost, and at each
+    /// [`notify`](Self::notify).
+    pub(crate) async fn until<T>(&self, probe: impl Fn() -> Option<T>) -> T {
         loop {
             // Armed first, then looked: no change falls between.
             let mut changed = pin!(self.changed.notified());

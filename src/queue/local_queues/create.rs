@@ -1,0 +1,95 @@
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::future::select;
+
+use super::{HandOffPayload, LocalQueues, QueueEntry, SharedQueue};
+use crate::queue::fast_path::FastPath;
+use crate::queue::local_queue::{ContenderKind, CreateInFlight, Judgement};
+use crate::session::Session;
+use crate::time::deadline::Deadline;
+
+/// A create of this session, from the moment it is sent until its node is judged.
+pub(in crate::queue) struct PendingCreate {
+    session: Session,
+    queue: Arc<SharedQueue>,
+    create: CreateInFlight,
+}
+
+impl Drop for PendingCreate {
+    fn drop(&mut self) {
+        self.queue.update(&self.session, |state| ((), state.queue.forget_create(self.create)));
+    }
+}
+
+impl PendingCreate {
+    /// Sends the create by `send`.
+    pub(in crate::queue) fn send<T>(
+        session: &Session,
+        directory: &str,
+        kind: ContenderKind,
+        connection: u64,
+        send: impl FnOnce() -> T,
+    ) -> (T, Self) {
+        let queue = LocalQueues::of(session).get_or_new(directory, session.now());
+        let (sent, create) = queue.update(session, |state| {
+            let create = state.queue.send_create(kind, connection);
+            // Under the lock: what is sent later gets a greater sequence number.
+            ((send(), create), Vec::new())
+        });
+        (sent, Self { session: session.clone(), queue, create })
+    }
+
+    pub(in crate::queue) fn fast_path(&self) -> FastPath {
+        self.create.fast_path
+    }
+
+    /// The create has its sequence number, and its node is registered if the number tells the order.
+    pub(in crate::queue) fn mark_created(&self) {
+        self.queue.update(&self.session, |state| ((), state.queue.mark_created(&self.create)));
+    }
+
+    /// The list that was sent with the create showed a predecessor, or none.
+    pub(in crate::queue) fn record_list(&self, contended: bool) {
+        self.queue.state.lock().queue.record_list(contended);
+    }
+
+    /// Waits until the predecessor is known, if that may be the node of an earlier create.
+    pub(in crate::queue) async fn await_predecessor(&self, entry: &QueueEntry, deadline: Deadline) {
+        if self.queue.state.lock().queue.awaits_predecessor(&self.create, entry.key) {
+            // The answer to that create came earlier, so its task is about to run, if behind thousands of
+            // others; unless nobody polls it.
+            let limit = deadline.or_after(self.session.timeout() / 40);
+            // Boxed: few wait here, and the future of every acquire has room for it.
+            select(Box::pin(entry.may_judge()), pin!(limit.passed())).await;
+        }
+    }
+
+    /// Judges the node by its sequence number. Yields its predecessor with [`Judgement::Behind`].
+    pub(in crate::queue) fn judge_by_sequence(
+        self,
+        entry: &QueueEntry,
+    ) -> (Judgement<HandOffPayload>, Option<Arc<QueueEntry>>) {
+        let connection = self.session.connection();
+        self.queue.update(&self.session, |state| {
+            let (judgement, effects) = state.queue.judge_by_sequence(self.create, entry.key, connection);
+            let predecessor = match &judgement {
+                Judgement::Behind { predecessor, .. } => state.entry(*predecessor),
+                Judgement::Head { payload, .. } => {
+                    entry.set_payload(payload.clone());
+                    None
+                }
+                Judgement::Unknown => None,
+            };
+            ((judgement, predecessor), effects)
+        })
+    }
+
+    /// A list has judged the node. What its sequence number would have told is counted.
+    pub(in crate::queue) fn judged_by_list(self, entry: &QueueEntry) {
+        let connection = self.session.connection();
+        self.queue.update(&self.session, |state| {
+            ((), state.queue.judged_by_list(self.create, entry.key, connection))
+        });
+    }
+}

@@ -1,0 +1,60 @@
+use futures::FutureExt;
+
+use crate::queue::local_queue::LocalQueue;
+use crate::session::{Reservation, Session};
+use crate::wire::{Reply, Stat, Watch};
+
+/// A watch on the directory of a local queue. One that was created again counts its sequence numbers from 0.
+#[derive(Default)]
+pub(super) enum DirectoryWatch {
+    #[default]
+    None,
+    Requested {
+        reply: Reply<(Vec<u8>, Stat, Watch)>,
+        room: Reservation,
+    },
+    Set {
+        watch: Watch,
+        _room: Reservation,
+    },
+}
+
+impl DirectoryWatch {
+    /// Sends the request. `false` if there is no room for the watch, or if the answer to an earlier request
+    /// is on its way: if that was dropped, its watch would stay.
+    pub(super) fn request(&mut self, session: &Session, directory: &str) -> bool {
+        if matches!(self, Self::Requested { .. }) {
+            return false;
+        }
+        let Some(room) = session.watch_budget().reserve_spare(directory) else {
+            return false;
+        };
+        let reply = session.read(|wire| wire.watch_data(directory));
+        *self = Self::Requested { reply, room };
+        true
+    }
+
+    /// Tells the queue what has become of the watch.
+    pub(super) fn poll<P: Clone>(&mut self, queue: &mut LocalQueue<P>) {
+        *self = match std::mem::take(self) {
+            Self::Requested { mut reply, room } => match (&mut reply).now_or_never() {
+                None => Self::Requested { reply, room },
+                Some(Ok((_, _, watch))) => {
+                    queue.directory_watch_set();
+                    Self::Set { watch, _room: room }
+                }
+                Some(Err(_)) => {
+                    queue.directory_watch_ended();
+                    Self::None
+                }
+            },
+            other => other,
+        };
+        if let Self::Set { watch, .. } = self
+            && watch.now_or_never().is_some()
+        {
+            queue.directory_watch_ended();
+            *self = Self::None;
+        }
+    }
+}

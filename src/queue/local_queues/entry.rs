@@ -1,0 +1,214 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use super::{ExchangeInFlight, HandOffPayload, LocalQueues, SharedQueue};
+use crate::error::Lost;
+use crate::queue::local_queue::{ContenderKind, Effect, EntryKey, NodeId, Wait};
+use crate::session::OwnedNode;
+use crate::znode::name::NodeName;
+
+/// A node of this session in a local queue.
+///
+/// It leaves the queue when its delete is sent ([`release`](Self::release)), or when it is known to be gone
+/// ([`abandon`](Self::abandon)).
+pub(in crate::queue) struct QueueEntry {
+    pub(super) queue: Arc<SharedQueue>,
+    pub(super) key: EntryKey,
+    pub(in crate::queue) node: Arc<OwnedNode>,
+    /// How many contenders were in front when they were counted last.
+    ahead: AtomicUsize,
+    wakes: Mutex<Wakes>,
+}
+
+/// What the queue has decided, and the contender has not seen yet. Written under the lock of the queue.
+#[derive(Default)]
+struct Wakes {
+    /// For good.
+    is_granted: bool,
+    relist: bool,
+    judge: bool,
+    payload: Option<HandOffPayload>,
+}
+
+/// What ends a wait for a node of this session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::queue) enum LocalWake {
+    /// The node is the head of the queue.
+    Head,
+    /// A list decides.
+    Relist,
+}
+
+/// How a contender waits.
+pub(in crate::queue) enum LocalWait {
+    /// For this node of its session.
+    Behind(Arc<QueueEntry>),
+    /// The wait is over.
+    Over(LocalWake),
+    /// For a watch.
+    Remote,
+}
+
+impl QueueEntry {
+    pub(in crate::queue) fn register(
+        node: &Arc<OwnedNode>,
+        directory: &str,
+        sequence: i32,
+        kind: ContenderKind,
+    ) -> Arc<Self> {
+        let session = node.session();
+        let entry = Arc::new(Self {
+            queue: LocalQueues::of(session).get_or_new(directory, session.now()),
+            key: EntryKey { sequence, node: NodeId(node.number()) },
+            node: Arc::clone(node),
+            ahead: AtomicUsize::new(0),
+            wakes: Mutex::default(),
+        });
+        entry.queue.update(session, |state| {
+            state.last_used = session.now();
+            state.entries.insert(entry.key.node, Arc::clone(&entry));
+            ((), state.queue.register(entry.key, kind))
+        });
+        // It may have been lost before it was registered, and the queue does not know.
+        if node.verdict().is_err() {
+            entry.abandon();
+        }
+        entry
+    }
+
+    pub(in crate::queue) fn directory(&self) -> &str {
+        &self.queue.directory
+    }
+
+    pub(in crate::queue) fn ahead(&self) -> usize {
+        self.ahead.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::queue) fn set_ahead(&self, ahead: usize) {
+        self.ahead.store(ahead, Ordering::Relaxed);
+    }
+
+    pub(super) fn note(&self, effect: Effect<HandOffPayload>) {
+        let mut wakes = self.wakes.lock();
+        match effect {
+            Effect::Grant { payload, .. } => {
+                wakes.is_granted = true;
+                wakes.payload = payload;
+            }
+            Effect::Relist { .. } => wakes.relist = true,
+            Effect::JudgeBySequence { .. } => wakes.judge = true,
+            Effect::WatchDirectory { .. } => {}
+        }
+    }
+
+    fn take_wake(&self) -> Option<LocalWake> {
+        let mut wakes = self.wakes.lock();
+        match wakes.is_granted {
+            true => Some(LocalWake::Head),
+            false => std::mem::take(&mut wakes.relist).then_some(LocalWake::Relist),
+        }
+    }
+
+    /// Resolves when the queue has decided, or the node is lost.
+    pub(in crate::queue) async fn local_wake(&self) -> Result<LocalWake, Lost> {
+        self.node
+            .until(|| match self.node.check() {
+                Err(lost) => Some(Err(lost)),
+                Ok(()) => self.take_wake().map(Ok),
+            })
+            .await
+    }
+
+    /// Resolves when the sequence numbers of all creates are known that may be those of predecessors.
+    pub(super) async fn may_judge(&self) {
+        self.node.until(|| self.wakes.lock().judge.then_some(())).await;
+    }
+
+    /// What the holder before this one has passed on.
+    pub(in crate::queue) fn payload(&self) -> Option<HandOffPayload> {
+        self.wakes.lock().payload.clone()
+    }
+
+    pub(super) fn set_payload(&self, payload: Option<HandOffPayload>) {
+        self.wakes.lock().payload = payload;
+    }
+
+    /// A list showed that no node is in front that the contender waits for.
+    pub(in crate::queue) fn mark_clear(&self) {
+        self.queue.state.lock().queue.mark_clear(self.key);
+    }
+
+    /// The contender holds.
+    pub(in crate::queue) fn mark_held(&self) {
+        self.queue.state.lock().queue.mark_held(self.key);
+    }
+
+    /// The nearest node in front that the contender waits for is this one.
+    pub(in crate::queue) fn wait_behind(&self, predecessor: &NodeName) -> LocalWait {
+        self.queue.update(self.node.session(), |state| {
+            if let Some(wake) = self.take_wake() {
+                return (LocalWait::Over(wake), Vec::new());
+            }
+            let own = state
+                .queue
+                .node_at(predecessor.sequence())
+                .and_then(|node| state.entries.get(&node).cloned())
+                .filter(|own| predecessor.has_ordered_sequence() && own.node.name() == predecessor.as_str());
+            let (wait, effects) = state.queue.wait_behind(self.key, own.as_ref().map(|own| own.key));
+            let wait = match (wait, own) {
+                (Wait::Local, Some(own)) => LocalWait::Behind(own),
+                _ => LocalWait::Remote,
+            };
+            (wait, effects)
+        })
+    }
+
+    /// The last node of this session in front of a writer's, which waits for all of them before it lists.
+    pub(in crate::queue) fn own_before_writer(&self) -> Option<Arc<Self>> {
+        let state = self.queue.state.lock();
+        state.queue.own_before_writer(self.key).and_then(|key| state.entry(key))
+    }
+
+    /// The connection over which the node may be released as the head, if its contender holds.
+    pub(super) fn hand_off_connection(&self) -> Option<u64> {
+        let may_hand_off = self.node.is_settled() && self.node.verdict().is_ok();
+        self.node.session().live_connection().filter(|_| may_hand_off)
+    }
+
+    /// Sends the delete of the node by `send`, which checks the nodes that it gets: their contenders hold
+    /// from then on.
+    pub(in crate::queue) fn release<T>(&self, send: impl FnOnce(Vec<Arc<OwnedNode>>) -> T) -> T {
+        debug_assert!(self.node.is_given_up(), "its delete would be taken for someone else's");
+        self.queue.update(self.node.session(), |state| {
+            let release = state.queue.begin_release(self.key, self.hand_off_connection());
+            let checks = release.checks.iter().filter_map(|next| state.entries.get(next));
+            // Under the lock: what is sent later gets a greater sequence number.
+            let sent = send(checks.map(|next| Arc::clone(&next.node)).collect());
+            let effects = state.queue.finish_release(release, self.hand_off_connection(), None);
+            state.entries.remove(&self.key.node);
+            (sent, effects)
+        })
+    }
+
+    /// The node is gone, and was not deleted as the head: its successors list.
+    pub(in crate::queue) fn abandon(&self) {
+        self.queue.abandon(&self.node);
+    }
+
+    /// The node is deleted together with others: nothing is handed off.
+    pub(in crate::queue) fn mark_leaving(&self) {
+        self.queue.state.lock().queue.mark_leaving(self.key);
+    }
+
+    /// A transaction that deletes the node of the holder is about to be sent.
+    pub(in crate::queue) fn begin_exchange(self: &Arc<Self>) -> ExchangeInFlight {
+        let mut state = self.queue.state.lock();
+        state.poll_watch();
+        let release = state.queue.begin_exchange(self.key, self.hand_off_connection());
+        let next = release.checks.iter().find_map(|next| state.entries.get(next));
+        let next = next.map(|next| Arc::clone(&next.node));
+        ExchangeInFlight { entry: Arc::clone(self), release, next }
+    }
+}

@@ -1,0 +1,30 @@
+use std::sync::Arc;
+
+use super::{HandOffPayload, QueueEntry};
+use crate::queue::local_queue::ReleaseInFlight;
+use crate::session::OwnedNode;
+
+/// A transaction that deletes the node of a holder. If its outcome stays unknown, the node is given up.
+#[must_use]
+pub(in crate::queue) struct ExchangeInFlight {
+    pub(super) entry: Arc<QueueEntry>,
+    pub(super) release: ReleaseInFlight<HandOffPayload>,
+    /// The transaction checks this node, whose contender holds when it is committed.
+    pub(in crate::queue) next: Option<Arc<OwnedNode>>,
+}
+
+impl ExchangeInFlight {
+    pub(in crate::queue) fn committed(self, payload: Option<HandOffPayload>) {
+        let Self { entry, release, .. } = self;
+        entry.queue.update(entry.node.session(), |state| {
+            let effects = state.queue.finish_release(release, entry.hand_off_connection(), payload);
+            state.entries.remove(&entry.key.node);
+            ((), effects)
+        });
+    }
+
+    /// The transaction was not committed.
+    pub(in crate::queue) fn cancel(self) {
+        self.entry.queue.state.lock().queue.cancel_exchange(&self.release);
+    }
+}

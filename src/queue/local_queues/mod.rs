@@ -1,0 +1,208 @@
+//! The local queues of a session, and what carries out their effects.
+//!
+//! [`LocalQueue`] decides. Here each of them has its lock. The requests whose order counts are sent while the
+//! lock is held. What the queue decides is noted in the entries under the same lock, and their contenders are
+//! woken when the lock is free again.
+
+mod create;
+mod directory_watch;
+mod entry;
+mod exchange;
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use parking_lot::Mutex;
+
+pub(super) use self::create::PendingCreate;
+use self::directory_watch::DirectoryWatch;
+pub(super) use self::entry::{LocalWait, LocalWake, QueueEntry};
+pub(super) use self::exchange::ExchangeInFlight;
+use super::local_queue::{Effect, EntryKey, LocalQueue, NodeId};
+use super::missing_czxid::MissingCzxid;
+use crate::session::{OwnedNode, Session, SessionTable};
+use crate::time::boot::BootInstant;
+
+/// What a holder passes on to the next one, if that is in this process.
+pub(super) type HandOffPayload = Arc<dyn Any + Send + Sync>;
+
+/// The local queues of one session, by directory.
+#[derive(Default)]
+pub(super) struct LocalQueues(DashMap<Arc<str>, Arc<SharedQueue>>);
+
+/// The local queue of one directory.
+struct SharedQueue {
+    directory: Arc<str>,
+    state: Mutex<State>,
+}
+
+struct State {
+    queue: LocalQueue<HandOffPayload>,
+    /// The nodes of the queue.
+    entries: BTreeMap<NodeId, Arc<QueueEntry>>,
+    watch: DirectoryWatch,
+    missing_czxid: MissingCzxid,
+    last_used: BootInstant,
+}
+
+impl LocalQueues {
+    pub(super) fn of(session: &Session) -> Arc<Self> {
+        session.table()
+    }
+
+    fn get(&self, directory: &str) -> Option<Arc<SharedQueue>> {
+        self.0.get(directory).map(|queue| Arc::clone(&queue))
+    }
+
+    fn get_or_new(&self, directory: &str, now: BootInstant) -> Arc<SharedQueue> {
+        if let Some(queue) = self.get(directory) {
+            return queue;
+        }
+        let directory: Arc<str> = directory.into();
+        let new = || Arc::new(SharedQueue::new(Arc::clone(&directory), now));
+        Arc::clone(&self.0.entry(Arc::clone(&directory)).or_insert_with(new))
+    }
+
+    /// The server told no creation zxid with this number.
+    pub(super) fn record_missing_czxid(&self, directory: &str, sequence: i32, now: BootInstant) {
+        let queue = self.get_or_new(directory, now);
+        let mut state = queue.state.lock();
+        state.last_used = now;
+        state.missing_czxid.record(sequence);
+    }
+
+    /// The number that the next create is likely to get, where the server tells no creation zxid with it.
+    pub(super) fn sequence_to_prefetch(&self, directory: &str) -> Option<i32> {
+        self.get(directory)?.state.lock().missing_czxid.next_sequence()
+    }
+
+    /// The directories of these queues, in an order that chance has no part in.
+    fn directories(&self, which: impl Fn(&Arc<SharedQueue>) -> bool) -> Vec<Arc<str>> {
+        let chosen = self.0.iter().filter(|queue| which(queue.value()));
+        let mut directories: Vec<_> = chosen.map(|queue| Arc::clone(queue.key())).collect();
+        directories.sort();
+        directories
+    }
+}
+
+impl SessionTable for LocalQueues {
+    fn node_lost(&self, node: &OwnedNode) {
+        let directory = node.path().rsplit_once('/').map_or("", |(directory, _)| directory);
+        if let Some(queue) = self.get(directory) {
+            queue.abandon(node);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn forget_idle(&self, since: BootInstant) {
+        // Nodes and pending creates have the queue, too. While its place in the table is locked no other one
+        // gets it.
+        let is_idle =
+            |queue: &Arc<SharedQueue>| Arc::strong_count(queue) == 1 && queue.state.lock().last_used <= since;
+        for directory in self.directories(is_idle) {
+            if let Some((_, queue)) = self.0.remove_if(&directory, |_, queue| is_idle(queue)) {
+                queue.poll_watch();
+            }
+        }
+    }
+
+    fn session_ended(&self) {
+        for directory in self.directories(|_| true) {
+            if let Some((_, queue)) = self.0.remove(&directory) {
+                let mut state = queue.state.lock();
+                state.queue.end_session();
+                // They have the queue, and it has them.
+                let entries = std::mem::take(&mut state.entries);
+                drop(state);
+                drop(entries);
+            }
+        }
+    }
+}
+
+impl SharedQueue {
+    fn new(directory: Arc<str>, now: BootInstant) -> Self {
+        let state = State {
+            queue: LocalQueue::default(),
+            entries: BTreeMap::new(),
+            watch: DirectoryWatch::default(),
+            missing_czxid: MissingCzxid::default(),
+            last_used: now,
+        };
+        Self { directory, state: Mutex::new(state) }
+    }
+
+    /// Lets the queue decide, and carries out what it decides.
+    fn update<T>(
+        &self,
+        session: &Session,
+        change: impl FnOnce(&mut State) -> (T, Vec<Effect<HandOffPayload>>),
+    ) -> T {
+        let mut state = self.state.lock();
+        // The server sends the watch's event before the answers to what it did later.
+        state.poll_watch();
+        let (value, effects) = change(&mut state);
+        let woken = state.apply(effects, session, &self.directory);
+        drop(state);
+        woken.iter().for_each(|entry| entry.node.notify());
+        value
+    }
+
+    /// The node is gone, and was not deleted as the head.
+    fn abandon(&self, node: &OwnedNode) {
+        self.update(node.session(), |state| {
+            let entry = state.entries.remove(&NodeId(node.number()));
+            let effects = entry.map(|entry| state.queue.abandon(entry.key)).unwrap_or_default();
+            ((), effects)
+        });
+    }
+
+    /// Reads the answer to the request for a watch, if it is there: only a watch that was read is removed
+    /// from the server when it is dropped.
+    fn poll_watch(&self) {
+        self.state.lock().poll_watch();
+    }
+}
+
+impl State {
+    fn poll_watch(&mut self) {
+        self.watch.poll(&mut self.queue);
+    }
+
+    fn entry(&self, key: EntryKey) -> Option<Arc<QueueEntry>> {
+        self.entries.get(&key.node).cloned()
+    }
+
+    /// Notes what was decided. Yields the contenders to wake.
+    fn apply(
+        &mut self,
+        effects: Vec<Effect<HandOffPayload>>,
+        session: &Session,
+        directory: &str,
+    ) -> Vec<Arc<QueueEntry>> {
+        let mut woken = Vec::new();
+        for effect in effects {
+            let node = match &effect {
+                Effect::Grant { node, .. } | Effect::Relist { node } | Effect::JudgeBySequence { node } => {
+                    *node
+                }
+                Effect::WatchDirectory { connection } => {
+                    if self.watch.request(session, directory) {
+                        self.queue.directory_watch_requested(*connection);
+                    }
+                    continue;
+                }
+            };
+            if let Some(entry) = self.entries.get(&node) {
+                entry.note(effect);
+                woken.push(Arc::clone(entry));
+            }
+        }
+        woken
+    }
+}
