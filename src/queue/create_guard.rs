@@ -167,6 +167,9 @@ impl NodeGuard {
     ///
     /// Without a definite answer, and when this future is dropped, the janitor goes on.
     pub(super) async fn delete(mut self, deadline: Deadline) -> Result<bool, WireError> {
+        if let Some(entry) = &self.entry {
+            entry.await_successor(deadline).await;
+        }
         let reply = self.send_delete();
         let mut leaving = DeleteInFlight { session: &self.session, path: &self.path, reply: Some(reply) };
         let answer = match &mut leaving.reply {

@@ -1,7 +1,7 @@
 //! The hand-off in memory: which successors of a released head are granted when its delete is sent.
 
 use super::released::ReleasedHead;
-use super::{ContenderKind, Effect, EntryKey, EntryState, LocalQueue, NodeId, Predecessor};
+use super::{ContenderKind, Effect, Entry, EntryKey, EntryState, LocalQueue, NodeId, Predecessor};
 
 /// How many successors one release grants, at most: the same multi checks the node of each.
 const HAND_OFF_MAX: usize = 32;
@@ -19,6 +19,21 @@ pub(crate) struct ReleaseInFlight<P> {
 }
 
 impl<P: Clone> LocalQueue<P> {
+    /// Whether a successor of this node may be about to register: its create was sent before `order`, and no
+    /// other successor waits. A release that waits for that can check the successor's node. After an earlier
+    /// release that successor would have to list.
+    pub(crate) fn expects_successor(&self, key: EntryKey, order: u64) -> bool {
+        let hands_off = |entry: &Entry| entry.is_head() && entry.kind != ContenderKind::Read;
+        self.entry(key).is_some_and(hands_off)
+            && self.successors_of(key.sequence).is_empty()
+            && self.pending_creates.first().is_some_and(|oldest| *oldest <= order)
+    }
+
+    /// Everything that was sent so far has this order at most.
+    pub(crate) fn last_order(&self) -> u64 {
+        self.last_order
+    }
+
     /// The caller deletes the node by `multi[check(each of checks), delete(node)]`, and finishes the release
     /// under the same lock.
     ///

@@ -1,12 +1,15 @@
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures::future::select;
 use parking_lot::Mutex;
 
 use super::{ExchangeInFlight, HandOffPayload, LocalQueues, SharedQueue};
 use crate::error::Lost;
 use crate::queue::local_queue::{ContenderKind, Effect, EntryKey, NodeId, Wait};
 use crate::session::OwnedNode;
+use crate::time::deadline::Deadline;
 use crate::znode::name::NodeName;
 
 /// A node of this session in a local queue.
@@ -177,6 +180,27 @@ impl QueueEntry {
         self.node.session().live_connection().filter(|_| may_hand_off)
     }
 
+    /// Waits for the successor of this session whose create is in flight, if any: a delete that checks its node
+    /// saves it a list. To be called before [`release`](Self::release).
+    pub(in crate::queue) async fn await_successor(self: &Arc<Self>, deadline: Deadline) {
+        let order = {
+            let mut state = self.queue.state.lock();
+            let order = state.queue.last_order();
+            if self.hand_off_connection().is_none() || !state.queue.expects_successor(self.key, order) {
+                return;
+            }
+            state.releasing = Some(Arc::clone(self));
+            order
+        };
+        // The check reads the node's own watch, which would wake this task again and again once it has fired.
+        let is_decided = || {
+            self.node.check().is_err() || !self.queue.state.lock().queue.expects_successor(self.key, order)
+        };
+        // The answer is on its way, unless the link is broken or its task is not polled.
+        let limit = deadline.or_after(self.node.session().timeout() / 40);
+        select(pin!(self.node.until(|| is_decided().then_some(()))), pin!(limit.passed())).await;
+    }
+
     /// Sends the delete of the node by `send`, which checks the nodes that it gets: their contenders hold
     /// from then on.
     pub(in crate::queue) fn release<T>(&self, send: impl FnOnce(Vec<Arc<OwnedNode>>) -> T) -> T {
@@ -188,6 +212,7 @@ impl QueueEntry {
             let sent = send(checks.map(|next| Arc::clone(&next.node)).collect());
             let effects = state.queue.finish_release(release, self.hand_off_connection(), None);
             state.entries.remove(&self.key.node);
+            state.releasing = None;
             (sent, effects)
         })
     }

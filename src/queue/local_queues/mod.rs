@@ -42,6 +42,8 @@ struct State {
     queue: LocalQueue<HandOffPayload>,
     /// The nodes of the queue.
     entries: BTreeMap<NodeId, Arc<QueueEntry>>,
+    /// The head, while its release waits for the create of its successor.
+    releasing: Option<Arc<QueueEntry>>,
     watch: DirectoryWatch,
     missing_czxid: MissingCzxid,
     last_used: BootInstant,
@@ -117,7 +119,7 @@ impl SessionTable for LocalQueues {
                 let mut state = queue.state.lock();
                 state.queue.end_session();
                 // They have the queue, and it has them.
-                let entries = std::mem::take(&mut state.entries);
+                let entries = (std::mem::take(&mut state.entries), state.releasing.take());
                 drop(state);
                 drop(entries);
             }
@@ -130,6 +132,7 @@ impl SharedQueue {
         let state = State {
             queue: LocalQueue::default(),
             entries: BTreeMap::new(),
+            releasing: None,
             watch: DirectoryWatch::default(),
             missing_czxid: MissingCzxid::default(),
             last_used: now,
@@ -147,7 +150,8 @@ impl SharedQueue {
         // The server sends the watch's event before the answers to what it did later.
         state.poll_watch();
         let (value, effects) = change(&mut state);
-        let woken = state.apply(effects, session, &self.directory);
+        let mut woken = state.apply(effects, session, &self.directory);
+        woken.extend(state.releasing.clone());
         drop(state);
         woken.iter().for_each(|entry| entry.node.notify());
         value
