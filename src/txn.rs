@@ -43,8 +43,10 @@ pub const ANY_VERSION: i32 = -1;
 #[must_use = "nothing is written before commit()"]
 pub struct Txn<'a> {
     manager: &'a ConnectionManager,
-    /// What must stand; never empty.
-    holds: Vec<&'a Arc<OwnedNode>>,
+    /// The first node of the hold that begins the transaction: it names the session.
+    first: &'a Arc<OwnedNode>,
+    /// The further nodes that must exist.
+    others: Vec<&'a Arc<OwnedNode>>,
     writes: Vec<Write>,
 }
 
@@ -120,8 +122,12 @@ impl TxnError {
 }
 
 impl<'a> Txn<'a> {
-    pub(crate) fn under(manager: &'a ConnectionManager, holds: Vec<&'a Arc<OwnedNode>>) -> Self {
-        Self { manager, holds, writes: Vec::new() }
+    pub(crate) fn under(
+        manager: &'a ConnectionManager,
+        first: &'a Arc<OwnedNode>,
+        others: Vec<&'a Arc<OwnedNode>>,
+    ) -> Self {
+        Self { manager, first, others, writes: Vec::new() }
     }
 
     /// Commits only if the node has this version.
@@ -171,22 +177,20 @@ impl<'a> Txn<'a> {
     /// Not cancel safe: a dropped commit may or may not have been done.
     pub async fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
         limits::check(self.writes.iter().map(Write::bytes).sum()).map_err(Error::Config)?;
-        let Some(first) = self.holds.first() else {
-            return Err(TxnError::Failed(Error::Closed));
-        };
-        self.holds.iter().try_for_each(|hold| hold.check()).map_err(TxnError::Lost)?;
-        let path = first.path().to_owned();
-        let checks = self.holds.iter();
+        let holds: Vec<&Arc<OwnedNode>> = std::iter::once(self.first).chain(self.others).collect();
+        holds.iter().try_for_each(|hold| hold.check()).map_err(TxnError::Lost)?;
+        let path = self.first.path().to_owned();
+        let checks = holds.iter();
         let mut operations: Vec<WriteOp> =
             checks.map(|hold| WriteOp::Check { path: hold.path().to_owned(), version: None }).collect();
         let held = operations.len();
         for write in self.writes {
             operations.push(write.on_server(self.manager)?);
         }
-        let session = first.session();
+        let session = self.first.session();
         let deadline = Deadline::after(self.manager.operation_timeout());
         // Who comes next must not be let in before it is known what became of this.
-        let in_flight = TxnInFlight::on(self.holds.iter().copied());
+        let in_flight = TxnInFlight::on(holds.iter().copied());
         let committed = session.multi(&operations, deadline).await;
         if committed.as_ref().map_or_else(MultiError::is_definite, |_| true) {
             in_flight.settle();
@@ -194,7 +198,7 @@ impl<'a> Txn<'a> {
         match committed {
             // The first results are those of the checks of what is held.
             Ok(results) => Ok(results.into_iter().skip(held).map(TxnResult::from).collect()),
-            Err(MultiError::Operation { index, refusal }) => match self.holds.get(index) {
+            Err(MultiError::Operation { index, refusal }) => match holds.get(index) {
                 Some(hold) if refusal == Refusal::NoNode => {
                     let reason = hold.missing_reason();
                     hold.lose(reason);

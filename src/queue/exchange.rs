@@ -260,7 +260,11 @@ impl Hold {
             match attempt.commit(&operations, Deadline::never()).await? {
                 TxnOutcome::Made(made) => {
                     let mut made = attempt.settle(made.nodes)?.into_iter();
-                    let first = made.next().ok_or(Error::Closed)?;
+                    let first = made.next().ok_or_else(|| Error::Unknown {
+                        operation: Operation::Create,
+                        path: self.path().to_owned(),
+                        cause: "the answer names no node".to_owned(),
+                    })?;
                     let (manager, token) = (self.manager().clone(), self.fencing_token());
                     let held = Self::new(manager, first, made.collect(), token, None);
                     held.start_span(None);

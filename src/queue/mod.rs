@@ -39,6 +39,8 @@ mod local_queue;
 mod local_queues;
 mod lock_queue;
 mod missing_czxid;
+#[cfg(test)]
+mod misuse_test;
 mod multi_queue;
 mod node_monitor;
 mod node_transaction;

@@ -12,6 +12,7 @@ use super::step_error::{StepError, backoff, time_left};
 use super::ticket::Ticket;
 use crate::config::limits;
 use crate::error::{ConfigError, Error, LossReason, Operation, Outcome, Phase, Refusal};
+use crate::manager::ConnectionManager;
 use crate::session::Session;
 use crate::session::janitor;
 use crate::telemetry::timers::WaitTimer;
@@ -29,7 +30,11 @@ const DIRECTORIES_MAX: usize = 8;
 /// waits for another came later in every line they share: no circle can close, whatever lines they name, in
 /// whatever order. That does *not* hold beside contenders who take the same lines one after another.
 #[derive(Clone, Debug)]
-pub struct MultiQueue(Vec<LockQueue>);
+pub struct MultiQueue {
+    /// The one manager of all queues.
+    manager: ConnectionManager,
+    queues: Vec<LockQueue>,
+}
 
 /// A read of a node that was only supposed to come to stand.
 struct Early {
@@ -43,7 +48,7 @@ impl MultiQueue {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when there is none, or two have one directory.
+    /// [`Error::Config`] when there is none, two have one directory, or they have different managers.
     pub fn new(queues: Vec<LockQueue>) -> Result<Self, Error> {
         let mut directories: Vec<&ZnodePath> = queues.iter().map(LockQueue::directory).collect();
         directories.sort();
@@ -51,14 +56,18 @@ impl MultiQueue {
             [one, other] if one == other => Some(one.to_string()),
             _ => None,
         });
-        if queues.is_empty() || twice.is_some() {
-            return Err(Error::Config(ConfigError::Setting {
-                name: "queues",
-                value: twice.map_or_else(|| "empty".to_owned(), |path| format!("{path} twice")),
-                advice: "name each line once",
-            }));
+        let refused =
+            |value, advice| Err(Error::Config(ConfigError::Setting { name: "queues", value, advice }));
+        if let Some(path) = twice {
+            return refused(format!("{path} twice"), "name each line once");
         }
-        Ok(Self(queues))
+        let Some(manager) = queues.first().map(|queue| queue.manager().clone()) else {
+            return refused("empty".to_owned(), "name at least one line");
+        };
+        if !queues.iter().all(|queue| queue.manager().is_same_as(&manager)) {
+            return refused("of several managers".to_owned(), "make all lines with one connection manager");
+        }
+        Ok(Self { manager, queues })
     }
 
     /// Takes a place in each line and keeps them only if each is the first: `None` when someone is in front in any.
@@ -76,7 +85,7 @@ impl MultiQueue {
     /// Cancel safe at every await: no node is left behind.
     pub async fn try_acquire(&self, deadline: Deadline) -> Result<Option<Vec<Hold>>, Error> {
         let timers = self.timers();
-        let span = debug_span!("try_acquire", lines = self.0.len());
+        let span = debug_span!("try_acquire", lines = self.queues.len());
         let tried = tokio::select! {
             biased;
             () = self.closing() => Err(Error::Closed),
@@ -123,7 +132,7 @@ impl MultiQueue {
     /// Cancel safe at every await: your places are lost, and no node is left behind.
     pub async fn acquire(&self, deadline: Deadline) -> Result<Vec<Hold>, Error> {
         let timers = self.timers();
-        let span = debug_span!("acquire", lines = self.0.len());
+        let span = debug_span!("acquire", lines = self.queues.len());
         let waited = tokio::select! {
             biased;
             () = self.closing() => Err(Error::Closed),
@@ -157,19 +166,16 @@ impl MultiQueue {
     }
 
     async fn closing(&self) {
-        match self.0.first() {
-            Some(queue) => queue.manager().closing().await,
-            None => std::future::pending().await,
-        }
+        self.manager.closing().await;
     }
 
     /// One for each line: each is waited for.
     fn timers(&self) -> Vec<WaitTimer> {
-        self.0.iter().map(|queue| queue.timer(Span::none())).collect()
+        self.queues.iter().map(|queue| queue.timer(Span::none())).collect()
     }
 
     fn tickets(&self) -> Vec<Ticket> {
-        self.0.iter().cloned().map(Ticket::new).collect()
+        self.queues.iter().cloned().map(Ticket::new).collect()
     }
 
     fn reset(tickets: &mut [Ticket]) {
@@ -261,21 +267,23 @@ impl MultiQueue {
 
     /// Makes all nodes by one transaction, and looks at all lines.
     async fn create_nodes(&self, tickets: &mut [Ticket], deadline: Deadline) -> Result<(), StepError> {
-        let first = self.0.first().map(|queue| queue.directory().as_str()).unwrap_or_default();
-        limits::check(self.0.iter().map(|queue| queue.data().len() + queue.directory().as_str().len()).sum())
-            .map_err(Error::Config)?;
-        let manager = self.0.first().map(LockQueue::manager).ok_or(Error::Closed)?;
-        let session = manager.session_for_acquire(deadline, first).await?;
+        let first = self.queues.first().map(|queue| queue.directory().as_str()).unwrap_or_default();
+        limits::check(
+            self.queues.iter().map(|queue| queue.data().len() + queue.directory().as_str().len()).sum(),
+        )
+        .map_err(Error::Config)?;
+        let session = self.manager.session_for_acquire(deadline, first).await?;
         session.mark_used();
         for ticket in &mut *tickets {
             ticket.unresolved_creates.retain(|(of, _)| of.epoch() == session.epoch());
         }
-        let directories: Vec<String> = self.0.iter().map(|queue| queue.directory().to_string()).collect();
+        let directories: Vec<String> =
+            self.queues.iter().map(|queue| queue.directory().to_string()).collect();
         let mut directories_made = 0;
         loop {
             let connection = session.connection();
             let (mut creates_in_flight, creates): (Vec<CreateGuard>, Vec<WriteOp>) = self
-                .0
+                .queues
                 .iter()
                 .map(|queue| CreateGuard::in_multi(&session, queue.directory(), queue.label(), queue.data()))
                 .unzip();
@@ -284,7 +292,7 @@ impl MultiQueue {
             let mut lists = session.read(|wire| wire.children_of_all(&directories));
             // Behind the lists: if those grant the places, what is seen here is seen under the hold.
             let prefetches: Vec<Prefetch> =
-                self.0.iter().map(|queue| Prefetch::send(queue.reads(), &session, connection)).collect();
+                self.queues.iter().map(|queue| Prefetch::send(queue.reads(), &session, connection)).collect();
             let made = match session.await_reply(&mut made, deadline).await.map_err(MultiError::Request) {
                 Ok(committed) => committed,
                 Err(error) => Err(error),
@@ -293,7 +301,7 @@ impl MultiQueue {
                 Ok(results) => Self::register_created(&session, &mut creates_in_flight, results)?,
                 Err(MultiError::Operation { index, refusal }) => {
                     creates_in_flight.iter_mut().for_each(CreateGuard::settle);
-                    let directory = self.0.get(index).map_or(first, |queue| queue.directory().as_str());
+                    let directory = self.queues.get(index).map_or(first, |queue| queue.directory().as_str());
                     if refusal != Refusal::NoNode || directories_made == DIRECTORIES_MAX {
                         let error = WireError::Refused(refusal);
                         return Err(Error::of_wire(Operation::Create, directory, &error, deadline).into());
@@ -310,7 +318,7 @@ impl MultiQueue {
                     {
                         Some(node_guards) => {
                             for ((ticket, queue), (node_guard, stat)) in
-                                tickets.iter_mut().zip(&self.0).zip(node_guards)
+                                tickets.iter_mut().zip(&self.queues).zip(node_guards)
                             {
                                 ticket.set_node(QueuedNode::new(&session, node_guard, queue, stat, None));
                             }
@@ -340,7 +348,7 @@ impl MultiQueue {
     /// Asks for the creation time of the node that the first line is likely to get, if the transaction will not tell it:
     /// behind that, in the same round trip.
     fn ask_early(&self, session: &Session, creates: &[WriteOp]) -> Option<Early> {
-        let (queue, create) = self.0.first().zip(creates.first())?;
+        let (queue, create) = self.queues.first().zip(creates.first())?;
         let number = LocalQueues::of(session).sequence_to_prefetch(queue.directory().as_str())?;
         let path = format!("{}{number:010}", create.path());
         let reply = Mutex::new(session.read(|wire| wire.exists(&path)));
@@ -395,7 +403,7 @@ impl MultiQueue {
         error: WireError,
         deadline: Deadline,
     ) -> Result<Option<Vec<(NodeGuard, Option<Stat>)>>, StepError> {
-        let path = self.0.first().map(|queue| queue.directory().as_str()).unwrap_or_default();
+        let path = self.queues.first().map(|queue| queue.directory().as_str()).unwrap_or_default();
         match error {
             WireError::SessionEnded(LossReason::Closed) => return Err(Error::Closed.into()),
             WireError::SessionEnded(_) => return Err(StepError::Restart),
@@ -414,7 +422,7 @@ impl MultiQueue {
             }
         }
         let mut found = Vec::new();
-        for (queue, create) in self.0.iter().zip(&mut *creates_in_flight) {
+        for (queue, create) in self.queues.iter().zip(&mut *creates_in_flight) {
             let find = janitor::find(session, queue.directory(), create.create_id());
             let path = tokio::select! {
                 biased;
@@ -442,7 +450,7 @@ impl MultiQueue {
             }
         }
         match found.len() {
-            all if all == self.0.len() => Ok(Some(found)),
+            all if all == self.queues.len() => Ok(Some(found)),
             0 => {
                 // Provisional: the lists behind the next try look again, and so does the janitor, later.
                 for (ticket, create) in tickets.iter_mut().zip(creates_in_flight) {
@@ -461,7 +469,7 @@ impl MultiQueue {
         there: &[Option<Vec<String>>],
         deadline: Deadline,
     ) -> Result<(), StepError> {
-        for (number, queue) in self.0.iter().enumerate() {
+        for (number, queue) in self.queues.iter().enumerate() {
             if there.get(number).is_some_and(Option::is_some) {
                 continue;
             }

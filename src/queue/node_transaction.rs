@@ -213,8 +213,9 @@ impl NodeTransaction {
         sent: BootInstant,
     ) -> Result<TxnOutcome, Error> {
         let mut nodes = Vec::new();
-        for (result, new_nodes) in results.into_iter().zip(&self.new_nodes) {
-            let WriteResult::Created(created) = result else {
+        let mut results = results.into_iter();
+        for new_nodes in &self.new_nodes {
+            let Some(WriteResult::Created(created)) = results.next() else {
                 return Err(self.confused("an answer that does not fit the request"));
             };
             if let (true, Some(stat)) = (new_nodes.is_held, &created.stat) {

@@ -6,6 +6,7 @@ use super::lock::{Lock, SealedBlocking};
 use super::lock_guard::LockGuard;
 use super::runtime_thread::RuntimeThread;
 use crate::MultiLockError;
+use crate::multi_lock::no_member;
 
 /// Several locks, taken together or not at all, for threads. Everything is as for the async
 /// [`MultiLock`](crate::MultiLock).
@@ -125,9 +126,7 @@ impl MultiLockBuilder {
     ///
     /// As [`MultiLockBuilder::build`](crate::MultiLockBuilder::build).
     pub fn build(self) -> Result<MultiLock, Error> {
-        let inner = self.inner.build()?;
-        // There is a first member, or it was refused.
-        let thread = self.thread.ok_or(Error::Closed)?;
-        Ok(MultiLock { inner, thread })
+        let thread = self.thread.ok_or_else(no_member)?;
+        Ok(MultiLock { inner: self.inner.build()?, thread })
     }
 }

@@ -49,13 +49,8 @@ impl MultiLockBuilder {
     /// two kinds of lock or two owners, if a reentrant lock has no owner, or if this process uses a path in
     /// the other mode.
     pub fn build(self) -> Result<MultiLock, Error> {
-        let setting = |value: &str, advice| {
-            Error::Config(ConfigError::Setting { name: "locks", value: value.to_owned(), advice })
-        };
         let mut members = plan::in_order(self.members)?.into_iter();
-        let Some(first) = members.next() else {
-            return Err(setting("none", "name at least one lock"));
-        };
+        let first = members.next().ok_or_else(no_member)?;
         let others: Vec<Arc<dyn Recipe>> = members.collect();
         if !others.iter().all(|other| other.manager().is_same_as(first.manager())) {
             return Err(setting(
@@ -68,4 +63,13 @@ impl MultiLockBuilder {
         let in_use = ModeGuard::enter(first.manager(), paths, mode)?;
         Ok(MultiLock(Arc::new(Inner { first, others, mode, nesting: self.nesting, _in_use: in_use })))
     }
+}
+
+/// Why a multi-lock without members is refused.
+pub(crate) fn no_member() -> Error {
+    setting("none", "name at least one lock")
+}
+
+fn setting(value: &str, advice: &'static str) -> Error {
+    Error::Config(ConfigError::Setting { name: "locks", value: value.to_owned(), advice })
 }

@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 
 pub use self::builder::MultiLockBuilder;
+pub(crate) use self::builder::no_member;
 pub use self::error::MultiLockError;
 use self::modes::ModeGuard;
 use crate::inspection::Inspection;

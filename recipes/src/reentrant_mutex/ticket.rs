@@ -151,17 +151,18 @@ impl ReentrantTicket {
     }
 
     async fn wait_by(&mut self, deadline: Deadline) -> Result<OwnedReentrantMutexGuard, Error> {
-        let Some(queued) = &mut self.queued else {
-            return self.mutex.lock(&self.owner, deadline).await;
+        let held = match &mut self.queued {
+            Some(queued) => Some(queued.ticket.wait(deadline).await?),
+            None => None,
         };
-        let held = queued.ticket.wait(deadline).await?;
-        match self.queued.take() {
-            Some(ReentrantWait { acquiring, slot, entry, .. }) => {
+        match (held, self.queued.take()) {
+            (Some(held), Some(ReentrantWait { acquiring, slot, entry, .. })) => {
                 let guard = self.mutex.guard(&slot, held, &self.owner, entry);
                 drop(acquiring);
                 Ok(guard)
             }
-            None => Err(Error::Closed),
+            // The owner holds the lock already, or the ticket has given its guard.
+            _ => self.mutex.lock(&self.owner, deadline).await,
         }
     }
 }

@@ -209,10 +209,14 @@ async fn release_write(write: HoldShare, read: Arc<SharedSideHold>) -> Result<Re
 /// The transaction that turns a writer into a reader, tried until its outcome is known.
 async fn downgrade_to_read(mut write: Hold, data: &[u8]) -> Result<Hold, Error> {
     loop {
+        let path = write.path().to_owned();
         let exchange = write.exchange().downgrade_to(Side::Read.label(), data);
         match exchange.commit(Deadline::never()).await {
             Ok(Exchanged { hold: Some(read), .. }) => return Ok(read),
-            Ok(Exchanged { hold: None, .. }) => return Err(Error::Closed),
+            Ok(Exchanged { hold: None, .. }) => {
+                let (operation, cause) = (Operation::Create, "the answer names no node".to_owned());
+                return Err(Error::Unknown { operation, path, cause });
+            }
             Err(ExchangeError::NotDone { hold, refused: None }) => write = *hold,
             Err(ExchangeError::NotDone { refused: Some((path, refusal)), .. }) => {
                 return Err(Error::Refused { operation: Operation::Create, path, refusal });

@@ -233,13 +233,14 @@ impl SideTicket {
     }
 
     async fn wait(&mut self, deadline: Deadline) -> Result<Arc<SharedSideHold>, Error> {
-        let Some(queued) = &mut self.queued else {
-            return self.lock.lock(self.side, deadline).await;
+        let held = match &mut self.queued {
+            Some(queued) => Some(queued.ticket.wait(deadline).await?),
+            None => None,
         };
-        let held = queued.ticket.wait(deadline).await?;
-        match self.queued.take() {
-            Some(SideWait { reservation, .. }) => Ok(reservation.enter(self.side, held)),
-            None => Err(Error::Closed),
+        match (held, self.queued.take()) {
+            (Some(held), Some(SideWait { reservation, .. })) => Ok(reservation.enter(self.side, held)),
+            // The owner holds the lock already, or the ticket has given its guard.
+            _ => self.lock.lock(self.side, deadline).await,
         }
     }
 }

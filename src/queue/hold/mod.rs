@@ -227,13 +227,14 @@ impl Hold {
 
     /// Writes that are committed only if the hold's node still exists: exact, whatever the clocks do.
     pub fn txn(&self) -> Txn<'_> {
-        Txn::under(&self.manager, self.nodes().collect())
+        self.txn_with([])
     }
 
     /// Writes that are committed only if everything this hold and others rest on still exists.
     pub fn txn_with<'a>(&'a self, others: impl IntoIterator<Item = &'a Self>) -> Txn<'a> {
-        let nodes = std::iter::once(self).chain(others).flat_map(Self::nodes);
-        Txn::under(&self.manager, nodes.collect())
+        let mine = self.others.iter().map(HeldNode::node);
+        let others = mine.chain(others.into_iter().flat_map(Self::nodes));
+        Txn::under(&self.manager, self.node(), others.collect())
     }
 
     /// The path of the hold's node, chroot included; of the first, if there are several.
