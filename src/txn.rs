@@ -48,6 +48,8 @@ pub struct Txn<'a> {
     /// The further nodes that must exist.
     others: Vec<&'a Arc<OwnedNode>>,
     writes: Vec<Write>,
+    /// Why it cannot be committed, whatever the server says.
+    error: Option<Error>,
 }
 
 /// One write, its path still without the chroot.
@@ -127,7 +129,12 @@ impl<'a> Txn<'a> {
         first: &'a Arc<OwnedNode>,
         others: Vec<&'a Arc<OwnedNode>>,
     ) -> Self {
-        Self { manager, first, others, writes: Vec::new() }
+        Self { manager, first, others, writes: Vec::new(), error: None }
+    }
+
+    /// Commits nothing, and fails with this.
+    pub(crate) fn refused(self, error: Error) -> Self {
+        Self { error: Some(error), ..self }
     }
 
     /// Commits only if the node has this version.
@@ -170,12 +177,16 @@ impl<'a> Txn<'a> {
     ///
     /// [`TxnError::Lost`] and [`TxnError::Refused`]: nothing was written. [`TxnError::Failed`] with an
     /// [unknown outcome](TxnError::outcome_unknown) when the link broke before the answer: look at what is there
-    /// before trying again.
+    /// before trying again; with [`Error::Config`], before anything is sent, when the holds have different managers or
+    /// the request would be too large.
     ///
     /// # Cancel safety
     ///
     /// Not cancel safe: a dropped commit may or may not have been done.
     pub async fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
+        if let Some(error) = self.error {
+            return Err(TxnError::Failed(error));
+        }
         limits::check(self.writes.iter().map(Write::bytes).sum()).map_err(Error::Config)?;
         let holds: Vec<&Arc<OwnedNode>> = std::iter::once(self.first).chain(self.others).collect();
         holds.iter().try_for_each(|hold| hold.check()).map_err(TxnError::Lost)?;

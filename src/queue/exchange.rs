@@ -73,8 +73,16 @@ impl Exchange {
         Self { hold, new_nodes: Vec::new(), others: Vec::new(), payload: None, error: None }
     }
 
-    /// A contender's node in `queue`, with the next number. Its directory is made if need be.
+    /// A contender's node in `queue`, with the next number. Its directory is made if need be. For a queue of another
+    /// manager [`commit`](Self::commit) fails with [`Error::Config`].
     pub fn create_contender(mut self, queue: &LockQueue) -> Self {
+        if !queue.manager().is_same_as(self.hold.manager()) {
+            self.fail(Error::Config(ConfigError::Setting {
+                name: "queue",
+                value: "of another manager".to_owned(),
+                advice: "make the queue with the connection manager of the hold",
+            }));
+        }
         let create_id = self.next_create_id();
         let path = queue.directory().listed_child(&create_id.name(queue.label()));
         self.want(queue.directory(), create_id, path, queue.data(), CreateMode::EphemeralSequential, true);

@@ -2,9 +2,11 @@
 
 use lockkeeper_testserver::TestServer;
 
-use super::{LockQueue, MultiQueue, Rule};
+use super::{ExchangeError, LockQueue, MultiQueue, Rule};
 use crate::error::{ConfigError, Error};
 use crate::manager::ConnectionManager;
+use crate::time::deadline::Deadline;
+use crate::txn::TxnError;
 use crate::znode::name::Label;
 
 async fn connect(server: &TestServer) -> ConnectionManager {
@@ -33,4 +35,22 @@ async fn queues_of_several_managers_are_not_entered_together() {
     let error = MultiQueue::new(Vec::new()).unwrap_err();
     assert_eq!(refused(&error, "queues"), "empty");
     assert!(MultiQueue::new(vec![queue(&one, "/a"), queue(&one, "/b")]).is_ok());
+}
+
+#[tokio::test]
+async fn a_hold_of_another_manager_is_refused_before_anything_is_sent() {
+    let server = TestServer::start().await.unwrap();
+    let (one, other) = (connect(&server).await, connect(&server).await);
+    let held = queue(&one, "/a").acquire(Deadline::never()).await.unwrap();
+    let foreign = queue(&other, "/b").acquire(Deadline::never()).await.unwrap();
+    // Whatever needs an answer fails in another way.
+    server.freeze();
+
+    let txn = held.txn_with([&foreign]).create("/c".parse().unwrap(), Vec::new());
+    let Err(TxnError::Failed(error)) = txn.commit().await else { panic!("committed, or lost") };
+    assert_eq!(refused(&error, "holds"), "of several managers");
+
+    let exchange = held.exchange().create_contender(&queue(&other, "/d"));
+    let Err(ExchangeError::Failed(error)) = exchange.commit(Deadline::never()).await else { panic!("done") };
+    assert_eq!(refused(&error, "queue"), "of another manager");
 }

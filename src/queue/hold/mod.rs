@@ -21,7 +21,7 @@ use super::node_transaction::UnresolvedNodes;
 use super::prefetch::{Changes, Prefetch, ReadResult};
 use super::step_error::{StepError, backoff, time_left};
 use crate::config::limits;
-use crate::error::{Error, LossReason, Lost, Operation, Phase, Refusal};
+use crate::error::{ConfigError, Error, LossReason, Lost, Operation, Phase, Refusal};
 use crate::manager::{ConnectionManager, HoldRegistration};
 use crate::session::{Epoch, OwnedNode, Session};
 use crate::telemetry::timers::HoldTimer;
@@ -230,11 +230,24 @@ impl Hold {
         self.txn_with([])
     }
 
-    /// Writes that are committed only if everything this hold and others rest on still exists.
+    /// Writes that are committed only if everything this hold and others rest on still exists. All of them must have
+    /// one manager: else [`commit`](Txn::commit) fails with [`Error::Config`].
     pub fn txn_with<'a>(&'a self, others: impl IntoIterator<Item = &'a Self>) -> Txn<'a> {
-        let mine = self.others.iter().map(HeldNode::node);
-        let others = mine.chain(others.into_iter().flat_map(Self::nodes));
-        Txn::under(&self.manager, self.node(), others.collect())
+        let mut nodes: Vec<&Arc<OwnedNode>> = self.others.iter().map(HeldNode::node).collect();
+        let mut has_one_manager = true;
+        for other in others {
+            has_one_manager &= other.manager.is_same_as(&self.manager);
+            nodes.extend(other.nodes());
+        }
+        let txn = Txn::under(&self.manager, self.node(), nodes);
+        if has_one_manager {
+            return txn;
+        }
+        txn.refused(Error::Config(ConfigError::Setting {
+            name: "holds",
+            value: "of several managers".to_owned(),
+            advice: "commit one transaction for the holds of each connection manager",
+        }))
     }
 
     /// The path of the hold's node, chroot included; of the first, if there are several.
