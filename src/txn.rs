@@ -187,7 +187,6 @@ impl<'a> Txn<'a> {
         if let Some(error) = self.error {
             return Err(TxnError::Failed(error));
         }
-        limits::check(self.writes.iter().map(Write::bytes).sum()).map_err(Error::Config)?;
         let holds: Vec<&Arc<OwnedNode>> = std::iter::once(self.first).chain(self.others).collect();
         holds.iter().try_for_each(|hold| hold.check()).map_err(TxnError::Lost)?;
         let path = self.first.path().to_owned();
@@ -198,6 +197,7 @@ impl<'a> Txn<'a> {
         for write in self.writes {
             operations.push(write.on_server(self.manager)?);
         }
+        limits::check(operations.iter().map(WriteOp::bytes).sum()).map_err(Error::Config)?;
         let session = self.first.session();
         let deadline = Deadline::after(self.manager.operation_timeout());
         // Who comes next must not be let in before it is known what became of this.
@@ -233,16 +233,6 @@ impl<'a> Txn<'a> {
 }
 
 impl Write {
-    fn bytes(&self) -> usize {
-        // A path and its framing count, too.
-        match self {
-            Self::Create { path, data, .. } | Self::Set { path, data, .. } => {
-                path.as_str().len() + data.len() + 64
-            }
-            Self::Check { path, .. } | Self::Delete { path, .. } => path.as_str().len() + 64,
-        }
-    }
-
     fn on_server(self, manager: &ConnectionManager) -> Result<WriteOp, Error> {
         let full = |path: ZnodePath| manager.full_path(&path).map(|path| path.to_string());
         // ZooKeeper writes "any version" as −1.
@@ -263,7 +253,7 @@ impl Write {
 }
 
 impl WriteOp {
-    /// How many bytes of data and paths it brings.
+    /// How many bytes of a request it takes: its data, its path and what frames them.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Create { path, data, .. } | Self::SetData { path, data, .. } => {

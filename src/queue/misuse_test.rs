@@ -6,7 +6,7 @@ use super::{ExchangeError, LockQueue, MultiQueue, Rule};
 use crate::error::{ConfigError, Error};
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
-use crate::txn::TxnError;
+use crate::txn::{ANY_VERSION, TxnError};
 use crate::znode::name::Label;
 
 async fn connect(server: &TestServer) -> ConnectionManager {
@@ -53,4 +53,18 @@ async fn a_hold_of_another_manager_is_refused_before_anything_is_sent() {
     let exchange = held.exchange().create_contender(&queue(&other, "/d"));
     let Err(ExchangeError::Failed(error)) = exchange.commit(Deadline::never()).await else { panic!("done") };
     assert_eq!(refused(&error, "queue"), "of another manager");
+}
+
+#[tokio::test]
+async fn the_checks_of_a_transaction_count_in_its_size() {
+    let server = TestServer::start().await.unwrap();
+    let manager = connect(&server).await;
+    let held = queue(&manager, "/a").acquire(Deadline::never()).await.unwrap();
+    server.freeze();
+
+    // The write alone fits: its data, its path and what frames them.
+    let data = vec![b'x'; 1_000_000 - "/c".len() - 64];
+    let error = held.txn().set("/c".parse().unwrap(), data, ANY_VERSION).commit().await.unwrap_err();
+    let is_too_large = matches!(error, TxnError::Failed(Error::Config(ConfigError::DataTooLarge { .. })));
+    assert!(is_too_large, "{error}");
 }
