@@ -1,4 +1,4 @@
-use lockkeeper_core::{ConnectionManager, CreateMode, Error, PathError, Refusal, ZnodePath};
+use lockkeeper_core::{ConnectionManager, CreateMode, Deadline, Error, PathError, Phase, Refusal, ZnodePath};
 
 use super::limit;
 
@@ -71,9 +71,13 @@ impl SharedLimit {
     /// head. A lower one revokes nothing. A limit of zero closes the semaphore: every acquire returns
     /// [`Error::TooManyPermits`].
     ///
+    /// This call takes no longer than the manager's
+    /// [operation timeout](ConnectionManager::operation_timeout), by default the session timeout.
+    ///
     /// # Errors
     ///
-    /// [`Error::Config`] for a number that Curator's bytes cannot hold. Otherwise as
+    /// [`Error::Config`] for a number that Curator's bytes cannot hold. [`Error::Timeout`] at the operation
+    /// timeout, also when others delete and create the node all the time. Otherwise as
     /// [`Znodes::write`](lockkeeper_core::Znodes::write).
     ///
     /// # Cancel safety
@@ -81,6 +85,18 @@ impl SharedLimit {
     /// Not cancel safe: the limit may change although the future was dropped.
     pub async fn set(&self, permits: usize) -> Result<(), Error> {
         limit::check(permits)?;
+        let deadline = Deadline::after(self.manager.operation_timeout());
+        tokio::select! {
+            biased;
+            written = self.write_or_create(permits) => written,
+            () = deadline.passed() => {
+                let (path, waited) = (self.whole.to_string(), deadline.waited());
+                Err(Error::Timeout { phase: Phase::Answer, path, waited })
+            }
+        }
+    }
+
+    async fn write_or_create(&self, permits: usize) -> Result<(), Error> {
         let (znodes, data) = (self.manager.znodes(), limit::encode(permits));
         loop {
             match znodes.write(&self.path, &data, -1).await {
@@ -109,5 +125,31 @@ impl SharedLimit {
 
     fn unreadable(&self, found: String) -> Error {
         Error::NoLimit { path: self.whole.to_string(), found }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lockkeeper_testserver::{ErrorCode, Fault, Op, TestServer, When};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_change_ends_by_the_operation_timeout_whatever_the_server_says() {
+        let server = TestServer::start().await.unwrap();
+        let connecting = ConnectionManager::builder(&server.connect_string())
+            .operation_timeout(Duration::from_millis(200))
+            .connect();
+        let limit = SharedLimit::new(&connecting.await.unwrap(), "/limit").unwrap();
+        // The node is never there to be written, and always there to be created, as when others delete and create it.
+        let _unwritten = server.fault(When::op(Op::SetData).always(), Fault::Refuse(ErrorCode::NoNode));
+        let existing = When::create().path("/limit").always();
+        let _existing = server.fault(existing, Fault::Refuse(ErrorCode::NodeExists));
+
+        let set = tokio::time::timeout(Duration::from_secs(20), limit.set(4)).await;
+        let error = set.expect("set() ends").unwrap_err();
+        assert!(error.is_timeout() && error.outcome_unknown(), "{error}");
     }
 }
