@@ -111,7 +111,11 @@ impl ConnectionManagerBuilder {
         self
     }
 
-    /// How long one request may wait for its answer. Default: the session timeout.
+    /// How long a call that does not wait for its turn may take, its connection and its answers together:
+    /// `try_acquire`, `release`, [`Znodes`](crate::Znodes), transactions and inspections. Default: the session timeout.
+    ///
+    /// It does not shorten the single requests of calls that wait for their turn, such as `acquire`: each of them gets
+    /// at least the session timeout, so a short value here never makes a wait repeat its requests.
     #[must_use]
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.operation_timeout = Some(timeout);

@@ -203,7 +203,8 @@ impl ConnectionManager {
         Arc::clone(&self.0.shared.settings.node_data)
     }
 
-    /// How long one request may take, and how long `try_acquire` waits for a connection.
+    /// How long a call that does not wait for its turn may take, such as `try_acquire`: its connection and its answers
+    /// together. A single request of a call that waits, such as `acquire`, gets at least the session timeout.
     #[must_use]
     pub fn operation_timeout(&self) -> Duration {
         self.0.shared.settings.operation_timeout

@@ -44,6 +44,8 @@ mod misuse_test;
 mod multi_queue;
 mod node_monitor;
 mod node_transaction;
+#[cfg(test)]
+mod operation_timeout_test;
 mod predecessors;
 mod prefetch;
 mod queued_node;

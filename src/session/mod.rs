@@ -221,7 +221,8 @@ impl Session {
     }
 
     /// Waits for a reply until the session ends, the deadline passes, or one request has had more time than any
-    /// server takes.
+    /// server takes: the session timeout, or the operation timeout if that is longer. A shorter operation timeout is a
+    /// deadline of its callers. It does not end a single request here: a waiter would repeat it.
     pub(crate) async fn await_reply<T>(
         &self,
         reply: &mut Reply<T>,

@@ -1,0 +1,31 @@
+//! The operation timeout limits calls that do not wait for their turn, and no single request of those that do.
+
+use std::time::Duration;
+
+use lockkeeper_testserver::{Fault, Op, TestServer, When};
+
+use super::{LockQueue, Rule};
+use crate::manager::ConnectionManager;
+use crate::time::deadline::Deadline;
+use crate::znode::name::Label;
+
+#[tokio::test]
+async fn a_short_operation_timeout_ends_a_try_and_repeats_no_request_of_a_wait() {
+    let server = TestServer::start().await.unwrap();
+    let builder = ConnectionManager::builder(&server.connect_string());
+    let manager = builder.operation_timeout(Duration::from_millis(100)).connect().await.unwrap();
+    let queue = |path: &str| LockQueue::new(&manager, path.parse().unwrap(), Label::LOCK, Rule::MUTEX).unwrap();
+    let (waited, tried) = (queue("/waited"), queue("/tried"));
+    for queue in [&waited, &tried] {
+        queue.acquire(Deadline::never()).await.unwrap().release().await.unwrap();
+    }
+    let late = Fault::DelayReply(Duration::from_millis(1_000));
+    let _slow = server.fault(When::create().always(), late);
+    // A lookup of a create without an answer begins with a sync.
+    let lookup = server.fault(When::op(Op::Sync).always(), Fault::DelayReply(Duration::ZERO));
+
+    drop(waited.acquire(Deadline::never()).await.unwrap());
+    assert_eq!(lookup.hits(), 0, "a create that takes long was looked for");
+    let limit = Deadline::after(manager.operation_timeout());
+    assert!(tried.try_acquire(limit).await.unwrap_err().is_timeout());
+}
