@@ -15,7 +15,7 @@ use crate::time::deadline::Deadline;
 #[must_use = "a call that is dropped was cancelled"]
 pub struct AcquireSpan {
     queue: LockQueue,
-    is_try: bool,
+    deadline: Deadline,
     telemetry: CallTelemetry,
 }
 
@@ -26,14 +26,10 @@ pub(super) struct CallTelemetry {
 }
 
 impl LockQueue {
-    /// Begins a call of acquire; of no time at all, a try.
+    /// Begins a call of acquire; a try, if the deadline is [immediate](Deadline::immediate).
     pub fn acquire_span(self, deadline: Deadline) -> AcquireSpan {
-        AcquireSpan::begin(self, deadline.is_immediate())
-    }
-
-    /// Begins a try.
-    pub fn try_acquire_span(self) -> AcquireSpan {
-        AcquireSpan::begin(self, true)
+        let telemetry = self.start_telemetry(deadline.is_immediate());
+        AcquireSpan { telemetry, queue: self, deadline }
     }
 
     pub(super) fn start_telemetry(&self, is_try: bool) -> CallTelemetry {
@@ -48,10 +44,6 @@ impl LockQueue {
 }
 
 impl AcquireSpan {
-    fn begin(queue: LockQueue, is_try: bool) -> Self {
-        Self { telemetry: queue.start_telemetry(is_try), queue, is_try }
-    }
-
     /// Where it goes on.
     #[must_use]
     pub fn queue(&self) -> &LockQueue {
@@ -64,7 +56,7 @@ impl AcquireSpan {
         self.telemetry.span.clone()
     }
 
-    /// Goes on as [`LockQueue::acquire`].
+    /// Goes on as [`LockQueue::acquire`], with the deadline of the call.
     ///
     /// # Errors
     ///
@@ -73,7 +65,8 @@ impl AcquireSpan {
     /// # Cancel safety
     ///
     /// As there.
-    pub async fn acquire(self, deadline: Deadline) -> Result<Hold, Error> {
+    pub async fn acquire(self) -> Result<Hold, Error> {
+        let deadline = self.deadline;
         self.ticket().wait_or_try(deadline).await
     }
 
@@ -102,7 +95,7 @@ impl AcquireSpan {
 
     /// It came to nothing.
     pub fn failed(self, error: &Error) {
-        match error.is_timeout() && self.is_try {
+        match error.is_timeout() && self.deadline.is_immediate() {
             true => self.busy(),
             false => _ = self.telemetry.timer.failed(error),
         }
@@ -118,7 +111,7 @@ impl Debug for AcquireSpan {
         formatter
             .debug_struct("AcquireSpan")
             .field("queue", &self.queue)
-            .field("is_try", &self.is_try)
+            .field("deadline", &self.deadline)
             .finish_non_exhaustive()
     }
 }

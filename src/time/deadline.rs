@@ -12,45 +12,76 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     started: Instant,
-    /// `None`: wait for as long as it takes.
-    at: Option<Instant>,
+    limit: Limit,
+}
+
+/// How long is waited. As small as an optional instant: every future that waits keeps one.
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    /// For as long as it takes.
+    Never,
+    /// Not at all.
+    Immediate,
+    /// Until then.
+    At(Instant),
 }
 
 impl Deadline {
     /// No deadline: wait for as long as it takes.
     #[must_use]
     pub fn never() -> Self {
-        Self { started: Instant::now(), at: None }
+        Self { started: Instant::now(), limit: Limit::Never }
     }
 
-    /// A deadline `timeout` from now. One too far away to count is no deadline.
+    /// No time at all: a try, which waits for a connection and for answers, and for no other contender.
+    #[must_use]
+    pub fn immediate() -> Self {
+        Self { started: Instant::now(), limit: Limit::Immediate }
+    }
+
+    /// A deadline `timeout` from now. One too far away to count is no deadline; none at all makes a
+    /// [try](Self::immediate).
     #[must_use]
     pub fn after(timeout: Duration) -> Self {
         let started = Instant::now();
-        Self { started, at: started.checked_add(timeout) }
+        let limit = match started.checked_add(timeout) {
+            _ if timeout.is_zero() => Limit::Immediate,
+            Some(at) => Limit::At(at),
+            None => Limit::Never,
+        };
+        Self { started, limit }
     }
 
     /// The earlier of this deadline and `timeout` from now.
     #[must_use]
     pub fn or_after(self, timeout: Duration) -> Self {
-        let limit = Instant::now().checked_add(timeout);
-        let at = match (self.at, limit) {
-            (Some(own), Some(limit)) => Some(own.min(limit)),
-            (own, limit) => own.or(limit),
+        let limit = match (self.limit, Instant::now().checked_add(timeout)) {
+            (Limit::Never, Some(limit)) => Limit::At(limit),
+            (Limit::At(own), Some(limit)) => Limit::At(own.min(limit)),
+            (own, _) => own,
         };
-        Self { started: self.started, at }
+        Self { limit, ..self }
     }
 
     /// Whether it has passed.
     #[must_use]
     pub fn has_passed(self) -> bool {
-        self.at.is_some_and(|at| Instant::now() >= at)
+        self.at().is_some_and(|at| Instant::now() >= at)
     }
 
-    /// Whether no time was given at all: a try, which takes the time that answers take all the same.
+    /// Whether no time was given at all: a [try](Self::immediate). A deadline that has passed meanwhile is none.
     #[must_use]
     pub fn is_immediate(self) -> bool {
-        self.at == Some(self.started)
+        matches!(self.limit, Limit::Immediate)
+    }
+
+    /// `None` for no deadline.
+    fn at(self) -> Option<Instant> {
+        match self.limit {
+            Limit::Never => None,
+            Limit::Immediate => Some(self.started),
+            Limit::At(at) => Some(at),
+        }
     }
 
     /// How long ago the wait began.
@@ -61,7 +92,7 @@ impl Deadline {
 
     /// Resolves when it passes; never, if there is none, or no tokio runtime to tell the time here.
     pub fn passed(self) -> impl Future<Output = ()> + Send {
-        match self.at {
+        match self.at() {
             Some(at) if tokio::runtime::Handle::try_current().is_ok() => {
                 Either::Left(tokio::time::sleep_until(at))
             }
@@ -72,7 +103,7 @@ impl Deadline {
 
 impl Display for Deadline {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        match self.at {
+        match self.at() {
             Some(at) => write!(formatter, "{:?}", at.duration_since(self.started)),
             None => formatter.write_str("no deadline"),
         }
@@ -92,5 +123,13 @@ mod tests {
         assert!(deadline.has_passed());
         assert!(!Deadline::after(Duration::MAX).has_passed());
         assert!(Deadline::after(Duration::ZERO).has_passed());
+    }
+    #[tokio::test(start_paused = true)]
+    async fn only_a_deadline_without_any_time_is_a_try() {
+        assert!(Deadline::after(Duration::ZERO).is_immediate());
+        assert!(Deadline::after(Duration::ZERO).or_after(Duration::from_secs(1)).is_immediate());
+        assert!(!Deadline::after(Duration::from_nanos(1)).is_immediate());
+        // A limit that ends at once is a wait that is over, not a try.
+        assert!(!Deadline::never().or_after(Duration::ZERO).is_immediate());
     }
 }

@@ -273,7 +273,7 @@ impl RateLimiter {
     async fn attempt(&self, asked: usize) -> Result<Result<Admission, Phase>, Error> {
         self.check(asked)?;
         loop {
-            let hold = match self.queue().acquire(Deadline::after(Duration::ZERO)).await {
+            let hold = match self.queue().acquire(Deadline::immediate()).await {
                 Ok(hold) => hold,
                 Err(Error::Timeout { phase: phase @ Phase::InLine { .. }, .. }) => return Ok(Err(phase)),
                 Err(error) => return Err(error),

@@ -421,7 +421,7 @@ impl Semaphore {
         self.check(permits)?;
         let limit = Deadline::after(self.manager.operation_timeout());
         loop {
-            let hold = match self.queue().acquire(Deadline::after(Duration::ZERO)).await {
+            let hold = match self.queue().acquire(Deadline::immediate()).await {
                 Ok(hold) => hold,
                 Err(Error::Timeout { phase: phase @ Phase::InLine { .. }, .. }) => return Ok(Err(phase)),
                 Err(error) => return Err(error),

@@ -106,7 +106,7 @@ impl NodeSharing {
             span.granted(&hold.hold);
             return Ok(hold.with(slot));
         }
-        let hold = span.acquire(deadline).await?;
+        let hold = span.acquire().await?;
         Ok(self.begin(hold).with(slot))
     }
 
@@ -115,7 +115,7 @@ impl NodeSharing {
         queue: LockQueue,
         limit: Deadline,
     ) -> Result<Option<SharedHold>, Error> {
-        let span = queue.try_acquire_span();
+        let span = queue.acquire_span(Deadline::immediate());
         let Some(mut slot) = self.slot_if_free() else {
             span.busy();
             return Ok(None);
