@@ -29,6 +29,7 @@ mod znodes;
 
 pub use self::config::acl::{Acl, Permissions};
 pub use self::config::connect_string::{ConnectString, ConnectStringError};
+pub use self::config::limits::{LONG_WAIT, REQUEST_BYTES_MAX};
 pub use self::config::retry::RetryPolicy;
 #[cfg(feature = "tls")]
 pub use self::config::tls::Tls;

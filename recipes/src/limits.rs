@@ -1,9 +1,9 @@
 //! How much fits into one transaction.
 
-use lockkeeper_core::{ConfigError, Error, ZnodePath};
+use lockkeeper_core::{ConfigError, Error, REQUEST_BYTES_MAX, ZnodePath};
 
-/// Of a request's megabyte, so much is left for what else is in it.
-const BYTES_MAX: usize = 900_000;
+/// A tenth of the request is left for what else is in it.
+const BYTES_MAX: usize = REQUEST_BYTES_MAX - REQUEST_BYTES_MAX / 10;
 
 /// A name with its number, and what frames it.
 const NAME_BYTES: usize = 160;

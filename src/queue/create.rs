@@ -11,13 +11,11 @@ use super::prefetch::Prefetch;
 use super::queued_node::{QueueState, QueuedNode};
 use super::step_error::{StepError, backoff, time_left, timeout_error};
 use super::ticket::Ticket;
+use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, LossReason, Operation, Outcome, Phase, Refusal};
 use crate::session::{Session, janitor};
 use crate::time::deadline::Deadline;
 use crate::wire::{Stat, WireError};
-
-/// How often a directory is made again that was reaped between its making and our create.
-const DIRECTORIES_MAX: usize = 8;
 
 impl Ticket {
     /// Creates a node and looks at the line, in one go.

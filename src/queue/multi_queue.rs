@@ -10,7 +10,7 @@ use super::prefetch::Prefetch;
 use super::queued_node::QueuedNode;
 use super::step_error::{StepError, backoff, time_left};
 use super::ticket::Ticket;
-use crate::config::limits;
+use crate::config::limits::{self, DIRECTORIES_MAX};
 use crate::error::{ConfigError, Error, LossReason, Operation, Outcome, Phase, Refusal};
 use crate::manager::ConnectionManager;
 use crate::session::Session;
@@ -20,9 +20,6 @@ use crate::time::deadline::Deadline;
 use crate::wire::{Created, MultiError, Reply, Stat, WireError, WriteOp, WriteResult};
 use crate::znode::name::NodeName;
 use crate::znode::path::ZnodePath;
-
-/// How often directories are made again that were reaped between their making and our creates.
-const DIRECTORIES_MAX: usize = 8;
 
 /// Several lines, entered by one transaction: a place in each of them, or in none.
 ///

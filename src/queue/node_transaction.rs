@@ -9,6 +9,7 @@ use super::directory::{ParentLifetime, make_directory};
 use super::hold::HeldNode;
 use super::queued_node::Registration;
 use super::step_error::{backoff, timeout_error};
+use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
 use crate::session::{Origin, OwnedNode, Session, TxnInFlight};
 use crate::time::boot::BootInstant;
@@ -16,9 +17,6 @@ use crate::time::deadline::Deadline;
 use crate::wire::{MultiError, WireError, WriteOp, WriteResult};
 use crate::znode::name::CreateId;
 use crate::znode::path::ZnodePath;
-
-/// How often a directory is made again that was reaped between its making and our create.
-const DIRECTORIES_MAX: usize = 8;
 
 /// A node to be made.
 pub(super) struct NewNode {

@@ -1,7 +1,5 @@
 //! The wait in line, behind a node of this session: the one in front tells in memory.
 
-use std::time::Duration;
-
 use tracing::{debug, info};
 
 use super::local_queues::{LocalWait, LocalWake, QueueEntry};
@@ -9,15 +7,13 @@ use super::lock_queue::LockQueue;
 use super::predecessors::Predecessors;
 use super::queued_node::{QueueState, QueuedNode};
 use super::step_error::{StepError, timeout_error};
+use crate::config::limits::LONG_WAIT;
 use crate::error::{Error, LossReason, Phase};
 use crate::session::SharedWatch;
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::znode::name::NodeName;
 use crate::znode::node_data;
-
-/// A wait that takes this long is told to whoever reads the log, and told again.
-pub(super) const LONG_WAIT: Duration = Duration::from_secs(30);
 
 impl QueuedNode {
     /// Waits until something in front, or our own node, changes.

@@ -9,7 +9,7 @@ use super::lock_queue::LockQueue;
 use super::predecessors::OnDeleted;
 use super::queued_node::{QueueState, QueuedNode};
 use super::step_error::{StepError, time_left, timeout_error};
-use super::wait_local::LONG_WAIT;
+use crate::config::limits::LONG_WAIT;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
 use crate::session::Reservation;
 use crate::time::deadline::Deadline;

@@ -1,14 +1,10 @@
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
-use lockkeeper_core::{Deadline, Error, LockQueue, Phase};
+use lockkeeper_core::{Deadline, Error, LONG_WAIT, LockQueue, Phase};
 use tokio::sync::oneshot;
 use tracing::info;
 
 use super::{IdleNode, NodeSharing};
-
-/// A wait that takes this long is told to whoever reads the log, and told again: as in the line.
-const LONG_WAIT: Duration = Duration::from_secs(30);
 
 /// The right to hold, or to stand in the line for all of this process. Dropped, it is the next one's.
 pub(super) struct AcquireSlot {
