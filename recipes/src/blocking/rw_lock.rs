@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use lockkeeper_core::{Error, PathError, ReleaseError, ZnodePath};
-use thiserror::Error as ThisError;
 
 use super::guard::{Guard, Releasable};
 use super::manager::ConnectionManager;
@@ -54,42 +53,7 @@ pub type ReadGuard = Guard<crate::ReadGuard>;
 pub type WriteGuard = Guard<crate::WriteGuard>;
 
 /// The reason why an upgrade failed. It has the read guard, unchanged.
-#[derive(Debug, ThisError)]
-pub enum UpgradeError {
-    /// Another contender reads, or waits to write. Two readers that waited for an upgrade would wait for each
-    /// other.
-    #[error(
-        "somebody else reads or waits to write; release the read guard, write(), and read again what was read"
-    )]
-    NotAlone {
-        /// The read guard.
-        guard: ReadGuard,
-    },
-    /// The try failed.
-    #[error("{error}")]
-    Failed {
-        /// The read guard.
-        guard: ReadGuard,
-        /// The reason.
-        #[source]
-        error: Error,
-    },
-}
-
-impl UpgradeError {
-    /// The read guard.
-    pub fn into_guard(self) -> ReadGuard {
-        match self {
-            Self::NotAlone { guard } | Self::Failed { guard, .. } => guard,
-        }
-    }
-
-    /// Whether another contender was ahead.
-    #[must_use]
-    pub fn is_not_alone(&self) -> bool {
-        matches!(self, Self::NotAlone { .. })
-    }
-}
+pub type UpgradeError = crate::UpgradeError<ReadGuard>;
 
 impl RwLock {
     /// Makes the lock at `path`, below the manager's chroot. Sends nothing.

@@ -33,9 +33,10 @@ pub struct WriteGuard {
     share: HoldShare,
 }
 
-/// The reason why an upgrade failed. It has the read guard, unchanged.
+/// The reason why an upgrade failed. It has the read guard, unchanged: that of the async lock, or of the
+/// blocking one.
 #[derive(Debug, ThisError)]
-pub enum UpgradeError {
+pub enum UpgradeError<G = ReadGuard> {
     /// Another contender reads, or waits to write. Two readers that waited for an upgrade would wait for each
     /// other.
     #[error(
@@ -43,22 +44,22 @@ pub enum UpgradeError {
     )]
     NotAlone {
         /// The read guard.
-        guard: ReadGuard,
+        guard: G,
     },
     /// The try failed.
     #[error("{error}")]
     Failed {
         /// The read guard.
-        guard: ReadGuard,
+        guard: G,
         /// The reason.
         #[source]
         error: Error,
     },
 }
 
-impl UpgradeError {
+impl<G> UpgradeError<G> {
     /// The read guard.
-    pub fn into_guard(self) -> ReadGuard {
+    pub fn into_guard(self) -> G {
         match self {
             Self::NotAlone { guard } | Self::Failed { guard, .. } => guard,
         }
