@@ -1,10 +1,10 @@
 //! The auto traits users rely on: guards move between tasks, futures are spawned.
 
 use crate::{
-    Admission, ConnectionManager, Error, FencingToken, Hold, Inspection, Lease, LeaseInfo, Lock, Mutex,
-    MutexGuard, MutexTicket, OwnedMutexGuard, OwnedReentrantMutexGuard, Owner, RateLimiter, ReadGuard,
-    ReadTicket, ReentrantMutex, ReentrantMutexGuard, ReentrantTicket, ReleaseError, Revoker, RwLock,
-    Semaphore, SemaphoreTicket, SharedLimit, Txn, TxnError, UpgradeError, WriteGuard, WriteTicket,
+    Admission, ConnectionManager, Error, FencingToken, Hold, Inspection, Lease, Lock, Mutex, MutexGuard,
+    MutexTicket, OwnedMutexGuard, OwnedReentrantMutexGuard, Owner, RateLimiter, ReadGuard, ReadTicket,
+    ReentrantMutex, ReentrantMutexGuard, ReentrantTicket, ReleaseError, Revoker, RwLock, Semaphore,
+    SemaphoreTicket, SharedLimit, Txn, TxnError, UpgradeError, WriteGuard, WriteTicket,
 };
 
 fn shareable<T: Send + Sync + Unpin>() {}
@@ -35,7 +35,6 @@ fn locks_and_guards_may_be_shared_between_threads() {
     shareable::<RateLimiter>();
     shareable::<Admission>();
     shareable::<Lease>();
-    shareable::<LeaseInfo>();
     shareable::<Hold>();
     shareable::<Txn<'static>>();
     shareable::<FencingToken>();
@@ -108,7 +107,6 @@ fn all_futures_may_be_spawned() {
         Box::new(semaphore.acquire_many_timeout(2, std::time::Duration::ZERO))
     });
     spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.try_acquire_many(2)));
-    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.leases()));
     spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.available()));
     spawnable(|limit: &'static SharedLimit| Box::new(limit.set(2)));
     spawnable(|limiter: &'static RateLimiter| Box::new(limiter.admit_many(2)));

@@ -64,7 +64,7 @@ pub use self::reentrant_mutex::{
     OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard, ReentrantTicket,
 };
 pub use self::rw_lock::{ReadGuard, ReadTicket, RwLock, RwLockSide, UpgradeError, WriteGuard, WriteTicket};
-pub use self::semaphore::{Lease, LeaseInfo, Permits, Semaphore, SemaphoreTicket, SharedLimit};
+pub use self::semaphore::{Lease, Permits, Semaphore, SemaphoreTicket, SharedLimit};
 #[cfg(feature = "tls")]
 #[doc(inline)]
 pub use lockkeeper_core::Tls;

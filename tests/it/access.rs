@@ -225,7 +225,7 @@ async fn tries(manager: &ConnectionManager) -> Vec<(&'static str, Error)> {
         ("read", rw.read().await.unwrap_err()),
         ("write", rw.write().await.unwrap_err()),
         ("permits", semaphore.acquire_many(2).await.unwrap_err()),
-        ("leases", semaphore.leases().await.unwrap_err()),
+        ("inspect", semaphore.inspect().await.unwrap_err()),
         ("available", semaphore.available().await.unwrap_err()),
         ("permits, shared limit", shared.acquire().await.unwrap_err()),
         ("limit, read", limit.read().await.unwrap_err()),
@@ -258,8 +258,9 @@ async fn who_may_only_look_sees_who_holds_and_cannot_stand_in_line() {
 
     let onlooker = builder(&format!("{}/guarded/app", ensemble.connect_string())).connect().await.unwrap();
     let seen = Semaphore::new(&onlooker, "/semaphore", 2).unwrap();
-    let holders: Vec<Vec<u8>> = seen.leases().await.unwrap().into_iter().map(|lease| lease.data).collect();
-    assert_eq!(holders, [b"till 7"]);
+    let inspection = seen.inspect().await.unwrap();
+    let holders: Vec<Option<&[u8]>> = inspection.holders().map(|lease| lease.data()).collect();
+    assert_eq!(holders, [Some(&b"till 7"[..])]);
     let error = seen.acquire().await.unwrap_err();
     assert!(matches!(error, Error::Refused { refusal: Refusal::NoAuth, .. }), "{error}");
     assert!(lease.is_valid());

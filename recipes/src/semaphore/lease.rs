@@ -1,7 +1,6 @@
 use std::ops::Deref;
-use std::time::{Duration, SystemTime};
 
-use lockkeeper_core::{Hold, ReleaseError, Stat};
+use lockkeeper_core::{Hold, ReleaseError};
 
 /// One or more held permits of a [`Semaphore`](super::Semaphore). It dereferences to [`Hold`], which has its
 /// methods: `is_valid()`, `lost()`, `valid_until()`, `fencing_token()`, `txn()`, `run()`.
@@ -49,34 +48,5 @@ impl Deref for Lease {
 
     fn deref(&self) -> &Hold {
         &self.0
-    }
-}
-
-/// One permit in use, as the server has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LeaseInfo {
-    /// The name of the permit's node.
-    pub name: String,
-    /// The data that the holder wrote, for people: see [`Semaphore::node_data`](super::Semaphore::node_data).
-    pub data: Vec<u8>,
-    /// The session that owns the node.
-    pub session: i64,
-    /// The transaction that created the node: the same for all permits of one lease.
-    pub czxid: u64,
-    /// The time at which the node was created, by the servers' clock.
-    pub since: SystemTime,
-}
-
-impl LeaseInfo {
-    pub(super) fn new(name: String, data: Vec<u8>, stat: &Stat) -> Self {
-        let since = Duration::from_millis(stat.ctime.max(0).unsigned_abs());
-        Self {
-            name,
-            data,
-            session: stat.ephemeral_owner,
-            czxid: stat.czxid.unsigned_abs(),
-            since: SystemTime::UNIX_EPOCH + since,
-        }
     }
 }

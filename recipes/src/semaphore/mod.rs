@@ -37,13 +37,12 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::try_join_all;
 use lockkeeper_core::{
     ConfigError, ConnectionManager, Deadline, Error, Hold, Label, LockQueue, PathError, Phase, Read, Rule,
     ZnodePath,
 };
 
-pub use self::lease::{Lease, LeaseInfo};
+pub use self::lease::Lease;
 use self::limit::Limit;
 use self::permit_acquire::NotTaken;
 pub use self::permits::Permits;
@@ -347,28 +346,6 @@ impl Semaphore {
         };
         let taken = self.manager.znodes().children(&self.leases).await?.map_or(0, |leases| leases.len());
         Ok(limit.saturating_sub(taken))
-    }
-
-    /// Returns one entry for each permit in use, the oldest first.
-    ///
-    /// # Errors
-    ///
-    /// As [`Znodes::read`](lockkeeper_core::Znodes::read).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the call changes nothing.
-    pub async fn leases(&self) -> Result<Vec<LeaseInfo>, Error> {
-        let znodes = self.manager.znodes();
-        let names = znodes.children(&self.leases).await?.unwrap_or_default();
-        let reads = names.into_iter().map(async |name| {
-            let read = znodes.read(&self.leases.child(&name)?).await?;
-            Ok::<_, Error>(read.map(|(data, stat)| LeaseInfo::new(name, data, &stat)))
-        });
-        // A lease that is released between the list and the read does not count.
-        let mut leases: Vec<LeaseInfo> = try_join_all(reads).await?.into_iter().flatten().collect();
-        leases.sort_by(|a, b| (a.czxid, &a.name).cmp(&(b.czxid, &b.name)));
-        Ok(leases)
     }
 
     /// The queue of the contenders for permits. [`take`](Self::take) exchanges a hold of it for permits.

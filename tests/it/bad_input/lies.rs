@@ -88,7 +88,7 @@ const CALLS: [(&str, Call); 9] = [
         Box::pin(async move {
             let semaphore = Semaphore::new(&manager, format!("{path}/semaphore"), 2)?;
             let lease = semaphore.acquire_many_timeout(2, SHORTLY).await?;
-            let _told = (semaphore.leases().await, semaphore.available().await);
+            let _told = (semaphore.inspect().await, semaphore.available().await);
             lease.release().await?;
             Ok(())
         })

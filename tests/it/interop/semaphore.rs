@@ -27,7 +27,8 @@ async fn java_and_rust_share_the_permits_of_one_semaphore() -> Outcome {
     assert_eq!(thread.permits(path, "3", 1, Some(SHORTLY)).await?, None);
     assert!(semaphore.try_acquire().await?.is_none());
     assert!(semaphore.acquire_timeout(SHORTLY).await.unwrap_err().is_timeout());
-    let out: Vec<String> = semaphore.leases().await?.into_iter().map(|lease| lease.name).collect();
+    let seen = semaphore.inspect().await?;
+    let out: Vec<String> = seen.holders().map(|lease| lease.name().to_owned()).collect();
     assert_eq!(out.len(), 3);
     assert!(out.contains(&theirs[0]), "{theirs:?} among {out:?}");
     ours.release().await?;

@@ -91,8 +91,9 @@ async fn a_waiter_of_a_dead_session_gets_its_permits_on_the_next_one() {
 async fn a_lease_of_which_one_node_is_deleted_by_hand_is_lost_as_a_whole() {
     let (ensemble, _proxies, manager, semaphore) = behind_proxy_with(3).await;
     let lease = semaphore.acquire_many(3).await.unwrap();
-    let last = semaphore.leases().await.unwrap().pop().unwrap();
-    ensemble.raw().await.unwrap().delete(&format!("{LEASES}/{}", last.name)).await.unwrap();
+    let seen = semaphore.inspect().await.unwrap();
+    let last = seen.holders().last().unwrap();
+    ensemble.raw().await.unwrap().delete(last.path()).await.unwrap();
     let error = lease.txn().create("/late".parse().unwrap(), Vec::new()).commit().await.unwrap_err();
     assert!(error.is_lost(), "{error}");
     assert_eq!(lease.lost().await.reason, LossReason::NodeDeleted);

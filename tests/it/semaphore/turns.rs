@@ -251,13 +251,14 @@ async fn leases_tell_who_holds_them() {
     let one = semaphore(&a, 4).node_data("the nightly report");
     let first = one.acquire_many(2).await.unwrap();
     let second = semaphore(&b, 4).node_data("a user").acquire().await.unwrap();
-    let out = one.leases().await.unwrap();
-    let said: Vec<&[u8]> = out.iter().map(|lease| lease.data.as_slice()).collect();
+    let seen = one.inspect().await.unwrap();
+    let out: Vec<_> = seen.holders().collect();
+    let said: Vec<&[u8]> = out.iter().filter_map(|lease| lease.data()).collect();
     assert_eq!(said, [&b"the nightly report"[..], b"the nightly report", b"a user"]);
-    assert!(first.path().ends_with(&out[0].name) && second.path().ends_with(&out[2].name));
-    assert_eq!((out[0].czxid, out[0].session), (out[1].czxid, out[1].session));
-    assert_ne!(out[0].session, out[2].session);
-    assert!(out[2].since.elapsed().is_ok_and(|age| age < Timing::settle()));
+    assert!(first.path() == out[0].path() && second.path() == out[2].path());
+    assert_eq!((out[0].czxid(), out[0].session()), (out[1].czxid(), out[1].session()));
+    assert_ne!(out[0].session(), out[2].session());
+    assert!(out[2].since().elapsed().is_ok_and(|age| age < Timing::settle()));
     drop((first, second));
 }
 
