@@ -1,4 +1,6 @@
-//! How much fits into one transaction.
+//! How much fits into one transaction, and how long a node stays in one process.
+
+use std::time::Duration;
 
 use lockkeeper_core::{ConfigError, Error, REQUEST_BYTES_MAX, ZnodePath};
 
@@ -19,6 +21,12 @@ pub(crate) fn check(name: &'static str, nodes: usize, path: &ZnodePath, data: &[
         value: format!("{nodes} at once, of {each} bytes each"),
         advice: "ask for fewer at once: what is taken together fits into one request of the server, a megabyte",
     }))
+}
+
+/// A node may be kept between guards, or passed on in this process, for so long: other processes wait for it, and what they
+/// wait for a crash is the whole session timeout.
+pub(crate) fn hand_off_max(session_timeout: Duration) -> Duration {
+    session_timeout / 3
 }
 
 #[cfg(test)]

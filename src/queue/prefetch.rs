@@ -12,6 +12,7 @@ use super::step_error::{StepError, backoff, time_left};
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
 use crate::session::{OwnedNode, Reservation, Session};
 use crate::time::deadline::Deadline;
+use crate::time::fractions;
 use crate::wire::{Reply, Stat, Watch, WireError};
 use crate::znode::path::ZnodePath;
 
@@ -97,7 +98,7 @@ impl Changes {
 
 /// Where there is no room for a watch, a look now and then takes its place.
 fn poll_pause(session: &Session) -> Duration {
-    session.timeout() / 20
+    fractions::poll_interval(session.timeout())
 }
 
 /// What to look at, and what was asked already.

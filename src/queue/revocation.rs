@@ -8,6 +8,7 @@ use super::step_error::backoff;
 use crate::error::{Error, LossReason, Operation, Refusal};
 use crate::session::{OwnedNode, Reservation, Session};
 use crate::time::deadline::Deadline;
+use crate::time::fractions;
 use crate::wire::{Watch, WireError};
 
 /// What is written into a contender's node to ask it to let go. Source: Curator's `LockInternals.REVOKE_MESSAGE`.
@@ -93,7 +94,7 @@ pub(super) async fn wait_revoke_message(node: &OwnedNode) -> Result<(), Error> {
                 let changed = async {
                     match watch {
                         Some((watch, _room)) => drop(watch.await),
-                        None => tokio::time::sleep(session.timeout() / 20).await,
+                        None => tokio::time::sleep(fractions::poll_interval(session.timeout())).await,
                     }
                 };
                 tokio::select! {

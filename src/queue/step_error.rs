@@ -3,6 +3,7 @@
 use crate::error::{Error, Phase};
 use crate::session::Session;
 use crate::time::deadline::Deadline;
+use crate::time::fractions;
 
 /// Why a step did not get to its end.
 pub(super) enum StepError {
@@ -22,7 +23,7 @@ impl From<Error> for StepError {
 pub(super) async fn backoff(session: &Session, deadline: Deadline) {
     tokio::select! {
         biased;
-        () = tokio::time::sleep(session.timeout() / 40) => {}
+        () = tokio::time::sleep(fractions::retry_pause(session.timeout())) => {}
         _ = session.ended() => {}
         () = deadline.passed() => {}
     }

@@ -12,6 +12,7 @@ use crate::error::{Error, LossReason, Phase};
 use crate::session::SharedWatch;
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
+use crate::time::fractions;
 use crate::znode::name::NodeName;
 use crate::znode::node_data;
 
@@ -130,7 +131,7 @@ impl QueuedNode {
     /// Who waits for long wants to know if its own node goes.
     pub(super) fn own_watch_due(&self) -> BootInstant {
         let session = self.session();
-        session.now().after(session.timeout() / 40)
+        session.now().after(fractions::own_watch_delay(session.timeout()))
     }
 }
 

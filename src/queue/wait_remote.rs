@@ -13,6 +13,7 @@ use crate::config::limits::LONG_WAIT;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
 use crate::session::Reservation;
 use crate::time::deadline::Deadline;
+use crate::time::fractions;
 use crate::wire::{Reply, Stat, Watch, WatchEvent, WireError};
 use crate::znode::name::NodeName;
 use crate::znode::node_data;
@@ -214,7 +215,8 @@ impl QueuedNode {
         queue: &LockQueue,
         deadline: Deadline,
     ) -> Result<(), StepError> {
-        let mut wait = self.session().timeout() / 40;
+        let timeout = self.session().timeout();
+        let mut wait = fractions::predecessor_poll_min(timeout);
         loop {
             tokio::select! {
                 biased;
@@ -225,7 +227,7 @@ impl QueuedNode {
             time_left(deadline, queue.directory().as_str(), Phase::Answer)?;
             let mut reply = self.session().read(|wire| wire.exists(blocker));
             match self.session().await_reply(&mut reply, deadline).await {
-                Ok(Some(_)) => wait = (wait * 2).min(self.session().timeout() / 4),
+                Ok(Some(_)) => wait = (wait * 2).min(fractions::predecessor_poll_max(timeout)),
                 Ok(None) => {
                     self.state = QueueState::Unknown;
                     return Ok(());

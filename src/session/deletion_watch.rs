@@ -13,12 +13,13 @@ use super::owned_node::SharedWatch;
 use super::{OwnedNode, Reservation, Session};
 use crate::error::Refusal;
 use crate::time::deadline::Deadline;
+use crate::time::fractions;
 use crate::wire::WireError;
 
 impl Session {
     /// What is held for longer gets a watch.
     fn held_for_long(&self) -> Duration {
-        self.timeout() / 10
+        fractions::held_for_long(self.timeout())
     }
 
     /// Tells holders whose nodes are deleted. Runs for as long as the session.
@@ -41,7 +42,7 @@ impl Session {
                 // What could not be set is tried again later: at once it might be in vain without end.
                 Some(has_fired) = watched.next(), if !watched.is_empty() => is_due = has_fired,
                 () = self.0.deletion_watcher.woken(), if is_idle => is_due = true,
-                () = tokio::time::sleep(self.timeout() / 40), if !is_idle => is_due = true,
+                () = tokio::time::sleep(fractions::watch_scan_interval(self.timeout())), if !is_idle => is_due = true,
             }
         }
     }

@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::time::boot::BootInstant;
+use crate::time::fractions;
 
 /// What one session's lease rests on.
 #[derive(Debug)]
@@ -71,7 +72,7 @@ impl SessionLease {
 
     /// The instant until which the server cannot have expired the session.
     pub(crate) fn valid_until(&self) -> BootInstant {
-        self.base.after(self.timeout - self.timeout / 100)
+        self.base.after(self.timeout - fractions::clock_margin(self.timeout))
     }
 
     /// Reads the clock; returns how often the lease has lapsed, this time included.
@@ -134,7 +135,7 @@ impl SessionLease {
         now: BootInstant,
     ) -> BootInstant {
         if self.is_valid(now) && self.connection.has_given {
-            return last_sent.map_or(now, |sent| sent.after(self.timeout / 6));
+            return last_sent.map_or(now, |sent| sent.after(fractions::confirmation_interval(self.timeout)));
         }
         match self.connection.pending.front() {
             Some(&(_, replied)) => replied.after(self.follower_delay),

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use tracing::{debug, warn};
 
@@ -13,6 +12,7 @@ use crate::manager::LeaseRenewal;
 use crate::telemetry::metrics;
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
+use crate::time::fractions;
 use crate::wire::{Link, MultiError, WireError, WriteOp};
 
 /// At most so many bytes of paths are checked by one request, to stay far below the server's request size.
@@ -205,7 +205,7 @@ impl Session {
                 }
             }
             // With no node of ours standing, the next create tells.
-            tokio::time::sleep(self.timeout() / 20).await;
+            tokio::time::sleep(fractions::verify_interval(self.timeout())).await;
             if self.0.lease.lock().is_verified(connection) {
                 std::future::pending::<()>().await;
             }
@@ -323,7 +323,7 @@ impl Session {
                     if let Err(error) = self.confirm().await {
                         debug!(%error, "the session could not be confirmed");
                         self.0.quorum_silent.fetch_or(error == WireError::Timeout, Ordering::AcqRel);
-                        tokio::time::sleep(self.timeout() / 40).await;
+                        tokio::time::sleep(fractions::retry_pause(self.timeout())).await;
                     }
                 }
             }
@@ -344,7 +344,7 @@ impl Session {
 
     /// Lets the quorum confirm the session, and with it that everything held still stands.
     async fn confirm(&self) -> Result<(), WireError> {
-        let limit = Deadline::after(self.timeout() / 3);
+        let limit = Deadline::after(fractions::confirmation_limit(self.timeout()));
         if self.settings().lease_renewal == LeaseRenewal::Sync {
             let mut reply = self.write(|wire| wire.sync("/"));
             return self.await_reply(&mut reply, limit).await;
@@ -395,7 +395,7 @@ impl Session {
     ///
     /// Timers stand still while the machine sleeps, so the clock is read at least every quarter of the margin.
     async fn expire_by_clock(&self) {
-        let slice = (self.timeout() / 400).clamp(Duration::from_millis(5), Duration::from_millis(250));
+        let slice = fractions::clock_check(self.timeout());
         let mut lapses_seen = self.expirations();
         loop {
             self.0.clock_watcher.park();

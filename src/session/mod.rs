@@ -33,6 +33,7 @@ use crate::session::janitor::Janitor;
 use crate::session::lease::SessionLease;
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
+use crate::time::fractions;
 use crate::time::server_clock::ServerClock;
 use crate::wire::{
     CreateMode, Created, Link, MultiError, Reply, Stat, Wire, WireError, WriteOp, WriteResult,
@@ -250,7 +251,7 @@ impl Session {
     fn had_no_answer(&self, begun: BootInstant) {
         let (now, Some(connection)) = (self.now(), self.connection()) else { return };
         // A caller in a hurry proves nothing.
-        if now.since(begun) < self.timeout() / 4 || self.link() != Link::Up {
+        if now.since(begun) < fractions::silence_min(self.timeout()) || self.link() != Link::Up {
             return;
         }
         let mut silence = self.0.silence.lock();

@@ -2,4 +2,5 @@
 
 pub(crate) mod boot;
 pub(crate) mod deadline;
+pub(crate) mod fractions;
 pub(crate) mod server_clock;

@@ -25,6 +25,7 @@ use crate::config::acl::{Acl, Credentials};
 use crate::config::connect_string::{ConnectString, Endpoint};
 use crate::config::tls::{Sasl, Tls};
 use crate::error::{ConfigError, LossReason, Refusal};
+use crate::time::fractions;
 
 /// What is needed to open sessions.
 pub(crate) struct ZooKeeper {
@@ -44,7 +45,7 @@ impl ZooKeeper {
         tls: Option<&Tls>,
         sasl: Option<&Sasl>,
     ) -> Result<Self, ConfigError> {
-        let hang = (session_timeout / 5).max((session_timeout * 2 / 5).min(Duration::from_secs(1)));
+        let hang = fractions::connect_attempt(session_timeout);
         let connector =
             client::Client::connector().with_session_timeout(session_timeout).with_connection_timeout(hang);
         let connector = credentials.iter().fold(connector, |connector, credentials| {

@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use lockkeeper_core::{ConfigError, ConnectionManager};
 
+use crate::limits;
+
 /// The bounds within which the guards of a [`Mutex`](super::Mutex) share one node: see
 /// [`Mutex::with_handoff`](super::Mutex::with_handoff).
 ///
@@ -61,7 +63,7 @@ impl HandOffPolicy {
         if self.max_time.is_zero() {
             return refuse("max_time", "no time".to_owned(), "give some time, or do not keep it");
         }
-        let longest = manager.session_timeout() / 3;
+        let longest = limits::hand_off_max(manager.session_timeout());
         for (name, time) in [("max_time", self.max_time), ("idle_time", self.idle_time)] {
             if time > longest {
                 return refuse(

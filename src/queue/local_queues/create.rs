@@ -8,6 +8,7 @@ use crate::queue::fast_path::FastPath;
 use crate::queue::local_queue::{ContenderKind, CreateInFlight, Judgement};
 use crate::session::Session;
 use crate::time::deadline::Deadline;
+use crate::time::fractions;
 
 /// A create of this session, from the moment it is sent until its node is judged.
 pub(in crate::queue) struct PendingCreate {
@@ -59,7 +60,7 @@ impl PendingCreate {
         if self.queue.state.lock().queue.awaits_predecessor(&self.create, entry.key) {
             // The answer to that create came earlier, so its task is about to run, if behind thousands of
             // others; unless nobody polls it.
-            let limit = deadline.or_after(self.session.timeout() / 40);
+            let limit = deadline.or_after(fractions::earlier_create_limit(self.session.timeout()));
             // Boxed: few wait here, and the future of every acquire has room for it.
             select(Box::pin(entry.may_judge()), pin!(limit.passed())).await;
         }

@@ -10,6 +10,7 @@ use crate::error::Lost;
 use crate::queue::local_queue::{ContenderKind, Effect, EntryKey, NodeId, Wait};
 use crate::session::OwnedNode;
 use crate::time::deadline::Deadline;
+use crate::time::fractions;
 use crate::znode::name::NodeName;
 
 /// A node of this session in a local queue.
@@ -197,7 +198,7 @@ impl QueueEntry {
             self.node.check().is_err() || !self.queue.state.lock().queue.expects_successor(self.key, order)
         };
         // The answer is on its way, unless the link is broken or its task is not polled.
-        let limit = deadline.or_after(self.node.session().timeout() / 40);
+        let limit = deadline.or_after(fractions::earlier_create_limit(self.node.session().timeout()));
         select(pin!(self.node.until(|| is_decided().then_some(()))), pin!(limit.passed())).await;
     }
 
