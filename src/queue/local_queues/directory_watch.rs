@@ -20,10 +20,15 @@ pub(super) enum DirectoryWatch {
 }
 
 impl DirectoryWatch {
+    /// Whether a request for a watch is not answered yet.
+    pub(super) fn is_in_flight(&self) -> bool {
+        matches!(self, Self::Requested { .. })
+    }
+
     /// Sends the request. `false` if there is no room for the watch, or if the answer to an earlier request
     /// is on its way: if that was dropped, its watch would stay.
     pub(super) fn request(&mut self, session: &Session, directory: &str) -> bool {
-        if matches!(self, Self::Requested { .. }) {
+        if self.is_in_flight() {
             return false;
         }
         let Some(room) = session.watch_budget().reserve_spare(directory) else {

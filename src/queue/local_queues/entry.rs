@@ -55,6 +55,15 @@ pub(in crate::queue) enum LocalWait {
     Remote,
 }
 
+/// A head whose release waits for the create of a successor.
+struct Releasing<'a>(&'a QueueEntry);
+
+impl Drop for Releasing<'_> {
+    fn drop(&mut self) {
+        self.0.queue.state.lock().releasing.retain(|node| !Arc::ptr_eq(node, &self.0.node));
+    }
+}
+
 impl QueueEntry {
     pub(in crate::queue) fn register(
         node: &Arc<OwnedNode>,
@@ -183,16 +192,17 @@ impl QueueEntry {
 
     /// Waits for the successor of this session whose create is in flight, if any: a delete that checks its node
     /// saves it a list. To be called before [`release`](Self::release).
-    pub(in crate::queue) async fn await_successor(self: &Arc<Self>, deadline: Deadline) {
+    pub(in crate::queue) async fn await_successor(&self, deadline: Deadline) {
         let order = {
             let mut state = self.queue.state.lock();
             let order = state.queue.last_order();
             if self.hand_off_connection().is_none() || !state.queue.expects_successor(self.key, order) {
                 return;
             }
-            state.releasing = Some(Arc::clone(self));
+            state.releasing.push(Arc::clone(&self.node));
             order
         };
+        let _releasing = Releasing(self);
         // The check reads the node's own watch, which would wake this task again and again once it has fired.
         let is_decided = || {
             self.node.check().is_err() || !self.queue.state.lock().queue.expects_successor(self.key, order)
@@ -213,7 +223,6 @@ impl QueueEntry {
             let sent = send(checks.map(|next| Arc::clone(&next.node)).collect());
             let effects = state.queue.finish_release(release, self.hand_off_connection(), None);
             state.entries.remove(&self.key.node);
-            state.releasing = None;
             (sent, effects)
         })
     }

@@ -8,6 +8,8 @@ mod create;
 mod directory_watch;
 mod entry;
 mod exchange;
+#[cfg(test)]
+mod idle_test;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -42,8 +44,9 @@ struct State {
     queue: LocalQueue<HandOffPayload>,
     /// The nodes of the queue.
     entries: BTreeMap<NodeId, Arc<QueueEntry>>,
-    /// The head, while its release waits for the create of its successor.
-    releasing: Option<Arc<QueueEntry>>,
+    /// The heads whose release waits for the create of a successor: each change may end the wait. Nodes and
+    /// not entries, which would keep the queue in use.
+    releasing: Vec<Arc<OwnedNode>>,
     watch: DirectoryWatch,
     missing_czxid: MissingCzxid,
     last_used: BootInstant,
@@ -105,11 +108,9 @@ impl SessionTable for LocalQueues {
         // Nodes and pending creates have the queue, too. While its place in the table is locked no other one
         // gets it.
         let is_idle =
-            |queue: &Arc<SharedQueue>| Arc::strong_count(queue) == 1 && queue.state.lock().last_used <= since;
+            |queue: &Arc<SharedQueue>| Arc::strong_count(queue) == 1 && queue.state.lock().is_idle(since);
         for directory in self.directories(is_idle) {
-            if let Some((_, queue)) = self.0.remove_if(&directory, |_, queue| is_idle(queue)) {
-                queue.poll_watch();
-            }
+            self.0.remove_if(&directory, |_, queue| is_idle(queue));
         }
     }
 
@@ -119,7 +120,7 @@ impl SessionTable for LocalQueues {
                 let mut state = queue.state.lock();
                 state.queue.end_session();
                 // They have the queue, and it has them.
-                let entries = (std::mem::take(&mut state.entries), state.releasing.take());
+                let entries = std::mem::take(&mut state.entries);
                 drop(state);
                 drop(entries);
             }
@@ -132,7 +133,7 @@ impl SharedQueue {
         let state = State {
             queue: LocalQueue::default(),
             entries: BTreeMap::new(),
-            releasing: None,
+            releasing: Vec::new(),
             watch: DirectoryWatch::default(),
             missing_czxid: MissingCzxid::default(),
             last_used: now,
@@ -150,10 +151,10 @@ impl SharedQueue {
         // The server sends the watch's event before the answers to what it did later.
         state.poll_watch();
         let (value, effects) = change(&mut state);
-        let mut woken = state.apply(effects, session, &self.directory);
-        woken.extend(state.releasing.clone());
+        let woken = state.apply(effects, session, &self.directory);
+        let releasing = state.releasing.clone();
         drop(state);
-        woken.iter().for_each(|entry| entry.node.notify());
+        woken.iter().map(|entry| &entry.node).chain(&releasing).for_each(|node| node.notify());
         value
     }
 
@@ -165,17 +166,18 @@ impl SharedQueue {
             ((), effects)
         });
     }
-
-    /// Reads the answer to the request for a watch, if it is there: only a watch that was read is removed
-    /// from the server when it is dropped.
-    fn poll_watch(&self) {
-        self.state.lock().poll_watch();
-    }
 }
 
 impl State {
     fn poll_watch(&mut self) {
         self.watch.poll(&mut self.queue);
+    }
+
+    /// Whether the queue was not used since then, and can be dropped. Only a watch whose answer was read is
+    /// removed from the server when it is dropped.
+    fn is_idle(&mut self, since: BootInstant) -> bool {
+        self.poll_watch();
+        self.last_used <= since && !self.watch.is_in_flight()
     }
 
     fn entry(&self, key: EntryKey) -> Option<Arc<QueueEntry>> {

@@ -9,6 +9,7 @@ mod line;
 mod own;
 mod permits;
 mod reconnect;
+mod released;
 mod several;
 mod starts;
 
