@@ -252,7 +252,7 @@ impl Oracle {
         }
         let wrong = {
             let mut books = self.0.lock();
-            world.machine(|machine| books.queues.look(machine))
+            world.machine_and_given_up(|machine, given_up| books.queues.look(machine, given_up))
         };
         wrong.into_iter().for_each(|wrong| self.breach(world, wrong));
         self.read_registers(world);

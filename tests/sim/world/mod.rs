@@ -101,6 +101,12 @@ impl World {
         look(&self.state.lock().machine)
     }
 
+    /// As [`machine`](Self::machine), with the nodes that their own sessions have given up.
+    pub(crate) fn machine_and_given_up<T>(&self, look: impl FnOnce(&Machine, &BTreeSet<String>) -> T) -> T {
+        let state = self.state.lock();
+        look(&state.machine, &state.given_up)
+    }
+
     /// The nodes for whose end their own sessions have asked.
     pub(crate) fn leaving(&self) -> BTreeSet<String> {
         self.state.lock().leaving.clone()
