@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::ConfigError;
+use super::error::ConfigError;
 
 /// Most bytes of data and paths taken in one request.
 ///

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::config::connect_string::ConnectStringError;
-use crate::time::deadline::Deadline;
-use crate::wire::WireError;
+pub use crate::config::error::ConfigError;
 use crate::znode::path::PathError;
 
 /// Why an operation did not do what was asked.
@@ -171,17 +169,6 @@ impl Error {
     pub fn is_closed(&self) -> bool {
         matches!(self, Self::Closed)
     }
-
-    pub(crate) fn of_wire(operation: Operation, path: &str, error: &WireError, deadline: Deadline) -> Self {
-        let path = path.to_owned();
-        match error {
-            WireError::Refused(refusal) => Self::Refused { operation, path, refusal: *refusal },
-            WireError::Timeout => Self::Timeout { phase: Phase::Answer, path, waited: deadline.waited() },
-            WireError::SessionEnded(LossReason::Closed) => Self::Closed,
-            _ if operation.is_read() => Self::NoAnswer { operation, path, cause: error.to_string() },
-            _ => Self::Unknown { operation, path, cause: error.to_string() },
-        }
-    }
 }
 
 /// Did it happen? What is known of a write after its answer, or without one.
@@ -202,48 +189,6 @@ impl From<PathError> for Error {
     fn from(error: PathError) -> Self {
         Self::Config(ConfigError::Path(error))
     }
-}
-
-/// An argument that cannot be right, found before anything was sent.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// A bad path.
-    #[error(transparent)]
-    Path(#[from] PathError),
-    /// A bad connect string.
-    #[error(transparent)]
-    ConnectString(#[from] ConnectStringError),
-    /// A setting outside its range.
-    #[error("{name} is {value}; {advice}")]
-    Setting {
-        /// Which setting.
-        name: &'static str,
-        /// What it was set to.
-        value: String,
-        /// What to set instead.
-        advice: &'static str,
-    },
-    /// Node data the server would not take.
-    #[error("node data of {bytes} bytes; the server takes at most {max}")]
-    DataTooLarge {
-        /// How large it is.
-        bytes: usize,
-        /// How large it may be.
-        max: usize,
-    },
-    /// A reentrant lock was asked for without saying for whom.
-    #[error("no owner is in scope here; run this within Owner::scope(), or name an owner")]
-    NoOwner,
-    /// No tokio runtime with timers is running here.
-    #[error("no tokio runtime with time enabled; call from within one built with enable_all()")]
-    NoRuntime,
-    /// A blocking call where waiting would hold up others, perhaps for ever.
-    #[error(
-        "cannot block here, in an async task or a thread that ends; call it from a thread, spawn_blocking or \
-         block_in_place, or use the async face"
-    )]
-    CannotBlock,
 }
 
 /// Why no connection was made.
@@ -391,7 +336,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    fn is_read(self) -> bool {
+    pub(crate) fn is_read(self) -> bool {
         matches!(self, Self::Read | Self::List)
     }
 }

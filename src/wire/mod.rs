@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(feature = "__simulation"), allow(unreachable_pub, reason = "reachable for the simulation"))]
 
+mod error;
 mod in_flight;
 mod nodelay;
 mod zookeeper;
@@ -13,10 +14,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use thiserror::Error;
 
-use crate::error::{LossReason, Outcome, Refusal};
+use crate::error::LossReason;
 
+pub use self::error::{MultiError, WireError};
 pub(crate) use self::zookeeper::ZooKeeper;
 
 /// A reply that is on its way.
@@ -218,60 +219,6 @@ impl WriteResult {
             Self::Done => None,
             Self::Created(created) => created.stat.map(|stat| stat.ctime),
             Self::Written(stat) => Some(stat.mtime),
-        }
-    }
-}
-
-/// Why a request has no result.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum WireError {
-    /// The server said no.
-    #[error("{0}")]
-    Refused(Refusal),
-    /// The session is over, and its ephemeral nodes with it.
-    #[error("{0}")]
-    SessionEnded(LossReason),
-    /// No session could be opened with these credentials.
-    #[error("the servers refused our credentials")]
-    AuthFailed,
-    /// No answer within the time given to one request.
-    #[error("no answer in time")]
-    Timeout,
-    /// Anything else. On a write: it may have been applied.
-    #[error("{0}")]
-    Broken(String),
-}
-
-impl WireError {
-    /// Only a definite answer counts as one.
-    pub(crate) fn outcome(&self) -> Outcome {
-        match self {
-            Self::Refused(_) => Outcome::NotApplied,
-            Self::SessionEnded(_) | Self::AuthFailed | Self::Timeout | Self::Broken(_) => Outcome::Unknown,
-        }
-    }
-}
-
-/// Why a transaction was not committed.
-#[derive(Clone, Debug)]
-pub enum MultiError {
-    /// The write at this place was refused, so none was done. The quorum said so.
-    Operation {
-        /// Which write, counted from 0.
-        index: usize,
-        /// What the quorum said.
-        refusal: Refusal,
-    },
-    /// The request as a whole failed.
-    Request(WireError),
-}
-
-impl MultiError {
-    /// Whether it says that nothing was done, and nothing will be.
-    pub(crate) fn is_definite(&self) -> bool {
-        match self {
-            Self::Operation { .. } => true,
-            Self::Request(error) => error.outcome() == Outcome::NotApplied,
         }
     }
 }
