@@ -1,3 +1,8 @@
+//! The errors. An area's own are in that area; the ones here collect them, or belong to several areas.
+
+mod connect;
+mod loss;
+mod refusal;
 pub(crate) mod release;
 
 use std::fmt::{self, Display, Formatter};
@@ -5,6 +10,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+pub use self::connect::ConnectError;
+pub use self::loss::{LossReason, Lost};
+pub use self::refusal::{Operation, Refusal};
 pub use crate::config::error::ConfigError;
 use crate::znode::path::PathError;
 
@@ -191,77 +199,6 @@ impl From<PathError> for Error {
     }
 }
 
-/// Why no connection was made.
-#[derive(Clone, Debug, Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// An argument that cannot be right; nothing was sent.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// No server gave us a session in time.
-    #[error("no session within {waited:.1?} from {servers}: {cause}")]
-    Timeout {
-        /// The servers tried.
-        servers: String,
-        /// How long it was tried.
-        waited: Duration,
-        /// What the last try met.
-        cause: String,
-    },
-    /// The servers do not accept who we are.
-    #[error("{servers} refused our credentials; check the authentication settings")]
-    AuthFailed {
-        /// The servers tried.
-        servers: String,
-    },
-    /// The system gave no thread to a blocking manager.
-    #[error("no thread for the connection: {cause}; the process may be out of threads or files")]
-    NoThread {
-        /// What the system said.
-        cause: String,
-    },
-}
-
-/// A hold that ended before it was released.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("lost {path}: {reason}")]
-pub struct Lost {
-    /// The path of what was held.
-    pub path: String,
-    /// Why it is lost.
-    pub reason: LossReason,
-}
-
-/// Why a hold, or a whole session, is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
-#[non_exhaustive]
-pub enum LossReason {
-    /// The server expired the session.
-    #[error("the session expired")]
-    SessionExpired,
-    /// The server gave the connection to another session, or cannot show that it did not.
-    #[error("the server replaced the session on reconnect")]
-    SessionReplaced,
-    /// The server may expire the session from now on: it was not heard from for too long.
-    #[error("the lease ran out: no confirmation from the ensemble within the session timeout")]
-    LeaseRanOut,
-    /// The node was deleted by someone else.
-    #[error("its node was deleted by someone else")]
-    NodeDeleted,
-    /// The node does not exist any more, and the cause is not known: someone else deleted it, or an exchange of this
-    /// hold whose answer was lost, or it ended with its session, which a reconnect did not bring back.
-    #[error(
-        "its node is gone: deleted by someone else, by an exchange without an answer, or with its session"
-    )]
-    NodeMissing,
-    /// The manager was shut down.
-    #[error("the connection manager was shut down")]
-    Closed,
-    /// The servers no longer accept who we are.
-    #[error("the servers refused our credentials")]
-    AuthFailed,
-}
-
 /// What an operation was waiting for when its time was up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -314,95 +251,5 @@ impl Display for Phase {
                 write!(formatter, "waiting first in line for {asked} permits, {free} of them free")
             }
         }
-    }
-}
-
-/// What was asked of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Operation {
-    /// Create a node.
-    Create,
-    /// Delete a node.
-    Delete,
-    /// Read a node.
-    Read,
-    /// Write a node's data.
-    Write,
-    /// List children.
-    List,
-    /// Commit a transaction.
-    Commit,
-}
-
-impl Operation {
-    pub(crate) fn is_read(self) -> bool {
-        matches!(self, Self::Read | Self::List)
-    }
-}
-
-impl Display for Operation {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Create => "create",
-            Self::Delete => "delete",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::List => "list",
-            Self::Commit => "commit a transaction on",
-        })
-    }
-}
-
-/// A definite no of the server: nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// There is no such node, or no parent for it.
-    #[error("there is no such node")]
-    NoNode,
-    /// There is such a node already.
-    #[error("the node exists already")]
-    NodeExists,
-    /// The node has another version than the one asked for.
-    #[error("the node has another version")]
-    BadVersion,
-    /// The access list forbids it.
-    #[error("the access list forbids it; check the ACL and the authentication")]
-    NoAuth,
-    /// The access list given is not valid.
-    #[error("the access list given is not valid; creator_only() needs an authentication")]
-    InvalidAcl,
-    /// The node has children.
-    #[error("the node has children")]
-    NotEmpty,
-    /// An ephemeral node cannot have children.
-    #[error("its parent is ephemeral, and ephemeral nodes have no children")]
-    EphemeralParent,
-    /// A quota is used up.
-    #[error("a quota is used up")]
-    QuotaExceeded,
-    /// The server has too much to do.
-    #[error("the server has too much to do")]
-    Throttled,
-    /// The server is read-only: it is cut off from its quorum.
-    #[error("the server is read-only")]
-    ReadOnly,
-    /// The server does not know the operation.
-    #[error("the server does not know the operation")]
-    Unimplemented,
-    /// The request is not one the server can take.
-    #[error("the request is not valid")]
-    BadRequest,
-    /// The session went on at another server, which did not see the request.
-    #[error("the session moved to another server")]
-    SessionMoved,
-}
-
-impl Refusal {
-    /// Whether the same request may be taken later.
-    #[must_use]
-    pub fn is_transient(self) -> bool {
-        matches!(self, Self::Throttled | Self::ReadOnly | Self::SessionMoved)
     }
 }

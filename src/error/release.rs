@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use crate::error::Lost;
+use super::Lost;
 
 /// A release that did not read as released.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

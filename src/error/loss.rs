@@ -1,0 +1,41 @@
+use thiserror::Error;
+
+/// A hold that ended before it was released.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("lost {path}: {reason}")]
+pub struct Lost {
+    /// The path of what was held.
+    pub path: String,
+    /// Why it is lost.
+    pub reason: LossReason,
+}
+
+/// Why a hold, or a whole session, is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+#[non_exhaustive]
+pub enum LossReason {
+    /// The server expired the session.
+    #[error("the session expired")]
+    SessionExpired,
+    /// The server gave the connection to another session, or cannot show that it did not.
+    #[error("the server replaced the session on reconnect")]
+    SessionReplaced,
+    /// The server may expire the session from now on: it was not heard from for too long.
+    #[error("the lease ran out: no confirmation from the ensemble within the session timeout")]
+    LeaseRanOut,
+    /// The node was deleted by someone else.
+    #[error("its node was deleted by someone else")]
+    NodeDeleted,
+    /// The node does not exist any more, and the cause is not known: someone else deleted it, or an exchange of this
+    /// hold whose answer was lost, or it ended with its session, which a reconnect did not bring back.
+    #[error(
+        "its node is gone: deleted by someone else, by an exchange without an answer, or with its session"
+    )]
+    NodeMissing,
+    /// The manager was shut down.
+    #[error("the connection manager was shut down")]
+    Closed,
+    /// The servers no longer accept who we are.
+    #[error("the servers refused our credentials")]
+    AuthFailed,
+}

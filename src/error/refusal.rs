@@ -1,0 +1,93 @@
+use std::fmt::{self, Display, Formatter};
+
+use thiserror::Error;
+
+/// What was asked of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Create a node.
+    Create,
+    /// Delete a node.
+    Delete,
+    /// Read a node.
+    Read,
+    /// Write a node's data.
+    Write,
+    /// List children.
+    List,
+    /// Commit a transaction.
+    Commit,
+}
+
+impl Operation {
+    pub(crate) fn is_read(self) -> bool {
+        matches!(self, Self::Read | Self::List)
+    }
+}
+
+impl Display for Operation {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Create => "create",
+            Self::Delete => "delete",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::List => "list",
+            Self::Commit => "commit a transaction on",
+        })
+    }
+}
+
+/// A definite no of the server: nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// There is no such node, or no parent for it.
+    #[error("there is no such node")]
+    NoNode,
+    /// There is such a node already.
+    #[error("the node exists already")]
+    NodeExists,
+    /// The node has another version than the one asked for.
+    #[error("the node has another version")]
+    BadVersion,
+    /// The access list forbids it.
+    #[error("the access list forbids it; check the ACL and the authentication")]
+    NoAuth,
+    /// The access list given is not valid.
+    #[error("the access list given is not valid; creator_only() needs an authentication")]
+    InvalidAcl,
+    /// The node has children.
+    #[error("the node has children")]
+    NotEmpty,
+    /// An ephemeral node cannot have children.
+    #[error("its parent is ephemeral, and ephemeral nodes have no children")]
+    EphemeralParent,
+    /// A quota is used up.
+    #[error("a quota is used up")]
+    QuotaExceeded,
+    /// The server has too much to do.
+    #[error("the server has too much to do")]
+    Throttled,
+    /// The server is read-only: it is cut off from its quorum.
+    #[error("the server is read-only")]
+    ReadOnly,
+    /// The server does not know the operation.
+    #[error("the server does not know the operation")]
+    Unimplemented,
+    /// The request is not one the server can take.
+    #[error("the request is not valid")]
+    BadRequest,
+    /// The session went on at another server, which did not see the request.
+    #[error("the session moved to another server")]
+    SessionMoved,
+}
+
+impl Refusal {
+    /// Whether the same request may be taken later.
+    #[must_use]
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::Throttled | Self::ReadOnly | Self::SessionMoved)
+    }
+}
