@@ -29,6 +29,7 @@ mod znodes;
 
 pub use self::config::acl::{Acl, Permissions};
 pub use self::config::connect_string::{ConnectString, ConnectStringError};
+pub use self::config::lease_renewal::LeaseRenewal;
 pub use self::config::limits::{LONG_WAIT, REQUEST_BYTES_MAX};
 pub use self::config::retry::RetryPolicy;
 #[cfg(feature = "tls")]
@@ -38,8 +39,8 @@ pub use self::error::{
     ConfigError, ConnectError, Error, LossReason, Lost, Operation, Outcome, Phase, Refusal,
 };
 pub use self::manager::{
-    ConnectionManager, ConnectionManagerBuilder, ConnectionPool, Health, HoldEvent, HoldEvents, LeaseRenewal,
-    State, Transition, Transitions,
+    ConnectionManager, ConnectionManagerBuilder, ConnectionPool, Health, HoldEvent, HoldEvents, State,
+    Transition, Transitions,
 };
 pub use self::queue::{
     AcquireSpan, AgeClock, Changes, ContenderInfo, DetachedNode, Exchange, ExchangeError, Exchanged, Hold,

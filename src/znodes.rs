@@ -2,6 +2,7 @@ use crate::config::limits;
 use crate::error::{Error, Operation, Refusal};
 use crate::manager::ConnectionManager;
 use crate::queue::{ParentLifetime, make_directory};
+use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, Stat, WireError};
 use crate::znode::path::ZnodePath;
@@ -20,11 +21,15 @@ pub struct Znodes {
     manager: ConnectionManager,
 }
 
-impl Znodes {
-    pub(crate) fn new(manager: ConnectionManager) -> Self {
-        Self { manager }
+impl ConnectionManager {
+    /// Reads and writes nodes beside the locks.
+    #[must_use]
+    pub fn znodes(&self) -> Znodes {
+        Znodes { manager: self.clone() }
     }
+}
 
+impl Znodes {
     /// A node's data and stat; `None` when there is no such node.
     ///
     /// # Errors
@@ -114,7 +119,7 @@ impl Znodes {
         }
     }
 
-    async fn begin(&self, path: &ZnodePath) -> Result<(crate::session::Session, ZnodePath, Deadline), Error> {
+    async fn begin(&self, path: &ZnodePath) -> Result<(Session, ZnodePath, Deadline), Error> {
         let deadline = Deadline::after(self.manager.operation_timeout());
         let full = self.manager.full_path(path)?;
         let session = self.manager.session(deadline, full.as_str()).await?;

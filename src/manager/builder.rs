@@ -11,11 +11,13 @@ use crate::config::acl::{Acl, Credentials};
 use crate::config::connect_string::ConnectString;
 #[cfg(feature = "tls")]
 use crate::config::connect_string::Endpoint;
+use crate::config::lease_renewal::LeaseRenewal;
 use crate::config::limits;
 use crate::config::retry::RetryPolicy;
 use crate::config::tls::{Sasl, Tls};
 use crate::environment::{Environment, ThisMachine};
 use crate::error::{ConfigError, ConnectError};
+use crate::session::SessionSettings;
 use crate::session::janitor::Pending;
 use crate::wire::{Backend, ZooKeeper};
 use crate::znode::node_data;
@@ -57,19 +59,6 @@ pub struct ConnectionManagerBuilder {
     node_data: Option<Vec<u8>>,
     tls: Option<Tls>,
     sasl: Option<Sasl>,
-}
-
-/// Which request confirms the session while something is held.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LeaseRenewal {
-    /// A transaction of checks on every held node: the quorum answers, and a node deleted by hand is found out.
-    #[default]
-    Quorum,
-    /// A `sync`. Weaker: a leader that was deposed and does not know it answers alone, so **promises 1 and 2 are not
-    /// given** (one valid guard at a time, lost before anyone else is granted). It saves a write for each
-    /// confirmation.
-    Sync,
 }
 
 impl ConnectionManagerBuilder {
@@ -253,9 +242,9 @@ impl ConnectionManagerBuilder {
         backend: Arc<dyn Backend>,
         environment: Arc<dyn Environment>,
     ) -> Result<ConnectionManager, ConnectError> {
-        let mut settings = self.settings(&self.check()?, environment);
-        settings.retry = settings.retry.in_step();
-        Self::start(settings, backend, self.connect_deadline).await
+        let builder = Self { retry: self.retry.in_step(), ..self };
+        let settings = builder.settings(&builder.check()?, environment);
+        Self::start(settings, backend, builder.connect_deadline).await
     }
 
     async fn start(
@@ -265,8 +254,9 @@ impl ConnectionManagerBuilder {
     ) -> Result<ConnectionManager, ConnectError> {
         let closing = CancellationToken::new();
         let shared = Arc::new(ManagerInner {
-            publisher: StatePublisher::new(Arc::clone(&settings.environment)),
-            settings: Arc::new(settings),
+            publisher: StatePublisher::new(Arc::clone(&settings.session.environment)),
+            settings,
+            draining: CancellationToken::new(),
             closing: closing.clone(),
             closed: CancellationToken::new(),
             close_confirmed: AtomicBool::new(false),
@@ -342,18 +332,20 @@ impl ConnectionManagerBuilder {
     }
 
     fn settings(&self, servers: &ConnectString, environment: Arc<dyn Environment>) -> Settings {
-        Settings {
-            chroot: servers.chroot().clone(),
-            servers: self.servers.clone(),
+        let session = SessionSettings {
             operation_timeout: self.chosen_operation_timeout(),
-            session_timeout: self.session_timeout,
             retry: self.retry,
             tick: self.tick,
             lease_keep_alive: self.lease_keep_alive,
             lease_renewal: self.lease_renewal,
-            node_data: self.node_data.clone().unwrap_or_else(node_data::of_this_process).into(),
-            draining: CancellationToken::new(),
             environment,
+        };
+        Settings {
+            chroot: servers.chroot().clone(),
+            servers: self.servers.clone(),
+            session_timeout: self.session_timeout,
+            node_data: self.node_data.clone().unwrap_or_else(node_data::of_this_process).into(),
+            session: Arc::new(session),
         }
     }
 

@@ -100,7 +100,7 @@ impl ConnectionManager {
             pending_deletes: shared.pending_jobs.count(),
             can_read,
             can_write: can_read && is_answered,
-            is_closing: shared.settings.draining.is_cancelled(),
+            is_closing: shared.draining.is_cancelled(),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use dashmap::DashMap;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub use self::builder::{ConnectionManagerBuilder, LeaseRenewal};
+pub use self::builder::ConnectionManagerBuilder;
 pub use self::health::Health;
 pub(crate) use self::holds::HoldRegistration;
 use self::holds::HoldRegistry;
@@ -24,15 +24,13 @@ pub use self::holds::{HoldEvent, HoldEvents};
 pub use self::pool::ConnectionPool;
 pub use self::state::{State, Transition, Transitions};
 use self::state::{StatePublisher, StateSnapshot};
-use crate::config::retry::RetryPolicy;
 use crate::environment::Environment;
 use crate::error::{ConfigError, ConnectError, Error, Phase};
-use crate::session::Session;
 use crate::session::janitor::Pending;
+use crate::session::{Session, SessionSettings};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::znode::path::{PathError, ZnodePath};
-use crate::znodes::Znodes;
 
 /// The connection to an ensemble: opens sessions, follows them, replaces them when they expire, and cleans up.
 ///
@@ -75,8 +73,10 @@ struct Handle {
 
 /// What handles and task share.
 pub(crate) struct ManagerInner {
-    settings: Arc<Settings>,
+    settings: Settings,
     publisher: Arc<StatePublisher>,
+    /// A shutdown has begun: nothing is granted any more, in no session.
+    draining: CancellationToken,
     /// Asks the task to end.
     closing: CancellationToken,
     /// The task has ended; nothing is left to wait for.
@@ -88,21 +88,15 @@ pub(crate) struct ManagerInner {
     pending_jobs: Pending,
 }
 
-/// What the builder settled, for all sessions.
+/// What the builder settled.
 #[derive(Debug)]
-pub(crate) struct Settings {
-    pub(crate) chroot: ZnodePath,
-    pub(crate) servers: String,
-    pub(crate) operation_timeout: Duration,
-    pub(crate) session_timeout: Duration,
-    pub(crate) retry: RetryPolicy,
-    pub(crate) tick: Duration,
-    pub(crate) lease_keep_alive: Duration,
-    pub(crate) lease_renewal: LeaseRenewal,
-    pub(crate) node_data: Arc<[u8]>,
-    pub(crate) environment: Arc<dyn Environment>,
-    /// Nobody is let in any more, in no session.
-    pub(crate) draining: CancellationToken,
+struct Settings {
+    chroot: ZnodePath,
+    servers: String,
+    session_timeout: Duration,
+    node_data: Arc<[u8]>,
+    /// For every session.
+    session: Arc<SessionSettings>,
 }
 
 impl ConnectionManager {
@@ -146,14 +140,8 @@ impl ConnectionManager {
         self.session(deadline, "/").await.map(|_| ())
     }
 
-    /// Reading and writing nodes beside the locks.
-    #[must_use]
-    pub fn znodes(&self) -> Znodes {
-        Znodes::new(self.clone())
-    }
-
     pub(crate) fn environment(&self) -> &Arc<dyn Environment> {
-        &self.0.shared.settings.environment
+        &self.0.shared.settings.session.environment
     }
 
     pub(crate) fn hold_registry(&self) -> &Arc<HoldRegistry> {
@@ -190,7 +178,7 @@ impl ConnectionManager {
     /// The present instant, by the clock that [`Hold::valid_until`](crate::Hold::valid_until) is told in.
     #[must_use]
     pub fn now(&self) -> BootInstant {
-        self.0.shared.settings.environment.now()
+        self.0.shared.settings.session.environment.now()
     }
 
     /// What is written into a contender's node when the recipe sets nothing else.
@@ -207,7 +195,7 @@ impl ConnectionManager {
     /// together. A single request of a call that waits, such as `acquire`, gets at least the session timeout.
     #[must_use]
     pub fn operation_timeout(&self) -> Duration {
-        self.0.shared.settings.operation_timeout
+        self.0.shared.settings.session.operation_timeout
     }
 
     /// The session timeout: what the servers granted to the session in use, or what is asked of them while there is none.
@@ -232,7 +220,7 @@ impl ConnectionManager {
     pub(crate) async fn session_for_acquire(&self, deadline: Deadline, path: &str) -> Result<Session, Error> {
         tokio::select! {
             biased;
-            () = self.0.shared.settings.draining.cancelled() => Err(Error::Closed),
+            () = self.0.shared.draining.cancelled() => Err(Error::Closed),
             session = self.session(deadline, path) => session,
         }
     }

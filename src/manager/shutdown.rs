@@ -76,7 +76,7 @@ impl ConnectionManager {
         let shared = &self.0.shared;
         let deadline = Deadline::after(limit);
         let for_holders = limit.saturating_sub((limit / 4).min(CLOSING));
-        shared.settings.draining.cancel();
+        shared.draining.cancel();
         let patience = Deadline::after(for_holders);
         tokio::select! {
             biased;
@@ -97,17 +97,17 @@ impl ConnectionManager {
     ///
     /// Cancel safe: it is told again.
     pub async fn closing(&self) {
-        self.0.shared.settings.draining.cancelled().await;
+        self.0.shared.draining.cancelled().await;
     }
 
     /// Whether a shutdown of either kind has begun.
     pub(crate) fn is_closing(&self) -> bool {
-        self.0.shared.settings.draining.is_cancelled()
+        self.0.shared.draining.is_cancelled()
     }
 
     pub(super) async fn close(&self, deadline: Deadline) -> Result<(), Error> {
         let shared = &self.0.shared;
-        shared.settings.draining.cancel();
+        shared.draining.cancel();
         shared.closing.cancel();
         let is_closed = tokio::select! {
             biased;

@@ -25,7 +25,7 @@ pub(super) async fn start(
     let (first, opened) = oneshot::channel();
     let (janitor, jobs) = Janitor::new(shared.pending_jobs.clone());
     let task = Task { shared: Arc::clone(&shared), backend, janitor };
-    let environment = Arc::clone(&shared.settings.environment);
+    let environment = Arc::clone(&shared.settings.session.environment);
     environment.spawn(Box::pin(async move {
         let _last_words = CloseOnDrop(Arc::clone(&task.shared));
         tokio::select! {
@@ -77,9 +77,9 @@ impl Task {
             }
         };
         let _ = first.send(Ok(()));
-        let mut pauses = self.shared.settings.retry.start();
+        let mut pauses = self.shared.settings.session.retry.start();
         loop {
-            let opened = self.shared.settings.environment.now();
+            let opened = self.shared.settings.session.environment.now();
             let reason = tokio::select! {
                 biased;
                 reason = session.run(|link| self.follow(&session, link)) => reason,
@@ -88,8 +88,8 @@ impl Task {
             session.end(reason);
             self.shared.publisher.enter(State::Lost(session.epoch(), reason), None);
             let next = Epoch(session.epoch().0 + 1);
-            if self.shared.settings.environment.now().since(opened) > session.timeout() {
-                pauses = self.shared.settings.retry.start();
+            if self.shared.settings.session.environment.now().since(opened) > session.timeout() {
+                pauses = self.shared.settings.session.retry.start();
             }
             session = tokio::select! {
                 biased;
@@ -102,7 +102,7 @@ impl Task {
     }
 
     async fn open_first(&self, deadline: Deadline) -> Result<Session, ConnectError> {
-        let mut pauses = self.shared.settings.retry.start();
+        let mut pauses = self.shared.settings.session.retry.start();
         let mut cause = self.backend.no_answer_hint().to_owned();
         loop {
             let opened = tokio::select! {
@@ -144,10 +144,15 @@ impl Task {
 
     async fn open(&self, epoch: Epoch) -> Result<Session, WireError> {
         // Taken before anything is sent: the server heard of us no earlier.
-        let opened = self.shared.settings.environment.now();
+        let opened = self.shared.settings.session.environment.now();
         let wire: Arc<dyn Wire> = self.backend.open().await?;
-        let session =
-            Session::new(epoch, wire, opened, Arc::clone(&self.shared.settings), self.janitor.clone());
+        let session = Session::new(
+            epoch,
+            wire,
+            opened,
+            Arc::clone(&self.shared.settings.session),
+            self.janitor.clone(),
+        );
         info!(%epoch, session = format_args!("{:#x}", session.id()), timeout = ?session.timeout(), "session opened");
         self.shared.publisher.enter(State::Connected(epoch), Some(session.clone()));
         Ok(session)
@@ -155,7 +160,7 @@ impl Task {
 
     /// A session shorter than two ticks could never be confirmed: servers grant at least that, so the tick is wrong.
     fn check_granted_timeout(&self, session: &Session) -> Result<(), ConnectError> {
-        let tick = self.shared.settings.tick;
+        let tick = self.shared.settings.session.tick;
         if session.timeout() >= tick * 2 {
             return Ok(());
         }
@@ -192,7 +197,7 @@ impl Task {
                     LossReason::Closed => true,
                     // The client may lose the answer to its close, and come back to a session that is no more. Before
                     // the lease ends nothing but our close can have ended it, nor does the client give it up by itself.
-                    LossReason::SessionExpired => self.shared.settings.environment.now() < leased_until,
+                    LossReason::SessionExpired => self.shared.settings.session.environment.now() < leased_until,
                     _ => false,
                 },
                 () = limit.passed() => false,

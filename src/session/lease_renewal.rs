@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use tracing::{debug, warn};
 
 use super::{Origin, OwnedNode, Session};
+use crate::config::lease_renewal::LeaseRenewal;
 use crate::error::{LossReason, Refusal};
-use crate::manager::LeaseRenewal;
 use crate::telemetry::metrics;
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;

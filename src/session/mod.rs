@@ -9,6 +9,7 @@ pub(crate) mod lease;
 mod lease_renewal;
 mod owned_node;
 mod parker;
+mod settings;
 mod table;
 mod watch_budget;
 
@@ -25,10 +26,10 @@ use tracing::{debug, warn};
 
 pub(crate) use self::owned_node::{Origin, OwnedNode, SharedWatch, TxnInFlight};
 use self::parker::Parker;
+pub(crate) use self::settings::SessionSettings;
 pub(crate) use self::table::SessionTable;
 pub(crate) use self::watch_budget::{Reservation, WatchBudget};
 use crate::error::LossReason;
-use crate::manager::Settings;
 use crate::session::janitor::Janitor;
 use crate::session::lease::SessionLease;
 use crate::time::boot::BootInstant;
@@ -74,7 +75,7 @@ struct Inner {
     epoch: Epoch,
     id: i64,
     timeout: Duration,
-    settings: Arc<Settings>,
+    settings: Arc<SessionSettings>,
     /// Gone once the session ended: as long as one clone of the client lives, its session is kept alive.
     wire: RwLock<Option<Arc<dyn Wire>>>,
     ended: CancellationToken,
@@ -115,7 +116,7 @@ impl Session {
         epoch: Epoch,
         wire: Arc<dyn Wire>,
         opened: BootInstant,
-        settings: Arc<Settings>,
+        settings: Arc<SessionSettings>,
         janitor: Janitor,
     ) -> Self {
         let timeout = wire.session_timeout();
@@ -165,7 +166,7 @@ impl Session {
         self.0.timeout
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &SessionSettings {
         &self.0.settings
     }
 

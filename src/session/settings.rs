@@ -1,0 +1,17 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::lease_renewal::LeaseRenewal;
+use crate::config::retry::RetryPolicy;
+use crate::environment::Environment;
+
+/// What every session of a manager works with.
+#[derive(Debug)]
+pub(crate) struct SessionSettings {
+    pub(crate) operation_timeout: Duration,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) tick: Duration,
+    pub(crate) lease_keep_alive: Duration,
+    pub(crate) lease_renewal: LeaseRenewal,
+    pub(crate) environment: Arc<dyn Environment>,
+}
