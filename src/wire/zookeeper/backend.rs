@@ -1,0 +1,109 @@
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+use std::time::Duration;
+
+use zookeeper_client as client;
+
+use super::convert;
+use super::security::{with_sasl, with_tls};
+use super::session::ZooKeeperSession;
+use crate::config::acl::{Acl, Credentials};
+use crate::config::connect_string::{ConnectString, Endpoint};
+use crate::config::tls::{Sasl, Tls};
+use crate::error::ConfigError;
+use crate::time::fractions;
+use crate::wire::{Backend, Reply, Wire, WireError};
+
+/// What is needed to open sessions.
+pub(crate) struct ZooKeeper {
+    connector: client::Connector,
+    servers: String,
+    endpoints: Arc<[Endpoint]>,
+    acl: Arc<[client::Acl]>,
+    has_nodelay: bool,
+}
+
+impl ZooKeeper {
+    pub(crate) fn new(
+        servers: &ConnectString,
+        session_timeout: Duration,
+        credentials: &[Credentials],
+        acl: &Acl,
+        tls: Option<&Tls>,
+        sasl: Option<&Sasl>,
+    ) -> Result<Self, ConfigError> {
+        let hang = fractions::connect_attempt(session_timeout);
+        let connector =
+            client::Client::connector().with_session_timeout(session_timeout).with_connection_timeout(hang);
+        let connector = credentials.iter().fold(connector, |connector, credentials| {
+            connector.with_auth(&credentials.scheme, &credentials.secret)
+        });
+        let connector = with_tls(connector, tls)?;
+        let connector = with_sasl(connector, sasl)?;
+        let acl = acl
+            .entries
+            .iter()
+            .map(|(permissions, scheme, id)| convert::client_acl(*permissions, scheme, id))
+            .collect();
+        Ok(Self {
+            connector,
+            servers: repeated(servers.endpoints()),
+            endpoints: servers.endpoints().into(),
+            acl,
+            has_nodelay: true,
+        })
+    }
+
+    pub(crate) fn with_nodelay(self, has_nodelay: bool) -> Self {
+        Self { has_nodelay, ..self }
+    }
+}
+
+impl Debug for ZooKeeper {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ZooKeeper").field("servers", &self.servers).finish_non_exhaustive()
+    }
+}
+
+impl Backend for ZooKeeper {
+    fn open(&self) -> Reply<Arc<dyn Wire>> {
+        let connector = self.connector.clone();
+        let servers = self.servers.clone();
+        let (endpoints, acl) = (Arc::clone(&self.endpoints), Arc::clone(&self.acl));
+        let has_nodelay = self.has_nodelay;
+        Box::pin(async move {
+            let client = connector.connect(&servers).await.map_err(|error| match error {
+                client::Error::AuthFailed => WireError::AuthFailed,
+                // Whatever the matter is, the client does not say more.
+                client::Error::Timeout => WireError::Timeout,
+                other => WireError::Broken(other.to_string()),
+            })?;
+            let wire: Arc<dyn Wire> = Arc::new(ZooKeeperSession::new(client, endpoints, acl, has_nodelay));
+            Ok(wire)
+        })
+    }
+
+    fn no_answer_hint(&self) -> &'static str {
+        if self.endpoints.iter().any(Endpoint::is_secure) {
+            "no answer over TLS; is ZooKeeper running there, with TLS, do the authorities given vouch for the \
+             certificate it shows and for this name, and does it ask for a certificate of ours?"
+        } else {
+            "no answer; is ZooKeeper running there?"
+        }
+    }
+}
+
+/// The endpoints for the client, the fewer the more often each.
+///
+/// It tries the whole list at once, then pauses longer and longer between rounds: one server listed once and back
+/// after seven seconds is next tried after thirteen, when a session of ten is gone.
+fn repeated(endpoints: &[Endpoint]) -> String {
+    let times = match endpoints.len() {
+        0 | 1 => 16,
+        2 => 4,
+        3..=5 => 2,
+        _ => 1,
+    };
+    let list: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
+    vec![list.join(","); times].join(",")
+}

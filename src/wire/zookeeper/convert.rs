@@ -1,0 +1,130 @@
+//! The types of the client crate and ours.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
+use zookeeper_client as client;
+
+use crate::config::acl::Permissions;
+use crate::error::{LossReason, Refusal};
+use crate::wire::{CreateMode, Created, Link, MultiError, Stat, Watch, WatchEvent, WireError, WriteResult};
+
+pub(super) fn client_mode(mode: CreateMode) -> client::CreateMode {
+    match mode {
+        CreateMode::Persistent => client::CreateMode::Persistent,
+        CreateMode::PersistentSequential => client::CreateMode::PersistentSequential,
+        CreateMode::Ephemeral => client::CreateMode::Ephemeral,
+        CreateMode::EphemeralSequential => client::CreateMode::EphemeralSequential,
+        CreateMode::Container => client::CreateMode::Container,
+    }
+}
+
+pub(super) fn client_acl(permissions: Permissions, scheme: &str, id: &str) -> client::Acl {
+    let all = [
+        (Permissions::READ, client::Permission::READ),
+        (Permissions::WRITE, client::Permission::WRITE),
+        (Permissions::CREATE, client::Permission::CREATE),
+        (Permissions::DELETE, client::Permission::DELETE),
+        (Permissions::ADMIN, client::Permission::ADMIN),
+    ];
+    let permission = all
+        .into_iter()
+        .filter(|(ours, _)| permissions.0 & ours.0 != 0)
+        .fold(client::Permission::NONE, |sum, (_, theirs)| sum | theirs);
+    client::Acl::new(permission, client::AuthId::new(scheme, id))
+}
+
+pub(super) fn our_stat(stat: &client::Stat) -> Stat {
+    Stat {
+        czxid: stat.czxid,
+        mzxid: stat.mzxid,
+        ctime: stat.ctime,
+        mtime: stat.mtime,
+        version: stat.version,
+        child_version: stat.cversion,
+        ephemeral_owner: stat.ephemeral_owner,
+        data_length: stat.data_length,
+        children: stat.num_children,
+    }
+}
+
+pub(super) fn link(state: client::SessionState) -> Link {
+    match state {
+        client::SessionState::SyncConnected => Link::Up,
+        // Read-only sessions are never asked for; one would not let us write.
+        client::SessionState::Disconnected | client::SessionState::ConnectedReadOnly => Link::Down,
+        client::SessionState::AuthFailed => Link::Ended(LossReason::AuthFailed),
+        client::SessionState::Expired | client::SessionState::Closed => {
+            Link::Ended(LossReason::SessionExpired)
+        }
+    }
+}
+
+pub(super) fn our_watch(watcher: client::OneshotWatcher) -> Watch {
+    // A runtime that is shut down takes the client's task away, and its watcher panics then.
+    let changed = AssertUnwindSafe(watcher.changed()).catch_unwind();
+    Box::pin(changed.map(|event| event.map_or(WatchEvent::SessionEnded, watch_event)))
+}
+
+pub(super) fn watch_event(event: client::WatchedEvent) -> WatchEvent {
+    match event.event_type {
+        client::EventType::NodeDeleted => WatchEvent::Deleted,
+        client::EventType::Session => WatchEvent::SessionEnded,
+        _ => WatchEvent::Changed,
+    }
+}
+
+pub(super) fn write_result(result: client::MultiWriteResult) -> WriteResult {
+    match result {
+        client::MultiWriteResult::Create { path, stat } => {
+            // Before 3.8.2 the server sends no stat here, and what it sends instead may read as any (ZOOKEEPER-4026).
+            let stat = (!stat.is_invalid() && stat.czxid > 0).then(|| our_stat(&stat));
+            WriteResult::Created(Created { path, stat })
+        }
+        client::MultiWriteResult::SetData { stat } => WriteResult::Written(our_stat(&stat)),
+        _ => WriteResult::Done,
+    }
+}
+
+pub(super) fn multi_error(error: client::MultiWriteError) -> MultiError {
+    match error {
+        client::MultiWriteError::RequestFailed { source } => MultiError::Request(wire_error(source)),
+        client::MultiWriteError::OperationFailed { index, source } => match wire_error(source) {
+            // Said by the server we talk to, not by the quorum, and about the request rather than the operation.
+            refused @ WireError::Refused(Refusal::SessionMoved | Refusal::Throttled | Refusal::ReadOnly) => {
+                MultiError::Request(refused)
+            }
+            WireError::Refused(refusal) => MultiError::Operation { index, refusal },
+            other => MultiError::Request(other),
+        },
+    }
+}
+
+/// An allow-list: what is not a definite answer of the server leaves the outcome open.
+pub(super) fn wire_error(error: client::Error) -> WireError {
+    use client::Error;
+    let refusal = match error {
+        Error::NoNode => Refusal::NoNode,
+        Error::NodeExists => Refusal::NodeExists,
+        Error::BadVersion => Refusal::BadVersion,
+        Error::NoAuth => Refusal::NoAuth,
+        Error::InvalidAcl => Refusal::InvalidAcl,
+        Error::NotEmpty => Refusal::NotEmpty,
+        Error::NoChildrenForEphemerals => Refusal::EphemeralParent,
+        Error::QuotaExceeded => Refusal::QuotaExceeded,
+        Error::Throttled => Refusal::Throttled,
+        Error::NotReadOnly => Refusal::ReadOnly,
+        Error::Unimplemented => Refusal::Unimplemented,
+        Error::SessionMoved => Refusal::SessionMoved,
+        Error::MarshallingError | Error::BadArguments(_) => Refusal::BadRequest,
+        Error::SessionExpired => return WireError::SessionEnded(LossReason::SessionExpired),
+        Error::AuthFailed => return WireError::SessionEnded(LossReason::AuthFailed),
+        Error::ClientClosed => return WireError::SessionEnded(LossReason::SessionExpired),
+        // So the client reports that its own task is gone: nothing will ever answer on this session.
+        Error::UnexpectedError(text) if text.starts_with("BUG") || text.starts_with("expect error state") => {
+            return WireError::SessionEnded(LossReason::SessionExpired);
+        }
+        other => return WireError::Broken(other.to_string()),
+    };
+    WireError::Refused(refusal)
+}

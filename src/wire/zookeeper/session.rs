@@ -1,0 +1,250 @@
+use std::fmt::{self, Debug, Formatter};
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use zookeeper_client as client;
+
+use super::convert::{client_mode, link, multi_error, our_stat, our_watch, wire_error, write_result};
+use crate::config::connect_string::Endpoint;
+use crate::error::LossReason;
+use crate::wire::in_flight::{InFlight, send_now};
+use crate::wire::{
+    CreateMode, Created, Link, MultiError, Reply, Stat, Watch, Wire, WireError, WriteOp, WriteResult, nodelay,
+};
+
+/// One session of the client crate.
+pub(super) struct ZooKeeperSession {
+    // Shared with each request: a client is some 100 bytes large.
+    client: Arc<client::Client>,
+    /// A watcher of the link, and how many changes it has seen.
+    connection_id: Mutex<(client::StateWatcher, u64)>,
+    /// Replies that hold a client: it keeps the session alive, also in a future that nobody polls.
+    in_flight: InFlight,
+    endpoints: Arc<[Endpoint]>,
+    acl: Arc<[client::Acl]>,
+    has_nodelay: bool,
+}
+
+impl ZooKeeperSession {
+    /// `endpoints` are those whose connections get `TCP_NODELAY`, if `has_nodelay`.
+    pub(super) fn new(
+        client: client::Client,
+        endpoints: Arc<[Endpoint]>,
+        acl: Arc<[client::Acl]>,
+        has_nodelay: bool,
+    ) -> Self {
+        let client = Arc::new(client);
+        let connection_id = Mutex::new((client.state_watcher(), 0));
+        Self { client, connection_id, in_flight: InFlight::default(), endpoints, acl, has_nodelay }
+    }
+
+    /// Sends what `request` asks of the client now; the reply outlives this borrow.
+    fn send<T, F>(&self, request: impl FnOnce(Arc<client::Client>) -> F) -> Reply<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, client::Error>> + Send + 'static,
+    {
+        let reply = request(Arc::clone(&self.client)).map(|reply| reply.map_err(wire_error));
+        self.in_flight.send(caught(reply), || Err(abandoned()))
+    }
+}
+
+impl Debug for ZooKeeperSession {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ZooKeeperSession")
+            .field("id", &self.client.session_id())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Wire for ZooKeeperSession {
+    fn session_id(&self) -> i64 {
+        self.client.session_id().0
+    }
+
+    fn session_timeout(&self) -> Duration {
+        self.client.session_timeout()
+    }
+
+    fn link(&self) -> Link {
+        link(self.client.state())
+    }
+
+    fn connection_id(&self) -> u64 {
+        // The client publishes a change of state before it hands out any reply that came after it, and a change
+        // is never overwritten without being seen as one: so asking here, at a reply, misses none.
+        let mut guard = self.connection_id.lock();
+        let (watcher, seen) = &mut *guard;
+        while watcher.changed().now_or_never().is_some() {
+            *seen += 1;
+        }
+        *seen
+    }
+
+    fn link_changed(&self) -> BoxFuture<'static, ()> {
+        let mut watcher = self.client.state_watcher();
+        Box::pin(async move {
+            watcher.changed().await;
+        })
+    }
+
+    fn ended(&self) -> BoxFuture<'static, LossReason> {
+        let mut watcher = self.client.state_watcher();
+        Box::pin(async move {
+            while !watcher.peek_state().is_terminated() && !watcher.changed().await.is_terminated() {}
+            match watcher.peek_state() {
+                client::SessionState::Closed => LossReason::Closed,
+                client::SessionState::AuthFailed => LossReason::AuthFailed,
+                // Also said by the client itself, after a long silence: the server may have the session still.
+                _ => LossReason::SessionExpired,
+            }
+        })
+    }
+
+    fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created> {
+        let (path, data) = (path.to_owned(), data.to_owned());
+        let acl = Arc::clone(&self.acl);
+        self.send(move |client| async move {
+            let created = {
+                // What is sent already need not be kept.
+                let options = client_mode(mode).with_acls(client::Acls::new(&acl));
+                client.create(&path, &data, &options)
+            };
+            let (stat, sequence) = created.await?;
+            let stat = (!stat.is_invalid()).then(|| our_stat(&stat));
+            let path = match mode {
+                CreateMode::EphemeralSequential | CreateMode::PersistentSequential => {
+                    format!("{path}{sequence}")
+                }
+                _ => path,
+            };
+            Ok(Created { path, stat })
+        })
+    }
+
+    fn delete(&self, path: &str, version: Option<i32>) -> Reply<()> {
+        // This future borrows nothing, so it holds no client that would keep an ended session open.
+        send_now(self.client.delete(path, version).map(|reply| reply.map_err(wire_error)))
+    }
+
+    fn exists(&self, path: &str) -> Reply<Option<Stat>> {
+        let reply = self.client.check_stat(path);
+        send_now(reply.map(|reply| reply.map(|stat| stat.as_ref().map(our_stat)).map_err(wire_error)))
+    }
+
+    fn data(&self, path: &str) -> Reply<(Vec<u8>, Stat)> {
+        let reply = self.client.get_data(path);
+        let reply = reply.map(|reply| reply.map(|(data, stat)| (data, our_stat(&stat))).map_err(wire_error));
+        send_now(caught(reply))
+    }
+
+    fn watch_data(&self, path: &str) -> Reply<(Vec<u8>, Stat, Watch)> {
+        let path = path.to_owned();
+        self.send(move |client| async move {
+            let (data, stat, watcher) = client.get_and_watch_data(&path).await?;
+            Ok((data, our_stat(&stat), our_watch(watcher)))
+        })
+    }
+
+    fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat> {
+        let reply = self.client.set_data(path, data, version);
+        send_now(reply.map(|reply| reply.map(|stat| our_stat(&stat)).map_err(wire_error)))
+    }
+
+    fn children(&self, path: &str) -> Reply<Vec<String>> {
+        let path = path.to_owned();
+        self.send(move |client| async move { client.list_children(&path).await })
+    }
+
+    fn children_stat(&self, path: &str) -> Reply<(Vec<String>, Stat)> {
+        let reply = self.client.get_children(path);
+        send_now(reply.map(|reply| reply.map(|(names, stat)| (names, our_stat(&stat))).map_err(wire_error)))
+    }
+
+    fn watch_children(&self, path: &str) -> Reply<(Vec<String>, Stat, Watch)> {
+        let path = path.to_owned();
+        self.send(move |client| async move {
+            let (names, stat, watcher) = client.get_and_watch_children(&path).await?;
+            Ok((names, our_stat(&stat), our_watch(watcher)))
+        })
+    }
+
+    fn children_of_all(&self, paths: &[String]) -> Reply<Vec<Option<Vec<String>>>> {
+        let paths = paths.to_owned();
+        self.send(move |client| async move {
+            let mut reader = client.new_multi_reader();
+            for path in &paths {
+                reader.add_get_children(path)?;
+            }
+            let lists = reader.commit().await?.into_iter().map(|result| match result {
+                client::MultiReadResult::Children { children } => Ok(Some(children)),
+                client::MultiReadResult::Error { err: client::Error::NoNode } => Ok(None),
+                client::MultiReadResult::Error { err } => Err(err),
+                other => Err(client::Error::UnexpectedError(format!("{other:?} instead of children"))),
+            });
+            lists.collect()
+        })
+    }
+
+    fn sync(&self, path: &str) -> Reply<()> {
+        let path = path.to_owned();
+        self.send(move |client| async move { client.sync(&path).await })
+    }
+
+    fn multi(&self, operations: &[WriteOp]) -> BoxFuture<'static, Result<Vec<WriteResult>, MultiError>> {
+        let client = Arc::clone(&self.client);
+        let operations = operations.to_vec();
+        let acl = Arc::clone(&self.acl);
+        let commit = async move {
+            let mut writer = client.new_multi_writer();
+            for operation in &operations {
+                match operation {
+                    WriteOp::Check { path, version } => writer.add_check_version(path, version.unwrap_or(-1)),
+                    WriteOp::Create { path, data, mode } => {
+                        let options = client_mode(*mode).with_acls(client::Acls::new(&acl));
+                        writer.add_create(path, data, &options)
+                    }
+                    WriteOp::SetData { path, data, version } => writer.add_set_data(path, data, *version),
+                    WriteOp::Delete { path, version } => writer.add_delete(path, *version),
+                }
+                .map_err(|error| MultiError::Request(wire_error(error)))?;
+            }
+            let results = writer.commit().await.map_err(multi_error)?;
+            Ok(results.into_iter().map(write_result).collect())
+        };
+        self.in_flight.send(commit, || Err(MultiError::Request(abandoned())))
+    }
+
+    fn own_ephemerals(&self, prefix: &str) -> Reply<Vec<String>> {
+        let prefix = prefix.to_owned();
+        self.send(move |client| async move { client.list_ephemerals(&prefix).await })
+    }
+
+    fn on_connected(&self) {
+        if self.has_nodelay {
+            nodelay::set_on_connections_to(&self.endpoints);
+        }
+    }
+
+    fn abandon(&self) {
+        self.in_flight.abandon();
+    }
+}
+
+/// The client takes it for granted that data is as long as it must be, and panics in whoever reads it: here.
+fn caught<T>(
+    reply: impl Future<Output = Result<T, WireError>> + Send,
+) -> impl Future<Output = Result<T, WireError>> + Send {
+    let unreadable = |_| Err(WireError::Broken("the answer is not one to what was asked".to_owned()));
+    AssertUnwindSafe(reply).catch_unwind().map(move |reply| reply.unwrap_or_else(unreadable))
+}
+
+fn abandoned() -> WireError {
+    WireError::SessionEnded(LossReason::SessionExpired)
+}
