@@ -131,8 +131,4 @@ impl Session {
             Err(_) => None,
         }
     }
-
-    fn is_registered(&self, node: &OwnedNode) -> bool {
-        self.0.owned_nodes.lock().contains_key(&node.number())
-    }
 }

@@ -82,26 +82,6 @@ pub(crate) type SharedWatch = Shared<Watch>;
 /// Told once, of the loss of a hold.
 pub(crate) type OnLoss = Box<dyn Fn(Lost) + Send + Sync>;
 
-/// A transaction that rests on nodes. Dropped without a definite answer, it may be done at any time while they stand.
-pub(crate) struct TxnInFlight(Vec<Arc<OwnedNode>>);
-
-impl TxnInFlight {
-    pub(crate) fn on<'a>(nodes: impl IntoIterator<Item = &'a Arc<OwnedNode>>) -> Self {
-        let nodes: Vec<Arc<OwnedNode>> = nodes.into_iter().cloned().collect();
-        for node in &nodes {
-            node.unresolved_txns.fetch_add(1, Ordering::AcqRel);
-        }
-        Self(nodes)
-    }
-
-    /// It is known what became of it.
-    pub(crate) fn settle(self) {
-        for node in self.0 {
-            node.unresolved_txns.fetch_sub(1, Ordering::AcqRel);
-        }
-    }
-}
-
 impl OwnedNode {
     pub(super) fn new(
         number: u64,
@@ -241,6 +221,14 @@ impl OwnedNode {
             listener(lost);
         }
         is_first
+    }
+
+    pub(super) fn begin_txn(&self) {
+        self.unresolved_txns.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn settle_txn(&self) {
+        self.unresolved_txns.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Whether nothing is under way that rests on it.

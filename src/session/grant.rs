@@ -1,0 +1,64 @@
+//! The gate of promise 1: the one place that decides that a node is held.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tracing::debug;
+
+use super::{OwnedNode, Session};
+use crate::error::LossReason;
+use crate::time::deadline::Deadline;
+
+impl Session {
+    /// The last step before "held" is said: the session lives, and the lease covers this instant.
+    pub(crate) fn try_grant(&self, node: &OwnedNode) -> bool {
+        let mut lease = self.0.lease.lock();
+        let now = self.now();
+        if self.loss().is_some() || !lease.is_valid(now) {
+            return false;
+        }
+        node.mark_held(lease.observe(now), now);
+        drop(lease);
+        self.0.clock_watcher.notify();
+        self.0.deletion_watcher.notify();
+        self.mark_used();
+        true
+    }
+
+    /// Whether the server cannot have expired the session yet.
+    pub(crate) fn is_lease_valid(&self) -> bool {
+        self.loss().is_none() && self.0.lease.lock().is_valid(self.now())
+    }
+
+    /// Waits until the lease is valid; `Ok(false)` when the deadline passed first.
+    pub(crate) async fn until_lease_is_valid(&self, deadline: Deadline) -> Result<bool, LossReason> {
+        if self.is_lease_valid() {
+            return Ok(true);
+        }
+        debug!(epoch = self.epoch().as_u64(), "waiting for the ensemble to confirm the session");
+        self.0.waiting_for_lease.fetch_add(1, Ordering::AcqRel);
+        let _waiting = Countdown(&self.0.waiting_for_lease);
+        loop {
+            let mut moved = std::pin::pin!(self.0.lease_moved.notified());
+            moved.as_mut().enable();
+            if self.is_lease_valid() {
+                return Ok(true);
+            }
+            self.0.renewal.wake();
+            tokio::select! {
+                biased;
+                () = moved => {}
+                reason = self.ended() => return Err(reason),
+                () = deadline.passed() => return Ok(false),
+            }
+        }
+    }
+}
+
+/// Takes one off a count when dropped.
+struct Countdown<'a>(&'a AtomicUsize);
+
+impl Drop for Countdown<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,168 @@
+//! The requests of a session, and the wait for their answers.
+
+use tracing::warn;
+
+use super::Session;
+use crate::error::LossReason;
+use crate::time::boot::BootInstant;
+use crate::time::deadline::Deadline;
+use crate::time::fractions;
+use crate::wire::{
+    CreateMode, Created, Link, MultiError, Reply, Stat, Wire, WireError, WriteOp, WriteResult,
+};
+
+/// The answer to a transaction.
+pub(crate) type Committed = Result<Vec<WriteResult>, MultiError>;
+
+/// For so many session timeouts a connection may answer nothing at all, though it is up.
+const SILENT_TIMEOUTS_MAX: u32 = 4;
+
+impl Session {
+    /// Waits for a reply until the session ends, the deadline passes, or one request has had more time than any
+    /// server takes: the session timeout, or the operation timeout if that is longer. A shorter operation timeout is a
+    /// deadline of its callers. It does not end a single request here: a waiter would repeat it.
+    pub(crate) async fn await_reply<T>(
+        &self,
+        reply: &mut Reply<T>,
+        deadline: Deadline,
+    ) -> Result<T, WireError> {
+        let limit = deadline.or_after(self.timeout().max(self.settings().operation_timeout));
+        let begun = self.now();
+        let result = tokio::select! {
+            biased;
+            result = reply => result,
+            _ = self.ended() => Err(self.over()),
+            () = limit.passed() => Err(WireError::Timeout),
+        };
+        match &result {
+            Ok(_) | Err(WireError::Refused(_)) => *self.0.silence.lock() = None,
+            Err(WireError::SessionEnded(reason)) => self.end(*reason),
+            Err(WireError::Timeout) => self.had_no_answer(begun),
+            Err(_) => {}
+        }
+        result
+    }
+
+    /// The client takes a connection for well as long as bytes come in, be it that they never make an answer: one wrong
+    /// length makes it wait for all that follows. Only a new session helps then.
+    fn had_no_answer(&self, begun: BootInstant) {
+        let (now, Some(connection)) = (self.now(), self.connection()) else { return };
+        // A caller in a hurry proves nothing.
+        if now.since(begun) < fractions::silence_min(self.timeout()) || self.link() != Link::Up {
+            return;
+        }
+        let mut silence = self.0.silence.lock();
+        let (on, since) = *silence.get_or_insert((connection, begun));
+        if on != connection {
+            *silence = Some((connection, begun));
+        } else if now.since(since) > self.timeout() * SILENT_TIMEOUTS_MAX {
+            drop(silence);
+            warn!(
+                epoch = self.0.epoch.0,
+                "no answer for long on a connection that is up; giving the session up"
+            );
+            self.end(LossReason::LeaseRanOut);
+        }
+    }
+
+    /// A read: sent now, awaited later.
+    pub(crate) fn read<T: Send + 'static>(&self, send: impl FnOnce(&dyn Wire) -> Reply<T>) -> Reply<T> {
+        match self.wire() {
+            Ok(wire) => send(&*wire),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    /// A write: sent now, awaited later. Its success confirms the lease.
+    pub(crate) fn write<T: Send + 'static>(&self, send: impl FnOnce(&dyn Wire) -> Reply<T>) -> Reply<T> {
+        let wire = match self.wire() {
+            Ok(wire) => wire,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let (connection, sent) = (wire.connection_id(), self.now());
+        let reply = send(&*wire);
+        let session = self.clone();
+        Box::pin(async move {
+            let result = reply.await;
+            if result.is_ok() {
+                session.confirmed(connection, sent);
+            }
+            result
+        })
+    }
+
+    /// Creates a node of this session, and checks that it is of this session.
+    pub(crate) fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created> {
+        let wire = match self.wire() {
+            Ok(wire) => wire,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let (connection, sent) = (wire.connection_id(), self.now());
+        let reply = wire.create(path, data, mode);
+        let session = self.clone();
+        let is_ephemeral = matches!(mode, CreateMode::Ephemeral | CreateMode::EphemeralSequential);
+        Box::pin(async move {
+            let created = reply.await?;
+            session.confirmed(connection, sent);
+            if let Some(stat) = created.stat {
+                session.observe_server_time(stat.ctime);
+            }
+            if let (true, Some(stat)) = (is_ephemeral, created.stat) {
+                session.check_owner(&created.path, &stat)?;
+                // What this connection made is ours, so this connection carries our session.
+                session.verified(connection);
+            }
+            Ok(created)
+        })
+    }
+
+    /// All writes or none: sent now, awaited later. A refusal by the quorum confirms the lease as much as a success.
+    pub(crate) fn send_multi(&self, operations: &[WriteOp]) -> Reply<Committed> {
+        let wire = match self.wire() {
+            Ok(wire) => wire,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let (connection, sent) = (wire.connection_id(), self.now());
+        let commit = wire.multi(operations);
+        let session = self.clone();
+        Box::pin(async move {
+            match commit.await {
+                Err(MultiError::Request(error)) => Err(error),
+                answered => {
+                    session.confirmed(connection, sent);
+                    if let Some(time) = answered.iter().flatten().filter_map(WriteResult::time).max() {
+                        session.observe_server_time(time);
+                    }
+                    Ok(answered)
+                }
+            }
+        })
+    }
+
+    /// As [`send_multi`](Self::send_multi), and waits for the answer.
+    pub(crate) async fn multi(&self, operations: &[WriteOp], deadline: Deadline) -> Committed {
+        let mut reply = self.send_multi(operations);
+        self.await_reply(&mut reply, deadline).await.map_err(MultiError::Request)?
+    }
+
+    /// Writes a node's data: sent now, awaited later.
+    pub(crate) fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat> {
+        let reply = self.write(|wire| wire.set_data(path, data, version));
+        let session = self.clone();
+        Box::pin(async move {
+            let stat = reply.await?;
+            session.observe_server_time(stat.mtime);
+            Ok(stat)
+        })
+    }
+
+    /// A write was answered that took place at this time of the servers.
+    fn observe_server_time(&self, millis: i64) {
+        self.0.server_clock.observe(millis, self.now());
+    }
+
+    /// What time it is on the servers, at the earliest, in milliseconds; `None` before the first write.
+    pub(crate) fn server_time(&self) -> Option<i64> {
+        self.0.server_clock.now(self.now())
+    }
+}

@@ -1,0 +1,131 @@
+//! Whether the present connection carries this session.
+
+use std::sync::Arc;
+
+use tracing::warn;
+
+use super::{OwnedNode, Session};
+use crate::error::{LossReason, Refusal};
+use crate::time::deadline::Deadline;
+use crate::time::fractions;
+use crate::wire::{Stat, WireError};
+
+impl Session {
+    /// Whether the present connection was seen to carry this session. Without that, a node of ours that does not
+    /// exist may have ended with the session.
+    pub(super) fn is_connection_verified(&self) -> bool {
+        self.connection().is_some_and(|connection| self.0.lease.lock().is_verified(connection))
+    }
+
+    /// The present connection was seen to carry this session.
+    pub(super) fn verified(&self, connection: u64) {
+        if self.wire().is_ok_and(|wire| wire.connection_id() == connection) {
+            self.0.lease.lock().verify(connection, self.now());
+            self.0.lease_moved.notify_waiters();
+        }
+    }
+
+    /// Finds out whether the new connection carries this session, by a node of ours.
+    ///
+    /// Resolves when another look at the link is due.
+    pub(super) async fn verify_until_known(&self, connection: u64) {
+        loop {
+            let nodes: Vec<Arc<OwnedNode>> = self.0.owned_nodes.lock().values().take(4).cloned().collect();
+            for node in nodes {
+                if self.verify_by(&node, connection).await {
+                    return;
+                }
+            }
+            // With no node of ours standing, the next create tells.
+            tokio::time::sleep(fractions::verify_interval(self.timeout())).await;
+            if self.0.lease.lock().is_verified(connection) {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Whether this node of ours showed what session the connection carries.
+    async fn verify_by(&self, node: &OwnedNode, connection: u64) -> bool {
+        let path = node.path();
+        let limit = Deadline::never();
+        // What this very connection made belongs to whatever session it carries: its owner tells.
+        if node.created_on() == Some(connection) {
+            return self.verify_by_owner(node, connection).await;
+        }
+        // What an earlier one made may be of another session, which the present one may carry, too.
+        if !node.is_owner_seen() && !self.see_owner(node).await {
+            return false;
+        }
+        let mut listed = self.read(|wire| wire.own_ephemerals(path));
+        let listed = self.await_reply(&mut listed, limit).await;
+        let is_unknown_to_server = self.record_disconnect(&listed);
+        match listed {
+            Ok(mine) if mine.iter().any(|own| own == path) => {
+                self.verified(connection);
+                true
+            }
+            Ok(_) => {
+                let mut reply = self.read(|wire| wire.exists(path));
+                match self.await_reply(&mut reply, limit).await {
+                    // It stands, but not among this connection's nodes.
+                    Ok(Some(stat)) if stat.ephemeral_owner == self.id() => {
+                        warn!(path, "the server replaced our session on reconnect");
+                        self.end(LossReason::SessionReplaced);
+                        true
+                    }
+                    Ok(None) => {
+                        node.on_missing();
+                        false
+                    }
+                    _ => false,
+                }
+            }
+            Err(error) if is_unknown_to_server || error == WireError::Refused(Refusal::Unimplemented) => {
+                warn!(
+                    "this server cannot show which session a connection carries; a reconnect ends the session"
+                );
+                self.end(LossReason::SessionReplaced);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Whether the owner of a node that `connection` made showed what session that carries.
+    async fn verify_by_owner(&self, node: &OwnedNode, connection: u64) -> bool {
+        if self.see_owner(node).await {
+            self.verified(connection);
+            return true;
+        }
+        self.loss().is_some()
+    }
+
+    /// Compares the owner of a node with this session; whether it was seen to be the same.
+    async fn see_owner(&self, node: &OwnedNode) -> bool {
+        let mut reply = self.read(|wire| wire.exists(node.path()));
+        match self.await_reply(&mut reply, Deadline::never()).await {
+            Ok(Some(stat)) => {
+                let is_ours = self.check_owner(node.path(), &stat).is_ok();
+                if is_ours {
+                    node.set_owner_seen();
+                }
+                is_ours
+            }
+            Ok(None) => {
+                node.on_missing();
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Compares a node's owner with this session: some servers replace the session on reconnect without a word.
+    pub(crate) fn check_owner(&self, path: &str, stat: &Stat) -> Result<(), WireError> {
+        if stat.ephemeral_owner == self.id() {
+            return Ok(());
+        }
+        warn!(path, owner = stat.ephemeral_owner, session = self.id(), "the server replaced our session");
+        self.end(LossReason::SessionReplaced);
+        Err(self.over())
+    }
+}
