@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::time::boot::{BootInstant, system_time};
 
-/// What a manager takes from the machine it runs on: the time, chance and a scheduler. The machine itself, or a
-/// simulation.
+/// What a manager takes from the machine it runs on: the time, chance and a scheduler. The machine itself, or
+/// a simulation.
 pub trait Environment: Debug + Send + Sync + 'static {
     /// The present instant, on the clock of leases.
     fn now(&self) -> BootInstant;

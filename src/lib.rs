@@ -1,8 +1,8 @@
-//! The machinery under the [`lockkeeper`](https://docs.rs/lockkeeper) recipes: a connection to an Apache ZooKeeper
-//! ensemble that survives, and lines of contenders that never forget.
+//! The machinery under the [`lockkeeper`](https://docs.rs/lockkeeper) recipes: a connection to an Apache
+//! ZooKeeper ensemble that survives, and lines of contenders that never forget.
 //!
-//! **To take a lock, use the crate `lockkeeper`**; it re-exports what its users need from here. This crate is for
-//! authors of further recipes.
+//! **To take a lock, use the crate `lockkeeper`**; it re-exports what its users need from here. This crate is
+//! for authors of further recipes.
 //!
 //! * [`ConnectionManager`]: one session after the other, what is known of each, and what is held on it.
 //! * [`LockQueue`], [`Ticket`], [`Hold`]: the sequential node, the one primitive under all recipes.

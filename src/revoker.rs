@@ -10,25 +10,27 @@ use crate::znode::path::{PathError, ZnodePath};
 
 /// Takes locks away from who holds them: by asking, or by force.
 ///
-/// It works on what an inspection showed ([`LockQueue::inspect`](crate::LockQueue::inspect), `inspect()` of every recipe), filtered as
-/// you like. Nobody who came later is hit: a node's path is its own for ever.
+/// It works on what an inspection showed ([`LockQueue::inspect`](crate::LockQueue::inspect), `inspect()` of
+/// every recipe), filtered as you like. Nobody who came later is hit: a node's path is its own for ever.
 ///
 /// # Asking
 ///
 /// [`ask`](Self::ask) writes `__REVOKE__` into the node, as Curator's `Revoker` does. A holder that listens
-/// ([`Hold::revoke_requested`](crate::Hold::revoke_requested), Curator's `makeRevocable`) lets go when it likes; one that does not is not
-/// disturbed. What the node said of who it is, is overwritten. Who waits right behind it looks at the line once more.
+/// ([`Hold::revoke_requested`](crate::Hold::revoke_requested), Curator's `makeRevocable`) lets go when it
+/// likes; one that does not is not disturbed. What the node said of who it is, is overwritten. Who waits
+/// right behind it looks at the line once more.
 ///
 /// # By force: the risk
 ///
-/// [`force_release`](Self::force_release) deletes the node. The next in line is granted **at once, while the former holder may
-/// be in the middle of its work**: two holders. A running and connected holder is told by an event, and its `lost()` resolves;
-/// one held for less than a tenth of the session timeout, by the next confirmation, within a sixth of it. One that is paused or
-/// cut off is told when it is back, and writes until then. So:
+/// [`force_release`](Self::force_release) deletes the node. The next in line is granted **at once, while the
+/// former holder may be in the middle of its work**: two holders. A running and connected holder is told by
+/// an event, and its `lost()` resolves; one held for less than a tenth of the session timeout, by the next
+/// confirmation, within a sixth of it. One that is paused or cut off is told when it is back, and writes
+/// until then. So:
 ///
 /// 1. Take it from a process that is known to be dead, or stop it first.
-/// 2. Else fence the resource: let it refuse every [token](ContenderInfo::fencing_token) up to that of what was deleted. What the
-///    former holder writes by [`Hold::txn`](crate::Hold::txn) is refused in any case.
+/// 2. Else fence the resource: let it refuse every [token](ContenderInfo::fencing_token) up to that of what
+///    was deleted. What the former holder writes by [`Hold::txn`](crate::Hold::txn) is refused in any case.
 ///
 /// Of the promises only that of `txn()` holds for a lock of which a node was deleted so.
 ///
@@ -59,8 +61,8 @@ pub struct Revoker {
     manager: ConnectionManager,
 }
 
-/// A revoker that did not come to the end of its list. What it had done is in it; the rest stands as it was, but for the node
-/// at which it stopped, which may have been reached ([`Error::outcome`]).
+/// A revoker that did not come to the end of its list. What it had done is in it; the rest stands as it was,
+/// but for the node at which it stopped, which may have been reached ([`Error::outcome`]).
 #[derive(Clone, Debug, ThisError)]
 #[error("stopped after {} of the nodes: {error}", .done.len())]
 pub struct RevokeError {
@@ -89,8 +91,9 @@ impl Revoker {
     ///
     /// # Errors
     ///
-    /// [`RevokeError`] with [`Error::Config`] in it for a node that is no contender's, [`Error::Refused`] (no right to write),
-    /// [`Error::Timeout`], [`Error::Unknown`] (the link broke: asking again does no harm) or [`Error::Closed`].
+    /// [`RevokeError`] with [`Error::Config`] in it for a node that is no contender's, [`Error::Refused`] (no
+    /// right to write), [`Error::Timeout`], [`Error::Unknown`] (the link broke: asking again does no harm) or
+    /// [`Error::Closed`].
     ///
     /// # Cancel safety
     ///
@@ -102,8 +105,8 @@ impl Revoker {
         self.each(contenders.into_iter().cloned().collect(), RevokeAction::Ask).await
     }
 
-    /// Asks the contender of this node to let go; `false` when there is no such node. `node` is its whole path, chroot included,
-    /// as [`Hold::path`](crate::Hold::path) and [`ContenderInfo::path`] tell it.
+    /// Asks the contender of this node to let go; `false` when there is no such node. `node` is its whole
+    /// path, chroot included, as [`Hold::path`](crate::Hold::path) and [`ContenderInfo::path`] tell it.
     ///
     /// # Errors
     ///
@@ -121,13 +124,13 @@ impl Revoker {
         self.reach(path.as_str(), RevokeAction::Ask).await
     }
 
-    /// Deletes the nodes of these contenders, so that the next in line are granted; yields those that were there, with the
-    /// tokens to be fenced. Read [the risk](Self#by-force-the-risk) first.
+    /// Deletes the nodes of these contenders, so that the next in line are granted; yields those that were
+    /// there, with the tokens to be fenced. Read [the risk](Self#by-force-the-risk) first.
     ///
     /// # Errors
     ///
-    /// [`RevokeError`] as for [`ask`](Self::ask), for a node that may not be deleted, too; starts of a rate limiter are
-    /// [`Error::Config`], since they cannot be given back.
+    /// [`RevokeError`] as for [`ask`](Self::ask), for a node that may not be deleted, too; starts of a rate
+    /// limiter are [`Error::Config`], since they cannot be given back.
     ///
     /// # Cancel safety
     ///
@@ -139,8 +142,8 @@ impl Revoker {
         self.each(contenders.into_iter().cloned().collect(), RevokeAction::Delete).await
     }
 
-    /// As [`force_release`](Self::force_release), for the contender of this node: `None` when there is no such node. `node` is its
-    /// whole path, chroot included.
+    /// As [`force_release`](Self::force_release), for the contender of this node: `None` when there is no
+    /// such node. `node` is its whole path, chroot included.
     ///
     /// # Errors
     ///

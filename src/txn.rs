@@ -15,8 +15,9 @@ pub const ANY_VERSION: i32 = -1;
 
 /// Writes under a hold: all of them are committed, or none; and none once the hold's node is gone.
 ///
-/// The check of the hold is part of the same transaction on the server, so no clock and no timeout is involved: a
-/// holder that was paused for an hour commits nothing. This also holds when lock nodes are deleted by hand.
+/// The check of the hold is part of the same transaction on the server, so no clock and no timeout is
+/// involved: a holder that was paused for an hour commits nothing. This also holds when lock nodes are
+/// deleted by hand.
 ///
 /// # Examples
 ///
@@ -176,9 +177,9 @@ impl<'a> Txn<'a> {
     /// # Errors
     ///
     /// [`TxnError::Lost`] and [`TxnError::Refused`]: nothing was written. [`TxnError::Failed`] with an
-    /// [unknown outcome](TxnError::outcome_unknown) when the link broke before the answer: look at what is there
-    /// before trying again; with [`Error::Config`], before anything is sent, when the holds have different managers or
-    /// the request would be too large.
+    /// [unknown outcome](TxnError::outcome_unknown) when the link broke before the answer: look at what is
+    /// there before trying again; with [`Error::Config`], before anything is sent, when the holds have
+    /// different managers or the request would be too large.
     ///
     /// # Cancel safety
     ///

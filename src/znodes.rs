@@ -9,10 +9,10 @@ use crate::znode::path::ZnodePath;
 
 /// Nodes beside the locks: the state an application keeps in ZooKeeper.
 ///
-/// Reads are answered by the connected server, which may be behind the others, but never behind what this session
-/// has seen: who has just been granted a lock reads everything earlier holders wrote. (After a reconnect a `sync` goes
-/// in front of the first read, since a server that is behind may have taken us over.) Writes that must not happen
-/// without the lock belong into [`Hold::txn`](crate::Hold::txn).
+/// Reads are answered by the connected server, which may be behind the others, but never behind what this
+/// session has seen: who has just been granted a lock reads everything earlier holders wrote. (After a
+/// reconnect a `sync` goes in front of the first read, since a server that is behind may have taken us over.)
+/// Writes that must not happen without the lock belong into [`Hold::txn`](crate::Hold::txn).
 ///
 /// Each call waits for a connection and for one answer, both together no longer than the manager's operation
 /// timeout.
@@ -65,12 +65,13 @@ impl Znodes {
         }
     }
 
-    /// Creates a node, and persistent nodes for what is missing above it; returns its whole path on the server.
+    /// Creates a node, and persistent nodes for what is missing above it; returns its whole path on the
+    /// server.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] with [`Refusal::NodeExists`] when it is there already; else as [`read`](Self::read). After
-    /// [`Error::Unknown`] the node may stand.
+    /// [`Error::Refused`] with [`Refusal::NodeExists`] when it is there already; else as
+    /// [`read`](Self::read). After [`Error::Unknown`] the node may stand.
     pub async fn create(&self, path: &ZnodePath, data: &[u8], mode: CreateMode) -> Result<String, Error> {
         limits::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
@@ -88,12 +89,13 @@ impl Znodes {
         session.await_reply(&mut reply, deadline).await.map(|created| created.path).map_err(failed)
     }
 
-    /// Writes a node's data if it has `version` ([`ANY_VERSION`](crate::ANY_VERSION): any); returns the new stat.
+    /// Writes a node's data if it has `version` ([`ANY_VERSION`](crate::ANY_VERSION): any); returns the new
+    /// stat.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] with [`Refusal::BadVersion`] or [`Refusal::NoNode`]; else as [`read`](Self::read). After
-    /// [`Error::Unknown`] it may have been written.
+    /// [`Error::Refused`] with [`Refusal::BadVersion`] or [`Refusal::NoNode`]; else as [`read`](Self::read).
+    /// After [`Error::Unknown`] it may have been written.
     pub async fn write(&self, path: &ZnodePath, data: &[u8], version: i32) -> Result<Stat, Error> {
         limits::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
@@ -107,8 +109,8 @@ impl Znodes {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] with [`Refusal::NotEmpty`]; else as [`read`](Self::read). After [`Error::Unknown`] it may
-    /// be gone.
+    /// [`Error::Refused`] with [`Refusal::NotEmpty`]; else as [`read`](Self::read). After [`Error::Unknown`]
+    /// it may be gone.
     pub async fn delete(&self, path: &ZnodePath) -> Result<bool, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let mut reply = session.write(|wire| wire.delete(full.as_str(), None));

@@ -7,9 +7,9 @@ use crate::znode::path::{PathError, ZnodePath};
 
 /// The servers of an ensemble and, at its end, an optional chroot: `host1:2181,host2,[::1]:2183/app`.
 ///
-/// A port left out is 2181. With the features `tls`, an endpoint may begin with `tcp+tls://`. All paths are then
-/// taken below the chroot, which is made on first use. List every server: fail-over is a matter of milliseconds
-/// among listed ones, and with a single one a restart can outlast the session.
+/// A port left out is 2181. With the features `tls`, an endpoint may begin with `tcp+tls://`. All paths are
+/// then taken below the chroot, which is made on first use. List every server: fail-over is a matter of
+/// milliseconds among listed ones, and with a single one a restart can outlast the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectString {
     endpoints: Vec<Endpoint>,

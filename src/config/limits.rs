@@ -6,8 +6,8 @@ use super::error::ConfigError;
 
 /// Most bytes of data and paths taken in one request.
 ///
-/// The server closes the connection on a request larger than its `jute.maxbuffer`, 1 MiB by default, without a word:
-/// trying again would go on for ever.
+/// The server closes the connection on a request larger than its `jute.maxbuffer`, 1 MiB by default, without
+/// a word: trying again would go on for ever.
 pub const REQUEST_BYTES_MAX: usize = 1_000_000;
 
 /// After a wait of this time the log says so, and again each time that it has passed once more.

@@ -5,8 +5,9 @@ use backoff::backoff::Backoff;
 
 /// How long to wait before the next try: at reconnecting with a new session and at cleaning up.
 ///
-/// The pause doubles from `initial` to `max`, each one varied by half of itself so that a fleet does not come back
-/// in step. There is no number of tries: what is tried for has its own end, a deadline or the end of the session.
+/// The pause doubles from `initial` to `max`, each one varied by half of itself so that a fleet does not come
+/// back in step. There is no number of tries: what is tried for has its own end, a deadline or the end of the
+/// session.
 ///
 /// This is the one file that knows the `backoff` crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +19,8 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Pauses from `initial` up to `max`. Default: 50 ms up to 5 s. Anything below 1 ms counts as 1 ms, a `max`
-    /// below `initial` as `initial`.
+    /// Pauses from `initial` up to `max`. Default: 50 ms up to 5 s. Anything below 1 ms counts as 1 ms, a
+    /// `max` below `initial` as `initial`.
     #[must_use]
     pub fn exponential(initial: Duration, max: Duration) -> Self {
         let initial = initial.max(Duration::from_millis(1));

@@ -26,8 +26,9 @@ pub enum LossReason {
     /// The node was deleted by someone else.
     #[error("its node was deleted by someone else")]
     NodeDeleted,
-    /// The node does not exist any more, and the cause is not known: someone else deleted it, or an exchange of this
-    /// hold whose answer was lost, or it ended with its session, which a reconnect did not bring back.
+    /// The node does not exist any more, and the cause is not known: someone else deleted it, or an exchange
+    /// of this hold whose answer was lost, or it ended with its session, which a reconnect did not bring
+    /// back.
     #[error(
         "its node is gone: deleted by someone else, by an exchange without an answer, or with its session"
     )]

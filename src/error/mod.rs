@@ -23,8 +23,8 @@ pub enum Error {
     /// An argument no server would take; nothing was sent.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Time was up. A place in a line is given up by the manager in the background, unless a ticket keeps it; a write
-    /// may still be done ([`outcome`](Self::outcome)).
+    /// Time was up. A place in a line is given up by the manager in the background, unless a ticket keeps it;
+    /// a write may still be done ([`outcome`](Self::outcome)).
     #[error("gave up after {waited:.1?} while {phase} ({path})")]
     Timeout {
         /// What was being waited for.

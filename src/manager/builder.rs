@@ -83,8 +83,8 @@ impl ConnectionManagerBuilder {
 
     /// How long the server keeps a session it hears nothing from. Default 15 s.
     ///
-    /// All servers must grant the same: what another server grants on a reconnect is not seen. A crashed holder's
-    /// lock is free after at most this and a tick. The server keeps it within its own limits, by
+    /// All servers must grant the same: what another server grants on a reconnect is not seen. A crashed
+    /// holder's lock is free after at most this and a tick. The server keeps it within its own limits, by
     /// default 2 to 20 ticks. Take at least twice the ensemble's `syncLimit × tickTime` (20 s with the usual
     /// configuration) where a short partition of one server must not cost sessions.
     #[must_use]
@@ -101,18 +101,19 @@ impl ConnectionManagerBuilder {
     }
 
     /// How long a call that does not wait for its turn may take, its connection and its answers together:
-    /// `try_acquire`, `release`, [`Znodes`](crate::Znodes), transactions and inspections. Default: the session timeout.
+    /// `try_acquire`, `release`, [`Znodes`](crate::Znodes), transactions and inspections. Default: the
+    /// session timeout.
     ///
-    /// It does not shorten the single requests of calls that wait for their turn, such as `acquire`: each of them gets
-    /// at least the session timeout, so a short value here never makes a wait repeat its requests.
+    /// It does not shorten the single requests of calls that wait for their turn, such as `acquire`: each of
+    /// them gets at least the session timeout, so a short value here never makes a wait repeat its requests.
     #[must_use]
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.operation_timeout = Some(timeout);
         self
     }
 
-    /// The pauses between tries to open a new session, and between tries to clean up. Default: 50 ms doubling up to
-    /// 5 s.
+    /// The pauses between tries to open a new session, and between tries to clean up. Default: 50 ms doubling
+    /// up to 5 s.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
@@ -121,8 +122,8 @@ impl ConnectionManagerBuilder {
 
     /// The ensemble's `tickTime`. Default 2 s, ZooKeeper's own default.
     ///
-    /// Set it to at least what the servers have: a sign of life may wait half a tick in a follower, and the lease
-    /// clock counts with that. With observers behind observer masters, set twice the tick time.
+    /// Set it to at least what the servers have: a sign of life may wait half a tick in a follower, and the
+    /// lease clock counts with that. With observers behind observer masters, set twice the tick time.
     #[must_use]
     pub fn tick_time(mut self, tick: Duration) -> Self {
         self.tick = tick;
@@ -131,9 +132,9 @@ impl ConnectionManagerBuilder {
 
     /// How long after its last use the session is still kept confirmed. Default 60 s.
     ///
-    /// While it is, an acquire costs one round trip. The first one after a longer pause also waits for the session
-    /// to be confirmed anew: about half a tick. Confirming costs one small write every sixth of the session
-    /// timeout.
+    /// While it is, an acquire costs one round trip. The first one after a longer pause also waits for the
+    /// session to be confirmed anew: about half a tick. Confirming costs one small write every sixth of the
+    /// session timeout.
     #[must_use]
     pub fn lease_keep_alive(mut self, span: Duration) -> Self {
         self.lease_keep_alive = span;
@@ -142,9 +143,10 @@ impl ConnectionManagerBuilder {
 
     /// Whether `TCP_NODELAY` is set on this manager's connection. Default: yes.
     ///
-    /// Without it, two requests that are sent together may cost two round trips. The client crate does not lend its socket, so
-    /// with each connection it is looked for among the descriptors of the process (on Linux; elsewhere nothing is done):
-    /// some microseconds for each of them. Leave it out where there are very many, or no `/proc`.
+    /// Without it, two requests that are sent together may cost two round trips. The client crate does not
+    /// lend its socket, so with each connection it is looked for among the descriptors of the process (on
+    /// Linux; elsewhere nothing is done): some microseconds for each of them. Leave it out where there are
+    /// very many, or no `/proc`.
     #[must_use]
     pub fn tcp_nodelay(mut self, is_set: bool) -> Self {
         self.tcp_nodelay = is_set;
@@ -165,8 +167,8 @@ impl ConnectionManagerBuilder {
         self
     }
 
-    /// Authenticates as `user` with ZooKeeper's digest scheme. Default: no authentication. May be called more than
-    /// once.
+    /// Authenticates as `user` with ZooKeeper's digest scheme. Default: no authentication. May be called more
+    /// than once.
     #[must_use]
     pub fn digest_auth(self, user: &str, password: &str) -> Self {
         self.auth("digest", format!("{user}:{password}").into_bytes())
@@ -179,15 +181,16 @@ impl ConnectionManagerBuilder {
         self
     }
 
-    /// What is written into contenders' nodes: who holds or waits, for people who look. Default: host and process
-    /// id. No one parses it.
+    /// What is written into contenders' nodes: who holds or waits, for people who look. Default: host and
+    /// process id. No one parses it.
     #[must_use]
     pub fn node_data(mut self, data: impl Into<Vec<u8>>) -> Self {
         self.node_data = Some(data.into());
         self
     }
 
-    /// How `tcp+tls://` endpoints are secured. Default: no certificate is trusted, so that none can be reached.
+    /// How `tcp+tls://` endpoints are secured. Default: no certificate is trusted, so that none can be
+    /// reached.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {

@@ -6,8 +6,9 @@ use crate::session::Epoch;
 
 /// How a manager does: for probes, and for people. Asking sends nothing and waits for nothing.
 ///
-/// It is what has been seen by now. That a link died without a word is noticed when an answer stays away, within the session
-/// timeout. So is that a server is cut off from the others, while locks are in use and the session is being confirmed.
+/// It is what has been seen by now. That a link died without a word is noticed when an answer stays away,
+/// within the session timeout. So is that a server is cut off from the others, while locks are in use and the
+/// session is being confirmed.
 ///
 /// # Examples
 ///
@@ -34,19 +35,20 @@ pub struct Health {
     pub since: Duration,
     /// The epoch of the session in use; `None` while there is none.
     pub epoch: Option<Epoch>,
-    /// For how long the servers cannot have expired the session, from now on: what is held is valid for so long, should
-    /// nothing more be heard of them. Zero also for a session of which nothing stands on the servers, after a reconnect or when it
-    /// was not used for a while: the next acquire confirms it. `None` while there is none.
+    /// For how long the servers cannot have expired the session, from now on: what is held is valid for so
+    /// long, should nothing more be heard of them. Zero also for a session of which nothing stands on the
+    /// servers, after a reconnect or when it was not used for a while: the next acquire confirms it. `None`
+    /// while there is none.
     pub lease_left: Option<Duration>,
     /// How many holds there are.
     pub held: usize,
-    /// How many nodes nobody waits for any more still have to be deleted, or looked for: of dropped guards, cancelled
-    /// acquires and creates without an answer.
+    /// How many nodes nobody waits for any more still have to be deleted, or looked for: of dropped guards,
+    /// cancelled acquires and creates without an answer.
     pub pending_deletes: usize,
     /// Whether reads are possible now: the session is connected.
     pub can_read: bool,
-    /// Whether writes, and with them acquires and releases, are possible now: the session is connected, and the quorum has not
-    /// been silent for a third of the session timeout when it was asked to confirm it.
+    /// Whether writes, and with them acquires and releases, are possible now: the session is connected, and
+    /// the quorum has not been silent for a third of the session timeout when it was asked to confirm it.
     pub can_write: bool,
     /// Whether a shutdown has begun: nobody is let in any more.
     pub is_closing: bool,
@@ -55,8 +57,8 @@ pub struct Health {
 impl Health {
     /// Whether to send work here that takes locks: writes are possible, and no shutdown has begun.
     ///
-    /// For a *readiness* probe. Not for a liveness probe: a restart mends no ensemble that is down, and the manager comes back by
-    /// itself when it does.
+    /// For a *readiness* probe. Not for a liveness probe: a restart mends no ensemble that is down, and the
+    /// manager comes back by itself when it does.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.can_write && !self.is_closing

@@ -32,15 +32,16 @@ use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::znode::path::{PathError, ZnodePath};
 
-/// The connection to an ensemble: opens sessions, follows them, replaces them when they expire, and cleans up.
+/// The connection to an ensemble: opens sessions, follows them, replaces them when they expire, and cleans
+/// up.
 ///
-/// Cheap to clone; clones share one session. Recipes and guards hold a clone each. When the last one is dropped the
-/// session is closed and the server deletes what was left; [`shutdown`](Self::shutdown) does it in order and waits
-/// for it.
+/// Cheap to clone; clones share one session. Recipes and guards hold a clone each. When the last one is
+/// dropped the session is closed and the server deletes what was left; [`shutdown`](Self::shutdown) does it
+/// in order and waits for it.
 ///
-/// A manager is never in the way of a restart of the ensemble: it reconnects, within a session if that is still
-/// alive, else with a new one, for ever, until it is shut down. What was held is told by each guard; waits for a
-/// lock go on in the new session, at the end of the line.
+/// A manager is never in the way of a restart of the ensemble: it reconnects, within a session if that is
+/// still alive, else with a new one, for ever, until it is shut down. What was held is told by each guard;
+/// waits for a lock go on in the new session, at the end of the line.
 ///
 /// # Examples
 ///
@@ -156,8 +157,8 @@ impl ConnectionManager {
 
     /// A table that recipes share within this manager, made on first use.
     ///
-    /// For recipe authors: what must be one per connection, such as who holds what in this process, lives here
-    /// instead of in a static.
+    /// For recipe authors: what must be one per connection, such as who holds what in this process, lives
+    /// here instead of in a static.
     #[must_use]
     pub fn shared_table<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let fresh = || Arc::new(T::default()) as Arc<dyn Any + Send + Sync>;
@@ -191,23 +192,27 @@ impl ConnectionManager {
         Arc::clone(&self.0.shared.settings.node_data)
     }
 
-    /// How long a call that does not wait for its turn may take, such as `try_acquire`: its connection and its answers
-    /// together. A single request of a call that waits, such as `acquire`, gets at least the session timeout.
+    /// How long a call that does not wait for its turn may take, such as `try_acquire`: its connection and
+    /// its answers together. A single request of a call that waits, such as `acquire`, gets at least the
+    /// session timeout.
     #[must_use]
     pub fn operation_timeout(&self) -> Duration {
         self.0.shared.settings.session.operation_timeout
     }
 
-    /// The session timeout: what the servers granted to the session in use, or what is asked of them while there is none.
+    /// The session timeout: what the servers granted to the session in use, or what is asked of them while
+    /// there is none.
     #[must_use]
     pub fn session_timeout(&self) -> Duration {
         let ManagerInner { settings, publisher, .. } = &*self.0.shared;
         publisher.session().map_or(settings.session_timeout, |session| session.timeout())
     }
 
-    /// Runs a task beside the manager, on the machine that it runs on; `false` where there is no tokio runtime to run it.
+    /// Runs a task beside the manager, on the machine that it runs on; `false` where there is no tokio
+    /// runtime to run it.
     ///
-    /// For recipe authors. The task is not ended with the manager, and a handle that it keeps keeps the manager alive.
+    /// For recipe authors. The task is not ended with the manager, and a handle that it keeps keeps the
+    /// manager alive.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
         let has_runtime = tokio::runtime::Handle::try_current().is_ok();
         if has_runtime {

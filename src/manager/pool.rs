@@ -17,31 +17,33 @@ const SESSIONS_MAX: usize = 64;
 
 /// Several connection managers with the same settings, of which each path has always the same one.
 ///
-/// One session is one TCP connection, and its requests are done one after the other. A process that has very many locks in
-/// use at a time gets more done with several. One that has not gains nothing: begin with a single [`ConnectionManager`].
+/// One session is one TCP connection, and its requests are done one after the other. A process that has very
+/// many locks in use at a time gets more done with several. One that has not gains nothing: begin with a
+/// single [`ConnectionManager`].
 ///
-/// [`for_path`](Self::for_path) gives all contenders of a path in this process the same session: only so is a mutex handed
-/// over in memory between them, does an [owner](https://docs.rs/lockkeeper/latest/lockkeeper/struct.Owner.html) find again what it
-/// holds, and is a circle of waiters seen. Between processes nothing has to agree: pools of other sizes, and single managers,
+/// [`for_path`](Self::for_path) gives all contenders of a path in this process the same session: only so is a
+/// mutex handed over in memory between them, does an
+/// [owner](https://docs.rs/lockkeeper/latest/lockkeeper/struct.Owner.html) find again what it holds, and is a
+/// circle of waiters seen. Between processes nothing has to agree: pools of other sizes, and single managers,
 /// contend for the same locks.
 ///
 /// # Several paths together
 ///
-/// A transaction, and all members of a `MultiLock`, need **one** manager; a mix is refused by its `build()`. Locks that
-/// are ever taken together, or by one owner one within the other, should be made by one manager whatever they are taken
-/// for: ask for it by a text they have in common, such as the folder above them. Where there is none, make the
-/// members by the manager of the first path. That excludes whoever else takes them as ever, though hand-over in memory, and
-/// what an owner holds, end between managers.
+/// A transaction, and all members of a `MultiLock`, need **one** manager; a mix is refused by its `build()`.
+/// Locks that are ever taken together, or by one owner one within the other, should be made by one manager
+/// whatever they are taken for: ask for it by a text they have in common, such as the folder above them.
+/// Where there is none, make the members by the manager of the first path. That excludes whoever else takes
+/// them as ever, though hand-over in memory, and what an owner holds, end between managers.
 ///
 /// # Cost
 ///
-/// So many sessions on the servers, each with its pings and confirmations, and with a connection that counts for `maxClientCnxns`
-/// (60 for each client address, by default).
+/// So many sessions on the servers, each with its pings and confirmations, and with a connection that counts
+/// for `maxClientCnxns` (60 for each client address, by default).
 ///
 /// # Session loss
 ///
-/// Each member has a session and a lease of its own: one may be lost, with all that is held on it, while the others stand.
-/// Their epochs count separately.
+/// Each member has a session and a lease of its own: one may be lost, with all that is held on it, while the
+/// others stand. Their epochs count separately.
 ///
 /// # Examples
 ///
@@ -76,9 +78,9 @@ impl ConnectionManagerBuilder {
     ///
     /// # Errors
     ///
-    /// [`ConnectError::Config`] for another number, before anything is sent; else as [`connect`](Self::connect). If one
-    /// cannot be opened, all are closed again: they are told to within the connect deadline, and the servers have a second
-    /// to say that it is done.
+    /// [`ConnectError::Config`] for another number, before anything is sent; else as
+    /// [`connect`](Self::connect). If one cannot be opened, all are closed again: they are told to within the
+    /// connect deadline, and the servers have a second to say that it is done.
     ///
     /// # Cancel safety
     ///
@@ -144,8 +146,8 @@ impl ConnectionManagerBuilder {
 }
 
 impl ConnectionPool {
-    /// The manager of all who contend for `path`: always the same one, in this pool and in every pool of that size, in whatever
-    /// process.
+    /// The manager of all who contend for `path`: always the same one, in this pool and in every pool of that
+    /// size, in whatever process.
     ///
     /// The path is not looked at: any text will do that those have in common who are to share a session.
     #[must_use]
@@ -166,7 +168,8 @@ impl ConnectionPool {
         self.managers().map(ConnectionManager::health).collect()
     }
 
-    /// Closes all sessions at the same time and waits until the server has done so, as [`ConnectionManager::shutdown`].
+    /// Closes all sessions at the same time and waits until the server has done so, as
+    /// [`ConnectionManager::shutdown`].
     ///
     /// # Errors
     ///
@@ -179,8 +182,8 @@ impl ConnectionPool {
         join_all(self.managers().map(ConnectionManager::shutdown)).await.into_iter().collect()
     }
 
-    /// Ends all in order within `limit`, which runs for all at the same time, as [`ConnectionManager::shutdown_within`]. Each
-    /// session is closed once nothing is held on *it*.
+    /// Ends all in order within `limit`, which runs for all at the same time, as
+    /// [`ConnectionManager::shutdown_within`]. Each session is closed once nothing is held on *it*.
     ///
     /// Yields how many holds were cut off in all.
     ///
@@ -210,8 +213,8 @@ impl Members {
 
 /// Which of so many sessions a path has.
 ///
-/// FNV-1a, and the finish of SplitMix64, since the former alone leaves the low bits of like paths alike. Not the hash of the
-/// standard library, which may be another in the next version.
+/// FNV-1a, and the finish of SplitMix64, since the former alone leaves the low bits of like paths alike. Not
+/// the hash of the standard library, which may be another in the next version.
 fn number_of(path: &str, sessions: NonZeroU64) -> usize {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in path.bytes() {

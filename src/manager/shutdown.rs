@@ -13,14 +13,14 @@ pub(super) const CLOSING: Duration = Duration::from_secs(1);
 impl ConnectionManager {
     /// Closes the session and waits until the server has done so: then every node of ours is gone.
     ///
-    /// Nobody is let in any more: waiters get [`Error::Closed`] first, then guards are lost, then the session is closed. To let
-    /// holders finish first,
-    /// use [`shutdown_within`](Self::shutdown_within).
+    /// Nobody is let in any more: waiters get [`Error::Closed`] first, then guards are lost, then the session
+    /// is closed. To let holders finish first, use [`shutdown_within`](Self::shutdown_within).
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when the server could not be reached to say so, at the latest after the session timeout, or when the
-    /// last session had been lost just before: its nodes go with it, at the latest a session timeout and a tick from now.
+    /// [`Error::Timeout`] when the server could not be reached to say so, at the latest after the session
+    /// timeout, or when the last session had been lost just before: its nodes go with it, at the latest a
+    /// session timeout and a tick from now.
     ///
     /// # Cancel safety
     ///
@@ -29,29 +29,30 @@ impl ConnectionManager {
         self.close(Deadline::never()).await
     }
 
-    /// Ends in order within `limit`, for a service that is told to stop: nobody is let in any more, who holds may finish, and
-    /// then the session is closed.
+    /// Ends in order within `limit`, for a service that is told to stop: nobody is let in any more, who holds
+    /// may finish, and then the session is closed.
     ///
-    /// 1. At once: whoever waits in a line, or for permits, gets [`Error::Closed`], and so does every new acquire, every wait of
-    ///    a ticket, and whatever was asked of the servers and is not answered yet. A holder that lets go from now on lets
-    ///    nobody of this process in. What an owner holds already it may still take again, read under its own write, and
-    ///    downgrade; reads, writes and transactions go on.
-    /// 2. Holders have the time until the last quarter of `limit` begins, and no less than until a second before its end, to release
-    ///    what they hold. Once nothing is held it goes on.
-    /// 3. The session is closed, as by [`shutdown`](Self::shutdown). What is held still is lost, and its holders are told.
+    /// 1. At once: whoever waits in a line, or for permits, gets [`Error::Closed`], and so does every new
+    ///    acquire, every wait of a ticket, and whatever was asked of the servers and is not answered yet. A
+    ///    holder that lets go from now on lets nobody of this process in. What an owner holds already it may
+    ///    still take again, read under its own write, and downgrade; reads, writes and transactions go on.
+    /// 2. Holders have the time until the last quarter of `limit` begins, and no less than until a second
+    ///    before its end, to release what they hold. Once nothing is held it goes on.
+    /// 3. The session is closed, as by [`shutdown`](Self::shutdown). What is held still is lost, and its
+    ///    holders are told.
     ///
     /// Yields how many holds were cut off so: 0 is an end in order.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when the server did not say within `limit` that the session is closed. Closing goes on for as long as
-    /// [`shutdown`](Self::shutdown) would, and every guard is lost already: what is left on the server goes with the session, at
-    /// the latest a session timeout and a tick from now.
+    /// [`Error::Timeout`] when the server did not say within `limit` that the session is closed. Closing goes
+    /// on for as long as [`shutdown`](Self::shutdown) would, and every guard is lost already: what is left on
+    /// the server goes with the session, at the latest a session timeout and a tick from now.
     ///
     /// # Cancel safety
     ///
-    /// Dropped while holders finish, nobody is let in any more all the same, and nothing is closed: call it again, or
-    /// [`shutdown`](Self::shutdown). Dropped later, the closing goes on.
+    /// Dropped while holders finish, nobody is let in any more all the same, and nothing is closed: call it
+    /// again, or [`shutdown`](Self::shutdown). Dropped later, the closing goes on.
     ///
     /// # Examples
     ///
@@ -89,9 +90,11 @@ impl ConnectionManager {
         self.close(deadline).await.map(|()| cut_off)
     }
 
-    /// Resolves once the manager is about to end, be it only that [nobody is let in any more](Self::shutdown_within).
+    /// Resolves once the manager is about to end, be it only that
+    /// [nobody is let in any more](Self::shutdown_within).
     ///
-    /// For recipe authors: whoever waits for something else than a place in a line gives up then, with [`Error::Closed`].
+    /// For recipe authors: whoever waits for something else than a place in a line gives up then, with
+    /// [`Error::Closed`].
     ///
     /// # Cancel safety
     ///

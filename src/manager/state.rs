@@ -19,7 +19,8 @@ pub enum State {
     Connecting,
     /// The session of this epoch is connected.
     Connected(Epoch),
-    /// The link is down. The session of this epoch may live on: what is held stays valid until its lease runs out.
+    /// The link is down. The session of this epoch may live on: what is held stays valid until its lease runs
+    /// out.
     Suspended(Epoch),
     /// The session of this epoch is over, and everything held on it. Said once for each epoch, and for ever.
     Lost(Epoch, LossReason),

@@ -40,8 +40,8 @@ pub(super) async fn start(
     }
 }
 
-/// Said also when the task is ended by force, by the end of its runtime or by a panic: what was held is lost, waiters
-/// are told, and nobody waits for a task that is not there.
+/// Said also when the task is ended by force, by the end of its runtime or by a panic: what was held is lost,
+/// waiters are told, and nobody waits for a task that is not there.
 struct CloseOnDrop(Arc<ManagerInner>);
 
 impl Drop for CloseOnDrop {
@@ -158,7 +158,8 @@ impl Task {
         Ok(session)
     }
 
-    /// A session shorter than two ticks could never be confirmed: servers grant at least that, so the tick is wrong.
+    /// A session shorter than two ticks could never be confirmed: servers grant at least that, so the tick is
+    /// wrong.
     fn check_granted_timeout(&self, session: &Session) -> Result<(), ConnectError> {
         let tick = self.shared.settings.session.tick;
         if session.timeout() >= tick * 2 {
@@ -195,8 +196,9 @@ impl Task {
                 biased;
                 reason = ended => match reason {
                     LossReason::Closed => true,
-                    // The client may lose the answer to its close, and come back to a session that is no more. Before
-                    // the lease ends nothing but our close can have ended it, nor does the client give it up by itself.
+                    // The client may lose the answer to its close, and come back to a session that is no
+                    // more. Before the lease ends nothing but our close can have ended it, nor does the
+                    // client give it up by itself.
                     LossReason::SessionExpired => self.shared.settings.session.environment.now() < leased_until,
                     _ => false,
                 },

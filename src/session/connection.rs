@@ -60,9 +60,9 @@ impl Session {
 
     /// Sees to it that a read that follows shows all that this session has learned.
     ///
-    /// A watch's event does not move the mark by which a server that is behind refuses a client. Who was granted a
-    /// lock by an event and was then moved to such a server would read old data: one `sync` per connection helps.
-    /// Yields the connection for which that is so.
+    /// A watch's event does not move the mark by which a server that is behind refuses a client. Who was
+    /// granted a lock by an event and was then moved to such a server would read old data: one `sync` per
+    /// connection helps. Yields the connection for which that is so.
     pub(crate) async fn ensure_synced(&self, deadline: Deadline) -> Result<u64, WireError> {
         let connection = self.wire()?.connection_id();
         if self.0.synced_on.load(Ordering::Acquire) == connection {

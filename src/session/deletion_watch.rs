@@ -1,7 +1,7 @@
 //! Watches on what is held, so that a holder learns at once that someone else deleted its node.
 //!
-//! The confirmations find that out, too, within a sixth of the session timeout. A watch costs a read, so only what is
-//! held for a while gets one.
+//! The confirmations find that out, too, within a sixth of the session timeout. A watch costs a read, so only
+//! what is held for a while gets one.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -47,8 +47,8 @@ impl Session {
         }
     }
 
-    /// What has been held for long and is looked out for by nobody, with room for a watch where it has none; by us, from now
-    /// on. What there is no room for waits until there is.
+    /// What has been held for long and is looked out for by nobody, with room for a watch where it has none;
+    /// by us, from now on. What there is no room for waits until there is.
     fn unwatched_nodes(&self) -> Vec<(Arc<OwnedNode>, Option<Reservation>)> {
         let long_ago = self.now().before(self.held_for_long());
         let nodes = self.0.owned_nodes.lock();
@@ -86,8 +86,8 @@ impl Session {
         is_set
     }
 
-    /// Watches a place of ours that somebody waits for. Its own task may not look at it: one that was given up waiting for,
-    /// and is kept. What is held is looked out for anyway.
+    /// Watches a place of ours that somebody waits for. Its own task may not look at it: one that was given
+    /// up waiting for, and is kept. What is held is looked out for anyway.
     pub(crate) async fn watch_predecessor(
         &self,
         node: &Arc<OwnedNode>,

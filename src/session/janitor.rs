@@ -1,7 +1,7 @@
 //! Cleaning up what nobody waits for: nodes of dropped guards, cancelled waits and creates without an answer.
 //!
-//! A chore is handed over through a channel, from anywhere: `Drop` neither blocks nor needs a runtime. It is tried
-//! until the node is gone or its session is over, which takes the node with it.
+//! A chore is handed over through a channel, from anywhere: `Drop` neither blocks nor needs a runtime. It is
+//! tried until the node is gone or its session is over, which takes the node with it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -89,8 +89,8 @@ impl Janitor {
         (Self { jobs, pending }, CleanupWorker { receiver })
     }
 
-    /// Deletes a node. The first request is sent before this returns, so that a create that follows on the same
-    /// session comes after it.
+    /// Deletes a node. The first request is sent before this returns, so that a create that follows on the
+    /// same session comes after it.
     pub(crate) fn delete(&self, session: &Session, path: &str) {
         let reply = session.write(|wire| wire.delete(path, None));
         self.delete_sent(session, path, reply);

@@ -1,22 +1,23 @@
 //! The lease clock: until when the server cannot have expired our session.
 //!
-//! A server expires a session no earlier than its timeout `T` after the leader was last told of a sign of life. We
-//! cannot see the leader, so the instant is derived from what we can see:
+//! A server expires a session no earlier than its timeout `T` after the leader was last told of a sign of
+//! life. We cannot see the leader, so the instant is derived from what we can see:
 //!
 //! * Opening a session touches the leader itself: it counts in full from before the attempt began.
-//! * A *confirmed* request was processed by the quorum (a write that was answered). A follower does not pass on the
-//!   sign of life with the request but with its next answer to a ping of the leader, every half tick. If the
-//!   follower dies before that, the sign of life dies with it. So a confirmed request counts, from the instant
-//!   before it was sent, once a second one, sent at least half a tick after the first one's reply, was confirmed on
-//!   the same connection: follower and leader talk over one ordered stream, so the ping answer came first.
-//! * A new connection counts for nothing until it is known to carry the same session: some servers hand out another
-//!   session on reconnect without a word (ClickHouse Keeper).
+//! * A *confirmed* request was processed by the quorum (a write that was answered). A follower does not pass
+//!   on the sign of life with the request but with its next answer to a ping of the leader, every half tick.
+//!   If the follower dies before that, the sign of life dies with it. So a confirmed request counts, from the
+//!   instant before it was sent, once a second one, sent at least half a tick after the first one's reply,
+//!   was confirmed on the same connection: follower and leader talk over one ordered stream, so the ping
+//!   answer came first.
+//! * A new connection counts for nothing until it is known to carry the same session: some servers hand out
+//!   another session on reconnect without a word (ClickHouse Keeper).
 //!
 //! `valid_until = base + T − 1 % T`; the hundredth covers clocks whose rates differ.
 //!
-//! Sources: ZooKeeper `ExpiryQueue` (rounds up to the next tick), `LearnerHandler` and `Leader` (a ping each half
-//! tick, touches in its answers), `SessionTrackerImpl`. Everything here is arithmetic on instants given by the
-//! caller.
+//! Sources: ZooKeeper `ExpiryQueue` (rounds up to the next tick), `LearnerHandler` and `Leader` (a ping each
+//! half tick, touches in its answers), `SessionTrackerImpl`. Everything here is arithmetic on instants given
+//! by the caller.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -127,8 +128,8 @@ impl SessionLease {
 
     /// When the next confirmation should be sent, if confirmations are wanted at all.
     ///
-    /// Every sixth of the timeout in steady state; as soon as it can count while the lease has lapsed, or rests on an
-    /// earlier connection.
+    /// Every sixth of the timeout in steady state; as soon as it can count while the lease has lapsed, or
+    /// rests on an earlier connection.
     pub(crate) fn next_confirmation(
         &mut self,
         last_sent: Option<BootInstant>,

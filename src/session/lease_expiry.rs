@@ -14,8 +14,8 @@ impl Session {
         self.0.lease.lock().observe(self.now())
     }
 
-    /// The lease ran out while a node was held: it is lost, and must not stand in anyone's way if the session lives
-    /// on.
+    /// The lease ran out while a node was held: it is lost, and must not stand in anyone's way if the session
+    /// lives on.
     pub(super) fn expire_hold(&self, node: &OwnedNode) {
         // What was given up before is being deleted.
         if node.lose(LossReason::LeaseRanOut) && !node.is_given_up() {
@@ -25,7 +25,8 @@ impl Session {
 
     /// Tells holders the moment the lease runs out.
     ///
-    /// Timers stand still while the machine sleeps, so the clock is read at least every quarter of the margin.
+    /// Timers stand still while the machine sleeps, so the clock is read at least every quarter of the
+    /// margin.
     pub(super) async fn expire_by_clock(&self) {
         let slice = fractions::clock_check(self.timeout());
         let mut lapses_seen = self.expirations();

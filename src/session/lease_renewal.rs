@@ -1,5 +1,5 @@
-//! What runs beside a session for as long as it lives: it follows the link, keeps the lease confirmed while that is
-//! needed, and watches the clock.
+//! What runs beside a session for as long as it lives: it follows the link, keeps the lease confirmed while
+//! that is needed, and watches the clock.
 
 use std::sync::atomic::Ordering;
 
@@ -18,7 +18,8 @@ use crate::wire::{Link, MultiError, WireError, WriteOp};
 const CHECKED_BYTES_MAX: usize = 256 * 1024;
 
 impl Session {
-    /// Notes that locks are in use here: the lease is kept confirmed for a while, so that the next one is cheap.
+    /// Notes that locks are in use here: the lease is kept confirmed for a while, so that the next one is
+    /// cheap.
     pub(crate) fn mark_used(&self) {
         *self.0.last_used.lock() = self.now();
         self.0.renewal.notify();

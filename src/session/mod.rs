@@ -1,7 +1,7 @@
 //! One ZooKeeper session: one epoch.
 //!
-//! Nothing moves from one session to the next: nodes, watches, replies and guards belong to the session they were
-//! made in and end with it. Every wait for a reply ends with the session at the latest.
+//! Nothing moves from one session to the next: nodes, watches, replies and guards belong to the session they
+//! were made in and end with it. Every wait for a reply ends with the session at the latest.
 
 mod connection;
 mod deletion_watch;
@@ -226,8 +226,8 @@ impl Session {
         self.0.has_containers.store(false, Ordering::Relaxed);
     }
 
-    /// Notes how a request ended that some servers do not know and hang up on; `true` once it broke the link too
-    /// often for chance.
+    /// Notes how a request ended that some servers do not know and hang up on; `true` once it broke the link
+    /// too often for chance.
     pub(crate) fn record_disconnect<T>(&self, result: &Result<T, WireError>) -> bool {
         match result {
             Err(WireError::Broken(_)) => self.0.hang_ups.fetch_add(1, Ordering::Relaxed) + 1 >= HANG_UPS_MAX,

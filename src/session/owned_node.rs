@@ -23,11 +23,13 @@ pub(crate) struct OwnedNode {
     path: Arc<str>,
     session: Session,
     held: AtomicBool,
-    /// Nobody holds it any more, or waits in it. Set before its delete is sent: that it is gone is then no loss.
+    /// Nobody holds it any more, or waits in it. Set before its delete is sent: that it is gone is then no
+    /// loss.
     given_up: AtomicBool,
     /// A transaction of ours that replaces it is in flight: that it is gone may be the transaction's doing.
     replacing: AtomicBool,
-    /// A transaction of ours that replaces it got no answer, and was not found committed. It may be applied late.
+    /// A transaction of ours that replaces it got no answer, and was not found committed. It may be applied
+    /// late.
     replaced_in_doubt: AtomicBool,
     /// When it was granted.
     granted_at: OnceLock<BootInstant>,
@@ -331,7 +333,8 @@ impl OwnedNode {
             if let Some(seen) = probe() {
                 return seen;
             }
-            // The session's keeper watches the clock and the session, and tells; the watch on the node tells by itself.
+            // The session's keeper watches the clock and the session, and tells; the watch on the node tells
+            // by itself.
             match self.watch() {
                 Some(watch) => drop(select(changed, watch).await),
                 None => changed.await,

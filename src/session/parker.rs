@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// The rest of a task that looks around by itself while it has something to do, and has to be woken only when it has
-/// nothing: a wake-up at every grant would cost more than the grant.
+/// The rest of a task that looks around by itself while it has something to do, and has to be woken only when
+/// it has nothing: a wake-up at every grant would cost more than the grant.
 #[derive(Debug, Default)]
 pub(super) struct Parker {
     is_parked: AtomicBool,
@@ -21,8 +21,8 @@ impl Parker {
         self.is_parked.store(false, Ordering::Release);
     }
 
-    /// Something to do has come up: wakes who has lain down. Called behind the change, which is seen by the next look
-    /// else.
+    /// Something to do has come up: wakes who has lain down. Called behind the change, which is seen by the
+    /// next look else.
     pub(super) fn notify(&self) {
         if self.is_parked.swap(false, Ordering::AcqRel) {
             self.woken.notify_one();

@@ -18,9 +18,9 @@ pub(crate) type Committed = Result<Vec<WriteResult>, MultiError>;
 const SILENT_TIMEOUTS_MAX: u32 = 4;
 
 impl Session {
-    /// Waits for a reply until the session ends, the deadline passes, or one request has had more time than any
-    /// server takes: the session timeout, or the operation timeout if that is longer. A shorter operation timeout is a
-    /// deadline of its callers. It does not end a single request here: a waiter would repeat it.
+    /// Waits for a reply until the session ends, the deadline passes, or one request has had more time than
+    /// any server takes: the session timeout, or the operation timeout if that is longer. A shorter operation
+    /// timeout is a deadline of its callers. It does not end a single request here: a waiter would repeat it.
     pub(crate) async fn await_reply<T>(
         &self,
         reply: &mut Reply<T>,
@@ -43,8 +43,8 @@ impl Session {
         result
     }
 
-    /// The client takes a connection for well as long as bytes come in, be it that they never make an answer: one wrong
-    /// length makes it wait for all that follows. Only a new session helps then.
+    /// The client takes a connection for well as long as bytes come in, be it that they never make an answer:
+    /// one wrong length makes it wait for all that follows. Only a new session helps then.
     fn had_no_answer(&self, begun: BootInstant) {
         let (now, Some(connection)) = (self.now(), self.connection()) else { return };
         // A caller in a hurry proves nothing.
@@ -116,7 +116,8 @@ impl Session {
         })
     }
 
-    /// All writes or none: sent now, awaited later. A refusal by the quorum confirms the lease as much as a success.
+    /// All writes or none: sent now, awaited later. A refusal by the quorum confirms the lease as much as a
+    /// success.
     pub(crate) fn send_multi(&self, operations: &[WriteOp]) -> Reply<Committed> {
         let wire = match self.wire() {
             Ok(wire) => wire,

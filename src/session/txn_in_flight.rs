@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use super::OwnedNode;
 
-/// A transaction that rests on nodes. Dropped without a definite answer, it may be done at any time while they stand.
+/// A transaction that rests on nodes. Dropped without a definite answer, it may be done at any time while
+/// they stand.
 pub(crate) struct TxnInFlight(Vec<Arc<OwnedNode>>);
 
 impl TxnInFlight {

@@ -11,8 +11,8 @@ use crate::time::fractions;
 use crate::wire::{Stat, WireError};
 
 impl Session {
-    /// Whether the present connection was seen to carry this session. Without that, a node of ours that does not
-    /// exist may have ended with the session.
+    /// Whether the present connection was seen to carry this session. Without that, a node of ours that does
+    /// not exist may have ended with the session.
     pub(super) fn is_connection_verified(&self) -> bool {
         self.connection().is_some_and(|connection| self.0.lease.lock().is_verified(connection))
     }
@@ -119,7 +119,8 @@ impl Session {
         }
     }
 
-    /// Compares a node's owner with this session: some servers replace the session on reconnect without a word.
+    /// Compares a node's owner with this session: some servers replace the session on reconnect without a
+    /// word.
     pub(crate) fn check_owner(&self, path: &str, stat: &Stat) -> Result<(), WireError> {
         if stat.ephemeral_owner == self.id() {
             return Ok(());

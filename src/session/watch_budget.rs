@@ -3,9 +3,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many bytes of paths a session may watch.
 ///
-/// The client sends its watches again at each reconnect, and cannot match the answers once their paths fill more
-/// than 128 KiB: the session is lost then, with a healthy server. So that many are never watched; who gets no room
-/// looks again now and then instead of waiting for an event.
+/// The client sends its watches again at each reconnect, and cannot match the answers once their paths fill
+/// more than 128 KiB: the session is lost then, with a healthy server. So that many are never watched; who
+/// gets no room looks again now and then instead of waiting for an event.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchBudget {
     used: Arc<AtomicUsize>,

@@ -2,9 +2,10 @@ use std::time::Duration;
 
 /// An instant on a clock that also runs while the machine sleeps.
 ///
-/// [`std::time::Instant`] is `CLOCK_MONOTONIC` on Linux and stands still during suspend, while a ZooKeeper server
-/// goes on counting. A deadline that must not be missed is therefore kept on `CLOCK_BOOTTIME`. Elsewhere the
-/// monotonic clock of the system is used. A virtual machine that its hypervisor stops sees no clock advance at all.
+/// [`std::time::Instant`] is `CLOCK_MONOTONIC` on Linux and stands still during suspend, while a ZooKeeper
+/// server goes on counting. A deadline that must not be missed is therefore kept on `CLOCK_BOOTTIME`.
+/// Elsewhere the monotonic clock of the system is used. A virtual machine that its hypervisor stops sees no
+/// clock advance at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BootInstant(Duration);
 

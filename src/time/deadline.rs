@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 /// Until when a caller is willing to wait: one point in time for all the steps of an operation.
 ///
-/// This is patience, not safety: it runs on tokio's clock. What a holder may rely on is kept by the lease clock
-/// ([`Hold::valid_until`](crate::Hold::valid_until)).
+/// This is patience, not safety: it runs on tokio's clock. What a holder may rely on is kept by the lease
+/// clock ([`Hold::valid_until`](crate::Hold::valid_until)).
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     started: Instant,
@@ -69,7 +69,8 @@ impl Deadline {
         self.at().is_some_and(|at| Instant::now() >= at)
     }
 
-    /// Whether no time was given at all: a [try](Self::immediate). A deadline that has passed meanwhile is none.
+    /// Whether no time was given at all: a [try](Self::immediate). A deadline that has passed meanwhile is
+    /// none.
     #[must_use]
     pub fn is_immediate(self) -> bool {
         matches!(self.limit, Limit::Immediate)

@@ -1,6 +1,7 @@
 //! The parts of the session timeout that pauses and limits last, by name.
 //!
-//! They scale with the timeout, so that a test with a short session and a deployment with a long one behave alike.
+//! They scale with the timeout, so that a test with a short session and a deployment with a long one behave
+//! alike.
 
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ pub(crate) fn clock_margin(timeout: Duration) -> Duration {
     timeout / 100
 }
 
-/// The lease clock is read at least so often while something is held: a quarter of the margin, since timers do not run
-/// while the machine sleeps.
+/// The lease clock is read at least so often while something is held: a quarter of the margin, since timers
+/// do not run while the machine sleeps.
 pub(crate) fn clock_check(timeout: Duration) -> Duration {
     (clock_margin(timeout) / 4).clamp(Duration::from_millis(5), Duration::from_millis(250))
 }
@@ -25,7 +26,8 @@ pub(crate) fn confirmation_limit(timeout: Duration) -> Duration {
     timeout / 3
 }
 
-/// The pause before a request is repeated: short beside the lease, and long enough to load no server that has just failed.
+/// The pause before a request is repeated: short beside the lease, and long enough to load no server that has
+/// just failed.
 pub(crate) fn retry_pause(timeout: Duration) -> Duration {
     timeout / 40
 }
@@ -35,8 +37,8 @@ pub(crate) fn own_watch_delay(timeout: Duration) -> Duration {
     timeout / 40
 }
 
-/// A create waits so long for the answer of the create before it, which its task has received and not read yet. So does
-/// the release of a head, if the create of its successor is in flight.
+/// A create waits so long for the answer of the create before it, which its task has received and not read
+/// yet. So does the release of a head, if the create of its successor is in flight.
 pub(crate) fn earlier_create_limit(timeout: Duration) -> Duration {
     timeout / 40
 }
@@ -71,14 +73,14 @@ pub(crate) fn verify_interval(timeout: Duration) -> Duration {
     timeout / 20
 }
 
-/// A request without an answer counts against the connection only after so long: a caller with a short deadline proves
-/// nothing.
+/// A request without an answer counts against the connection only after so long: a caller with a short
+/// deadline proves nothing.
 pub(crate) fn silence_min(timeout: Duration) -> Duration {
     timeout / 4
 }
 
-/// A connection attempt may take so long: a second, if that is within two fifths of the timeout, so that another server can
-/// still be tried in time.
+/// A connection attempt may take so long: a second, if that is within two fifths of the timeout, so that
+/// another server can still be tried in time.
 pub(crate) fn connect_attempt(timeout: Duration) -> Duration {
     (timeout / 5).max((timeout * 2 / 5).min(Duration::from_secs(1)))
 }

@@ -4,11 +4,12 @@ use parking_lot::Mutex;
 
 use crate::time::boot::BootInstant;
 
-/// What time it is on the servers, as far as their answers told: for people who ask how old something is, and for
-/// nothing that is decided.
+/// What time it is on the servers, as far as their answers told: for people who ask how old something is, and
+/// for nothing that is decided.
 ///
-/// Only a write tells it. The time of its transaction lies before its answer, so what is carried on from there by the
-/// steady clock is never later than the servers' own. Another leader may have another clock: the last answer counts.
+/// Only a write tells it. The time of its transaction lies before its answer, so what is carried on from
+/// there by the steady clock is never later than the servers' own. Another leader may have another clock: the
+/// last answer counts.
 #[derive(Debug, Default)]
 pub(crate) struct ServerClock(Mutex<Option<(i64, BootInstant)>>);
 

@@ -20,8 +20,8 @@ pub(super) fn send_now<T: Send + 'static>(
 
 /// The replies under way that would keep a session alive, to be given up together with it.
 ///
-/// A caller may hold a future without polling it, as `select!` does with the branch that lost: what is inside must
-/// not outlive the session.
+/// A caller may hold a future without polling it, as `select!` does with the branch that lost: what is inside
+/// must not outlive the session.
 #[derive(Default)]
 pub(super) struct InFlight(Mutex<Registered>);
 

@@ -1,7 +1,7 @@
 //! The seam to the client crate: the dozen calls we use, as one trait.
 //!
-//! Every method sends its request *when it is called*; the returned future only waits for the reply. Two calls in a
-//! row are therefore pipelined in that order, and a dropped future does not take its request back.
+//! Every method sends its request *when it is called*; the returned future only waits for the reply. Two
+//! calls in a row are therefore pipelined in that order, and a dropped future does not take its request back.
 
 #![cfg_attr(not(feature = "__simulation"), allow(unreachable_pub, reason = "reachable for the simulation"))]
 
@@ -46,10 +46,11 @@ pub trait Wire: Debug + Send + Sync + 'static {
     fn link(&self) -> Link;
     /// How many interruptions the link has had, seen before any reply that came after them.
     fn connection_id(&self) -> u64;
-    /// Resolves when the link changes from what it was when the call was made, at the latest at its next change.
+    /// Resolves when the link changes from what it was when the call was made, at the latest at its next
+    /// change.
     fn link_changed(&self) -> BoxFuture<'static, ()>;
-    /// Resolves when the session is over, with [`LossReason::Closed`] only if the server closed it as we asked; does
-    /// not keep it alive.
+    /// Resolves when the session is over, with [`LossReason::Closed`] only if the server closed it as we
+    /// asked; does not keep it alive.
     fn ended(&self) -> BoxFuture<'static, LossReason>;
 
     /// Creates a node.
@@ -68,8 +69,8 @@ pub trait Wire: Debug + Send + Sync + 'static {
     fn children(&self, path: &str) -> Reply<Vec<String>>;
     /// The names of a node's children, and its stat.
     fn children_stat(&self, path: &str) -> Reply<(Vec<String>, Stat)>;
-    /// The names of a node's children, its stat, and a watch on what children it has. Without such a node there is
-    /// no watch.
+    /// The names of a node's children, its stat, and a watch on what children it has. Without such a node
+    /// there is no watch.
     fn watch_children(&self, path: &str) -> Reply<(Vec<String>, Stat, Watch)>;
     /// The children of several nodes at one instant; `None` for a node there is not.
     fn children_of_all(&self, paths: &[String]) -> Reply<Vec<Option<Vec<String>>>>;
@@ -147,10 +148,12 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// How many children it ever had: the number that the next sequential child gets, unless numbers are near their end.
+    /// How many children it ever had: the number that the next sequential child gets, unless numbers are near
+    /// their end.
     #[must_use]
     pub fn children_made(&self) -> i32 {
-        // Whoever is not there was made and deleted, and counts twice. The sum is even, and may have left its 32 bits.
+        // Whoever is not there was made and deleted, and counts twice. The sum is even, and may have left its
+        // 32 bits.
         (self.child_version.wrapping_add(self.children).cast_unsigned() / 2).cast_signed()
     }
 }

@@ -1,9 +1,10 @@
 //! TCP_NODELAY on the client's sockets, which the client crate neither sets nor lends.
 //!
-//! Without it the kernel holds the second of two small requests back until the first is acknowledged, so that two
-//! requests sent together cost two round trips instead of one. On Linux a process may get a second descriptor for
-//! each of its own sockets from the kernel (`pidfd_getfd`), so no memory is touched that is not ours; sockets are
-//! recognised by the address at their other end. Where that is not possible everything works, only slower.
+//! Without it the kernel holds the second of two small requests back until the first is acknowledged, so that
+//! two requests sent together cost two round trips instead of one. On Linux a process may get a second
+//! descriptor for each of its own sockets from the kernel (`pidfd_getfd`), so no memory is touched that is
+//! not ours; sockets are recognised by the address at their other end. Where that is not possible everything
+//! works, only slower.
 
 use crate::config::connect_string::Endpoint;
 
@@ -49,8 +50,9 @@ mod linux {
             let Some(number) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()) else {
                 continue;
             };
-            // Only sockets: closing a second descriptor of a file would end the locks that the process has on it. Read
-            // from the folder, since walking a path anew for each of thousands of descriptors is most of the work.
+            // Only sockets: closing a second descriptor of a file would end the locks that the process has on
+            // it. Read from the folder, since walking a path anew for each of thousands of descriptors is
+            // most of the work.
             let to = readlinkat(&descriptors, entry.file_name(), Vec::new());
             if !to.is_ok_and(|to| to.to_bytes().starts_with(b"socket:")) {
                 continue;

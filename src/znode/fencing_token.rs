@@ -2,12 +2,14 @@ use std::fmt::{self, Display, Formatter};
 
 /// The fencing token of a grant: later grants of a lock carry greater ones.
 ///
-/// Give it to every resource the lock protects, and let the resource refuse a token smaller than one it has seen:
-/// that, and nothing a client does, stops a paused process from writing after its lock went to someone else.
+/// Give it to every resource the lock protects, and let the resource refuse a token smaller than one it has
+/// seen: that, and nothing a client does, stops a paused process from writing after its lock went to someone
+/// else.
 ///
-/// It starts with the transaction id (zxid) at which the server created the holder's node: one order over the whole
-/// ensemble, also when a lock's directory was removed and made again. An ensemble restored from a backup, or set up
-/// anew, starts its zxids, and so its tokens, again: raise the resource's mark by hand then.
+/// It starts with the transaction id (zxid) at which the server created the holder's node: one order over the
+/// whole ensemble, also when a lock's directory was removed and made again. An ensemble restored from a
+/// backup, or set up anew, starts its zxids, and so its tokens, again: raise the resource's mark by hand
+/// then.
 ///
 /// # Examples
 ///
@@ -38,15 +40,15 @@ impl FencingToken {
         Self { zxid: czxid.unsigned_abs(), handover: 0 }
     }
 
-    /// The transaction id as a number, for resources that store one integer. Guards between which a node was handed over
-    /// within a process share it: [`handover`](Self::handover) tells those apart.
+    /// The transaction id as a number, for resources that store one integer. Guards between which a node was
+    /// handed over within a process share it: [`handover`](Self::handover) tells those apart.
     #[must_use]
     pub fn as_u64(self) -> u64 {
         self.zxid
     }
 
-    /// How often the node had been handed over within its process before this grant; 0 unless the lock is one that keeps
-    /// its node. It counts where the [transaction ids](Self::as_u64) are equal.
+    /// How often the node had been handed over within its process before this grant; 0 unless the lock is one
+    /// that keeps its node. It counts where the [transaction ids](Self::as_u64) are equal.
     #[must_use]
     pub fn handover(self) -> u32 {
         self.handover

@@ -25,8 +25,8 @@ pub struct ZnodePath(Arc<str>);
 
 /// Longest path accepted, in bytes.
 ///
-/// The server's own limit is its request size (`jute.maxbuffer`, 1 MiB by default). A lock path this long is a
-/// mistake, and every watch on it costs its bytes again at each reconnect.
+/// The server's own limit is its request size (`jute.maxbuffer`, 1 MiB by default). A lock path this long is
+/// a mistake, and every watch on it costs its bytes again at each reconnect.
 pub const PATH_BYTES_MAX: usize = 4096;
 
 impl ZnodePath {

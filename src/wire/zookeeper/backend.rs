@@ -95,8 +95,8 @@ impl Backend for ZooKeeper {
 
 /// The endpoints for the client, the fewer the more often each.
 ///
-/// It tries the whole list at once, then pauses longer and longer between rounds: one server listed once and back
-/// after seven seconds is next tried after thirteen, when a session of ten is gone.
+/// It tries the whole list at once, then pauses longer and longer between rounds: one server listed once and
+/// back after seven seconds is next tried after thirteen, when a session of ten is gone.
 fn repeated(endpoints: &[Endpoint]) -> String {
     let times = match endpoints.len() {
         0 | 1 => 16,

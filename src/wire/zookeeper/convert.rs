@@ -77,7 +77,8 @@ pub(super) fn watch_event(event: client::WatchedEvent) -> WatchEvent {
 pub(super) fn write_result(result: client::MultiWriteResult) -> WriteResult {
     match result {
         client::MultiWriteResult::Create { path, stat } => {
-            // Before 3.8.2 the server sends no stat here, and what it sends instead may read as any (ZOOKEEPER-4026).
+            // Before 3.8.2 the server sends no stat here, and what it sends instead may read as any
+            // (ZOOKEEPER-4026).
             let stat = (!stat.is_invalid() && stat.czxid > 0).then(|| our_stat(&stat));
             WriteResult::Created(Created { path, stat })
         }
@@ -90,7 +91,8 @@ pub(super) fn multi_error(error: client::MultiWriteError) -> MultiError {
     match error {
         client::MultiWriteError::RequestFailed { source } => MultiError::Request(wire_error(source)),
         client::MultiWriteError::OperationFailed { index, source } => match wire_error(source) {
-            // Said by the server we talk to, not by the quorum, and about the request rather than the operation.
+            // Said by the server we talk to, not by the quorum, and about the request rather than the
+            // operation.
             refused @ WireError::Refused(Refusal::SessionMoved | Refusal::Throttled | Refusal::ReadOnly) => {
                 MultiError::Request(refused)
             }

@@ -77,8 +77,8 @@ impl Wire for ZooKeeperSession {
     }
 
     fn connection_id(&self) -> u64 {
-        // The client publishes a change of state before it hands out any reply that came after it, and a change
-        // is never overwritten without being seen as one: so asking here, at a reply, misses none.
+        // The client publishes a change of state before it hands out any reply that came after it, and a
+        // change is never overwritten without being seen as one: so asking here, at a reply, misses none.
         let mut guard = self.connection_id.lock();
         let (watcher, seen) = &mut *guard;
         while watcher.changed().now_or_never().is_some() {
@@ -101,7 +101,8 @@ impl Wire for ZooKeeperSession {
             match watcher.peek_state() {
                 client::SessionState::Closed => LossReason::Closed,
                 client::SessionState::AuthFailed => LossReason::AuthFailed,
-                // Also said by the client itself, after a long silence: the server may have the session still.
+                // Also said by the client itself, after a long silence: the server may have the session
+                // still.
                 _ => LossReason::SessionExpired,
             }
         })
