@@ -1,3 +1,5 @@
+//! The check of the settings, and the start of a manager with them.
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -5,215 +7,22 @@ use std::time::Duration;
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
-use super::state::StatePublisher;
-use super::{ConnectionManager, Handle, ManagerInner, Settings, task};
-use crate::config::acl::{Acl, Credentials};
+use super::ConnectionManagerBuilder;
+use crate::config::acl::Acl;
 use crate::config::connect_string::ConnectString;
 #[cfg(feature = "tls")]
 use crate::config::connect_string::Endpoint;
-use crate::config::lease_renewal::LeaseRenewal;
 use crate::config::limits;
-use crate::config::retry::RetryPolicy;
-use crate::config::tls::{Sasl, Tls};
 use crate::environment::{Environment, ThisMachine};
 use crate::error::{ConfigError, ConnectError};
+use crate::manager::state::StatePublisher;
+use crate::manager::{ConnectionManager, Handle, ManagerInner, Settings, task};
 use crate::session::SessionSettings;
 use crate::session::janitor::Pending;
 use crate::wire::{Backend, ZooKeeper};
 use crate::znode::node_data;
 
-/// Settings of a [`ConnectionManager`]; every one has a default.
-///
-/// # Examples
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = lockkeeper_testserver::TestServer::start().await?;
-/// # let servers = server.connect_string();
-/// use std::time::Duration;
-/// use lockkeeper_core::{Acl, ConnectionManager};
-///
-/// let manager = ConnectionManager::builder(&servers) // zk1,zk2,zk3/shop
-///     .session_timeout(Duration::from_secs(20))
-///     .digest_auth("shop", "secret")
-///     .acl(Acl::creator_only())
-///     .connect()
-///     .await?;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct ConnectionManagerBuilder {
-    servers: String,
-    session_timeout: Duration,
-    connect_deadline: Duration,
-    operation_timeout: Option<Duration>,
-    retry: RetryPolicy,
-    tick: Duration,
-    lease_keep_alive: Duration,
-    tcp_nodelay: bool,
-    lease_renewal: LeaseRenewal,
-    acl: Acl,
-    credentials: Vec<Credentials>,
-    node_data: Option<Vec<u8>>,
-    tls: Option<Tls>,
-    sasl: Option<Sasl>,
-}
-
 impl ConnectionManagerBuilder {
-    pub(super) fn new(servers: &str) -> Self {
-        Self {
-            servers: servers.to_owned(),
-            session_timeout: Duration::from_secs(15),
-            connect_deadline: Duration::from_secs(15),
-            operation_timeout: None,
-            retry: RetryPolicy::default(),
-            tick: Duration::from_secs(2),
-            lease_keep_alive: Duration::from_secs(60),
-            tcp_nodelay: true,
-            lease_renewal: LeaseRenewal::Quorum,
-            acl: Acl::open(),
-            credentials: Vec::new(),
-            node_data: None,
-            tls: None,
-            sasl: None,
-        }
-    }
-
-    /// How long the server keeps a session it hears nothing from. Default 15 s.
-    ///
-    /// All servers must grant the same: what another server grants on a reconnect is not seen. A crashed
-    /// holder's lock is free after at most this and a tick. The server keeps it within its own limits, by
-    /// default 2 to 20 ticks. Take at least twice the ensemble's `syncLimit × tickTime` (20 s with the usual
-    /// configuration) where a short partition of one server must not cost sessions.
-    #[must_use]
-    pub fn session_timeout(mut self, timeout: Duration) -> Self {
-        self.session_timeout = timeout;
-        self
-    }
-
-    /// How long [`connect`](Self::connect) tries before it gives up. Default 15 s.
-    #[must_use]
-    pub fn connect_deadline(mut self, timeout: Duration) -> Self {
-        self.connect_deadline = timeout;
-        self
-    }
-
-    /// How long a call that does not wait for its turn may take, its connection and its answers together:
-    /// `try_acquire`, `release`, [`Znodes`](crate::Znodes), transactions and inspections. Default: the
-    /// session timeout.
-    ///
-    /// It does not shorten the single requests of calls that wait for their turn, such as `acquire`: each of
-    /// them gets at least the session timeout, so a short value here never makes a wait repeat its requests.
-    #[must_use]
-    pub fn operation_timeout(mut self, timeout: Duration) -> Self {
-        self.operation_timeout = Some(timeout);
-        self
-    }
-
-    /// The pauses between tries to open a new session, and between tries to clean up. Default: 50 ms doubling
-    /// up to 5 s.
-    #[must_use]
-    pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry = policy;
-        self
-    }
-
-    /// The ensemble's `tickTime`. Default 2 s, ZooKeeper's own default.
-    ///
-    /// Set it to at least what the servers have: a sign of life may wait half a tick in a follower, and the
-    /// lease clock counts with that. With observers behind observer masters, set twice the tick time.
-    #[must_use]
-    pub fn tick_time(mut self, tick: Duration) -> Self {
-        self.tick = tick;
-        self
-    }
-
-    /// How long after its last use the session is still kept confirmed. Default 60 s.
-    ///
-    /// While it is, an acquire costs one round trip. The first one after a longer pause also waits for the
-    /// session to be confirmed anew: about half a tick. Confirming costs one small write every sixth of the
-    /// session timeout.
-    #[must_use]
-    pub fn lease_keep_alive(mut self, span: Duration) -> Self {
-        self.lease_keep_alive = span;
-        self
-    }
-
-    /// Whether `TCP_NODELAY` is set on this manager's connection. Default: yes.
-    ///
-    /// Without it, two requests that are sent together may cost two round trips. The client crate does not
-    /// lend its socket, so with each connection it is looked for among the descriptors of the process (on
-    /// Linux; elsewhere nothing is done): some microseconds for each of them. Leave it out where there are
-    /// very many, or no `/proc`.
-    #[must_use]
-    pub fn tcp_nodelay(mut self, is_set: bool) -> Self {
-        self.tcp_nodelay = is_set;
-        self
-    }
-
-    /// Which request confirms the session. Default: [`LeaseRenewal::Quorum`].
-    #[must_use]
-    pub fn lease_renewal(mut self, lease_renewal: LeaseRenewal) -> Self {
-        self.lease_renewal = lease_renewal;
-        self
-    }
-
-    /// The access list of every node that is made. Default: [`Acl::open`].
-    #[must_use]
-    pub fn acl(mut self, acl: Acl) -> Self {
-        self.acl = acl;
-        self
-    }
-
-    /// Authenticates as `user` with ZooKeeper's digest scheme. Default: no authentication. May be called more
-    /// than once.
-    #[must_use]
-    pub fn digest_auth(self, user: &str, password: &str) -> Self {
-        self.auth("digest", format!("{user}:{password}").into_bytes())
-    }
-
-    /// Authenticates with any scheme the server has. Default: no authentication.
-    #[must_use]
-    pub fn auth(mut self, scheme: &str, secret: Vec<u8>) -> Self {
-        self.credentials.push(Credentials { scheme: scheme.to_owned(), secret });
-        self
-    }
-
-    /// What is written into contenders' nodes: who holds or waits, for people who look. Default: host and
-    /// process id. No one parses it.
-    #[must_use]
-    pub fn node_data(mut self, data: impl Into<Vec<u8>>) -> Self {
-        self.node_data = Some(data.into());
-        self
-    }
-
-    /// How `tcp+tls://` endpoints are secured. Default: no certificate is trusted, so that none can be
-    /// reached.
-    #[cfg(feature = "tls")]
-    #[must_use]
-    pub fn tls(mut self, tls: Tls) -> Self {
-        self.tls = Some(tls);
-        self
-    }
-
-    /// Authenticates through SASL DIGEST-MD5. Default: none.
-    #[cfg(feature = "sasl-digest-md5")]
-    #[must_use]
-    pub fn sasl_digest_md5(mut self, user: &str, password: &str) -> Self {
-        self.sasl = Some(Sasl::DigestMd5 { user: user.to_owned(), password: password.to_owned() });
-        self
-    }
-
-    /// Authenticates through SASL GSSAPI (Kerberos), as the environment sets it up. Default: none.
-    #[cfg(feature = "sasl-gssapi")]
-    #[must_use]
-    pub fn sasl_gssapi(mut self) -> Self {
-        self.sasl = Some(Sasl::Gssapi);
-        self
-    }
-
     /// Opens the first session.
     ///
     /// # Errors
@@ -378,6 +187,8 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
+    #[cfg(feature = "tls")]
+    use crate::config::tls::Tls;
 
     fn refusal(builder: ConnectionManagerBuilder) -> String {
         builder.check().unwrap_err().to_string()
