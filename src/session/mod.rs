@@ -11,6 +11,7 @@ pub(crate) mod janitor;
 pub(crate) mod lease;
 mod lease_expiry;
 mod lease_renewal;
+mod origin;
 mod owned_node;
 mod owned_nodes;
 mod parker;
@@ -33,7 +34,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 pub use self::epoch::Epoch;
-pub(crate) use self::owned_node::{Origin, OwnedNode, SharedWatch};
+pub(crate) use self::origin::Origin;
+pub(crate) use self::owned_node::{OwnedNode, SharedWatch};
 use self::parker::Parker;
 pub(crate) use self::settings::SessionSettings;
 pub(crate) use self::table::SessionTable;
