@@ -33,4 +33,3 @@ mod sessions;
 mod shutdown;
 mod support;
 mod ten_thousand;
-mod tidy;

@@ -1,37 +1,9 @@
-//! The rules of the repository itself.
+//! The documents, the manifests and the sources agree.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
-}
-
-fn read(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-/// Every file below `folder` whose name ends with one of `ends`, by its path from the root.
-fn files(folder: &str, ends: &[&str]) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut folders = vec![root().join(folder)];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
-            let path = entry.path();
-            let name = entry.file_name().into_string().unwrap();
-            if entry.file_type().unwrap().is_dir() {
-                if !name.starts_with("target") && name != ".git" {
-                    folders.push(path);
-                }
-            } else if ends.iter().any(|end| name.ends_with(end)) {
-                found.push(path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned());
-            }
-        }
-    }
-    found.sort();
-    found
-}
+use super::{files, read, root};
 
 /// The packages a manifest depends on, but for those of its tests.
 fn dependencies(manifest: &str) -> Vec<String> {
@@ -106,7 +78,7 @@ fn only_the_core_depends_on_the_client_crate() {
 }
 
 #[test]
-fn imports_point_downward() {
+fn packages_depend_one_way() {
     let ours = |manifest: &str| -> Vec<String> {
         dependencies(manifest).into_iter().filter(|name| name.starts_with("lockkeeper")).collect()
     };

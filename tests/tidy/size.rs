@@ -1,0 +1,93 @@
+//! Files and functions that are read at one sitting, and comments that fit on the screen.
+
+use super::{files, read};
+
+/// The beginnings of the paths of files that do not keep these rules yet.
+const NOT_YET: &[&str] = &["src/queue/", "src/znode/name.rs", "recipes/src/"];
+
+const FILE_LINES_MAX: usize = 400;
+const FUNCTION_LINES_MAX: usize = 70;
+const COMMENT_WIDTH_MAX: usize = 110;
+
+fn sources() -> impl Iterator<Item = (String, String)> {
+    let files = ["src", "recipes/src"].into_iter().flat_map(|folder| files(folder, &[".rs"]));
+    let is_excused = |file: &str| NOT_YET.iter().any(|beginning| file.starts_with(beginning));
+    files.filter(move |file| !is_excused(file)).map(|file| (file.clone(), read(&file)))
+}
+
+#[test]
+fn no_file_is_longer_than_400_lines() {
+    let lengths = sources().map(|(file, text)| (file, text.lines().count()));
+    let too_long: Vec<(String, usize)> = lengths.filter(|(_, lines)| *lines > FILE_LINES_MAX).collect();
+    assert!(too_long.is_empty(), "split by meaning: {too_long:#?}");
+}
+
+#[test]
+fn no_function_is_longer_than_70_lines() {
+    let functions: Vec<(String, usize)> = sources()
+        .flat_map(|(file, text)| {
+            let of_file = functions_of(&text).into_iter();
+            of_file.map(|(name, lines)| (format!("{file}: {name}"), lines)).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(functions.len() > 500, "only {} functions were found", functions.len());
+    let too_long: Vec<_> = functions.into_iter().filter(|(_, lines)| *lines > FUNCTION_LINES_MAX).collect();
+    assert!(too_long.is_empty(), "split by meaning: {too_long:#?}");
+}
+
+#[test]
+fn no_comment_is_wider_than_110_columns() {
+    let mut too_wide = Vec::new();
+    for (file, text) in sources() {
+        let is_too_wide =
+            |line: &str| line.trim_start().starts_with("//") && line.chars().count() > COMMENT_WIDTH_MAX;
+        let lines = (1..).zip(text.lines()).filter(|(_, line)| is_too_wide(line));
+        too_wide.extend(lines.map(|(number, _)| format!("{file}:{number}")));
+    }
+    assert!(too_wide.is_empty(), "{too_wide:#?}");
+}
+
+/// The names of all functions with a body, and how many lines each has from `fn` on. rustfmt ends a body in the column where
+/// the function begins.
+fn functions_of(text: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (begin, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let Some((before, name)) = code.split_once("fn ") else { continue };
+        let is_declared = before.split(' ').all(|word| {
+            matches!(word, "" | "pub" | "const" | "async" | "unsafe" | "extern") || word.starts_with("pub(")
+        });
+        if !is_declared {
+            continue;
+        }
+        let name = name.split(['(', '<']).next().unwrap();
+        let column = line.len() - code.len();
+        let has_ended = |line: &&str| line.len() - line.trim_start().len() == column;
+        let closes = |line: &&str| line.ends_with('}') || line.ends_with(';');
+        let lines = lines[begin..].iter().position(|line| has_ended(line) && closes(line));
+        found.push((name, lines.unwrap_or_else(|| panic!("{name} has no end")) + 1));
+    }
+    found
+}
+
+#[test]
+fn the_lines_of_a_function_are_counted() {
+    let text = "
+fn one() {}
+impl Of {
+    pub(crate) async fn four(
+        &self,
+    ) {
+    }
+    fn declared(&self);
+    const fn five<T>(text: &str) -> T
+    where
+        T: From<str>,
+    {
+        text.into()
+    }
+}
+";
+    assert_eq!(functions_of(text), [("one", 1), ("four", 4), ("declared", 1), ("five", 6)]);
+}
