@@ -15,7 +15,7 @@
 //! | [`SESSIONS_EXPIRED_TOTAL`] | counter | `reason` | Sessions that ended, but for shutdowns |
 //! | [`RECONNECTS_TOTAL`] | counter | | Times a session had its connection again |
 //! | [`PENDING_DELETES`] | gauge | | Nodes that are to go in the background, and may still stand |
-//! | [`LEASE_MARGIN_SECONDS`] | histogram | | What was left of the lease when it was renewed with locks held |
+//! | [`LEASE_MARGIN_SECONDS`] | histogram | | Lease time left at a renewal while something is held |
 //!
 //! * `recipe`: `mutex`, `reentrant_mutex`, `read`, `write`, `semaphore`, `semaphore_turn`, `rate_limiter`, or
 //!   the name that the author of a recipe sets by
