@@ -44,8 +44,8 @@ pub use self::manager::{
 };
 pub use self::queue::{
     AcquireSpan, AgeClock, Changes, ContenderInfo, DetachedNode, Exchange, ExchangeError, Exchanged, Hold,
-    Identity, Kind, Label, LockQueue, MultiQueue, NodeMonitor, NodeName, Read, ReadResult, Role, Rule,
-    Ticket,
+    Identity, Kind, LABEL_BYTES_MAX, Label, LabelError, LockQueue, MultiQueue, NodeMonitor, NodeName, Read,
+    ReadResult, Role, Rule, Ticket,
 };
 pub use self::revoker::{RevokeError, Revoker};
 pub use self::session::Epoch;

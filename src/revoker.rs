@@ -2,7 +2,7 @@ use thiserror::Error as ThisError;
 
 use crate::error::{ConfigError, Error, Operation, Refusal};
 use crate::manager::ConnectionManager;
-use crate::queue::{ContenderInfo, Kind, NodeName, REVOKE, read_node};
+use crate::queue::{ContenderInfo, Kind, NodeName, REVOKE, Role, read_node};
 use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::wire::WireError;
@@ -121,6 +121,7 @@ impl Revoker {
         PathError: From<P::Error>,
     {
         let path: ZnodePath = node.try_into().map_err(PathError::from)?;
+        check(path.as_str())?;
         self.reach(path.as_str(), RevokeAction::Ask).await
     }
 
@@ -174,7 +175,11 @@ impl Revoker {
     ) -> Result<Vec<ContenderInfo>, RevokeError> {
         let mut done = Vec::new();
         for one in all {
-            match self.reach(one.path(), action).await {
+            let reached = match check_kind(one.path(), one.kind().filter(|_| one.role() != Role::Start)) {
+                Ok(()) => self.reach(one.path(), action).await,
+                Err(error) => Err(error),
+            };
+            match reached {
                 Ok(true) => done.push(one),
                 Ok(false) => {}
                 Err(error) => return Err(RevokeError { done, error }),
@@ -185,7 +190,6 @@ impl Revoker {
 
     /// Whether there was such a node.
     async fn reach(&self, path: &str, action: RevokeAction) -> Result<bool, Error> {
-        check(path)?;
         let (session, deadline) = self.session(path).await?;
         let (operation, answer) = match action {
             RevokeAction::Ask => {
@@ -216,8 +220,12 @@ impl Revoker {
 /// Refuses what is no contender: a slip of the hand must not delete an application's node.
 fn check(path: &str) -> Result<(), Error> {
     let name = path.rsplit('/').next().unwrap_or_default();
-    match NodeName::parse(name).map(|name| name.kind()) {
-        Some(Kind::Lock | Kind::Lease | Kind::Read | Kind::Write) => Ok(()),
+    check_kind(path, NodeName::parse(name).map(|name| name.kind()))
+}
+
+fn check_kind(path: &str, kind: Option<Kind>) -> Result<(), Error> {
+    match kind {
+        Some(kind) if kind != Kind::OTHER => Ok(()),
         _ => Err(Error::Config(ConfigError::Setting {
             name: "node",
             value: path.to_owned(),

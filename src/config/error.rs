@@ -1,6 +1,7 @@
 use thiserror::Error;
 
 use super::connect_string::ConnectStringError;
+use crate::znode::name::LabelError;
 use crate::znode::path::PathError;
 
 /// An argument that cannot be right, found before anything was sent.
@@ -13,6 +14,9 @@ pub enum ConfigError {
     /// A bad connect string.
     #[error(transparent)]
     ConnectString(#[from] ConnectStringError),
+    /// A bad label.
+    #[error(transparent)]
+    Label(#[from] LabelError),
     /// A setting outside its range.
     #[error("{name} is {value}; {advice}")]
     Setting {

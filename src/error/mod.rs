@@ -14,6 +14,7 @@ pub use self::connect::ConnectError;
 pub use self::loss::{LossReason, Lost};
 pub use self::refusal::{Operation, Refusal};
 pub use crate::config::error::ConfigError;
+use crate::znode::name::LabelError;
 use crate::znode::path::PathError;
 
 /// Why an operation did not do what was asked.
@@ -196,6 +197,12 @@ pub enum Outcome {
 impl From<PathError> for Error {
     fn from(error: PathError) -> Self {
         Self::Config(ConfigError::Path(error))
+    }
+}
+
+impl From<LabelError> for Error {
+    fn from(error: LabelError) -> Self {
+        Self::Config(ConfigError::Label(error))
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) async fn delete_all(
 
 /// Deletes one node of a hold.
 pub(super) async fn delete_one(held_node: HeldNode, deadline: Deadline) -> Result<(), ReleaseError> {
-    let HeldNode { registration, node_guard } = held_node;
+    let HeldNode { registration, node_guard, .. } = held_node;
     let node = Arc::clone(&registration.0);
     // Given up first: nobody that no longer finds the node may take that for a loss.
     drop(registration);

@@ -84,8 +84,10 @@ impl Exchange {
             }));
         }
         let create_id = self.next_create_id();
-        let path = queue.directory().listed_child(&create_id.name(queue.label()));
-        self.want(queue.directory(), create_id, path, queue.data(), CreateMode::EphemeralSequential, true);
+        let (label, data, mode) = (queue.label(), queue.data().to_vec(), CreateMode::EphemeralSequential);
+        let path = queue.directory().listed_child(&create_id.name(label));
+        let (directory, operation) = (queue.directory().clone(), WriteOp::Create { path, data, mode });
+        self.new_nodes.push(NewNode { directory, create_id, label, operation, is_held: true });
         self
     }
 
@@ -96,7 +98,8 @@ impl Exchange {
         let create_id = self.next_create_id();
         match in_place(self.hold.path(), create_id, label) {
             Some((directory, path)) => {
-                self.want(&directory, create_id, path, data, CreateMode::Ephemeral, true);
+                let operation = WriteOp::Create { path, data: data.to_owned(), mode: CreateMode::Ephemeral };
+                self.new_nodes.push(NewNode { directory, create_id, label, operation, is_held: true });
             }
             None => self.fail(no_reader_at(self.hold.path())),
         }
@@ -107,9 +110,11 @@ impl Exchange {
     pub fn create_persistent(mut self, directory: &ZnodePath, label: Label, data: &[u8]) -> Self {
         let create_id = self.next_create_id();
         match self.hold.manager().full_path(directory) {
-            Ok(full) => {
-                let path = full.listed_child(&create_id.name(label));
-                self.want(&full, create_id, path, data, CreateMode::PersistentSequential, false);
+            Ok(directory) => {
+                let (data, mode) = (data.to_owned(), CreateMode::PersistentSequential);
+                let path = directory.listed_child(&create_id.name(label));
+                let operation = WriteOp::Create { path, data, mode };
+                self.new_nodes.push(NewNode { directory, create_id, label, operation, is_held: false });
             }
             Err(error) => self.fail(error.into()),
         }
@@ -153,19 +158,6 @@ impl Exchange {
             Some(own) => own.derived(number),
             None => CreateId::new(self.hold.session().settings().environment.unique()),
         }
-    }
-
-    fn want(
-        &mut self,
-        directory: &ZnodePath,
-        create_id: CreateId,
-        path: String,
-        data: &[u8],
-        mode: CreateMode,
-        is_held: bool,
-    ) {
-        let operation = WriteOp::Create { path, data: data.to_owned(), mode };
-        self.new_nodes.push(NewNode { directory: directory.clone(), create_id, operation, is_held });
     }
 
     fn fail(&mut self, error: Error) {
@@ -262,7 +254,7 @@ impl Hold {
             let operation = WriteOp::Create { path, data: data.to_owned(), mode: CreateMode::Ephemeral };
             let operations =
                 [operation.clone(), WriteOp::Check { path: self.path().to_owned(), version: None }];
-            let new_nodes = vec![NewNode { directory, create_id, operation, is_held: true }];
+            let new_nodes = vec![NewNode { directory, create_id, label, operation, is_held: true }];
             let mut attempt = NodeTransaction::new(node, new_nodes, false);
             self.check()?;
             match attempt.commit(&operations, Deadline::never()).await? {
@@ -294,7 +286,7 @@ fn in_place(path: &str, create_id: CreateId, label: Label) -> Option<(ZnodePath,
     let own = NodeName::parse(whole.name()).filter(NodeName::has_ordered_sequence)?;
     // Only behind a writer does everyone look again when it goes. Anywhere else a node with a number that others have
     // passed already would be overlooked.
-    if own.kind() != Kind::Write || label.kind() != Kind::Read {
+    if own.kind() != Kind::WRITE || label.kind() != Kind::READ {
         return None;
     }
     let name = format!("{}{:010}", create_id.name(label), own.sequence());
@@ -305,7 +297,7 @@ fn in_place(path: &str, create_id: CreateId, label: Label) -> Option<(ZnodePath,
 /// Why there can be no reader's node with the number of the node at `path`.
 fn no_reader_at(path: &str) -> Error {
     let name = path.rsplit('/').next().and_then(NodeName::parse);
-    if name.is_some_and(|name| name.kind() == Kind::Write && !name.has_ordered_sequence()) {
+    if name.is_some_and(|name| name.kind() == Kind::WRITE && !name.has_ordered_sequence()) {
         return sequence_exhausted(path);
     }
     Error::Config(ConfigError::Setting {

@@ -2,7 +2,7 @@
 //!
 //! A prediction is never a proof. A wrong one costs a round trip, and nothing is granted by it.
 
-use super::local_queue::ContenderKind;
+use super::rule::ContenderKind;
 
 /// So many creates in a row must have followed another node of this session before the next one is expected
 /// to.

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use tracing::Span;
 
 use super::hold::Hold;
-use super::local_queue::ContenderKind;
 use super::local_queues::QueueEntry;
 use super::prefetch::Read;
-use super::rule::Rule;
+use super::rule::{ContenderKind, Rule};
 use super::ticket::Ticket;
 use crate::error::{ConfigError, Error};
 use crate::manager::{ConnectionManager, HoldEvents};
@@ -103,8 +102,9 @@ impl LockQueue {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is the root, or too long with the chroot in front, or when contenders of this
-    /// label would not see each other by this rule. Nothing is sent.
+    /// [`Error::Config`] when the path is the root, or too long with the chroot in front, when contenders of this
+    /// label would not see each other by this rule, or when a node name could have two labels of the rule.
+    /// Nothing is sent.
     pub fn new(
         manager: &ConnectionManager,
         directory: ZnodePath,
@@ -125,6 +125,7 @@ impl LockQueue {
                 advice: "take one of a kind the rule blocks or shares with, or everyone would hold at once",
             }));
         }
+        rule.check_labels().map_err(ConfigError::Label)?;
         let directory = manager.full_path(&directory)?;
         let metric_name = label.kind().metric_name();
         let config = QueueConfig { label, rule, metric_name, reads: Arc::default(), ignoring: Vec::new() };
@@ -308,27 +309,26 @@ impl LockQueue {
         &self.data
     }
 
-    /// Whether everyone here waits for everyone in front.
+    /// Whether every contender here waits for every contender ahead.
     pub(super) fn is_exclusive(&self) -> bool {
-        self.config.rule == Rule::MUTEX && self.config.ignoring.is_empty()
+        self.config.rule.is_exclusive(self.config.label.kind()) && self.config.ignoring.is_empty()
     }
 
-    /// The kind of its contenders, if sequence numbers may tell which of them are in front: each waits for all
-    /// of them, or readers and writers wait for each other.
+    /// The kind of its contenders in the local queue, if sequence numbers may tell which of them are in front.
     pub(super) fn fast_path_kind(&self) -> Option<ContenderKind> {
-        let (kind, label) = match self.config.rule {
-            Rule::MUTEX => (ContenderKind::Lock, Kind::Lock),
-            Rule::READER => (ContenderKind::Read, Kind::Read),
-            Rule::WRITER => (ContenderKind::Write, Kind::Write),
-            _ => return None,
-        };
-        (self.config.label.kind() == label && self.config.ignoring.is_empty()).then_some(kind)
+        let kind = self.config.rule.contender_kind(self.config.label.kind());
+        kind.filter(|_| self.config.ignoring.is_empty())
+    }
+
+    /// Reads the name of a child of the directory.
+    pub(super) fn parse(&self, name: &str) -> Option<NodeName> {
+        self.config.rule.parse(name)
     }
 
     /// Enters the node in the local queue, if its sequence number may tell which contenders are in front.
     pub(super) fn register(&self, node: &Arc<OwnedNode>) -> Option<Arc<QueueEntry>> {
         let kind = self.fast_path_kind()?;
-        let name = NodeName::parse(node.name())?;
+        let name = self.parse(node.name())?;
         let is_ordered = name.kind() == self.config.label.kind() && name.has_ordered_sequence();
         is_ordered.then(|| QueueEntry::register(node, self.directory.as_str(), name.sequence(), kind))
     }

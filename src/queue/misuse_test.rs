@@ -7,7 +7,7 @@ use crate::error::{ConfigError, Error};
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
 use crate::txn::{ANY_VERSION, TxnError};
-use crate::znode::name::Label;
+use crate::znode::name::{Label, LabelError};
 
 async fn connect(server: &TestServer) -> ConnectionManager {
     ConnectionManager::connect(&server.connect_string()).await.unwrap()
@@ -53,6 +53,24 @@ async fn a_hold_of_another_manager_is_refused_before_anything_is_sent() {
     let exchange = held.exchange().create_contender(&queue(&other, "/d"));
     let Err(ExchangeError::Failed(error)) = exchange.commit(Deadline::never()).await else { panic!("done") };
     assert_eq!(refused(&error, "queue"), "of another manager");
+}
+
+#[tokio::test]
+async fn labels_of_one_rule_that_a_node_name_cannot_tell_apart_are_refused() {
+    const fn label(text: &'static str) -> Label {
+        match Label::new(text) {
+            Ok(label) => label,
+            Err(_) => panic!("not a label"),
+        }
+    }
+    const TURN: Label = label("turn-");
+    const RULE: Rule = Rule::blocked_by(&[TURN.kind()]).sharing_with(&[label("return-").kind()]);
+    let server = TestServer::start().await.unwrap();
+    let manager = connect(&server).await;
+
+    let error = LockQueue::new(&manager, "/a".parse().unwrap(), TURN, RULE).unwrap_err();
+    let is_ambiguous = matches!(error, Error::Config(ConfigError::Label(LabelError::Ambiguous { .. })));
+    assert!(is_ambiguous, "{error}");
 }
 
 #[tokio::test]

@@ -70,4 +70,4 @@ pub use self::prefetch::{Changes, Read, ReadResult};
 pub(crate) use self::revocation::REVOKE;
 pub use self::rule::Rule;
 pub use self::ticket::Ticket;
-pub use crate::znode::name::{Kind, Label, NodeName};
+pub use crate::znode::name::{Kind, LABEL_BYTES_MAX, Label, LabelError, NodeName};

@@ -355,14 +355,14 @@ impl MultiQueue {
     /// Takes what was asked early, if that was for the right node, and sees to it that it is asked for the next time.
     async fn learn_creation(tickets: &mut [Ticket], early: Option<Early>, deadline: Deadline) {
         let Some(ticket) = tickets.first_mut() else { return };
-        let directory = ticket.queue.directory().to_string();
+        let (directory, label) = (ticket.queue.directory().to_string(), ticket.queue.label());
         let Some(queued_node) = ticket.queued_node_mut().filter(|queued_node| queued_node.czxid.is_none())
         else {
             return;
         };
-        if let Some(sequence) = NodeName::parse(queued_node.node_guard.name()).map(|name| name.sequence()) {
+        if let Some(name) = NodeName::parse_with(queued_node.node_guard.name(), &[label]) {
             let session = queued_node.session();
-            LocalQueues::of(session).record_missing_czxid(&directory, sequence, session.now());
+            LocalQueues::of(session).record_missing_czxid(&directory, name.sequence(), session.now());
         }
         let Some(mut early) = early.filter(|early| early.path == queued_node.node_guard.path()) else {
             return;

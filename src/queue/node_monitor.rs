@@ -2,24 +2,24 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use super::revocation::wait_revoke_message;
-use super::rule::Rule;
 use super::step_error::backoff;
 use crate::error::{Error, Lost};
 use crate::session::OwnedNode;
 use crate::time::deadline::Deadline;
 use crate::wire::WireError;
-use crate::znode::name::NodeName;
+use crate::znode::name::{Label, NodeName};
 
 /// What can be seen of a held place by who does not hold it: whether it is lost, and whether anybody else wants it.
 ///
 /// Keeps neither the place nor the manager.
 pub struct NodeMonitor {
     node: Arc<OwnedNode>,
+    label: Label,
 }
 
 impl NodeMonitor {
-    pub(super) fn on(node: &Arc<OwnedNode>) -> Self {
-        Self { node: Arc::clone(node) }
+    pub(super) fn on(node: &Arc<OwnedNode>, label: Label) -> Self {
+        Self { node: Arc::clone(node), label }
     }
 
     /// Resolves when the place is lost, as [`Hold::lost`](super::Hold::lost). A place that was given up is not lost by its own
@@ -35,7 +35,7 @@ impl NodeMonitor {
     /// Resolves once somebody wants the place: stands in its line, whatever process that is of, or
     /// [asks for it](super::Hold::revoke_requested). Also once that can be seen no more.
     ///
-    /// For a line in which everyone waits for everyone in front, as that of [`Rule::MUTEX`]. `is_alone` is told `true` when
+    /// For a line in which everyone waits for everyone in front, as that of [`Rule::MUTEX`](super::Rule::MUTEX). `is_alone` is told `true` when
     /// it was seen that nobody else is there, and `false` when that is known no more. Costs a list with a watch, and a read
     /// of the own node with a watch; again whenever one of them fires, or after a reconnect.
     ///
@@ -61,7 +61,8 @@ impl NodeMonitor {
         let session = self.node.session();
         let Some((directory, mine)) = self.node.path().rsplit_once('/') else { return };
         let is_rival = |name: &String| {
-            name != mine && NodeName::parse(name).is_some_and(|name| Rule::MUTEX.blocks(name.kind()))
+            let kind = || NodeName::parse_with(name, &[self.label]).map(|name| name.kind());
+            name != mine && kind() == Some(self.label.kind())
         };
         loop {
             let Some(_room) = session.watch_budget().reserve_spare(directory) else { return };

@@ -15,13 +15,14 @@ use crate::session::{Origin, OwnedNode, Session, TxnInFlight};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::{MultiError, WireError, WriteOp, WriteResult};
-use crate::znode::name::CreateId;
+use crate::znode::name::{CreateId, Label};
 use crate::znode::path::ZnodePath;
 
 /// A node to be made.
 pub(super) struct NewNode {
     pub(super) directory: ZnodePath,
     pub(super) create_id: CreateId,
+    pub(super) label: Label,
     pub(super) operation: WriteOp,
     /// Whether the new hold rests on it; else it stays on its own.
     pub(super) is_held: bool,
@@ -324,7 +325,7 @@ impl NodeTransaction {
             if new_nodes.is_held {
                 let node_guard = NodeGuard::of(&self.session, path);
                 let node = self.session.register(node_guard.shared_path(), Arc::default(), origin);
-                made.push(HeldNode { registration: Registration(node), node_guard });
+                made.push(HeldNode { registration: Registration(node), node_guard, label: new_nodes.label });
             }
         }
         self.unresolved.settle();

@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_writer_never_enters_on_the_going_of_a_writer() {
-        let rule = Rule::blocked_by(&[Kind::Read, Kind::Write]).relist_after(&[Kind::Write]);
+        let rule = Rule::blocked_by(&[Kind::READ, Kind::WRITE]).relist_after(&[Kind::WRITE]);
         assert_eq!(
             predecessors(&["a-__WRIT__0000000001"]).without_predecessor(&rule, Some(1)),
             OnDeleted::List

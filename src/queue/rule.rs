@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::znode::name::{Kind, NodeName};
+use crate::znode::name::{Kind, Label, LabelError, NodeName};
 
 /// Which lower nodes a contender waits for.
 ///
@@ -12,7 +12,7 @@ use crate::znode::name::{Kind, NodeName};
 /// use lockkeeper_core::{Kind, Rule};
 ///
 /// // A reader waits for writers and shares with readers; anything else on its path is a mistake.
-/// let reader = Rule::blocked_by(&[Kind::Write]).sharing_with(&[Kind::Read]);
+/// let reader = Rule::blocked_by(&[Kind::WRITE]).sharing_with(&[Kind::READ]);
 /// # let _ = reader;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +25,14 @@ pub struct Rule {
 
 impl Rule {
     /// A mutex: every lower lock node blocks.
-    pub const MUTEX: Self = Self::blocked_by(&[Kind::Lock]);
+    pub const MUTEX: Self = Self::blocked_by(&[Kind::LOCK]);
 
     /// A reader: waits for earlier writers, and shares with readers.
-    pub const READER: Self = Self::blocked_by(&[Kind::Write]).sharing_with(&[Kind::Read]).sequence_only();
+    pub const READER: Self = Self::blocked_by(&[Kind::WRITE]).sharing_with(&[Kind::READ]).sequence_only();
 
     /// A writer: waits for everyone earlier.
     pub const WRITER: Self =
-        Self::blocked_by(&[Kind::Read, Kind::Write]).relist_after(&[Kind::Write]).sequence_only();
+        Self::blocked_by(&[Kind::READ, Kind::WRITE]).relist_after(&[Kind::WRITE]).sequence_only();
 
     /// A contender that waits for every lower node of these kinds.
     #[must_use]
@@ -61,6 +61,36 @@ impl Rule {
         Self { sequence_only: true, ..self }
     }
 
+    /// Checks that the names of the contenders tell what they contend for.
+    pub(super) fn check_labels(&self) -> Result<(), LabelError> {
+        self.labels().try_for_each(|one| self.labels().try_for_each(|other| one.check_beside(other)))
+    }
+
+    /// Reads the name of a child of the directory.
+    pub(super) fn parse(&self, name: &str) -> Option<NodeName> {
+        NodeName::parse_among(name, self.labels())
+    }
+
+    /// The labels of the contenders that it knows.
+    pub(super) fn labels(&self) -> impl Iterator<Item = Label> + Clone + use<> {
+        self.blocks.iter().chain(self.shares).map(|kind| kind.label())
+    }
+
+    /// Whether a contender of this kind waits for every contender ahead, and shares with none.
+    pub(super) fn is_exclusive(&self, kind: Kind) -> bool {
+        *self == Self { blocks: self.blocks, ..Self::MUTEX } && self.blocks(kind)
+    }
+
+    /// How the local queue treats a contender of this kind with this rule. `None` if sequence numbers alone tell
+    /// nothing of the contenders ahead.
+    pub(super) fn contender_kind(&self, kind: Kind) -> Option<ContenderKind> {
+        match *self {
+            Self::READER => (kind == Kind::READ).then_some(ContenderKind::Read),
+            Self::WRITER => (kind == Kind::WRITE).then_some(ContenderKind::Write),
+            _ => self.is_exclusive(kind).then_some(ContenderKind::Lock),
+        }
+    }
+
     /// Whether a contender of this kind is seen by the others.
     pub(super) fn admits(&self, kind: Kind) -> bool {
         self.blocks.contains(&kind) || self.shares.contains(&kind)
@@ -87,7 +117,7 @@ impl Rule {
     /// `ignored` are nodes of the contender's own that are never in its way.
     pub(super) fn judge(&self, children: &[String], me: &str, ignored: &[Arc<str>]) -> Verdict {
         let others = children.iter().filter(|child| ignored.iter().all(|own| **own != **child));
-        let queue: Vec<NodeName> = others.filter_map(|child| NodeName::parse(child)).collect();
+        let queue: Vec<NodeName> = others.filter_map(|child| self.parse(child)).collect();
         let Some(mine) = queue.iter().find(|node| node.as_str() == me) else {
             return Verdict::Gone;
         };
@@ -119,6 +149,33 @@ impl Rule {
         contenders.retain(|(czxid, _)| *czxid < my_czxid);
         contenders.sort_by_key(|(czxid, _)| *czxid);
         Verdict::of(contenders.into_iter().map(|(_, node)| node).collect())
+    }
+}
+
+/// How contenders wait for each other, where sequence numbers tell the order: all that the local queue knows of
+/// their rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum ContenderKind {
+    /// Waits for every node in front.
+    Lock,
+    /// Waits for the writers in front.
+    Read,
+    /// Waits for every node in front. Behind a writer a reader's node may appear late, in front of others.
+    Write,
+}
+
+impl ContenderKind {
+    /// Whether nothing is in front of `next` any more when a head of this kind is gone that `next` waits for.
+    ///
+    /// A writer always lists: beside a released reader other readers may exist, and so may they in a released
+    /// writer's place.
+    pub(super) fn hands_off_to(self, next: Self) -> bool {
+        matches!((self, next), (Self::Lock, Self::Lock) | (Self::Write, Self::Read))
+    }
+
+    /// Whether a released head of the one kind tells anything to a contender of the other.
+    pub(super) fn shares_rule_with(self, other: Self) -> bool {
+        (self == Self::Lock) == (other == Self::Lock)
     }
 }
 
@@ -169,6 +226,48 @@ mod tests {
         assert_eq!(Rule::MUTEX.judge(&queue, "z-lock-0000000002", &[]), Verdict::Held);
         assert_eq!(blockers(Rule::MUTEX.judge(&queue, "b-lock-0000000009", &[])), [2]);
         assert_eq!(blockers(Rule::MUTEX.judge(&queue, "a-lock-0000000010", &[])), [2, 9]);
+    }
+
+    #[test]
+    fn a_rule_knows_its_own_labels() {
+        const TURN: Label = match Label::new("turn-") {
+            Ok(label) => label,
+            Err(_) => panic!("not a label"),
+        };
+        const RULE: Rule = Rule::blocked_by(&[TURN.kind()]);
+        let rule = RULE;
+        let queue = names(&["b-turn-0000000009", "me-turn-0000000010"]);
+        assert_eq!(blockers(rule.judge(&queue, "me-turn-0000000010", &[])), [9]);
+        let queue = names(&["b-turn--1999999999", "me-turn-0000000010"]);
+        assert!(matches!(rule.judge(&queue, "me-turn-0000000010", &[]), Verdict::CompareCzxid(_)));
+        for other in ["b-lock-0000000009", "b-gate-0000000009"] {
+            let queue = names(&[other, "me-turn-0000000010"]);
+            let verdict = rule.judge(&queue, "me-turn-0000000010", &[]);
+            assert!(matches!(verdict, Verdict::ConflictingKind(_)), "{other}: {verdict:?}");
+        }
+        let queue = names(&["b-turn-0000000009", "me-lock-0000000010"]);
+        let verdict = Rule::MUTEX.judge(&queue, "me-lock-0000000010", &[]);
+        assert!(matches!(verdict, Verdict::ConflictingKind(_)), "a mutex on the same path: {verdict:?}");
+    }
+
+    #[test]
+    fn sequence_numbers_tell_where_each_contender_waits_for_all_or_for_the_writers() {
+        const TURN: Kind = Kind::LEASE;
+        const EXCLUSIVE: Rule = Rule::blocked_by(&[TURN]);
+        assert_eq!(Rule::MUTEX.contender_kind(Kind::LOCK), Some(ContenderKind::Lock));
+        assert_eq!(Rule::READER.contender_kind(Kind::READ), Some(ContenderKind::Read));
+        assert_eq!(Rule::WRITER.contender_kind(Kind::WRITE), Some(ContenderKind::Write));
+        assert_eq!(EXCLUSIVE.contender_kind(TURN), Some(ContenderKind::Lock));
+        for (rule, kind) in [
+            (Rule::MUTEX, Kind::READ),
+            (Rule::READER, Kind::WRITE),
+            (Rule::WRITER, Kind::READ),
+            (EXCLUSIVE.sharing_with(&[Kind::LOCK]), TURN),
+            (EXCLUSIVE.relist_after(&[TURN]), TURN),
+            (EXCLUSIVE.sequence_only(), TURN),
+        ] {
+            assert_eq!(rule.contender_kind(kind), None, "{rule:?} {kind:?}");
+        }
     }
 
     #[test]
@@ -237,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_writer_that_went_makes_a_writer_look_again() {
-        let writer = Rule::blocked_by(&[Kind::Read, Kind::Write]).relist_after(&[Kind::Write]);
+        let writer = Rule::blocked_by(&[Kind::READ, Kind::WRITE]).relist_after(&[Kind::WRITE]);
         assert!(writer.must_relist_after(&NodeName::parse("a-__WRIT__0000000001").unwrap()));
         assert!(!writer.must_relist_after(&NodeName::parse("a-__READ__0000000001").unwrap()));
         assert!(Rule::MUTEX.must_relist_after(&NodeName::parse("a-lock-2147483647").unwrap()));

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use tracing::{Instrument, Span, debug, debug_span};
 
 use super::acquire_span::CallTelemetry;
-use super::hold::{HeldNode, Hold, sequence};
+use super::hold::{HeldNode, Hold};
 use super::lock_queue::LockQueue;
 use super::prefetch::Prefetch;
 use super::queued_node::{QueueState, QueuedNode};
@@ -286,7 +286,7 @@ impl Ticket {
                 "wait",
                 path = queued_node.registration.0.path(),
                 recipe = self.queue.metric_name(),
-                sequence = sequence(queued_node.registration.0.path()),
+                sequence = self.queue.parse(queued_node.node_guard.name()).map(|name| name.sequence()),
                 session = format_args!("{:#x}", queued_node.session().id()),
                 epoch = queued_node.session().epoch().as_u64(),
             )
@@ -336,7 +336,7 @@ impl Ticket {
         debug!(path = queued_node.registration.0.path(), %token, waited = ?deadline.waited(), "acquired");
         let QueuedNode { registration, node_guard, prefetched, .. } = *queued_node;
         let reads = prefetched.map_or_else(|| Prefetch::new(self.queue.reads()), |prefetched| *prefetched);
-        let held_node = HeldNode { registration, node_guard };
+        let held_node = HeldNode { registration, node_guard, label: self.queue.label() };
         let manager = self.queue.manager().clone();
         let recipe = Some(self.queue.metric_name());
         let held = Hold::new(manager, held_node, Vec::new(), token, recipe).with_reads(reads);

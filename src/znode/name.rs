@@ -1,12 +1,34 @@
-use std::fmt::{self, Display, Formatter};
+use std::fmt::{self, Debug, Display, Formatter};
 use std::sync::Arc;
 
+use thiserror::Error;
 use uuid::Uuid;
 
-/// What a contender's node is called before its sequence number.
+/// The longest label, in bytes.
+pub const LABEL_BYTES_MAX: usize = 64;
+
+/// The part of a contender's node name before its sequence number.
 ///
-/// These are the bytes other libraries read: a Java service that takes the same lock finds its place by them.
+/// Other libraries read these bytes: a Java service that takes the same lock finds its position by them.
 /// Source: Apache Curator's `LockInternals`, `InterProcessSemaphoreV2` and `InterProcessReadWriteLock`.
+///
+/// A recipe whose contenders must not be taken for those of another lock has a label of its own, by
+/// [`new`](Self::new), and the [`Kind`] that belongs to it, by [`kind`](Self::kind).
+///
+/// # Examples
+///
+/// ```
+/// use lockkeeper_core::{Label, Rule};
+///
+/// /// The contenders of a turnstile.
+/// const TURN: Label = match Label::new("turn-") {
+///     Ok(label) => label,
+///     Err(_) => panic!("not a label"), // at compile time
+/// };
+/// /// Each waits for every contender ahead.
+/// const RULE: Rule = Rule::blocked_by(&[TURN.kind()]);
+/// # let _ = RULE;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Label(&'static str);
 
@@ -19,61 +41,181 @@ impl Label {
     pub const READ: Self = Self("__READ__");
     /// The write side of a read/write lock.
     pub const WRITE: Self = Self("__WRIT__");
-    /// A start that a rate limiter has written down. Nobody waits for it.
-    pub const START: Self = Self("start-");
+
+    /// A label of your own.
+    ///
+    /// A node belongs to a label if its name *ends* with the label and the sequence number. So no label may be
+    /// the end of another one in the same directory. For a label that the library knows, `new` checks this.
+    /// For the labels of one rule, [`LockQueue::new`](crate::LockQueue::new) checks it.
+    ///
+    /// # Errors
+    ///
+    /// [`LabelError`] if the text is empty or too long, has other characters than ASCII letters, digits, `-`,
+    /// `_` and `.`, ends in a digit, or cannot be told from a label that this library knows (`lock-`,
+    /// `lease-`, `__READ__`, `__WRIT__`, kazoo's `__lock__` and `__rlock__`).
+    pub const fn new(text: &'static str) -> Result<Self, LabelError> {
+        let bytes = text.as_bytes();
+        if bytes.len() > LABEL_BYTES_MAX {
+            return Err(LabelError::TooLong { label: text });
+        }
+        let mut rest = bytes;
+        while let [byte, after @ ..] = rest {
+            if !matches!(byte, b'-' | b'_' | b'.') && !byte.is_ascii_alphanumeric() {
+                return Err(LabelError::Character { label: text });
+            }
+            rest = after;
+        }
+        match without_hyphens(bytes) {
+            [] => return Err(LabelError::Empty),
+            [.., b'0'..=b'9'] => return Err(LabelError::Digit { label: text }),
+            _ => {}
+        }
+        let mut known: &[(&str, Kind)] = &KNOWN_LABELS;
+        while let [(other, _), others @ ..] = known {
+            if is_ambiguous(text, other) {
+                return Err(LabelError::Ambiguous { label: text, other });
+            }
+            known = others;
+        }
+        Ok(Self(text))
+    }
 
     /// The label as text.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         self.0
     }
 
-    pub(crate) fn kind(self) -> Kind {
-        kind_of(self.0).unwrap_or(Kind::Other)
+    /// The kind of the contenders with this label.
+    #[must_use]
+    pub const fn kind(self) -> Kind {
+        Kind(self)
     }
-}
 
-/// What a child of a lock's directory contends for, read from its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Kind {
-    /// A mutex: Curator's and Go's `lock-`, kazoo's `__lock__`.
-    Lock,
-    /// A lease of a semaphore: `lease-`.
-    Lease,
-    /// A reader: Curator's `__READ__`, kazoo's `__rlock__`.
-    Read,
-    /// A writer: `__WRIT__`.
-    Write,
-    /// A sequential node of something else.
-    Other,
-}
-
-impl Kind {
-    /// What takes such nodes, as metrics and spans call it.
-    pub(crate) fn metric_name(self) -> &'static str {
-        match self {
-            Self::Lock => "mutex",
-            Self::Lease => "semaphore",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Other => "other",
+    /// Checks that a node name tells which of two different labels it has.
+    pub(crate) fn check_beside(self, other: Self) -> Result<(), LabelError> {
+        match self != other && is_ambiguous(self.0, other.0) {
+            true => Err(LabelError::Ambiguous { label: self.0, other: other.0 }),
+            false => Ok(()),
         }
     }
 }
 
-/// The labels peers use, and what they mean. Longer ones first, where one ends with another.
-const LABELS: [(&str, Kind); 6] = [
-    ("__rlock__", Kind::Read),
-    ("__lock__", Kind::Lock),
-    ("__READ__", Kind::Read),
-    ("__WRIT__", Kind::Write),
-    ("lease-", Kind::Lease),
-    ("lock-", Kind::Lock),
+/// Whether a node name can end with both labels and a number.
+///
+/// Hyphens at the end do not count: `a-1999999999` is `a-` with a number, or `a` with a negative one.
+const fn is_ambiguous(one: &str, other: &str) -> bool {
+    let (mut one, mut other) = (without_hyphens(one.as_bytes()), without_hyphens(other.as_bytes()));
+    while let ([one_before @ .., one_last], [other_before @ .., other_last]) = (one, other) {
+        if *one_last != *other_last {
+            return false;
+        }
+        (one, other) = (one_before, other_before);
+    }
+    true
+}
+
+const fn without_hyphens(mut bytes: &[u8]) -> &[u8] {
+    while let [before @ .., b'-'] = bytes {
+        bytes = before;
+    }
+    bytes
+}
+
+/// Why a text cannot be a [`Label`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum LabelError {
+    /// The text has nothing but hyphens.
+    #[error("a label of no letters; name what the contenders wait for, such as turn-")]
+    Empty,
+    /// The text is longer than [`LABEL_BYTES_MAX`].
+    #[error("the label {label} has {} bytes; take at most {LABEL_BYTES_MAX}", .label.len())]
+    TooLong {
+        /// The text.
+        label: &'static str,
+    },
+    /// The text has a character that node names should not have.
+    #[error(
+        "the label {label:?} has a character that is not allowed; take ASCII letters, digits, -, _ and ."
+    )]
+    Character {
+        /// The text.
+        label: &'static str,
+    },
+    /// The text ends in a digit, hyphens at its end aside: a reader could not tell where the number begins.
+    #[error(
+        "the label {label} ends in a digit; the sequence number follows, so end it in a letter or a hyphen"
+    )]
+    Digit {
+        /// The text.
+        label: &'static str,
+    },
+    /// A node name could have both labels: one is the end of the other, hyphens at the end aside.
+    #[error("a node named by the label {label} could be one of {other}; end the label in another way")]
+    Ambiguous {
+        /// The text.
+        label: &'static str,
+        /// The other label.
+        other: &'static str,
+    },
+}
+
+/// What a child of a lock's directory contends for, read from its name.
+///
+/// Each [`Label`] has a kind. The labels of other libraries have the kind of the label with the same meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Kind(Label);
+
+impl Kind {
+    /// A mutex: Curator's and Go's `lock-`, kazoo's `__lock__`.
+    pub const LOCK: Self = Label::LOCK.kind();
+    /// A lease of a semaphore: `lease-`.
+    pub const LEASE: Self = Label::LEASE.kind();
+    /// A reader: Curator's `__READ__`, kazoo's `__rlock__`.
+    pub const READ: Self = Label::READ.kind();
+    /// A writer: `__WRIT__`.
+    pub const WRITE: Self = Label::WRITE.kind();
+    /// A sequential node with another label than those that were looked for.
+    pub const OTHER: Self = Self(Label(""));
+
+    pub(crate) const fn label(self) -> Label {
+        self.0
+    }
+
+    /// The value of `recipe` in metrics and spans, unless a queue has a name of its own.
+    pub(crate) fn metric_name(self) -> &'static str {
+        match self {
+            Self::LOCK => "mutex",
+            Self::LEASE => "semaphore",
+            Self::READ => "read",
+            Self::WRITE => "write",
+            Self::OTHER => "other",
+            Self(label) => label.0.trim_matches(['-', '_', '.']),
+        }
+    }
+}
+
+impl Debug for Kind {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Kind").field(&self.0.0).finish()
+    }
+}
+
+/// The labels that every directory knows. Longer ones first, where one ends with another.
+const KNOWN_LABELS: [(&str, Kind); 6] = [
+    ("__rlock__", Kind::READ),
+    ("__lock__", Kind::LOCK),
+    ("__READ__", Kind::READ),
+    ("__WRIT__", Kind::WRITE),
+    ("lease-", Kind::LEASE),
+    ("lock-", Kind::LOCK),
 ];
 
-fn kind_of(stem: &str) -> Option<Kind> {
-    LABELS.iter().find(|(label, _)| stem.ends_with(label)).map(|(_, kind)| *kind)
+/// The kind of a node whose name is `stem` and a number, if it has a label that is known, or one of `labels`.
+fn kind_of(stem: &str, mut labels: impl Iterator<Item = Label>) -> Option<Kind> {
+    let known = KNOWN_LABELS.iter().find(|(label, _)| stem.ends_with(label)).map(|(_, kind)| *kind);
+    known.or_else(|| labels.find(|label| stem.ends_with(label.0)).map(Label::kind))
 }
 
 /// The prefix by which a create whose reply was lost is found again.
@@ -126,24 +268,37 @@ pub struct NodeName {
 }
 
 impl NodeName {
-    /// Reads a child's name; `None` when no sequence number stands at its end.
+    /// Reads a child's name, where the contenders have labels that this library knows. Returns `None` if the
+    /// name has no sequence number at its end.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
+        Self::parse_with(name, &[])
+    }
+
+    /// As [`parse`](Self::parse), where contenders may also have one of these labels.
+    #[must_use]
+    pub fn parse_with(name: &str, labels: &[Label]) -> Option<Self> {
+        Self::parse_among(name, labels.iter().copied())
+    }
+
+    /// As [`parse_with`](Self::parse_with). `labels` may have labels that every directory knows.
+    pub(crate) fn parse_among(name: &str, labels: impl Iterator<Item = Label> + Clone) -> Option<Self> {
         // The server appends `%010d`: ten digits, or a sign and at least nine once the counter went past its end.
         let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let tail = name.get(name.len() - digits.min(10)..)?;
         let stem = name.get(..name.len() - tail.len())?;
         let positive =
             (tail.len() == 10).then(|| tail.parse().ok()).flatten().map(|sequence: i32| (stem, sequence));
-        let negative = stem
-            .strip_suffix('-')
-            .filter(|_| tail.len() >= 9)
-            .and_then(|stem| Some((stem, format!("-{tail}").parse().ok()?)));
-        let of_a_known_kind = |(stem, sequence): (&str, i32)| Some((kind_of(stem)?, sequence));
+        let negative = || {
+            let stem = stem.strip_suffix('-').filter(|_| tail.len() >= 9)?;
+            Some((stem, format!("-{tail}").parse().ok()?))
+        };
+        let of_a_known_kind =
+            |(stem, sequence): (&str, i32)| Some((kind_of(stem, labels.clone())?, sequence));
         let (kind, sequence) = positive
             .and_then(of_a_known_kind)
-            .or_else(|| negative.and_then(of_a_known_kind))
-            .or_else(|| positive.map(|(_, sequence)| (Kind::Other, sequence)))?;
+            .or_else(|| negative().and_then(of_a_known_kind))
+            .or_else(|| positive.map(|(_, sequence)| (Kind::OTHER, sequence)))?;
         Some(Self { name: name.into(), kind, sequence })
     }
 
@@ -193,17 +348,17 @@ mod tests {
     #[test]
     fn the_names_of_all_peers_are_read() {
         for (name, kind, sequence) in [
-            ("_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-lock-0000000007", Kind::Lock, 7),
-            ("_c_6f9619ff8b864d11b42d00cf4fc964ff-lock-0000000007", Kind::Lock, 7),
-            ("6f9619ff8b864d11b42d00cf4fc964ff__lock__0000000012", Kind::Lock, 12),
-            ("6f9619ff8b864d11b42d00cf4fc964ff__rlock__0000000012", Kind::Read, 12),
-            ("_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-__WRIT__0000000003", Kind::Write, 3),
-            ("_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-__READ__-2147483648", Kind::Read, i32::MIN),
-            ("_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-lock--000000001", Kind::Lock, -1),
-            ("lock--1999999999", Kind::Lock, -1_999_999_999),
-            ("lock-2147483647", Kind::Lock, i32::MAX),
-            ("x-144115188075855872-0000000004", Kind::Other, 4),
-            ("latch-0000000004", Kind::Other, 4),
+            ("_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-lock-0000000007", Kind::LOCK, 7),
+            ("_c_6f9619ff8b864d11b42d00cf4fc964ff-lock-0000000007", Kind::LOCK, 7),
+            ("6f9619ff8b864d11b42d00cf4fc964ff__lock__0000000012", Kind::LOCK, 12),
+            ("6f9619ff8b864d11b42d00cf4fc964ff__rlock__0000000012", Kind::READ, 12),
+            ("_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-__WRIT__0000000003", Kind::WRITE, 3),
+            ("_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-__READ__-2147483648", Kind::READ, i32::MIN),
+            ("_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-lock--000000001", Kind::LOCK, -1),
+            ("lock--1999999999", Kind::LOCK, -1_999_999_999),
+            ("lock-2147483647", Kind::LOCK, i32::MAX),
+            ("x-144115188075855872-0000000004", Kind::OTHER, 4),
+            ("latch-0000000004", Kind::OTHER, 4),
         ] {
             let parsed = NodeName::parse(name).unwrap();
             assert_eq!((parsed.kind(), parsed.sequence()), (kind, sequence), "{name}");
@@ -230,7 +385,67 @@ mod tests {
         assert_eq!(CreateId::new(Uuid::new_v4()).find(&children), None);
     }
 
+    #[test]
+    fn a_label_that_could_be_misread_is_refused() {
+        let ambiguous = |label, other| LabelError::Ambiguous { label, other };
+        for (text, refused) in [
+            ("", LabelError::Empty),
+            ("--", LabelError::Empty),
+            ("a/b", LabelError::Character { label: "a/b" }),
+            ("turn ", LabelError::Character { label: "turn " }),
+            ("türn-", LabelError::Character { label: "türn-" }),
+            ("turn2", LabelError::Digit { label: "turn2" }),
+            ("turn2-", LabelError::Digit { label: "turn2-" }),
+            ("lock", ambiguous("lock", "lock-")),
+            ("lock-", ambiguous("lock-", "lock-")),
+            ("clock-", ambiguous("clock-", "lock-")),
+            ("ck--", ambiguous("ck--", "lock-")),
+            ("my__lock__", ambiguous("my__lock__", "__lock__")),
+            ("READ__", ambiguous("READ__", "__READ__")),
+            ("_", ambiguous("_", "__rlock__")),
+        ] {
+            assert_eq!(Label::new(text), Err(refused), "{text}");
+        }
+        let long = "x".repeat(LABEL_BYTES_MAX + 1).leak();
+        assert_eq!(Label::new(long), Err(LabelError::TooLong { label: long }));
+        for text in ["turn-", "latch-", "start-", "x2a", "my.turn-", "Lock-"] {
+            assert_eq!(Label::new(text).map(Label::as_str), Ok(text));
+        }
+    }
+
+    #[test]
+    fn a_node_of_an_own_label_is_another_kind_where_the_label_is_not_known() {
+        let turn = Label::new("turn-").unwrap();
+        let name = format!("{UUID}turn-0000000004");
+        assert_eq!(NodeName::parse(&name).unwrap().kind(), Kind::OTHER);
+        assert_eq!(NodeName::parse_with(&name, &[turn]).unwrap().kind(), turn.kind());
+        let lock = NodeName::parse_with(&format!("{UUID}lock-0000000004"), &[turn]).unwrap();
+        assert_eq!(lock.kind(), Kind::LOCK);
+        assert_eq!((turn.kind().metric_name(), Kind::OTHER.metric_name()), ("turn", "other"));
+    }
+
+    #[test]
+    fn of_two_labels_in_one_directory_neither_ends_with_the_other() {
+        let label = |text| Label::new(text).unwrap();
+        for (one, other) in [("turn-", "return-"), ("turn", "turn-"), ("turn--", "turn-")] {
+            assert!(label(one).check_beside(label(other)).is_err(), "{one} {other}");
+            assert!(label(other).check_beside(label(one)).is_err(), "{one} {other}");
+        }
+        assert!(label("turn-").check_beside(label("turn-")).is_ok());
+        assert!(label("turn-").check_beside(label("gate-")).is_ok());
+    }
+
     proptest! {
+        #[test]
+        fn the_number_behind_an_own_label_is_read_back(sequence: i32, text in "[a-z0-9_.-]{1,8}", other in "[a-z-]{1,4}") {
+            let (Ok(label), Ok(other)) = (Label::new(text.leak()), Label::new(other.leak())) else { return Ok(()) };
+            prop_assume!(label.check_beside(other).is_ok());
+            let number = if sequence < 0 { format!("-{:09}", sequence.unsigned_abs()) } else { format!("{sequence:010}") };
+            let name = format!("{UUID}{}{number}", label.as_str());
+            let parsed = NodeName::parse_with(&name, &[other, label]).unwrap();
+            prop_assert_eq!((parsed.kind(), parsed.sequence()), (label.kind(), sequence));
+        }
+
         #[test]
         fn what_the_server_writes_is_read_back(sequence: i32, label in prop::sample::select(vec![
             Label::LOCK, Label::LEASE, Label::READ, Label::WRITE,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper_core::{ConnectionPool, Label, NodeName, State};
+use lockkeeper_core::{ConnectionPool, NodeName, State};
 use lockkeeper_testserver::tree::Tree;
 use tokio::time::Instant;
 
@@ -117,7 +117,7 @@ async fn leave_nothing(world: &World, oracle: &Oracle) {
 /// The contenders' nodes of one lock: whatever carries a number. Starts of a rate limiter are meant to stay.
 fn below(tree: &Tree, directory: &str) -> Vec<String> {
     let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
-    let contends = |name: &&String| !name.contains(Label::START.as_str());
+    let contends = |name: &&String| !name.contains("start-");
     let paths = names.iter().filter(contends).map(|name| format!("{directory}/{name}"));
     let (nodes, directories): (Vec<_>, Vec<_>) =
         paths.partition(|path| path.rsplit('/').next().is_some_and(|name| NodeName::parse(name).is_some()));

@@ -48,19 +48,18 @@ use lockkeeper_core::{ContenderInfo, Role, ZnodePath};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspection {
-    pub(crate) what: RecipeKind,
+    pub(crate) recipe: InspectedRecipe,
     pub(crate) path: ZnodePath,
     pub(crate) limit: Option<usize>,
     pub(crate) contenders: Vec<ContenderInfo>,
 }
 
-/// The kind of the inspected lock.
+/// What the headline says of a recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RecipeKind {
-    Mutex,
-    RwLock,
-    Semaphore,
-    RateLimiter,
+pub(crate) struct InspectedRecipe {
+    pub(crate) name: &'static str,
+    /// For a recipe with a limit: what its holders are, such as `permits out`.
+    pub(crate) counted: Option<&'static str>,
 }
 
 impl Inspection {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{AgeClock, ContenderInfo, Kind, Role};
 
-use super::{Inspection, RecipeKind};
+use super::Inspection;
 
 /// So many rows are printed unless all are asked for.
 const ROWS: usize = 30;
@@ -56,27 +56,13 @@ impl Display for Inspection {
 impl Inspection {
     fn headline(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let (held, waiting) = (self.holders().count(), self.waiters().count());
-        let what = match self.what {
-            RecipeKind::Mutex => "mutex",
-            RecipeKind::RwLock => "read/write lock",
-            RecipeKind::Semaphore => "semaphore",
-            RecipeKind::RateLimiter => "rate limiter",
-        };
-        write!(formatter, "{what} {}: ", self.path)?;
+        write!(formatter, "{} {}: ", self.recipe.name, self.path)?;
         let of = |limit: Option<usize>| limit.map_or_else(|| "?".to_owned(), |limit| limit.to_string());
-        match self.what {
-            RecipeKind::Mutex | RecipeKind::RwLock if held == 0 => write!(formatter, "free")?,
-            RecipeKind::Mutex | RecipeKind::RwLock => write!(formatter, "held by {held}")?,
-            RecipeKind::Semaphore => {
-                write!(formatter, "{held} of {} permits out, {} free", of(self.limit), of(self.free()))?;
-            }
-            RecipeKind::RateLimiter => {
-                write!(
-                    formatter,
-                    "{held} of {} starts in the window, {} free",
-                    of(self.limit),
-                    of(self.free())
-                )?;
+        match self.recipe.counted {
+            None if held == 0 => write!(formatter, "free")?,
+            None => write!(formatter, "held by {held}")?,
+            Some(counted) => {
+                write!(formatter, "{held} of {} {counted}, {} free", of(self.limit), of(self.free()))?;
             }
         }
         write!(formatter, ", {waiting} waiting")
@@ -101,10 +87,10 @@ impl Inspection {
 
     fn role(&self, of: &ContenderInfo) -> &'static str {
         match (of.role(), of.kind()) {
-            (Role::Holder, Some(Kind::Read)) => "reads",
-            (Role::Holder, Some(Kind::Write)) => "writes",
-            (Role::Waiter, Some(Kind::Read)) => "waits to read",
-            (Role::Waiter, Some(Kind::Write)) => "waits to write",
+            (Role::Holder, Some(Kind::READ)) => "reads",
+            (Role::Holder, Some(Kind::WRITE)) => "writes",
+            (Role::Waiter, Some(Kind::READ)) => "waits to read",
+            (Role::Waiter, Some(Kind::WRITE)) => "waits to write",
             (Role::Holder, _) => "holds",
             (Role::Waiter, _) => "waits",
             (Role::Start, _) => "start",

@@ -1,7 +1,9 @@
 use lockkeeper_core::{Error, LockQueue};
 
 use super::{Layout, Mutex};
-use crate::inspection::{Inspection, RecipeKind};
+use crate::inspection::{InspectedRecipe, Inspection};
+
+const RECIPE: InspectedRecipe = InspectedRecipe { name: "mutex", counted: None };
 
 impl Mutex {
     /// Returns the holders and the waiters of the lock, with their ages: a snapshot, see [`Inspection`]. It
@@ -20,7 +22,7 @@ impl Mutex {
         match &self.layout {
             Layout::Queue(queue) => of_line(queue).await,
             Layout::Semaphore(semaphore) => {
-                Ok(Inspection { what: RecipeKind::Mutex, limit: None, ..semaphore.inspect().await? })
+                Ok(Inspection { recipe: RECIPE, limit: None, ..semaphore.inspect().await? })
             }
         }
     }
@@ -29,5 +31,5 @@ impl Mutex {
 /// The inspection of a mutex in the layout of one queue.
 pub(crate) async fn of_line(queue: &LockQueue) -> Result<Inspection, Error> {
     let contenders = queue.inspect().await?;
-    Ok(Inspection { what: RecipeKind::Mutex, path: queue.directory().clone(), limit: None, contenders })
+    Ok(Inspection { recipe: RECIPE, path: queue.directory().clone(), limit: None, contenders })
 }

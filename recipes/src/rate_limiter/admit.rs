@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use lockkeeper_core::{Deadline, Error, ExchangeError, Hold, Label, Operation, Phase, ReadResult, Refusal};
+use lockkeeper_core::{Deadline, Error, ExchangeError, Hold, Operation, Phase, ReadResult, Refusal};
 
 use tracing::debug;
 
 use super::window::{AdmitDecision, Start, decide, decode, encode};
-use super::{Admission, RateLimiter};
+use super::{Admission, RateLimiter, START};
 
 /// So many starts that are over are removed beside as many as are made.
 const SWEPT_BESIDE: usize = 8;
@@ -67,7 +67,7 @@ impl RateLimiter {
             let mut exchange = hold.exchange();
             let data = encode(self.span(), &self.signed_data());
             for _ in 0..asked {
-                exchange = exchange.create_persistent(&self.starts, Label::START, &data);
+                exchange = exchange.create_persistent(&self.starts, START, &data);
             }
             for name in over.iter().take(asked.saturating_add(SWEPT_BESIDE)) {
                 exchange = exchange.delete(&self.starts.child(name).map_err(Error::from)?);

@@ -2,7 +2,10 @@ use lockkeeper_core::{ContenderInfo, Error, Role};
 
 use super::RateLimiter;
 use super::window::{Start, decode};
-use crate::inspection::{Inspection, RecipeKind, holders_first, waiting};
+use crate::inspection::{InspectedRecipe, Inspection, holders_first, waiting};
+
+const RECIPE: InspectedRecipe =
+    InspectedRecipe { name: "rate limiter", counted: Some("starts in the window") };
 
 impl RateLimiter {
     /// Returns the starts that count in the window, the waiters, and the number of free starts: a snapshot,
@@ -28,7 +31,7 @@ impl RateLimiter {
         let starts = counting.map(|start| start.with_role(Role::Start));
         let contenders = holders_first(starts.chain(waiting(queue)).collect());
         let limit = Some(self.limit);
-        Ok(Inspection { what: RecipeKind::RateLimiter, path: self.path.clone(), limit, contenders })
+        Ok(Inspection { recipe: RECIPE, path: self.path.clone(), limit, contenders })
     }
 
     fn counts(&self, start: &ContenderInfo) -> bool {

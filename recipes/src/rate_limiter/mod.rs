@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, Kind, Label, LockQueue, PathError, Phase, Read, Rule,
+    ConfigError, ConnectionManager, Deadline, Error, Label, LockQueue, PathError, Phase, Read, Rule,
     ZnodePath,
 };
 
@@ -39,8 +39,14 @@ use self::window::StartCache;
 use crate::limits;
 use crate::owner::Owner;
 
-/// Starts are counted, not ordered. No contender waits behind a start.
-const STARTS: Rule = Rule::blocked_by(&[Kind::Other]);
+/// A start: the node stays when its session ends, and no contender waits for it.
+const START: Label = match Label::new("start-") {
+    Ok(label) => label,
+    Err(_) => panic!("not a label"),
+};
+
+/// Starts are counted, not ordered.
+const STARTS: Rule = Rule::blocked_by(&[START.kind()]);
 
 /// The shortest time from a request to a start.
 const GRACE_MIN: Duration = Duration::from_millis(50);
@@ -157,7 +163,7 @@ impl RateLimiter {
             .with_metric_name("rate_limiter");
         Ok(Self {
             manager: manager.clone(),
-            starts_line: LockQueue::new(manager, below.clone(), Label::START, STARTS)?,
+            starts_line: LockQueue::new(manager, below.clone(), START, STARTS)?,
             queue: queue.with_reads(&[Read::Children(below.clone())])?,
             path: manager.full_path(&path)?,
             starts: below,

@@ -1,7 +1,9 @@
 use lockkeeper_core::Error;
 
 use super::lock::RwLock;
-use crate::inspection::{Inspection, RecipeKind, holders_first};
+use crate::inspection::{InspectedRecipe, Inspection, holders_first};
+
+const RECIPE: InspectedRecipe = InspectedRecipe { name: "read/write lock", counted: None };
 
 impl RwLock {
     /// Returns the readers, the writers and the waiters, with their ages: a snapshot, see [`Inspection`]. It
@@ -23,6 +25,6 @@ impl RwLock {
         let (read, write) = self.queues();
         let contenders = read.inspect_with(std::slice::from_ref(write)).await?.pop().unwrap_or_default();
         let contenders = holders_first(contenders);
-        Ok(Inspection { what: RecipeKind::RwLock, path: self.path().clone(), limit: None, contenders })
+        Ok(Inspection { recipe: RECIPE, path: self.path().clone(), limit: None, contenders })
     }
 }

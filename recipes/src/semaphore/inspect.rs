@@ -2,7 +2,9 @@ use lockkeeper_core::{Error, Role};
 
 use super::Semaphore;
 use super::limit::{self, Limit};
-use crate::inspection::{Inspection, RecipeKind, holders_first, waiting};
+use crate::inspection::{InspectedRecipe, Inspection, holders_first, waiting};
+
+const RECIPE: InspectedRecipe = InspectedRecipe { name: "semaphore", counted: Some("permits out") };
 
 impl Semaphore {
     /// Returns the holders (one entry for each permit), the waiters, the limit and the number of free
@@ -26,7 +28,7 @@ impl Semaphore {
         let (queue, leases) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
         let leases = leases.into_iter().map(|lease| lease.with_role(Role::Holder));
         let contenders = holders_first(leases.chain(waiting(queue)).collect());
-        Ok(Inspection { what: RecipeKind::Semaphore, path: self.path.clone(), limit, contenders })
+        Ok(Inspection { recipe: RECIPE, path: self.path.clone(), limit, contenders })
     }
 
     async fn limit_in_force(&self) -> Result<Option<usize>, Error> {

@@ -52,7 +52,7 @@ use crate::limits;
 use crate::owner::Owner;
 
 /// Leases are counted, not ordered. Their directory has no nodes of another kind.
-const LEASES: Rule = Rule::blocked_by(&[lockkeeper_core::Kind::Lease]);
+const LEASES: Rule = Rule::blocked_by(&[lockkeeper_core::Kind::LEASE]);
 
 /// A semaphore over all processes: at most a given number of permits are in use at a time.
 ///

@@ -30,7 +30,6 @@ use crate::time::deadline::Deadline;
 use crate::txn::Txn;
 use crate::wire::{Stat, WireError};
 use crate::znode::fencing_token::FencingToken;
-use crate::znode::name::{Kind, NodeName};
 
 /// A hold: the first place in a line, until it is released, dropped or lost.
 ///
@@ -66,8 +65,8 @@ impl Hold {
     ) -> Self {
         let unresolved = UnresolvedNodes::none(first.node().session());
         let nodes = std::iter::once(&first).chain(&others).map(HeldNode::node);
-        let (directory, name) = first.node().path().rsplit_once('/').unwrap_or_default();
-        let kind = NodeName::parse(name).map_or(Kind::Other, |name| name.kind());
+        let directory = first.node().path().rsplit_once('/').unwrap_or_default().0;
+        let kind = first.label.kind();
         let timer = HoldTimer::begin(manager.environment(), recipe.unwrap_or_else(|| kind.metric_name()));
         let registration = HoldRegistration::announce(
             manager.hold_registry(),
@@ -108,7 +107,7 @@ impl Hold {
     /// What can be seen of its place by who does not hold it.
     #[must_use]
     pub fn monitor(&self) -> NodeMonitor {
-        NodeMonitor::on(self.node())
+        NodeMonitor::on(self.node(), self.first.label)
     }
 
     /// Opens the span that lasts as long as the hold, where the caller stands.
@@ -118,7 +117,7 @@ impl Hold {
             "hold",
             path = self.path(),
             recipe = timer.recipe(),
-            sequence = sequence(self.path()),
+            sequence = self.first.sequence(),
             token = %self.token,
             session = format_args!("{:#x}", self.session().id()),
             epoch = self.epoch().as_u64(),
@@ -359,11 +358,6 @@ impl Hold {
     pub fn exchange(self) -> Exchange {
         Exchange::of(self)
     }
-}
-
-/// The number of a node of ours.
-pub(super) fn sequence(path: &str) -> Option<i32> {
-    path.rsplit('/').next().and_then(NodeName::parse).map(|name| name.sequence())
 }
 
 impl Debug for Hold {

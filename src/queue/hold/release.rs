@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing::{Instrument, Span, debug_span};
 
-use super::{HeldNode, Hold, sequence};
+use super::{HeldNode, Hold};
 use crate::error::release::ReleaseError;
 use crate::manager::{ConnectionManager, HoldRegistration};
 use crate::queue::delete_nodes::{delete_all, delete_together};
@@ -38,7 +38,7 @@ impl Hold {
             "release",
             path = self.path(),
             recipe = self.registration.timer().recipe(),
-            sequence = sequence(self.path()),
+            sequence = self.first.sequence(),
             token = %self.token,
             session = format_args!("{:#x}", self.session().id()),
             epoch = self.epoch().as_u64(),

@@ -1,7 +1,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::identity::Identity;
-use crate::queue::{Kind, NodeName, REVOKE};
+use crate::queue::{Kind, REVOKE};
 use crate::wire::Stat;
 use crate::znode::fencing_token::FencingToken;
 
@@ -39,6 +39,7 @@ pub struct ContenderInfo {
     pub(super) path: String,
     pub(super) role: Role,
     pub(super) position: Option<usize>,
+    pub(super) kind: Option<Kind>,
     pub(super) data: Option<Vec<u8>>,
     pub(super) stat: Stat,
     pub(super) age: Duration,
@@ -58,10 +59,11 @@ impl ContenderInfo {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// What it contends for; `None` for a node without a number.
+    /// What it contends for; `None` for a node without a number. A label of a recipe's own is known if a queue with
+    /// that label was inspected.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
-        NodeName::parse(self.name()).map(|name| name.kind())
+        self.kind
     }
 
     /// What it does in the line. By the line's rule alone: a writer that has upgraded, and whose owner still keeps older read
@@ -114,10 +116,10 @@ impl ContenderInfo {
     }
 
     /// The fencing token of its grant, as holder or once it holds. `None` for readers and leases, whose nodes do not tell: a
-    /// reader may have been a writer, and a lease has the token of its turn.
+    /// reader may have been a writer, and a lease has the token of its turn. `None` for labels of other recipes, too.
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        matches!(self.kind(), Some(Kind::Lock | Kind::Write))
+        matches!(self.kind(), Some(Kind::LOCK | Kind::WRITE))
             .then(|| FencingToken::from_czxid(self.stat.czxid))
     }
 

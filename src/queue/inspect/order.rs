@@ -22,15 +22,18 @@ pub(super) struct Judged {
     pub(super) role: Role,
     /// How many in front it waits for; `None` for one that stands in no line.
     pub(super) position: Option<usize>,
+    /// What it contends for; `None` for a name without a number.
+    pub(super) kind: Option<Kind>,
 }
 
 /// Judges all children, and puts them in order. Those that are gone are left out.
 pub(super) fn judge(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<Judged> {
     let rule_of = |kind: Kind| rules.iter().find(|(of, _)| *of == kind).map(|(_, rule)| *rule);
     let mut queue: Vec<Contender> = Vec::new();
-    let mut strays: Vec<(i64, usize)> = Vec::new();
+    let mut strays: Vec<(i64, usize, Option<Kind>)> = Vec::new();
+    let labels = rules.iter().flat_map(|(_, rule)| rule.labels());
     for (child, seen) in children.iter().enumerate() {
-        let name = NodeName::parse(&seen.name);
+        let name = NodeName::parse_among(&seen.name, labels.clone());
         let rule = name.as_ref().and_then(|name| rule_of(name.kind()));
         match (name, rule, seen.czxid) {
             (Some(name), Some(rule), Some(czxid)) => {
@@ -40,7 +43,7 @@ pub(super) fn judge(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<Judged> {
             (Some(name), Some(rule), None) if rules.iter().any(|(_, rule)| rule.must_relist_after(&name)) => {
                 queue.push(Contender { child, name, rule, czxid: 0, is_gone: true });
             }
-            (_, _, Some(czxid)) => strays.push((czxid, child)),
+            (name, _, Some(czxid)) => strays.push((czxid, child, name.map(|name| name.kind()))),
             (_, _, None) => {}
         }
     }
@@ -58,15 +61,12 @@ pub(super) fn judge(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<Judged> {
         (false, true) => {
             queue.retain(|of| !of.is_gone);
             queue.sort_by_key(|of| of.czxid);
-            queue.iter().map(|of| Judged { child: of.child, role: Role::Unknown, position: None }).collect()
+            queue.iter().map(|of| of.judged(Role::Unknown, None)).collect()
         }
     };
-    strays.sort_unstable();
-    judged.extend(strays.iter().map(|(_, child)| Judged {
-        child: *child,
-        role: Role::Foreign,
-        position: None,
-    }));
+    strays.sort_unstable_by_key(|(czxid, child, _)| (*czxid, *child));
+    let stray = |(_, child, kind)| Judged { child, role: Role::Foreign, position: None, kind };
+    judged.extend(strays.into_iter().map(stray));
     judged
 }
 
@@ -76,6 +76,12 @@ struct Contender {
     rule: Rule,
     czxid: i64,
     is_gone: bool,
+}
+
+impl Contender {
+    fn judged(&self, role: Role, position: Option<usize>) -> Judged {
+        Judged { child: self.child, role, position, kind: Some(self.name.kind()) }
+    }
 }
 
 /// One walk along the line, counting by kind what stands in front.
@@ -88,7 +94,7 @@ fn in_order(mut queue: Vec<Contender>, key: impl Fn(&Contender) -> i64) -> Vec<J
             let blocking = before.iter().filter(|(kind, _)| of.rule.blocks(*kind));
             let ahead: usize = blocking.map(|(_, count)| count).sum();
             let role = if ahead == 0 { Role::Holder } else { Role::Waiter };
-            judged.push(Judged { child: of.child, role, position: Some(ahead) });
+            judged.push(of.judged(role, Some(ahead)));
         }
         for of in equals {
             match before.iter_mut().find(|(kind, _)| *kind == of.name.kind()) {
@@ -107,8 +113,8 @@ mod tests {
     use super::super::super::rule::Verdict;
     use super::*;
 
-    const MUTEX: [(Kind, Rule); 1] = [(Kind::Lock, Rule::MUTEX)];
-    const RW: [(Kind, Rule); 2] = [(Kind::Read, Rule::READER), (Kind::Write, Rule::WRITER)];
+    const MUTEX: [(Kind, Rule); 1] = [(Kind::LOCK, Rule::MUTEX)];
+    const RW: [(Kind, Rule); 2] = [(Kind::READ, Rule::READER), (Kind::WRITE, Rule::WRITER)];
 
     fn seen(names: &[&str]) -> Vec<Child> {
         (1..).zip(names).map(|(czxid, name)| Child { name: (*name).to_owned(), czxid: Some(czxid) }).collect()

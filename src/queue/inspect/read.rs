@@ -12,6 +12,7 @@ use crate::manager::ConnectionManager;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::wire::{Reply, Stat, WireError};
+use crate::znode::name::NodeName;
 
 /// So many nodes are asked for at once: a line of ten thousand is no reason to fill the server's queue, or our memory.
 const BATCH: usize = 128;
@@ -86,7 +87,8 @@ pub(crate) async fn read_node(
     let node = read_nodes(session, vec![path.to_owned()], deadline).await?.pop().flatten();
     Ok(node.map(|node| {
         let clock = Clock::of(session, [&node.1]);
-        let judged = Judged { child: 0, role: Role::Unknown, position: None };
+        let kind = path.rsplit('/').next().and_then(NodeName::parse).map(|name| name.kind());
+        let judged = Judged { child: 0, role: Role::Unknown, position: None, kind };
         clock.info(path.to_owned(), node, judged)
     }))
 }
@@ -159,7 +161,7 @@ impl Clock {
 
     fn info(self, path: String, (data, stat): Node, judged: Judged) -> ContenderInfo {
         let age = Duration::from_millis(self.now.saturating_sub(stat.ctime).max(0).unsigned_abs());
-        let Judged { role, position, .. } = judged;
-        ContenderInfo { path, role, position, data, stat, age, age_clock: self.by }
+        let Judged { role, position, kind, .. } = judged;
+        ContenderInfo { path, role, position, kind, data, stat, age, age_clock: self.by }
     }
 }

@@ -1,5 +1,7 @@
 //! One node of this session in the queue.
 
+use crate::queue::rule::ContenderKind;
+
 /// The id of a node within its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(pub(crate) u64);
@@ -11,32 +13,6 @@ pub(crate) struct NodeId(pub(crate) u64);
 pub(crate) struct EntryKey {
     pub(crate) sequence: i32,
     pub(crate) node: NodeId,
-}
-
-/// What a node contends for, where sequence numbers tell the order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum ContenderKind {
-    /// Waits for every node in front.
-    Lock,
-    /// Waits for the writers in front.
-    Read,
-    /// Waits for every node in front. Behind a writer a reader's node may appear late, in front of others.
-    Write,
-}
-
-impl ContenderKind {
-    /// Whether nothing is in front of `next` any more when a head of this kind is gone that `next` waits for.
-    ///
-    /// A writer always lists: beside a released reader other readers may exist, and so may they in a released
-    /// writer's place.
-    pub(super) fn hands_off_to(self, next: Self) -> bool {
-        matches!((self, next), (Self::Lock, Self::Lock) | (Self::Write, Self::Read))
-    }
-
-    /// Whether a released head of the one kind tells anything to a contender of the other.
-    pub(super) fn shares_rule_with(self, other: Self) -> bool {
-        (self == Self::Lock) == (other == Self::Lock)
-    }
 }
 
 /// A node of this session that exists, as far as is known.

@@ -27,12 +27,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub(crate) use self::creates::CreateInFlight;
 use self::creates::SequenceWaiter;
-pub(crate) use self::entry::{ContenderKind, EntryKey, NodeId};
 use self::entry::{Entry, EntryState, Predecessor};
+pub(crate) use self::entry::{EntryKey, NodeId};
 pub(crate) use self::hand_off::ReleaseInFlight;
 pub(crate) use self::judge::Judgement;
 use self::released::{DirectoryWatch, ReleasedHead};
 use super::fast_path::FastPathHistory;
+use super::rule::ContenderKind;
 
 /// What the caller has to do, in this order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

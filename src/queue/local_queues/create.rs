@@ -5,7 +5,8 @@ use futures::future::select;
 
 use super::{HandOffPayload, LocalQueues, QueueEntry, SharedQueue};
 use crate::queue::fast_path::FastPath;
-use crate::queue::local_queue::{ContenderKind, CreateInFlight, Judgement};
+use crate::queue::local_queue::{CreateInFlight, Judgement};
+use crate::queue::rule::ContenderKind;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;

@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 
 use super::{ExchangeInFlight, HandOffPayload, LocalQueues, SharedQueue};
 use crate::error::Lost;
-use crate::queue::local_queue::{ContenderKind, Effect, EntryKey, NodeId, Wait};
+use crate::queue::local_queue::{Effect, EntryKey, NodeId, Wait};
+use crate::queue::rule::ContenderKind;
 use crate::session::OwnedNode;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;

@@ -68,7 +68,7 @@ fn in_front(tree: &Tree, path: &str, mine: i64, is_passed: &dyn Fn(&String) -> b
     let Some(me) = NodeName::parse(name) else { return 0 };
     let waits_for = |other: &NodeName| match me.kind() {
         // A writer with a reader's number is that reader.
-        Kind::Read => other.kind() == Kind::Write && other.sequence() != me.sequence(),
+        Kind::READ => other.kind() == Kind::WRITE && other.sequence() != me.sequence(),
         _ => true,
     };
     let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
