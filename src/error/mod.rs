@@ -214,22 +214,22 @@ pub enum Phase {
     Connecting,
     /// For the server's answer to a request.
     Answer,
-    /// In line, behind others.
-    InLine {
-        /// The nearest contender in front.
-        behind: String,
-        /// What its node says about who it is.
-        who: String,
-        /// How many were in front at the last look.
+    /// In the queue, for contenders ahead to release.
+    Queued {
+        /// The name of the predecessor's node.
+        predecessor: String,
+        /// The data of that node, which says whose it is.
+        predecessor_data: String,
+        /// How many contenders were ahead when the queue was last read.
         ahead: usize,
     },
     /// For the ensemble to confirm the session after a gap.
     Confirmation,
     /// For another task of the same owner, which is acquiring the same lock.
     SameOwner,
-    /// For other tasks of this process, among which the lock is handed on.
+    /// For other tasks of this process, which share one node and hand the lock to each other.
     InProcess {
-        /// How many of them were in front.
+        /// How many of them were ahead.
         ahead: usize,
     },
     /// First in line, for permits that others hold.
@@ -246,13 +246,16 @@ impl Display for Phase {
         match self {
             Self::Connecting => formatter.write_str("waiting for a connection"),
             Self::Answer => formatter.write_str("waiting for the server's answer"),
-            Self::InLine { behind, who, ahead } => {
-                write!(formatter, "waiting in line behind {behind} [{who}], {ahead} in front")
+            Self::Queued { predecessor, predecessor_data, ahead } => {
+                write!(
+                    formatter,
+                    "waiting in the queue behind {predecessor} [{predecessor_data}], {ahead} ahead"
+                )
             }
             Self::Confirmation => formatter.write_str("waiting for the ensemble to confirm the session"),
             Self::SameOwner => formatter.write_str("waiting for another task of the same owner"),
             Self::InProcess { ahead } => {
-                write!(formatter, "waiting for other tasks of this process, {ahead} in front")
+                write!(formatter, "waiting for other tasks of this process, {ahead} ahead")
             }
             Self::Permits { free, asked } => {
                 write!(formatter, "waiting first in line for {asked} permits, {free} of them free")

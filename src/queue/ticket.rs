@@ -174,9 +174,9 @@ impl Ticket {
             return Ok(held);
         }
         let phase = match self.queued_node.as_ref().map(|queued_node| &queued_node.state) {
-            Some(QueueState::Waiting(predecessors)) => Phase::InLine {
-                behind: predecessors.predecessor().to_string(),
-                who: "not asked".to_owned(),
+            Some(QueueState::Waiting(predecessors)) => Phase::Queued {
+                predecessor: predecessors.predecessor().to_string(),
+                predecessor_data: "not asked".to_owned(),
                 ahead: predecessors.ahead(),
             },
             _ => Phase::Answer,

@@ -83,7 +83,7 @@ impl QueuedNode {
                 }
                 () = limit.passed() => {
                     if deadline.has_passed() {
-                        let phase = Phase::InLine { behind: behind.to_owned(), who: who(), ahead: me.ahead() };
+                        let phase = Phase::Queued { predecessor: behind.to_owned(), predecessor_data: who(), ahead: me.ahead() };
                         return Err(timeout_error(deadline, me.directory(), phase).into());
                     }
                     if own_watch_due.take().is_none() {

@@ -112,7 +112,7 @@ impl QueuedNode {
             }
             WakeReason::SessionOver => Err(StepError::Restart),
             WakeReason::Time => {
-                let phase = Phase::InLine { behind: watched.to_string(), who, ahead };
+                let phase = Phase::Queued { predecessor: watched.to_string(), predecessor_data: who, ahead };
                 Err(timeout_error(deadline, queue.directory().as_str(), phase).into())
             }
         }

@@ -87,10 +87,10 @@ fn a_timeout_says_behind_whom_and_leaves_no_node() {
     let refused = thread::scope(|threads| {
         threads.spawn(|| mutex.acquire_timeout(Duration::from_millis(50))).join().unwrap()
     });
-    let Err(Error::Timeout { phase: Phase::InLine { behind, .. }, .. }) = refused else {
+    let Err(Error::Timeout { phase: Phase::Queued { predecessor, .. }, .. }) = refused else {
         panic!("{refused:?}");
     };
-    assert!(guard.as_hold().path().ends_with(&behind));
+    assert!(guard.as_hold().path().ends_with(&predecessor));
     until("the waiter's node is gone", || contenders(&server, "/lock") == 1);
     assert!(guard.wait_lost(Duration::from_millis(1)).is_none());
 }

@@ -165,7 +165,7 @@ async fn one_limit_holds_for_all_and_everything_taken_before_is_given_back() {
     let all = all_of(&mutexes(&one, &["a", "b", "c", "d"]));
     let error = all.acquire_timeout(Timing::scaled(Duration::from_secs(2))).await.unwrap_err();
     assert_eq!(error.path().as_str(), "/multi/c");
-    assert!(matches!(error.cause(), Error::Timeout { phase: Phase::InLine { .. }, .. }), "{error}");
+    assert!(matches!(error.cause(), Error::Timeout { phase: Phase::Queued { .. }, .. }), "{error}");
     assert_eq!(error.undo(), []);
     for free in ["a", "b", "d"] {
         no_node_is_left(&ensemble, &format!("/multi/{free}")).await;

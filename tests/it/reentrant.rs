@@ -59,8 +59,10 @@ async fn owners_exclude_each_other_and_tasks_of_one_owner_do_not() {
     assert_eq!(children(&ensemble, "/lock").await.len(), 1);
     assert!(mutex.try_acquire(&two).await.unwrap().is_none());
     let error = mutex.acquire_timeout(&two, Duration::from_millis(100)).await.unwrap_err();
-    let Error::Timeout { phase: Phase::InLine { who, .. }, .. } = &error else { panic!("{error}") };
-    assert!(who.contains("owner=same name"), "{who}");
+    let Error::Timeout { phase: Phase::Queued { predecessor_data, .. }, .. } = &error else {
+        panic!("{error}")
+    };
+    assert!(predecessor_data.contains("owner=same name"), "{predecessor_data}");
     first.release().await.unwrap();
     second.release().await.unwrap();
     mutex.acquire(&two).await.unwrap().release().await.unwrap();

@@ -62,8 +62,10 @@ impl MultiLock {
     }
 
     fn occupied(&self, deadline: Deadline) -> MultiLockError {
-        let (behind, who) = ("someone at one of them".to_owned(), "not asked".to_owned());
-        let (phase, path) = (Phase::InLine { behind, who, ahead: 1 }, self.0.first.path());
+        let (predecessor, predecessor_data) =
+            ("a contender at one of them".to_owned(), "not asked".to_owned());
+        let phase = Phase::Queued { predecessor, predecessor_data, ahead: 1 };
+        let path = self.0.first.path();
         MultiLockError::at(path, Error::Timeout { phase, path: path.to_string(), waited: deadline.waited() })
     }
 

@@ -281,7 +281,7 @@ impl RateLimiter {
         loop {
             let hold = match self.queue().acquire(Deadline::immediate()).await {
                 Ok(hold) => hold,
-                Err(Error::Timeout { phase: phase @ Phase::InLine { .. }, .. }) => return Ok(Err(phase)),
+                Err(Error::Timeout { phase: phase @ Phase::Queued { .. }, .. }) => return Ok(Err(phase)),
                 Err(error) => return Err(error),
             };
             match self.spend(hold, asked, None).await {

@@ -400,7 +400,7 @@ impl Semaphore {
         loop {
             let hold = match self.queue().acquire(Deadline::immediate()).await {
                 Ok(hold) => hold,
-                Err(Error::Timeout { phase: phase @ Phase::InLine { .. }, .. }) => return Ok(Err(phase)),
+                Err(Error::Timeout { phase: phase @ Phase::Queued { .. }, .. }) => return Ok(Err(phase)),
                 Err(error) => return Err(error),
             };
             match self.try_take(hold, permits, limit).await {

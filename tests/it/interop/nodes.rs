@@ -29,10 +29,16 @@ async fn each_reads_the_others_nodes() -> Outcome {
     assert!((&mut waiter).await.unwrap_err().is_cancelled());
     fixture.line_of(1).await?;
     let error = fixture.mutex().acquire_timeout(SHORTLY).await.unwrap_err();
-    let Error::Timeout { phase: Phase::InLine { behind, who, ahead }, .. } = error else { panic!("{error}") };
+    let Error::Timeout { phase: Phase::Queued { predecessor, predecessor_data, ahead }, .. } = error else {
+        panic!("{error}")
+    };
     let (data, _) = fixture.oracle.lock().await.data(&grant.node).await?;
-    assert_eq!(format!("{}/{behind}", fixture.path), grant.node);
-    assert_eq!((who.as_bytes(), ahead), (&data[..], 1), "Curator's node data is the host's address");
+    assert_eq!(format!("{}/{predecessor}", fixture.path), grant.node);
+    assert_eq!(
+        (predecessor_data.as_bytes(), ahead),
+        (&data[..], 1),
+        "Curator's node data is the host's address"
+    );
     holder.release(&fixture.path).await?;
     Ok(())
 }

@@ -17,7 +17,7 @@ async fn readers_share_and_a_writer_shares_with_nobody() {
     let (first, second) = (one.read().await.unwrap(), two.read().await.unwrap());
     assert!(one.try_write().await.unwrap().is_none());
     let error = two.write_timeout(SHORTLY).await.unwrap_err();
-    let Error::Timeout { phase: Phase::InLine { ahead, .. }, .. } = &error else { panic!("{error}") };
+    let Error::Timeout { phase: Phase::Queued { ahead, .. }, .. } = &error else { panic!("{error}") };
     assert_eq!(*ahead, 2);
     first.release().await.unwrap();
     second.release().await.unwrap();

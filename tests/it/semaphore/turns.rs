@@ -68,7 +68,7 @@ async fn a_large_request_is_not_overtaken_by_small_ones_behind_it() {
     // One is free, and stays free for the one in front.
     assert!(other.try_acquire().await.unwrap().is_none());
     let error = other.acquire_timeout(Duration::ZERO).await.unwrap_err();
-    assert!(matches!(&error, Error::Timeout { phase: Phase::InLine { ahead: 2, .. }, .. }), "{error}");
+    assert!(matches!(&error, Error::Timeout { phase: Phase::Queued { ahead: 2, .. }, .. }), "{error}");
     head_sleeps(&ensemble, 1).await;
     held.release().await.unwrap();
     settled(&ensemble, 1, 2).await;
