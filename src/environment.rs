@@ -1,4 +1,4 @@
-//! The machine under a manager.
+//! The machine that a manager runs on.
 #![cfg_attr(not(feature = "__simulation"), allow(unreachable_pub, reason = "reachable for the simulation"))]
 
 use std::fmt::Debug;
@@ -8,18 +8,18 @@ use uuid::Uuid;
 
 use crate::time::boot::{BootInstant, system_time};
 
-/// What a manager takes from the machine it runs on: the time, chance and a scheduler. The machine itself, or
-/// a simulation.
+/// What a manager needs from its machine: the time, random numbers and a scheduler. The simulation has its
+/// own.
 pub trait Environment: Debug + Send + Sync + 'static {
     /// The present instant, on the clock of leases.
     fn now(&self) -> BootInstant;
-    /// A number that nobody else has, ever.
+    /// A number that is unique for ever.
     fn unique(&self) -> Uuid;
-    /// Runs the task behind a manager.
+    /// Runs the task of a manager.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 }
 
-/// This machine: `CLOCK_BOOTTIME` where there is one, and tokio.
+/// The real machine: `CLOCK_BOOTTIME` where it exists, and tokio.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ThisMachine;
 

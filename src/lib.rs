@@ -1,12 +1,13 @@
-//! The machinery under the [`lockkeeper`](https://docs.rs/lockkeeper) recipes: a connection to an Apache
-//! ZooKeeper ensemble that survives, and lines of contenders that never forget.
+//! The core of the [`lockkeeper`](https://docs.rs/lockkeeper) recipes: a connection to an Apache ZooKeeper
+//! ensemble that opens new sessions as needed, and queues of contenders.
 //!
-//! **To take a lock, use the crate `lockkeeper`**; it re-exports what its users need from here. This crate is
-//! for authors of further recipes.
+//! **To acquire a lock, use the crate `lockkeeper`.** It re-exports everything that its users need from this
+//! crate. This crate is for authors of further recipes.
 //!
-//! * [`ConnectionManager`]: one session after the other, what is known of each, and what is held on it.
-//! * [`LockQueue`], [`Ticket`], [`Hold`]: the sequential node, the one primitive under all recipes.
-//! * [`Txn`]: writes that are committed only while a hold stands. [`Znodes`]: nodes beside the locks.
+//! * [`ConnectionManager`]: opens one session after the other, publishes its state, and counts the holds.
+//! * [`LockQueue`], [`Ticket`], [`Hold`]: the queue of sequential nodes, the one primitive of all recipes.
+//! * [`Txn`]: writes that are committed only while a hold is valid. [`Znodes`]: reads and writes of other
+//!   nodes.
 //!
 //! Data flows one way: application → recipe → [`LockQueue`] → [`ConnectionManager`] → client.
 

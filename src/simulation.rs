@@ -1,9 +1,9 @@
-//! The seam under the manager, for the project's own simulation. **No part of the public interface**: it
+//! The interface below the manager, for the project's own simulation. **Not part of the public API**: it
 //! changes without notice.
 //!
-//! A [`Backend`] stands for the ensemble and the network, a [`Environment`] for the machine. With both from
-//! one seed, under tokio's paused time and on one thread, a run is the same every time: nothing here iterates
-//! in the order of a random hash, and no `select!` throws dice.
+//! A [`Backend`] replaces the ensemble and the network, an [`Environment`] the machine. If both follow one
+//! seed, under tokio's paused time and on one thread, every run is the same: no code here iterates in the
+//! order of a random hash, and no `select!` polls in a random order.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ pub use crate::wire::{
 };
 pub use uuid::Uuid;
 
-/// What a lease's arithmetic makes of `confirmations` requests, 200 ms apart, each answered after 5 ms: until
-/// when the session is safe. For those who measure it.
+/// The end of the lease after `confirmations` requests, sent 200 ms apart and each answered after 5 ms. For
+/// benchmarks.
 #[must_use]
 pub fn lease_after(opened: BootInstant, confirmations: u32) -> BootInstant {
     let mut lease = SessionLease::new(Duration::from_secs(15), Duration::from_secs(2), opened);

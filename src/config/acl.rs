@@ -25,22 +25,23 @@ impl Permissions {
     }
 }
 
-/// The access list put on every node that is made: contenders and their parents alike.
+/// The access list of every node that the manager creates: contenders and their parents.
 ///
-/// Default: open to anyone, as Curator's is. A lock that another identity must not break needs a closed one.
+/// Default: open to everyone, as in Curator. If another identity must not be able to break a lock, the list
+/// has to be closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acl {
     pub(crate) entries: Vec<(Permissions, String, String)>,
 }
 
 impl Acl {
-    /// Anyone may do everything.
+    /// Everyone may do everything.
     #[must_use]
     pub fn open() -> Self {
         Self::new(Permissions::ALL, "world", "anyone")
     }
 
-    /// Only the identities this session was authenticated with may do anything. Needs
+    /// Only the identities that this session is authenticated with may do anything. Needs
     /// [`digest_auth`](crate::ConnectionManagerBuilder::digest_auth) or another authentication.
     #[must_use]
     pub fn creator_only() -> Self {
@@ -67,7 +68,7 @@ impl Default for Acl {
     }
 }
 
-/// What a connection proves about who it is.
+/// How a connection authenticates.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Credentials {
     pub(crate) scheme: String,

@@ -7,9 +7,9 @@ use crate::znode::path::{PathError, ZnodePath};
 
 /// The servers of an ensemble and, at its end, an optional chroot: `host1:2181,host2,[::1]:2183/app`.
 ///
-/// A port left out is 2181. With the features `tls`, an endpoint may begin with `tcp+tls://`. All paths are
-/// then taken below the chroot, which is made on first use. List every server: fail-over is a matter of
-/// milliseconds among listed ones, and with a single one a restart can outlast the session.
+/// The default port is 2181. With the feature `tls`, an endpoint may begin with `tcp+tls://`. With a chroot,
+/// all paths are below it; the manager creates it on first use. List every server: a client switches between
+/// listed servers within milliseconds, while the restart of a single listed server can outlast the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectString {
     endpoints: Vec<Endpoint>,
@@ -24,7 +24,7 @@ pub(crate) struct Endpoint {
 }
 
 impl ConnectString {
-    /// The path in front of every other; `/` when there is none.
+    /// The path that is prepended to every other one; `/` without a chroot.
     #[must_use]
     pub fn chroot(&self) -> &ZnodePath {
         &self.chroot
@@ -36,12 +36,12 @@ impl ConnectString {
 }
 
 impl Endpoint {
-    /// Host and port, as the resolver takes them.
+    /// Host and port, in the form that the resolver takes.
     pub(crate) fn address(&self) -> (&str, u16) {
         (&self.host, self.port)
     }
 
-    /// Whether connections to it are TLS.
+    /// Whether connections to this endpoint use TLS.
     pub(crate) fn is_secure(&self) -> bool {
         self.tls
     }
@@ -101,7 +101,7 @@ impl FromStr for ConnectString {
 
     fn from_str(text: &str) -> Result<Self, ConnectStringError> {
         let error = |flaw| ConnectStringError { text: text.chars().take(200).collect(), flaw };
-        // The scheme's own slashes are not the chroot's.
+        // The slashes of the scheme do not begin the chroot.
         let hosts_from = text.rfind("://").map_or(0, |at| at + 3);
         let chroot_at = text.get(hosts_from..).and_then(|rest| rest.find('/')).map(|at| hosts_from + at);
         let (hosts, chroot) = text.split_at(chroot_at.unwrap_or(text.len()));
@@ -119,7 +119,7 @@ impl FromStr for ConnectString {
     }
 }
 
-/// A connect string that names no ensemble, and what to change.
+/// Why a connect string is invalid, and what to change.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("connect string {text:?}: {flaw}")]
 pub struct ConnectStringError {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is given; and what is taken reads the same when it is written down.
+        /// For any text. A text that is accepted reads the same after it is formatted.
         #[test]
         fn no_text_panics_and_what_is_taken_is_read_back(
             text in "([a:,/.\\[\\] 0-9]|tcp://|tcp\\+tls://|2181|::1|\\PC){0,12}",

@@ -4,7 +4,7 @@ use super::connect_string::ConnectStringError;
 use crate::znode::name::LabelError;
 use crate::znode::path::PathError;
 
-/// An argument that cannot be right, found before anything was sent.
+/// An invalid argument, found before anything was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -17,31 +17,31 @@ pub enum ConfigError {
     /// A bad label.
     #[error(transparent)]
     Label(#[from] LabelError),
-    /// A setting outside its range.
+    /// A setting is outside of its range.
     #[error("{name} is {value}; {advice}")]
     Setting {
-        /// Which setting.
+        /// The name of the setting.
         name: &'static str,
-        /// What it was set to.
+        /// The value of the setting.
         value: String,
-        /// What to set instead.
+        /// A value to set instead.
         advice: &'static str,
     },
-    /// Node data the server would not take.
+    /// The data of a node is too large for the server.
     #[error("node data of {bytes} bytes; the server takes at most {max}")]
     DataTooLarge {
-        /// How large it is.
+        /// The size of the data.
         bytes: usize,
-        /// How large it may be.
+        /// The largest accepted size.
         max: usize,
     },
-    /// A reentrant lock was asked for without saying for whom.
+    /// A reentrant lock was called without an owner.
     #[error("no owner is in scope here; run this within Owner::scope(), or name an owner")]
     NoOwner,
-    /// No tokio runtime with timers is running here.
+    /// There is no tokio runtime with timers.
     #[error("no tokio runtime with time enabled; call from within one built with enable_all()")]
     NoRuntime,
-    /// A blocking call where waiting would hold up others, perhaps for ever.
+    /// A blocking call in a place where it would block other tasks, perhaps for ever.
     #[error(
         "cannot block here, in an async task or a thread that ends; call it from a thread, spawn_blocking or \
          block_in_place, or use the async face"

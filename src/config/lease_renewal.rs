@@ -1,13 +1,13 @@
-/// Which request confirms the session while something is held.
+/// Which request confirms the session while a lock is held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaseRenewal {
-    /// A transaction of checks on every held node: the quorum answers, and a node deleted by hand is found
-    /// out.
+    /// A transaction of checks on every held node. The quorum answers it, and it detects a node that was
+    /// deleted by hand.
     #[default]
     Quorum,
-    /// A `sync`. Weaker: a leader that was deposed and does not know it answers alone, so **promises 1 and 2
-    /// are not given** (one valid guard at a time, lost before anyone else is granted). It saves a write for
-    /// each confirmation.
+    /// A `sync`. It is weaker: a deposed leader that does not know of its successor answers it alone, so
+    /// **promises 1 and 2 are not given** (at most one valid guard at a time; a loss is known before the next
+    /// grant). It saves a write per confirmation.
     Sync,
 }

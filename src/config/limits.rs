@@ -1,19 +1,20 @@
-//! What fits into one request, and what everyone counts or waits alike.
+//! The largest request, and limits that several folders share.
 
 use std::time::Duration;
 
 use super::error::ConfigError;
 
-/// Most bytes of data and paths taken in one request.
+/// The largest accepted size of a request: its data and paths, in bytes.
 ///
-/// The server closes the connection on a request larger than its `jute.maxbuffer`, 1 MiB by default, without
-/// a word: trying again would go on for ever.
+/// The server closes the connection without an answer when a request is larger than its `jute.maxbuffer`, 1
+/// MiB by default. A retry would go on for ever.
 pub const REQUEST_BYTES_MAX: usize = 1_000_000;
 
-/// After a wait of this time the log says so, and again each time that it has passed once more.
+/// A wait that lasts this long is logged, and logged again after each further span of this length.
 pub const LONG_WAIT: Duration = Duration::from_secs(30);
 
-/// How often a directory is made again that the server reaped before a node was created in it.
+/// How often a contender creates a directory again that the server removed before the contender's node was
+/// created in it.
 pub(crate) const DIRECTORIES_MAX: usize = 8;
 
 pub(crate) fn check(bytes: usize) -> Result<(), ConfigError> {

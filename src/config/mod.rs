@@ -1,4 +1,4 @@
-//! What is set once: where the servers are, who may, how long, how often.
+//! The settings of a manager: servers, access, security, retries, limits.
 
 pub(crate) mod acl;
 pub(crate) mod connect_string;

@@ -3,31 +3,31 @@ use std::time::Duration;
 use backoff::ExponentialBackoffBuilder;
 use backoff::backoff::Backoff;
 
-/// How long to wait before the next try: at reconnecting with a new session and at cleaning up.
+/// The pauses between retries: of opening a new session, and of deleting nodes in the background.
 ///
-/// The pause doubles from `initial` to `max`, each one varied by half of itself so that a fleet does not come
-/// back in step. There is no number of tries: what is tried for has its own end, a deadline or the end of the
-/// session.
+/// The pause doubles from `initial` to `max`. Each pause is varied randomly by up to half of itself, so that
+/// many processes do not retry at the same instants. The number of retries is not limited: a deadline or the
+/// end of the session ends them.
 ///
-/// This is the one file that knows the `backoff` crate.
+/// This is the only file that names the `backoff` crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     initial: Duration,
     max: Duration,
-    /// Whether pauses are varied by chance.
+    /// Whether the pauses are varied randomly.
     varied: bool,
 }
 
 impl RetryPolicy {
-    /// Pauses from `initial` up to `max`. Default: 50 ms up to 5 s. Anything below 1 ms counts as 1 ms, a
-    /// `max` below `initial` as `initial`.
+    /// Pauses from `initial` up to `max`. Default: 50 ms up to 5 s. The least `initial` is 1 ms, and the
+    /// least `max` is `initial`.
     #[must_use]
     pub fn exponential(initial: Duration, max: Duration) -> Self {
         let initial = initial.max(Duration::from_millis(1));
         Self { initial, max: max.max(initial), varied: true }
     }
 
-    /// The same without chance.
+    /// The same pauses without random variation.
     #[cfg(feature = "__simulation")]
     pub(crate) fn in_step(self) -> Self {
         Self { varied: false, ..self }
@@ -51,7 +51,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// The pauses of one row of tries.
+/// The pauses of one sequence of retries.
 #[derive(Debug)]
 pub(crate) struct Pauses {
     backoff: backoff::ExponentialBackoff,

@@ -1,9 +1,9 @@
-//! TLS and SASL settings, passed through to the client where the features `tls`, `sasl-digest-md5` and
-//! `sasl-gssapi` are on.
+//! TLS and SASL settings for the client crate, with the features `tls`, `sasl-digest-md5` and `sasl-gssapi`.
 
 /// How connections to `tcp+tls://` endpoints are secured.
 ///
-/// Nothing is trusted by default: give the certificate authorities that signed the servers' certificates.
+/// By default no certificate is trusted: add the certificate authorities that signed the servers'
+/// certificates.
 #[cfg(feature = "tls")]
 #[derive(Clone, Default)]
 pub struct Tls {
@@ -13,7 +13,7 @@ pub struct Tls {
 
 #[cfg(feature = "tls")]
 impl Tls {
-    /// Trusts nothing yet.
+    /// No certificate is trusted yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -26,7 +26,7 @@ impl Tls {
         self
     }
 
-    /// Shows this certificate to servers that ask for one; both in PEM form.
+    /// Presents this certificate to servers that request one. Both texts are in PEM form.
     #[must_use]
     pub fn client_identity(mut self, certificate: &str, key: &str) -> Self {
         self.identity = Some((certificate.to_owned(), key.to_owned()));
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// Without the feature there are no such settings.
+/// Without the feature there are no TLS settings.
 #[cfg(not(feature = "tls"))]
 #[derive(Clone, Debug)]
 pub(crate) enum Tls {}
@@ -60,7 +60,7 @@ pub(crate) enum Sasl {
     /// With a user name and a password.
     #[cfg(feature = "sasl-digest-md5")]
     DigestMd5 { user: String, password: String },
-    /// With Kerberos, as the environment sets it up.
+    /// With Kerberos, as the environment configures it.
     #[cfg(feature = "sasl-gssapi")]
     Gssapi,
 }

@@ -4,33 +4,33 @@ use thiserror::Error;
 
 use crate::config::error::ConfigError;
 
-/// Why no connection was made.
+/// Why [`connect`](crate::ConnectionManagerBuilder::connect) made no connection.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// An argument that cannot be right; nothing was sent.
+    /// An argument is invalid. Nothing was sent.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// No server gave us a session in time.
+    /// No server granted a session in time.
     #[error("no session within {waited:.1?} from {servers}: {cause}")]
     Timeout {
-        /// The servers tried.
+        /// The servers that were tried.
         servers: String,
-        /// How long it was tried.
+        /// How long the manager tried.
         waited: Duration,
-        /// What the last try met.
+        /// The result of the last attempt.
         cause: String,
     },
-    /// The servers do not accept who we are.
+    /// The servers do not accept the credentials.
     #[error("{servers} refused our credentials; check the authentication settings")]
     AuthFailed {
-        /// The servers tried.
+        /// The servers that were tried.
         servers: String,
     },
-    /// The system gave no thread to a blocking manager.
+    /// The operating system gave no thread to a blocking manager.
     #[error("no thread for the connection: {cause}; the process may be out of threads or files")]
     NoThread {
-        /// What the system said.
+        /// The error of the operating system.
         cause: String,
     },
 }

@@ -4,9 +4,9 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("lost {path}: {reason}")]
 pub struct Lost {
-    /// The path of what was held.
+    /// The path of the node that the hold rests on.
     pub path: String,
-    /// Why it is lost.
+    /// Why the hold is lost.
     pub reason: LossReason,
 }
 
@@ -20,15 +20,15 @@ pub enum LossReason {
     /// The server gave the connection to another session, or cannot show that it did not.
     #[error("the server replaced the session on reconnect")]
     SessionReplaced,
-    /// The server may expire the session from now on: it was not heard from for too long.
+    /// The server may expire the session from now on: the ensemble has confirmed nothing for too long.
     #[error("the lease ran out: no confirmation from the ensemble within the session timeout")]
     LeaseRanOut,
-    /// The node was deleted by someone else.
+    /// Another client deleted the node.
     #[error("its node was deleted by someone else")]
     NodeDeleted,
-    /// The node does not exist any more, and the cause is not known: someone else deleted it, or an exchange
-    /// of this hold whose answer was lost, or it ended with its session, which a reconnect did not bring
-    /// back.
+    /// The node does not exist any more, and the cause is not known. Another client deleted it, or an
+    /// exchange of this hold whose answer was lost, or it ended with its session, which a reconnect did not
+    /// bring back.
     #[error(
         "its node is gone: deleted by someone else, by an exchange without an answer, or with its session"
     )]
@@ -36,7 +36,7 @@ pub enum LossReason {
     /// The manager was shut down.
     #[error("the connection manager was shut down")]
     Closed,
-    /// The servers no longer accept who we are.
+    /// The servers no longer accept the credentials.
     #[error("the servers refused our credentials")]
     AuthFailed,
 }

@@ -1,4 +1,5 @@
-//! The errors. An area's own are in that area; the ones here collect them, or belong to several areas.
+//! The errors. The errors of an area are in that area; the ones here collect them, or belong to several
+//! areas.
 
 mod connect;
 mod loss;
@@ -17,18 +18,18 @@ pub use crate::config::error::ConfigError;
 use crate::znode::name::LabelError;
 use crate::znode::path::PathError;
 
-/// Why an operation did not do what was asked.
+/// Why an operation failed.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An argument no server would take; nothing was sent.
+    /// An argument is invalid: no server would accept it. Nothing was sent.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Time was up. A place in a line is given up by the manager in the background, unless a ticket keeps it;
-    /// a write may still be done ([`outcome`](Self::outcome)).
+    /// The deadline passed. The manager deletes the contender's node in the background, unless a ticket keeps
+    /// it. A write may still be applied ([`outcome`](Self::outcome)).
     #[error("gave up after {waited:.1?} while {phase} ({path})")]
     Timeout {
-        /// What was being waited for.
+        /// What the operation was waiting for.
         phase: Phase,
         /// The path of the lock or node.
         path: String,
@@ -38,63 +39,64 @@ pub enum Error {
     /// The manager was shut down.
     #[error("the connection manager is shut down; connect a new one")]
     Closed,
-    /// What the operation rested on is gone.
+    /// The hold that the operation rested on is lost.
     #[error(transparent)]
     Lost(#[from] Lost),
-    /// The server said no; nothing was changed.
+    /// The server refused the request. Nothing was changed.
     #[error("the server refused to {operation} {path}: {refusal}")]
     Refused {
-        /// What was asked.
+        /// The operation.
         operation: Operation,
-        /// Of which node.
+        /// The path of the node.
         path: String,
-        /// What the server said.
+        /// The answer of the server.
         refusal: Refusal,
     },
-    /// The link broke before the answer: the server may or may not have done it. Look before trying again.
+    /// The connection broke before the answer, so the server may have applied the write. Read the node before
+    /// you repeat the write.
     #[error("it is not known whether the server did {operation} {path}: {cause}; look before trying again")]
     Unknown {
-        /// What was asked.
+        /// The operation.
         operation: Operation,
-        /// Of which node.
+        /// The path of the node.
         path: String,
-        /// How the link broke.
+        /// How the connection broke.
         cause: String,
     },
-    /// The link broke before the answer to a read: there is nothing to undo, ask again.
+    /// The connection broke before the answer to a read. Repeat the read.
     #[error("no answer to {operation} {path}: {cause}; ask again")]
     NoAnswer {
-        /// What was asked.
+        /// The operation.
         operation: Operation,
-        /// Of which node.
+        /// The path of the node.
         path: String,
-        /// How the link broke.
+        /// How the connection broke.
         cause: String,
     },
-    /// Waiting could never end, since the waiter itself holds what it waits for.
+    /// The wait could never end, because the waiter itself holds the lock.
     #[error("{owner} holds {path} already and would wait for itself; {advice}")]
     WouldDeadlock {
-        /// The lock.
+        /// The path of the lock.
         path: String,
-        /// Who holds it.
+        /// The owner that holds the lock.
         owner: String,
         /// What to do instead.
         advice: &'static str,
     },
-    /// Another kind of lock uses this path; granting could give it to both.
+    /// Another kind of lock uses this path. A grant could go to both.
     #[error("{path} is also used by another kind of lock (node {child}); give each lock a path of its own")]
     ConflictingKind {
-        /// The lock.
+        /// The path of the lock.
         path: String,
-        /// The node of the other kind.
+        /// The name of the node of the other kind.
         child: String,
     },
-    /// The directory has given out all its numbers, and this kind of lock cannot go on without.
+    /// The sequence counter of the directory is exhausted, and this kind of lock needs it.
     #[error(
         "the numbers of {path} are used up; delete the lock's directory once nobody uses it, or take another path"
     )]
     SequenceExhausted {
-        /// The lock, or one of its nodes.
+        /// The path of the lock, or of one of its nodes.
         path: String,
     },
     /// More permits were asked for than there are in all: they would never be granted.
@@ -133,25 +135,26 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether time was up.
+    /// Whether the deadline passed.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::Timeout { .. })
     }
 
-    /// Whether something held was lost.
+    /// Whether a hold was lost.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Lost(_))
     }
 
-    /// Whether the server may have done it all the same.
+    /// Whether the server may have applied the write in spite of this error.
     #[must_use]
     pub fn outcome_unknown(&self) -> bool {
         self.outcome() == Outcome::Unknown
     }
 
-    /// Whether trying again can help. After a write whose [`outcome`](Self::outcome) is unknown, look first.
+    /// Whether a retry can help. After a write whose [`outcome`](Self::outcome) is unknown, read before you
+    /// retry.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -161,7 +164,7 @@ impl Error {
         }
     }
 
-    /// What is known of the write that was asked for.
+    /// What is known about the write.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self {
@@ -180,17 +183,17 @@ impl Error {
     }
 }
 
-/// Did it happen? What is known of a write after its answer, or without one.
+/// What is known about a write after its answer, or without one.
 ///
-/// Only a definite answer of the server is [`NotApplied`](Self::NotApplied); whatever else comes instead of a
-/// result leaves it open, and whoever asked has to look.
+/// Only a definite answer of the server is [`NotApplied`](Self::NotApplied). After any other failure the
+/// write may be applied, and the caller has to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// It was done.
+    /// The write was applied.
     Applied,
-    /// It was certainly not done.
+    /// The write was certainly not applied.
     NotApplied,
-    /// It may have been done.
+    /// The write may be applied.
     Unknown,
 }
 
@@ -206,30 +209,30 @@ impl From<LabelError> for Error {
     }
 }
 
-/// What an operation was waiting for when its time was up.
+/// What an operation was waiting for when its deadline passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
-    /// For a connection to the ensemble.
+    /// A connection to the ensemble.
     Connecting,
-    /// For the server's answer to a request.
+    /// The server's answer to a request.
     Answer,
-    /// In the queue, for contenders ahead to release.
+    /// The contenders ahead in the queue.
     Queued {
         /// The name of the predecessor's node.
         predecessor: String,
-        /// The data of that node, which says whose it is.
+        /// The data of that node, which identifies its contender.
         predecessor_data: String,
         /// How many contenders were ahead when the queue was last read.
         ahead: usize,
     },
-    /// For the ensemble to confirm the session after a gap.
+    /// The confirmation of the session by the ensemble, after a gap.
     Confirmation,
-    /// For another task of the same owner, which is acquiring the same lock.
+    /// Another task of the same owner, which is acquiring the same lock.
     SameOwner,
-    /// For other tasks of this process, which share one node and hand the lock to each other.
+    /// Other tasks of this process, which share one node and hand the lock to each other.
     InProcess {
-        /// How many of them were ahead.
+        /// How many of these tasks were ahead.
         ahead: usize,
     },
     /// First in line, for permits that others hold.

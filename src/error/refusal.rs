@@ -2,7 +2,7 @@ use std::fmt::{self, Display, Formatter};
 
 use thiserror::Error;
 
-/// What was asked of the server.
+/// An operation of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
@@ -39,23 +39,23 @@ impl Display for Operation {
     }
 }
 
-/// A definite no of the server: nothing was changed.
+/// A definite refusal by the server: nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// There is no such node, or no parent for it.
+    /// The node, or the parent of a new node, does not exist.
     #[error("there is no such node")]
     NoNode,
-    /// There is such a node already.
+    /// The node exists already.
     #[error("the node exists already")]
     NodeExists,
-    /// The node has another version than the one asked for.
+    /// The node has another version than the expected one.
     #[error("the node has another version")]
     BadVersion,
-    /// The access list forbids it.
+    /// The access list forbids the operation.
     #[error("the access list forbids it; check the ACL and the authentication")]
     NoAuth,
-    /// The access list given is not valid.
+    /// The access list of a new node is not valid.
     #[error("the access list given is not valid; creator_only() needs an authentication")]
     InvalidAcl,
     /// The node has children.
@@ -64,10 +64,10 @@ pub enum Refusal {
     /// An ephemeral node cannot have children.
     #[error("its parent is ephemeral, and ephemeral nodes have no children")]
     EphemeralParent,
-    /// A quota is used up.
+    /// A quota is exhausted.
     #[error("a quota is used up")]
     QuotaExceeded,
-    /// The server has too much to do.
+    /// The server is overloaded.
     #[error("the server has too much to do")]
     Throttled,
     /// The server is read-only: it is cut off from its quorum.
@@ -76,16 +76,16 @@ pub enum Refusal {
     /// The server does not know the operation.
     #[error("the server does not know the operation")]
     Unimplemented,
-    /// The request is not one the server can take.
+    /// The server cannot process the request.
     #[error("the request is not valid")]
     BadRequest,
-    /// The session went on at another server, which did not see the request.
+    /// The session moved to another server, which has not received the request.
     #[error("the session moved to another server")]
     SessionMoved,
 }
 
 impl Refusal {
-    /// Whether the same request may be taken later.
+    /// Whether the server may accept the same request later.
     #[must_use]
     pub fn is_transient(self) -> bool {
         matches!(self, Self::Throttled | Self::ReadOnly | Self::SessionMoved)

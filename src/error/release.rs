@@ -2,17 +2,17 @@ use thiserror::Error;
 
 use super::Lost;
 
-/// A release that did not read as released.
+/// Why a release is not confirmed as a release of a valid hold.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// The hold had been lost before: someone else may have held meanwhile.
+    /// The hold had been lost before its release. Another contender may have held the lock meanwhile.
     #[error("{0} before it was released; what was done under it may not have been protected")]
     Lost(Lost),
-    /// No answer came: the node may still stand. The manager goes on deleting it.
+    /// No answer came, so the node may still exist. The manager keeps trying to delete it.
     #[error("the release of {path} is not confirmed yet ({cause}); the manager keeps trying")]
     Unconfirmed {
-        /// The node.
+        /// The path of the node.
         path: String,
         /// Why there is no answer.
         cause: String,
@@ -26,7 +26,7 @@ impl ReleaseError {
         matches!(self, Self::Lost(_))
     }
 
-    /// Whether the node may still stand.
+    /// Whether the node may still exist.
     #[must_use]
     pub fn outcome_unknown(&self) -> bool {
         matches!(self, Self::Unconfirmed { .. })

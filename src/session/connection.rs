@@ -15,13 +15,13 @@ impl Session {
         }
     }
 
-    /// The number of the present connection; every interruption of the link makes another one.
+    /// The number of the present connection. Every interruption of the link begins another one.
     pub(crate) fn connection(&self) -> Option<u64> {
         self.wire().ok().map(|wire| wire.connection_id())
     }
 
-    /// As [`connection`](Self::connection), if the link is up: what is sent now is sent over it, and not kept
-    /// for later.
+    /// As [`connection`](Self::connection), but only if the link is up: a request that is sent now is sent
+    /// over it, and not queued.
     pub(crate) fn live_connection(&self) -> Option<u64> {
         let wire = self.wire().ok()?;
         let connection = wire.connection_id();
@@ -48,7 +48,7 @@ impl Session {
     /// Resolves once the link is down, or up on another connection than this one.
     pub(crate) async fn interrupted(&self, connection: Option<u64>) {
         while let Ok(wire) = self.wire() {
-            // Armed first, then looked at: no change falls between.
+            // The listener is armed before the state is read, so no change is missed.
             let changed = wire.link_changed();
             if wire.link() != Link::Up || Some(wire.connection_id()) != connection {
                 return;
@@ -58,11 +58,11 @@ impl Session {
         }
     }
 
-    /// Sees to it that a read that follows shows all that this session has learned.
+    /// Ensures that a read that follows shows everything that this session has learned.
     ///
-    /// A watch's event does not move the mark by which a server that is behind refuses a client. Who was
-    /// granted a lock by an event and was then moved to such a server would read old data: one `sync` per
-    /// connection helps. Yields the connection for which that is so.
+    /// A watch event does not raise the zxid by which a server that is behind refuses a client. A contender
+    /// that was granted a lock by an event, and is then moved to such a server, would read old data. One
+    /// `sync` per connection prevents this. Returns the connection that is in sync.
     pub(crate) async fn ensure_synced(&self, deadline: Deadline) -> Result<u64, WireError> {
         let connection = self.wire()?.connection_id();
         if self.0.synced_on.load(Ordering::Acquire) == connection {
@@ -80,7 +80,7 @@ impl Session {
             let Ok(wire) = self.wire() else {
                 return self.ended().await;
             };
-            // Armed first, then looked at: no change falls between.
+            // The listener is armed before the state is read, so no change is missed.
             let changed = wire.link_changed();
             let (link, connection_id) = (wire.link(), wire.connection_id());
             match link {
@@ -88,7 +88,7 @@ impl Session {
                 Link::Down => on_link(Link::Down),
                 Link::Up => {
                     if connection_id != connection_seen {
-                        // It may have been down for so short a time that only its being up again was seen.
+                        // The link may have been down so briefly that only the new connection was seen.
                         on_link(Link::Down);
                         self.0.quorum_silent.store(false, Ordering::Release);
                     }

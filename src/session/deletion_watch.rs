@@ -1,7 +1,7 @@
-//! Watches on what is held, so that a holder learns at once that someone else deleted its node.
+//! Watches on held nodes: a holder learns at once that another client deleted its node.
 //!
-//! The confirmations find that out, too, within a sixth of the session timeout. A watch costs a read, so only
-//! what is held for a while gets one.
+//! The confirmations detect a deleted node as well, within a sixth of the session timeout. A watch costs a
+//! read, so only a node that is held for a while gets one.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::time::fractions;
 use crate::wire::WireError;
 
 impl Session {
-    /// What is held for longer gets a watch.
+    /// A node that is held for longer than this gets a watch.
     fn held_for_long(&self) -> Duration {
         fractions::held_for_long(self.timeout())
     }
 
-    /// Tells holders whose nodes are deleted. Runs for as long as the session.
+    /// Reports deleted nodes to their holders. Runs as long as the session.
     pub(super) async fn watch_held_nodes(&self) {
         let mut watched = FuturesUnordered::new();
         let mut is_due = true;
@@ -39,7 +39,8 @@ impl Session {
             }
             tokio::select! {
                 biased;
-                // What could not be set is tried again later: at once it might be in vain without end.
+                // A watch that could not be set is tried again later: an immediate retry could fail again and
+                // again.
                 Some(has_fired) = watched.next(), if !watched.is_empty() => is_due = has_fired,
                 () = self.0.deletion_watcher.woken(), if is_idle => is_due = true,
                 () = tokio::time::sleep(fractions::watch_scan_interval(self.timeout())), if !is_idle => is_due = true,
@@ -47,8 +48,9 @@ impl Session {
         }
     }
 
-    /// What has been held for long and is looked out for by nobody, with room for a watch where it has none;
-    /// by us, from now on. What there is no room for waits until there is.
+    /// The nodes that have been held for long and whose watch no task awaits, each with room for a watch
+    /// unless it has one. From now on this task awaits their watches. A node without room for a watch stays
+    /// unwatched until there is room.
     fn unwatched_nodes(&self) -> Vec<(Arc<OwnedNode>, Option<Reservation>)> {
         let long_ago = self.now().before(self.held_for_long());
         let nodes = self.0.owned_nodes.lock();
@@ -66,7 +68,7 @@ impl Session {
         found
     }
 
-    /// Resolves when there is nothing more to see: whether a watch told.
+    /// Resolves when the watch has fired. Returns whether a watch was set.
     async fn watch_node(&self, node: Weak<OwnedNode>, path: String, room: Option<Reservation>) -> bool {
         let watch = match (node.upgrade().and_then(|node| node.watch()), room) {
             (Some(watch), _) => Some(watch),
@@ -78,7 +80,7 @@ impl Session {
             watch.await;
         }
         let Some(node) = node.upgrade() else { return is_set };
-        // What is given up is out of the books: that it goes is no loss then.
+        // A node that was given up is no longer registered. Its deletion is no loss.
         if self.is_registered(&node) {
             let _ = node.check();
         }
@@ -86,8 +88,8 @@ impl Session {
         is_set
     }
 
-    /// Watches a place of ours that somebody waits for. Its own task may not look at it: one that was given
-    /// up waiting for, and is kept. What is held is looked out for anyway.
+    /// Watches a node of this session that a waiter waits for. The task of that node may not watch it: its
+    /// wait may have timed out while its ticket is kept. A held node is watched anyway.
     pub(crate) async fn watch_predecessor(
         &self,
         node: &Arc<OwnedNode>,
@@ -100,9 +102,9 @@ impl Session {
         self.set_deletion_watch(&Arc::downgrade(node), node.path(), room, deadline).await
     }
 
-    /// Takes in what a watch has told of a place of ours; whether that is still there.
+    /// Reads the watch of a node of this session. Returns whether the node still exists.
     pub(crate) fn check_predecessor(&self, node: &OwnedNode) -> bool {
-        // What is given up is out of the books before its delete is sent.
+        // A node that is given up is unregistered before its delete is sent.
         self.is_registered(node) && node.check().is_ok()
     }
 
@@ -127,7 +129,7 @@ impl Session {
                 }
                 None
             }
-            // The confirmations tell, in their time.
+            // The next confirmation checks the node.
             Err(_) => None,
         }
     }

@@ -1,6 +1,7 @@
 use std::fmt::{self, Display, Formatter};
 
-/// The number of a session within its manager: the first is 1, and each expiry adds one.
+/// The number of a session within its manager. The first session has 1, and each following one the next
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub(crate) u64);
 

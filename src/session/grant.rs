@@ -1,4 +1,4 @@
-//! The gate of promise 1: the one place that decides that a node is held.
+//! The gate of promise 1: the only place that decides that a node is held.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,8 @@ use crate::error::LossReason;
 use crate::time::deadline::Deadline;
 
 impl Session {
-    /// The last step before "held" is said: the session lives, and the lease covers this instant.
+    /// Marks the node as held if the session is alive and the lease covers this instant. Returns whether it
+    /// did.
     pub(crate) fn try_grant(&self, node: &OwnedNode) -> bool {
         let mut lease = self.0.lease.lock();
         let now = self.now();
@@ -29,7 +30,7 @@ impl Session {
         self.loss().is_none() && self.0.lease.lock().is_valid(self.now())
     }
 
-    /// Waits until the lease is valid; `Ok(false)` when the deadline passed first.
+    /// Waits until the lease is valid. Returns `Ok(false)` if the deadline passes first.
     pub(crate) async fn until_lease_is_valid(&self, deadline: Deadline) -> Result<bool, LossReason> {
         if self.is_lease_valid() {
             return Ok(true);
@@ -54,7 +55,7 @@ impl Session {
     }
 }
 
-/// Takes one off a count when dropped.
+/// Decrements a counter when it is dropped.
 struct Countdown<'a>(&'a AtomicUsize);
 
 impl Drop for Countdown<'_> {

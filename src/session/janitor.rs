@@ -1,7 +1,8 @@
-//! Cleaning up what nobody waits for: nodes of dropped guards, cancelled waits and creates without an answer.
+//! Deletes nodes that no task waits for: those of dropped guards, of cancelled waits and of creates without
+//! an answer.
 //!
-//! A chore is handed over through a channel, from anywhere: `Drop` neither blocks nor needs a runtime. It is
-//! tried until the node is gone or its session is over, which takes the node with it.
+//! A job is submitted through a channel, from anywhere: `Drop` neither blocks nor needs a runtime. A job is
+//! repeated until the node is deleted or its session is over, which deletes the node as well.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,14 +22,14 @@ use crate::wire::{Created, Reply, WireError};
 use crate::znode::name::CreateId;
 use crate::znode::path::ZnodePath;
 
-/// Where chores are handed in.
+/// Accepts jobs.
 #[derive(Clone, Debug)]
 pub(crate) struct Janitor {
     jobs: mpsc::UnboundedSender<(CleanupJob, PendingGuard)>,
     pending: Pending,
 }
 
-/// How many chores are not done yet.
+/// The number of jobs that are not done.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending(Arc<AtomicUsize>);
 
@@ -44,7 +45,7 @@ impl Pending {
     }
 }
 
-/// One chore in the count, until it is dropped.
+/// Counts one job until it is dropped.
 #[derive(Debug)]
 struct PendingGuard(Pending);
 
@@ -55,15 +56,15 @@ impl Drop for PendingGuard {
     }
 }
 
-/// The other end: does the chores.
+/// Runs the jobs.
 pub(crate) struct CleanupWorker {
     receiver: mpsc::UnboundedReceiver<(CleanupJob, PendingGuard)>,
 }
 
 enum CleanupJob {
-    /// A node of ours that should go; its first delete is on its way.
+    /// A node to be deleted. Its first delete is in flight.
     Delete { session: Session, path: String, reply: Reply<()> },
-    /// A create nobody waits for any more; its reply may still come.
+    /// A create that no task waits for. Its reply may still come.
     CleanUnresolved {
         session: Session,
         directory: ZnodePath,
@@ -89,19 +90,19 @@ impl Janitor {
         (Self { jobs, pending }, CleanupWorker { receiver })
     }
 
-    /// Deletes a node. The first request is sent before this returns, so that a create that follows on the
-    /// same session comes after it.
+    /// Deletes a node. The first request is sent before this function returns, so the server processes it
+    /// before a later create of the same session.
     pub(crate) fn delete(&self, session: &Session, path: &str) {
         let reply = session.write(|wire| wire.delete(path, None));
         self.delete_sent(session, path, reply);
     }
 
-    /// Sees to it that a delete that is on its way is done.
+    /// Ensures that a delete that is in flight succeeds, or is repeated.
     pub(crate) fn delete_sent(&self, session: &Session, path: &str, reply: Reply<()>) {
         self.submit(CleanupJob::Delete { session: session.clone(), path: path.to_owned(), reply });
     }
 
-    /// Sees to it that a create whose outcome is not known leaves no node.
+    /// Ensures that a create of unknown outcome leaves no node.
     pub(crate) fn clean_unresolved(
         &self,
         session: &Session,
@@ -118,7 +119,7 @@ impl Janitor {
     }
 
     fn submit(&self, job: CleanupJob) {
-        // With the manager's task gone, its sessions are closed, and their nodes with them.
+        // The manager's task has ended, so its sessions are closed, and their nodes are deleted with them.
         if let Err(late) = self.jobs.send((job, self.pending.add())) {
             debug!(chore = ?late.0.0, "the manager is gone; the session's end takes the node");
         }
@@ -126,7 +127,7 @@ impl Janitor {
 }
 
 impl CleanupWorker {
-    /// Does chores for as long as it is polled.
+    /// Runs jobs as long as it is polled.
     pub(crate) async fn run(mut self) {
         let mut open = FuturesUnordered::new();
         loop {
@@ -179,12 +180,13 @@ async fn clean_unresolved(
             Ok(created) => return delete(session, &created.path, None).await,
             Err(WireError::SessionEnded(_)) => return,
             Err(error) if error.outcome() == Outcome::NotApplied => return,
-            // Also when the answer only does not come: what asks for the node is sent behind what makes it.
+            // This is safe without an answer, too: the search is sent after the create.
             Err(error) => debug!(%directory, %error, "looking for a node that may have been made"),
         }
     }
-    // Not finding it proves nothing yet: the old connection's server may still apply what it has read, or a
-    // follower may be behind. A session timeout later, whatever was under way has arrived or died.
+    // A search without a result proves nothing yet. The server of the old connection may still apply a
+    // request that it has read, or a follower may be behind. After a session timeout every request in flight
+    // has arrived or is lost.
     for wait in [Duration::ZERO, session.timeout()] {
         tokio::select! {
             biased;
@@ -197,11 +199,12 @@ async fn clean_unresolved(
     }
 }
 
-/// Looks for the node of an attempt until there is a definite answer; `None` when it is not there.
+/// Searches for the node of a create until a search has a definite result. Returns `None` if the node does
+/// not exist.
 pub(crate) async fn find(session: &Session, directory: &ZnodePath, create_id: CreateId) -> Option<String> {
     let mut pauses = session.settings().retry.start();
     loop {
-        // Back to back: the list is answered by a server that has caught up.
+        // The list is sent right after the sync, so a server that has caught up answers it.
         let mut sync = session.read(|wire| wire.sync(directory.as_str()));
         let mut list = session.read(|wire| wire.children(directory.as_str()));
         let synced = session.await_reply(&mut sync, Deadline::never()).await;
@@ -219,7 +222,7 @@ pub(crate) async fn find(session: &Session, directory: &ZnodePath, create_id: Cr
     }
 }
 
-/// Waits before the next try; `false` when the session ended meanwhile.
+/// Pauses before the next attempt. Returns `false` if the session ended meanwhile.
 async fn pause(session: &Session, pauses: &mut Pauses) -> bool {
     tokio::select! {
         biased;

@@ -1,19 +1,20 @@
 //! The lease clock: until when the server cannot have expired our session.
 //!
-//! A server expires a session no earlier than its timeout `T` after the leader was last told of a sign of
-//! life. We cannot see the leader, so the instant is derived from what we can see:
+//! A server expires a session no earlier than its timeout `T` after the leader last received a sign of life.
+//! A client cannot see the leader, so this instant is derived from what a client can see:
 //!
-//! * Opening a session touches the leader itself: it counts in full from before the attempt began.
+//! * Opening a session reaches the leader itself. It counts in full, from the instant before the attempt
+//!   began.
 //! * A *confirmed* request was processed by the quorum (a write that was answered). A follower does not pass
-//!   on the sign of life with the request but with its next answer to a ping of the leader, every half tick.
-//!   If the follower dies before that, the sign of life dies with it. So a confirmed request counts, from the
-//!   instant before it was sent, once a second one, sent at least half a tick after the first one's reply,
-//!   was confirmed on the same connection: follower and leader talk over one ordered stream, so the ping
-//!   answer came first.
-//! * A new connection counts for nothing until it is known to carry the same session: some servers hand out
-//!   another session on reconnect without a word (ClickHouse Keeper).
+//!   the sign of life on with the request, but with its next answer to a ping of the leader, every half tick.
+//!   If the follower dies before that, the sign of life is lost. So a confirmed request counts, from the
+//!   instant before it was sent, once a second one was confirmed on the same connection that was sent at
+//!   least half a tick after the reply to the first. Follower and leader talk over one ordered stream, so the
+//!   answer to the ping came first.
+//! * A new connection does not count until it is known to carry the same session. Some servers silently open
+//!   another session on reconnect (ClickHouse Keeper).
 //!
-//! `valid_until = base + T − 1 % T`; the hundredth covers clocks whose rates differ.
+//! `valid_until = base + T − 1 % T`. The hundredth covers clocks whose rates differ.
 //!
 //! Sources: ZooKeeper `ExpiryQueue` (rounds up to the next tick), `LearnerHandler` and `Leader` (a ping each
 //! half tick, touches in its answers), `SessionTrackerImpl`. Everything here is arithmetic on instants given
@@ -25,7 +26,7 @@ use std::time::Duration;
 use crate::time::boot::BootInstant;
 use crate::time::fractions;
 
-/// What one session's lease rests on.
+/// The state of one session's lease.
 #[derive(Debug)]
 pub(crate) struct SessionLease {
     timeout: Duration,
@@ -33,36 +34,38 @@ pub(crate) struct SessionLease {
     follower_delay: Duration,
     base: BootInstant,
     connection: Connection,
-    /// Whether the clock ran out and was not set forward since.
+    /// Whether the lease has run out and was not renewed since.
     expired: bool,
-    /// How often it ran out: what was granted before a lapse stays lost after it.
+    /// How often the lease has run out. A hold that was granted before an expiry stays lost after it.
     expirations: u64,
 }
 
-/// What was confirmed on the present connection.
+/// The confirmations on the present connection.
 #[derive(Debug, Default)]
 struct Connection {
-    /// How many interruptions of the link came before it.
+    /// The number of interruptions of the link before it.
     number: u64,
     /// Whether it is known to carry our session.
     verified: bool,
-    /// The base this connection will give once it is verified.
+    /// The base that this connection sets once it is verified.
     unverified_base: Option<BootInstant>,
-    /// Whether it has given a base: from then on there is no hurry.
+    /// Whether it has set a base. From then on confirmations are sent at the normal interval.
     has_given: bool,
     /// Confirmed requests that still wait for a second one: `(sent, replied)`, oldest first.
     pending: VecDeque<(BootInstant, BootInstant)>,
 }
 
-/// How far apart, in parts of the relay delay, confirmed requests are kept: more would only fill memory.
+/// The spacing of the stored confirmations, in parts of the follower delay. More entries would only need
+/// memory.
 const PENDING_PER_DELAY: u32 = 8;
 
 impl SessionLease {
-    /// The lease of a session of `timeout` whose opening was started at `opened`.
+    /// The lease of a session with this timeout, whose opening began at `opened`.
     pub(crate) fn new(timeout: Duration, tick: Duration, opened: BootInstant) -> Self {
         Self {
             timeout,
-            // Half a tick between two pings of the leader, and a twentieth for the scheduling of a busy one.
+            // Half a tick between two pings of the leader, and a twentieth because a busy leader sends them
+            // late.
             follower_delay: tick / 2 + tick / 20,
             base: opened,
             connection: Connection { verified: true, has_given: true, ..Connection::default() },
@@ -76,7 +79,7 @@ impl SessionLease {
         self.base.after(self.timeout - fractions::clock_margin(self.timeout))
     }
 
-    /// Reads the clock; returns how often the lease has lapsed, this time included.
+    /// Reads the clock. Returns how often the lease has run out, this time included.
     pub(crate) fn observe(&mut self, now: BootInstant) -> u64 {
         if !self.expired && now >= self.valid_until() {
             self.expired = true;
@@ -115,7 +118,7 @@ impl SessionLease {
         self.apply_base(replied);
     }
 
-    /// Connection `number` was seen to carry our session.
+    /// Connection `number` was verified to carry our session.
     pub(crate) fn verify(&mut self, number: u64, now: BootInstant) {
         self.observe(now);
         if number < self.connection.number {
@@ -126,10 +129,10 @@ impl SessionLease {
         self.apply_base(now);
     }
 
-    /// When the next confirmation should be sent, if confirmations are wanted at all.
+    /// When the next confirmation is due, if confirmations are needed at all.
     ///
-    /// Every sixth of the timeout in steady state; as soon as it can count while the lease has lapsed, or
-    /// rests on an earlier connection.
+    /// Normally every sixth of the timeout. If the lease has run out, or rests on an earlier connection, as
+    /// soon as the confirmation can count.
     pub(crate) fn next_confirmation(
         &mut self,
         last_sent: Option<BootInstant>,
@@ -144,7 +147,7 @@ impl SessionLease {
         }
     }
 
-    /// Whether the present connection is known to carry our session.
+    /// Whether connection `number` is the present one, and verified to carry our session.
     pub(crate) fn is_verified(&self, number: u64) -> bool {
         self.connection.number == number && self.connection.verified
     }

@@ -1,4 +1,4 @@
-//! The end of the lease: what is held is lost at that instant.
+//! The end of the lease: every hold is lost at that instant.
 
 use super::{OwnedNode, Session};
 use crate::error::LossReason;
@@ -14,16 +14,16 @@ impl Session {
         self.0.lease.lock().observe(self.now())
     }
 
-    /// The lease ran out while a node was held: it is lost, and must not stand in anyone's way if the session
-    /// lives on.
+    /// The lease ran out while the node was held. The hold is lost. If the session lives on, the node must
+    /// not block other contenders, so the janitor deletes it.
     pub(super) fn expire_hold(&self, node: &OwnedNode) {
-        // What was given up before is being deleted.
+        // A node that was given up before is being deleted already.
         if node.lose(LossReason::LeaseRanOut) && !node.is_given_up() {
             self.janitor().delete(self, node.path());
         }
     }
 
-    /// Tells holders the moment the lease runs out.
+    /// Reports the loss to holders at the moment the lease runs out.
     ///
     /// Timers stand still while the machine sleeps, so the clock is read at least every quarter of the
     /// margin.
@@ -36,7 +36,7 @@ impl Session {
             if expirations != lapses_seen {
                 lapses_seen = expirations;
                 for node in self.held_nodes() {
-                    // Asking is enough: a node finds out by the clock that it is lost.
+                    // The check itself reads the clock and marks the node as lost.
                     let _ = node.check();
                 }
             }

@@ -1,5 +1,4 @@
-//! What runs beside a session for as long as it lives: it follows the link, keeps the lease confirmed while
-//! that is needed, and watches the clock.
+//! Confirms the lease while locks are in use.
 
 use std::sync::atomic::Ordering;
 
@@ -14,18 +13,18 @@ use crate::time::deadline::Deadline;
 use crate::time::fractions;
 use crate::wire::{Link, MultiError, WireError, WriteOp};
 
-/// At most so many bytes of paths are checked by one request, to stay far below the server's request size.
+/// The paths that one request checks have at most this size in bytes, far below the server's request size.
 const CHECKED_BYTES_MAX: usize = 256 * 1024;
 
 impl Session {
-    /// Notes that locks are in use here: the lease is kept confirmed for a while, so that the next one is
-    /// cheap.
+    /// Records that locks are in use: the lease is kept confirmed for a while, so that the next acquire needs
+    /// no confirmation.
     pub(crate) fn mark_used(&self) {
         *self.0.last_used.lock() = self.now();
         self.0.renewal.notify();
     }
 
-    /// Whether the ensemble stays silent though the link stands.
+    /// Whether the ensemble gives no answer although the link is up.
     pub(crate) fn quorum_silent(&self) -> bool {
         self.0.quorum_silent.load(Ordering::Acquire)
     }
@@ -33,7 +32,7 @@ impl Session {
     /// A request sent at `sent` on `connection` was processed by the quorum.
     pub(super) fn confirmed(&self, connection: u64, sent: BootInstant) {
         self.0.quorum_silent.store(false, Ordering::Release);
-        // Sent on one connection and answered on another: it proves nothing about either.
+        // The request was sent on one connection and answered on another, so it proves nothing about either.
         if self.wire().is_ok_and(|wire| wire.connection_id() == connection) {
             let (now, mut lease) = (self.now(), self.0.lease.lock());
             let before = lease.valid_until();
@@ -75,7 +74,7 @@ impl Session {
                         () = poked => {}
                     }
                 }
-                // A request would only queue up; the return of the link wakes us.
+                // A request would only be queued. The task is woken when the link is up again.
                 Some(_) if self.link() != Link::Up => poked.await,
                 Some(_) => {
                     last_sent = Some(now);
@@ -102,7 +101,7 @@ impl Session {
             || !self.0.owned_nodes.lock().is_empty()
     }
 
-    /// Lets the quorum confirm the session, and with it that everything held still stands.
+    /// Confirms the session by the quorum, and checks that every held node still exists.
     async fn confirm(&self) -> Result<(), WireError> {
         let limit = Deadline::after(fractions::confirmation_limit(self.timeout()));
         if self.settings().lease_renewal == LeaseRenewal::Sync {
@@ -113,7 +112,7 @@ impl Session {
         if held.is_empty() {
             let check = WriteOp::Check { path: "/".to_owned(), version: None };
             return match self.multi(&[check], limit).await {
-                // A refusal is an answer of the quorum, too.
+                // A refusal is an answer of the quorum as well.
                 Ok(_) | Err(MultiError::Operation { .. }) => Ok(()),
                 Err(MultiError::Request(error)) => Err(error),
             };

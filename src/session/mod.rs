@@ -1,7 +1,7 @@
 //! One ZooKeeper session: one epoch.
 //!
-//! Nothing moves from one session to the next: nodes, watches, replies and guards belong to the session they
-//! were made in and end with it. Every wait for a reply ends with the session at the latest.
+//! Nothing moves from one session to the next: nodes, watches, replies and guards belong to their session and
+//! end with it. Every wait for a reply ends with the session at the latest.
 
 mod connection;
 mod deletion_watch;
@@ -48,7 +48,7 @@ use crate::time::boot::BootInstant;
 use crate::time::server_clock::ServerClock;
 use crate::wire::{Link, Wire, WireError};
 
-/// So many breaks in a row at the same request are no chance.
+/// After this many broken connections in a row at the same request, the request is the cause.
 const HANG_UPS_MAX: usize = 3;
 
 /// A handle to one session; cheap to clone.
@@ -60,36 +60,37 @@ struct Inner {
     id: i64,
     timeout: Duration,
     settings: Arc<SessionSettings>,
-    /// Gone once the session ended: as long as one clone of the client lives, its session is kept alive.
+    /// `None` once the session ended: a session is kept alive as long as one clone of its client exists.
     wire: RwLock<Option<Arc<dyn Wire>>>,
     ended: CancellationToken,
     loss: OnceLock<LossReason>,
     lease: Mutex<SessionLease>,
-    /// Tells waiters that the lease was set forward.
+    /// Notifies waiters that the lease was renewed.
     lease_moved: Notify,
-    /// Who keeps the lease confirmed, while that is needed.
+    /// The task that keeps the lease confirmed while that is needed.
     renewal: Parker,
-    /// Who watches the clock, while something is held.
+    /// The task that reads the clock while a lock is held.
     clock_watcher: Parker,
-    /// Who looks out for what is held.
+    /// The task that awaits the watches on held nodes.
     deletion_watcher: Parker,
     owned_nodes: Mutex<BTreeMap<u64, Arc<OwnedNode>>>,
     next_owned_node: AtomicU64,
-    /// What another part of the library keeps for this session.
+    /// The state that another part of the library keeps for this session.
     table: OnceLock<Arc<dyn SessionTable>>,
-    /// The ensemble was asked to confirm the session over this connection, and did not answer.
+    /// The ensemble did not answer a confirmation over this connection.
     quorum_silent: AtomicBool,
     /// Tasks that wait for the lease to become valid.
     waiting_for_lease: AtomicUsize,
     last_used: Mutex<BootInstant>,
-    /// Whether the server knows container nodes, as far as we know.
+    /// Whether the server supports container nodes, as far as is known.
     has_containers: AtomicBool,
-    /// How often in a row the link broke at a request that some servers do not know and hang up on.
+    /// The number of broken connections in a row at a request that some servers do not know and answer by
+    /// closing the connection.
     hang_ups: AtomicUsize,
-    /// The connection on which reads are known to show all that this session has learned.
+    /// The connection on which reads show everything that this session has learned.
     synced_on: AtomicU64,
     watch_budget: WatchBudget,
-    /// The connection on which a request had no answer, and since when none had any.
+    /// The connection on which requests get no answers, and since when.
     silence: Mutex<Option<(u64, BootInstant)>>,
     server_clock: ServerClock,
     janitor: Janitor,
@@ -133,7 +134,7 @@ impl Session {
         }))
     }
 
-    /// Runs until the session is over; `on_link` is told of each change of the link.
+    /// Runs until the session is over, and reports each change of the link to `on_link`.
     pub(crate) async fn run(&self, on_link: impl Fn(Link)) -> LossReason {
         tokio::select! {
             biased;
@@ -189,8 +190,8 @@ impl Session {
         self.loss().unwrap_or(LossReason::SessionExpired)
     }
 
-    /// Ends the session for ever. Nothing is granted on it from here on; waiters are told before holders. The
-    /// connection is dropped, so that the server closes the session if it still has it.
+    /// Ends the session for ever. From here on it grants nothing. Waiters learn of the end before holders do.
+    /// The client is dropped, so the server closes the session if it still exists.
     pub(crate) fn end(&self, reason: LossReason) {
         if self.0.loss.set(reason).is_err() {
             return;
@@ -222,14 +223,14 @@ impl Session {
         self.0.has_containers.load(Ordering::Relaxed)
     }
 
-    /// The server does not know container nodes: parents will be persistent and stay.
+    /// The server does not support container nodes: directories are persistent from now on, and stay.
     pub(crate) fn without_containers(&self) {
         debug!("the server has no container nodes; empty lock directories will stay");
         self.0.has_containers.store(false, Ordering::Relaxed);
     }
 
-    /// Notes how a request ended that some servers do not know and hang up on; `true` once it broke the link
-    /// too often for chance.
+    /// Records the result of a request that some servers answer by closing the connection. Returns `true`
+    /// once this happened too often to be chance.
     pub(crate) fn record_disconnect<T>(&self, result: &Result<T, WireError>) -> bool {
         match result {
             Err(WireError::Broken(_)) => self.0.hang_ups.fetch_add(1, Ordering::Relaxed) + 1 >= HANG_UPS_MAX,

@@ -1,4 +1,4 @@
-//! A contender's node of ours.
+//! A contender's node of this session.
 
 use std::fmt::{self, Debug, Formatter};
 use std::pin::pin;
@@ -15,54 +15,55 @@ use crate::error::{LossReason, Lost};
 use crate::time::boot::BootInstant;
 use crate::wire::{Watch, WatchEvent};
 
-/// A contender's node of ours, waiting or held: what is known of whether it still stands.
+/// A contender's node of this session, waiting or held, and what is known about its existence.
 ///
-/// A hold, once lost, stays lost, whatever is learned later.
+/// A hold that is lost stays lost, whatever is learned later.
 pub(crate) struct OwnedNode {
     number: u64,
     path: Arc<str>,
     session: Session,
     held: AtomicBool,
-    /// Nobody holds it any more, or waits in it. Set before its delete is sent: that it is gone is then no
-    /// loss.
+    /// The node is neither held nor waiting any more. Set before its delete is sent: its deletion is no loss
+    /// then.
     given_up: AtomicBool,
-    /// A transaction of ours that replaces it is in flight: that it is gone may be the transaction's doing.
+    /// A transaction that replaces the node is in flight: if the node does not exist, the transaction may
+    /// have deleted it.
     replacing: AtomicBool,
-    /// A transaction of ours that replaces it got no answer, and was not found committed. It may be applied
+    /// A transaction that replaces the node got no answer, and was not found to be applied. It may be applied
     /// late.
     replaced_in_doubt: AtomicBool,
-    /// When it was granted.
+    /// When the node was granted.
     granted_at: OnceLock<BootInstant>,
-    /// The session's keeper watches the node for its holder.
+    /// A task of the session awaits the watch on the node.
     has_deletion_watch: AtomicBool,
-    /// How often the lease had lapsed when it was granted.
+    /// How often the lease had run out when the node was granted.
     expirations: AtomicU64,
-    /// Wakes the tasks that wait for a [change](OwnedNode::until).
+    /// Wakes the tasks that wait in [`until`](OwnedNode::until).
     changed: Notify,
-    /// Why it is lost, and when that was found out.
+    /// Why the node is lost, and when that was detected.
     loss: OnceLock<(LossReason, BootInstant)>,
-    /// A watch on the node itself, where one was set while waiting.
+    /// A watch on the node itself, if one was set.
     ///
-    /// Shared, since several look at it at once: each has its own waker in it.
+    /// Shared, because several tasks poll it, each with its own waker.
     watch: Mutex<Option<(SharedWatch, Reservation)>>,
-    /// Whom to tell of the loss of what was held.
+    /// Gets the loss of the hold.
     listener: Mutex<Option<OnLoss>>,
-    /// Somebody was seen to ask for it.
+    /// A revoke message was seen.
     revoke_requested: AtomicBool,
-    /// The connection whose session it belongs to, if it was made over it.
+    /// The connection that created the node, if known.
     created_on: Option<u64>,
-    /// Its owner was seen to be this session.
+    /// Whether the owner of the node was seen to be this session.
     is_owner_seen: AtomicBool,
-    /// How many transactions rest on it of which it is not known whether they are done.
+    /// The number of transactions that rest on the node and whose outcome is not known.
     unresolved_txns: AtomicUsize,
-    /// What it says about itself.
+    /// The data of the node.
     data: Arc<[u8]>,
 }
 
-/// A watch that several look at.
+/// A watch that several tasks poll.
 pub(crate) type SharedWatch = Shared<Watch>;
 
-/// Told once, of the loss of a hold.
+/// Called once, with the loss of a hold.
 pub(crate) type OnLoss = Box<dyn Fn(Lost) + Send + Sync>;
 
 impl OwnedNode {
@@ -134,7 +135,7 @@ impl OwnedNode {
         self.held.load(Ordering::Acquire)
     }
 
-    /// Nobody holds the node from now on, or waits in it. To be called before its delete is sent.
+    /// Records that the node is neither held nor waiting any more. Must be called before its delete is sent.
     pub(crate) fn set_given_up(&self) {
         self.given_up.store(true, Ordering::Release);
     }
@@ -147,7 +148,7 @@ impl OwnedNode {
         self.replacing.store(replacing, Ordering::Release);
     }
 
-    /// A transaction that replaces the node may be applied at any time from now on.
+    /// Records that a transaction that replaces the node may be applied at any time.
     pub(crate) fn set_replaced_in_doubt(&self) {
         self.replaced_in_doubt.store(true, Ordering::Release);
     }
@@ -161,21 +162,21 @@ impl OwnedNode {
         }
     }
 
-    /// The node was seen not to be there. That is a loss unless a request of ours may have deleted it.
+    /// The node was seen not to exist. That is a loss unless a request of this session may have deleted it.
     pub(crate) fn on_missing(&self) {
         if !self.is_given_up() && !self.replacing.load(Ordering::Acquire) {
             self.lose(self.missing_reason());
         }
     }
 
-    /// The delete that a holder waits for found no node: someone else had deleted it before.
+    /// The delete of a release found no node: another client had deleted it before.
     pub(crate) fn was_deleted_before(&self) -> Lost {
         let reason = self.missing_reason();
         self.end_by(reason);
         let deleted = self.loss_by(reason);
         match self.report_loss(deleted.clone()) {
             true => deleted,
-            // It was lost, and told so, before it was given up.
+            // The hold was lost, and the loss reported, before it was given up.
             false => self.verdict().err().unwrap_or(deleted),
         }
     }
@@ -186,7 +187,7 @@ impl OwnedNode {
         self.held.store(true, Ordering::Release);
     }
 
-    /// Calls `listener`, and none that was set before, when the hold is lost; now, if it is.
+    /// Calls `listener`, which replaces an earlier one, when the hold is lost; at once if it is lost already.
     pub(crate) fn on_loss(&self, listener: OnLoss) {
         let earlier = self.listener.lock().replace(listener);
         drop(earlier);
@@ -195,9 +196,9 @@ impl OwnedNode {
         }
     }
 
-    /// Whether nobody had told before.
+    /// Reports a loss. Returns whether it was the first report.
     fn report_loss(&self, lost: Lost) -> bool {
-        // Once: whoever takes it tells.
+        // Only the caller that takes the listener reports.
         let listener = self.listener.lock().take();
         let is_first = listener.is_some();
         if let Some(listener) = listener {
@@ -214,12 +215,12 @@ impl OwnedNode {
         self.unresolved_txns.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether nothing is under way that rests on it.
+    /// Whether no transaction in flight rests on the node.
     pub(crate) fn is_settled(&self) -> bool {
         self.unresolved_txns.load(Ordering::Acquire) == 0
     }
 
-    /// Whether only one thing that is under way rests on it.
+    /// Whether exactly one transaction in flight rests on the node.
     pub(crate) fn rests_once(&self) -> bool {
         self.unresolved_txns.load(Ordering::Acquire) == 1
     }
@@ -236,7 +237,7 @@ impl OwnedNode {
         self.is_held() && self.granted_at.get().is_some_and(|at| *at <= instant)
     }
 
-    /// `false` when somebody looks out for it already.
+    /// Returns `false` if a task awaits its watch already.
     pub(super) fn begin_deletion_watch(&self) -> bool {
         !self.has_deletion_watch.swap(true, Ordering::AcqRel)
     }
@@ -253,22 +254,22 @@ impl OwnedNode {
         *self.watch.lock() = Some((watch.shared(), reservation));
     }
 
-    /// Gives the watch up: it may not have come through a reconnect.
+    /// Drops the watch: it may not have survived a reconnect.
     pub(crate) fn forget_watch(&self) {
         let forgotten = self.watch.lock().take();
         drop(forgotten);
     }
 
-    /// Whether a watch is set that has not fired; one that nobody has read yet is none.
+    /// Whether a watch is set that has not fired.
     pub(crate) fn has_watch(&self) -> bool {
         self.poll_events();
         self.watch.lock().is_some()
     }
 
-    /// Ends the hold, or the wait. Returns whether this was the first to do so.
+    /// Ends the hold or the wait. Returns whether this call was the first to do so.
     pub(crate) fn lose(&self, reason: LossReason) -> bool {
         let first = self.end_by(reason);
-        // What was given up before is nobody's loss.
+        // A node that was given up before has no holder to tell.
         if first && !self.is_given_up() {
             self.report_loss(self.loss_by(reason));
         }
@@ -278,7 +279,7 @@ impl OwnedNode {
     fn end_by(&self, reason: LossReason) -> bool {
         let first = self.loss.set((reason, self.session.now())).is_ok();
         if first {
-            // What is lost needs no confirmation any more.
+            // A lost node needs no confirmation.
             self.session.unregister(self);
             if let Some(table) = self.session.existing_table() {
                 table.node_lost(self);
@@ -288,7 +289,8 @@ impl OwnedNode {
         first
     }
 
-    /// Reads the clock and everything else that is known, and says whether the node is still ours.
+    /// Reads the clock, the session and the watch, and returns whether the node still belongs to its
+    /// contender.
     pub(crate) fn check(&self) -> Result<(), Lost> {
         self.poll_events();
         self.verdict()
@@ -299,23 +301,23 @@ impl OwnedNode {
         self.until(|| self.check().err()).await
     }
 
-    /// Wakes the tasks that wait for something to be seen.
+    /// Wakes the tasks that wait in [`until`](Self::until).
     pub(crate) fn notify(&self) {
         self.changed.notify_waiters();
     }
 
-    /// Resolves when `probe` sees something. It looks again when the node is lost, and at each
+    /// Resolves when `probe` returns a value. It is called again when the node is lost, and at each
     /// [`notify`](Self::notify).
     pub(crate) async fn until<T>(&self, probe: impl Fn() -> Option<T>) -> T {
         loop {
-            // Armed first, then looked: no change falls between.
+            // The listener is armed before the state is read, so no change is missed.
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
             if let Some(seen) = probe() {
                 return seen;
             }
-            // The session's keeper watches the clock and the session, and tells; the watch on the node tells
-            // by itself.
+            // The session's tasks watch the clock and the session, and notify. The watch on the node wakes by
+            // itself.
             match self.watch() {
                 Some(watch) => drop(select(changed, watch).await),
                 None => changed.await,
@@ -323,7 +325,8 @@ impl OwnedNode {
         }
     }
 
-    /// The instant before which the node cannot have gone with its session; in the past once it is lost.
+    /// The instant before which the node cannot have ended with its session. In the past once the node is
+    /// lost.
     pub(crate) fn valid_until(&self) -> BootInstant {
         let lease = self.session.lease_valid_until();
         match (self.check(), self.loss.get()) {
@@ -363,7 +366,7 @@ impl OwnedNode {
             }
             event
         };
-        // A changed node is still ours, and the end of the session is told by the session.
+        // A node whose data changed still exists. The session reports its own end.
         if event == Some(WatchEvent::Deleted) {
             self.on_missing();
         }

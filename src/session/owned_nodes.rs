@@ -1,4 +1,4 @@
-//! The nodes of a session that wait or are held.
+//! The waiting and held nodes of a session.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use super::{Origin, OwnedNode, Session};
 
 impl Session {
-    /// Enters a node of ours.
+    /// Registers a node of this session.
     pub(crate) fn register(&self, path: Arc<str>, data: Arc<[u8]>, origin: Origin) -> Arc<OwnedNode> {
         let number = self.0.next_owned_node.fetch_add(1, Ordering::Relaxed);
         let node = Arc::new(OwnedNode::new(number, path, self.clone(), origin, data));
         self.0.owned_nodes.lock().insert(number, Arc::clone(&node));
         self.0.renewal.notify();
-        // The session may have ended meanwhile, and its end does not see what is entered later.
+        // The session may have ended meanwhile, and its end misses a node that is registered later.
         if let Some(reason) = self.loss() {
             self.unregister(&node);
             node.lose(reason);
@@ -20,7 +20,7 @@ impl Session {
         node
     }
 
-    /// Strikes a node of ours out.
+    /// Removes a node of this session.
     pub(crate) fn unregister(&self, node: &OwnedNode) {
         self.0.owned_nodes.lock().remove(&node.number());
     }

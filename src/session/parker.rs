@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// The rest of a task that looks around by itself while it has something to do, and has to be woken only when
-/// it has nothing: a wake-up at every grant would cost more than the grant.
+/// Parks a task that polls by itself while it has work, and has to be woken only when it has none. A wake-up
+/// at every grant would cost more than the grant.
 #[derive(Debug, Default)]
 pub(super) struct Parker {
     is_parked: AtomicBool,
@@ -11,25 +11,25 @@ pub(super) struct Parker {
 }
 
 impl Parker {
-    /// To be called before the look that may find nothing to do: what changes from here on wakes.
+    /// Called before the check that may find no work: a change from here on wakes the task.
     pub(super) fn park(&self) {
         self.is_parked.swap(true, Ordering::AcqRel);
     }
 
-    /// There is something to do.
+    /// The task has work.
     pub(super) fn unpark(&self) {
         self.is_parked.store(false, Ordering::Release);
     }
 
-    /// Something to do has come up: wakes who has lain down. Called behind the change, which is seen by the
-    /// next look else.
+    /// There is new work: wakes the task if it is parked. Called after the change, so a task that is not
+    /// parked sees it at its next check.
     pub(super) fn notify(&self) {
         if self.is_parked.swap(false, Ordering::AcqRel) {
             self.woken.notify_one();
         }
     }
 
-    /// Wakes also who has something to do: it is more urgent than that.
+    /// Wakes the task even if it has work, because this work is more urgent.
     pub(super) fn wake(&self) {
         self.woken.notify_one();
     }
@@ -38,7 +38,7 @@ impl Parker {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a wake-up that nobody took is kept.
+    /// Cancel safe: a wake-up that was not received is kept.
     pub(super) async fn woken(&self) {
         self.woken.notified().await;
     }

@@ -1,4 +1,4 @@
-//! The requests of a session, and the wait for their answers.
+//! The requests of a session, and the wait for their replies.
 
 use tracing::warn;
 
@@ -14,13 +14,13 @@ use crate::wire::{
 /// The answer to a transaction.
 pub(crate) type Committed = Result<Vec<WriteResult>, MultiError>;
 
-/// For so many session timeouts a connection may answer nothing at all, though it is up.
+/// A connection that is up may answer nothing for this many session timeouts.
 const SILENT_TIMEOUTS_MAX: u32 = 4;
 
 impl Session {
-    /// Waits for a reply until the session ends, the deadline passes, or one request has had more time than
-    /// any server takes: the session timeout, or the operation timeout if that is longer. A shorter operation
-    /// timeout is a deadline of its callers. It does not end a single request here: a waiter would repeat it.
+    /// Waits for a reply until the session ends, the deadline passes, or the limit of one request passes: the
+    /// session timeout, or the operation timeout if that is longer. A shorter operation timeout is a deadline
+    /// of its callers. It does not end a single request here, because a waiter would repeat it.
     pub(crate) async fn await_reply<T>(
         &self,
         reply: &mut Reply<T>,
@@ -43,11 +43,11 @@ impl Session {
         result
     }
 
-    /// The client takes a connection for well as long as bytes come in, be it that they never make an answer:
-    /// one wrong length makes it wait for all that follows. Only a new session helps then.
+    /// The client considers a connection healthy as long as it receives bytes, even if they never form an
+    /// answer: after one wrong length it waits for everything that follows. Only a new session helps then.
     fn had_no_answer(&self, begun: BootInstant) {
         let (now, Some(connection)) = (self.now(), self.connection()) else { return };
-        // A caller in a hurry proves nothing.
+        // A request with a short deadline proves nothing.
         if now.since(begun) < fractions::silence_min(self.timeout()) || self.link() != Link::Up {
             return;
         }
@@ -65,7 +65,7 @@ impl Session {
         }
     }
 
-    /// A read: sent now, awaited later.
+    /// Sends a read now; the reply is awaited later.
     pub(crate) fn read<T: Send + 'static>(&self, send: impl FnOnce(&dyn Wire) -> Reply<T>) -> Reply<T> {
         match self.wire() {
             Ok(wire) => send(&*wire),
@@ -73,7 +73,7 @@ impl Session {
         }
     }
 
-    /// A write: sent now, awaited later. Its success confirms the lease.
+    /// Sends a write now; the reply is awaited later. A success confirms the lease.
     pub(crate) fn write<T: Send + 'static>(&self, send: impl FnOnce(&dyn Wire) -> Reply<T>) -> Reply<T> {
         let wire = match self.wire() {
             Ok(wire) => wire,
@@ -91,7 +91,7 @@ impl Session {
         })
     }
 
-    /// Creates a node of this session, and checks that it is of this session.
+    /// Creates a node, and checks that this session owns it.
     pub(crate) fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created> {
         let wire = match self.wire() {
             Ok(wire) => wire,
@@ -109,15 +109,15 @@ impl Session {
             }
             if let (true, Some(stat)) = (is_ephemeral, created.stat) {
                 session.check_owner(&created.path, &stat)?;
-                // What this connection made is ours, so this connection carries our session.
+                // This connection created a node of this session, so it carries this session.
                 session.verified(connection);
             }
             Ok(created)
         })
     }
 
-    /// All writes or none: sent now, awaited later. A refusal by the quorum confirms the lease as much as a
-    /// success.
+    /// Sends a transaction now; the reply is awaited later. A refusal by the quorum confirms the lease as
+    /// much as a success.
     pub(crate) fn send_multi(&self, operations: &[WriteOp]) -> Reply<Committed> {
         let wire = match self.wire() {
             Ok(wire) => wire,
@@ -140,13 +140,13 @@ impl Session {
         })
     }
 
-    /// As [`send_multi`](Self::send_multi), and waits for the answer.
+    /// As [`send_multi`](Self::send_multi), and waits for the reply.
     pub(crate) async fn multi(&self, operations: &[WriteOp], deadline: Deadline) -> Committed {
         let mut reply = self.send_multi(operations);
         self.await_reply(&mut reply, deadline).await.map_err(MultiError::Request)?
     }
 
-    /// Writes a node's data: sent now, awaited later.
+    /// Sends a write of a node's data now; the reply is awaited later.
     pub(crate) fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat> {
         let reply = self.write(|wire| wire.set_data(path, data, version));
         let session = self.clone();
@@ -157,12 +157,12 @@ impl Session {
         })
     }
 
-    /// A write was answered that took place at this time of the servers.
+    /// Records the time of a write, by the servers' clock.
     fn observe_server_time(&self, millis: i64) {
         self.0.server_clock.observe(millis, self.now());
     }
 
-    /// What time it is on the servers, at the earliest, in milliseconds; `None` before the first write.
+    /// The earliest present time of the servers, in milliseconds since 1970; `None` before the first write.
     pub(crate) fn server_time(&self) -> Option<i64> {
         self.0.server_clock.now(self.now())
     }

@@ -5,7 +5,7 @@ use crate::config::lease_renewal::LeaseRenewal;
 use crate::config::retry::RetryPolicy;
 use crate::environment::Environment;
 
-/// What every session of a manager works with.
+/// The settings of a manager that its sessions need.
 #[derive(Debug)]
 pub(crate) struct SessionSettings {
     pub(crate) operation_timeout: Duration,

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use super::{OwnedNode, Session};
 use crate::time::boot::BootInstant;
 
-/// What another part of the library keeps for a session, and what the session reports to it.
+/// The state that another part of the library keeps for a session, and the events that the session reports to
+/// it.
 pub(crate) trait SessionTable: Any + Send + Sync {
     /// The node is lost. Called without a lock of the session or of the node.
     fn node_lost(&self, node: &OwnedNode);
     fn is_empty(&self) -> bool;
-    /// Forgets what has not been used since this instant.
+    /// Removes what has not been used since this instant.
     fn forget_idle(&self, since: BootInstant);
     /// The session is over, and all of its nodes are lost.
     fn session_ended(&self);

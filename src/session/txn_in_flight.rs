@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use super::OwnedNode;
 
-/// A transaction that rests on nodes. Dropped without a definite answer, it may be done at any time while
-/// they stand.
+/// A transaction that rests on nodes. If it is dropped without a definite answer, the server may apply it at
+/// any time while the nodes exist.
 pub(crate) struct TxnInFlight(Vec<Arc<OwnedNode>>);
 
 impl TxnInFlight {
@@ -15,7 +15,7 @@ impl TxnInFlight {
         Self(nodes)
     }
 
-    /// It is known what became of it.
+    /// The outcome is known.
     pub(crate) fn settle(self) {
         for node in self.0 {
             node.settle_txn();

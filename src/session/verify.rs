@@ -11,13 +11,13 @@ use crate::time::fractions;
 use crate::wire::{Stat, WireError};
 
 impl Session {
-    /// Whether the present connection was seen to carry this session. Without that, a node of ours that does
-    /// not exist may have ended with the session.
+    /// Whether the present connection is verified to carry this session. If it is not, a node that does not
+    /// exist may have ended with the session.
     pub(super) fn is_connection_verified(&self) -> bool {
         self.connection().is_some_and(|connection| self.0.lease.lock().is_verified(connection))
     }
 
-    /// The present connection was seen to carry this session.
+    /// Records that this connection carries this session.
     pub(super) fn verified(&self, connection: u64) {
         if self.wire().is_ok_and(|wire| wire.connection_id() == connection) {
             self.0.lease.lock().verify(connection, self.now());
@@ -25,9 +25,9 @@ impl Session {
         }
     }
 
-    /// Finds out whether the new connection carries this session, by a node of ours.
+    /// Verifies by a node of this session that the new connection carries this session.
     ///
-    /// Resolves when another look at the link is due.
+    /// Resolves when the link has to be read again.
     pub(super) async fn verify_until_known(&self, connection: u64) {
         loop {
             let nodes: Vec<Arc<OwnedNode>> = self.0.owned_nodes.lock().values().take(4).cloned().collect();
@@ -36,7 +36,7 @@ impl Session {
                     return;
                 }
             }
-            // With no node of ours standing, the next create tells.
+            // Without a node of this session, the next create verifies the connection.
             tokio::time::sleep(fractions::verify_interval(self.timeout())).await;
             if self.0.lease.lock().is_verified(connection) {
                 std::future::pending::<()>().await;
@@ -44,15 +44,17 @@ impl Session {
         }
     }
 
-    /// Whether this node of ours showed what session the connection carries.
+    /// Verifies the connection by this node. Returns whether the result is definite.
     async fn verify_by(&self, node: &OwnedNode, connection: u64) -> bool {
         let path = node.path();
         let limit = Deadline::never();
-        // What this very connection made belongs to whatever session it carries: its owner tells.
+        // A node that this connection created belongs to the session that the connection carries, so its
+        // owner is the proof.
         if node.created_on() == Some(connection) {
             return self.verify_by_owner(node, connection).await;
         }
-        // What an earlier one made may be of another session, which the present one may carry, too.
+        // A node that an earlier connection created may belong to another session, which the present
+        // connection may carry as well.
         if !node.is_owner_seen() && !self.see_owner(node).await {
             return false;
         }
@@ -67,7 +69,7 @@ impl Session {
             Ok(_) => {
                 let mut reply = self.read(|wire| wire.exists(path));
                 match self.await_reply(&mut reply, limit).await {
-                    // It stands, but not among this connection's nodes.
+                    // The node exists, but not among this connection's nodes.
                     Ok(Some(stat)) if stat.ephemeral_owner == self.id() => {
                         warn!(path, "the server replaced our session on reconnect");
                         self.end(LossReason::SessionReplaced);
@@ -91,7 +93,7 @@ impl Session {
         }
     }
 
-    /// Whether the owner of a node that `connection` made showed what session that carries.
+    /// Verifies `connection` by the owner of a node that it created. Returns whether the result is definite.
     async fn verify_by_owner(&self, node: &OwnedNode, connection: u64) -> bool {
         if self.see_owner(node).await {
             self.verified(connection);
@@ -100,7 +102,7 @@ impl Session {
         self.loss().is_some()
     }
 
-    /// Compares the owner of a node with this session; whether it was seen to be the same.
+    /// Compares the owner of a node with this session. Returns whether they are the same.
     async fn see_owner(&self, node: &OwnedNode) -> bool {
         let mut reply = self.read(|wire| wire.exists(node.path()));
         match self.await_reply(&mut reply, Deadline::never()).await {
@@ -119,8 +121,7 @@ impl Session {
         }
     }
 
-    /// Compares a node's owner with this session: some servers replace the session on reconnect without a
-    /// word.
+    /// Compares a node's owner with this session. Some servers silently replace the session on reconnect.
     pub(crate) fn check_owner(&self, path: &str, stat: &Stat) -> Result<(), WireError> {
         if stat.ephemeral_owner == self.id() {
             return Ok(());

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many bytes of paths a session may watch.
+/// Limits the size of the paths that a session watches, in bytes.
 ///
-/// The client sends its watches again at each reconnect, and cannot match the answers once their paths fill
-/// more than 128 KiB: the session is lost then, with a healthy server. So that many are never watched; who
-/// gets no room looks again now and then instead of waiting for an event.
+/// The client sets its watches again at each reconnect, and cannot match the answers if their paths exceed
+/// 128 KiB. The session is lost then, although the server is healthy. So the watched paths stay below that. A
+/// task that gets no room polls instead of waiting for an event.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchBudget {
     used: Arc<AtomicUsize>,
@@ -14,12 +14,12 @@ pub(crate) struct WatchBudget {
 const WATCHED_BYTES_MAX: usize = 112 * 1024;
 
 impl WatchBudget {
-    /// Room for a watch that cannot be done without; `None` when there is none left.
+    /// Room for a necessary watch; `None` if there is none left.
     pub(crate) fn reserve(&self, path: &str) -> Option<Reservation> {
         self.reserve_below(path, WATCHED_BYTES_MAX)
     }
 
-    /// Room for a watch that only saves time: never more than half of the whole.
+    /// Room for a watch that only saves time: at most half of the budget.
     pub(crate) fn reserve_spare(&self, path: &str) -> Option<Reservation> {
         self.reserve_below(path, WATCHED_BYTES_MAX / 2)
     }
@@ -32,7 +32,7 @@ impl WatchBudget {
     }
 }
 
-/// Room taken; dropping it gives it back.
+/// Room for one watch. Dropping it gives the room back.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     used: Arc<AtomicUsize>,

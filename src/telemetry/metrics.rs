@@ -1,9 +1,9 @@
-//! What is measured, with the feature `metrics`: through the facade crate
-//! [`metrics`](https://docs.rs/metrics), into whatever recorder the application installs. Without a recorder
+//! The metrics, with the feature `metrics`: sent through the facade crate
+//! [`metrics`](https://docs.rs/metrics) to the recorder that the application installs. Without a recorder
 //! nothing is recorded.
 //!
-//! The labels have few values, known in advance: a path, a session or an owner is never one. Counters and
-//! gauges add up over all managers of the process.
+//! The labels have few values, known in advance: no label holds a path, a session or an owner. Counters and
+//! gauges are sums over all managers of the process.
 //!
 //! | metric | kind | labels | |
 //! |---|---|---|---|
@@ -21,11 +21,10 @@
 //!   the name that the author of a recipe sets by
 //!   [`LockQueue::with_metric_name`](crate::LockQueue::with_metric_name). Each member of a multi-lock counts
 //!   by itself.
-//! * `outcome` of a wait: `granted`, `busy` (a try in vain), `timeout`, `error`, `cancelled` (the future was
-//!   dropped).
-//! * `outcome` of a hold: `released` (and the server has said so), `unconfirmed` (a release without an
-//!   answer, which goes on in the background), `dropped`, `exchanged` (for another hold, as by a downgrade),
-//!   `lost`.
+//! * `outcome` of a wait: `granted`, `busy` (a try that was not granted), `timeout`, `error`, `cancelled`
+//!   (the future was dropped).
+//! * `outcome` of a hold: `released` (confirmed by the server), `unconfirmed` (a release without an answer,
+//!   which goes on in the background), `dropped`, `exchanged` (for another hold, as by a downgrade), `lost`.
 //! * `reason`: `session_expired`, `session_replaced`, `lease_ran_out`, `node_deleted`, `node_missing`,
 //!   `closed`, `auth_failed`.
 
@@ -35,28 +34,29 @@ use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogra
 
 use crate::error::LossReason;
 
-/// How long a call of acquire or wait took, whatever came of it. In seconds; by `recipe` and `outcome`.
+/// How long a call of acquire or wait took, for every outcome. In seconds; by `recipe` and `outcome`.
 pub const WAIT_SECONDS: &str = "lockkeeper_wait_seconds";
-/// How long something was held, from the grant until it was given up or lost. In seconds; by `recipe` and
+/// How long a hold lasted, from its grant until it was released or lost. In seconds; by `recipe` and
 /// `outcome`.
 pub const HOLD_SECONDS: &str = "lockkeeper_hold_seconds";
-/// Calls of acquire or wait that are under way; by `recipe`.
+/// Calls of acquire or wait in progress; by `recipe`.
 pub const WAITING: &str = "lockkeeper_waiting";
-/// What is held, and not known to be lost; by `recipe`.
+/// Holds that are not known to be lost; by `recipe`.
 pub const HELD: &str = "lockkeeper_held";
-/// Holds that ended before their holders gave them up; by `recipe` and `reason`.
+/// Holds that ended before their holders released them; by `recipe` and `reason`.
 pub const LOST_TOTAL: &str = "lockkeeper_lost_total";
-/// Sessions that ended, but for shutdowns; by `reason`.
+/// Sessions that ended, except by shutdowns; by `reason`.
 pub const SESSIONS_EXPIRED_TOTAL: &str = "lockkeeper_sessions_expired_total";
-/// Times a session had its connection again.
+/// Reconnects within a session.
 pub const RECONNECTS_TOTAL: &str = "lockkeeper_reconnects_total";
-/// Nodes that are to go in the background, and may still stand.
+/// Nodes that are to be deleted in the background and may still exist.
 pub const PENDING_DELETES: &str = "lockkeeper_pending_deletes";
-/// What was left of the lease when it was renewed while something was held. In seconds. Near zero, holds are
-/// about to be lost.
+/// The time that was left of the lease when it was renewed while a lock was held. In seconds. Near zero,
+/// holds are about to be lost.
 pub const LEASE_MARGIN_SECONDS: &str = "lockkeeper_lease_margin_seconds";
 
-/// Tells the recorder what the metrics are, for those that show it. Call it after the recorder was installed.
+/// Describes the metrics to the recorder, for those that show descriptions. Call it after the recorder is
+/// installed.
 pub fn describe() {
     describe_histogram!(WAIT_SECONDS, Unit::Seconds, "How long a call of acquire or wait took.");
     describe_histogram!(HOLD_SECONDS, Unit::Seconds, "How long something was held, from the grant.");
@@ -105,7 +105,7 @@ pub(crate) fn pending_deletes(change: f64) {
     gauge!(PENDING_DELETES).increment(change);
 }
 
-/// `None` when there is nothing that could be lost.
+/// `None` if there is no hold that could be lost.
 pub(crate) fn lease_margin(margin: impl FnOnce() -> Option<Duration>) {
     if let Some(margin) = margin() {
         histogram!(LEASE_MARGIN_SECONDS).record(margin);

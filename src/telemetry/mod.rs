@@ -1,4 +1,4 @@
-//! What is measured.
+//! Metrics, and timers of waits and holds.
 
 #[cfg(feature = "metrics")]
 pub mod metrics;

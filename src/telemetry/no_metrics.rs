@@ -1,4 +1,4 @@
-//! Without the feature `metrics` nothing is recorded. The calls are those of the module with it.
+//! Without the feature `metrics` nothing is recorded. The functions are those of the module with it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Times waits and holds, and counts them while they last: also those that are dropped.
+//! Timers of waits and holds, which also count those in progress.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use crate::error::{Error, LossReason};
 use crate::telemetry::metrics;
 use crate::time::boot::BootInstant;
 
-/// A wait under way. Dropped before its end is told, it was cancelled.
+/// A wait in progress. If it is dropped before it ends, the wait was cancelled.
 pub(crate) struct WaitTimer {
     recipe: &'static str,
     environment: Arc<dyn Environment>,
@@ -21,7 +21,7 @@ pub(crate) struct WaitTimer {
 }
 
 impl WaitTimer {
-    /// `span` has the fields `outcome` and `waited`, empty so far.
+    /// `span` has the empty fields `outcome` and `waited`.
     pub(crate) fn begin(environment: &Arc<dyn Environment>, recipe: &'static str, span: Span) -> Self {
         metrics::waiting(recipe, 1.0);
         Self {
@@ -33,7 +33,7 @@ impl WaitTimer {
         }
     }
 
-    /// What came of it; `got` says whether a success was one. Tells how long it took.
+    /// Ends the wait; `got` tells whether a success is a grant. Returns how long the wait took.
     pub(crate) fn end<T>(self, result: &Result<T, Error>, got: impl FnOnce(&T) -> bool) -> Duration {
         match result {
             Ok(answer) if got(answer) => self.ended("granted"),
@@ -65,12 +65,12 @@ impl Drop for WaitTimer {
     }
 }
 
-/// Something that is held. Its end is told once.
+/// A hold in progress. It ends once.
 pub(crate) struct HoldTimer {
     recipe: &'static str,
     environment: Arc<dyn Environment>,
     begun: BootInstant,
-    /// How it ends when it is not lost; nothing yet, when it is only dropped.
+    /// How the hold ends if it is not lost. Empty if it is only dropped.
     ending: OnceLock<&'static str>,
     span: OnceLock<Span>,
 }
@@ -91,7 +91,7 @@ impl HoldTimer {
         self.recipe
     }
 
-    /// The span that lasts as long as this. It has the field `outcome`, empty so far.
+    /// Sets the span that lasts as long as the hold. It has the empty field `outcome`.
     pub(crate) fn show(&self, span: Span) {
         let _ = self.span.set(span);
     }

@@ -2,10 +2,9 @@ use std::time::Duration;
 
 /// An instant on a clock that also runs while the machine sleeps.
 ///
-/// [`std::time::Instant`] is `CLOCK_MONOTONIC` on Linux and stands still during suspend, while a ZooKeeper
-/// server goes on counting. A deadline that must not be missed is therefore kept on `CLOCK_BOOTTIME`.
-/// Elsewhere the monotonic clock of the system is used. A virtual machine that its hypervisor stops sees no
-/// clock advance at all.
+/// [`std::time::Instant`] is `CLOCK_MONOTONIC` on Linux, which stops during suspend, while a ZooKeeper server
+/// keeps counting. A deadline that must not be missed therefore uses `CLOCK_BOOTTIME`. Other systems use
+/// their monotonic clock. If a hypervisor stops a virtual machine, none of its clocks advances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BootInstant(Duration);
 
@@ -49,7 +48,7 @@ impl BootInstant {
     }
 }
 
-/// `CLOCK_BOOTTIME` where there is one.
+/// `CLOCK_BOOTTIME` where it exists.
 pub(crate) fn system_time() -> BootInstant {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let clock = rustix::time::ClockId::Boottime;

@@ -5,24 +5,24 @@ use std::time::Duration;
 use futures::future::Either;
 use tokio::time::Instant;
 
-/// Until when a caller is willing to wait: one point in time for all the steps of an operation.
+/// The instant until which a caller waits: one instant for all steps of an operation.
 ///
-/// This is patience, not safety: it runs on tokio's clock. What a holder may rely on is kept by the lease
-/// clock ([`Hold::valid_until`](crate::Hold::valid_until)).
+/// A deadline limits the wait, not a hold: it uses tokio's clock. The end of a hold follows the lease clock
+/// ([`Hold::valid_until`](crate::Hold::valid_until)).
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     started: Instant,
     limit: Limit,
 }
 
-/// How long is waited. As small as an optional instant: every future that waits keeps one.
+/// How long to wait. As small as an optional instant, because every waiting future has one.
 #[derive(Clone, Copy, Debug)]
 enum Limit {
-    /// For as long as it takes.
+    /// Wait for as long as it takes.
     Never,
-    /// Not at all.
+    /// Do not wait for other contenders.
     Immediate,
-    /// Until then.
+    /// Wait until this instant.
     At(Instant),
 }
 
@@ -33,14 +33,14 @@ impl Deadline {
         Self { started: Instant::now(), limit: Limit::Never }
     }
 
-    /// No time at all: a try, which waits for a connection and for answers, and for no other contender.
+    /// No time at all: a try, which waits for a connection and for answers, but for no other contender.
     #[must_use]
     pub fn immediate() -> Self {
         Self { started: Instant::now(), limit: Limit::Immediate }
     }
 
-    /// A deadline `timeout` from now. One too far away to count is no deadline; none at all makes a
-    /// [try](Self::immediate).
+    /// A deadline `timeout` from now. A timeout that is too long for the clock means no deadline; a timeout
+    /// of zero makes a [try](Self::immediate).
     #[must_use]
     pub fn after(timeout: Duration) -> Self {
         let started = Instant::now();
@@ -69,14 +69,13 @@ impl Deadline {
         self.at().is_some_and(|at| Instant::now() >= at)
     }
 
-    /// Whether no time was given at all: a [try](Self::immediate). A deadline that has passed meanwhile is
-    /// none.
+    /// Whether this is a [try](Self::immediate). A deadline that has passed meanwhile is not.
     #[must_use]
     pub fn is_immediate(self) -> bool {
         matches!(self.limit, Limit::Immediate)
     }
 
-    /// `None` for no deadline.
+    /// `None` without a deadline.
     fn at(self) -> Option<Instant> {
         match self.limit {
             Limit::Never => None,
@@ -85,13 +84,13 @@ impl Deadline {
         }
     }
 
-    /// How long ago the wait began.
+    /// The time since the wait began.
     #[must_use]
     pub fn waited(self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Resolves when it passes; never, if there is none, or no tokio runtime to tell the time here.
+    /// Resolves when the deadline passes. Never resolves without a deadline, or without a tokio runtime.
     pub fn passed(self) -> impl Future<Output = ()> + Send {
         match self.at() {
             Some(at) if tokio::runtime::Handle::try_current().is_ok() => {
@@ -130,7 +129,7 @@ mod tests {
         assert!(Deadline::after(Duration::ZERO).is_immediate());
         assert!(Deadline::after(Duration::ZERO).or_after(Duration::from_secs(1)).is_immediate());
         assert!(!Deadline::after(Duration::from_nanos(1)).is_immediate());
-        // A limit that ends at once is a wait that is over, not a try.
+        // A limit that has ended at once is a wait that is over, not a try.
         assert!(!Deadline::never().or_after(Duration::ZERO).is_immediate());
     }
 }

@@ -4,22 +4,21 @@ use parking_lot::Mutex;
 
 use crate::time::boot::BootInstant;
 
-/// What time it is on the servers, as far as their answers told: for people who ask how old something is, and
-/// for nothing that is decided.
+/// The time on the servers, as far as their answers show it. It serves to display ages; no decision uses it.
 ///
-/// Only a write tells it. The time of its transaction lies before its answer, so what is carried on from
-/// there by the steady clock is never later than the servers' own. Another leader may have another clock: the
-/// last answer counts.
+/// Only a write shows it. The time of its transaction is before its answer, so the time that is extrapolated
+/// from there by the steady clock is never later than the servers' own. Another leader may have another
+/// clock: the last answer counts.
 #[derive(Debug, Default)]
 pub(crate) struct ServerClock(Mutex<Option<(i64, BootInstant)>>);
 
 impl ServerClock {
-    /// An answer at `observed` told the time of its transaction, in milliseconds since 1970.
+    /// An answer that was received at `observed` has this transaction time, in milliseconds since 1970.
     pub(crate) fn observe(&self, millis: i64, observed: BootInstant) {
         *self.0.lock() = Some((millis, observed));
     }
 
-    /// The earliest it can be now, in milliseconds since 1970; `None` when nothing was heard yet.
+    /// The earliest present time, in milliseconds since 1970; `None` before the first answer.
     pub(crate) fn now(&self, now: BootInstant) -> Option<i64> {
         let (millis, observed) = (*self.0.lock())?;
         let passed: Duration = now.since(observed);

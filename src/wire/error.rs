@@ -3,28 +3,28 @@ use thiserror::Error as ThisError;
 use crate::error::{Error, LossReason, Operation, Outcome, Phase, Refusal};
 use crate::time::deadline::Deadline;
 
-/// Why a request has no result.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 pub enum WireError {
-    /// The server said no.
+    /// The server refused the request.
     #[error("{0}")]
     Refused(Refusal),
-    /// The session is over, and its ephemeral nodes with it.
+    /// The session ended, and its ephemeral nodes with it.
     #[error("{0}")]
     SessionEnded(LossReason),
-    /// No session could be opened with these credentials.
+    /// The servers open no session with these credentials.
     #[error("the servers refused our credentials")]
     AuthFailed,
-    /// No answer within the time given to one request.
+    /// No answer within the time limit of one request.
     #[error("no answer in time")]
     Timeout,
-    /// Anything else. On a write: it may have been applied.
+    /// Any other failure. A write may be applied.
     #[error("{0}")]
     Broken(String),
 }
 
 impl WireError {
-    /// Only a definite answer counts as one.
+    /// Only a definite answer of the server means that nothing was applied.
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
             Self::Refused(_) => Outcome::NotApplied,
@@ -36,11 +36,11 @@ impl WireError {
 /// Why a transaction was not committed.
 #[derive(Clone, Debug)]
 pub enum MultiError {
-    /// The write at this place was refused, so none was done. The quorum said so.
+    /// The quorum refused one write, so none was applied.
     Operation {
-        /// Which write, counted from 0.
+        /// The index of the write, from 0.
         index: usize,
-        /// What the quorum said.
+        /// The answer of the quorum.
         refusal: Refusal,
     },
     /// The request as a whole failed.
@@ -48,7 +48,7 @@ pub enum MultiError {
 }
 
 impl MultiError {
-    /// Whether it says that nothing was done, and nothing will be.
+    /// Whether the transaction was certainly not applied, and will not be.
     pub(crate) fn is_definite(&self) -> bool {
         match self {
             Self::Operation { .. } => true,
@@ -58,7 +58,7 @@ impl MultiError {
 }
 
 impl Error {
-    /// The error of an operation on `path` that failed so.
+    /// Converts the error of a request for `operation` on `path`.
     pub(crate) fn of_wire(operation: Operation, path: &str, error: &WireError, deadline: Deadline) -> Self {
         let path = path.to_owned();
         match error {

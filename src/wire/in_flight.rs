@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-/// Polls a future once, so that the request inside it is sent before this returns.
+/// Polls a future once, so that it sends its request before this function returns.
 pub(super) fn send_now<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> BoxFuture<'static, T> {
@@ -18,10 +18,10 @@ pub(super) fn send_now<T: Send + 'static>(
     }
 }
 
-/// The replies under way that would keep a session alive, to be given up together with it.
+/// The replies in flight that keep a client alive. They are aborted together with the session.
 ///
-/// A caller may hold a future without polling it, as `select!` does with the branch that lost: what is inside
-/// must not outlive the session.
+/// A caller may hold a future without polling it, as `select!` does with the branch that lost. The client
+/// inside must not outlive the session.
 #[derive(Default)]
 pub(super) struct InFlight(Mutex<Registered>);
 
@@ -31,11 +31,11 @@ struct Registered {
     is_given_up: bool,
 }
 
-/// How many entries of finished replies are kept before they are swept out.
+/// The number of entries before those of finished replies are removed.
 const ENTRIES_MIN: usize = 64;
 
 impl InFlight {
-    /// Sends the request in `future` now; its reply is `abandoned()` once the session is given up.
+    /// Sends the request in `future` now. After the session is abandoned, the reply is `abandoned()`.
     pub(super) fn send<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
@@ -46,7 +46,7 @@ impl InFlight {
         let mut registered = self.0.lock();
         if registered.is_given_up {
             drop(registered);
-            // Sent by one who had the session in hand when it ended.
+            // The caller got the session just before it ended.
             inner.abort();
             return Box::pin(ready(abandoned()));
         }
@@ -61,7 +61,7 @@ impl InFlight {
         Box::pin(Revocable { inner, abandoned })
     }
 
-    /// Drops what is inside every reply still under way, and from now on of every one that comes later.
+    /// Aborts every reply in flight, and every later one.
     pub(super) fn abandon(&self) {
         let replies = {
             let mut registered = self.0.lock();
@@ -81,7 +81,7 @@ trait Abort: Send + Sync {
 impl<T: Send> Abort for Mutex<Option<BoxFuture<'static, T>>> {
     fn abort(&self) {
         let inner = self.lock().take();
-        // Dropped with the lock released: a client's end may run code of its own.
+        // Dropped after the lock is released, because the drop of a client may run other code.
         drop(inner);
     }
 }

@@ -1,7 +1,7 @@
-//! The seam to the client crate: the dozen calls we use, as one trait.
+//! The interface to the client crate: a dozen calls in one trait.
 //!
-//! Every method sends its request *when it is called*; the returned future only waits for the reply. Two
-//! calls in a row are therefore pipelined in that order, and a dropped future does not take its request back.
+//! Every method sends its request *when it is called*; the returned future only waits for the reply. So two
+//! calls in a row are pipelined in that order, and dropping a future does not cancel its request.
 
 #![cfg_attr(not(feature = "__simulation"), allow(unreachable_pub, reason = "reachable for the simulation"))]
 
@@ -20,7 +20,7 @@ use crate::error::LossReason;
 pub use self::error::{MultiError, WireError};
 pub(crate) use self::zookeeper::ZooKeeper;
 
-/// A reply that is on its way.
+/// A reply that is in flight.
 pub type Reply<T> = BoxFuture<'static, Result<T, WireError>>;
 
 /// Fires once, when the watched node changes or the session ends.
@@ -30,38 +30,38 @@ pub type Watch = BoxFuture<'static, WatchEvent>;
 pub trait Backend: Debug + Send + Sync + 'static {
     /// Opens one new session.
     fn open(&self) -> Reply<Arc<dyn Wire>>;
-    /// What may be the matter when no server gives a session.
+    /// A likely cause when no server grants a session.
     fn no_answer_hint(&self) -> &'static str {
         "no answer; is ZooKeeper running there?"
     }
 }
 
-/// One session with the server, over one connection after another.
+/// One session, over one connection after the other.
 pub trait Wire: Debug + Send + Sync + 'static {
-    /// The session's number.
+    /// The session id.
     fn session_id(&self) -> i64;
-    /// The timeout the server granted.
+    /// The timeout that the server granted.
     fn session_timeout(&self) -> std::time::Duration;
-    /// The link as it is now.
+    /// The present state of the connection.
     fn link(&self) -> Link;
-    /// How many interruptions the link has had, seen before any reply that came after them.
+    /// The number of interruptions of the connection. It is updated before any reply that came after an
+    /// interruption.
     fn connection_id(&self) -> u64;
-    /// Resolves when the link changes from what it was when the call was made, at the latest at its next
-    /// change.
+    /// Resolves when the link differs from the link at the time of the call, or changes the next time.
     fn link_changed(&self) -> BoxFuture<'static, ()>;
-    /// Resolves when the session is over, with [`LossReason::Closed`] only if the server closed it as we
-    /// asked; does not keep it alive.
+    /// Resolves when the session is over. The reason is [`LossReason::Closed`] only if the server confirmed
+    /// our close. The future does not keep the session alive.
     fn ended(&self) -> BoxFuture<'static, LossReason>;
 
     /// Creates a node.
     fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created>;
     /// Deletes a node, if it has this version.
     fn delete(&self, path: &str, version: Option<i32>) -> Reply<()>;
-    /// A node's stat, if there is such a node.
+    /// A node's stat, if the node exists.
     fn exists(&self, path: &str) -> Reply<Option<Stat>>;
     /// A node's data.
     fn data(&self, path: &str) -> Reply<(Vec<u8>, Stat)>;
-    /// A node's data, and a watch on it. Without such a node there is no watch.
+    /// A node's data, and a watch on it. If the node does not exist, no watch is set.
     fn watch_data(&self, path: &str) -> Reply<(Vec<u8>, Stat, Watch)>;
     /// Writes a node's data, if it has this version.
     fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat>;
@@ -69,154 +69,155 @@ pub trait Wire: Debug + Send + Sync + 'static {
     fn children(&self, path: &str) -> Reply<Vec<String>>;
     /// The names of a node's children, and its stat.
     fn children_stat(&self, path: &str) -> Reply<(Vec<String>, Stat)>;
-    /// The names of a node's children, its stat, and a watch on what children it has. Without such a node
-    /// there is no watch.
+    /// The names of a node's children, its stat, and a watch on its list of children. If the node does not
+    /// exist, no watch is set.
     fn watch_children(&self, path: &str) -> Reply<(Vec<String>, Stat, Watch)>;
-    /// The children of several nodes at one instant; `None` for a node there is not.
+    /// The children of several nodes at one instant; `None` for a node that does not exist.
     fn children_of_all(&self, paths: &[String]) -> Reply<Vec<Option<Vec<String>>>>;
-    /// Brings the server up to date.
+    /// Waits until the server has caught up with the leader.
     fn sync(&self, path: &str) -> Reply<()>;
-    /// All operations or none.
+    /// Applies all operations or none.
     fn multi(&self, operations: &[WriteOp]) -> BoxFuture<'static, Result<Vec<WriteResult>, MultiError>>;
-    /// The ephemeral nodes of this very session whose path begins with `prefix`.
+    /// The ephemeral nodes of this session whose path begins with `prefix`.
     fn own_ephemerals(&self, prefix: &str) -> Reply<Vec<String>>;
-    /// Called whenever the link came up: what can be tuned on a fresh connection.
+    /// Called after each connect, to set options of the new connection.
     fn on_connected(&self) {}
-    /// The session is given up: what still waits for replies must not keep it alive.
+    /// The session is abandoned: replies in flight must not keep it alive.
     fn abandon(&self) {}
 }
 
-/// The link between us and the ensemble.
+/// The connection to the ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// Connected.
     Up,
-    /// Not connected; the session may live on.
+    /// Not connected; the session may still exist.
     Down,
-    /// For ever: the session is over.
+    /// The session is over.
     Ended(LossReason),
 }
 
-/// What a watch saw.
+/// The event of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchEvent {
-    /// The node is gone.
+    /// The node was deleted.
     Deleted,
-    /// The node was written, or has other children.
+    /// The node's data or its list of children changed.
     Changed,
-    /// Nothing more will be seen on this session.
+    /// The session is over; no more events follow.
     SessionEnded,
 }
 
-/// How a node comes and goes.
+/// The lifetime and naming of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CreateMode {
-    /// Stays until it is deleted.
+    /// Exists until it is deleted.
     Persistent,
-    /// Stays until it is deleted; a number is appended to its name.
+    /// Exists until it is deleted; the server appends a sequence number to its name.
     PersistentSequential,
-    /// Goes with the session.
+    /// Exists until its session ends.
     Ephemeral,
-    /// Goes with the session; a number is appended to its name.
+    /// Exists until its session ends; the server appends a sequence number to its name.
     EphemeralSequential,
-    /// The server deletes it some time after its last child went.
+    /// The server deletes it some time after its last child was deleted.
     Container,
 }
 
-/// What the server tells about a node.
+/// The server's record of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// The transaction that created it.
+    /// The id of the transaction that created the node.
     pub czxid: i64,
-    /// The transaction that last wrote its data.
+    /// The id of the transaction that last wrote its data.
     pub mzxid: i64,
-    /// When it was created, in milliseconds since 1970 by the leading server's clock.
+    /// The creation time, in milliseconds since 1970 by the leader's clock.
     pub ctime: i64,
-    /// When its data was last written, by the same kind of clock.
+    /// The time of the last write of its data, by the same kind of clock.
     pub mtime: i64,
-    /// How often its data was written.
+    /// The number of writes of its data.
     pub version: i32,
-    /// How often a child of it was made or deleted (ZooKeeper's `cversion`).
+    /// The number of creates and deletes of its children (ZooKeeper's `cversion`).
     pub child_version: i32,
-    /// The session it goes with; 0 for a node that stays.
+    /// The session that owns an ephemeral node; 0 for any other node.
     pub ephemeral_owner: i64,
-    /// How many bytes its data has.
+    /// The size of its data in bytes.
     pub data_length: i32,
-    /// How many children it has.
+    /// The number of its children.
     pub children: i32,
 }
 
 impl Stat {
-    /// How many children it ever had: the number that the next sequential child gets, unless numbers are near
-    /// their end.
+    /// The number of children that were ever created in this node: the sequence number of the next sequential
+    /// child, unless the counter is near its end.
     #[must_use]
     pub fn children_made(&self) -> i32 {
-        // Whoever is not there was made and deleted, and counts twice. The sum is even, and may have left its
-        // 32 bits.
+        // A child that no longer exists was created and deleted, so it counts twice. The sum is even, and may
+        // have overflowed its 32 bits.
         (self.child_version.wrapping_add(self.children).cast_unsigned() / 2).cast_signed()
     }
 }
 
-/// A node that was made.
+/// A node that was created.
 #[derive(Clone, Debug)]
 pub struct Created {
-    /// Its path, with the number the server appended.
+    /// Its path, with the sequence number that the server appended.
     pub path: String,
-    /// Missing where the server does not say: before 3.5, and in a transaction before 3.8.2 (ZOOKEEPER-4026).
+    /// Missing if the server does not send it: before 3.5, and in a transaction before 3.8.2
+    /// (ZOOKEEPER-4026).
     pub stat: Option<Stat>,
 }
 
-/// One write of a transaction; paths are whole paths.
+/// One operation of a transaction. Paths include the chroot.
 #[derive(Clone, Debug)]
 pub enum WriteOp {
-    /// The node must be there, in this version.
+    /// The node must exist in this version.
     Check {
-        /// Which node.
+        /// The path of the node.
         path: String,
-        /// `None`: any.
+        /// `None`: any version.
         version: Option<i32>,
     },
-    /// Makes a node.
+    /// Creates a node.
     Create {
-        /// Where.
+        /// The path of the node.
         path: String,
-        /// What is in it.
+        /// The data of the node.
         data: Vec<u8>,
-        /// How it comes and goes.
+        /// The lifetime and naming of the node.
         mode: CreateMode,
     },
     /// Writes a node's data.
     SetData {
-        /// Which node.
+        /// The path of the node.
         path: String,
-        /// What is to be in it.
+        /// The new data.
         data: Vec<u8>,
-        /// `None`: any.
+        /// `None`: any version.
         version: Option<i32>,
     },
     /// Deletes a node.
     Delete {
-        /// Which node.
+        /// The path of the node.
         path: String,
-        /// `None`: any.
+        /// `None`: any version.
         version: Option<i32>,
     },
 }
 
-/// What one write of a transaction gave.
+/// The result of one operation of a transaction.
 #[derive(Clone, Debug)]
 pub enum WriteResult {
-    /// A check that held, or a deletion.
+    /// A check that passed, or a delete.
     Done,
-    /// The node made.
+    /// The created node.
     Created(Created),
-    /// The stat of the node written.
+    /// The stat of the written node.
     Written(Stat),
 }
 
 impl WriteResult {
-    /// When it was done, by the leading server's clock, if it says so.
+    /// The time of the operation by the leader's clock, if the server sent it.
     pub(crate) fn time(&self) -> Option<i64> {
         match self {
             Self::Done => None,

@@ -1,10 +1,11 @@
-//! TCP_NODELAY on the client's sockets, which the client crate neither sets nor lends.
+//! Sets TCP_NODELAY on the client's sockets. The client crate neither sets it nor gives access to its
+//! sockets.
 //!
-//! Without it the kernel holds the second of two small requests back until the first is acknowledged, so that
-//! two requests sent together cost two round trips instead of one. On Linux a process may get a second
-//! descriptor for each of its own sockets from the kernel (`pidfd_getfd`), so no memory is touched that is
-//! not ours; sockets are recognised by the address at their other end. Where that is not possible everything
-//! works, only slower.
+//! Without it the kernel delays the second of two small requests until the first is acknowledged, so two
+//! requests that are sent together cost two round trips instead of one. On Linux a process can get a second
+//! descriptor of each of its own sockets from the kernel (`pidfd_getfd`), so no memory of other code is
+//! touched. The sockets are recognised by their peer address. Where this is not possible everything works,
+//! but slower.
 
 use crate::config::connect_string::Endpoint;
 
@@ -12,7 +13,7 @@ use crate::config::connect_string::Endpoint;
 #[cfg(target_os = "linux")]
 pub(super) fn set_on_connections_to(endpoints: &[Endpoint]) {
     let endpoints = endpoints.to_vec();
-    // Names are looked up and /proc is read: both block.
+    // Resolving names and reading /proc block.
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn_blocking(move || {
             if let Err(error) = linux::set(&endpoints) {
@@ -22,7 +23,7 @@ pub(super) fn set_on_connections_to(endpoints: &[Endpoint]) {
     }
 }
 
-/// Elsewhere there is no way without unsafe code.
+/// On other systems this needs unsafe code.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn set_on_connections_to(_: &[Endpoint]) {}
 
@@ -51,13 +52,13 @@ mod linux {
                 continue;
             };
             // Only sockets: closing a second descriptor of a file would end the locks that the process has on
-            // it. Read from the folder, since walking a path anew for each of thousands of descriptors is
-            // most of the work.
+            // that file. The links are read relative to the folder, because resolving a whole path for each
+            // of thousands of descriptors is most of the work.
             let to = readlinkat(&descriptors, entry.file_name(), Vec::new());
             if !to.is_ok_and(|to| to.to_bytes().starts_with(b"socket:")) {
                 continue;
             }
-            // It may have been closed since.
+            // The descriptor may have been closed meanwhile.
             let Ok(socket) = pidfd_getfd(&myself, number, PidfdGetfdFlags::empty()) else {
                 continue;
             };
@@ -69,7 +70,7 @@ mod linux {
         Ok(())
     }
 
-    /// IPv6 sockets show IPv4 peers as mapped addresses, and scopes do not matter here.
+    /// IPv6 sockets show IPv4 peers as mapped addresses. Scopes do not matter here.
     fn same(server: SocketAddr, peer: SocketAddr) -> bool {
         server.port() == peer.port() && server.ip().to_canonical() == peer.ip().to_canonical()
     }

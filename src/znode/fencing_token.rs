@@ -1,15 +1,15 @@
 use std::fmt::{self, Display, Formatter};
 
-/// The fencing token of a grant: later grants of a lock carry greater ones.
+/// The fencing token of a grant. Later grants of a lock have greater tokens.
 ///
-/// Give it to every resource the lock protects, and let the resource refuse a token smaller than one it has
-/// seen: that, and nothing a client does, stops a paused process from writing after its lock went to someone
-/// else.
+/// Pass it to every resource that the lock protects, and let the resource refuse a token that is smaller than
+/// one it has seen. Only that stops a paused process from writing after another contender was granted its
+/// lock; nothing that a client does can.
 ///
-/// It starts with the transaction id (zxid) at which the server created the holder's node: one order over the
-/// whole ensemble, also when a lock's directory was removed and made again. An ensemble restored from a
-/// backup, or set up anew, starts its zxids, and so its tokens, again: raise the resource's mark by hand
-/// then.
+/// It begins with the transaction id (zxid) of the create of the holder's node. These ids have one order in
+/// the whole ensemble, even if a lock's directory is removed and created again. In an ensemble that is
+/// restored from a backup, or set up anew, the ids start again, and so do the tokens: raise the resource's
+/// mark by hand then.
 ///
 /// # Examples
 ///
@@ -40,21 +40,21 @@ impl FencingToken {
         Self { zxid: czxid.unsigned_abs(), handover: 0 }
     }
 
-    /// The transaction id as a number, for resources that store one integer. Guards between which a node was
-    /// handed over within a process share it: [`handover`](Self::handover) tells those apart.
+    /// The transaction id as a number, for resources that store one integer. Grants that share one node
+    /// within a process have the same id: [`handover`](Self::handover) tells them apart.
     #[must_use]
     pub fn as_u64(self) -> u64 {
         self.zxid
     }
 
-    /// How often the node had been handed over within its process before this grant; 0 unless the lock is one
-    /// that keeps its node. It counts where the [transaction ids](Self::as_u64) are equal.
+    /// How often the node had been handed over within its process before this grant; 0 unless the lock keeps
+    /// its node. It decides between tokens with equal [transaction ids](Self::as_u64).
     #[must_use]
     pub fn handover(self) -> u32 {
         self.handover
     }
 
-    /// The token of the next grant that rests on the same node; `None` after the last.
+    /// The token of the next grant on the same node; `None` after the last one.
     pub(crate) fn handed_over(self) -> Option<Self> {
         Some(Self { handover: self.handover.checked_add(1)?, ..self })
     }

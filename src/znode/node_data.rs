@@ -1,4 +1,4 @@
-//! Who we are, for people who look at a node.
+//! The data of a contender's node, which identifies the contender to people.
 
 use std::fmt::Write;
 
@@ -11,7 +11,8 @@ pub(crate) fn of_this_process() -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A node's data as one line of text, for messages: short, and nothing that would break a log.
+/// The data of a node as one line of text, for messages: short, and without characters that would break a
+/// log.
 pub(crate) fn shown(data: &[u8]) -> String {
     let text = String::from_utf8_lossy(data);
     let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(120).collect();

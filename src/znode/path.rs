@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-/// An absolute path of a znode, checked once and valid from then on. Cheap to clone: clones share the text.
+/// An absolute path of a znode. It is checked once and valid from then on. Clones are cheap and share the
+/// text.
 ///
-/// Parts are separated by `/`; there is no empty part, no `.` and no `..`, no trailing slash, and none of the
-/// characters the server refuses (U+0000–U+001F, U+007F–U+009F, surrogates and non-characters).
-/// Source: `PathUtils.validatePath` of Apache ZooKeeper.
+/// Parts are separated by `/`. There is no empty part, no `.`, no `..`, no trailing slash, and none of the
+/// characters that the server refuses (U+0000–U+001F, U+007F–U+009F, surrogates and non-characters). Source:
+/// `PathUtils.validatePath` of Apache ZooKeeper.
 ///
 /// # Examples
 ///
@@ -23,10 +24,10 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZnodePath(Arc<str>);
 
-/// Longest path accepted, in bytes.
+/// The longest accepted path, in bytes.
 ///
-/// The server's own limit is its request size (`jute.maxbuffer`, 1 MiB by default). A lock path this long is
-/// a mistake, and every watch on it costs its bytes again at each reconnect.
+/// The server's own limit is its request size (`jute.maxbuffer`, 1 MiB by default). A lock path of this
+/// length is a mistake, and every watch on it is sent again at each reconnect.
 pub const PATH_BYTES_MAX: usize = 4096;
 
 impl ZnodePath {
@@ -72,7 +73,7 @@ impl ZnodePath {
         self.join(&Self::from_str(&format!("/{name}"))?)
     }
 
-    /// This path with `below` appended: how a chroot is put in front of a path.
+    /// This path with `below` appended, as a chroot is prepended to a path.
     ///
     /// # Errors
     ///
@@ -156,7 +157,7 @@ impl Display for ZnodePath {
     }
 }
 
-/// A path that no server would take, and what to change.
+/// Why a path is invalid, and what to change.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("path {path:?}: {flaw}")]
 pub struct PathError {
@@ -166,7 +167,7 @@ pub struct PathError {
 
 impl PathError {
     fn new(path: &str, flaw: Flaw) -> Self {
-        // An error is printed: a path of a megabyte should not fill the log.
+        // The error is printed: a path of a megabyte must not fill the log.
         Self { path: path.chars().take(200).collect(), flaw }
     }
 }
@@ -215,7 +216,7 @@ fn flaw(path: &str) -> Option<Flaw> {
 }
 
 fn is_refused(c: char) -> bool {
-    // A Rust char is never a surrogate; the private-use area is refused by the server, too.
+    // A Rust char is never a surrogate. The server refuses the private-use area as well.
     matches!(c, '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')
 }
 
@@ -259,7 +260,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is given: a path that is taken is one, and what is made of it is one as well.
+        /// For any text: an accepted path is valid, and so is every path that is derived from it.
         #[test]
         fn no_text_panics_and_what_is_taken_is_a_path(text in "(/?[a./\\PC\0]{0,4}){0,5}|\\PC*") {
             if let Ok(path) = text.parse::<ZnodePath>() {

@@ -14,7 +14,7 @@ use crate::error::ConfigError;
 use crate::time::fractions;
 use crate::wire::{Backend, Reply, Wire, WireError};
 
-/// What is needed to open sessions.
+/// Opens sessions with the client crate.
 pub(crate) struct ZooKeeper {
     connector: client::Connector,
     servers: String,
@@ -74,7 +74,7 @@ impl Backend for ZooKeeper {
         Box::pin(async move {
             let client = connector.connect(&servers).await.map_err(|error| match error {
                 client::Error::AuthFailed => WireError::AuthFailed,
-                // Whatever the matter is, the client does not say more.
+                // The client does not report the cause.
                 client::Error::Timeout => WireError::Timeout,
                 other => WireError::Broken(other.to_string()),
             })?;
@@ -93,10 +93,11 @@ impl Backend for ZooKeeper {
     }
 }
 
-/// The endpoints for the client, the fewer the more often each.
+/// The list of endpoints for the client. The shorter the list, the more often it is repeated.
 ///
-/// It tries the whole list at once, then pauses longer and longer between rounds: one server listed once and
-/// back after seven seconds is next tried after thirteen, when a session of ten is gone.
+/// The client tries the whole list at once, then pauses longer and longer between rounds. If one server is
+/// listed once and is back after seven seconds, the client tries it again after thirteen seconds. A session
+/// of ten seconds has expired then.
 fn repeated(endpoints: &[Endpoint]) -> String {
     let times = match endpoints.len() {
         0 | 1 => 16,

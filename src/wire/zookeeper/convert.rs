@@ -1,4 +1,4 @@
-//! The types of the client crate and ours.
+//! Conversions between the types of the client crate and ours.
 
 use std::panic::AssertUnwindSafe;
 
@@ -51,7 +51,7 @@ pub(super) fn our_stat(stat: &client::Stat) -> Stat {
 pub(super) fn link(state: client::SessionState) -> Link {
     match state {
         client::SessionState::SyncConnected => Link::Up,
-        // Read-only sessions are never asked for; one would not let us write.
+        // Read-only sessions are never requested, and allow no writes.
         client::SessionState::Disconnected | client::SessionState::ConnectedReadOnly => Link::Down,
         client::SessionState::AuthFailed => Link::Ended(LossReason::AuthFailed),
         client::SessionState::Expired | client::SessionState::Closed => {
@@ -61,7 +61,7 @@ pub(super) fn link(state: client::SessionState) -> Link {
 }
 
 pub(super) fn our_watch(watcher: client::OneshotWatcher) -> Watch {
-    // A runtime that is shut down takes the client's task away, and its watcher panics then.
+    // A runtime that shuts down drops the client's task. The watcher panics then.
     let changed = AssertUnwindSafe(watcher.changed()).catch_unwind();
     Box::pin(changed.map(|event| event.map_or(WatchEvent::SessionEnded, watch_event)))
 }
@@ -77,7 +77,7 @@ pub(super) fn watch_event(event: client::WatchedEvent) -> WatchEvent {
 pub(super) fn write_result(result: client::MultiWriteResult) -> WriteResult {
     match result {
         client::MultiWriteResult::Create { path, stat } => {
-            // Before 3.8.2 the server sends no stat here, and what it sends instead may read as any
+            // Before 3.8.2 the server sends no stat here, and the bytes in its place may read as any stat
             // (ZOOKEEPER-4026).
             let stat = (!stat.is_invalid() && stat.czxid > 0).then(|| our_stat(&stat));
             WriteResult::Created(Created { path, stat })
@@ -91,7 +91,7 @@ pub(super) fn multi_error(error: client::MultiWriteError) -> MultiError {
     match error {
         client::MultiWriteError::RequestFailed { source } => MultiError::Request(wire_error(source)),
         client::MultiWriteError::OperationFailed { index, source } => match wire_error(source) {
-            // Said by the server we talk to, not by the quorum, and about the request rather than the
+            // These are answers of the connected server, not of the quorum, and concern the request, not the
             // operation.
             refused @ WireError::Refused(Refusal::SessionMoved | Refusal::Throttled | Refusal::ReadOnly) => {
                 MultiError::Request(refused)
@@ -102,7 +102,7 @@ pub(super) fn multi_error(error: client::MultiWriteError) -> MultiError {
     }
 }
 
-/// An allow-list: what is not a definite answer of the server leaves the outcome open.
+/// An allow-list: without a definite answer of the server the outcome is unknown.
 pub(super) fn wire_error(error: client::Error) -> WireError {
     use client::Error;
     let refusal = match error {
@@ -122,7 +122,8 @@ pub(super) fn wire_error(error: client::Error) -> WireError {
         Error::SessionExpired => return WireError::SessionEnded(LossReason::SessionExpired),
         Error::AuthFailed => return WireError::SessionEnded(LossReason::AuthFailed),
         Error::ClientClosed => return WireError::SessionEnded(LossReason::SessionExpired),
-        // So the client reports that its own task is gone: nothing will ever answer on this session.
+        // The client reports in this way that its own task has ended: no request of this session will ever be
+        // answered.
         Error::UnexpectedError(text) if text.starts_with("BUG") || text.starts_with("expect error state") => {
             return WireError::SessionEnded(LossReason::SessionExpired);
         }

@@ -1,4 +1,4 @@
-//! The `zookeeper-client` crate behind the seam: the only folder that names it.
+//! The backend that uses the `zookeeper-client` crate: the only folder that names it.
 //!
 //! The workarounds for its weaknesses are here. It sends a request at the first poll of a future, and some of
 //! these futures borrow the client: they are boxed with a clone of it and polled once at once. After a broken

@@ -19,7 +19,7 @@ pub(super) fn with_tls(
         advice: "give certificates and keys in PEM form",
     };
     let mut options = client::TlsOptions::new();
-    // The client takes one text; PEM texts are put together by writing one after the other.
+    // The client takes one text. A list of PEM texts is their concatenation.
     if !tls.authorities().is_empty() {
         options = options.with_pem_ca(&tls.authorities().join("\n")).map_err(refused)?;
     }

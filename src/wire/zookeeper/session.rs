@@ -19,11 +19,12 @@ use crate::wire::{
 
 /// One session of the client crate.
 pub(super) struct ZooKeeperSession {
-    // Shared with each request: a client is some 100 bytes large.
+    // Shared by all requests: a client has some 100 bytes.
     client: Arc<client::Client>,
-    /// A watcher of the link, and how many changes it has seen.
+    /// A watcher of the link, and the number of changes that it has seen.
     connection_id: Mutex<(client::StateWatcher, u64)>,
-    /// Replies that hold a client: it keeps the session alive, also in a future that nobody polls.
+    /// Replies in flight that hold a client. A client keeps its session alive, even in a future that is not
+    /// polled.
     in_flight: InFlight,
     endpoints: Arc<[Endpoint]>,
     acl: Arc<[client::Acl]>,
@@ -31,7 +32,7 @@ pub(super) struct ZooKeeperSession {
 }
 
 impl ZooKeeperSession {
-    /// `endpoints` are those whose connections get `TCP_NODELAY`, if `has_nodelay`.
+    /// With `has_nodelay`, connections to `endpoints` get `TCP_NODELAY`.
     pub(super) fn new(
         client: client::Client,
         endpoints: Arc<[Endpoint]>,
@@ -43,7 +44,7 @@ impl ZooKeeperSession {
         Self { client, connection_id, in_flight: InFlight::default(), endpoints, acl, has_nodelay }
     }
 
-    /// Sends what `request` asks of the client now; the reply outlives this borrow.
+    /// Sends `request` with the client now. The reply outlives this borrow.
     fn send<T, F>(&self, request: impl FnOnce(Arc<client::Client>) -> F) -> Reply<T>
     where
         T: Send + 'static,
@@ -77,8 +78,8 @@ impl Wire for ZooKeeperSession {
     }
 
     fn connection_id(&self) -> u64 {
-        // The client publishes a change of state before it hands out any reply that came after it, and a
-        // change is never overwritten without being seen as one: so asking here, at a reply, misses none.
+        // The client publishes a change of state before it delivers any reply that came after the change, and
+        // each change is seen once. So a call at a reply misses no change.
         let mut guard = self.connection_id.lock();
         let (watcher, seen) = &mut *guard;
         while watcher.changed().now_or_never().is_some() {
@@ -101,8 +102,8 @@ impl Wire for ZooKeeperSession {
             match watcher.peek_state() {
                 client::SessionState::Closed => LossReason::Closed,
                 client::SessionState::AuthFailed => LossReason::AuthFailed,
-                // Also said by the client itself, after a long silence: the server may have the session
-                // still.
+                // The client also reports this by itself after a long silence. The session may still exist on
+                // the server.
                 _ => LossReason::SessionExpired,
             }
         })
@@ -113,7 +114,7 @@ impl Wire for ZooKeeperSession {
         let acl = Arc::clone(&self.acl);
         self.send(move |client| async move {
             let created = {
-                // What is sent already need not be kept.
+                // The request has been sent, so the list is no longer needed.
                 let options = client_mode(mode).with_acls(client::Acls::new(&acl));
                 client.create(&path, &data, &options)
             };
@@ -130,7 +131,7 @@ impl Wire for ZooKeeperSession {
     }
 
     fn delete(&self, path: &str, version: Option<i32>) -> Reply<()> {
-        // This future borrows nothing, so it holds no client that would keep an ended session open.
+        // This future borrows nothing, so it holds no client that would keep an ended session alive.
         send_now(self.client.delete(path, version).map(|reply| reply.map_err(wire_error)))
     }
 
@@ -238,7 +239,8 @@ impl Wire for ZooKeeperSession {
     }
 }
 
-/// The client takes it for granted that data is as long as it must be, and panics in whoever reads it: here.
+/// The client assumes that the data of a reply is complete, and panics in the task that awaits the reply. The
+/// panic is caught here.
 fn caught<T>(
     reply: impl Future<Output = Result<T, WireError>> + Send,
 ) -> impl Future<Output = Result<T, WireError>> + Send {
