@@ -124,7 +124,7 @@ impl Example for Metrics {
         let mutex = Mutex::new(worker.manager(), worker.path("contended")?)?;
         let (begun, mut had) = (BootInstant::now(), 0);
         while BootInstant::now().since(begun) < Duration::from_secs(self.seconds) {
-            let guard = patiently(|| mutex.acquire_owned()).await?;
+            let guard = patiently(|| mutex.acquire()).await?;
             had += 1;
             tokio::time::sleep(WORK).await;
             // lockkeeper goes on trying.

@@ -73,7 +73,7 @@ async fn take_step(worker: &Worker, order: u32, step: &str) -> Result<bool, Fail
 
 /// A step by someone who thought that a plain mutex would do.
 async fn take_step_with_plain_mutex(worker: &Worker, order: u32, step: &str) -> Result<(), Failure> {
-    let guard = Mutex::new(worker.manager(), worker.path(&lock(order))?)?.acquire_owned().await?;
+    let guard = Mutex::new(worker.manager(), worker.path(&lock(order))?)?.acquire().await?;
     once(worker, &guard, order, step).await?;
     Ok(guard.release().await?)
 }

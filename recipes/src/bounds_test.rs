@@ -2,9 +2,9 @@
 
 use crate::{
     Admission, ConnectionManager, Error, FencingToken, Hold, Inspection, Lease, Lock, Mutex, MutexGuard,
-    MutexTicket, OwnedMutexGuard, OwnedReentrantMutexGuard, Owner, RateLimiter, ReadGuard, ReadTicket,
-    ReentrantMutex, ReentrantMutexGuard, ReentrantTicket, ReleaseError, Revoker, RwLock, Semaphore,
-    SemaphoreTicket, SharedLimit, Txn, TxnError, UpgradeError, WriteGuard, WriteTicket,
+    MutexTicket, Owner, RateLimiter, ReadGuard, ReadTicket, ReentrantMutex, ReentrantMutexGuard,
+    ReentrantTicket, ReleaseError, Revoker, RwLock, Semaphore, SemaphoreTicket, SharedLimit, Txn, TxnError,
+    UpgradeError, WriteGuard, WriteTicket,
 };
 
 fn shareable<T: Send + Sync + Unpin>() {}
@@ -14,11 +14,9 @@ fn spawnable<T: Send + 'static>(_: impl Fn(&'static T) -> Box<dyn Send>) {}
 fn locks_and_guards_may_be_shared_between_threads() {
     shareable::<ConnectionManager>();
     shareable::<Mutex>();
-    shareable::<MutexGuard<'static>>();
-    shareable::<OwnedMutexGuard>();
+    shareable::<MutexGuard>();
     shareable::<ReentrantMutex>();
-    shareable::<ReentrantMutexGuard<'static>>();
-    shareable::<OwnedReentrantMutexGuard>();
+    shareable::<ReentrantMutexGuard>();
     shareable::<RwLock>();
     shareable::<ReadGuard>();
     shareable::<WriteGuard>();
@@ -70,7 +68,7 @@ fn a_task_that_takes_a_mutex_and_gives_it_back_is_small() {
         size_of::<F>()
     }
     assert!(size(|mutex: &'static Mutex| mutex.acquire()) <= 768);
-    assert!(size(MutexGuard::<'static>::release) <= 768);
+    assert!(size(MutexGuard::release) <= 768);
 }
 
 #[test]
@@ -129,7 +127,7 @@ fn all_futures_may_be_spawned() {
         })
     }
     let _ = wait;
-    fn release(guard: OwnedMutexGuard) -> Box<dyn Send> {
+    fn release(guard: MutexGuard) -> Box<dyn Send> {
         Box::new(guard.release())
     }
     let _ = release;

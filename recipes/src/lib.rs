@@ -57,12 +57,10 @@ mod semaphore;
 pub use self::inspection::Inspection;
 pub use self::lock::{Lock, LockGuard, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
-pub use self::mutex::{HandOffPolicy, Mutex, MutexGuard, MutexTicket, OwnedMutexGuard};
+pub use self::mutex::{HandOffPolicy, Mutex, MutexGuard, MutexTicket};
 pub use self::owner::Owner;
 pub use self::rate_limiter::{Admission, RateLimiter};
-pub use self::reentrant_mutex::{
-    OwnedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard, ReentrantTicket,
-};
+pub use self::reentrant_mutex::{ReentrantMutex, ReentrantMutexGuard, ReentrantTicket};
 pub use self::rw_lock::{ReadGuard, ReadTicket, RwLock, RwLockSide, UpgradeError, WriteGuard, WriteTicket};
 pub use self::semaphore::{Lease, Permits, Semaphore, SemaphoreTicket, SharedLimit};
 #[cfg(feature = "tls")]

@@ -20,7 +20,7 @@ use std::io::Write;
 use std::task::Poll;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Mutex, OwnedMutexGuard, TxnResult, ZnodePath};
+use lockkeeper::{ConnectionManager, Mutex, MutexGuard, TxnResult, ZnodePath};
 use tokio::io::AsyncReadExt;
 
 /// Between two looks, and between two polls of the work.
@@ -59,7 +59,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 async fn contend(mutex: &Mutex, register: &ZnodePath) -> Result<(), Box<dyn Error>> {
     loop {
-        let guard = match mutex.acquire_owned().await {
+        let guard = match mutex.acquire().await {
             Ok(guard) => guard,
             Err(error) => {
                 say(&format!("failed {error}"))?;
@@ -76,7 +76,7 @@ async fn contend(mutex: &Mutex, register: &ZnodePath) -> Result<(), Box<dyn Erro
     }
 }
 
-async fn hold(guard: &OwnedMutexGuard, token: u64, register: &ZnodePath) -> Result<(), Box<dyn Error>> {
+async fn hold(guard: &MutexGuard, token: u64, register: &ZnodePath) -> Result<(), Box<dyn Error>> {
     for step in 0..8 {
         // The clock is read first: at that instant the guard was valid, if it says so afterwards.
         let at = now();

@@ -283,9 +283,9 @@ async fn a_nested_hold_dropped_anywhere_under_any_fault_leaves_nothing() {
     let reenter = |actor: ConnectionManager| async move {
         let mutex = ReentrantMutex::new(&actor, LOCK).unwrap();
         let owner = Owner::new("one");
-        let outer = mutex.acquire_owned(&owner).await.unwrap();
+        let outer = mutex.acquire(&owner).await.unwrap();
         // The hold may be lost by now.
-        if let Ok(nested) = mutex.acquire_owned(&owner).await {
+        if let Ok(nested) = mutex.acquire(&owner).await {
             let _ = nested.release().await;
         }
         let _ = outer.release().await;
@@ -337,7 +337,7 @@ async fn a_commit_dropped_anywhere_under_any_fault_is_done_once_or_not_at_all() 
         let node = format!("/written-{}-", attempts.fetch_add(1, Ordering::Relaxed));
         let root: ZnodePath = "/".parse().unwrap();
         async move {
-            let guard = Mutex::new(&actor, LOCK).unwrap().acquire_owned().await.unwrap();
+            let guard = Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap();
             let _ = guard.txn().create_sequential(node.parse().unwrap(), Vec::new()).commit().await;
             // However late, each was written once at most.
             let written = actor.znodes().children(&root).await;
@@ -386,7 +386,7 @@ async fn a_shutdown_dropped_anywhere_goes_on() {
         for polls in 0.. {
             let case = format!("{fault:?}, dropped after {polls} polls");
             let actor = server_fixture.actor().await.unwrap();
-            let guard = Mutex::new(&actor, LOCK).unwrap().acquire_owned().await.unwrap();
+            let guard = Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap();
             let set = fault.map(|fault| server_fixture.server.fault(When::op(Op::CloseSession), fault));
             let after = dropped_after(polls, actor.shutdown()).await;
             let is_end = after.is_end();

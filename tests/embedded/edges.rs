@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{BootInstant, ConnectionManager, Hold, LossReason, Mutex, OwnedMutexGuard, RwLock};
+use lockkeeper::{BootInstant, ConnectionManager, Hold, LossReason, Mutex, MutexGuard, RwLock};
 use lockkeeper_testserver::tree::Owner as NodeOwner;
 use lockkeeper_testserver::{ErrorCode, Fault, Isolation, Op, TestEnsemble, TestServer, When};
 
@@ -29,7 +29,7 @@ async fn contend(
         let (mutex, oracle) = (Mutex::new(client, LOCK).unwrap(), Arc::clone(&server_fixture.oracle));
         tasks.push(tokio::spawn(async move {
             for _ in 0..rounds {
-                let hold = oracle.enter("a contender", mutex.acquire_owned().await.unwrap().into());
+                let hold = oracle.enter("a contender", mutex.acquire().await.unwrap().into());
                 tokio::task::yield_now().await;
                 hold.release().await.unwrap().unwrap();
             }
@@ -74,10 +74,10 @@ async fn without_containers_directories_are_persistent_and_the_lock_is_the_same(
 }
 
 /// Who is granted next, and when.
-fn next(server_fixture: &ServerFixture) -> tokio::task::JoinHandle<(BootInstant, OwnedMutexGuard)> {
+fn next(server_fixture: &ServerFixture) -> tokio::task::JoinHandle<(BootInstant, MutexGuard)> {
     let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();
     tokio::spawn(async move {
-        let guard = mutex.acquire_owned().await.unwrap();
+        let guard = mutex.acquire().await.unwrap();
         (BootInstant::now(), guard)
     })
 }
@@ -88,7 +88,7 @@ async fn a_session_replaced_on_reconnect_is_lost_before_anyone_else_is_granted()
         let server_fixture = ServerFixture::start().await.unwrap();
         let actor = server_fixture.actor().await.unwrap();
         let session = server_fixture.sessions_of_actor()[0];
-        let guard = Mutex::new(&actor, LOCK).unwrap().acquire_owned().await.unwrap();
+        let guard = Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap();
         let next = next(&server_fixture);
         server_fixture.line_becomes(2).await.unwrap();
         let swapped = server_fixture.server.fault(When::connect().session(session), Fault::SwapSession);
@@ -147,7 +147,7 @@ async fn a_server_that_cannot_show_its_session_is_believed_only_by_its_lease() {
         .server
         .fault(When::op(Op::GetEphemerals).always(), Fault::Refuse(ErrorCode::Unimplemented));
     let actor = server_fixture.actor().await.unwrap();
-    let guard = Mutex::new(&actor, LOCK).unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap();
     server_fixture.server.drop_connections();
     let lost = within("the loss", guard.lost()).await.unwrap();
     assert!(matches!(lost.reason, LossReason::SessionReplaced | LossReason::LeaseRanOut), "{lost}");
@@ -188,10 +188,10 @@ async fn a_holder_at_a_server_that_shows_the_past_is_lost_before_anyone_else_is_
     for isolation in [Isolation::Stale, Isolation::Deposed] {
         let trio = Trio::start().await;
         let oracle = Arc::<Oracle>::default();
-        let guard = Mutex::new(&trio.holder, LOCK).unwrap().acquire_owned().await.unwrap();
+        let guard = Mutex::new(&trio.holder, LOCK).unwrap().acquire().await.unwrap();
         let others = Mutex::new(&trio.other, LOCK).unwrap();
         let next = tokio::spawn(async move {
-            let guard = others.acquire_owned().await.unwrap();
+            let guard = others.acquire().await.unwrap();
             (BootInstant::now(), guard)
         });
         within("both in line", trio.server(0).wait_until(|machine| in_line(machine).len() == 2))
@@ -214,7 +214,7 @@ async fn a_holder_at_a_server_that_shows_the_past_is_lost_before_anyone_else_is_
         // Back among the others, it learns that its session is over, and begins anew, at the end of the line.
         trio.server(2).heal();
         let mutex = Mutex::new(&trio.holder, LOCK).unwrap();
-        let again = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+        let again = tokio::spawn(async move { mutex.acquire().await.unwrap() });
         within("in line again", trio.server(0).wait_until(|machine| in_line(machine).len() == 2))
             .await
             .unwrap();
@@ -230,10 +230,10 @@ async fn a_node_deleted_by_hand_is_told_to_its_holder_and_its_waiter_starts_over
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
     let mutex = Mutex::new(&actor, LOCK).unwrap();
-    let guard = mutex.acquire_owned().await.unwrap();
+    let guard = mutex.acquire().await.unwrap();
     let waiting = tokio::spawn({
         let mutex = mutex.clone();
-        async move { mutex.acquire_owned().await.unwrap() }
+        async move { mutex.acquire().await.unwrap() }
     });
     server_fixture.line_becomes(2).await.unwrap();
     within("its watches", server_fixture.server.wait_until(|machine| machine.watch_count(0) == 2))
@@ -271,14 +271,14 @@ async fn a_crashed_holder_frees_its_lock_at_most_a_session_timeout_and_a_tick_la
         let servers = servers.clone();
         async move {
             let manager = builder(&servers).session_timeout(TIMEOUT).connect().await.unwrap();
-            Mutex::new(&manager, LOCK).unwrap().acquire_owned().await.unwrap()
+            Mutex::new(&manager, LOCK).unwrap().acquire().await.unwrap()
         }
     });
     let held = holding.await.unwrap();
     let session = server_fixture.sessions_of_actor()[0];
     let other = builder(&servers).session_timeout(TIMEOUT * 3).connect().await.unwrap();
     let mutex = Mutex::new(&other, LOCK).unwrap();
-    let waiting = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     let watched = server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 1);
     within("the waiter's watch", watched).await.unwrap();
 

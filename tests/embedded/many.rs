@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::{join, join_all, try_join_all};
-use lockkeeper::{Mutex, OwnedMutexGuard};
+use lockkeeper::{Mutex, MutexGuard};
 use lockkeeper_testserver::Op;
 use lockkeeper_testserver::fault::Subject;
 
@@ -17,7 +17,7 @@ const MANY: usize = 1_000;
 const SESSION: Duration = Duration::from_secs(4);
 
 /// Waits until the lease was set forward.
-async fn is_confirmed(guard: &OwnedMutexGuard) {
+async fn is_confirmed(guard: &MutexGuard) {
     let before = guard.valid_until();
     while guard.is_valid() && guard.valid_until() <= before {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -32,7 +32,7 @@ async fn what_is_held_for_long_without_room_for_a_watch_stays_confirmed() {
     let manager = connecting.await.unwrap();
     let taking = (0..MANY).map(async |number| {
         let mutex = Mutex::new(&manager, format!("/locks/one-of-many/{number}"))?;
-        mutex.acquire_owned().await
+        mutex.acquire().await
     });
     let mut held = within("all locks", try_join_all(taking)).await.unwrap().unwrap();
 
@@ -47,7 +47,7 @@ async fn what_is_held_for_long_without_room_for_a_watch_stays_confirmed() {
 
     // What gets free goes to those that had none.
     let rest = held.split_off(MANY / 2);
-    let released = within("all releases", join_all(held.into_iter().map(OwnedMutexGuard::release))).await;
+    let released = within("all releases", join_all(held.into_iter().map(MutexGuard::release))).await;
     assert!(released.unwrap().iter().all(Result::is_ok));
     let watched = server_fixture.server.wait_until(|machine| machine.watch_count(0) == rest.len());
     within("a watch for each", watched).await.unwrap();
@@ -59,7 +59,7 @@ async fn of_many_that_come_at_once_behind_one_of_ours_one_reads_the_line() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let connecting = builder(&server_fixture.server.connect_string()).session_timeout(SESSION).connect();
     let mutex = Mutex::new(&connecting.await.unwrap(), LOCK).unwrap();
-    let held = mutex.acquire_owned().await.unwrap();
+    let held = mutex.acquire().await.unwrap();
     let transcript = server_fixture.server.transcript();
     // In one task: all creates are sent before any is answered.
     let served = join_all((0..100).map(async |_| mutex.acquire().await.unwrap().release().await));

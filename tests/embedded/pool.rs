@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::{join_all, try_join_all};
-use lockkeeper::{ConnectError, ConnectionPool, Error, Health, MultiLock, Mutex, OwnedMutexGuard, ZnodePath};
+use lockkeeper::{ConnectError, ConnectionPool, Error, Health, MultiLock, Mutex, MutexGuard, ZnodePath};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use crate::limit::within;
@@ -30,10 +30,10 @@ fn paths() -> impl Iterator<Item = String> {
     (0..PATHS).map(|number| format!("/locks/{number}"))
 }
 
-async fn take_all(pool: &ConnectionPool) -> Result<Vec<OwnedMutexGuard>, Error> {
+async fn take_all(pool: &ConnectionPool) -> Result<Vec<MutexGuard>, Error> {
     try_join_all(paths().map(async |path| {
         let mutex = Mutex::new(pool.for_path(&path), path)?;
-        mutex.acquire_owned().await
+        mutex.acquire().await
     }))
     .await
 }
@@ -145,7 +145,7 @@ async fn a_pool_that_ends_lets_nobody_in_by_a_hand_over_of_any_of_its_sessions()
     let held = take_all(&pool).await.unwrap();
     let mut waiting = Box::pin(join_all(paths().map(async |path| {
         let mutex = Mutex::new(pool.for_path(&path), path).unwrap();
-        mutex.acquire_owned().await
+        mutex.acquire().await
     })));
     let in_line = server_fixture.server.wait_until(|machine| {
         let sessions = machine.sessions();

@@ -64,7 +64,7 @@ fn the_end_of_a_runtime_in_the_midst_leaves_no_node() {
     theirs.spawn({
         let mutex = mutex.clone();
         async move {
-            let guard = mutex.acquire_owned().await.unwrap();
+            let guard = mutex.acquire().await.unwrap();
             holds.send(()).unwrap();
             guard.run(std::future::pending::<()>()).await.unwrap_err();
         }
@@ -72,7 +72,7 @@ fn the_end_of_a_runtime_in_the_midst_leaves_no_node() {
     ours.block_on(is_held).unwrap();
     for _ in 0..3 {
         let mutex = mutex.clone();
-        theirs.spawn(async move { mutex.acquire_owned().await });
+        theirs.spawn(async move { mutex.acquire().await });
     }
     ours.block_on(nodes_become(&ensemble, "/lock", 4));
     // The manager lives on another one, and goes on.
@@ -89,9 +89,9 @@ async fn a_wait_dropped_outside_a_runtime_leaves_no_node() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let (manager, other) =
         (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
-    let held = Mutex::new(&other, "/lock").unwrap().acquire_owned().await.unwrap();
+    let held = Mutex::new(&other, "/lock").unwrap().acquire().await.unwrap();
     let mutex = Mutex::new(&manager, "/lock").unwrap();
-    let mut waiting = Box::pin(async move { mutex.acquire_owned().await });
+    let mut waiting = Box::pin(async move { mutex.acquire().await });
     tokio::select! {
         _ = &mut waiting => panic!("two holders"),
         () = nodes_become(&ensemble, "/lock", 2) => {}
@@ -109,7 +109,7 @@ async fn a_panic_in_work_that_is_run_releases_and_work_that_is_dropped_does_not(
     for polls in 0..3 {
         let mutex = mutex.clone();
         let task = tokio::spawn(async move {
-            let guard = mutex.acquire_owned().await.unwrap();
+            let guard = mutex.acquire().await.unwrap();
             let mut polled = 0;
             let work = std::future::poll_fn(|context| {
                 assert!(polled < polls, "as a bug in the work would");
@@ -134,7 +134,7 @@ async fn a_panic_in_work_that_is_run_releases_and_work_that_is_dropped_does_not(
 async fn a_commit_dropped_anywhere_is_done_once_or_not_at_all_and_keeps_the_hold() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
-    let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
     ensemble
         .raw()
         .await
@@ -182,7 +182,7 @@ async fn a_connect_or_a_shutdown_dropped_anywhere_leaves_no_session() {
     }
     for polls in 0.. {
         let manager = connect(&ensemble.connect_string()).await;
-        let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+        let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
         let after = dropped_after(polls, manager.shutdown()).await;
         let is_end = after.is_end();
         drop((after, manager, guard));

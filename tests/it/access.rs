@@ -58,11 +58,11 @@ impl Kept {
 async fn everything_taken(manager: &ConnectionManager) -> Result<Kept, Error> {
     let mut kept = Kept::default();
     for mutex in [Mutex::new(manager, "/mutex")?, Mutex::in_semaphore_layout(manager, "/one")?] {
-        kept.keep(mutex.acquire_owned().await?);
-        kept.wait(async move { mutex.acquire_owned().await });
+        kept.keep(mutex.acquire().await?);
+        kept.wait(async move { mutex.acquire().await });
     }
     let reentrant = ReentrantMutex::new(manager, "/reentrant")?;
-    kept.keep(reentrant.acquire_owned(&Owner::new("a")).await?);
+    kept.keep(reentrant.acquire(&Owner::new("a")).await?);
 
     let lock = RwLock::new(manager, "/rw")?;
     let (mine, theirs) = (lock.for_owner(&Owner::new("a")), lock.for_owner(&Owner::new("b")));

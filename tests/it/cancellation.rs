@@ -61,10 +61,10 @@ async fn a_wait_dropped_at_the_moment_of_its_grant_passes_it_on() {
     let other = connect(&ensemble.connect_string()).await;
     let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
     for extra in 0..4 {
-        let held = others.acquire_owned().await.unwrap();
+        let held = others.acquire().await.unwrap();
         let waiting = {
             let mutex = mutex.clone();
-            async move { mutex.acquire_owned().await }
+            async move { mutex.acquire().await }
         };
         let mut waiting = Box::pin(waiting);
         // In line and asleep.
@@ -128,7 +128,7 @@ async fn a_reentrant_acquire_dropped_anywhere_leaves_no_node_and_no_hold() {
 async fn guards_dropped_outside_a_runtime_are_released() {
     let (ensemble, manager) = start().await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
-    let guard = mutex.acquire_owned().await.unwrap();
+    let guard = mutex.acquire().await.unwrap();
     let thread = std::thread::spawn(move || drop(guard));
     thread.join().unwrap();
     no_node_is_left(&ensemble, "/lock").await;
@@ -139,7 +139,7 @@ async fn a_panic_inside_the_critical_section_releases() {
     let (ensemble, manager) = start().await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let task = tokio::spawn(async move {
-        let _guard = mutex.acquire_owned().await.unwrap();
+        let _guard = mutex.acquire().await.unwrap();
         panic!("as a bug in the work would");
     });
     assert!(task.await.unwrap_err().is_panic());

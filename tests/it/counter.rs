@@ -49,7 +49,7 @@ async fn across_the_end_of_the_numbers_one_mutex_is_held_at_a_time_and_tokens_gr
         }
         no_node_is_left(&ensemble, "/locks/a").await;
         // It was the end indeed: the next number is not a higher one.
-        let guard = Mutex::new(&one, "/locks/a").unwrap().acquire_owned().await.unwrap();
+        let guard = Mutex::new(&one, "/locks/a").unwrap().acquire().await.unwrap();
         let name = children(&ensemble, "/locks/a").await.remove(0);
         assert!(name.ends_with("lock-2147483647") || name.contains("lock--"), "{name}");
         guard.release().await.unwrap();

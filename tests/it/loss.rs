@@ -21,10 +21,10 @@ async fn a_holder_cut_off_learns_its_loss_before_anyone_else_is_granted() {
         let (ensemble, proxies, manager) = behind_proxy().await;
         let other = connect(&ensemble.connect_string()).await;
         let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
-        let guard = mutex.acquire_owned().await.unwrap();
+        let guard = mutex.acquire().await.unwrap();
         let valid_until = guard.valid_until();
         let next = tokio::spawn(async move {
-            let guard = others.acquire_owned().await.unwrap();
+            let guard = others.acquire().await.unwrap();
             (BootInstant::now(), guard)
         });
         nodes_become(&ensemble, "/lock", 2).await;
@@ -96,7 +96,7 @@ async fn a_waiter_of_a_dead_session_gets_the_lock_on_its_next_one() {
     let other = connect(&ensemble.connect_string()).await;
     let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
     let held = others.acquire().await.unwrap();
-    let waiter = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    let waiter = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     nodes_become(&ensemble, "/lock", 2).await;
     let before = children(&ensemble, "/lock").await;
     proxies.expire_session(proxies.sessions()[0].id).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_waiter_whose_node_is_deleted_by_hand_stands_in_line_again() {
         (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
     let held = others.acquire().await.unwrap();
-    let waiter = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    let waiter = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     nodes_become(&ensemble, "/lock", 2).await;
     let mine =
         children(&ensemble, "/lock").await.into_iter().find(|child| !held.path().ends_with(child)).unwrap();
@@ -177,7 +177,7 @@ async fn a_killed_server_of_three_costs_no_session_and_no_hold() {
     let proxies = Proxies::start(&ensemble).await.unwrap();
     let manager = connect(&proxies.connect_string()).await;
     let mut transitions = manager.transitions();
-    let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
     let before = manager.state();
     let connected = (0..3).find(|index| proxies.proxy(*index).connections() > 0).unwrap();
     ensemble.server(connected).kill().await.unwrap();
@@ -198,7 +198,7 @@ fn the_end_of_the_managers_runtime_is_a_loss_that_wakes_its_holders() {
     let managers = tokio::runtime::Runtime::new().unwrap();
     let manager = managers.block_on(connect(&ensemble.connect_string()));
     let mutex = Mutex::new(&manager, "/lock").unwrap();
-    let guard = managers.block_on(mutex.acquire_owned()).unwrap();
+    let guard = managers.block_on(mutex.acquire()).unwrap();
     let (waiting, is_waiting) = tokio::sync::oneshot::channel();
     let holder = other.spawn(async move {
         let mut lost = std::pin::pin!(guard.lost());
@@ -217,7 +217,7 @@ fn the_end_of_the_managers_runtime_is_a_loss_that_wakes_its_holders() {
 async fn a_lost_hold_is_not_valid_until_some_later_time() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
-    let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
     assert!(!guard.valid_until().remaining().is_zero());
     ensemble.raw().await.unwrap().delete(guard.path()).await.unwrap();
     guard.lost().await;

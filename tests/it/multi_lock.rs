@@ -118,7 +118,7 @@ async fn members_are_taken_in_the_order_of_their_paths_whatever_order_they_are_n
     let all = all_of(&named);
     let paths: Vec<String> = all.paths().map(ToString::to_string).collect();
     assert_eq!(paths, ["/multi/a", "/multi/b", "/multi/c"]);
-    let held = mutex(&other, "b").acquire_owned().await.unwrap();
+    let held = mutex(&other, "b").acquire().await.unwrap();
     let taking = tokio::spawn(async move { all.acquire().await });
     // It has the first, waits for the second, and has no place at the third.
     nodes_become(&ensemble, "/multi/b", 2).await;
@@ -135,7 +135,7 @@ async fn no_time_at_all_is_one_try_in_either_way() {
         let locks = mutexes(&one, &["a", "b"]);
         let all = if atomic { all_at_once(&locks) } else { all_of(&locks) };
         all.acquire_timeout(Duration::ZERO).await.unwrap().release().await.unwrap();
-        let held = mutex(&other, "b").acquire_owned().await.unwrap();
+        let held = mutex(&other, "b").acquire().await.unwrap();
         assert!(all.acquire_timeout(Duration::ZERO).await.unwrap_err().is_timeout());
         no_node_is_left(&ensemble, "/multi/a").await;
         held.release().await.unwrap();
@@ -161,7 +161,7 @@ async fn each_side_of_a_read_write_lock_tells_of_itself() {
 #[tokio::test]
 async fn one_limit_holds_for_all_and_everything_taken_before_is_given_back() {
     let (ensemble, one, other) = start().await;
-    let held = mutex(&other, "c").acquire_owned().await.unwrap();
+    let held = mutex(&other, "c").acquire().await.unwrap();
     let all = all_of(&mutexes(&one, &["a", "b", "c", "d"]));
     let error = all.acquire_timeout(Timing::scaled(Duration::from_secs(2))).await.unwrap_err();
     assert_eq!(error.path().as_str(), "/multi/c");
@@ -252,7 +252,7 @@ async fn a_member_deleted_before_the_release_does_not_keep_the_others() {
 #[tokio::test]
 async fn atomic_takers_wait_in_all_lines_at_once() {
     let (ensemble, one, other) = start().await;
-    let held = mutex(&other, "b").acquire_owned().await.unwrap();
+    let held = mutex(&other, "b").acquire().await.unwrap();
     let all = all_at_once(&mutexes(&one, &["a", "b", "c"]));
     let taking = tokio::spawn(async move { all.acquire().await });
     for (path, nodes) in [("a", 1), ("b", 2), ("c", 1)] {
@@ -334,7 +334,7 @@ async fn an_acquire_dropped_anywhere_leaves_no_node() {
             let name = |last: &str| format!("{number}-{polls}-{last}");
             let locks = mutexes(&one, &[&name("a"), &name("b")]);
             let held = match occupied {
-                true => Some(mutex(&other, &name("b")).acquire_owned().await.unwrap()),
+                true => Some(mutex(&other, &name("b")).acquire().await.unwrap()),
                 false => None,
             };
             let all = if atomic { all_at_once(&locks) } else { all_of(&locks) };
@@ -384,7 +384,7 @@ async fn a_session_lost_on_the_way_starts_over_in_the_next_one() {
     for atomic in [false, true] {
         let (ensemble, proxies, one) = behind_proxy().await;
         let other = connect(&ensemble.connect_string()).await;
-        let held = mutex(&other, "b").acquire_owned().await.unwrap();
+        let held = mutex(&other, "b").acquire().await.unwrap();
         let locks = mutexes(&one, &["a", "b"]);
         let all = if atomic { all_at_once(&locks) } else { all_of(&locks) };
         let taking = tokio::spawn(async move { all.acquire().await });

@@ -21,7 +21,7 @@ async fn an_uncontended_acquire_is_one_round_trip_and_a_release_one() {
     proxies.clear_log();
     let answer = proxies.on(Match::new().op(OpCode::Create2)).hold_reply();
     let acquiring = mutex.clone();
-    let acquiring = tokio::spawn(async move { acquiring.acquire_owned().await.unwrap() });
+    let acquiring = tokio::spawn(async move { acquiring.acquire().await.unwrap() });
     answer.triggered().await.unwrap();
     // The second request is on its way before the answer to the first: both are one round trip.
     let both = eventually("both requests", Timing::answer(), || async {
@@ -47,7 +47,7 @@ async fn a_hand_over_to_a_waiter_needs_no_read_after_the_event() {
     let other = connect(&ensemble.connect_string()).await;
     let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
     let held = others.acquire().await.unwrap();
-    let waiter = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    let waiter = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     // In line, with a watch on the holder and one on itself.
     let watching = eventually("both watches", Timing::answer(), || async {
         (proxies.log().count(OpCode::GetData) == 2).then_some(())
@@ -85,12 +85,12 @@ async fn a_wait_leaves_no_watch_behind() {
 async fn waiters_are_served_in_the_order_in_which_they_came_with_growing_tokens() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let managers = [connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await];
-    let held = Mutex::new(&managers[0], "/l").unwrap().acquire_owned().await.unwrap();
+    let held = Mutex::new(&managers[0], "/l").unwrap().acquire().await.unwrap();
     let (sender, mut served) = tokio::sync::mpsc::unbounded_channel();
     for number in 0..6 {
         let (mutex, sender) = (Mutex::new(&managers[number % 2], "/l").unwrap(), sender.clone());
         tokio::spawn(async move {
-            let guard = mutex.acquire_owned().await.unwrap();
+            let guard = mutex.acquire().await.unwrap();
             sender.send((number, guard.fencing_token())).unwrap();
             guard.release().await.unwrap();
         });
@@ -119,7 +119,7 @@ async fn only_one_holds_and_the_next_follows() {
     assert!(error.to_string().contains(&format!("pid={}", std::process::id())), "{error}");
     let error = two.acquire_timeout(Duration::ZERO).await.unwrap_err();
     assert!(error.to_string().contains("1 in front"), "{error}");
-    let waiter = tokio::spawn(async move { two.acquire_owned().await.unwrap() });
+    let waiter = tokio::spawn(async move { two.acquire().await.unwrap() });
     let token = first.fencing_token();
     first.release().await.unwrap();
     let second = waiter.await.unwrap();

@@ -79,7 +79,7 @@ async fn a_waiters_lost_reads_never_cost_it_its_turn() {
         let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
         let held = others.acquire().await.unwrap();
         let lost = proxies.on(Match::new().op(op).path_contains("/lock")).drop_reply_and_cut();
-        let waiter = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+        let waiter = tokio::spawn(async move { mutex.acquire().await.unwrap() });
         lost.triggered().await.unwrap();
         nodes_become(&ensemble, "/lock", 2).await;
         held.release().await.unwrap();
@@ -94,7 +94,7 @@ async fn an_event_lost_with_its_connection_is_replayed() {
     let other = connect(&ensemble.connect_string()).await;
     let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
     let held = others.acquire().await.unwrap();
-    let waiter = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    let waiter = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     nodes_become(&ensemble, "/lock", 2).await;
     // The lock becomes free while the waiter has no connection.
     proxies.refuse().await.unwrap();

@@ -37,8 +37,8 @@ async fn the_last_guard_releases_in_whatever_order_they_go() {
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
     let owner = Owner::new("one");
-    let outer = mutex.acquire_owned(&owner).await.unwrap();
-    let inner = mutex.acquire_owned(&owner).await.unwrap();
+    let outer = mutex.acquire(&owner).await.unwrap();
+    let inner = mutex.acquire(&owner).await.unwrap();
     outer.release().await.unwrap();
     assert!(inner.is_valid());
     assert!(mutex.try_acquire(&Owner::new("two")).await.unwrap().is_none());
@@ -116,13 +116,13 @@ async fn an_owner_may_acquire_again_while_its_release_is_under_way() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
     let owner = Owner::new("one");
-    let guard = mutex.acquire_owned(&owner).await.unwrap();
+    let guard = mutex.acquire(&owner).await.unwrap();
     let answer = proxies.on(Match::new().op(OpCode::Delete)).hold_reply();
     let releasing = tokio::spawn(guard.release());
     answer.triggered().await.unwrap();
     let again = tokio::spawn({
         let (mutex, owner) = (mutex.clone(), owner.clone());
-        async move { mutex.acquire_owned(&owner).await }
+        async move { mutex.acquire(&owner).await }
     });
     // In line behind nobody: the old node is gone, its answer is only late.
     nodes_become(&ensemble, "/lock", 1).await;

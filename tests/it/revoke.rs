@@ -42,7 +42,7 @@ async fn a_request_to_let_go_reaches_its_holder_and_takes_nothing_away() {
 #[tokio::test]
 async fn a_request_survives_a_reconnect_and_a_loss_is_told_instead() {
     let (ensemble, proxies, manager) = behind_proxy().await;
-    let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
     let path = guard.path().to_owned();
     let asked = tokio::spawn(async move {
         guard.revoke_requested().await.unwrap();
@@ -53,7 +53,7 @@ async fn a_request_survives_a_reconnect_and_a_loss_is_told_instead() {
     let guard = asked.await.unwrap();
     guard.release().await.unwrap();
 
-    let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
     let mut revocation = std::pin::pin!(guard.revoke_requested());
     assert!(futures::poll!(&mut revocation).is_pending());
     ensemble.raw().await.unwrap().delete(guard.path()).await.unwrap();
@@ -78,7 +78,7 @@ async fn what_is_taken_by_force_is_told_with_its_token_and_its_holder_learns_at_
     let ops = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&one, "/lock").unwrap();
     let mut events = mutex.events();
-    let guard = mutex.acquire_owned().await.unwrap();
+    let guard = mutex.acquire().await.unwrap();
     let mut ticket = Mutex::new(&ops, "/lock").unwrap().enqueue().await.unwrap();
     // The holder's node is watched once it has been held for a while, beside the waiter's two.
     eventually("a watch on what is held", Timing::settle(), || async {

@@ -13,9 +13,9 @@ async fn a_shutdown_tells_waiters_first_and_leaves_nothing() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
-    let guard = mutex.acquire_owned().await.unwrap();
+    let guard = mutex.acquire().await.unwrap();
     let waiting = mutex.clone();
-    let waiter = tokio::spawn(async move { waiting.acquire_owned().await });
+    let waiter = tokio::spawn(async move { waiting.acquire().await });
     nodes_become(&ensemble, "/lock", 2).await;
     manager.shutdown().await.unwrap();
     assert!(waiter.await.unwrap().unwrap_err().is_closed());
@@ -33,7 +33,7 @@ async fn the_last_handle_closes_the_session_and_a_guard_is_one() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
-    let guard = mutex.acquire_owned().await.unwrap();
+    let guard = mutex.acquire().await.unwrap();
     drop((manager, mutex));
     nodes_become(&ensemble, "/lock", 1).await;
     assert!(guard.is_valid());
@@ -89,7 +89,7 @@ async fn a_protected_lock_cannot_be_broken_by_another_identity() {
     let mine =
         builder(&servers).digest_auth("shop", "secret").acl(Acl::creator_only()).connect().await.unwrap();
     let theirs = builder(&servers).digest_auth("thief", "guess").connect().await.unwrap();
-    let guard = Mutex::new(&mine, "/shop/lock").unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&mine, "/shop/lock").unwrap().acquire().await.unwrap();
     let refused = |error: &Error| matches!(error, Error::Refused { refusal: Refusal::NoAuth, .. });
     let node = guard.path().parse().unwrap();
     assert!(refused(&theirs.znodes().delete(&node).await.unwrap_err()));

@@ -21,7 +21,7 @@ async fn waiters_are_sent_away_and_holders_may_finish() {
     let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
     let owner = Owner::new("a");
     let guard = mutex.acquire(&owner).await.unwrap();
-    let theirs = Mutex::new(&other, "/theirs").unwrap().acquire_owned().await.unwrap();
+    let theirs = Mutex::new(&other, "/theirs").unwrap().acquire().await.unwrap();
     let semaphore = Semaphore::new(&manager, "/permits", 1).unwrap();
     let lease = semaphore.acquire().await.unwrap();
     let calls = RateLimiter::new(&manager, "/calls", 1, LONG).unwrap();
@@ -32,10 +32,10 @@ async fn waiters_are_sent_away_and_holders_may_finish() {
     let queued = Mutex::new(&manager, "/theirs").unwrap();
     // Behind somebody of their own process, who goes on holding.
     let ours = Mutex::new(&manager, "/ours").unwrap();
-    let held = ours.acquire_owned().await.unwrap();
+    let held = ours.acquire().await.unwrap();
     let waiters = [
-        tokio::spawn(async move { ours.acquire_owned().await.map(drop) }),
-        tokio::spawn(async move { queued.acquire_owned().await.map(drop) }),
+        tokio::spawn(async move { ours.acquire().await.map(drop) }),
+        tokio::spawn(async move { queued.acquire().await.map(drop) }),
         tokio::spawn({
             let semaphore = semaphore.clone();
             async move { semaphore.acquire().await.map(drop) }
@@ -112,7 +112,7 @@ async fn a_dead_server_does_not_keep_a_shutdown_beyond_its_limit() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager =
         builder(&ensemble.connect_string()).session_timeout(Duration::from_secs(10)).connect().await.unwrap();
-    let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
     ensemble.server(0).pause().await.unwrap();
     let releasing = tokio::spawn(guard.release());
     let limit = Duration::from_millis(800);
@@ -131,7 +131,7 @@ async fn health_tells_the_link_the_lease_and_what_is_left_to_delete() {
     assert_eq!((healthy.epoch.map(|epoch| epoch.as_u64()), healthy.held), (Some(1), 0));
     assert!(healthy.lease_left.unwrap() > Duration::ZERO);
 
-    let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
     assert_eq!(manager.health().held, 1);
     proxies.refuse().await.unwrap();
     proxies.cut().await.unwrap();
@@ -151,7 +151,7 @@ async fn health_tells_the_link_the_lease_and_what_is_left_to_delete() {
 #[tokio::test]
 async fn a_link_over_which_no_write_is_answered_is_not_ready() {
     let (_ensemble, proxies, manager) = behind_proxy().await;
-    let guard = Mutex::new(&manager, "/lock").unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
     // As by a server without a quorum: the link stands, the confirmations are not answered.
     proxies.hold(Direction::ToClient);
     health_becomes(&manager, "silent", |health| !health.can_write).await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{BootInstant, ConnectionManager, Health, Mutex, OwnedMutexGuard, State};
+use lockkeeper::{BootInstant, ConnectionManager, Health, Mutex, MutexGuard, State};
 use lockkeeper_tests::{Ensemble, Timing, eventually, inspect};
 use parking_lot::Mutex as Shared;
 use tokio::task::JoinSet;
@@ -92,7 +92,7 @@ fn resident() -> u64 {
 }
 
 /// The number at the end of its node's name.
-fn number(guard: &OwnedMutexGuard) -> u32 {
+fn number(guard: &MutexGuard) -> u32 {
     guard.path().rsplit('-').next().unwrap().parse().unwrap()
 }
 
@@ -100,7 +100,7 @@ fn number(guard: &OwnedMutexGuard) -> u32 {
 async fn ten_thousand_waiters_of_one_lock_outlive_a_restart_and_are_served_in_line() {
     let ensemble = server().await;
     let (manager, other) = (connect(&ensemble).await, connect(&ensemble).await);
-    let held = Mutex::new(&other, "/locks/one").unwrap().acquire_owned().await.unwrap();
+    let held = Mutex::new(&other, "/locks/one").unwrap().acquire().await.unwrap();
     let mut account = Account::new(&ensemble);
     account.tell("before").await;
 
@@ -193,11 +193,11 @@ async fn ten_thousand_locks_of_one_session_outlive_a_restart() {
     nothing_is_left(&ensemble, &manager).await;
 }
 
-async fn take_all(manager: &ConnectionManager) -> Vec<OwnedMutexGuard> {
+async fn take_all(manager: &ConnectionManager) -> Vec<MutexGuard> {
     let mut asking = JoinSet::new();
     for number in 0..MANY {
         let mutex = Mutex::new(manager, format!("/locks/of-many/{number}")).unwrap();
-        asking.spawn(async move { mutex.acquire_owned().await.unwrap() });
+        asking.spawn(async move { mutex.acquire().await.unwrap() });
     }
     let mut held = Vec::new();
     let all = async {

@@ -101,7 +101,7 @@ impl Fixture {
         let mutex = Mutex::new(&self.manager, "/leaks/mutex").unwrap();
         let theirs = Mutex::new(&self.other, "/leaks/mutex").unwrap();
         drop(mutex.acquire().await.unwrap().release().await);
-        drop(mutex.acquire_owned().await.unwrap());
+        drop(mutex.acquire().await.unwrap());
         let held = theirs.acquire().await.unwrap();
         dropped_soon(number % 7, mutex.acquire()).await;
         drop(mutex.enqueue().await.unwrap());
@@ -134,10 +134,10 @@ impl Fixture {
     /// The session goes, with something held and somebody waiting.
     async fn expire(&self, mutex: &Mutex) {
         let mut transitions = self.manager.transitions();
-        let held = mutex.acquire_owned().await.unwrap();
+        let held = mutex.acquire().await.unwrap();
         let waiter = tokio::spawn({
             let mutex = mutex.clone();
-            async move { drop(mutex.acquire_owned().await.unwrap().release().await) }
+            async move { drop(mutex.acquire().await.unwrap().release().await) }
         });
         for session in self.proxies.sessions() {
             self.proxies.expire_session(session.id).await.unwrap();

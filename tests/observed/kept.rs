@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use lockkeeper::{ConnectionManager, Error, HandOffPolicy, Mutex, OwnedMutexGuard};
+use lockkeeper::{ConnectionManager, Error, HandOffPolicy, Mutex, MutexGuard};
 use lockkeeper_testserver::TestServer;
 
 use crate::measured::all_is_back_to_zero;
@@ -22,8 +22,8 @@ async fn kept(keep: HandOffPolicy) -> (TestServer, ConnectionManager, Mutex) {
 }
 
 /// One who waits behind a guard of its own process.
-fn waiter(mutex: &Mutex) -> LocalBoxFuture<'_, Result<OwnedMutexGuard, Error>> {
-    let mut waiter = mutex.acquire_owned().boxed_local();
+fn waiter(mutex: &Mutex) -> LocalBoxFuture<'_, Result<MutexGuard, Error>> {
+    let mut waiter = mutex.acquire().boxed_local();
     assert!((&mut waiter).now_or_never().is_none());
     waiter
 }
@@ -35,7 +35,7 @@ async fn a_wait_for_the_own_process_is_measured_by_what_came_of_it() {
     let (_server, manager, mutex) = kept(HandOffPolicy::default()).await;
     let waiting = || recorded.value("lockkeeper_waiting recipe=mutex");
 
-    let held = mutex.acquire_owned().await.unwrap();
+    let held = mutex.acquire().await.unwrap();
     let next = waiter(&mutex);
     assert_eq!(waiting(), 1.0, "it has no node, and waits all the same");
     let gives_up = waiter(&mutex);
@@ -66,7 +66,7 @@ async fn who_waits_first_here_and_then_in_the_line_has_waited_once() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let (server, manager, mutex) = kept(HandOffPolicy::default()).await;
-    let held = mutex.acquire_owned().await.unwrap();
+    let held = mutex.acquire().await.unwrap();
     let next = waiter(&mutex);
     assert!(mutex.acquire_timeout(BRIEF).await.unwrap_err().is_timeout());
     // Nothing is left to be passed on: it takes a place of its own.
@@ -98,7 +98,7 @@ async fn how_a_guard_ended_is_told_also_when_its_node_is_passed_on() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let (_server, manager, mutex) = kept(HandOffPolicy::default()).await;
-    let held = mutex.acquire_owned().await.unwrap();
+    let held = mutex.acquire().await.unwrap();
     let (next, last) = (waiter(&mutex), waiter(&mutex));
     let node = held.path().to_owned();
     drop(held);
@@ -116,7 +116,7 @@ async fn how_a_guard_ended_is_told_also_when_its_node_is_passed_on() {
 async fn who_waits_for_its_own_process_for_long_says_so() {
     let (seen, _listening) = Seen::begin();
     let (_server, manager, mutex) = kept(HandOffPolicy::default()).await;
-    let held = mutex.acquire_owned().await.unwrap();
+    let held = mutex.acquire().await.unwrap();
     let (mut next, mut last) = (waiter(&mutex), waiter(&mutex));
     let told = || seen.events("still waiting for other tasks of this process");
     tokio::time::pause();
@@ -139,7 +139,7 @@ async fn who_waits_for_its_own_process_for_long_says_so() {
 async fn the_span_of_a_call_lasts_while_it_waits_for_its_own_process() {
     let (seen, _listening) = Seen::begin();
     let (_server, manager, mutex) = kept(HandOffPolicy::default()).await;
-    let held = mutex.acquire_owned().await.unwrap();
+    let held = mutex.acquire().await.unwrap();
     let next = waiter(&mutex);
     assert!(!seen.spans("acquire")[1].is_closed);
     held.release().await.unwrap();

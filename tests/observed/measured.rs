@@ -33,7 +33,7 @@ async fn waits_and_holds_are_measured_by_what_came_of_them() {
     assert!(mutex.try_acquire().await.unwrap().is_none());
     let waiter = tokio::spawn({
         let mutex = mutex.clone();
-        async move { mutex.acquire_owned().await.map(drop) }
+        async move { mutex.acquire().await.map(drop) }
     });
     recorded.becomes("lockkeeper_waiting recipe=mutex", 1.0).await;
     waiter.abort();
@@ -109,7 +109,7 @@ async fn deletes_in_the_background_are_counted_until_they_are_done() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let (server, manager) = connected().await;
-    let guard = Mutex::new(&manager, "/locks/dropped").unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&manager, "/locks/dropped").unwrap().acquire().await.unwrap();
     server.freeze();
     drop(guard);
     assert_eq!(recorded.value(names::PENDING_DELETES), 1.0);
@@ -122,7 +122,7 @@ async fn the_margin_of_the_lease_is_measured_while_something_is_held() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let (_server, manager) = connected().await;
-    let guard = Mutex::new(&manager, "/locks/kept").unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&manager, "/locks/kept").unwrap().acquire().await.unwrap();
     let margins = async || {
         let margins = recorded.samples(names::LEASE_MARGIN_SECONDS);
         (margins.len() >= 2).then_some(margins)

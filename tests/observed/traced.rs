@@ -17,7 +17,7 @@ async fn a_hold_is_a_span_of_its_own_and_says_what_it_is() {
     let first = mutex.acquire().await.unwrap();
     let waiter = tokio::spawn({
         let mutex = mutex.clone();
-        async move { mutex.acquire_owned().await.unwrap() }.instrument(info_span!("caller"))
+        async move { mutex.acquire().await.unwrap() }.instrument(info_span!("caller"))
     });
     let waits = async || seen.spans("wait").into_iter().next();
     let wait = eventually("the second one waits", Timing::settle(), waits).await.unwrap();

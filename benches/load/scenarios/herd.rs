@@ -20,7 +20,7 @@ use crate::tally::{Lap, Tally, now};
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let (path, waiters) = (fixture.path("herd"), fixture.arguments.size("w")?);
     let (room, tally) = (Arc::new(Room::with_space(1)), Arc::new(Tally::new()));
-    let held = Mutex::new(fixture.manager(0)?, path.as_str())?.acquire_owned().await?;
+    let held = Mutex::new(fixture.manager(0)?, path.as_str())?.acquire().await?;
     let (opened, opening) = watch::channel(None);
     let before = resident();
     let queueing = now();

@@ -26,7 +26,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
         }
         asking.spawn(async move {
             let asked = now();
-            let guard = mutex.acquire_owned().await?;
+            let guard = mutex.acquire().await?;
             Outcome::Ok((guard, asked.elapsed()))
         });
     }

@@ -5,7 +5,7 @@ use lockkeeper_core::{Error, PathError, ReleaseError, ZnodePath};
 use super::guard::{Guard, Releasable};
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
-use crate::{HandOffPolicy, OwnedMutexGuard};
+use crate::HandOffPolicy;
 
 /// A mutex over all processes, for threads. Everything is as for the async [`Mutex`](crate::Mutex).
 ///
@@ -42,7 +42,7 @@ pub struct Mutex {
 }
 
 /// A held [`Mutex`].
-pub type MutexGuard = Guard<OwnedMutexGuard>;
+pub type MutexGuard = Guard<crate::MutexGuard>;
 
 impl Mutex {
     /// Makes the mutex at `path`, below the manager's chroot. Sends nothing.
@@ -129,7 +129,7 @@ impl Mutex {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`Mutex::acquire`](crate::Mutex::acquire).
     pub fn acquire(&self) -> Result<MutexGuard, Error> {
-        self.guard(self.thread.block_checked(self.inner.acquire_owned())?)
+        self.guard(self.thread.block_checked(self.inner.acquire())?)
     }
 
     /// Waits for the lock, for at most `timeout`.
@@ -138,7 +138,7 @@ impl Mutex {
     ///
     /// [`Error::Timeout`], which names the predecessor. Otherwise as [`acquire`](Self::acquire).
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<MutexGuard, Error> {
-        self.guard(self.thread.block_checked(self.inner.acquire_owned_timeout(timeout))?)
+        self.guard(self.thread.block_checked(self.inner.acquire_timeout(timeout))?)
     }
 
     /// Takes the lock if it is free now. Returns `None` if any contender is ahead.
@@ -148,18 +148,15 @@ impl Mutex {
     /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
     /// Otherwise as [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<MutexGuard>, Error> {
-        self.thread
-            .block_checked(self.inner.try_acquire_owned())??
-            .map(|guard| self.guard(Ok(guard)))
-            .transpose()
+        self.thread.block_checked(self.inner.try_acquire())??.map(|guard| self.guard(Ok(guard))).transpose()
     }
 
-    fn guard(&self, acquired: Result<OwnedMutexGuard, Error>) -> Result<MutexGuard, Error> {
+    fn guard(&self, acquired: Result<crate::MutexGuard, Error>) -> Result<MutexGuard, Error> {
         acquired.map(|inner| Guard::new(inner, &self.thread))
     }
 }
 
-impl Releasable for OwnedMutexGuard {
+impl Releasable for crate::MutexGuard {
     async fn give_back(self) -> Result<(), ReleaseError> {
         self.release().await
     }

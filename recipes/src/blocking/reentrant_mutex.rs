@@ -8,7 +8,7 @@ use lockkeeper_core::{Error, Hold, PathError, ReleaseError, ZnodePath};
 use super::guard::{Guard, Releasable};
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
-use crate::{OwnedReentrantMutexGuard, Owner};
+use crate::Owner;
 
 thread_local! {
     /// Its name is that of the thread, for people who inspect the lock.
@@ -63,7 +63,7 @@ pub type ReentrantMutexGuard = Guard<ThreadBound>;
 
 /// A guard that cannot leave its thread.
 #[derive(Debug)]
-pub struct ThreadBound(OwnedReentrantMutexGuard, PhantomData<*const ()>);
+pub struct ThreadBound(crate::ReentrantMutexGuard, PhantomData<*const ()>);
 
 impl ReentrantMutex {
     /// Makes the mutex at `path`, below the manager's chroot. Sends nothing.
@@ -107,7 +107,7 @@ impl ReentrantMutex {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`ReentrantMutex::acquire`](crate::ReentrantMutex::acquire).
     pub fn acquire(&self) -> Result<ReentrantMutexGuard, Error> {
-        Ok(self.guard(self.thread.block_checked(self.inner.acquire_owned(&this_thread()))??))
+        Ok(self.guard(self.thread.block_checked(self.inner.acquire(&this_thread()))??))
     }
 
     /// Waits for the lock, for at most `timeout`.
@@ -116,7 +116,7 @@ impl ReentrantMutex {
     ///
     /// [`Error::Timeout`]. Otherwise as [`acquire`](Self::acquire).
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<ReentrantMutexGuard, Error> {
-        Ok(self.guard(self.thread.block_checked(self.inner.acquire_owned_timeout(&this_thread(), timeout))??))
+        Ok(self.guard(self.thread.block_checked(self.inner.acquire_timeout(&this_thread(), timeout))??))
     }
 
     /// Takes the lock if it is free now, or if this thread holds it. Otherwise returns `None`.
@@ -126,11 +126,11 @@ impl ReentrantMutex {
     /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
     /// Otherwise as [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<ReentrantMutexGuard>, Error> {
-        let taken = self.thread.block_checked(self.inner.try_acquire_owned(&this_thread()))??;
+        let taken = self.thread.block_checked(self.inner.try_acquire(&this_thread()))??;
         Ok(taken.map(|guard| self.guard(guard)))
     }
 
-    fn guard(&self, guard: OwnedReentrantMutexGuard) -> ReentrantMutexGuard {
+    fn guard(&self, guard: crate::ReentrantMutexGuard) -> ReentrantMutexGuard {
         Guard::new(ThreadBound(guard, PhantomData), &self.thread)
     }
 }

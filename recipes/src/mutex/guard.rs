@@ -1,29 +1,18 @@
-use std::marker::PhantomData;
 use std::ops::Deref;
 
 use lockkeeper_core::{Hold, ReleaseError};
 
-use super::Mutex;
 use super::sharing::{Remainder, SharedHold};
 use crate::owner::OwnerEntry;
 
-/// A held [`Mutex`]. It dereferences to [`Hold`], which has its methods: `is_valid()`, `lost()`,
+/// A held [`Mutex`](super::Mutex). It dereferences to [`Hold`], which has its methods: `is_valid()`, `lost()`,
 /// `valid_until()`, `fencing_token()`, `txn()`, `run()`.
 ///
 /// A drop of the guard releases the lock in the background.
 #[derive(Debug)]
 #[must_use = "a guard that is not kept releases the lock at once"]
 #[clippy::has_significant_drop]
-pub struct MutexGuard<'a> {
-    guard: OwnedMutexGuard,
-    mutex: PhantomData<&'a Mutex>,
-}
-
-/// A held [`Mutex`] that borrows nothing, so that it can be stored anywhere. See [`MutexGuard`].
-#[derive(Debug)]
-#[must_use = "a guard that is not kept releases the lock at once"]
-#[clippy::has_significant_drop]
-pub struct OwnedMutexGuard {
+pub struct MutexGuard {
     // Dropped first.
     entry: Option<OwnerEntry>,
     held: Held,
@@ -36,27 +25,7 @@ pub(super) enum Held {
     SharedHold(Box<SharedHold>),
 }
 
-impl MutexGuard<'_> {
-    pub(super) fn borrowed(guard: OwnedMutexGuard) -> Self {
-        Self { guard, mutex: PhantomData }
-    }
-
-    /// Releases the lock, and waits until the server has deleted the node. For a mutex that
-    /// [keeps its node](Mutex::with_handoff), it waits until the lock is handed off, idle or released.
-    ///
-    /// # Errors
-    ///
-    /// As [`Hold::release`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the release continues in the background.
-    pub async fn release(self) -> Result<(), ReleaseError> {
-        self.guard.release().await
-    }
-}
-
-impl OwnedMutexGuard {
+impl MutexGuard {
     pub(super) fn new(entry: Option<OwnerEntry>, held: Held) -> Self {
         Self { entry, held }
     }
@@ -71,7 +40,7 @@ impl OwnedMutexGuard {
     }
 
     /// Releases the lock, and waits until the server has deleted the node. For a mutex that
-    /// [keeps its node](Mutex::with_handoff), it waits until the lock is handed off, idle or released.
+    /// [keeps its node](super::Mutex::with_handoff), it waits until the lock is handed off, idle or released.
     ///
     /// # Errors
     ///
@@ -88,15 +57,7 @@ impl OwnedMutexGuard {
     }
 }
 
-impl Deref for MutexGuard<'_> {
-    type Target = Hold;
-
-    fn deref(&self) -> &Hold {
-        &self.guard
-    }
-}
-
-impl Deref for OwnedMutexGuard {
+impl Deref for MutexGuard {
     type Target = Hold;
 
     fn deref(&self) -> &Hold {

@@ -13,7 +13,7 @@ use lockkeeper_core::{
 };
 
 use self::guard::Held;
-pub use self::guard::{MutexGuard, OwnedMutexGuard};
+pub use self::guard::MutexGuard;
 pub use self::hand_off_policy::HandOffPolicy;
 pub(crate) use self::inspect::of_line;
 use self::sharing::SharingHandle;
@@ -237,8 +237,8 @@ impl Mutex {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
-    pub async fn acquire(&self) -> Result<MutexGuard<'_>, Error> {
-        self.lock(Deadline::never()).await.map(MutexGuard::borrowed)
+    pub async fn acquire(&self) -> Result<MutexGuard, Error> {
+        self.lock(Deadline::never()).await
     }
 
     /// Waits for the lock for at most `timeout`.
@@ -251,8 +251,8 @@ impl Mutex {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<MutexGuard<'_>, Error> {
-        self.lock(Deadline::after(timeout)).await.map(MutexGuard::borrowed)
+    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<MutexGuard, Error> {
+        self.lock(Deadline::after(timeout)).await
     }
 
     /// Takes the lock if it is free now. Returns `None` if any contender is ahead, including another
@@ -266,50 +266,11 @@ impl Mutex {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind.
-    pub async fn try_acquire(&self) -> Result<Option<MutexGuard<'_>>, Error> {
-        Ok(self.try_lock().await?.map(MutexGuard::borrowed))
-    }
-
-    /// As [`acquire`](Self::acquire), with a guard that borrows nothing.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    pub async fn acquire_owned(&self) -> Result<OwnedMutexGuard, Error> {
-        self.lock(Deadline::never()).await
-    }
-
-    /// As [`acquire_timeout`](Self::acquire_timeout), with a guard that borrows nothing.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire_timeout`](Self::acquire_timeout).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    pub async fn acquire_owned_timeout(&self, timeout: Duration) -> Result<OwnedMutexGuard, Error> {
-        self.lock(Deadline::after(timeout)).await
-    }
-
-    /// As [`try_acquire`](Self::try_acquire), with a guard that borrows nothing.
-    ///
-    /// # Errors
-    ///
-    /// As [`try_acquire`](Self::try_acquire).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`try_acquire`](Self::try_acquire).
-    pub async fn try_acquire_owned(&self) -> Result<Option<OwnedMutexGuard>, Error> {
+    pub async fn try_acquire(&self) -> Result<Option<MutexGuard>, Error> {
         self.try_lock().await
     }
 
-    async fn lock(&self, deadline: Deadline) -> Result<OwnedMutexGuard, Error> {
+    async fn lock(&self, deadline: Deadline) -> Result<MutexGuard, Error> {
         let owner = self.owner()?;
         let held = match &self.layout {
             Layout::Queue(queue) => match (&self.sharing, &owner) {
@@ -331,7 +292,7 @@ impl Mutex {
         Ok(self.guard(held, owner.as_ref()))
     }
 
-    async fn try_lock(&self) -> Result<Option<OwnedMutexGuard>, Error> {
+    async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
         let owner = self.owner()?;
         let held = match &self.layout {
             Layout::Queue(queue) => {
@@ -371,7 +332,7 @@ impl Mutex {
         Ok(owner)
     }
 
-    fn guard(&self, held: Held, owner: Option<&Owner>) -> OwnedMutexGuard {
-        OwnedMutexGuard::new(owner.map(|owner| self.holders.enter(self.path(), owner)), held)
+    fn guard(&self, held: Held, owner: Option<&Owner>) -> MutexGuard {
+        MutexGuard::new(owner.map(|owner| self.holders.enter(self.path(), owner)), held)
     }
 }

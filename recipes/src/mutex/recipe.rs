@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ReleaseError, ZnodePath};
 
 use super::sharing::Remainder;
-use super::{Layout, Mutex, OwnedMutexGuard};
+use super::{Layout, Mutex, MutexGuard};
 use crate::inspection::Inspection;
 use crate::lock::{AnyGuard, BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::owner::Owner;
@@ -106,7 +106,7 @@ impl BatchEntry for MutexBatchEntry {
     }
 }
 
-impl AnyGuard for OwnedMutexGuard {
+impl AnyGuard for MutexGuard {
     fn hold(&self) -> &Hold {
         self
     }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{Deadline, Error, Ticket};
 
-use super::{Layout, Mutex, OwnedMutexGuard};
+use super::{Layout, Mutex, MutexGuard};
 use crate::owner::Owner;
 use crate::semaphore::{Lease, SemaphoreTicket};
 
@@ -120,7 +120,7 @@ impl MutexTicket {
     ///
     /// Cancel safe: the ticket keeps its position. In the layout of a semaphore there is one exception: the
     /// transaction that takes the permit.
-    pub async fn wait(&mut self) -> Result<OwnedMutexGuard, Error> {
+    pub async fn wait(&mut self) -> Result<MutexGuard, Error> {
         self.wait_by(Deadline::never()).await
     }
 
@@ -134,11 +134,11 @@ impl MutexTicket {
     /// # Cancel safety
     ///
     /// As [`wait`](Self::wait).
-    pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<OwnedMutexGuard, Error> {
+    pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<MutexGuard, Error> {
         self.wait_by(Deadline::after(timeout)).await
     }
 
-    async fn wait_by(&mut self, deadline: Deadline) -> Result<OwnedMutexGuard, Error> {
+    async fn wait_by(&mut self, deadline: Deadline) -> Result<MutexGuard, Error> {
         // The owner may have come to hold it by another way meanwhile.
         if let Some(owner) = &self.owner {
             self.mutex.holders.check(self.mutex.path(), owner)?;

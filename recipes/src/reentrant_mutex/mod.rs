@@ -2,7 +2,6 @@ mod inspect;
 mod recipe;
 mod ticket;
 
-use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -80,11 +79,11 @@ struct ReentrantSlot {
 
 impl ReentrantSlot {
     /// Returns a further guard of an existing hold.
-    fn again(&self) -> Result<Option<OwnedReentrantMutexGuard>, Error> {
+    fn again(&self) -> Result<Option<ReentrantMutexGuard>, Error> {
         let Some(shared) = self.hold.lock().upgrade() else {
             return Ok(None);
         };
-        let again = OwnedReentrantMutexGuard { shared };
+        let again = ReentrantMutexGuard { shared };
         again.check()?;
         Ok(Some(again))
     }
@@ -180,8 +179,8 @@ impl ReentrantMutex {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
-    pub async fn acquire(&self, owner: &Owner) -> Result<ReentrantMutexGuard<'_>, Error> {
-        self.lock(owner, Deadline::never()).await.map(ReentrantMutexGuard::borrowed)
+    pub async fn acquire(&self, owner: &Owner) -> Result<ReentrantMutexGuard, Error> {
+        self.lock(owner, Deadline::never()).await
     }
 
     /// Waits for the lock for `owner`, for at most `timeout`.
@@ -197,8 +196,8 @@ impl ReentrantMutex {
         &self,
         owner: &Owner,
         timeout: Duration,
-    ) -> Result<ReentrantMutexGuard<'_>, Error> {
-        self.lock(owner, Deadline::after(timeout)).await.map(ReentrantMutexGuard::borrowed)
+    ) -> Result<ReentrantMutexGuard, Error> {
+        self.lock(owner, Deadline::after(timeout)).await
     }
 
     /// Takes the lock for `owner` if it is free now, or if `owner` holds it. Otherwise returns `None`.
@@ -211,8 +210,8 @@ impl ReentrantMutex {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind.
-    pub async fn try_acquire(&self, owner: &Owner) -> Result<Option<ReentrantMutexGuard<'_>>, Error> {
-        Ok(self.try_lock(owner).await?.map(ReentrantMutexGuard::borrowed))
+    pub async fn try_acquire(&self, owner: &Owner) -> Result<Option<ReentrantMutexGuard>, Error> {
+        self.try_lock(owner).await
     }
 
     /// As [`acquire`](Self::acquire), for the owner of [`for_owner`](Self::for_owner), or otherwise for the
@@ -225,58 +224,15 @@ impl ReentrantMutex {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_scoped(&self) -> Result<ReentrantMutexGuard<'_>, Error> {
+    pub async fn acquire_scoped(&self) -> Result<ReentrantMutexGuard, Error> {
         self.acquire(&self.resolve_owner()?).await
-    }
-
-    /// As [`acquire`](Self::acquire), with a guard that borrows nothing.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    pub async fn acquire_owned(&self, owner: &Owner) -> Result<OwnedReentrantMutexGuard, Error> {
-        self.lock(owner, Deadline::never()).await
-    }
-
-    /// As [`acquire_timeout`](Self::acquire_timeout), with a guard that borrows nothing.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire_timeout`](Self::acquire_timeout).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    pub async fn acquire_owned_timeout(
-        &self,
-        owner: &Owner,
-        timeout: Duration,
-    ) -> Result<OwnedReentrantMutexGuard, Error> {
-        self.lock(owner, Deadline::after(timeout)).await
-    }
-
-    /// As [`try_acquire`](Self::try_acquire), with a guard that borrows nothing.
-    ///
-    /// # Errors
-    ///
-    /// As [`try_acquire`](Self::try_acquire).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`try_acquire`](Self::try_acquire).
-    pub async fn try_acquire_owned(&self, owner: &Owner) -> Result<Option<OwnedReentrantMutexGuard>, Error> {
-        self.try_lock(owner).await
     }
 
     fn resolve_owner(&self) -> Result<Owner, Error> {
         self.owner.clone().map_or_else(Owner::in_scope, Ok)
     }
 
-    async fn lock(&self, owner: &Owner, deadline: Deadline) -> Result<OwnedReentrantMutexGuard, Error> {
+    async fn lock(&self, owner: &Owner, deadline: Deadline) -> Result<ReentrantMutexGuard, Error> {
         let (entry, slot) = self.slot(owner);
         if let Some(again) = slot.again()? {
             return Ok(again);
@@ -297,7 +253,7 @@ impl ReentrantMutex {
         Ok(self.guard(&slot, held, owner, entry))
     }
 
-    async fn try_lock(&self, owner: &Owner) -> Result<Option<OwnedReentrantMutexGuard>, Error> {
+    async fn try_lock(&self, owner: &Owner) -> Result<Option<ReentrantMutexGuard>, Error> {
         let (entry, slot) = self.slot(owner);
         if let Some(again) = slot.again()? {
             return Ok(Some(again));
@@ -321,11 +277,11 @@ impl ReentrantMutex {
         held: Hold,
         owner: &Owner,
         entry: ReentrantSlotEntry,
-    ) -> OwnedReentrantMutexGuard {
+    ) -> ReentrantMutexGuard {
         let holder = self.holders.enter(self.path(), owner);
         let shared = Arc::new(SharedReentrantHold { entry: holder, held, slot: entry });
         *slot.hold.lock() = Arc::downgrade(&shared);
-        OwnedReentrantMutexGuard { shared }
+        ReentrantMutexGuard { shared }
     }
 
     fn queue_of(&self, owner: &Owner) -> LockQueue {
@@ -356,40 +312,11 @@ impl ReentrantMutex {
 #[derive(Debug)]
 #[must_use = "a guard that is not kept gives its hold back at once"]
 #[clippy::has_significant_drop]
-pub struct ReentrantMutexGuard<'a> {
-    guard: OwnedReentrantMutexGuard,
-    mutex: PhantomData<&'a ReentrantMutex>,
-}
-
-/// One hold of a [`ReentrantMutex`] that borrows nothing. See [`ReentrantMutexGuard`].
-#[derive(Debug)]
-#[must_use = "a guard that is not kept gives its hold back at once"]
-#[clippy::has_significant_drop]
-pub struct OwnedReentrantMutexGuard {
+pub struct ReentrantMutexGuard {
     shared: Arc<SharedReentrantHold>,
 }
 
-impl ReentrantMutexGuard<'_> {
-    fn borrowed(guard: OwnedReentrantMutexGuard) -> Self {
-        Self { guard, mutex: PhantomData }
-    }
-
-    /// Ends this hold. The owner's last one releases the lock, and waits until the server has deleted the
-    /// node.
-    ///
-    /// # Errors
-    ///
-    /// As [`Hold::release`]. For all holds but the last, only [`ReleaseError::Lost`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the release continues in the background.
-    pub async fn release(self) -> Result<(), ReleaseError> {
-        self.guard.release().await
-    }
-}
-
-impl OwnedReentrantMutexGuard {
+impl ReentrantMutexGuard {
     /// Ends this hold. The owner's last one releases the lock, and waits until the server has deleted the
     /// node.
     ///
@@ -410,15 +337,7 @@ impl OwnedReentrantMutexGuard {
     }
 }
 
-impl Deref for ReentrantMutexGuard<'_> {
-    type Target = Hold;
-
-    fn deref(&self) -> &Hold {
-        &self.guard.shared.held
-    }
-}
-
-impl Deref for OwnedReentrantMutexGuard {
+impl Deref for ReentrantMutexGuard {
     type Target = Hold;
 
     fn deref(&self) -> &Hold {

@@ -5,9 +5,7 @@ use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ReleaseError, ZnodePath};
 use tokio::sync::OwnedMutexGuard;
 
-use super::{
-    OwnedReentrantMutexGuard, ReentrantMutex, ReentrantSlot, ReentrantSlotEntry, SharedReentrantHold,
-};
+use super::{ReentrantMutex, ReentrantMutexGuard, ReentrantSlot, ReentrantSlotEntry, SharedReentrantHold};
 use crate::inspection::Inspection;
 use crate::lock::{AnyGuard, BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::owner::Owner;
@@ -96,7 +94,7 @@ impl BatchEntry for ReentrantBatchEntry {
     }
 }
 
-impl AnyGuard for OwnedReentrantMutexGuard {
+impl AnyGuard for ReentrantMutexGuard {
     fn hold(&self) -> &Hold {
         &self.shared.held
     }

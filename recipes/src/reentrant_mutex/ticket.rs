@@ -4,7 +4,7 @@ use std::time::Duration;
 use lockkeeper_core::{Deadline, Error, Ticket};
 use tokio::sync::OwnedMutexGuard as AsyncGuard;
 
-use super::{OwnedReentrantMutexGuard, ReentrantMutex, ReentrantSlot, ReentrantSlotEntry};
+use super::{ReentrantMutex, ReentrantMutexGuard, ReentrantSlot, ReentrantSlotEntry};
 use crate::owner::Owner;
 
 /// A position in the queue of a [`ReentrantMutex`], made by [`ReentrantMutex::enqueue`].
@@ -132,7 +132,7 @@ impl ReentrantTicket {
     /// # Cancel safety
     ///
     /// Cancel safe: the ticket keeps its position.
-    pub async fn wait(&mut self) -> Result<OwnedReentrantMutexGuard, Error> {
+    pub async fn wait(&mut self) -> Result<ReentrantMutexGuard, Error> {
         self.wait_by(Deadline::never()).await
     }
 
@@ -146,11 +146,11 @@ impl ReentrantTicket {
     /// # Cancel safety
     ///
     /// Cancel safe: the ticket keeps its position.
-    pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<OwnedReentrantMutexGuard, Error> {
+    pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<ReentrantMutexGuard, Error> {
         self.wait_by(Deadline::after(timeout)).await
     }
 
-    async fn wait_by(&mut self, deadline: Deadline) -> Result<OwnedReentrantMutexGuard, Error> {
+    async fn wait_by(&mut self, deadline: Deadline) -> Result<ReentrantMutexGuard, Error> {
         let held = match &mut self.queued {
             Some(queued) => Some(queued.ticket.wait(deadline).await?),
             None => None,

@@ -32,7 +32,7 @@ async fn is_counted_from_before() -> bool {
         let when = When::op(Op::Multi).session(session).nth(nth);
         server_fixture.server.fault(when, Fault::HoldRequest)
     };
-    let guard = Mutex::new(&actor, LOCK).unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap();
     // The very first one is as good as the create it follows.
     let (first, third) = (confirmation(2), confirmation(4));
     let opened = guard.valid_until();

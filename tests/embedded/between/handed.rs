@@ -47,7 +47,7 @@ async fn without_a_connection_no_lock_is_handed_over_within_the_process() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = patient(&server_fixture).await;
     let mutex = Mutex::new(&actor, LOCK).unwrap();
-    let held = mutex.acquire_owned().await.unwrap();
+    let held = mutex.acquire().await.unwrap();
     let front = Hold::path(&held).to_owned();
     let mut next = mutex.enqueue().await.unwrap();
     let mine = newest(&server_fixture, &[&front]);
@@ -102,7 +102,7 @@ async fn a_number_behind_a_holder_that_leaves_meanwhile_grants_only_by_a_list() 
     for _ in 0..8 {
         mutex.acquire().await.unwrap().release().await.unwrap();
     }
-    let held = mutex.acquire_owned().await.unwrap();
+    let held = mutex.acquire().await.unwrap();
     let front = Hold::path(&held).to_owned();
     let session = server_fixture.sessions_of_actor()[0];
     let when = When::op(Op::Create2).path("/locks/lock/*").session(session);

@@ -15,9 +15,9 @@ async fn a_lock_is_not_handed_off_in_memory_while_a_dropped_transaction_may_stil
     let server_fixture = ServerFixture::start().await.unwrap();
     let session = server_fixture.server.sessions()[0];
     let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();
-    let held = mutex.acquire_owned().await.unwrap();
+    let held = mutex.acquire().await.unwrap();
     let mine = Hold::path(&held).to_owned();
-    let next = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    let next = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     server_fixture.line_becomes(2).await.unwrap();
     let behind = server_fixture.server.inspect(in_line).into_iter().find(|path| *path != mine).unwrap();
     // Until the waiter knows whom it waits for.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper::{Hold, Mutex, OwnedMutexGuard, RwLock};
+use lockkeeper::{Hold, Mutex, MutexGuard, RwLock};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 use tokio::task::JoinHandle;
 
@@ -11,12 +11,12 @@ use crate::limit::within;
 use crate::server_fixture::{LOCK, ServerFixture, builder, children, in_line};
 
 /// The rival holds; the actor waits, and watches whom it waits for.
-async fn one_waits() -> (ServerFixture, OwnedMutexGuard, JoinHandle<OwnedMutexGuard>) {
+async fn one_waits() -> (ServerFixture, MutexGuard, JoinHandle<MutexGuard>) {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let held = Mutex::new(&server_fixture.rival, LOCK).unwrap().acquire_owned().await.unwrap();
+    let held = Mutex::new(&server_fixture.rival, LOCK).unwrap().acquire().await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
     let mutex = Mutex::new(&actor, LOCK).unwrap();
-    let waiter = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    let waiter = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     within("its watch", server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 1))
         .await
         .unwrap();
@@ -72,7 +72,7 @@ async fn a_directory_that_is_reaped_before_the_place_is_taken_is_made_again() {
         };
         // The first one finds no directory at all.
         let creates: Vec<_> = (0..reaped).map(|nth| at(nth + 2)).collect();
-        let acquiring = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+        let acquiring = tokio::spawn(async move { mutex.acquire().await.unwrap() });
         for create in creates {
             within("a create", create.hit()).await.unwrap();
             assert!(server_fixture.server.delete_node(&path));
@@ -96,10 +96,9 @@ async fn who_gets_no_room_for_a_watch_looks_now_and_then_and_is_served() {
     let (mut held, mut waiting) = (Vec::new(), Vec::new());
     for number in 0..LOCKS {
         let path = format!("/{number}-{}", "x".repeat(3_900));
-        held.push(Mutex::new(&server_fixture.rival, &path).unwrap().acquire_owned().await.unwrap());
+        held.push(Mutex::new(&server_fixture.rival, &path).unwrap().acquire().await.unwrap());
         let mutex = Mutex::new(&actor, &path).unwrap();
-        waiting
-            .push(tokio::spawn(async move { mutex.acquire_owned().await.unwrap().release().await.unwrap() }));
+        waiting.push(tokio::spawn(async move { mutex.acquire().await.unwrap().release().await.unwrap() }));
         let both = server_fixture.server.wait_until(move |machine| children(machine, &path).len() == 2);
         within("both in line", both).await.unwrap();
     }
@@ -185,13 +184,13 @@ async fn the_search_for_a_create_without_an_answer_syncs_before_it_lists() {
 #[tokio::test]
 async fn without_a_watch_on_the_own_node_the_deletion_of_the_node_in_front_grants_nothing() {
     let world = ServerFixture::start().await.unwrap();
-    let held = Mutex::new(&world.rival, LOCK).unwrap().acquire_owned().await.unwrap();
+    let held = Mutex::new(&world.rival, LOCK).unwrap().acquire().await.unwrap();
     let long = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(60));
     let mutex = Mutex::new(&long.connect().await.unwrap(), LOCK).unwrap();
     let session = world.sessions_of_actor()[0];
     let own = When::op(Op::GetData).path("/locks/lock/*").session(session).nth(2);
     let own = world.server.fault(own, Fault::Refuse(ErrorCode::Other(-4_242)));
-    let waiting = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     within("a watch on the own node", own.hit()).await.unwrap();
     let front = Hold::path(&held).to_owned();
     let mine = world.server.inspect(in_line).into_iter().find(|path| *path != front).unwrap();

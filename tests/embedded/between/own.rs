@@ -16,7 +16,7 @@ async fn who_waits_behind_a_kept_place_of_its_process_is_served_when_that_is_del
     let mutex = Mutex::new(&server_fixture.actor().await.unwrap(), LOCK).unwrap();
     let mut kept = mutex.enqueue().await.unwrap();
     let front = server_fixture.server.inspect(in_line).remove(0);
-    let waiting = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     // It watches its own node once it waits for long, and the one in front.
     let watched = server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 1);
     within("a long wait", watched).await.unwrap();
@@ -33,8 +33,8 @@ async fn whose_node_was_written_by_hand_still_sees_it_go() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
     let mutex = Mutex::new(&actor, LOCK).unwrap();
-    let held = mutex.acquire_owned().await.unwrap();
-    let waiting = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+    let held = mutex.acquire().await.unwrap();
+    let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     within("a long wait", server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 1))
         .await
         .unwrap();
@@ -67,15 +67,15 @@ async fn whose_place_is_taken_by_the_next_one_finds_out_that_it_is_gone() {
     let actor = actor.connect().await.unwrap();
     let (mut held, mut waiting) = (Vec::new(), Vec::new());
     for path in (0..FULL).map(long) {
-        held.push(Mutex::new(&server_fixture.rival, &path).unwrap().acquire_owned().await.unwrap());
+        held.push(Mutex::new(&server_fixture.rival, &path).unwrap().acquire().await.unwrap());
         let mutex = Mutex::new(&actor, &path).unwrap();
-        waiting.push(tokio::spawn(async move { mutex.acquire_owned().await.unwrap() }));
+        waiting.push(tokio::spawn(async move { mutex.acquire().await.unwrap() }));
     }
     let full = server_fixture.server.wait_until(|machine| machine.watch_count(0) >= FULL);
     within("watches without end", full).await.unwrap();
 
     let mutex = Mutex::new(&actor, LOCK).unwrap();
-    let first = mutex.acquire_owned().await.unwrap();
+    let first = mutex.acquire().await.unwrap();
     let mut second = mutex.enqueue().await.unwrap();
     let mine =
         server_fixture.server.inspect(in_line).into_iter().find(|path| path != Hold::path(&first)).unwrap();
@@ -100,7 +100,7 @@ async fn the_number_of_a_reader_that_left_tells_a_mutex_of_the_same_path_nothing
     let lock = RwLock::new(&server_fixture.rival, LOCK).unwrap();
     let reading = lock.read().await.unwrap();
     read_again_and_again(&server_fixture, &lock).await;
-    let tried = Mutex::new(&server_fixture.rival, LOCK).unwrap().try_acquire_owned().await;
+    let tried = Mutex::new(&server_fixture.rival, LOCK).unwrap().try_acquire().await;
     assert!(matches!(tried, Err(Error::ConflictingKind { .. })), "{tried:?}");
     assert!(reading.is_valid());
 }

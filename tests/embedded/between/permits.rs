@@ -88,8 +88,7 @@ async fn leases_read_while_another_taker_was_in_front_are_read_again() {
         semaphore.acquire().await.unwrap().release().await.unwrap();
     }
     server_fixture.round_trip_of_rival().await.unwrap();
-    let closed =
-        Mutex::new(&server_fixture.actor().await.unwrap(), DOOR).unwrap().acquire_owned().await.unwrap();
+    let closed = Mutex::new(&server_fixture.actor().await.unwrap(), DOOR).unwrap().acquire().await.unwrap();
     let both = MultiLock::builder()
         .lock(&semaphore.permits(1))
         .lock(&Mutex::new(&server_fixture.rival, DOOR).unwrap());

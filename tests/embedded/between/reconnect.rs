@@ -4,7 +4,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use lockkeeper::{Hold, Mutex, OwnedMutexGuard};
+use lockkeeper::{Hold, Mutex, MutexGuard};
 use lockkeeper_testserver::{ArmedFault, ErrorCode, Fault, Op, When};
 use tokio::runtime::{Builder, Runtime};
 
@@ -23,13 +23,13 @@ fn refuse_watches(server_fixture: &ServerFixture, session: i64) -> ArmedFault {
     server_fixture.server.fault(again, Fault::Refuse(ErrorCode::Unimplemented))
 }
 
-fn number(guard: &OwnedMutexGuard) -> i32 {
+fn number(guard: &MutexGuard) -> i32 {
     Hold::path(guard)[Hold::path(guard).len() - 10..].parse().unwrap()
 }
 
 /// The mutex is held and released once more; the number of that node.
 async fn last_number(mutex: &Mutex) -> i32 {
-    let guard = mutex.acquire_owned().await.unwrap();
+    let guard = mutex.acquire().await.unwrap();
     let number = number(&guard);
     guard.release().await.unwrap();
     number
@@ -53,7 +53,7 @@ async fn a_directory_watch_of_an_earlier_connection_does_not_show_that_the_direc
     assert!(server_fixture.server.delete_node(LOCK));
     last_number(&stranger).await;
     assert!(server_fixture.server.set_sequence(LOCK, last));
-    let held = stranger.acquire_owned().await.unwrap();
+    let held = stranger.acquire().await.unwrap();
     assert_eq!(number(&held), last);
     assert!(mutex.try_acquire().await.unwrap().is_none(), "two holders");
     held.release().await.unwrap();
@@ -113,7 +113,7 @@ async fn is_carried_over() -> bool {
     let (first, second) = (stranger.clone(), stranger);
     apart.meanwhile(async move { last_number(&first).await });
     assert!(server_fixture.server.set_sequence(LOCK, last));
-    let held = apart.meanwhile(async move { second.acquire_owned().await.unwrap() });
+    let held = apart.meanwhile(async move { second.acquire().await.unwrap() });
     assert_eq!(number(&held), last);
     let tried = within("an answer", mutex.try_acquire()).await.unwrap().unwrap();
     assert!(tried.is_none(), "two holders");

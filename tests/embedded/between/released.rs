@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::{join, select};
 use futures::poll;
-use lockkeeper::{ConnectionManager, Mutex, OwnedMutexGuard};
+use lockkeeper::{ConnectionManager, Mutex, MutexGuard};
 use lockkeeper_testserver::{ArmedFault, Fault, Op, When};
 
 use crate::limit::within;
@@ -16,7 +16,7 @@ struct Fixture {
     server_fixture: ServerFixture,
     actor: ConnectionManager,
     mutex: Mutex,
-    held: OwnedMutexGuard,
+    held: MutexGuard,
     create: ArmedFault,
 }
 
@@ -28,7 +28,7 @@ async fn fixture() -> Fixture {
     for _ in 0..8 {
         mutex.acquire().await.unwrap().release().await.unwrap();
     }
-    let held = mutex.acquire_owned().await.unwrap();
+    let held = mutex.acquire().await.unwrap();
     let create = server_fixture.server.fault(When::op(Op::Create2).path("/locks/lock/*"), Fault::HoldReply);
     Fixture { server_fixture, actor, mutex, held, create }
 }

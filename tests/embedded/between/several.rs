@@ -15,7 +15,7 @@ async fn a_place_that_went_while_another_was_waited_for_is_not_held() {
         Mutex::new(&server_fixture.rival, FIRST).unwrap(),
         Mutex::new(&server_fixture.rival, SECOND).unwrap(),
     );
-    let held = first.acquire_owned().await.unwrap();
+    let held = first.acquire().await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
     let both = MultiLock::builder()
         .lock(&Mutex::new(&actor, FIRST).unwrap())
@@ -36,7 +36,7 @@ async fn a_place_that_went_while_another_was_waited_for_is_not_held() {
         .unwrap();
     let mine = server_fixture.server.inspect(|machine| format!("{SECOND}/{}", children(machine, SECOND)[0]));
     assert!(server_fixture.server.delete_node(&mine));
-    let taken = second.acquire_owned().await.unwrap();
+    let taken = second.acquire().await.unwrap();
     held.release().await.unwrap();
     within("in line again, in both", in_lines(1, 2)).await.unwrap();
     assert!(!taking.is_finished() && taken.is_valid());

@@ -107,18 +107,18 @@ async fn an_owner_that_holds_takes_again_after_the_beginning_and_nobody_else_doe
     let scene = Scene::set().await;
     let mutex = ReentrantMutex::new(&scene.actor, LOCK).unwrap();
     let (owner, other) = (Owner::new("one"), Owner::new("other"));
-    let held = mutex.acquire_owned(&owner).await.unwrap();
-    let mut waiting = Box::pin(mutex.acquire_owned(&other));
+    let held = mutex.acquire(&owner).await.unwrap();
+    let mut waiting = Box::pin(mutex.acquire(&other));
     scene.waits_with(&mut waiting, 2).await;
     // Behind a task of the same owner.
-    let mut second = Box::pin(mutex.acquire_owned(&other));
+    let mut second = Box::pin(mutex.acquire(&other));
     assert!((&mut second).now_or_never().is_none());
     let closing = scene.begin().await;
-    let again = mutex.acquire_owned(&owner).await.unwrap();
+    let again = mutex.acquire(&owner).await.unwrap();
     assert!(mutex.try_acquire(&owner).await.unwrap().is_some());
     again.release().await.unwrap();
     held.release().await.unwrap();
-    assert!(is_closed(&mutex.acquire_owned(&owner).await), "it holds no more");
+    assert!(is_closed(&mutex.acquire(&owner).await), "it holds no more");
     assert!(is_closed(&within("an answer", waiting).await.unwrap()));
     assert!(is_closed(&within("an answer", second).await.unwrap()));
     closing.ends("an owner").await;
@@ -142,8 +142,8 @@ async fn a_writer_reads_and_becomes_a_reader_after_the_beginning() {
 async fn an_immediate_shutdown_lets_no_waiter_in_either() {
     let scene = Scene::set().await;
     let mutex = Mutex::new(&scene.actor, LOCK).unwrap();
-    let guard = mutex.acquire_owned().await.unwrap();
-    let mut waiting = Box::pin(mutex.acquire_owned());
+    let guard = mutex.acquire().await.unwrap();
+    let mut waiting = Box::pin(mutex.acquire());
     scene.waits_with(&mut waiting, 2).await;
     let mut ending = Box::pin(scene.actor.shutdown());
     assert!((&mut ending).now_or_never().is_none());

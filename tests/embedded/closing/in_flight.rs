@@ -106,7 +106,7 @@ async fn a_number_that_tells_after_the_beginning_grants_nothing() {
     scene.server_fixture.round_trip_of_rival().await.unwrap();
     let create = When::create().path("/locks/**").session(scene.session());
     let held = scene.server_fixture.server.fault(create, Fault::HoldReply);
-    let mut acquiring = Box::pin(mutex.acquire_owned());
+    let mut acquiring = Box::pin(mutex.acquire());
     assert!((&mut acquiring).now_or_never().is_none());
     within("the create", held.hit()).await.unwrap();
     let closing = scene.begin().await;

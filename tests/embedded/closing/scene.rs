@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use lockkeeper::{
-    ConnectionManager, Error, HandOffPolicy, Lock, MultiLock, Mutex, OwnedMutexGuard, RwLock, Semaphore,
+    ConnectionManager, Error, HandOffPolicy, Lock, MultiLock, Mutex, MutexGuard, RwLock, Semaphore,
 };
 use lockkeeper_testserver::machine::Machine;
 use tokio::task::JoinHandle;
@@ -19,7 +19,7 @@ pub(super) struct Scene {
     pub(super) server_fixture: ServerFixture,
     pub(super) actor: ConnectionManager,
     /// Held through the same manager, so that the shutdown waits.
-    busy: OwnedMutexGuard,
+    busy: MutexGuard,
 }
 
 /// A shutdown that waits for the holders.
@@ -33,7 +33,7 @@ impl Scene {
         let server_fixture = ServerFixture::start().await.unwrap();
         let actor = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(60));
         let actor = actor.connect().await.unwrap();
-        let busy = Mutex::new(&actor, "/busy").unwrap().acquire_owned().await.unwrap();
+        let busy = Mutex::new(&actor, "/busy").unwrap().acquire().await.unwrap();
         Self { server_fixture, actor, busy }
     }
 

@@ -10,7 +10,7 @@ use crate::server_fixture::LOCK;
 async fn a_ticket_whose_turn_has_come_gives_nothing_after_the_beginning() {
     let scene = Scene::set().await;
     let mutex = Mutex::new(&scene.actor, LOCK).unwrap();
-    let held = mutex.acquire_owned().await.unwrap();
+    let held = mutex.acquire().await.unwrap();
     let (mut next, mut last) = (mutex.enqueue().await.unwrap(), mutex.enqueue().await.unwrap());
     held.release().await.unwrap();
     let closing = scene.begin().await;

@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(20);
 #[tokio::test]
 async fn the_end_of_the_session_tells_the_holder_and_the_next_one_takes_a_new_place_meanwhile() {
     let fixture = HandOffFixture::set(keep()).await;
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let first = Waiter::of(&fixture.mutex);
     let second = Waiter::of(&fixture.mutex);
     assert!(fixture.server_fixture.server.expire(fixture.session()));
@@ -39,7 +39,7 @@ async fn the_end_of_the_session_tells_the_holder_and_the_next_one_takes_a_new_pl
 #[tokio::test]
 async fn a_lingering_node_that_is_lost_is_not_held_again() {
     let fixture = HandOffFixture::lingering().await;
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let (node, token) = (Hold::path(&held).to_owned(), held.fencing_token());
     held.release().await.unwrap();
     fixture.is_watched().await;
@@ -51,14 +51,14 @@ async fn a_lingering_node_that_is_lost_is_not_held_again() {
     })
     .await
     .unwrap();
-    let again = fixture.mutex.acquire_owned().await.unwrap();
+    let again = fixture.mutex.acquire().await.unwrap();
     assert!(Hold::path(&again) != node && again.fencing_token() > token && again.is_valid());
 }
 
 #[tokio::test]
 async fn a_lock_under_which_a_transaction_may_still_be_committed_is_not_passed_on() {
     let fixture = HandOffFixture::set(keep()).await;
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let node = Hold::path(&held).to_owned();
     let waiter = Waiter::of(&fixture.mutex);
     let multi = When::op(Op::Multi).path("/written").session(fixture.session());
@@ -78,7 +78,7 @@ async fn a_lock_under_which_a_transaction_may_still_be_committed_is_not_passed_o
 #[tokio::test]
 async fn a_lock_that_somebody_asked_for_is_not_passed_on() {
     let fixture = HandOffFixture::set(keep()).await;
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let node = Hold::path(&held).to_owned();
     let waiter = Waiter::of(&fixture.mutex);
     let inspection = fixture.mutex.inspect().await.unwrap();
@@ -103,7 +103,7 @@ async fn a_shutdown_ends_a_linger_and_waits_for_nobody() {
 #[tokio::test]
 async fn a_shutdown_lets_the_holder_finish_and_sends_who_waits_away() {
     let fixture = HandOffFixture::lingering().await;
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let waiter = Waiter::of(&fixture.mutex);
     let actor = fixture.actor.clone();
     let ending = tokio::spawn(async move { actor.shutdown_within(LONG).await });
@@ -117,7 +117,7 @@ async fn a_shutdown_lets_the_holder_finish_and_sends_who_waits_away() {
 #[tokio::test]
 async fn once_nobody_is_let_in_a_lingering_node_is_not_held_again() {
     let fixture = HandOffFixture::lingering().await;
-    let other = Mutex::new(&fixture.actor, "/locks/other").unwrap().acquire_owned().await.unwrap();
+    let other = Mutex::new(&fixture.actor, "/locks/other").unwrap().acquire().await.unwrap();
     fixture.mutex.acquire().await.unwrap().release().await.unwrap();
     let actor = fixture.actor.clone();
     let ending = tokio::spawn(async move { actor.shutdown_within(LONG).await });
@@ -131,7 +131,7 @@ async fn once_nobody_is_let_in_a_lingering_node_is_not_held_again() {
 #[tokio::test]
 async fn a_lock_taken_from_its_holder_by_hand_is_not_passed_on() {
     let fixture = HandOffFixture::set(keep()).await;
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let (node, token) = (Hold::path(&held).to_owned(), held.fencing_token());
     let one = Waiter::of(&fixture.mutex);
     held.release().await.unwrap();
@@ -172,7 +172,7 @@ async fn what_cannot_be_kept_so_is_refused() {
 #[tokio::test]
 async fn a_lock_that_is_lost_on_its_way_to_the_next_one_is_not_held() {
     let fixture = HandOffFixture::set(keep()).await;
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let node = Hold::path(&held).to_owned();
     let waiter = Waiter::of(&fixture.mutex);
     held.release().await.unwrap();
@@ -193,7 +193,7 @@ async fn a_lock_that_is_lost_on_its_way_to_the_next_one_is_not_held() {
 #[tokio::test]
 async fn a_release_of_what_is_lost_says_so_though_it_might_linger() {
     let fixture = HandOffFixture::lingering().await;
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     assert!(fixture.server_fixture.server.delete_node(Hold::path(&held)));
     let written = "/written".parse().unwrap();
     assert!(held.txn().create(written, Vec::new()).commit().await.is_err());

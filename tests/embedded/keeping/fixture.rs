@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{ConnectionManager, Error, HandOffPolicy, Hold, Mutex, OwnedMutexGuard};
+use lockkeeper::{ConnectionManager, Error, HandOffPolicy, Hold, Mutex, MutexGuard};
 use lockkeeper_testserver::Op;
 use lockkeeper_testserver::fault::{Passed, Subject};
 
@@ -44,9 +44,9 @@ impl HandOffFixture {
     }
 
     /// Somebody else stands in line, behind us.
-    pub(super) async fn rival_waits(&self) -> tokio::task::JoinHandle<OwnedMutexGuard> {
+    pub(super) async fn rival_waits(&self) -> tokio::task::JoinHandle<MutexGuard> {
         let mutex = Mutex::new(&self.server_fixture.rival, LOCK).unwrap();
-        let waiting = tokio::spawn(async move { mutex.acquire_owned().await.unwrap() });
+        let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
         self.server_fixture.line_becomes(2).await.unwrap();
         waiting
     }
@@ -84,7 +84,7 @@ pub(super) fn asked(passed: Vec<Passed>, session: i64) -> Vec<Passed> {
     passed.into_iter().filter(is_asked).collect()
 }
 
-type Acquiring = Pin<Box<dyn Future<Output = Result<OwnedMutexGuard, Error>> + Send>>;
+type Acquiring = Pin<Box<dyn Future<Output = Result<MutexGuard, Error>> + Send>>;
 
 /// An acquire that has begun.
 pub(super) struct Waiter(Acquiring);
@@ -92,16 +92,16 @@ pub(super) struct Waiter(Acquiring);
 impl Waiter {
     pub(super) fn of(mutex: &Mutex) -> Self {
         let mutex = mutex.clone();
-        let mut acquiring: Acquiring = Box::pin(async move { mutex.acquire_owned().await });
+        let mut acquiring: Acquiring = Box::pin(async move { mutex.acquire().await });
         assert!((&mut acquiring).now_or_never().is_none(), "nothing to wait for");
         Self(acquiring)
     }
 
-    pub(super) async fn result(self) -> Result<OwnedMutexGuard, Error> {
+    pub(super) async fn result(self) -> Result<MutexGuard, Error> {
         within("a turn", self.0).await.unwrap()
     }
 
-    pub(super) async fn guard(self) -> OwnedMutexGuard {
+    pub(super) async fn guard(self) -> MutexGuard {
         self.result().await.unwrap()
     }
 }

@@ -14,7 +14,7 @@ const PROMPTLY: Duration = Duration::from_secs(10);
 #[tokio::test]
 async fn a_lingering_node_is_taken_again_and_again_without_a_request() {
     let fixture = HandOffFixture::lingering().await;
-    let first = fixture.mutex.acquire_owned().await.unwrap();
+    let first = fixture.mutex.acquire().await.unwrap();
     let (node, mut token) = (Hold::path(&first).to_owned(), first.fencing_token());
     first.release().await.unwrap();
     fixture.is_watched().await;
@@ -34,7 +34,7 @@ async fn a_lingering_node_is_taken_again_and_again_without_a_request() {
     assert_eq!(asked(transcript.passed(), fixture.session()), []);
     drop(fixture.mutex);
     fixture.server_fixture.line_becomes(0).await.unwrap();
-    let again = Mutex::new(&fixture.actor, LOCK).unwrap().acquire_owned().await.unwrap();
+    let again = Mutex::new(&fixture.actor, LOCK).unwrap().acquire().await.unwrap();
     assert!(again.fencing_token() > token);
 }
 

@@ -16,7 +16,7 @@ use crate::server_fixture::LOCK;
 #[tokio::test]
 async fn tasks_of_a_process_are_served_in_the_order_in_which_they_came_on_one_node() {
     let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let node = Hold::path(&held).to_owned();
     let transcript = fixture.server_fixture.server.transcript();
     let (order, mut served) = (parking_lot::Mutex::new(Vec::new()), Vec::new());
@@ -47,7 +47,7 @@ async fn tasks_of_a_process_are_served_in_the_order_in_which_they_came_on_one_no
 #[tokio::test]
 async fn while_another_process_waits_a_node_is_passed_on_so_many_times_and_no_more() {
     let fixture = HandOffFixture::set(keep()).await;
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let (node, token) = (Hold::path(&held).to_owned(), held.fencing_token());
     let rival = fixture.rival_waits().await;
     let waiters = fixture.waiters(8);
@@ -106,7 +106,7 @@ async fn is_not_starved(fixture: &HandOffFixture, hold: Duration) {
 #[tokio::test]
 async fn without_a_connection_others_are_taken_to_wait() {
     let fixture = HandOffFixture::set(keep()).await;
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let node = Hold::path(&held).to_owned();
     let one = Waiter::of(&fixture.mutex);
     held.release().await.unwrap();
@@ -132,7 +132,7 @@ async fn without_a_connection_others_are_taken_to_wait() {
 #[tokio::test]
 async fn a_waiter_that_gives_up_is_passed_over_and_a_turn_on_its_way_to_it_is_the_next_ones() {
     let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let node = Hold::path(&held).to_owned();
     let mut waiters = fixture.waiters(4);
     drop(waiters.remove(1));
@@ -147,9 +147,9 @@ async fn a_waiter_that_gives_up_is_passed_over_and_a_turn_on_its_way_to_it_is_th
 #[tokio::test]
 async fn who_stands_in_line_for_all_and_gives_up_is_followed_by_the_next() {
     let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
-    let theirs = Mutex::new(&fixture.server_fixture.rival, LOCK).unwrap().acquire_owned().await.unwrap();
+    let theirs = Mutex::new(&fixture.server_fixture.rival, LOCK).unwrap().acquire().await.unwrap();
     let mutex = fixture.mutex.clone();
-    let in_line = tokio::spawn(async move { mutex.acquire_owned().await });
+    let in_line = tokio::spawn(async move { mutex.acquire().await });
     fixture.server_fixture.line_becomes(2).await.unwrap();
     let waiters = fixture.waiters(2);
     in_line.abort();
@@ -161,7 +161,7 @@ async fn who_stands_in_line_for_all_and_gives_up_is_followed_by_the_next() {
 #[tokio::test]
 async fn who_gives_up_waiting_says_that_it_waited_for_its_own_process() {
     let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let waiter = Waiter::of(&fixture.mutex);
     // The first of them is gone when the second comes.
     for _ in 0..2 {
@@ -182,7 +182,7 @@ async fn an_owner_that_holds_it_does_not_wait_for_itself() {
     let fixture = HandOffFixture::set(keep()).await;
     let owner = Owner::new("one");
     let work = async {
-        let held = fixture.mutex.acquire_owned().await.unwrap();
+        let held = fixture.mutex.acquire().await.unwrap();
         let refused = fixture.mutex.acquire().await.unwrap_err();
         assert!(matches!(refused, Error::WouldDeadlock { .. }), "{refused}");
         held.release().await.unwrap();
@@ -195,7 +195,7 @@ async fn an_owner_that_holds_it_does_not_wait_for_itself() {
 async fn each_guard_is_told_of_and_none_before_the_one_before_it_ended() {
     let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
     let mut events = Lock::events(&fixture.mutex);
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let waiter = Waiter::of(&fixture.mutex);
     held.release().await.unwrap();
     waiter.guard().await.release().await.unwrap();
@@ -214,7 +214,7 @@ fn a_guard_that_is_dropped_outside_a_runtime_is_passed_on() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (fixture, held, waiter) = runtime.block_on(async {
         let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
-        let held = fixture.mutex.acquire_owned().await.unwrap();
+        let held = fixture.mutex.acquire().await.unwrap();
         let waiter = Waiter::of(&fixture.mutex);
         (fixture, held, waiter)
     });
@@ -232,7 +232,7 @@ fn a_node_whose_runtime_is_gone_is_not_passed_on() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let fixture = runtime.block_on(HandOffFixture::lingering());
     let brief = tokio::runtime::Runtime::new().unwrap();
-    let held = brief.block_on(fixture.mutex.acquire_owned()).unwrap();
+    let held = brief.block_on(fixture.mutex.acquire()).unwrap();
     let node = Hold::path(&held).to_owned();
     drop(brief);
     runtime.block_on(async {
@@ -249,7 +249,7 @@ async fn until_it_is_known_who_else_is_there_others_are_taken_to_wait() {
     let fixture = HandOffFixture::set(keep()).await;
     let list = When::op(Op::GetChildren2).path(LOCK).session(fixture.session());
     let list = fixture.server_fixture.server.fault(list, Fault::HoldReply);
-    let held = fixture.mutex.acquire_owned().await.unwrap();
+    let held = fixture.mutex.acquire().await.unwrap();
     let node = Hold::path(&held).to_owned();
     let waiters = fixture.waiters(8);
     let serving = tokio::spawn(nodes_of(waiters));

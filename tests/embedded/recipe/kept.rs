@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use lockkeeper::{ConnectionManager, Error, HandOffPolicy, Mutex, OwnedMutexGuard, ReleaseError};
+use lockkeeper::{ConnectionManager, Error, HandOffPolicy, Mutex, MutexGuard, ReleaseError};
 
 use super::{Granted, Plain, Recipe};
 use crate::oracle::{Claim, Grant};
@@ -22,24 +22,24 @@ impl Keeping {
 impl Recipe for Keeping {
     async fn acquire(self, manager: ConnectionManager) -> Result<Granted, Error> {
         let mutex = Self::mutex(&manager)?;
-        let first = mutex.acquire_owned().await?;
+        let first = mutex.acquire().await?;
         let token = first.fencing_token();
         // Whatever comes of it: somebody else may have it next, or it is lost.
         let _ = first.release().await;
-        let guard = mutex.acquire_owned().await?;
+        let guard = mutex.acquire().await?;
         assert!(guard.fencing_token() > token, "{} after {token}", guard.fencing_token());
         Ok(Box::new(Kept { guard, mutex }))
     }
 
     async fn acquire_timeout(self, manager: ConnectionManager, timeout: Duration) -> Result<Granted, Error> {
         let mutex = Self::mutex(&manager)?;
-        let guard = mutex.acquire_owned_timeout(timeout).await?;
+        let guard = mutex.acquire_timeout(timeout).await?;
         Ok(Box::new(Kept { guard, mutex }))
     }
 
     async fn try_acquire(self, manager: ConnectionManager) -> Result<Option<Granted>, Error> {
         let mutex = Self::mutex(&manager)?;
-        let guard = mutex.try_acquire_owned().await?;
+        let guard = mutex.try_acquire().await?;
         Ok(guard.map(|guard| Box::new(Kept { guard, mutex }) as Granted))
     }
 
@@ -50,7 +50,7 @@ impl Recipe for Keeping {
 
 /// A guard, and what makes its node linger.
 struct Kept {
-    guard: OwnedMutexGuard,
+    guard: MutexGuard,
     mutex: Mutex,
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use lockkeeper::{ConnectionManager, Error, Mutex, OwnedMutexGuard, ReleaseError};
+use lockkeeper::{ConnectionManager, Error, Mutex, MutexGuard, ReleaseError};
 
 use super::{Granted, Recipe};
 use crate::oracle::{Claim, Grant};
@@ -14,19 +14,19 @@ pub(crate) struct Plain;
 
 impl Recipe for Plain {
     async fn acquire(self, manager: ConnectionManager) -> Result<Granted, Error> {
-        Ok(Mutex::new(&manager, LOCK)?.acquire_owned().await?.into())
+        Ok(Mutex::new(&manager, LOCK)?.acquire().await?.into())
     }
 
     async fn acquire_timeout(self, manager: ConnectionManager, timeout: Duration) -> Result<Granted, Error> {
-        Ok(Mutex::new(&manager, LOCK)?.acquire_owned_timeout(timeout).await?.into())
+        Ok(Mutex::new(&manager, LOCK)?.acquire_timeout(timeout).await?.into())
     }
 
     async fn try_acquire(self, manager: ConnectionManager) -> Result<Option<Granted>, Error> {
-        Ok(Mutex::new(&manager, LOCK)?.try_acquire_owned().await?.map(Granted::from))
+        Ok(Mutex::new(&manager, LOCK)?.try_acquire().await?.map(Granted::from))
     }
 }
 
-impl Grant for OwnedMutexGuard {
+impl Grant for MutexGuard {
     fn claims(&self) -> Vec<Claim<'_>> {
         vec![Claim::exclusive(self)]
     }
@@ -36,8 +36,8 @@ impl Grant for OwnedMutexGuard {
     }
 }
 
-impl From<OwnedMutexGuard> for Granted {
-    fn from(guard: OwnedMutexGuard) -> Self {
+impl From<MutexGuard> for Granted {
+    fn from(guard: MutexGuard) -> Self {
         Box::new(guard)
     }
 }

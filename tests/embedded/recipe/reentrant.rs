@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use lockkeeper::{ConnectionManager, Error, OwnedReentrantMutexGuard, Owner, ReentrantMutex, ReleaseError};
+use lockkeeper::{ConnectionManager, Error, Owner, ReentrantMutex, ReentrantMutexGuard, ReleaseError};
 
 use super::{Granted, Recipe};
 use crate::oracle::{Claim, Grant};
@@ -14,21 +14,21 @@ pub(crate) struct Reentrant;
 
 impl Recipe for Reentrant {
     async fn acquire(self, manager: ConnectionManager) -> Result<Granted, Error> {
-        Ok(ReentrantMutex::new(&manager, LOCK)?.acquire_owned(&Owner::new("one")).await?.into())
+        Ok(ReentrantMutex::new(&manager, LOCK)?.acquire(&Owner::new("one")).await?.into())
     }
 
     async fn acquire_timeout(self, manager: ConnectionManager, timeout: Duration) -> Result<Granted, Error> {
         let mutex = ReentrantMutex::new(&manager, LOCK)?;
-        Ok(mutex.acquire_owned_timeout(&Owner::new("one"), timeout).await?.into())
+        Ok(mutex.acquire_timeout(&Owner::new("one"), timeout).await?.into())
     }
 
     async fn try_acquire(self, manager: ConnectionManager) -> Result<Option<Granted>, Error> {
         let mutex = ReentrantMutex::new(&manager, LOCK)?;
-        Ok(mutex.try_acquire_owned(&Owner::new("one")).await?.map(Granted::from))
+        Ok(mutex.try_acquire(&Owner::new("one")).await?.map(Granted::from))
     }
 }
 
-impl Grant for OwnedReentrantMutexGuard {
+impl Grant for ReentrantMutexGuard {
     fn claims(&self) -> Vec<Claim<'_>> {
         vec![Claim::exclusive(self)]
     }
@@ -38,8 +38,8 @@ impl Grant for OwnedReentrantMutexGuard {
     }
 }
 
-impl From<OwnedReentrantMutexGuard> for Granted {
-    fn from(guard: OwnedReentrantMutexGuard) -> Self {
+impl From<ReentrantMutexGuard> for Granted {
+    fn from(guard: ReentrantMutexGuard) -> Self {
         Box::new(guard)
     }
 }

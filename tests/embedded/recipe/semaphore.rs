@@ -93,14 +93,14 @@ impl Recipe for InSemaphoreLayout {
     const WATCHES: usize = 1;
 
     async fn acquire(self, manager: ConnectionManager) -> Result<Granted, Error> {
-        Ok(Mutex::in_semaphore_layout(&manager, LOCK)?.acquire_owned().await?.into())
+        Ok(Mutex::in_semaphore_layout(&manager, LOCK)?.acquire().await?.into())
     }
 
     async fn acquire_timeout(self, manager: ConnectionManager, timeout: Duration) -> Result<Granted, Error> {
-        Ok(Mutex::in_semaphore_layout(&manager, LOCK)?.acquire_owned_timeout(timeout).await?.into())
+        Ok(Mutex::in_semaphore_layout(&manager, LOCK)?.acquire_timeout(timeout).await?.into())
     }
 
     async fn try_acquire(self, manager: ConnectionManager) -> Result<Option<Granted>, Error> {
-        Ok(Mutex::in_semaphore_layout(&manager, LOCK)?.try_acquire_owned().await?.map(Granted::from))
+        Ok(Mutex::in_semaphore_layout(&manager, LOCK)?.try_acquire().await?.map(Granted::from))
     }
 }

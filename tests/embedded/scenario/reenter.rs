@@ -24,12 +24,12 @@ impl Scenario for Reenter {
     async fn act(self, fixture: &Fixture<Reentrant>) -> Result<Ending, String> {
         let mutex = ReentrantMutex::new(&fixture.actor()?, LOCK).map_err(say)?;
         let owner = Owner::new("one");
-        let outer = match mutex.acquire_owned(&owner).await {
+        let outer = match mutex.acquire(&owner).await {
             Ok(outer) => outer,
             Err(error) => return fixture.acquired(Err(error)),
         };
         let token = outer.fencing_token();
-        let nested = mutex.acquire_owned(&owner).await;
+        let nested = mutex.acquire(&owner).await;
         let outer = fixture.server_fixture.oracle.enter("the actor", Granted::from(outer));
         match nested {
             Ok(nested) => {

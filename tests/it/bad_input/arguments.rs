@@ -201,7 +201,7 @@ async fn no_time_is_a_try_and_endless_time_no_panic() {
     }
     let _spent = limiter.admit_timeout(Duration::MAX).await.unwrap();
     let _held = (
-        mutex.acquire_owned().await.unwrap(),
+        mutex.acquire().await.unwrap(),
         lock.for_owner(&one).write().await.unwrap(),
         semaphore.acquire().await.unwrap(),
         reentrant.acquire(&one).await.unwrap(),

@@ -69,7 +69,7 @@ async fn everyone_in_the_line_is_seen_in_its_order_whoever_they_are() {
 async fn ages_are_told_by_the_servers_clock_once_it_was_heard() {
     let ensemble = Ensemble::shared().await.unwrap();
     let (one, other) = (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
-    let guard = Mutex::new(&one, "/inspect/age").unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&one, "/inspect/age").unwrap().acquire().await.unwrap();
     let mutex = Mutex::new(&other, "/inspect/age").unwrap();
     let seen = mutex.inspect().await.unwrap();
     assert_eq!(seen.contenders()[0].age_clock(), AgeClock::Local);
@@ -207,7 +207,7 @@ async fn the_right_to_read_is_enough_and_what_may_not_be_read_is_there_all_the_s
     let (servers, path) = (ensemble.connect_string(), "/inspect-rights/lock");
     let readable = Acl::new(Permissions::ALL, "auth", "").and(Permissions::READ, "world", "anyone");
     let owner = builder(&servers).digest_auth("ops", "secret").acl(readable).connect().await.unwrap();
-    let guard = Mutex::new(&owner, path).unwrap().acquire_owned().await.unwrap();
+    let guard = Mutex::new(&owner, path).unwrap().acquire().await.unwrap();
     let hidden =
         builder(&servers).digest_auth("ops", "secret").acl(Acl::creator_only()).connect().await.unwrap();
     let _waiting = Mutex::new(&hidden, path).unwrap().enqueue().await.unwrap();

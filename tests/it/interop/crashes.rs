@@ -20,7 +20,7 @@ async fn a_killed_java_holder_makes_way_when_its_session_ends() -> Outcome {
     let fixture = InteropFixture::at("/interop/java-dies").await?;
     let grant = fixture.java.thread("holder").acquire(&fixture.path).await?;
     let mutex = fixture.mutex();
-    let waiter = tokio::spawn(async move { mutex.acquire_owned().await });
+    let waiter = tokio::spawn(async move { mutex.acquire().await });
     fixture.line_of(2).await?;
 
     fixture.java.kill().await?;
@@ -38,12 +38,12 @@ async fn a_java_waiter_that_is_killed_does_not_let_the_next_one_in() -> Outcome 
         return Ok(());
     }
     let fixture = InteropFixture::at("/interop/java-waiter-dies").await?;
-    let guard = fixture.mutex().acquire_owned().await?;
+    let guard = fixture.mutex().acquire().await?;
     let doomed = fixture.java("waiter");
     let doomed = tokio::spawn(async move { doomed.acquire().await.map(drop) });
     fixture.line_of(2).await?;
     let mutex = fixture.mutex();
-    let waiter = tokio::spawn(async move { mutex.acquire_owned().await });
+    let waiter = tokio::spawn(async move { mutex.acquire().await });
     fixture.line_of(3).await?;
 
     fixture.java.kill().await?;
@@ -64,7 +64,7 @@ async fn a_severed_guard_is_lost_before_java_is_granted() -> Outcome {
     let fixture = InteropFixture::at("/interop/rust-dies").await?;
     let proxies = Proxies::start(fixture.ensemble).await?;
     let severed = connect(&proxies.connect_string()).await;
-    let guard = Mutex::new(&severed, &fixture.path)?.acquire_owned().await?;
+    let guard = Mutex::new(&severed, &fixture.path)?.acquire().await?;
     let waiter = fixture.java("waiter");
     let waiter = tokio::spawn(async move { waiter.acquire().await });
     fixture.line_of(2).await?;

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Mutex, OwnedMutexGuard};
+use lockkeeper::{ConnectionManager, Mutex, MutexGuard};
 use lockkeeper_tests::{
     CuratorGrant, CuratorPeer, CuratorThread, Ensemble, HarnessError, RawClient, Timing, eventually,
 };
@@ -84,14 +84,14 @@ pub(super) enum Contender {
 /// The lock in someone's hands.
 pub(super) enum Hold {
     Java(CuratorThread, String, CuratorGrant),
-    Rust(OwnedMutexGuard),
+    Rust(MutexGuard),
 }
 
 impl Contender {
     pub(super) async fn acquire(&self) -> Result<Hold, Failure> {
         Ok(match self {
             Self::Java(thread, path) => Hold::of_java(thread, path, thread.acquire(path).await?),
-            Self::Rust(mutex) => Hold::Rust(mutex.acquire_owned().await?),
+            Self::Rust(mutex) => Hold::Rust(mutex.acquire().await?),
         })
     }
 
@@ -101,7 +101,7 @@ impl Contender {
                 let grant = thread.acquire_timeout(path, timeout).await?;
                 Ok(grant.map(|grant| Hold::of_java(thread, path, grant)))
             }
-            Self::Rust(mutex) => match mutex.acquire_owned_timeout(timeout).await {
+            Self::Rust(mutex) => match mutex.acquire_timeout(timeout).await {
                 Ok(guard) => Ok(Some(Hold::Rust(guard))),
                 Err(error) if error.is_timeout() => Ok(None),
                 Err(error) => Err(error.into()),

@@ -32,7 +32,7 @@ async fn kazoo_and_rust_stand_in_one_line() -> Outcome {
                     granted.send((place, grant.czxid)).unwrap();
                     kazoo.ask(&format!("release {thread} {line}")).await.unwrap();
                 } else {
-                    let guard = mutex.acquire_owned().await.unwrap();
+                    let guard = mutex.acquire().await.unwrap();
                     granted.send((place, guard.fencing_token().as_u64())).unwrap();
                     guard.release().await.unwrap();
                 }

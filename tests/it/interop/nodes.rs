@@ -16,7 +16,7 @@ async fn each_reads_the_others_nodes() -> Outcome {
     let holder = fixture.java.thread("holder");
     let grant = holder.acquire(&fixture.path).await?;
     let mutex = fixture.mutex().node_data("the train office");
-    let mut waiter = tokio::spawn(async move { mutex.acquire_owned().await });
+    let mut waiter = tokio::spawn(async move { mutex.acquire().await });
     let line = fixture.line_of(2).await?;
 
     // Curator sorts our node where it belongs, and reads what it says.
@@ -89,7 +89,7 @@ async fn contenders_of_go_and_kazoo_stand_in_our_line() -> Outcome {
         line_of(ensemble, "/interop/foreign", 1).await?;
         let waiter = tokio::spawn({
             let mutex = mutex.clone();
-            async move { mutex.acquire_owned().await }
+            async move { mutex.acquire().await }
         });
         line_of(ensemble, "/interop/foreign", 2).await?;
         assert!(!waiter.is_finished());

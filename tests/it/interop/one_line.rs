@@ -38,7 +38,7 @@ async fn while_we_hold_java_does_not_get_in() -> Outcome {
     }
     let fixture = InteropFixture::at("/interop/rust-holds").await?;
     let thread = fixture.java.thread("waiter");
-    let guard = fixture.mutex().acquire_owned().await?;
+    let guard = fixture.mutex().acquire().await?;
 
     assert_eq!(thread.acquire_timeout(&fixture.path, Duration::ZERO).await?, None);
     assert_eq!(thread.acquire_timeout(&fixture.path, SHORTLY).await?, None);
@@ -132,7 +132,7 @@ async fn below_one_chroot_both_mean_the_same_lock() -> Outcome {
     let servers = format!("{}/interop-chroot", ensemble.connect_string());
     let java = CuratorPeer::start(&servers, SESSION).await?;
     let manager = connect(&servers).await;
-    let guard = Mutex::new(&manager, "/lock")?.acquire_owned().await?;
+    let guard = Mutex::new(&manager, "/lock")?.acquire().await?;
     assert_eq!(java.thread("a").acquire_timeout("/lock", Duration::ZERO).await?, None);
     let inside = guard.path().strip_prefix("/interop-chroot").expect("below the chroot").to_owned();
     assert_eq!(java.participants("/lock").await?, [inside]);

@@ -155,7 +155,7 @@ async fn a_mutex_in_semaphore_layout_is_exchanged_with_curators() -> Outcome {
     assert!(mutex.try_acquire().await?.is_none());
     let waiter = tokio::spawn({
         let mutex = mutex.clone();
-        async move { mutex.acquire_owned().await }
+        async move { mutex.acquire().await }
     });
     settled(&fixture, 1, 1).await;
     thread.leave(&path).await?;

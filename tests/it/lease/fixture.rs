@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{BootInstant, ConnectionManager, LeaseRenewal, Mutex, OwnedMutexGuard};
+use lockkeeper::{BootInstant, ConnectionManager, LeaseRenewal, Mutex, MutexGuard};
 use lockkeeper_tests::{Between, Ensemble, Proxies, Timing};
 use rand::RngExt;
 use tokio::task::JoinHandle;
@@ -27,7 +27,7 @@ pub(super) struct Case<'a> {
     fixture: &'a LeaseFixture,
     server: usize,
     pub(super) proxies: Proxies,
-    pub(super) guard: Arc<OwnedMutexGuard>,
+    pub(super) guard: Arc<MutexGuard>,
     session: i64,
     end: JoinHandle<End>,
     next: JoinHandle<Next>,
@@ -44,7 +44,7 @@ pub(super) struct Next {
     at: BootInstant,
     /// Whether the first guard said then that it was still valid.
     both_valid: bool,
-    guard: OwnedMutexGuard,
+    guard: MutexGuard,
 }
 
 impl LeaseFixture {
@@ -92,7 +92,7 @@ impl LeaseFixture {
         };
         let path = format!("/lease/{}", self.cases.fetch_add(1, Ordering::Relaxed));
         let manager = connect(proxies.proxy(server).address().to_string()).await.unwrap();
-        let guard = Arc::new(Mutex::new(&manager, &path).unwrap().acquire_owned().await.unwrap());
+        let guard = Arc::new(Mutex::new(&manager, &path).unwrap().acquire().await.unwrap());
         let id = proxies.sessions().last().unwrap().id;
 
         let others = self.ensemble.servers().iter().filter(|other| other.index() != server);
@@ -109,7 +109,7 @@ impl LeaseFixture {
 }
 
 /// Waits until the lease was set forward so many times.
-pub(super) async fn confirmed(guard: &OwnedMutexGuard, times: usize) {
+pub(super) async fn confirmed(guard: &MutexGuard, times: usize) {
     for _ in 0..times {
         let before = guard.valid_until();
         while guard.is_valid() && guard.valid_until() == before {
@@ -139,7 +139,7 @@ impl Case<'_> {
     }
 }
 
-async fn see_the_end(guard: Arc<OwnedMutexGuard>) -> End {
+async fn see_the_end(guard: Arc<MutexGuard>) -> End {
     let mut valid_until = guard.valid_until();
     let mut lost = std::pin::pin!(guard.lost());
     loop {
@@ -156,8 +156,8 @@ async fn see_the_end(guard: Arc<OwnedMutexGuard>) -> End {
     }
 }
 
-async fn see_the_next(mutex: Mutex, before: Arc<OwnedMutexGuard>) -> Next {
-    let guard = mutex.acquire_owned().await.unwrap();
+async fn see_the_next(mutex: Mutex, before: Arc<MutexGuard>) -> Next {
+    let guard = mutex.acquire().await.unwrap();
     let at = BootInstant::now();
     Next { at, both_valid: before.is_valid(), guard }
 }

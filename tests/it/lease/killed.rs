@@ -24,7 +24,7 @@ async fn a_killed_holder_keeps_others_out_for_its_session_and_a_tick_at_most() {
         let session = proxies.sessions().last().unwrap().id;
         let next = tokio::spawn({
             let mutex = mutex.clone();
-            async move { mutex.acquire_owned().await.unwrap() }
+            async move { mutex.acquire().await.unwrap() }
         });
         nodes_become(&ensemble, "/lock", 2).await;
         worker.kill().await;

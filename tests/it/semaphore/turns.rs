@@ -271,7 +271,7 @@ async fn a_mutex_in_semaphore_layout_excludes_and_its_tokens_grow() {
     let first = one.acquire().await.unwrap();
     assert!(two.try_acquire().await.unwrap().is_none());
     assert!(two.acquire_timeout(Duration::from_millis(300)).await.unwrap_err().is_timeout());
-    let waiter = tokio::spawn(async move { two.acquire_owned().await.unwrap() });
+    let waiter = tokio::spawn(async move { two.acquire().await.unwrap() });
     settled(&ensemble, 1, 1).await;
     let token = first.fencing_token();
     first.release().await.unwrap();

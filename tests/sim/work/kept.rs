@@ -3,9 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use lockkeeper::{
-    BootInstant, ConnectionPool, Error, HandOffPolicy, Mutex, OwnedMutexGuard, ReleaseError, Txn,
-};
+use lockkeeper::{BootInstant, ConnectionPool, Error, HandOffPolicy, Mutex, MutexGuard, ReleaseError, Txn};
 use lockkeeper_core::NodeMonitor;
 
 use super::{Claim, Hold, Kind, Lock, Site, Way};
@@ -45,9 +43,9 @@ impl Kind for Keeping {
                 return Ok(None);
             };
             let guard = match way {
-                Way::Wait => Some(mutex.acquire_owned().await?),
-                Way::WaitAtMost(limit) => Some(mutex.acquire_owned_timeout(limit).await?),
-                Way::Try => mutex.try_acquire_owned().await?,
+                Way::Wait => Some(mutex.acquire().await?),
+                Way::WaitAtMost(limit) => Some(mutex.acquire_timeout(limit).await?),
+                Way::Try => mutex.try_acquire().await?,
             };
             Ok(guard.map(|guard| Box::new(Kept(guard)) as Box<dyn Hold>))
         })
@@ -55,7 +53,7 @@ impl Kind for Keeping {
 }
 
 #[derive(Debug)]
-struct Kept(OwnedMutexGuard);
+struct Kept(MutexGuard);
 
 impl Hold for Kept {
     fn claims(&self) -> Vec<Claim> {

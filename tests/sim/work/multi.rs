@@ -1,8 +1,6 @@
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use lockkeeper::{
-    BootInstant, Error, LockGuard, MultiLock, MultiLockError, Mutex, OwnedMutexGuard, ReleaseError,
-};
+use lockkeeper::{BootInstant, Error, LockGuard, MultiLock, MultiLockError, Mutex, MutexGuard, ReleaseError};
 
 use super::{Claim, Hold, Kind, Site, Way};
 
@@ -63,9 +61,9 @@ impl Kind for Nested {
                 let mut guards = Vec::new();
                 for member in &members {
                     let guard = match way {
-                        Way::Wait => Some(member.acquire_owned().await?),
-                        Way::WaitAtMost(limit) => Some(member.acquire_owned_timeout(limit).await?),
-                        Way::Try => member.try_acquire_owned().await?,
+                        Way::Wait => Some(member.acquire().await?),
+                        Way::WaitAtMost(limit) => Some(member.acquire_timeout(limit).await?),
+                        Way::Try => member.try_acquire().await?,
                     };
                     let Some(guard) = guard else { return Ok(None) };
                     guards.push(guard);
@@ -84,9 +82,9 @@ impl Kind for Single {
         Box::pin(async move {
             let member = drawn(&mut site)?.swap_remove(0);
             let guard = match way {
-                Way::Wait => Some(member.acquire_owned().await?),
-                Way::WaitAtMost(limit) => Some(member.acquire_owned_timeout(limit).await?),
-                Way::Try => member.try_acquire_owned().await?,
+                Way::Wait => Some(member.acquire().await?),
+                Way::WaitAtMost(limit) => Some(member.acquire_timeout(limit).await?),
+                Way::Try => member.try_acquire().await?,
             };
             Ok(guard.map(|guard| Box::new(OneByOne(vec![guard])) as Box<dyn Hold>))
         })
@@ -117,7 +115,7 @@ impl Hold for LockGuard {
 
 /// Guards that were taken one after another.
 #[derive(Debug)]
-struct OneByOne(Vec<OwnedMutexGuard>);
+struct OneByOne(Vec<MutexGuard>);
 
 impl Hold for OneByOne {
     fn claims(&self) -> Vec<Claim> {

@@ -1,6 +1,6 @@
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use lockkeeper::{BootInstant, Error, Mutex, OwnedMutexGuard, ReleaseError, Txn};
+use lockkeeper::{BootInstant, Error, Mutex, MutexGuard, ReleaseError, Txn};
 use lockkeeper_core::NodeMonitor;
 
 use super::{Claim, Hold, Kind, Site, Way};
@@ -16,14 +16,14 @@ impl Kind for Plain {
 
 pub(super) async fn take(mutex: Mutex, way: Way) -> Result<Option<Box<dyn Hold>>, Error> {
     let guard = match way {
-        Way::Wait => Some(mutex.acquire_owned().await?),
-        Way::WaitAtMost(limit) => Some(mutex.acquire_owned_timeout(limit).await?),
-        Way::Try => mutex.try_acquire_owned().await?,
+        Way::Wait => Some(mutex.acquire().await?),
+        Way::WaitAtMost(limit) => Some(mutex.acquire_timeout(limit).await?),
+        Way::Try => mutex.try_acquire().await?,
     };
     Ok(guard.map(|guard| Box::new(guard) as Box<dyn Hold>))
 }
 
-impl Hold for OwnedMutexGuard {
+impl Hold for MutexGuard {
     fn claims(&self) -> Vec<Claim> {
         vec![Claim::exclusive(self)]
     }

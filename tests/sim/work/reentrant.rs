@@ -1,6 +1,6 @@
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use lockkeeper::{BootInstant, Error, OwnedReentrantMutexGuard, ReentrantMutex, ReleaseError, Txn};
+use lockkeeper::{BootInstant, Error, ReentrantMutex, ReentrantMutexGuard, ReleaseError, Txn};
 
 use super::{Claim, Hold, Kind, Site, Way};
 
@@ -12,16 +12,16 @@ impl Kind for Reentrant {
         Box::pin(async move {
             let (mutex, owner) = (ReentrantMutex::new(&site.manager, site.path)?, site.owner);
             let guard = match way {
-                Way::Wait => Some(mutex.acquire_owned(&owner).await?),
-                Way::WaitAtMost(limit) => Some(mutex.acquire_owned_timeout(&owner, limit).await?),
-                Way::Try => mutex.try_acquire_owned(&owner).await?,
+                Way::Wait => Some(mutex.acquire(&owner).await?),
+                Way::WaitAtMost(limit) => Some(mutex.acquire_timeout(&owner, limit).await?),
+                Way::Try => mutex.try_acquire(&owner).await?,
             };
             Ok(guard.map(|guard| Box::new(guard) as Box<dyn Hold>))
         })
     }
 }
 
-impl Hold for OwnedReentrantMutexGuard {
+impl Hold for ReentrantMutexGuard {
     fn claims(&self) -> Vec<Claim> {
         vec![Claim::exclusive(self)]
     }
@@ -50,7 +50,7 @@ impl Hold for OwnedReentrantMutexGuard {
     fn meanwhile(&self, site: Site) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
             let mutex = ReentrantMutex::new(&site.manager, site.path).map_err(|error| error.to_string())?;
-            match mutex.try_acquire_owned(&site.owner).await {
+            match mutex.try_acquire(&site.owner).await {
                 Ok(Some(again)) if again.fencing_token() != self.fencing_token() => {
                     Err("promise 3: a second hold has its own token".to_owned())
                 }

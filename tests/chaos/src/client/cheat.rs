@@ -41,7 +41,7 @@ async fn hog(common: &Common, name: &str) -> Result<(), Failure> {
     let site = fixture::named(name).ok_or("no such site")?;
     let mutex = Mutex::new(common.pool.for_path(site.path()), site.path())?;
     loop {
-        match mutex.acquire_owned().await {
+        match mutex.acquire().await {
             Ok(kept) => drop(kept.lost().await),
             Err(error) if error.is_transient() => {}
             Err(error) => return Err(error.into()),

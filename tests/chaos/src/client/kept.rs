@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use lockkeeper::{
-    Error, Hold, LockGuard, OwnedReentrantMutexGuard, Owner, ReadGuard, ReentrantMutex, UpgradeError,
-    WriteGuard,
+    Error, Hold, LockGuard, Owner, ReadGuard, ReentrantMutex, ReentrantMutexGuard, UpgradeError, WriteGuard,
 };
 
 use super::locks::Taken;
@@ -16,7 +15,7 @@ pub(super) enum Kept {
     Any(LockGuard),
     Read(ReadGuard),
     Write(WriteGuard),
-    Reentrant(OwnedReentrantMutexGuard, ReentrantMutex, Owner),
+    Reentrant(ReentrantMutexGuard, ReentrantMutex, Owner),
 }
 
 /// How it is asked for.
@@ -40,8 +39,8 @@ impl Taken {
             (Self::Write(lock), Asking::For(limit)) => Some(Kept::Write(lock.write_timeout(limit).await?)),
             (Self::Reentrant(lock, owner), asking) => {
                 let guard = match asking {
-                    Asking::Try => lock.try_acquire_owned(owner).await?,
-                    Asking::For(limit) => Some(lock.acquire_owned_timeout(owner, limit).await?),
+                    Asking::Try => lock.try_acquire(owner).await?,
+                    Asking::For(limit) => Some(lock.acquire_timeout(owner, limit).await?),
                 };
                 guard.map(|guard| Kept::Reentrant(guard, lock.clone(), owner.clone()))
             }
