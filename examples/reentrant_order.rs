@@ -66,7 +66,7 @@ async fn take_step(worker: &Worker, order: u32, step: &str) -> Result<bool, Fail
     // The owner's second hold costs no round trip, and rests on the same node as the first.
     let guard = lock.acquire_scoped().await?;
     let is_again = lock.hold_count(&Owner::current().ok_or_else(nobody)?) > 1;
-    once(worker, &guard, order, step).await?;
+    once(worker, guard.hold(), order, step).await?;
     let _ = guard.release().await;
     Ok(is_again)
 }
@@ -74,7 +74,7 @@ async fn take_step(worker: &Worker, order: u32, step: &str) -> Result<bool, Fail
 /// A step by someone who thought that a plain mutex would do.
 async fn take_step_with_plain_mutex(worker: &Worker, order: u32, step: &str) -> Result<(), Failure> {
     let guard = Mutex::new(worker.manager(), worker.path(&lock(order))?)?.acquire().await?;
-    once(worker, &guard, order, step).await?;
+    once(worker, guard.hold(), order, step).await?;
     Ok(guard.release().await?)
 }
 

@@ -15,7 +15,7 @@
 //! * [`Inspection`]: the holders and the waiters of a lock, with their ages.
 //! * [`Revoker`]: asks a holder to release, or removes a lock by force.
 //! * [`blocking`]: the same locks for programs without async.
-//! * [`Hold`]: the methods of every guard. It tells whether the guard is valid and when it is lost, has the
+//! * [`Guard`]: the methods of every guard. It tells whether the guard is valid and when it is lost, has the
 //!   [`FencingToken`], and commits writes only while its node exists ([`Txn`]).
 //!
 //! # Examples
@@ -55,7 +55,7 @@ mod rw_lock;
 mod semaphore;
 
 pub use self::inspection::Inspection;
-pub use self::lock::{Lock, LockGuard, ReleaseErrors};
+pub use self::lock::{Guard, Lock, LockGuard, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
 pub use self::mutex::{HandOffPolicy, Mutex, MutexGuard, MutexTicket};
 pub use self::owner::Owner;

@@ -90,7 +90,7 @@ fn a_timeout_says_behind_whom_and_leaves_no_node() {
     let Err(Error::Timeout { phase: Phase::Queued { predecessor, .. }, .. }) = refused else {
         panic!("{refused:?}");
     };
-    assert!(guard.as_hold().path().ends_with(&predecessor));
+    assert!(guard.path().ends_with(&predecessor));
     until("the waiter's node is gone", || contenders(&server, "/lock") == 1);
     assert!(guard.wait_lost(Duration::from_millis(1)).is_none());
 }
@@ -103,7 +103,7 @@ fn a_loss_is_told_to_the_thread_that_waits_for_it_and_nothing_is_committed() {
     guard.txn().create("/written".parse().unwrap(), b"1".to_vec()).commit().unwrap();
     thread::scope(|threads| {
         let told = threads.spawn(|| guard.wait_lost(Timing::event()));
-        assert!(server.delete_node(guard.as_hold().path()));
+        assert!(server.delete_node(guard.path()));
         let late = guard.txn().delete("/written".parse().unwrap(), -1).commit();
         assert!(matches!(late, Err(TxnError::Lost(_))), "{late:?}");
         assert_eq!(told.join().unwrap().unwrap().reason, LossReason::NodeDeleted);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{BootInstant, ConnectionManager, Hold, LossReason, Mutex, MutexGuard, RwLock};
+use lockkeeper::{BootInstant, ConnectionManager, LossReason, Mutex, MutexGuard, RwLock};
 use lockkeeper_testserver::tree::Owner as NodeOwner;
 use lockkeeper_testserver::{ErrorCode, Fault, Isolation, Op, TestEnsemble, TestServer, When};
 
@@ -249,7 +249,7 @@ async fn a_node_deleted_by_hand_is_told_to_its_holder_and_its_waiter_starts_over
             .wait_until(move |machine| in_line(machine).len() == 2 && !in_line(machine).contains(&gone))
     };
     within("a new place", is_anew(&waiter)).await.unwrap();
-    let path = Hold::path(&guard).to_owned();
+    let path = guard.path().to_owned();
     assert!(server_fixture.server.delete_node(&path));
     let next = within("the next grant", waiting).await.unwrap().unwrap();
     let lost = within("the loss", guard.lost()).await.unwrap();

@@ -105,7 +105,7 @@ async fn a_waiter_of_a_dead_session_gets_the_lock_on_its_next_one() {
     held.release().await.unwrap();
     let guard = waiter.await.unwrap();
     assert!(guard.is_valid());
-    assert_eq!(guard.epoch().as_u64(), 2);
+    assert_eq!(guard.hold().epoch().as_u64(), 2);
     guard.release().await.unwrap();
 }
 

@@ -24,7 +24,7 @@ async fn a_request_to_let_go_reaches_its_holder_and_takes_nothing_away() {
     assert!(futures::poll!(&mut untold).is_pending());
 
     // One of its nodes is enough.
-    let node = lease.paths().last().unwrap().to_owned();
+    let node = lease.hold().paths().last().unwrap().to_owned();
     let asked = tokio::spawn(async move {
         lease.revoke_requested().await.unwrap();
         lease.revoke_requested().await.unwrap();

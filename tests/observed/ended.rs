@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use lockkeeper::{
-    ConnectionManager, HandOffPolicy, Hold, HoldEvent, HoldEvents, Lock, LossReason, MultiLock, Mutex,
+    ConnectionManager, HandOffPolicy, HoldEvent, HoldEvents, Lock, LossReason, MultiLock, Mutex,
 };
 use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
@@ -129,7 +129,7 @@ async fn a_guard_dropped_before_its_session_expires_is_not_said_to_be_lost() {
     let (server, manager) = connected().await;
     let mutex = Mutex::new(&manager, "/locks/a").unwrap();
     let guard = mutex.acquire().await.unwrap();
-    let outlook = guard.monitor();
+    let outlook = guard.hold().monitor();
     let mut events = Lock::events(&mutex);
     let delete = server.fault(When::op(Op::Delete), Fault::HoldRequest);
     drop(guard);
@@ -151,7 +151,7 @@ async fn a_node_that_nobody_holds_is_not_said_to_be_lost() {
     let keep = HandOffPolicy::default().idle_time(crate::SESSION / 3);
     let mutex = Mutex::new(&manager, "/locks/a").unwrap().with_handoff(keep).unwrap();
     let guard = mutex.acquire().await.unwrap();
-    let (node, outlook) = (guard.path().to_owned(), guard.monitor());
+    let (node, outlook) = (guard.path().to_owned(), guard.hold().monitor());
     guard.release().await.unwrap();
     are_watched(&server, 1).await;
     assert!(server.delete_node(&node));
@@ -169,7 +169,7 @@ async fn a_guard_whose_node_was_deleted_by_hand_is_said_to_be_lost_once() {
             let Some((name, lock)) = locks(&manager).into_iter().nth(number) else { break };
             let mut events = lock.events();
             let guard = lock.acquire().await.unwrap();
-            let nodes: Vec<String> = guard.members().map(|(_, hold)| Hold::path(hold).to_owned()).collect();
+            let nodes: Vec<String> = guard.members().map(|(_, hold)| hold.path().to_owned()).collect();
             if !is_released {
                 are_watched(&server, nodes.len()).await;
             }

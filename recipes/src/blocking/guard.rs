@@ -1,111 +1,150 @@
-use std::future::Future;
-use std::ops::Deref;
+use std::marker::PhantomData;
 use std::time::Duration;
 
-use lockkeeper_core::{BootInstant, FencingToken, Hold, Lost, ReleaseError};
+use lockkeeper_core::{BootInstant, ConfigError, FencingToken, Hold, Lost, ReleaseError, ZnodePath};
 
 use super::runtime_thread::RuntimeThread;
 use super::txn::Txn;
+use crate::ReleaseErrors;
+use crate::lock::{HoldSet, Members, SingleHold};
 
-/// A held lock, for threads: [`MutexGuard`](super::MutexGuard), [`ReadGuard`](super::ReadGuard),
-/// [`WriteGuard`](super::WriteGuard), [`Lease`](super::Lease) and [`ReentrantMutexGuard`](super::ReentrantMutexGuard) are
-/// this.
+/// A held lock, or several held together, for threads: see the async [`Guard`](crate::Guard).
+/// [`MutexGuard`](super::MutexGuard), [`ReentrantMutexGuard`](super::ReentrantMutexGuard),
+/// [`ReadGuard`](super::ReadGuard), [`WriteGuard`](super::WriteGuard), [`Lease`](super::Lease) and
+/// [`LockGuard`](super::LockGuard) are guards.
 ///
-/// Dropping it releases the lock in the background, on the manager's thread.
+/// A drop of the guard releases in the background, on the manager's thread.
 #[derive(Debug)]
-#[must_use = "a guard that is not kept releases the lock at once"]
+#[must_use = "a guard that is not kept releases at once"]
 #[clippy::has_significant_drop]
-pub struct Guard<G> {
+pub struct Guard<H, Bound = ()> {
     // Dropped in this order.
-    inner: G,
-    thread: RuntimeThread,
+    pub(super) inner: crate::Guard<H>,
+    pub(super) thread: RuntimeThread,
+    bound: PhantomData<Bound>,
 }
 
-/// What every guard of the async face is.
-pub trait Releasable: Deref<Target = Hold> {
-    /// Releases it.
-    fn give_back(self) -> impl Future<Output = Result<(), ReleaseError>>;
-}
+/// A held [`Lock`](super::Lock), or several held together, for threads.
+///
+/// Several locks are valid only together: if one is lost, the guard is lost.
+pub type LockGuard = Guard<Members>;
 
-impl<G> Guard<G> {
-    pub(super) fn new(inner: G, thread: &RuntimeThread) -> Self {
-        Self { inner, thread: thread.clone() }
-    }
-
-    pub(super) fn inner(&self) -> &G {
-        &self.inner
-    }
-
-    pub(super) fn thread(&self) -> &RuntimeThread {
-        &self.thread
-    }
-
-    pub(super) fn into_parts(self) -> (G, RuntimeThread) {
-        (self.inner, self.thread)
+impl<H, Bound> Guard<H, Bound> {
+    pub(super) fn new(inner: crate::Guard<H>, thread: &RuntimeThread) -> Self {
+        Self { inner, thread: thread.clone(), bound: PhantomData }
     }
 }
 
-impl<G: Releasable> Guard<G> {
-    /// The token to fence writes with, see [`Hold::fencing_token`].
-    #[must_use]
-    pub fn fencing_token(&self) -> FencingToken {
-        self.inner.fencing_token()
-    }
-
-    /// Whether the server cannot have given the lock to anyone else yet. Costs no request; reads the clock at each call.
+impl<H: HoldSet, Bound> Guard<H, Bound> {
+    /// Whether the server cannot have granted any of the locks to another contender yet. Costs no request.
+    ///
+    /// It reads the clock at each call: after a pause that was too long, the first call returns false.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.inner.is_valid()
     }
 
-    /// As [`is_valid`](Self::is_valid), and says why not.
+    /// As [`is_valid`](Self::is_valid), with the reason of the loss.
     ///
     /// # Errors
     ///
-    /// [`Lost`] once the lock is lost.
+    /// [`Lost`], for the first lock that is lost.
     pub fn check(&self) -> Result<(), Lost> {
         self.inner.check()
     }
 
-    /// The instant until which the server cannot have given the lock to anyone else, as far as is known now.
+    /// The instant until which the server cannot grant any of the locks to another contender, as far as is
+    /// known now: see [`Guard::valid_until`](crate::Guard::valid_until).
     #[must_use]
     pub fn valid_until(&self) -> BootInstant {
         self.inner.valid_until()
     }
 
-    /// Waits for at most `timeout` until the lock is lost; `None` when it was not. In a running process it is told before the
-    /// server can give the lock to anyone else.
+    /// Waits for at most `timeout` until the first lock is lost. Returns `None` if none is lost by then. In a
+    /// running process it returns before the server can grant the lock to another contender.
     ///
-    /// Works also within an async task, whose thread it blocks for so long. On the manager's own thread it only looks.
+    /// It works also within an async task, and blocks the thread of that task. On the manager's own thread it
+    /// does not wait.
     #[must_use]
     pub fn wait_lost(&self, timeout: Duration) -> Option<Lost> {
         let lost = async { tokio::time::timeout(timeout, self.inner.lost()).await.ok() };
         self.thread.block_always(lost).unwrap_or_else(|| self.inner.check().err())
     }
 
-    /// Writes that are committed only if the lock's node still exists: exact, whatever the clocks do.
+    /// Starts writes that are committed only if all nodes of this guard still exist. This is exact: no clock
+    /// is involved.
     pub fn txn(&self) -> Txn<'_> {
         Txn::new(self.inner.txn(), &self.thread)
     }
+}
 
-    /// The async hold inside, for [`ConnectionManager::block_on`](super::ConnectionManager::block_on).
-    pub fn as_hold(&self) -> &Hold {
-        &self.inner
+impl<H: SingleHold, Bound> Guard<H, Bound> {
+    /// The fencing token of the lock: see [`FencingToken`].
+    #[must_use]
+    pub fn fencing_token(&self) -> FencingToken {
+        self.inner.fencing_token()
     }
 
-    /// Releases the lock and waits until the server has done so; of a reentrant one, once its last guard is given back.
-    ///
-    /// Works also within an async task.
+    /// The path of the guard's node, chroot included. For several nodes, the first path.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.inner.path()
+    }
+
+    /// The hold of the lock, for [`ConnectionManager::block_on`](super::ConnectionManager::block_on).
+    pub fn hold(&self) -> &Hold {
+        self.inner.hold()
+    }
+
+    /// Releases the lock, and waits until the server has deleted the node. If other guards share the hold,
+    /// only the last one releases it. It works also within an async task.
     ///
     /// # Errors
     ///
-    /// As [`Hold::release`].
+    /// As [`Guard::release`](crate::Guard::release).
     pub fn release(self) -> Result<(), ReleaseError> {
-        let path = self.inner.path().to_owned();
-        let (inner, thread) = self.into_parts();
-        thread.block_always(inner.give_back()).unwrap_or_else(|| {
-            let cause = lockkeeper_core::ConfigError::CannotBlock.to_string();
-            Err(ReleaseError::Unconfirmed { path, cause })
-        })
+        let unconfirmed = unconfirmed(self.hold());
+        let Self { inner, thread, .. } = self;
+        thread.block_always(inner.release()).unwrap_or(Err(unconfirmed))
     }
+}
+
+impl LockGuard {
+    /// The paths of the held locks, in order.
+    pub fn paths(&self) -> impl Iterator<Item = &ZnodePath> {
+        self.inner.paths()
+    }
+
+    /// The hold of each lock, with the lock's path, in order.
+    pub fn members(&self) -> impl Iterator<Item = (&ZnodePath, &Hold)> {
+        self.inner.members()
+    }
+
+    /// The fencing token of each lock, in the order of [`paths`](Self::paths).
+    pub fn fencing_tokens(&self) -> impl Iterator<Item = (&ZnodePath, FencingToken)> {
+        self.inner.fencing_tokens()
+    }
+
+    /// The fencing token of the lock at this whole path, if this guard holds it.
+    #[must_use]
+    pub fn fencing_token(&self, path: &ZnodePath) -> Option<FencingToken> {
+        self.inner.fencing_token(path)
+    }
+
+    /// Releases all locks by one transaction, and waits until the server has committed it. It works also
+    /// within an async task.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockGuard::release`](crate::LockGuard::release).
+    pub fn release(self) -> Result<(), ReleaseErrors> {
+        let Self { inner, thread, .. } = self;
+        let unconfirmed = inner.members().map(|(_, hold)| unconfirmed(hold)).collect();
+        thread.block_always(inner.release()).unwrap_or_else(|| Err(ReleaseErrors::of(unconfirmed)))
+    }
+}
+
+/// The result of a release on a thread that must not wait. The release continues in the background.
+fn unconfirmed(hold: &Hold) -> ReleaseError {
+    ReleaseError::Unconfirmed { path: hold.path().to_owned(), cause: ConfigError::CannotBlock.to_string() }
 }

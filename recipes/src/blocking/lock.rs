@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{Error, ZnodePath};
 
-use super::lock_guard::LockGuard;
+use super::guard::LockGuard;
 use super::runtime_thread::RuntimeThread;
 
 /// Any of the locks for threads, or one side of one: a mutex, the reading or the writing side of a read/write lock, some

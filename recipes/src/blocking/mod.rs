@@ -58,7 +58,6 @@
 
 mod guard;
 mod lock;
-mod lock_guard;
 mod manager;
 mod multi_lock;
 mod mutex;
@@ -71,9 +70,8 @@ mod semaphore;
 mod txn;
 mod wait;
 
-pub use self::guard::Guard;
+pub use self::guard::{Guard, LockGuard};
 pub use self::lock::Lock;
-pub use self::lock_guard::LockGuard;
 pub use self::manager::ConnectionManager;
 pub use self::multi_lock::{MultiLock, MultiLockBuilder};
 pub use self::mutex::{Mutex, MutexGuard};

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use lockkeeper_core::{ConfigError, Error, ZnodePath};
 
+use super::guard::LockGuard;
 use super::lock::{Lock, SealedBlocking};
-use super::lock_guard::LockGuard;
 use super::runtime_thread::RuntimeThread;
 use crate::MultiLockError;
 use crate::multi_lock::no_member;

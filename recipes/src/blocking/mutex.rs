@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use lockkeeper_core::{Error, PathError, ReleaseError, ZnodePath};
+use lockkeeper_core::{Error, PathError, ZnodePath};
 
-use super::guard::{Guard, Releasable};
+use super::guard::Guard;
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
 use crate::HandOffPolicy;
@@ -42,7 +42,7 @@ pub struct Mutex {
 }
 
 /// A held [`Mutex`].
-pub type MutexGuard = Guard<crate::MutexGuard>;
+pub type MutexGuard = Guard<crate::mutex::MutexHold>;
 
 impl Mutex {
     /// Makes the mutex at `path`, below the manager's chroot. Sends nothing.
@@ -153,11 +153,5 @@ impl Mutex {
 
     fn guard(&self, acquired: Result<crate::MutexGuard, Error>) -> Result<MutexGuard, Error> {
         acquired.map(|inner| Guard::new(inner, &self.thread))
-    }
-}
-
-impl Releasable for crate::MutexGuard {
-    async fn give_back(self) -> Result<(), ReleaseError> {
-        self.release().await
     }
 }

@@ -1,14 +1,13 @@
-use std::marker::PhantomData;
-use std::ops::Deref;
 use std::thread;
 use std::time::Duration;
 
-use lockkeeper_core::{Error, Hold, PathError, ReleaseError, ZnodePath};
+use lockkeeper_core::{Error, PathError, ZnodePath};
 
-use super::guard::{Guard, Releasable};
+use super::guard::Guard;
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
 use crate::Owner;
+use crate::reentrant_mutex::ReentrantHold;
 
 thread_local! {
     /// Its name is that of the thread, for people who inspect the lock.
@@ -59,11 +58,7 @@ pub struct ReentrantMutex {
 }
 
 /// One hold of a [`ReentrantMutex`]. A drop of the thread's last guard releases the lock in the background.
-pub type ReentrantMutexGuard = Guard<ThreadBound>;
-
-/// A guard that cannot leave its thread.
-#[derive(Debug)]
-pub struct ThreadBound(crate::ReentrantMutexGuard, PhantomData<*const ()>);
+pub type ReentrantMutexGuard = Guard<ReentrantHold, *const ()>;
 
 impl ReentrantMutex {
     /// Makes the mutex at `path`, below the manager's chroot. Sends nothing.
@@ -131,25 +126,11 @@ impl ReentrantMutex {
     }
 
     fn guard(&self, guard: crate::ReentrantMutexGuard) -> ReentrantMutexGuard {
-        Guard::new(ThreadBound(guard, PhantomData), &self.thread)
+        Guard::new(guard, &self.thread)
     }
 }
 
 /// The owner of this thread's holds. A thread without its locals cannot wait, so its owner does not matter.
 fn this_thread() -> Owner {
     THIS_THREAD.try_with(Owner::clone).unwrap_or_else(|_| Owner::anonymous())
-}
-
-impl Deref for ThreadBound {
-    type Target = Hold;
-
-    fn deref(&self) -> &Hold {
-        &self.0
-    }
-}
-
-impl Releasable for ThreadBound {
-    async fn give_back(self) -> Result<(), ReleaseError> {
-        self.0.release().await
-    }
 }

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use lockkeeper_core::{Error, PathError, ReleaseError, ZnodePath};
+use lockkeeper_core::{Error, PathError, ZnodePath};
 
-use super::guard::{Guard, Releasable};
+use super::guard::Guard;
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
 use crate::Owner;
@@ -47,10 +47,10 @@ pub struct RwLockSide {
 }
 
 /// An [`RwLock`] held for reading.
-pub type ReadGuard = Guard<crate::ReadGuard>;
+pub type ReadGuard = Guard<crate::rw_lock::ReadHold>;
 
 /// An [`RwLock`] held for writing.
-pub type WriteGuard = Guard<crate::WriteGuard>;
+pub type WriteGuard = Guard<crate::rw_lock::WriteHold>;
 
 /// The reason why an upgrade failed. It has the read guard, unchanged.
 pub type UpgradeError = crate::UpgradeError<ReadGuard>;
@@ -170,10 +170,10 @@ impl ReadGuard {
     /// [`UpgradeError::NotAlone`] if another contender is ahead, and otherwise [`UpgradeError::Failed`]. Both
     /// return the guard.
     pub fn try_upgrade(self) -> Result<WriteGuard, UpgradeError> {
-        if let Err(refused) = self.thread().may_block() {
+        if let Err(refused) = self.thread.may_block() {
             return Err(UpgradeError::Failed { guard: self, error: Error::Config(refused) });
         }
-        let (inner, thread) = self.into_parts();
+        let Self { inner, thread, .. } = self;
         let back = |guard| Self::new(guard, &thread);
         match thread.run(inner.try_upgrade()) {
             Ok(write) => Ok(Guard::new(write, &thread)),
@@ -196,19 +196,7 @@ impl WriteGuard {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; otherwise as that
     /// method. This guard is released then.
     pub fn downgrade(self) -> Result<ReadGuard, Error> {
-        let (inner, thread) = self.into_parts();
+        let Self { inner, thread, .. } = self;
         Ok(Guard::new(thread.block_checked(inner.downgrade())??, &thread))
-    }
-}
-
-impl Releasable for crate::ReadGuard {
-    async fn give_back(self) -> Result<(), ReleaseError> {
-        self.release().await
-    }
-}
-
-impl Releasable for crate::WriteGuard {
-    async fn give_back(self) -> Result<(), ReleaseError> {
-        self.release().await
     }
 }

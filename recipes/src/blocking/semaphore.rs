@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use lockkeeper_core::{Error, PathError, ReleaseError, ZnodePath};
+use lockkeeper_core::{Error, PathError, ZnodePath};
 
-use super::guard::{Guard, Releasable};
+use super::guard::Guard;
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
 
@@ -49,7 +49,7 @@ pub struct SharedLimit {
 }
 
 /// One or more held permits of a [`Semaphore`]. All of them are held or lost together.
-pub type Lease = Guard<crate::Lease>;
+pub type Lease = Guard<crate::semaphore::PermitsHold>;
 
 impl Semaphore {
     /// Makes the semaphore at `path`, below the manager's chroot, with a fixed limit of `permits`. Sends
@@ -216,12 +216,6 @@ impl Lease {
     /// The number of permits of this lease.
     #[must_use]
     pub fn permits(&self) -> usize {
-        self.inner().permits()
-    }
-}
-
-impl Releasable for crate::Lease {
-    async fn give_back(self) -> Result<(), ReleaseError> {
-        self.release().await
+        self.inner.permits()
     }
 }

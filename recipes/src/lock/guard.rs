@@ -1,68 +1,54 @@
-use std::fmt::{self, Display, Formatter};
+use std::fmt::{self, Debug, Formatter};
 use std::future::Future;
 
+use futures::future::BoxFuture;
 use lockkeeper_core::{BootInstant, Error, FencingToken, Hold, Lost, ReleaseError, Txn, ZnodePath};
 
-use super::recipe::MemberGuard;
-
-/// A held [`Lock`](super::Lock), or several held together.
+/// A held lock, or several held together. [`MutexGuard`](crate::MutexGuard),
+/// [`ReentrantMutexGuard`](crate::ReentrantMutexGuard), [`ReadGuard`](crate::ReadGuard),
+/// [`WriteGuard`](crate::WriteGuard), [`Lease`](crate::Lease) and [`LockGuard`](crate::LockGuard) are guards.
 ///
-/// Several locks are valid only together: if one is lost, the guard is lost. A drop of the guard releases all
-/// of them in the background.
+/// Several locks are valid only together: if one is lost, the guard is lost. A drop of the guard releases in
+/// the background. A guard that is leaked ([`std::mem::forget`]) blocks the lock until its session ends.
 #[derive(Debug)]
 #[must_use = "a guard that is not kept releases at once"]
 #[clippy::has_significant_drop]
-pub struct LockGuard {
-    first: MemberGuard,
-    others: Vec<MemberGuard>,
+pub struct Guard<H> {
+    pub(crate) holds: H,
 }
 
-impl LockGuard {
-    pub(crate) fn of(first: MemberGuard) -> Self {
-        Self { first, others: Vec::new() }
-    }
+/// The holds that a guard keeps: one or more.
+pub trait HoldSet {
+    /// The first hold.
+    fn first(&self) -> &Hold;
 
-    /// `None` if the guard has no holds.
-    pub(crate) fn of_all(guards: Vec<MemberGuard>) -> Option<Self> {
-        let mut guards = guards.into_iter();
-        Some(Self { first: guards.next()?, others: guards.collect() })
+    /// The other holds.
+    fn others(&self) -> impl Iterator<Item = &Hold> {
+        std::iter::empty()
     }
+}
 
-    fn guards(&self) -> impl Iterator<Item = &MemberGuard> {
-        std::iter::once(&self.first).chain(&self.others)
+/// The one hold that a guard keeps, or has a share of.
+pub trait SingleHold: HoldSet + Sized {
+    /// Ends the guard in this process. Returns the hold if the caller has to release it: if no other guard
+    /// needs it. Boxed, or every task that releases would be as large as several holds.
+    fn into_hold(self) -> impl Future<Output = Result<Option<Box<Hold>>, ReleaseError>> + Send;
+}
+
+impl<H> Guard<H> {
+    pub(crate) fn of(holds: H) -> Self {
+        Self { holds }
     }
+}
 
-    fn holds(&self) -> Vec<&Hold> {
-        self.guards().map(MemberGuard::hold).collect()
-    }
-
-    pub(crate) fn into_guards(self) -> Vec<MemberGuard> {
-        let Self { first, others } = self;
-        std::iter::once(first).chain(others).collect()
-    }
-
-    /// The paths of the held locks, in order.
-    pub fn paths(&self) -> impl Iterator<Item = &ZnodePath> {
-        self.guards().map(|guards| &guards.path)
-    }
-
-    /// The hold of each lock, with the lock's path, in order.
-    pub fn members(&self) -> impl Iterator<Item = (&ZnodePath, &Hold)> {
-        self.guards().map(|guards| (&guards.path, guards.hold()))
-    }
-
-    /// The fencing token of each lock, in the order of [`paths`](Self::paths).
-    pub fn fencing_tokens(&self) -> impl Iterator<Item = (&ZnodePath, FencingToken)> {
-        self.guards().map(|guards| (&guards.path, guards.hold().fencing_token()))
-    }
-
-    /// The fencing token of the lock at this whole path, if this guard holds it.
-    #[must_use]
-    pub fn fencing_token(&self, path: &ZnodePath) -> Option<FencingToken> {
-        self.fencing_tokens().find(|(of, _)| *of == path).map(|(_, token)| token)
+impl<H: HoldSet> Guard<H> {
+    fn all(&self) -> Vec<&Hold> {
+        std::iter::once(self.holds.first()).chain(self.holds.others()).collect()
     }
 
     /// Whether the server cannot have granted any of the locks to another contender yet. Costs no request.
+    ///
+    /// It reads the clock at each call: after a pause that was too long, the first call returns false.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.check().is_ok()
@@ -74,24 +60,27 @@ impl LockGuard {
     ///
     /// [`Lost`], for the first lock that is lost.
     pub fn check(&self) -> Result<(), Lost> {
-        self.guards().try_for_each(|guards| guards.hold().check())
+        self.holds.first().check()?;
+        self.holds.others().try_for_each(Hold::check)
     }
 
-    /// The instant until which the server cannot grant any of the locks to another contender, as far as is
-    /// known now.
+    /// The instant until which the server cannot grant any of the locks to another contender because the
+    /// session expired, as far as is known now. It becomes later while the servers confirm the session. It is
+    /// in the past once a lock is lost.
     #[must_use]
     pub fn valid_until(&self) -> BootInstant {
-        let first = self.first.hold().valid_until();
-        self.others.iter().fold(first, |until, guards| until.min(guards.hold().valid_until()))
+        let first = self.holds.first().valid_until();
+        self.holds.others().fold(first, |until, hold| until.min(hold.valid_until()))
     }
 
-    /// Resolves when the first lock is lost.
+    /// Resolves when the first lock is lost: in a running process, before the server can grant it to another
+    /// contender.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: a later call resolves with the same loss.
     pub async fn lost(&self) -> Lost {
-        Hold::lost_any(&self.holds()).await
+        Hold::lost_any(&self.all()).await
     }
 
     /// Resolves when another client asks for any of the locks: see [`Hold::revoke_requested`].
@@ -104,93 +93,106 @@ impl LockGuard {
     ///
     /// Cancel safe: a later call resolves with the same request.
     pub async fn revoke_requested(&self) -> Result<(), Error> {
-        Hold::revoke_requested_any(&self.holds()).await
+        Hold::revoke_requested_any(&self.all()).await
     }
 
-    /// Runs `work` as long as all locks are valid: see [`Hold::run`].
+    /// Runs `work` as long as all locks are valid. They are checked before each poll: once one is lost, `work`
+    /// is dropped.
     ///
     /// # Errors
     ///
-    /// [`Lost`] if a lock was lost before `work` was done.
+    /// [`Lost`] if a lock was lost before `work` was done. The effects of `work` until then remain: give its
+    /// writes the fencing token, or make them by [`txn`](Self::txn).
     ///
     /// # Cancel safety
     ///
     /// A drop of the future drops `work`. The guard stays.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        Hold::run_under(&self.holds(), work).await
+        Hold::run_under(&self.all(), work).await
     }
 
-    /// Starts writes that are committed only if all nodes of this guard still exist: see [`Hold::txn`].
+    /// Starts writes that are committed only if all nodes of this guard still exist. This is exact: no clock
+    /// is involved.
     pub fn txn(&self) -> Txn<'_> {
-        self.first.hold().txn_with(self.others.iter().map(MemberGuard::hold))
+        self.holds.first().txn_with(self.holds.others())
+    }
+}
+
+impl<H: SingleHold> Guard<H> {
+    /// The fencing token of the lock: see [`FencingToken`].
+    #[must_use]
+    pub fn fencing_token(&self) -> FencingToken {
+        self.hold().fencing_token()
     }
 
-    /// Releases all locks by one transaction, and waits until the server has committed it.
+    /// The path of the guard's node, chroot included. For several nodes, the first path.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.hold().path()
+    }
+
+    /// The hold of the lock, with all its methods, for authors of recipes and tools.
+    pub fn hold(&self) -> &Hold {
+        self.holds.first()
+    }
+
+    /// Releases the lock, and waits until the server has deleted the node. If other guards share the hold,
+    /// only the last one releases it. A mutex that [keeps its node](crate::Mutex::with_handoff) waits until
+    /// the lock is handed off, idle or released.
     ///
     /// # Errors
     ///
-    /// [`ReleaseErrors`], with one error for each lock whose release failed. The other locks are released.
+    /// As [`Hold::release`]. For all guards of a hold but the last, only [`ReleaseError::Lost`].
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: the release continues in the background.
-    pub async fn release(self) -> Result<(), ReleaseErrors> {
-        let errors = release(self.into_guards()).await;
-        if errors.is_empty() { Ok(()) } else { Err(ReleaseErrors(errors)) }
-    }
-}
-
-/// Releases the taken locks, the last one first.
-pub(crate) async fn release(guards: Vec<MemberGuard>) -> Vec<ReleaseError> {
-    let mut errors = Vec::new();
-    let mut holds = Vec::new();
-    for guards in guards.into_iter().rev() {
-        match guards.guard.into_hold().await {
-            Ok(hold) => holds.extend(hold),
-            Err(error) => errors.push(error),
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        match self.holds.into_hold().await? {
+            Some(hold) => hold.release().await,
+            None => Ok(()),
         }
     }
-    errors.extend(Hold::release_all(holds).await);
-    errors
 }
 
-/// The errors of a release of several locks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReleaseErrors(Vec<ReleaseError>);
+/// A guard of any kind, as a member of a [`LockGuard`](crate::LockGuard).
+pub(crate) struct MemberGuard {
+    pub(crate) path: ZnodePath,
+    guard: Box<dyn AnyGuard>,
+}
 
-impl ReleaseErrors {
-    /// Made of one or more errors.
-    pub(crate) fn of(errors: Vec<ReleaseError>) -> Self {
-        Self(errors)
+impl MemberGuard {
+    pub(crate) fn new<H: SingleHold + Send + Sync + 'static>(path: &ZnodePath, guard: Guard<H>) -> Self {
+        Self { path: path.clone(), guard: Box::new(guard.holds) }
     }
 
-    /// One error for each lock whose release failed. Never empty.
-    #[must_use]
-    pub fn errors(&self) -> &[ReleaseError] {
-        &self.0
+    pub(crate) fn hold(&self) -> &Hold {
+        self.guard.hold()
     }
 
-    /// Whether a lock was lost before its release.
-    #[must_use]
-    pub fn is_lost(&self) -> bool {
-        self.0.iter().any(ReleaseError::is_lost)
-    }
-
-    /// Whether a node may still exist.
-    #[must_use]
-    pub fn outcome_unknown(&self) -> bool {
-        self.0.iter().any(ReleaseError::outcome_unknown)
+    pub(crate) async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
+        self.guard.into_hold().await
     }
 }
 
-impl Display for ReleaseErrors {
+impl Debug for MemberGuard {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        for (number, error) in self.0.iter().enumerate() {
-            let separator = if number == 0 { "" } else { "; " };
-            write!(formatter, "{separator}{error}")?;
-        }
-        Ok(())
+        formatter.debug_tuple("MemberGuard").field(self.hold()).finish()
     }
 }
 
-impl std::error::Error for ReleaseErrors {}
+/// A [`SingleHold`] as an object.
+trait AnyGuard: Send + Sync {
+    fn hold(&self) -> &Hold;
+    fn into_hold(self: Box<Self>) -> BoxFuture<'static, Result<Option<Box<Hold>>, ReleaseError>>;
+}
+
+impl<H: SingleHold + Send + Sync + 'static> AnyGuard for H {
+    fn hold(&self) -> &Hold {
+        self.first()
+    }
+
+    fn into_hold(self: Box<Self>) -> BoxFuture<'static, Result<Option<Box<Hold>>, ReleaseError>> {
+        Box::pin(SingleHold::into_hold(*self))
+    }
+}

@@ -1,6 +1,7 @@
 //! One interface over all locks, for code that works with any of them.
 
 mod guard;
+mod lock_guard;
 mod recipe;
 
 use std::fmt::Debug;
@@ -9,9 +10,11 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use lockkeeper_core::{Deadline, Error, HoldEvents, LockQueue, ZnodePath};
 
-pub(crate) use self::guard::release;
-pub use self::guard::{LockGuard, ReleaseErrors};
-pub(crate) use self::recipe::{AnyGuard, BatchEntry, Entered, LockRequest, MemberGuard, Recipe, Sealed};
+pub use self::guard::Guard;
+pub(crate) use self::guard::{HoldSet, MemberGuard, SingleHold};
+pub use self::lock_guard::{LockGuard, ReleaseErrors};
+pub(crate) use self::lock_guard::{Members, release};
+pub(crate) use self::recipe::{BatchEntry, Entered, LockRequest, Recipe, Sealed};
 use crate::inspection::Inspection;
 
 /// Any lock: a mutex, a reentrant mutex for an owner, the reading or the writing side of a read/write lock,

@@ -2,9 +2,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ReleaseError, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ZnodePath};
 
-use super::guard::LockGuard;
+use super::guard::MemberGuard;
+use super::lock_guard::LockGuard;
 use crate::inspection::Inspection;
 use crate::owner::{Owner, OwnerId};
 
@@ -75,33 +76,3 @@ pub(crate) trait BatchEntry: Send {
 
 /// What came of entering.
 pub(crate) type Entered = Option<MemberGuard>;
-
-/// A guard of any kind, kept for its user.
-pub(crate) struct MemberGuard {
-    pub(crate) path: ZnodePath,
-    pub(crate) guard: Box<dyn AnyGuard>,
-}
-
-impl MemberGuard {
-    pub(crate) fn new(path: &ZnodePath, guard: impl AnyGuard + 'static) -> Self {
-        Self { path: path.clone(), guard: Box::new(guard) }
-    }
-
-    pub(crate) fn hold(&self) -> &Hold {
-        self.guard.hold()
-    }
-}
-
-impl Debug for MemberGuard {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("MemberGuard").field(self.hold()).finish()
-    }
-}
-
-/// What can be kept.
-pub(crate) trait AnyGuard: Send + Sync {
-    /// The hold it rests on.
-    fn hold(&self) -> &Hold;
-    /// Ends it in this process; the hold is to be released if this was the last guard on it.
-    fn into_hold(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>>;
-}

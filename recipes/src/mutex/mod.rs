@@ -14,6 +14,7 @@ use lockkeeper_core::{
 
 use self::guard::Held;
 pub use self::guard::MutexGuard;
+pub(crate) use self::guard::MutexHold;
 pub use self::hand_off_policy::HandOffPolicy;
 pub(crate) use self::inspect::of_line;
 use self::sharing::SharingHandle;
@@ -282,7 +283,7 @@ impl Mutex {
                 }
                 (Some(sharing), _) => {
                     let queue = Self::signed(queue, owner.as_ref());
-                    Held::SharedHold(Box::new(Box::pin(sharing.acquire(queue, deadline)).await?))
+                    Held::Shared(Box::new(Box::pin(sharing.acquire(queue, deadline)).await?))
                 }
             },
             Layout::Semaphore(semaphore) => {
@@ -299,9 +300,7 @@ impl Mutex {
                 let limit = Deadline::after(queue.manager().operation_timeout());
                 let queue = Self::signed(queue, owner.as_ref());
                 match &self.sharing {
-                    Some(sharing) => {
-                        sharing.try_acquire(queue, limit).await?.map(Box::new).map(Held::SharedHold)
-                    }
+                    Some(sharing) => sharing.try_acquire(queue, limit).await?.map(Box::new).map(Held::Shared),
                     None => queue.try_acquire(limit).await?.map(Held::from),
                 }
             }
@@ -333,6 +332,6 @@ impl Mutex {
     }
 
     fn guard(&self, held: Held, owner: Option<&Owner>) -> MutexGuard {
-        MutexGuard::new(owner.map(|owner| self.holders.enter(self.path(), owner)), held)
+        MutexGuard::of(MutexHold::new(owner.map(|owner| self.holders.enter(self.path(), owner)), held))
     }
 }

@@ -1,12 +1,11 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ReleaseError, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ZnodePath};
 
-use super::sharing::Remainder;
-use super::{Layout, Mutex, MutexGuard};
+use super::{Layout, Mutex};
 use crate::inspection::Inspection;
-use crate::lock::{AnyGuard, BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
+use crate::lock::{BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::owner::Owner;
 use crate::semaphore::Lease;
 
@@ -33,11 +32,13 @@ impl Recipe for Mutex {
     }
 
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
-        Box::pin(async move { Ok(LockGuard::of(MemberGuard::new(self.path(), self.lock(deadline).await?))) })
+        Box::pin(
+            async move { Ok(LockGuard::of_one(MemberGuard::new(self.path(), self.lock(deadline).await?))) },
+        )
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        let member = |guard| LockGuard::of(MemberGuard::new(self.path(), guard));
+        let member = |guard| LockGuard::of_one(MemberGuard::new(self.path(), guard));
         Box::pin(async move { Ok(self.try_lock().await?.map(member)) })
     }
 
@@ -102,22 +103,6 @@ impl BatchEntry for MutexBatchEntry {
             };
             let guard = hold.map(|hold| self.mutex.guard(hold.into(), self.owner.as_ref()));
             Ok(guard.map(|guard| MemberGuard::new(self.mutex.path(), guard)))
-        })
-    }
-}
-
-impl AnyGuard for MutexGuard {
-    fn hold(&self) -> &Hold {
-        self
-    }
-
-    fn into_hold(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
-        Box::pin(async move {
-            match self.give_back() {
-                Some(Remainder::Hold(hold)) => Ok(Some(*hold)),
-                Some(remainder) => remainder.release().await.map(|()| None),
-                None => Ok(None),
-            }
         })
     }
 }

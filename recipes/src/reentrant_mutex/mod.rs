@@ -2,7 +2,6 @@ mod inspect;
 mod recipe;
 mod ticket;
 
-use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 
 pub use self::ticket::ReentrantTicket;
+use crate::lock::{Guard, HoldSet, SingleHold};
 use crate::owner::{Owner, OwnerEntry, OwnerId, OwnerRegistry};
 
 /// A mutex over all processes that its owner can acquire again while it holds the lock.
@@ -83,7 +83,7 @@ impl ReentrantSlot {
         let Some(shared) = self.hold.lock().upgrade() else {
             return Ok(None);
         };
-        let again = ReentrantMutexGuard { shared };
+        let again = ReentrantMutexGuard::of(ReentrantHold(shared));
         again.check()?;
         Ok(Some(again))
     }
@@ -281,7 +281,7 @@ impl ReentrantMutex {
         let holder = self.holders.enter(self.path(), owner);
         let shared = Arc::new(SharedReentrantHold { entry: holder, held, slot: entry });
         *slot.hold.lock() = Arc::downgrade(&shared);
-        ReentrantMutexGuard { shared }
+        ReentrantMutexGuard::of(ReentrantHold(shared))
     }
 
     fn queue_of(&self, owner: &Owner) -> LockQueue {
@@ -305,42 +305,28 @@ impl ReentrantMutex {
     }
 }
 
-/// One hold of a [`ReentrantMutex`]. It dereferences to [`Hold`], which has its methods. All holds of an
-/// owner have one fencing token.
+/// One hold of a [`ReentrantMutex`]. All holds of an owner have one fencing token.
 ///
 /// A drop of the owner's last guard releases the lock in the background.
-#[derive(Debug)]
-#[must_use = "a guard that is not kept gives its hold back at once"]
-#[clippy::has_significant_drop]
-pub struct ReentrantMutexGuard {
-    shared: Arc<SharedReentrantHold>,
-}
+pub type ReentrantMutexGuard = Guard<ReentrantHold>;
 
-impl ReentrantMutexGuard {
-    /// Ends this hold. The owner's last one releases the lock, and waits until the server has deleted the
-    /// node.
-    ///
-    /// # Errors
-    ///
-    /// As [`Hold::release`]. For all holds but the last, only [`ReleaseError::Lost`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the release continues in the background.
-    pub async fn release(self) -> Result<(), ReleaseError> {
-        let checked = self.shared.held.check();
-        let Some(SharedReentrantHold { held, entry, slot }) = Arc::into_inner(self.shared) else {
-            return checked.map_err(ReleaseError::Lost);
-        };
-        drop((entry, slot));
-        held.release().await
+/// A share of the hold of a [`ReentrantMutex`].
+#[derive(Debug)]
+pub struct ReentrantHold(Arc<SharedReentrantHold>);
+
+impl HoldSet for ReentrantHold {
+    fn first(&self) -> &Hold {
+        &self.0.held
     }
 }
 
-impl Deref for ReentrantMutexGuard {
-    type Target = Hold;
-
-    fn deref(&self) -> &Hold {
-        &self.shared.held
+impl SingleHold for ReentrantHold {
+    async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
+        let checked = self.0.held.check();
+        let Some(SharedReentrantHold { held, entry, slot }) = Arc::into_inner(self.0) else {
+            return checked.map(|()| None).map_err(ReleaseError::Lost);
+        };
+        drop((entry, slot));
+        Ok(Some(Box::new(held)))
     }
 }

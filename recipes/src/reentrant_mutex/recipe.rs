@@ -2,12 +2,12 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ReleaseError, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ZnodePath};
 use tokio::sync::OwnedMutexGuard;
 
-use super::{ReentrantMutex, ReentrantMutexGuard, ReentrantSlot, ReentrantSlotEntry, SharedReentrantHold};
+use super::{ReentrantMutex, ReentrantSlot, ReentrantSlotEntry};
 use crate::inspection::Inspection;
-use crate::lock::{AnyGuard, BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
+use crate::lock::{BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::owner::Owner;
 
 impl Lock for ReentrantMutex {
@@ -32,12 +32,12 @@ impl Recipe for ReentrantMutex {
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
         Box::pin(async move {
             let guard = self.lock(&self.resolve_owner()?, deadline).await?;
-            Ok(LockGuard::of(MemberGuard::new(self.path(), guard)))
+            Ok(LockGuard::of_one(MemberGuard::new(self.path(), guard)))
         })
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        let member = |guard| LockGuard::of(MemberGuard::new(self.path(), guard));
+        let member = |guard| LockGuard::of_one(MemberGuard::new(self.path(), guard));
         Box::pin(async move { Ok(self.try_lock(&self.resolve_owner()?).await?.map(member)) })
     }
 
@@ -91,22 +91,5 @@ impl BatchEntry for ReentrantBatchEntry {
         let Self { mutex, owner, slot, entry, .. } = *self;
         let guard = mutex.guard(&slot, hold, &owner, entry);
         Box::pin(ready(Ok(Some(MemberGuard::new(mutex.path(), guard)))))
-    }
-}
-
-impl AnyGuard for ReentrantMutexGuard {
-    fn hold(&self) -> &Hold {
-        &self.shared.held
-    }
-
-    fn into_hold(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
-        let checked = self.shared.held.check();
-        Box::pin(ready(match Arc::into_inner(self.shared) {
-            None => checked.map(|()| None).map_err(ReleaseError::Lost),
-            Some(SharedReentrantHold { held, entry, slot }) => {
-                drop((entry, slot));
-                Ok(Some(held))
-            }
-        }))
     }
 }

@@ -1,4 +1,3 @@
-use std::ops::Deref;
 use std::sync::Arc;
 
 use lockkeeper_core::{Deadline, Error, ExchangeError, Exchanged, Hold, Operation, ReleaseError};
@@ -7,31 +6,30 @@ use thiserror::Error as ThisError;
 use super::reservation::{OwnerReservation, Turn};
 use super::side::Side;
 use super::slot::{HoldShare, SharedSideHold};
+use crate::lock::{Guard, HoldSet, SingleHold};
 
-/// An [`RwLock`](crate::RwLock) held for reading. It dereferences to [`Hold`], which has its methods.
+/// An [`RwLock`](crate::RwLock) held for reading.
 ///
 /// Its fencing token is greater than that of every earlier writer. Readers need no fence against each other.
 ///
 /// A drop of the owner's last guard releases the lock in the background.
-#[derive(Debug)]
-#[must_use = "a guard that is not kept gives its hold back at once"]
-#[clippy::has_significant_drop]
-pub struct ReadGuard {
-    share: HoldShare,
-}
+pub type ReadGuard = Guard<ReadHold>;
 
-/// An [`RwLock`](crate::RwLock) held for writing. It dereferences to [`Hold`], which has its methods.
+/// An [`RwLock`](crate::RwLock) held for writing.
 ///
 /// Its fencing token is greater than that of every earlier grant.
 ///
 /// A drop of the owner's last guard releases the lock in the background. A read guard of the same owner
 /// stays.
+pub type WriteGuard = Guard<WriteHold>;
+
+/// A share of a reader's hold.
 #[derive(Debug)]
-#[must_use = "a guard that is not kept gives its hold back at once"]
-#[clippy::has_significant_drop]
-pub struct WriteGuard {
-    share: HoldShare,
-}
+pub struct ReadHold(pub(super) HoldShare);
+
+/// A share of a writer's hold.
+#[derive(Debug)]
+pub struct WriteHold(pub(super) HoldShare);
 
 /// The reason why an upgrade failed. It has the read guard, unchanged: that of the async lock, or of the
 /// blocking one.
@@ -73,8 +71,8 @@ impl<G> UpgradeError<G> {
 }
 
 impl ReadGuard {
-    pub(super) fn of(shared: Arc<SharedSideHold>) -> Self {
-        Self { share: HoldShare::of(shared) }
+    pub(super) fn on(shared: Arc<SharedSideHold>) -> Self {
+        Self::of(ReadHold(HoldShare::of(shared)))
     }
 
     /// Turns this guard into a write guard, if no other contender reads or is ahead now. Never waits.
@@ -99,14 +97,14 @@ impl ReadGuard {
     /// A drop of the future releases this guard. No node is left behind.
     pub async fn try_upgrade(self) -> Result<WriteGuard, UpgradeError> {
         match self.upgraded().await {
-            Ok(Some(write)) => Ok(WriteGuard::of(write)),
+            Ok(Some(write)) => Ok(WriteGuard::on(write)),
             Ok(None) => Err(UpgradeError::NotAlone { guard: self }),
             Err(error) => Err(UpgradeError::Failed { guard: self, error }),
         }
     }
 
     async fn upgraded(&self) -> Result<Option<Arc<SharedSideHold>>, Error> {
-        let seat = &self.share.seat;
+        let seat = &self.holds.0.seat;
         let reservation = OwnerReservation::of(&seat.lock, &seat.owner, seat.lock.limit()).await?;
         let active = reservation.active();
         active.check()?;
@@ -119,28 +117,14 @@ impl ReadGuard {
         drop(active);
         let held = queue.try_acquire(seat.lock.limit()).await?;
         // The read stood all the time, so nobody wrote.
-        self.share.held.check()?;
+        self.check()?;
         Ok(held.map(|held| reservation.enter(Side::Write, held)))
-    }
-
-    /// Ends this guard. The owner's last one releases the lock, and waits until the server has deleted the
-    /// node.
-    ///
-    /// # Errors
-    ///
-    /// As [`Hold::release`]. For all guards but the last, only [`ReleaseError::Lost`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the release continues in the background.
-    pub async fn release(self) -> Result<(), ReleaseError> {
-        self.share.release().await
     }
 }
 
 impl WriteGuard {
-    pub(super) fn of(shared: Arc<SharedSideHold>) -> Self {
-        Self { share: HoldShare::of(shared) }
+    pub(super) fn on(shared: Arc<SharedSideHold>) -> Self {
+        Self::of(WriteHold(HoldShare::of(shared)))
     }
 
     /// Turns this guard into a read guard. The owner's other write guards stay.
@@ -161,7 +145,7 @@ impl WriteGuard {
     ///
     /// A drop of the future releases this guard, and the node that replaces it. No node is left behind.
     pub async fn downgrade(self) -> Result<ReadGuard, Error> {
-        let Self { share } = self;
+        let share = self.holds.0;
         let (lock, owner) = (share.seat.lock.clone(), share.seat.owner.clone());
         let reservation = OwnerReservation::of(&lock, &owner, Deadline::never()).await?;
         if let Turn::Again(read) = reservation.turn(Side::Read)? {
@@ -173,7 +157,7 @@ impl WriteGuard {
                 let held = downgrade_to_read(held, &lock.data_of(&owner)).await?;
                 let read = reservation.enter(Side::Read, held);
                 drop((entry, seat));
-                Ok(ReadGuard::of(read))
+                Ok(ReadGuard::on(read))
             }
             Err(share) => {
                 let held = lock.add_reader(&share.held, &owner, Deadline::never()).await?;
@@ -182,20 +166,6 @@ impl WriteGuard {
             }
         }
     }
-
-    /// Ends this guard. The owner's last one releases the lock, and waits until the server has deleted the
-    /// node.
-    ///
-    /// # Errors
-    ///
-    /// As [`Hold::release`]. For all guards but the last, only [`ReleaseError::Lost`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the release continues in the background.
-    pub async fn release(self) -> Result<(), ReleaseError> {
-        self.share.release().await
-    }
 }
 
 /// Releases one of a writer's guards while a read exists beside it.
@@ -203,7 +173,7 @@ async fn release_write(write: HoldShare, read: Arc<SharedSideHold>) -> Result<Re
     match write.release().await {
         Err(ReleaseError::Lost(lost)) => Err(lost.into()),
         // Without an answer the manager goes on.
-        _ => Ok(ReadGuard::of(read)),
+        _ => Ok(ReadGuard::on(read)),
     }
 }
 
@@ -227,18 +197,26 @@ async fn downgrade_to_read(mut write: Hold, data: &[u8]) -> Result<Hold, Error> 
     }
 }
 
-impl Deref for ReadGuard {
-    type Target = Hold;
-
-    fn deref(&self) -> &Hold {
-        &self.share.held
+impl HoldSet for ReadHold {
+    fn first(&self) -> &Hold {
+        &self.0.held
     }
 }
 
-impl Deref for WriteGuard {
-    type Target = Hold;
+impl SingleHold for ReadHold {
+    async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
+        Ok(self.0.into_hold().await?.map(Box::new))
+    }
+}
 
-    fn deref(&self) -> &Hold {
-        &self.share.held
+impl HoldSet for WriteHold {
+    fn first(&self) -> &Hold {
+        &self.0.held
+    }
+}
+
+impl SingleHold for WriteHold {
+    async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
+        Ok(self.0.into_hold().await?.map(Box::new))
     }
 }

@@ -178,7 +178,7 @@ impl RwLock {
     ///
     /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
     pub async fn read(&self) -> Result<ReadGuard, Error> {
-        self.lock(Side::Read, Deadline::never()).await.map(ReadGuard::of)
+        self.lock(Side::Read, Deadline::never()).await.map(ReadGuard::on)
     }
 
     /// As [`read`](Self::read), for at most `timeout`.
@@ -192,7 +192,7 @@ impl RwLock {
     ///
     /// As [`read`](Self::read).
     pub async fn read_timeout(&self, timeout: Duration) -> Result<ReadGuard, Error> {
-        self.lock(Side::Read, Deadline::after(timeout)).await.map(ReadGuard::of)
+        self.lock(Side::Read, Deadline::after(timeout)).await.map(ReadGuard::on)
     }
 
     /// Takes the lock for reading if no writer is ahead now. Returns `None` if one is, holding or waiting.
@@ -206,7 +206,7 @@ impl RwLock {
     ///
     /// Cancel safe: no node is left behind.
     pub async fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
-        Ok(self.try_lock(Side::Read).await?.map(ReadGuard::of))
+        Ok(self.try_lock(Side::Read).await?.map(ReadGuard::on))
     }
 
     /// Waits until no contender is ahead, without a limit of time. Returns at once if the owner holds the
@@ -221,7 +221,7 @@ impl RwLock {
     ///
     /// As [`read`](Self::read).
     pub async fn write(&self) -> Result<WriteGuard, Error> {
-        self.lock(Side::Write, Deadline::never()).await.map(WriteGuard::of)
+        self.lock(Side::Write, Deadline::never()).await.map(WriteGuard::on)
     }
 
     /// As [`write`](Self::write), for at most `timeout`.
@@ -235,7 +235,7 @@ impl RwLock {
     ///
     /// As [`read`](Self::read).
     pub async fn write_timeout(&self, timeout: Duration) -> Result<WriteGuard, Error> {
-        self.lock(Side::Write, Deadline::after(timeout)).await.map(WriteGuard::of)
+        self.lock(Side::Write, Deadline::after(timeout)).await.map(WriteGuard::on)
     }
 
     /// Takes the lock for writing if it is free now. Returns `None` if any contender is ahead, including
@@ -250,7 +250,7 @@ impl RwLock {
     ///
     /// Cancel safe: no node is left behind.
     pub async fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
-        Ok(self.try_lock(Side::Write).await?.map(WriteGuard::of))
+        Ok(self.try_lock(Side::Write).await?.map(WriteGuard::on))
     }
 
     pub(super) async fn lock(&self, side: Side, deadline: Deadline) -> Result<Arc<SharedSideHold>, Error> {

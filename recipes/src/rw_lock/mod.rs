@@ -31,6 +31,7 @@ mod slot;
 mod ticket;
 
 pub use self::guard::{ReadGuard, UpgradeError, WriteGuard};
+pub(crate) use self::guard::{ReadHold, WriteHold};
 pub use self::lock::RwLock;
 pub use self::one_side::RwLockSide;
 pub use self::ticket::{ReadTicket, WriteTicket};

@@ -2,14 +2,15 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ReleaseError, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ZnodePath};
 
+use super::guard::{ReadGuard, WriteGuard};
 use super::lock::RwLock;
 use super::reservation::{OwnerReservation, Turn};
 use super::side::Side;
-use super::slot::{self, SharedSideHold};
+use super::slot::SharedSideHold;
 use crate::inspection::Inspection;
-use crate::lock::{AnyGuard, BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
+use crate::lock::{BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::owner::Owner;
 
 /// One side of an [`RwLock`], as a [`Lock`]: made by [`RwLock::reader`] and [`RwLock::writer`].
@@ -35,7 +36,10 @@ impl RwLock {
 
 impl RwLockSide {
     fn member(&self, shared: Arc<SharedSideHold>) -> MemberGuard {
-        MemberGuard::new(self.lock.path(), SideGuard(slot::HoldShare::of(shared)))
+        match self.side {
+            Side::Read => MemberGuard::new(self.lock.path(), ReadGuard::on(shared)),
+            Side::Write => MemberGuard::new(self.lock.path(), WriteGuard::on(shared)),
+        }
     }
 }
 
@@ -59,11 +63,13 @@ impl Recipe for RwLockSide {
     }
 
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
-        Box::pin(async move { Ok(LockGuard::of(self.member(self.lock.lock(self.side, deadline).await?))) })
+        Box::pin(
+            async move { Ok(LockGuard::of_one(self.member(self.lock.lock(self.side, deadline).await?))) },
+        )
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        let guard = |shared| LockGuard::of(self.member(shared));
+        let guard = |shared| LockGuard::of_one(self.member(shared));
         Box::pin(async move { Ok(self.lock.try_lock(self.side).await?.map(guard)) })
     }
 
@@ -124,18 +130,5 @@ impl BatchEntry for SideBatchEntry {
         let Self { side, reservation, .. } = *self;
         let shared = reservation.enter(side.side, hold);
         Box::pin(ready(Ok(Some(side.member(shared)))))
-    }
-}
-
-/// A guard of either side.
-struct SideGuard(slot::HoldShare);
-
-impl AnyGuard for SideGuard {
-    fn hold(&self) -> &Hold {
-        &self.0.held
-    }
-
-    fn into_hold(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
-        Box::pin(self.0.into_hold())
     }
 }

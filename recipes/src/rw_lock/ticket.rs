@@ -134,7 +134,7 @@ impl ReadTicket {
     ///
     /// Cancel safe: the ticket keeps its position.
     pub async fn wait(&mut self) -> Result<ReadGuard, Error> {
-        self.0.wait(Deadline::never()).await.map(ReadGuard::of)
+        self.0.wait(Deadline::never()).await.map(ReadGuard::on)
     }
 
     /// As [`wait`](Self::wait), for at most `timeout`.
@@ -148,7 +148,7 @@ impl ReadTicket {
     ///
     /// Cancel safe: the ticket keeps its position.
     pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<ReadGuard, Error> {
-        self.0.wait(Deadline::after(timeout)).await.map(ReadGuard::of)
+        self.0.wait(Deadline::after(timeout)).await.map(ReadGuard::on)
     }
 }
 
@@ -184,7 +184,7 @@ impl WriteTicket {
     ///
     /// Cancel safe: the ticket keeps its position.
     pub async fn wait(&mut self) -> Result<WriteGuard, Error> {
-        self.0.wait(Deadline::never()).await.map(WriteGuard::of)
+        self.0.wait(Deadline::never()).await.map(WriteGuard::on)
     }
 
     /// As [`wait`](Self::wait), for at most `timeout`.
@@ -198,7 +198,7 @@ impl WriteTicket {
     ///
     /// Cancel safe: the ticket keeps its position.
     pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<WriteGuard, Error> {
-        self.0.wait(Deadline::after(timeout)).await.map(WriteGuard::of)
+        self.0.wait(Deadline::after(timeout)).await.map(WriteGuard::on)
     }
 }
 

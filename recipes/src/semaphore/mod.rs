@@ -43,6 +43,7 @@ use lockkeeper_core::{
 };
 
 pub use self::lease::Lease;
+pub(crate) use self::lease::PermitsHold;
 use self::limit::Limit;
 use self::permit_acquire::NotTaken;
 pub use self::permits::Permits;

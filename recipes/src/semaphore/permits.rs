@@ -1,12 +1,11 @@
-use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ReleaseError, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ZnodePath};
 
-use super::{Lease, Semaphore};
+use super::Semaphore;
 use crate::inspection::Inspection;
-use crate::lock::{AnyGuard, BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
+use crate::lock::{BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::owner::Owner;
 
 /// A number of permits of a [`Semaphore`] as one [`Lock`], such as a member of a
@@ -70,14 +69,14 @@ impl Recipe for Permits {
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
         Box::pin(async move {
             let lease = self.semaphore.acquire_by(self.count, deadline).await?;
-            Ok(LockGuard::of(MemberGuard::new(self.semaphore.path(), lease)))
+            Ok(LockGuard::of_one(MemberGuard::new(self.semaphore.path(), lease)))
         })
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
         Box::pin(async move {
             let lease = self.semaphore.try_acquire_many(self.count).await?;
-            Ok(lease.map(|lease| LockGuard::of(MemberGuard::new(self.semaphore.path(), lease))))
+            Ok(lease.map(|lease| LockGuard::of_one(MemberGuard::new(self.semaphore.path(), lease))))
         })
     }
 
@@ -121,15 +120,5 @@ impl BatchEntry for Permits {
             let lease = self.semaphore.enter(hold, self.count, wait).await?;
             Ok(lease.map(|lease| MemberGuard::new(self.semaphore.path(), lease)))
         })
-    }
-}
-
-impl AnyGuard for Lease {
-    fn hold(&self) -> &Hold {
-        self
-    }
-
-    fn into_hold(self: Box<Self>) -> BoxFuture<'static, Result<Option<Hold>, ReleaseError>> {
-        Box::pin(ready(Ok(Some(Self::into_hold(*self)))))
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::poll;
-use lockkeeper::{ConnectionManager, Hold, Mutex, RwLock, State};
+use lockkeeper::{ConnectionManager, Mutex, RwLock, State};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use crate::limit::within;
@@ -48,7 +48,7 @@ async fn without_a_connection_no_lock_is_handed_over_within_the_process() {
     let actor = patient(&server_fixture).await;
     let mutex = Mutex::new(&actor, LOCK).unwrap();
     let held = mutex.acquire().await.unwrap();
-    let front = Hold::path(&held).to_owned();
+    let front = held.path().to_owned();
     let mut next = mutex.enqueue().await.unwrap();
     let mine = newest(&server_fixture, &[&front]);
     let mut next = Box::pin(next.wait());
@@ -60,7 +60,7 @@ async fn without_a_connection_no_lock_is_handed_over_within_the_process() {
     assert!(poll!(&mut next).is_pending(), "granted without a node");
     drop(away);
     let guard = within("a turn in a new place", next).await.unwrap().unwrap();
-    assert!(Hold::path(&guard) != mine && guard.is_valid());
+    assert!(guard.path() != mine && guard.is_valid());
     guard.release().await.unwrap();
     server_fixture.line_becomes(0).await.unwrap();
 }
@@ -71,7 +71,7 @@ async fn without_a_connection_no_reader_is_let_in_by_the_writer_in_front() {
     let actor = patient(&server_fixture).await;
     let lock = RwLock::new(&actor, LOCK).unwrap();
     let writing = lock.write().await.unwrap();
-    let front = Hold::path(&writing).to_owned();
+    let front = writing.path().to_owned();
     let mut reading = Box::pin(lock.read());
     while server_fixture.server.inspect(in_line).len() < 2 {
         assert!(poll!(&mut reading).is_pending(), "it waits");
@@ -88,7 +88,7 @@ async fn without_a_connection_no_reader_is_let_in_by_the_writer_in_front() {
     assert!(poll!(&mut reading).is_pending(), "granted without a node");
     drop(away);
     let guard = within("a turn in a new place", reading).await.unwrap().unwrap();
-    assert!(Hold::path(&guard) != mine && guard.is_valid());
+    assert!(guard.path() != mine && guard.is_valid());
     guard.release().await.unwrap();
     server_fixture.line_becomes(0).await.unwrap();
 }
@@ -103,7 +103,7 @@ async fn a_number_behind_a_holder_that_leaves_meanwhile_grants_only_by_a_list() 
         mutex.acquire().await.unwrap().release().await.unwrap();
     }
     let held = mutex.acquire().await.unwrap();
-    let front = Hold::path(&held).to_owned();
+    let front = held.path().to_owned();
     let session = server_fixture.sessions_of_actor()[0];
     let when = When::op(Op::Create2).path("/locks/lock/*").session(session);
     let create = server_fixture.server.fault(when, Fault::HoldReply);
@@ -116,7 +116,7 @@ async fn a_number_behind_a_holder_that_leaves_meanwhile_grants_only_by_a_list() 
     server_fixture.line_becomes(0).await.unwrap();
     create.release();
     let guard = within("a turn in a new place", next).await.unwrap().unwrap();
-    assert!(Hold::path(&guard) != mine, "granted without a node");
+    assert!(guard.path() != mine, "granted without a node");
     assert!(guard.is_valid());
     guard.release().await.unwrap();
     server_fixture.line_becomes(0).await.unwrap();

@@ -1,7 +1,7 @@
 //! Between the sending of a transaction and its commit, which may come late, over a connection that is gone.
 
 use futures::poll;
-use lockkeeper::{Hold, Mutex};
+use lockkeeper::Mutex;
 use lockkeeper_testserver::{Fault, Op, When};
 
 use crate::limit::within;
@@ -16,7 +16,7 @@ async fn a_lock_is_not_handed_off_in_memory_while_a_dropped_transaction_may_stil
     let session = server_fixture.server.sessions()[0];
     let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();
     let held = mutex.acquire().await.unwrap();
-    let mine = Hold::path(&held).to_owned();
+    let mine = held.path().to_owned();
     let next = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     server_fixture.line_becomes(2).await.unwrap();
     let behind = server_fixture.server.inspect(in_line).into_iter().find(|path| *path != mine).unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper::{Hold, Mutex, MutexGuard, RwLock};
+use lockkeeper::{Mutex, MutexGuard, RwLock};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 use tokio::task::JoinHandle;
 
@@ -30,7 +30,7 @@ async fn a_note_on_the_node_in_front_grants_nothing() {
     let looks = server_fixture
         .server
         .fault(When::op(Op::GetChildren).path(LOCK).session(session), Fault::DelayRequest(Duration::ZERO));
-    server_fixture.rival.znodes().write(&Hold::path(&held).parse().unwrap(), b"a note", -1).await.unwrap();
+    server_fixture.rival.znodes().write(&held.path().parse().unwrap(), b"a note", -1).await.unwrap();
     within("another look at the line", looks.hit()).await.unwrap();
     within("its watches", server_fixture.server.wait_until(|machine| machine.watch_count(0) == 2))
         .await
@@ -44,13 +44,13 @@ async fn a_note_on_the_node_in_front_grants_nothing() {
 #[tokio::test]
 async fn who_is_no_longer_in_line_is_not_granted_by_the_going_of_who_was_in_front() {
     let (server_fixture, held, waiter) = one_waits().await;
-    let front = Hold::path(&held).to_owned();
+    let front = held.path().to_owned();
     let mine = server_fixture.server.inspect(in_line).into_iter().find(|path| *path != front).unwrap();
     assert!(server_fixture.server.delete_node(&mine));
     assert!(server_fixture.server.delete_node(&front));
     hold_the_clients_up();
     let guard = within("a turn in a new place", waiter).await.unwrap().unwrap();
-    assert!(Hold::path(&guard) != mine, "granted without a node");
+    assert!(guard.path() != mine, "granted without a node");
     assert!(guard.is_valid());
     guard.release().await.unwrap();
     server_fixture.line_becomes(0).await.unwrap();
@@ -192,11 +192,11 @@ async fn without_a_watch_on_the_own_node_the_deletion_of_the_node_in_front_grant
     let own = world.server.fault(own, Fault::Refuse(ErrorCode::Other(-4_242)));
     let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     within("a watch on the own node", own.hit()).await.unwrap();
-    let front = Hold::path(&held).to_owned();
+    let front = held.path().to_owned();
     let mine = world.server.inspect(in_line).into_iter().find(|path| *path != front).unwrap();
     assert!(world.server.delete_node(&mine));
     held.release().await.unwrap();
     let guard = within("a turn in a new place", waiting).await.unwrap().unwrap();
-    assert!(Hold::path(&guard) != mine, "granted without a node");
+    assert!(guard.path() != mine, "granted without a node");
     guard.release().await.unwrap();
 }

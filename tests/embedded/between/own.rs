@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::poll;
-use lockkeeper::{Error, Hold, Mutex, RwLock};
+use lockkeeper::{Error, Mutex, RwLock};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use crate::limit::within;
@@ -38,8 +38,7 @@ async fn whose_node_was_written_by_hand_still_sees_it_go() {
     within("a long wait", server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 1))
         .await
         .unwrap();
-    let mine =
-        server_fixture.server.inspect(in_line).into_iter().find(|path| path != Hold::path(&held)).unwrap();
+    let mine = server_fixture.server.inspect(in_line).into_iter().find(|path| path != held.path()).unwrap();
     let watched =
         server_fixture.server.fault(When::op(Op::GetData).path(&mine), Fault::DelayRequest(Duration::ZERO));
     server_fixture.rival.znodes().write(&mine.parse().unwrap(), b"a note", -1).await.unwrap();
@@ -49,7 +48,7 @@ async fn whose_node_was_written_by_hand_still_sees_it_go() {
     server_fixture.line_becomes(2).await.unwrap();
     held.release().await.unwrap();
     let guard = within("its turn", waiting).await.unwrap().unwrap();
-    assert!(Hold::path(&guard) != mine && guard.is_valid());
+    assert!(guard.path() != mine && guard.is_valid());
     guard.release().await.unwrap();
 }
 
@@ -77,8 +76,7 @@ async fn whose_place_is_taken_by_the_next_one_finds_out_that_it_is_gone() {
     let mutex = Mutex::new(&actor, LOCK).unwrap();
     let first = mutex.acquire().await.unwrap();
     let mut second = mutex.enqueue().await.unwrap();
-    let mine =
-        server_fixture.server.inspect(in_line).into_iter().find(|path| path != Hold::path(&first)).unwrap();
+    let mine = server_fixture.server.inspect(in_line).into_iter().find(|path| path != first.path()).unwrap();
     let mut second = Box::pin(second.wait());
     assert!(poll!(&mut second).is_pending(), "it waits");
     assert!(server_fixture.server.delete_node(&mine));

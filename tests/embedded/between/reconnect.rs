@@ -4,7 +4,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use lockkeeper::{Hold, Mutex, MutexGuard};
+use lockkeeper::{Mutex, MutexGuard};
 use lockkeeper_testserver::{ArmedFault, ErrorCode, Fault, Op, When};
 use tokio::runtime::{Builder, Runtime};
 
@@ -24,7 +24,7 @@ fn refuse_watches(server_fixture: &ServerFixture, session: i64) -> ArmedFault {
 }
 
 fn number(guard: &MutexGuard) -> i32 {
-    Hold::path(guard)[Hold::path(guard).len() - 10..].parse().unwrap()
+    guard.path()[guard.path().len() - 10..].parse().unwrap()
 }
 
 /// The mutex is held and released once more; the number of that node.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use lockkeeper::{
-    ConfigError, Error, HandOffPolicy, Hold, HoldEvent, Lock, LossReason, Mutex, ReleaseError, Revoker,
+    ConfigError, Error, HandOffPolicy, HoldEvent, Lock, LossReason, Mutex, ReleaseError, Revoker,
 };
 use lockkeeper_testserver::{Fault, Op, When};
 
@@ -28,10 +28,10 @@ async fn the_end_of_the_session_tells_the_holder_and_the_next_one_takes_a_new_pl
     let lost = held.release().await.unwrap_err();
     assert!(matches!(lost, ReleaseError::Lost(_)), "{lost}");
     assert!(next.is_valid(), "ended by a guard that was lost");
-    let node = Hold::path(&next).to_owned();
+    let node = next.path().to_owned();
     next.release().await.unwrap();
     let last = second.guard().await;
-    assert_eq!(Hold::path(&last), node);
+    assert_eq!(last.path(), node);
     last.release().await.unwrap();
     fixture.server_fixture.line_becomes(0).await.unwrap();
 }
@@ -40,7 +40,7 @@ async fn the_end_of_the_session_tells_the_holder_and_the_next_one_takes_a_new_pl
 async fn a_lingering_node_that_is_lost_is_not_held_again() {
     let fixture = HandOffFixture::lingering().await;
     let held = fixture.mutex.acquire().await.unwrap();
-    let (node, token) = (Hold::path(&held).to_owned(), held.fencing_token());
+    let (node, token) = (held.path().to_owned(), held.fencing_token());
     held.release().await.unwrap();
     fixture.is_watched().await;
     assert!(fixture.server_fixture.server.expire(fixture.session()));
@@ -52,14 +52,14 @@ async fn a_lingering_node_that_is_lost_is_not_held_again() {
     .await
     .unwrap();
     let again = fixture.mutex.acquire().await.unwrap();
-    assert!(Hold::path(&again) != node && again.fencing_token() > token && again.is_valid());
+    assert!(again.path() != node && again.fencing_token() > token && again.is_valid());
 }
 
 #[tokio::test]
 async fn a_lock_under_which_a_transaction_may_still_be_committed_is_not_passed_on() {
     let fixture = HandOffFixture::set(keep()).await;
     let held = fixture.mutex.acquire().await.unwrap();
-    let node = Hold::path(&held).to_owned();
+    let node = held.path().to_owned();
     let waiter = Waiter::of(&fixture.mutex);
     let multi = When::op(Op::Multi).path("/written").session(fixture.session());
     let multi = fixture.server_fixture.server.fault(multi, Fault::HoldRequest);
@@ -71,7 +71,7 @@ async fn a_lock_under_which_a_transaction_may_still_be_committed_is_not_passed_o
     drop(held);
     multi.release();
     let guard = waiter.guard().await;
-    assert!(Hold::path(&guard) != node, "it may be committed in the time of the next guard");
+    assert!(guard.path() != node, "it may be committed in the time of the next guard");
     guard.release().await.unwrap();
 }
 
@@ -79,14 +79,14 @@ async fn a_lock_under_which_a_transaction_may_still_be_committed_is_not_passed_o
 async fn a_lock_that_somebody_asked_for_is_not_passed_on() {
     let fixture = HandOffFixture::set(keep()).await;
     let held = fixture.mutex.acquire().await.unwrap();
-    let node = Hold::path(&held).to_owned();
+    let node = held.path().to_owned();
     let waiter = Waiter::of(&fixture.mutex);
     let inspection = fixture.mutex.inspect().await.unwrap();
     Revoker::new(&fixture.server_fixture.rival).ask(inspection.contenders()).await.unwrap();
     within("to be asked", held.revoke_requested()).await.unwrap().unwrap();
     held.release().await.unwrap();
     let guard = waiter.guard().await;
-    assert!(Hold::path(&guard) != node);
+    assert!(guard.path() != node);
     guard.release().await.unwrap();
 }
 
@@ -132,7 +132,7 @@ async fn once_nobody_is_let_in_a_lingering_node_is_not_held_again() {
 async fn a_lock_taken_from_its_holder_by_hand_is_not_passed_on() {
     let fixture = HandOffFixture::set(keep()).await;
     let held = fixture.mutex.acquire().await.unwrap();
-    let (node, token) = (Hold::path(&held).to_owned(), held.fencing_token());
+    let (node, token) = (held.path().to_owned(), held.fencing_token());
     let one = Waiter::of(&fixture.mutex);
     held.release().await.unwrap();
     let held = one.guard().await;
@@ -143,7 +143,7 @@ async fn a_lock_taken_from_its_holder_by_hand_is_not_passed_on() {
     assert_eq!(within("the loss", held.lost()).await.unwrap().reason, LossReason::NodeDeleted);
     assert!(matches!(events.next().await, Some(HoldEvent::Lost(_))));
     let guard = waiter.guard().await;
-    assert!(guard.fencing_token() > token && Hold::path(&guard) != node);
+    assert!(guard.fencing_token() > token && guard.path() != node);
     assert!(held.release().await.unwrap_err().is_lost());
     guard.release().await.unwrap();
 }
@@ -173,7 +173,7 @@ async fn what_cannot_be_kept_so_is_refused() {
 async fn a_lock_that_is_lost_on_its_way_to_the_next_one_is_not_held() {
     let fixture = HandOffFixture::set(keep()).await;
     let held = fixture.mutex.acquire().await.unwrap();
-    let node = Hold::path(&held).to_owned();
+    let node = held.path().to_owned();
     let waiter = Waiter::of(&fixture.mutex);
     held.release().await.unwrap();
     assert!(fixture.server_fixture.server.expire(fixture.session()));
@@ -185,7 +185,7 @@ async fn a_lock_that_is_lost_on_its_way_to_the_next_one_is_not_held() {
     .await
     .unwrap();
     let guard = waiter.guard().await;
-    assert!(guard.is_valid() && Hold::path(&guard) != node);
+    assert!(guard.is_valid() && guard.path() != node);
     guard.release().await.unwrap();
 }
 
@@ -194,7 +194,7 @@ async fn a_lock_that_is_lost_on_its_way_to_the_next_one_is_not_held() {
 async fn a_release_of_what_is_lost_says_so_though_it_might_linger() {
     let fixture = HandOffFixture::lingering().await;
     let held = fixture.mutex.acquire().await.unwrap();
-    assert!(fixture.server_fixture.server.delete_node(Hold::path(&held)));
+    assert!(fixture.server_fixture.server.delete_node(held.path()));
     let written = "/written".parse().unwrap();
     assert!(held.txn().create(written, Vec::new()).commit().await.is_err());
     assert!(held.release().await.unwrap_err().is_lost());

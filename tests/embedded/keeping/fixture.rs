@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{ConnectionManager, Error, HandOffPolicy, Hold, Mutex, MutexGuard};
+use lockkeeper::{ConnectionManager, Error, HandOffPolicy, Mutex, MutexGuard};
 use lockkeeper_testserver::Op;
 use lockkeeper_testserver::fault::{Passed, Subject};
 
@@ -114,7 +114,7 @@ pub(super) async fn nodes_of(waiters: Vec<Waiter>) -> Vec<String> {
         let guard = waiter.guard().await;
         assert!(guard.is_valid() && token < Some(guard.fencing_token()), "tokens that do not grow");
         token = Some(guard.fencing_token());
-        nodes.push(Hold::path(&guard).to_owned());
+        nodes.push(guard.path().to_owned());
         guard.release().await.unwrap();
     }
     nodes

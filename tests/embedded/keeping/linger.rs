@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper::{Hold, Mutex, Revoker};
+use lockkeeper::{Mutex, Revoker};
 
 use super::fixture::{HandOffFixture, asked, keep};
 use crate::limit::within;
@@ -15,7 +15,7 @@ const PROMPTLY: Duration = Duration::from_secs(10);
 async fn a_lingering_node_is_taken_again_and_again_without_a_request() {
     let fixture = HandOffFixture::lingering().await;
     let first = fixture.mutex.acquire().await.unwrap();
-    let (node, mut token) = (Hold::path(&first).to_owned(), first.fencing_token());
+    let (node, mut token) = (first.path().to_owned(), first.fencing_token());
     first.release().await.unwrap();
     fixture.is_watched().await;
     let transcript = fixture.server_fixture.server.transcript();
@@ -24,7 +24,7 @@ async fn a_lingering_node_is_taken_again_and_again_without_a_request() {
             0 => fixture.mutex.acquire().await.unwrap(),
             _ => fixture.mutex.try_acquire().await.unwrap().expect("a node that lingers"),
         };
-        assert!(guard.is_valid() && Hold::path(&guard) == node && guard.fencing_token() > token);
+        assert!(guard.is_valid() && guard.path() == node && guard.fencing_token() > token);
         token = guard.fencing_token();
         match round % 3 {
             0 => drop(guard),

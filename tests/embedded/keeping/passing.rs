@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{Error, HandOffPolicy, Hold, HoldEvent, Lock, Mutex, Owner, Phase, State};
+use lockkeeper::{Error, HandOffPolicy, HoldEvent, Lock, Mutex, Owner, Phase, State};
 use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::{Fault, Op, When};
 
@@ -17,14 +17,14 @@ use crate::server_fixture::LOCK;
 async fn tasks_of_a_process_are_served_in_the_order_in_which_they_came_on_one_node() {
     let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
     let held = fixture.mutex.acquire().await.unwrap();
-    let node = Hold::path(&held).to_owned();
+    let node = held.path().to_owned();
     let transcript = fixture.server_fixture.server.transcript();
     let (order, mut served) = (parking_lot::Mutex::new(Vec::new()), Vec::new());
     for (number, waiter) in fixture.waiters(5).into_iter().enumerate() {
         let order = &order;
         served.push(async move {
             let guard = waiter.guard().await;
-            order.lock().push((number, guard.fencing_token(), Hold::path(&guard).to_owned()));
+            order.lock().push((number, guard.fencing_token(), guard.path().to_owned()));
             guard.release().await.unwrap();
         });
     }
@@ -48,7 +48,7 @@ async fn tasks_of_a_process_are_served_in_the_order_in_which_they_came_on_one_no
 async fn while_another_process_waits_a_node_is_passed_on_so_many_times_and_no_more() {
     let fixture = HandOffFixture::set(keep()).await;
     let held = fixture.mutex.acquire().await.unwrap();
-    let (node, token) = (Hold::path(&held).to_owned(), held.fencing_token());
+    let (node, token) = (held.path().to_owned(), held.fencing_token());
     let rival = fixture.rival_waits().await;
     let waiters = fixture.waiters(8);
     let serving = tokio::spawn(nodes_of(waiters));
@@ -107,7 +107,7 @@ async fn is_not_starved(fixture: &HandOffFixture, hold: Duration) {
 async fn without_a_connection_others_are_taken_to_wait() {
     let fixture = HandOffFixture::set(keep()).await;
     let held = fixture.mutex.acquire().await.unwrap();
-    let node = Hold::path(&held).to_owned();
+    let node = held.path().to_owned();
     let one = Waiter::of(&fixture.mutex);
     held.release().await.unwrap();
     let held = one.guard().await;
@@ -133,7 +133,7 @@ async fn without_a_connection_others_are_taken_to_wait() {
 async fn a_waiter_that_gives_up_is_passed_over_and_a_turn_on_its_way_to_it_is_the_next_ones() {
     let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
     let held = fixture.mutex.acquire().await.unwrap();
-    let node = Hold::path(&held).to_owned();
+    let node = held.path().to_owned();
     let mut waiters = fixture.waiters(4);
     drop(waiters.remove(1));
     held.release().await.unwrap();
@@ -218,10 +218,10 @@ fn a_guard_that_is_dropped_outside_a_runtime_is_passed_on() {
         let waiter = Waiter::of(&fixture.mutex);
         (fixture, held, waiter)
     });
-    let node = Hold::path(&held).to_owned();
+    let node = held.path().to_owned();
     drop(held);
     let guard = runtime.block_on(waiter.guard());
-    assert_eq!(Hold::path(&guard), node);
+    assert_eq!(guard.path(), node);
     drop(guard);
     runtime.block_on(fixture.server_fixture.line_becomes(0)).unwrap();
 }
@@ -233,13 +233,13 @@ fn a_node_whose_runtime_is_gone_is_not_passed_on() {
     let fixture = runtime.block_on(HandOffFixture::lingering());
     let brief = tokio::runtime::Runtime::new().unwrap();
     let held = brief.block_on(fixture.mutex.acquire()).unwrap();
-    let node = Hold::path(&held).to_owned();
+    let node = held.path().to_owned();
     drop(brief);
     runtime.block_on(async {
         let waiter = Waiter::of(&fixture.mutex);
         held.release().await.unwrap();
         let guard = waiter.guard().await;
-        assert!(Hold::path(&guard) != node);
+        assert!(guard.path() != node);
         guard.release().await.unwrap();
     });
 }
@@ -250,7 +250,7 @@ async fn until_it_is_known_who_else_is_there_others_are_taken_to_wait() {
     let list = When::op(Op::GetChildren2).path(LOCK).session(fixture.session());
     let list = fixture.server_fixture.server.fault(list, Fault::HoldReply);
     let held = fixture.mutex.acquire().await.unwrap();
-    let node = Hold::path(&held).to_owned();
+    let node = held.path().to_owned();
     let waiters = fixture.waiters(8);
     let serving = tokio::spawn(nodes_of(waiters));
     held.release().await.unwrap();

@@ -56,7 +56,7 @@ struct Kept {
 
 impl Grant for Kept {
     fn claims(&self) -> Vec<Claim<'_>> {
-        vec![Claim::exclusive(&self.guard)]
+        vec![Claim::exclusive(self.guard.hold())]
     }
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {

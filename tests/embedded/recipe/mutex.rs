@@ -28,7 +28,7 @@ impl Recipe for Plain {
 
 impl Grant for MutexGuard {
     fn claims(&self) -> Vec<Claim<'_>> {
-        vec![Claim::exclusive(self)]
+        vec![Claim::exclusive(self.hold())]
     }
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {

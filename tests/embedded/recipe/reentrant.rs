@@ -30,7 +30,7 @@ impl Recipe for Reentrant {
 
 impl Grant for ReentrantMutexGuard {
     fn claims(&self) -> Vec<Claim<'_>> {
-        vec![Claim::exclusive(self)]
+        vec![Claim::exclusive(self.hold())]
     }
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {

@@ -50,7 +50,7 @@ impl Recipe for Writing {
 
 impl Grant for ReadGuard {
     fn claims(&self) -> Vec<Claim<'_>> {
-        vec![Claim { share: Share::Shared, held: self }]
+        vec![Claim { share: Share::Shared, held: self.hold() }]
     }
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {
@@ -60,7 +60,7 @@ impl Grant for ReadGuard {
 
 impl Grant for WriteGuard {
     fn claims(&self) -> Vec<Claim<'_>> {
-        vec![Claim::exclusive(self)]
+        vec![Claim::exclusive(self.hold())]
     }
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {

@@ -81,7 +81,7 @@ impl Recipe for SharedPermits {
 
 impl Grant for Lease {
     fn claims(&self) -> Vec<Claim<'_>> {
-        vec![Claim { share: Share::Permits { taken: self.permits(), limit: LIMIT }, held: self }]
+        vec![Claim { share: Share::Permits { taken: self.permits(), limit: LIMIT }, held: self.hold() }]
     }
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {

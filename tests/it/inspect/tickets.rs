@@ -76,7 +76,7 @@ async fn a_ticket_whose_session_expired_takes_a_new_place() {
     proxies.expire_session(proxies.sessions()[0].id).await.unwrap();
     while !matches!(transitions.next().await.unwrap().state, State::Lost(..)) {}
     let guard = ticket.wait().await.unwrap();
-    assert_eq!(guard.epoch().as_u64(), 2);
+    assert_eq!(guard.hold().epoch().as_u64(), 2);
     guard.release().await.unwrap();
 }
 

@@ -81,7 +81,7 @@ async fn a_waiter_of_a_dead_session_gets_its_permits_on_the_next_one() {
         }
         let lease = waiter.await.unwrap();
         assert!(lease.is_valid());
-        assert_eq!(lease.epoch().as_u64(), 2);
+        assert_eq!(lease.hold().epoch().as_u64(), 2);
         lease.release().await.unwrap();
         settled(&ensemble, 0, 0).await;
     }

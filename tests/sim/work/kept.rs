@@ -57,7 +57,7 @@ struct Kept(MutexGuard);
 
 impl Hold for Kept {
     fn claims(&self) -> Vec<Claim> {
-        vec![Claim::exclusive(&self.0)]
+        vec![Claim::exclusive(self.0.hold())]
     }
 
     fn is_valid(&self) -> bool {
@@ -69,7 +69,7 @@ impl Hold for Kept {
     }
 
     fn lost(&self) -> BoxFuture<'_, ()> {
-        self.0.lost()
+        Hold::lost(&self.0)
     }
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {
@@ -81,10 +81,10 @@ impl Hold for Kept {
     }
 
     fn monitor(&self) -> Option<NodeMonitor> {
-        self.0.monitor()
+        Hold::monitor(&self.0)
     }
 
     fn txn(&self) -> Option<Txn<'_>> {
-        self.0.txn()
+        Hold::txn(&self.0)
     }
 }

@@ -119,7 +119,7 @@ struct OneByOne(Vec<MutexGuard>);
 
 impl Hold for OneByOne {
     fn claims(&self) -> Vec<Claim> {
-        self.0.iter().map(|guard| Claim::exclusive(guard)).collect()
+        self.0.iter().map(|guard| Claim::exclusive(guard.hold())).collect()
     }
 
     fn is_valid(&self) -> bool {
@@ -131,7 +131,7 @@ impl Hold for OneByOne {
     }
 
     fn lost(&self) -> BoxFuture<'_, ()> {
-        let holds: Vec<&lockkeeper::Hold> = self.0.iter().map(|guard| &**guard).collect();
+        let holds: Vec<&lockkeeper::Hold> = self.0.iter().map(MutexGuard::hold).collect();
         Box::pin(async move { drop(lockkeeper::Hold::lost_any(&holds).await) })
     }
 

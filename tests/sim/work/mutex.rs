@@ -25,19 +25,19 @@ pub(super) async fn take(mutex: Mutex, way: Way) -> Result<Option<Box<dyn Hold>>
 
 impl Hold for MutexGuard {
     fn claims(&self) -> Vec<Claim> {
-        vec![Claim::exclusive(self)]
+        vec![Claim::exclusive(self.hold())]
     }
 
     fn is_valid(&self) -> bool {
-        (**self).is_valid()
+        self.hold().is_valid()
     }
 
     fn valid_until(&self) -> BootInstant {
-        (**self).valid_until()
+        self.hold().valid_until()
     }
 
     fn lost(&self) -> BoxFuture<'_, ()> {
-        Box::pin((**self).lost().map(drop))
+        Box::pin(self.hold().lost().map(drop))
     }
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {
@@ -45,10 +45,10 @@ impl Hold for MutexGuard {
     }
 
     fn monitor(&self) -> Option<NodeMonitor> {
-        Some((**self).monitor())
+        Some(self.hold().monitor())
     }
 
     fn txn(&self) -> Option<Txn<'_>> {
-        Some((**self).txn())
+        Some(self.hold().txn())
     }
 }

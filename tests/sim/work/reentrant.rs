@@ -23,19 +23,19 @@ impl Kind for Reentrant {
 
 impl Hold for ReentrantMutexGuard {
     fn claims(&self) -> Vec<Claim> {
-        vec![Claim::exclusive(self)]
+        vec![Claim::exclusive(self.hold())]
     }
 
     fn is_valid(&self) -> bool {
-        (**self).is_valid()
+        self.hold().is_valid()
     }
 
     fn valid_until(&self) -> BootInstant {
-        (**self).valid_until()
+        self.hold().valid_until()
     }
 
     fn lost(&self) -> BoxFuture<'_, ()> {
-        Box::pin((**self).lost().map(drop))
+        Box::pin(self.hold().lost().map(drop))
     }
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {
@@ -43,7 +43,7 @@ impl Hold for ReentrantMutexGuard {
     }
 
     fn txn(&self) -> Option<Txn<'_>> {
-        Some((**self).txn())
+        Some(self.hold().txn())
     }
 
     /// A second hold has the token of the first.

@@ -42,7 +42,7 @@ impl Sides {
     }
 
     fn holds(&self) -> impl Iterator<Item = &Held> {
-        self.write.iter().map(|guard| &**guard).chain(self.read.iter().map(|guard| &**guard))
+        self.write.iter().map(WriteGuard::hold).chain(self.read.iter().map(ReadGuard::hold))
     }
 }
 
@@ -151,7 +151,7 @@ impl Hold for Sides {
         let read = self.read.as_ref().map(|read| Claim {
             share: Share::Shared,
             is_inherited: self.is_inherited,
-            ..Claim::exclusive(read)
+            ..Claim::exclusive(read.hold())
         });
         let write = self.write.as_ref().map(|write| Claim {
             beside: self
@@ -160,7 +160,7 @@ impl Hold for Sides {
                 .map(|read| read.path().to_owned())
                 .chain(self.upgraded.clone())
                 .collect(),
-            ..Claim::exclusive(write)
+            ..Claim::exclusive(write.hold())
         });
         // In the order in which they were granted.
         match self.is_inherited {

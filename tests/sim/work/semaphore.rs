@@ -47,19 +47,19 @@ impl Kind for InLayout {
 
 impl Hold for Lease {
     fn claims(&self) -> Vec<Claim> {
-        vec![Claim::of(self, Share::Permits { permits: self.permits(), limit: LIMIT })]
+        vec![Claim::of(self.hold(), Share::Permits { permits: self.permits(), limit: LIMIT })]
     }
 
     fn is_valid(&self) -> bool {
-        (**self).is_valid()
+        self.hold().is_valid()
     }
 
     fn valid_until(&self) -> BootInstant {
-        (**self).valid_until()
+        self.hold().valid_until()
     }
 
     fn lost(&self) -> BoxFuture<'_, ()> {
-        Box::pin((**self).lost().map(drop))
+        Box::pin(self.hold().lost().map(drop))
     }
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {

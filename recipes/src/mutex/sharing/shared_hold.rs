@@ -1,7 +1,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use lockkeeper_core::{DetachedNode, Hold, ReleaseError};
+use lockkeeper_core::{DetachedNode, Hold};
 
 use super::acquire_slot::AcquireSlot;
 use super::contention::NodeTenure;
@@ -67,16 +67,6 @@ impl Drop for GuardTenure {
             hold.count_as_dropped();
         }
         drop(self.give_back());
-    }
-}
-
-impl Remainder {
-    pub(crate) async fn release(self) -> Result<(), ReleaseError> {
-        match self {
-            Self::Hold(hold) => hold.release().await,
-            // Boxed, or every task that releases would be as large as this.
-            Self::Detached(detached) => Box::pin(detached.release()).await,
-        }
     }
 }
 

@@ -53,9 +53,9 @@ impl Kept {
     pub(super) fn holds(&self) -> Vec<(Option<&str>, &Hold)> {
         match self {
             Self::Any(guard) => guard.members().map(|(path, hold)| (Some(path.as_str()), hold)).collect(),
-            Self::Read(guard) => vec![(None, guard)],
-            Self::Write(guard) => vec![(None, guard)],
-            Self::Reentrant(guard, ..) => vec![(None, guard)],
+            Self::Read(guard) => vec![(None, guard.hold())],
+            Self::Write(guard) => vec![(None, guard.hold())],
+            Self::Reentrant(guard, ..) => vec![(None, guard.hold())],
         }
     }
 

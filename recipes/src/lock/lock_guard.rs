@@ -1,0 +1,135 @@
+use std::fmt::{self, Display, Formatter};
+
+use lockkeeper_core::{FencingToken, Hold, ReleaseError, ZnodePath};
+
+use super::guard::{Guard, HoldSet, MemberGuard};
+
+/// A held [`Lock`](super::Lock), or several held together.
+///
+/// A drop of the guard releases all of them in the background.
+pub type LockGuard = Guard<Members>;
+
+/// The holds of one or more locks.
+#[derive(Debug)]
+pub struct Members {
+    first: MemberGuard,
+    others: Vec<MemberGuard>,
+}
+
+impl HoldSet for Members {
+    fn first(&self) -> &Hold {
+        self.first.hold()
+    }
+
+    fn others(&self) -> impl Iterator<Item = &Hold> {
+        self.others.iter().map(MemberGuard::hold)
+    }
+}
+
+impl LockGuard {
+    pub(crate) fn of_one(first: MemberGuard) -> Self {
+        Self::of(Members { first, others: Vec::new() })
+    }
+
+    /// `None` if there are no guards.
+    pub(crate) fn of_all(guards: Vec<MemberGuard>) -> Option<Self> {
+        let mut guards = guards.into_iter();
+        Some(Self::of(Members { first: guards.next()?, others: guards.collect() }))
+    }
+
+    pub(crate) fn into_guards(self) -> Vec<MemberGuard> {
+        let Members { first, others } = self.holds;
+        std::iter::once(first).chain(others).collect()
+    }
+
+    /// The hold of each lock, with the lock's path, in order.
+    pub fn members(&self) -> impl Iterator<Item = (&ZnodePath, &Hold)> {
+        let guards = std::iter::once(&self.holds.first).chain(&self.holds.others);
+        guards.map(|guard| (&guard.path, guard.hold()))
+    }
+
+    /// The paths of the held locks, in order.
+    pub fn paths(&self) -> impl Iterator<Item = &ZnodePath> {
+        self.members().map(|(path, _)| path)
+    }
+
+    /// The fencing token of each lock, in the order of [`paths`](Self::paths).
+    pub fn fencing_tokens(&self) -> impl Iterator<Item = (&ZnodePath, FencingToken)> {
+        self.members().map(|(path, hold)| (path, hold.fencing_token()))
+    }
+
+    /// The fencing token of the lock at this whole path, if this guard holds it.
+    #[must_use]
+    pub fn fencing_token(&self, path: &ZnodePath) -> Option<FencingToken> {
+        self.fencing_tokens().find(|(of, _)| *of == path).map(|(_, token)| token)
+    }
+
+    /// Releases all locks by one transaction, and waits until the server has committed it.
+    ///
+    /// # Errors
+    ///
+    /// [`ReleaseErrors`], with one error for each lock whose release failed. The other locks are released.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the release continues in the background.
+    pub async fn release(self) -> Result<(), ReleaseErrors> {
+        let errors = release(self.into_guards()).await;
+        if errors.is_empty() { Ok(()) } else { Err(ReleaseErrors(errors)) }
+    }
+}
+
+/// Releases the taken locks, the last one first.
+pub(crate) async fn release(guards: Vec<MemberGuard>) -> Vec<ReleaseError> {
+    let mut errors = Vec::new();
+    let mut holds = Vec::new();
+    for guard in guards.into_iter().rev() {
+        match guard.into_hold().await {
+            Ok(hold) => holds.extend(hold.map(|hold| *hold)),
+            Err(error) => errors.push(error),
+        }
+    }
+    errors.extend(Hold::release_all(holds).await);
+    errors
+}
+
+/// The errors of a release of several locks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseErrors(Vec<ReleaseError>);
+
+impl ReleaseErrors {
+    /// Made of one or more errors.
+    pub(crate) fn of(errors: Vec<ReleaseError>) -> Self {
+        Self(errors)
+    }
+
+    /// One error for each lock whose release failed. Never empty.
+    #[must_use]
+    pub fn errors(&self) -> &[ReleaseError] {
+        &self.0
+    }
+
+    /// Whether a lock was lost before its release.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.0.iter().any(ReleaseError::is_lost)
+    }
+
+    /// Whether a node may still exist.
+    #[must_use]
+    pub fn outcome_unknown(&self) -> bool {
+        self.0.iter().any(ReleaseError::outcome_unknown)
+    }
+}
+
+impl Display for ReleaseErrors {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        for (number, error) in self.0.iter().enumerate() {
+            let separator = if number == 0 { "" } else { "; " };
+            write!(formatter, "{separator}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ReleaseErrors {}
