@@ -55,7 +55,7 @@ mod rw_lock;
 mod semaphore;
 
 pub use self::inspection::Inspection;
-pub use self::lock::{Guard, Lock, LockGuard, ReleaseErrors};
+pub use self::lock::{Guard, Lock, LockGuard, QueueTicket, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
 pub use self::mutex::{HandOffPolicy, Mutex, MutexGuard, MutexTicket};
 pub use self::owner::Owner;

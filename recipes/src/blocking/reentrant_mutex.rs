@@ -7,7 +7,7 @@ use super::guard::Guard;
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
 use crate::Owner;
-use crate::reentrant_mutex::ReentrantHold;
+use crate::lock::{OwnerShare, Reentrant};
 
 thread_local! {
     /// Its name is that of the thread, for people who inspect the lock.
@@ -58,7 +58,7 @@ pub struct ReentrantMutex {
 }
 
 /// One hold of a [`ReentrantMutex`]. A drop of the thread's last guard releases the lock in the background.
-pub type ReentrantMutexGuard = Guard<ReentrantHold, *const ()>;
+pub type ReentrantMutexGuard = Guard<OwnerShare<Reentrant>, *const ()>;
 
 impl ReentrantMutex {
     /// Makes the mutex at `path`, below the manager's chroot. Sends nothing.

@@ -6,6 +6,7 @@ use super::guard::Guard;
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
 use crate::Owner;
+use crate::lock::{OwnerShare, Reading, Writing};
 
 /// A read/write lock over all processes, for threads. Everything is as for the async
 /// [`RwLock`](crate::RwLock).
@@ -47,10 +48,10 @@ pub struct RwLockSide {
 }
 
 /// An [`RwLock`] held for reading.
-pub type ReadGuard = Guard<crate::rw_lock::ReadHold>;
+pub type ReadGuard = Guard<OwnerShare<Reading>>;
 
 /// An [`RwLock`] held for writing.
-pub type WriteGuard = Guard<crate::rw_lock::WriteHold>;
+pub type WriteGuard = Guard<OwnerShare<Writing>>;
 
 /// The reason why an upgrade failed. It has the read guard, unchanged.
 pub type UpgradeError = crate::UpgradeError<ReadGuard>;

@@ -2,7 +2,9 @@
 
 mod guard;
 mod lock_guard;
+mod owned;
 mod recipe;
+mod ticket;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -14,7 +16,10 @@ pub use self::guard::Guard;
 pub(crate) use self::guard::{HoldSet, MemberGuard, SingleHold};
 pub use self::lock_guard::{LockGuard, ReleaseErrors};
 pub(crate) use self::lock_guard::{Members, release};
+pub(crate) use self::owned::{OwnerQueued, OwnerShare, Reading, Reentrant, Writing};
 pub(crate) use self::recipe::{BatchEntry, Entered, LockRequest, Recipe, Sealed};
+pub use self::ticket::QueueTicket;
+pub(crate) use self::ticket::Queued;
 use crate::inspection::Inspection;
 
 /// Any lock: a mutex, a reentrant mutex for an owner, the reading or the writing side of a read/write lock,

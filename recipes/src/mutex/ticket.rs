@@ -1,10 +1,9 @@
-use std::time::Duration;
-
 use lockkeeper_core::{Deadline, Error, Ticket};
 
 use super::{Layout, Mutex, MutexGuard};
+use crate::lock::{QueueTicket, Queued};
 use crate::owner::Owner;
-use crate::semaphore::{Lease, SemaphoreTicket};
+use crate::semaphore::{Lease, SemaphoreQueued};
 
 /// A position in the queue of a [`Mutex`], made by [`Mutex::enqueue`].
 ///
@@ -34,18 +33,20 @@ use crate::semaphore::{Lease, SemaphoreTicket};
 /// # Ok(())
 /// # }
 /// ```
+pub type MutexTicket = QueueTicket<MutexQueued>;
+
+/// The position of a contender for a mutex.
 #[derive(Debug)]
-#[must_use = "a ticket that is not kept leaves the line at once"]
-pub struct MutexTicket {
+pub struct MutexQueued {
     mutex: Mutex,
     owner: Option<Owner>,
-    state: TicketState,
+    position: Position,
 }
 
 #[derive(Debug)]
-enum TicketState {
+enum Position {
     Queue(Box<Ticket>),
-    Semaphore(Box<SemaphoreTicket>),
+    Semaphore(Box<SemaphoreQueued>),
 }
 
 impl Mutex {
@@ -66,87 +67,43 @@ impl Mutex {
     /// Cancel safe at every await: no node is left behind.
     pub async fn enqueue(&self) -> Result<MutexTicket, Error> {
         let owner = self.owner()?;
-        let state = match &self.layout {
+        let position = match &self.layout {
             Layout::Queue(queue) => {
                 let ticket = Self::signed(queue, owner.as_ref()).enqueue(Deadline::never()).await?;
-                TicketState::Queue(Box::new(ticket))
+                Position::Queue(Box::new(ticket))
             }
-            Layout::Semaphore(semaphore) => TicketState::Semaphore(Box::new(semaphore.enqueue().await?)),
+            Layout::Semaphore(semaphore) => Position::Semaphore(Box::new(semaphore.queue_up(1).await?)),
         };
-        Ok(MutexTicket { mutex: self.clone(), owner, state })
+        Ok(QueueTicket::of(MutexQueued { mutex: self.clone(), owner, position }))
     }
 }
 
-impl MutexTicket {
-    /// The number of contenders ahead at the last list: 0 at the head of the queue. `None` if no list is
-    /// known.
-    #[must_use]
-    pub fn position(&self) -> Option<usize> {
-        match &self.state {
-            TicketState::Queue(ticket) => ticket.position(),
-            TicketState::Semaphore(ticket) => ticket.position(),
+impl Queued for MutexQueued {
+    type Guard = MutexGuard;
+
+    fn position(&self) -> Option<usize> {
+        match &self.position {
+            Position::Queue(ticket) => ticket.position(),
+            Position::Semaphore(queued) => queued.position(),
         }
     }
 
-    /// Lists the queue now, and returns the number of contenders ahead. One round trip. If the position is
-    /// lost, the ticket takes a new one at the end of the queue.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
-    /// Otherwise as [`Mutex::acquire`]. The ticket keeps its position.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the ticket keeps its position.
-    pub async fn refresh(&mut self) -> Result<usize, Error> {
-        match &mut self.state {
-            TicketState::Queue(ticket) => {
-                let limit = Deadline::after(ticket.manager().operation_timeout());
-                ticket.refresh(limit).await
-            }
-            TicketState::Semaphore(ticket) => ticket.refresh().await,
+    fn ticket(&mut self) -> Option<&mut Ticket> {
+        match &mut self.position {
+            Position::Queue(ticket) => Some(ticket),
+            Position::Semaphore(queued) => queued.ticket(),
         }
     }
 
-    /// Waits for the lock, without a limit of time. After it has returned a guard, another call takes a new
-    /// position.
-    ///
-    /// # Errors
-    ///
-    /// As [`Mutex::acquire`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the ticket keeps its position. In the layout of a semaphore there is one exception: the
-    /// transaction that takes the permit.
-    pub async fn wait(&mut self) -> Result<MutexGuard, Error> {
-        self.wait_by(Deadline::never()).await
-    }
-
-    /// Waits for the lock for at most `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`], which names the predecessor; the ticket keeps its position. Otherwise as
-    /// [`Mutex::acquire`].
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`wait`](Self::wait).
-    pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<MutexGuard, Error> {
-        self.wait_by(Deadline::after(timeout)).await
-    }
-
-    async fn wait_by(&mut self, deadline: Deadline) -> Result<MutexGuard, Error> {
-        // The owner may have come to hold it by another way meanwhile.
+    async fn wait(&mut self, deadline: Deadline) -> Result<MutexGuard, Error> {
+        // The owner may hold the lock by now, by another guard.
         if let Some(owner) = &self.owner {
             self.mutex.holders.check(self.mutex.path(), owner)?;
         }
-        let held = match &mut self.state {
-            TicketState::Queue(ticket) => ticket.wait(deadline).await?,
-            TicketState::Semaphore(ticket) => ticket.wait_by(deadline).await.map(Lease::into_hold)?,
+        let hold = match &mut self.position {
+            Position::Queue(ticket) => ticket.wait(deadline).await?,
+            Position::Semaphore(queued) => queued.wait(deadline).await.map(Lease::into_hold)?,
         };
-        Ok(self.mutex.guard(held.into(), self.owner.as_ref()))
+        Ok(self.mutex.guard(hold.into(), self.owner.as_ref()))
     }
 }

@@ -3,6 +3,7 @@ use lockkeeper_core::Error;
 use super::ReentrantMutex;
 use crate::inspection::Inspection;
 use crate::mutex;
+use crate::owner::Side;
 
 impl ReentrantMutex {
     /// Returns the holders and the waiters of the lock, with their ages: a snapshot, see [`Inspection`]. It
@@ -17,6 +18,6 @@ impl ReentrantMutex {
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
-        mutex::of_line(&self.queue).await
+        mutex::of_line(self.holds.queue(Side::Write)).await
     }
 }

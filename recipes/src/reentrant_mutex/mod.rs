@@ -2,20 +2,13 @@ mod inspect;
 mod recipe;
 mod ticket;
 
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use dashmap::DashMap;
-use lockkeeper_core::{
-    ConnectionManager, Deadline, Error, Hold, Label, LockQueue, PathError, Phase, ReleaseError, Rule,
-    ZnodePath,
-};
-use parking_lot::Mutex;
-use tokio::sync::Mutex as AsyncMutex;
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Label, LockQueue, PathError, Rule, ZnodePath};
 
 pub use self::ticket::ReentrantTicket;
-use crate::lock::{Guard, HoldSet, SingleHold};
-use crate::owner::{Owner, OwnerEntry, OwnerId, OwnerRegistry};
+use crate::lock::{Guard, OwnerShare, Reentrant};
+use crate::owner::{Owner, OwnerHolds, Side};
 
 /// A mutex over all processes that its owner can acquire again while it holds the lock.
 ///
@@ -57,65 +50,10 @@ use crate::owner::{Owner, OwnerEntry, OwnerId, OwnerRegistry};
 /// ```
 #[derive(Clone, Debug)]
 pub struct ReentrantMutex {
-    queue: LockQueue,
-    data: Arc<[u8]>,
-    holders: Arc<OwnerRegistry>,
-    slots: Arc<ReentrantSlots>,
-    /// The owner for an acquire that names none, such as that of a [`Lock`]; otherwise the owner in scope.
+    holds: OwnerHolds,
+    /// The owner for an acquire that names none, such as that of a [`Lock`](crate::Lock). Otherwise the owner
+    /// in scope.
     owner: Option<Owner>,
-}
-
-/// The holds of all owners, within one manager.
-#[derive(Debug, Default)]
-struct ReentrantSlots(DashMap<(ZnodePath, OwnerId), Arc<ReentrantSlot>>);
-
-/// One owner's hold of one path, if there is one.
-#[derive(Debug, Default)]
-struct ReentrantSlot {
-    hold: Mutex<Weak<SharedReentrantHold>>,
-    /// Held by the task that sends the requests for the owner.
-    acquiring: Arc<AsyncMutex<()>>,
-}
-
-impl ReentrantSlot {
-    /// Returns a further guard of an existing hold.
-    fn again(&self) -> Result<Option<ReentrantMutexGuard>, Error> {
-        let Some(shared) = self.hold.lock().upgrade() else {
-            return Ok(None);
-        };
-        let again = ReentrantMutexGuard::of(ReentrantHold(shared));
-        again.check()?;
-        Ok(Some(again))
-    }
-
-    fn hold_count(&self) -> usize {
-        self.hold.lock().strong_count()
-    }
-}
-
-/// One owner's hold, shared by its guards.
-#[derive(Debug)]
-struct SharedReentrantHold {
-    // Dropped in this order: first the registry's entry, then the hold, and the slot last.
-    entry: OwnerEntry,
-    held: Hold,
-    slot: ReentrantSlotEntry,
-}
-
-/// One owner's slot in the table. The slot is removed when neither a guard nor a task uses it.
-#[derive(Debug)]
-struct ReentrantSlotEntry {
-    slots: Arc<ReentrantSlots>,
-    key: (ZnodePath, OwnerId),
-    // The key of an owner is its address, so the owner lives as long as its key is in the table.
-    _owner: Owner,
-}
-
-impl Drop for ReentrantSlotEntry {
-    fn drop(&mut self) {
-        // A task that acquires has a clone of the slot, which it can only get from this table.
-        self.slots.0.remove_if(&self.key, |_, slot| slot.hold_count() == 0 && Arc::strong_count(slot) == 1);
-    }
 }
 
 impl ReentrantMutex {
@@ -132,21 +70,14 @@ impl ReentrantMutex {
         let path = path.try_into().map_err(PathError::from)?;
         let queue =
             LockQueue::new(manager, path, Label::LOCK, Rule::MUTEX)?.with_metric_name("reentrant_mutex");
-        let data = manager.node_data().into();
-        Ok(Self {
-            queue,
-            data,
-            holders: OwnerRegistry::of(manager),
-            slots: manager.shared_table(),
-            owner: None,
-        })
+        Ok(Self { holds: OwnerHolds::new(queue, None), owner: None })
     }
 
     /// Sets the data of this mutex's nodes; the owner's name is appended. Default: the manager's node data,
     /// which has the host and the process id.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
-        Self { data: data.into().into(), ..self }
+        Self { holds: self.holds.with_node_data(data.into()), ..self }
     }
 
     /// Returns the same mutex, with `owner` for the calls that name no owner: those of [`Lock`](crate::Lock),
@@ -159,13 +90,13 @@ impl ReentrantMutex {
     /// The whole path of the lock, chroot included.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
-        self.queue.directory()
+        self.holds.path()
     }
 
     /// The number of guards that `owner` has now, in this process.
     #[must_use]
     pub fn hold_count(&self, owner: &Owner) -> usize {
-        self.slots.0.get(&self.key(owner)).map_or(0, |slot| slot.hold_count())
+        self.holds.count(Side::Write, owner)
     }
 
     /// Waits for the lock for `owner`, without a limit of time. Returns at once if `owner` holds the lock.
@@ -233,100 +164,15 @@ impl ReentrantMutex {
     }
 
     async fn lock(&self, owner: &Owner, deadline: Deadline) -> Result<ReentrantMutexGuard, Error> {
-        let (entry, slot) = self.slot(owner);
-        if let Some(again) = slot.again()? {
-            return Ok(again);
-        }
-        let _acquiring = tokio::select! {
-            biased;
-            acquiring = slot.acquiring.lock() => acquiring,
-            () = deadline.passed() => {
-                let (path, waited) = (self.path().to_string(), deadline.waited());
-                return Err(Error::Timeout { phase: Phase::SameOwner, path, waited });
-            }
-        };
-        if let Some(again) = slot.again()? {
-            return Ok(again);
-        }
-        self.holders.check(self.path(), owner)?;
-        let held = self.queue_of(owner).acquire(deadline).await?;
-        Ok(self.guard(&slot, held, owner, entry))
+        self.holds.acquire(Side::Write, owner, deadline).await.map(Guard::sharing)
     }
 
     async fn try_lock(&self, owner: &Owner) -> Result<Option<ReentrantMutexGuard>, Error> {
-        let (entry, slot) = self.slot(owner);
-        if let Some(again) = slot.again()? {
-            return Ok(Some(again));
-        }
-        // Another task of the same owner is acquiring: not free now.
-        let Ok(_acquiring) = slot.acquiring.try_lock() else {
-            return Ok(None);
-        };
-        if let Some(again) = slot.again()? {
-            return Ok(Some(again));
-        }
-        self.holders.check(self.path(), owner)?;
-        let limit = Deadline::after(self.queue.manager().operation_timeout());
-        let held = self.queue_of(owner).try_acquire(limit).await?;
-        Ok(held.map(|held| self.guard(&slot, held, owner, entry)))
-    }
-
-    fn guard(
-        &self,
-        slot: &ReentrantSlot,
-        held: Hold,
-        owner: &Owner,
-        entry: ReentrantSlotEntry,
-    ) -> ReentrantMutexGuard {
-        let holder = self.holders.enter(self.path(), owner);
-        let shared = Arc::new(SharedReentrantHold { entry: holder, held, slot: entry });
-        *slot.hold.lock() = Arc::downgrade(&shared);
-        ReentrantMutexGuard::of(ReentrantHold(shared))
-    }
-
-    fn queue_of(&self, owner: &Owner) -> LockQueue {
-        self.queue.clone().with_node_data(owner.append_owner(&self.data))
-    }
-
-    fn key(&self, owner: &Owner) -> (ZnodePath, OwnerId) {
-        (self.path().clone(), owner.id())
-    }
-
-    /// Returns the owner's slot, and the entry that removes the slot from the table when it is not needed any
-    /// more. Dropped in this order: first the slot, then the entry.
-    fn slot(&self, owner: &Owner) -> (ReentrantSlotEntry, Arc<ReentrantSlot>) {
-        let entry = ReentrantSlotEntry {
-            slots: Arc::clone(&self.slots),
-            key: self.key(owner),
-            _owner: owner.clone(),
-        };
-        let slot = Arc::clone(&self.slots.0.entry(self.key(owner)).or_default());
-        (entry, slot)
+        Ok(self.holds.try_acquire(Side::Write, owner).await?.map(Guard::sharing))
     }
 }
 
 /// One hold of a [`ReentrantMutex`]. All holds of an owner have one fencing token.
 ///
 /// A drop of the owner's last guard releases the lock in the background.
-pub type ReentrantMutexGuard = Guard<ReentrantHold>;
-
-/// A share of the hold of a [`ReentrantMutex`].
-#[derive(Debug)]
-pub struct ReentrantHold(Arc<SharedReentrantHold>);
-
-impl HoldSet for ReentrantHold {
-    fn first(&self) -> &Hold {
-        &self.0.held
-    }
-}
-
-impl SingleHold for ReentrantHold {
-    async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
-        let checked = self.0.held.check();
-        let Some(SharedReentrantHold { held, entry, slot }) = Arc::into_inner(self.0) else {
-            return checked.map(|()| None).map_err(ReleaseError::Lost);
-        };
-        drop((entry, slot));
-        Ok(Some(Box::new(held)))
-    }
-}
+pub type ReentrantMutexGuard = Guard<OwnerShare<Reentrant>>;

@@ -1,14 +1,12 @@
-use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ZnodePath};
-use tokio::sync::OwnedMutexGuard;
+use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 
-use super::{ReentrantMutex, ReentrantSlot, ReentrantSlotEntry};
+use super::ReentrantMutex;
 use crate::inspection::Inspection;
-use crate::lock::{BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
-use crate::owner::Owner;
+use crate::lock::{BatchEntry, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
+use crate::owner::{Owner, Side};
 
 impl Lock for ReentrantMutex {
     fn as_recipe(&self) -> Sealed<'_> {
@@ -26,7 +24,7 @@ impl Recipe for ReentrantMutex {
     }
 
     fn manager(&self) -> &ConnectionManager {
-        self.queue.manager()
+        self.holds.manager()
     }
 
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
@@ -42,7 +40,7 @@ impl Recipe for ReentrantMutex {
     }
 
     fn queues(&self) -> (LockQueue, Vec<LockQueue>) {
-        (self.queue.clone(), Vec::new())
+        (self.holds.queue(Side::Write).clone(), Vec::new())
     }
 
     fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
@@ -63,33 +61,6 @@ impl Recipe for ReentrantMutex {
 
     fn batch_entry(&self) -> Option<Box<dyn BatchEntry>> {
         let owner = self.resolve_owner().ok()?;
-        let (entry, slot) = self.slot(&owner);
-        let acquiring = Arc::clone(&slot.acquiring).try_lock_owned().ok()?;
-        if slot.hold_count() > 0 || self.holders.check(self.path(), &owner).is_err() {
-            return None;
-        }
-        Some(Box::new(ReentrantBatchEntry { mutex: self.clone(), owner, slot, entry, _acquiring: acquiring }))
-    }
-}
-
-/// The way into a mutex for one who takes several locks at once: its owner's other tasks wait meanwhile.
-struct ReentrantBatchEntry {
-    mutex: ReentrantMutex,
-    owner: Owner,
-    _acquiring: OwnedMutexGuard<()>,
-    // Dropped in this order, as everywhere.
-    slot: Arc<ReentrantSlot>,
-    entry: ReentrantSlotEntry,
-}
-
-impl BatchEntry for ReentrantBatchEntry {
-    fn queue(&self) -> LockQueue {
-        self.mutex.queue_of(&self.owner)
-    }
-
-    fn enter(self: Box<Self>, hold: Hold, _: Option<Deadline>) -> BoxFuture<'static, Result<Entered, Error>> {
-        let Self { mutex, owner, slot, entry, .. } = *self;
-        let guard = mutex.guard(&slot, hold, &owner, entry);
-        Box::pin(ready(Ok(Some(MemberGuard::new(mutex.path(), guard)))))
+        Some(Box::new(self.holds.entrance(Side::Write, &owner)?))
     }
 }

@@ -2,6 +2,7 @@ use lockkeeper_core::Error;
 
 use super::lock::RwLock;
 use crate::inspection::{InspectedRecipe, Inspection, holders_first};
+use crate::owner::Side;
 
 const RECIPE: InspectedRecipe = InspectedRecipe { name: "read/write lock", counted: None };
 
@@ -22,7 +23,7 @@ impl RwLock {
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
-        let (read, write) = self.queues();
+        let (read, write) = (self.holds().queue(Side::Read), self.holds().queue(Side::Write));
         let contenders = read.inspect_with(std::slice::from_ref(write)).await?.pop().unwrap_or_default();
         let contenders = holders_first(contenders);
         Ok(Inspection { recipe: RECIPE, path: self.path().clone(), limit: None, contenders })

@@ -1,13 +1,10 @@
-use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, PathError, Phase, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, PathError, ZnodePath};
 
 use super::guard::{ReadGuard, WriteGuard};
-use super::reservation::{OwnerReservation, Turn};
-use super::side::Side;
-use super::slot::{Seat, SharedSideHold, SideSlots};
-use crate::owner::{Owner, OwnerRegistry};
+use crate::lock::{Guard, OwnerShare};
+use crate::owner::{Owner, OwnerHolds, Side};
 
 /// A read/write lock over all processes: many readers at a time, or one writer.
 ///
@@ -42,7 +39,7 @@ use crate::owner::{Owner, OwnerRegistry};
 ///
 /// # Session loss
 ///
-/// A guard of an expired session is lost. Its [`lost()`](Hold::lost) resolves before the server can grant the
+/// A guard of an expired session is lost. Its [`lost()`](Guard::lost) resolves before the server can grant the
 /// lock to a contender that the guard excludes. A waiter queues again in the next session, at the end of the
 /// queue. While an owner still keeps a lost guard, its further acquires fail with [`Error::Lost`]: drop the
 /// lost guards first.
@@ -103,12 +100,8 @@ use crate::owner::{Owner, OwnerRegistry};
 /// ```
 #[derive(Clone, Debug)]
 pub struct RwLock {
-    read: LockQueue,
-    write: LockQueue,
-    data: Arc<[u8]>,
+    holds: OwnerHolds,
     owner: Option<Owner>,
-    holders: Arc<OwnerRegistry>,
-    slots: Arc<SideSlots>,
 }
 
 impl RwLock {
@@ -124,21 +117,14 @@ impl RwLock {
     {
         let path: ZnodePath = path.try_into().map_err(PathError::from)?;
         let queue = |side: Side| LockQueue::new(manager, path.clone(), side.label(), side.rule());
-        Ok(Self {
-            read: queue(Side::Read)?,
-            write: queue(Side::Write)?,
-            data: manager.node_data().into(),
-            owner: None,
-            holders: OwnerRegistry::of(manager),
-            slots: manager.shared_table(),
-        })
+        Ok(Self { holds: OwnerHolds::new(queue(Side::Write)?, Some(queue(Side::Read)?)), owner: None })
     }
 
     /// Sets the data of this lock's nodes, for people who inspect the lock. Default: the manager's node data,
     /// which has the host and the process id. The owner's name, if there is one, is appended.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
-        Self { data: data.into().into(), ..self }
+        Self { holds: self.holds.with_node_data(data.into()), ..self }
     }
 
     /// Returns the same lock for `owner`: its acquires are those of this owner, whichever owner is in scope.
@@ -150,19 +136,19 @@ impl RwLock {
     /// The whole path of the lock, chroot included.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
-        self.write.directory()
+        self.holds.path()
     }
 
     /// The number of read guards that `owner` has now, in this process.
     #[must_use]
     pub fn read_hold_count(&self, owner: &Owner) -> usize {
-        self.slots.hold_count(self.path(), owner, Side::Read)
+        self.holds.count(Side::Read, owner)
     }
 
     /// The number of write guards that `owner` has now, in this process.
     #[must_use]
     pub fn write_hold_count(&self, owner: &Owner) -> usize {
-        self.slots.hold_count(self.path(), owner, Side::Write)
+        self.holds.count(Side::Write, owner)
     }
 
     /// Waits until no writer is ahead, without a limit of time. Returns at once if the owner holds the lock.
@@ -178,7 +164,7 @@ impl RwLock {
     ///
     /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
     pub async fn read(&self) -> Result<ReadGuard, Error> {
-        self.lock(Side::Read, Deadline::never()).await.map(ReadGuard::on)
+        self.acquire(Side::Read, Deadline::never()).await
     }
 
     /// As [`read`](Self::read), for at most `timeout`.
@@ -192,7 +178,7 @@ impl RwLock {
     ///
     /// As [`read`](Self::read).
     pub async fn read_timeout(&self, timeout: Duration) -> Result<ReadGuard, Error> {
-        self.lock(Side::Read, Deadline::after(timeout)).await.map(ReadGuard::on)
+        self.acquire(Side::Read, Deadline::after(timeout)).await
     }
 
     /// Takes the lock for reading if no writer is ahead now. Returns `None` if one is, holding or waiting.
@@ -206,7 +192,7 @@ impl RwLock {
     ///
     /// Cancel safe: no node is left behind.
     pub async fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
-        Ok(self.try_lock(Side::Read).await?.map(ReadGuard::on))
+        self.try_acquire(Side::Read).await
     }
 
     /// Waits until no contender is ahead, without a limit of time. Returns at once if the owner holds the
@@ -221,7 +207,7 @@ impl RwLock {
     ///
     /// As [`read`](Self::read).
     pub async fn write(&self) -> Result<WriteGuard, Error> {
-        self.lock(Side::Write, Deadline::never()).await.map(WriteGuard::on)
+        self.acquire(Side::Write, Deadline::never()).await
     }
 
     /// As [`write`](Self::write), for at most `timeout`.
@@ -235,7 +221,7 @@ impl RwLock {
     ///
     /// As [`read`](Self::read).
     pub async fn write_timeout(&self, timeout: Duration) -> Result<WriteGuard, Error> {
-        self.lock(Side::Write, Deadline::after(timeout)).await.map(WriteGuard::on)
+        self.acquire(Side::Write, Deadline::after(timeout)).await
     }
 
     /// Takes the lock for writing if it is free now. Returns `None` if any contender is ahead, including
@@ -250,109 +236,27 @@ impl RwLock {
     ///
     /// Cancel safe: no node is left behind.
     pub async fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
-        Ok(self.try_lock(Side::Write).await?.map(WriteGuard::on))
+        self.try_acquire(Side::Write).await
     }
 
-    pub(super) async fn lock(&self, side: Side, deadline: Deadline) -> Result<Arc<SharedSideHold>, Error> {
-        let owner = self.owner();
-        // A deadline of zero still leaves time for the answer.
-        let limit = if deadline.has_passed() { self.limit() } else { deadline };
-        if let Turn::Again(shared) = self.turn(side, &owner)? {
-            return Ok(shared);
-        }
-        let reservation = OwnerReservation::of(self, &owner, deadline).await?;
-        match reservation.turn(side)? {
-            Turn::Again(shared) => Ok(shared),
-            Turn::Beside(write) => {
-                let held = self.add_reader(&write.held, &owner, limit).await?;
-                Ok(reservation.enter(side, held))
-            }
-            Turn::Queue => {
-                let held = self.queue_of(&owner, side).acquire(deadline).await?;
-                Ok(reservation.enter(side, held))
-            }
-        }
+    async fn acquire<K>(&self, side: Side, deadline: Deadline) -> Result<Guard<OwnerShare<K>>, Error> {
+        self.holds.acquire(side, &self.owner(), deadline).await.map(Guard::sharing)
     }
 
-    pub(super) async fn try_lock(&self, side: Side) -> Result<Option<Arc<SharedSideHold>>, Error> {
-        let owner = self.owner();
-        if let Turn::Again(shared) = self.turn(side, &owner)? {
-            return Ok(Some(shared));
-        }
-        // Another task of the same owner acquires the lock: it is not free now.
-        let Some(reservation) = OwnerReservation::try_of(self, &owner) else {
-            return Ok(None);
-        };
-        let held = match reservation.turn(side)? {
-            Turn::Again(shared) => return Ok(Some(shared)),
-            Turn::Beside(write) => Some(self.add_reader(&write.held, &owner, self.limit()).await?),
-            Turn::Queue => self.queue_of(&owner, side).try_acquire(self.limit()).await?,
-        };
-        Ok(held.map(|held| reservation.enter(side, held)))
+    async fn try_acquire<K>(&self, side: Side) -> Result<Option<Guard<OwnerShare<K>>>, Error> {
+        Ok(self.holds.try_acquire(side, &self.owner()).await?.map(Guard::sharing))
     }
 
-    /// Decides, without a request, what an acquire of this side means for the owner.
-    fn turn(&self, side: Side, owner: &Owner) -> Result<Turn, Error> {
-        let (_seat, slot) = Seat::at(self, owner);
-        Turn::of(slot.active(), side, self, owner)
-    }
-
-    /// Creates a read node beside the owner's own write node. Cancel safe.
-    pub(super) async fn add_reader(
-        &self,
-        write: &Hold,
-        owner: &Owner,
-        deadline: Deadline,
-    ) -> Result<Hold, Error> {
-        let data = self.data_of(owner);
-        tokio::select! {
-            biased;
-            held = write.add_reader(Side::Read.label(), &data) => held,
-            () = deadline.passed() => {
-                let (path, waited) = (self.path().to_string(), deadline.waited());
-                Err(Error::Timeout { phase: Phase::Answer, path, waited })
-            }
-        }
-    }
-
-    pub(crate) fn queue_of(&self, owner: &Owner, side: Side) -> LockQueue {
-        let queue = match side {
-            Side::Read => &self.read,
-            Side::Write => &self.write,
-        };
-        queue.clone().with_node_data(self.data_of(owner))
-    }
-
-    pub(super) fn queues(&self) -> (&LockQueue, &LockQueue) {
-        (&self.read, &self.write)
-    }
-
-    pub(super) fn data_of(&self, owner: &Owner) -> Vec<u8> {
-        owner.append_owner(&self.data)
+    pub(super) fn holds(&self) -> &OwnerHolds {
+        &self.holds
     }
 
     /// The owner of an acquire.
-    pub(crate) fn owner(&self) -> Owner {
+    pub(super) fn owner(&self) -> Owner {
         self.named_owner().unwrap_or_else(Owner::anonymous)
     }
 
     pub(super) fn named_owner(&self) -> Option<Owner> {
         self.owner.clone().or_else(Owner::current)
-    }
-
-    pub(super) fn manager(&self) -> &ConnectionManager {
-        self.write.manager()
-    }
-
-    pub(super) fn limit(&self) -> Deadline {
-        Deadline::after(self.write.manager().operation_timeout())
-    }
-
-    pub(super) fn holders(&self) -> &Arc<OwnerRegistry> {
-        &self.holders
-    }
-
-    pub(super) fn slots(&self) -> &SideSlots {
-        &self.slots
     }
 }

@@ -25,13 +25,9 @@ mod guard;
 mod inspect;
 mod lock;
 mod one_side;
-mod reservation;
-mod side;
-mod slot;
 mod ticket;
 
 pub use self::guard::{ReadGuard, UpgradeError, WriteGuard};
-pub(crate) use self::guard::{ReadHold, WriteHold};
 pub use self::lock::RwLock;
 pub use self::one_side::RwLockSide;
 pub use self::ticket::{ReadTicket, WriteTicket};

@@ -1,17 +1,13 @@
-use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 
-use super::guard::{ReadGuard, WriteGuard};
+use super::guard::WriteGuard;
 use super::lock::RwLock;
-use super::reservation::{OwnerReservation, Turn};
-use super::side::Side;
-use super::slot::SharedSideHold;
 use crate::inspection::Inspection;
-use crate::lock::{BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
-use crate::owner::Owner;
+use crate::lock::{BatchEntry, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
+use crate::owner::{HoldShare, Owner, Side};
 
 /// One side of an [`RwLock`], as a [`Lock`]: made by [`RwLock::reader`] and [`RwLock::writer`].
 #[derive(Clone, Debug)]
@@ -35,11 +31,8 @@ impl RwLock {
 }
 
 impl RwLockSide {
-    fn member(&self, shared: Arc<SharedSideHold>) -> MemberGuard {
-        match self.side {
-            Side::Read => MemberGuard::new(self.lock.path(), ReadGuard::on(shared)),
-            Side::Write => MemberGuard::new(self.lock.path(), WriteGuard::on(shared)),
-        }
+    fn guard(&self, share: HoldShare) -> LockGuard {
+        LockGuard::of_one(MemberGuard::new(self.lock.path(), WriteGuard::sharing(share)))
     }
 }
 
@@ -59,22 +52,25 @@ impl Recipe for RwLockSide {
     }
 
     fn manager(&self) -> &ConnectionManager {
-        self.lock.manager()
+        self.lock.holds().manager()
     }
 
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
-        Box::pin(
-            async move { Ok(LockGuard::of_one(self.member(self.lock.lock(self.side, deadline).await?))) },
-        )
+        Box::pin(async move {
+            let share = self.lock.holds().acquire(self.side, &self.lock.owner(), deadline).await?;
+            Ok(self.guard(share))
+        })
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        let guard = |shared| LockGuard::of_one(self.member(shared));
-        Box::pin(async move { Ok(self.lock.try_lock(self.side).await?.map(guard)) })
+        Box::pin(async move {
+            let share = self.lock.holds().try_acquire(self.side, &self.lock.owner()).await?;
+            Ok(share.map(|share| self.guard(share)))
+        })
     }
 
     fn queues(&self) -> (LockQueue, Vec<LockQueue>) {
-        (self.lock.queue_of(&self.lock.owner(), self.side), Vec::new())
+        (self.lock.holds().queue(self.side).clone(), Vec::new())
     }
 
     fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
@@ -105,30 +101,6 @@ impl Recipe for RwLockSide {
     }
 
     fn batch_entry(&self) -> Option<Box<dyn BatchEntry>> {
-        let owner = self.lock.owner();
-        let reservation = OwnerReservation::try_of(&self.lock, &owner)?;
-        match reservation.turn(self.side) {
-            Ok(Turn::Queue) => Some(Box::new(SideBatchEntry { side: self.clone(), owner, reservation })),
-            _ => None,
-        }
-    }
-}
-
-/// The way in for one who takes several locks at once: the owner's other tasks wait meanwhile.
-struct SideBatchEntry {
-    side: RwLockSide,
-    owner: Owner,
-    reservation: OwnerReservation,
-}
-
-impl BatchEntry for SideBatchEntry {
-    fn queue(&self) -> LockQueue {
-        self.side.lock.queue_of(&self.owner, self.side.side)
-    }
-
-    fn enter(self: Box<Self>, hold: Hold, _: Option<Deadline>) -> BoxFuture<'static, Result<Entered, Error>> {
-        let Self { side, reservation, .. } = *self;
-        let shared = reservation.enter(side.side, hold);
-        Box::pin(ready(Ok(Some(side.member(shared)))))
+        Some(Box::new(self.lock.holds().entrance(self.side, &self.lock.owner())?))
     }
 }

@@ -1,13 +1,8 @@
-use std::sync::Arc;
-use std::time::Duration;
+use lockkeeper_core::Error;
 
-use lockkeeper_core::{Deadline, Error, Ticket};
-
-use super::guard::{ReadGuard, WriteGuard};
 use super::lock::RwLock;
-use super::reservation::{OwnerReservation, Turn};
-use super::side::Side;
-use super::slot::SharedSideHold;
+use crate::lock::{OwnerQueued, QueueTicket, Reading, Writing};
+use crate::owner::Side;
 
 /// A reader's position in the queue of an [`RwLock`], made by [`RwLock::enqueue_read`].
 ///
@@ -37,29 +32,10 @@ use super::slot::SharedSideHold;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
-#[must_use = "a ticket that is not kept leaves the line at once"]
-pub struct ReadTicket(SideTicket);
+pub type ReadTicket = QueueTicket<OwnerQueued<Reading>>;
 
 /// A writer's position in the queue of an [`RwLock`], made by [`RwLock::enqueue_write`]. See [`ReadTicket`].
-#[derive(Debug)]
-#[must_use = "a ticket that is not kept leaves the line at once"]
-pub struct WriteTicket(SideTicket);
-
-#[derive(Debug)]
-struct SideTicket {
-    lock: RwLock,
-    side: Side,
-    /// `None` if a hold of the owner grants this side at once, or after the guard was returned.
-    queued: Option<SideWait>,
-}
-
-#[derive(Debug)]
-struct SideWait {
-    // Dropped in this order: the owner's other tasks go on when the place is given up.
-    ticket: Ticket,
-    reservation: OwnerReservation,
-}
+pub type WriteTicket = QueueTicket<OwnerQueued<Writing>>;
 
 impl RwLock {
     /// Queues as a reader, and does not wait for the grant. An owner that holds the lock needs no position:
@@ -78,7 +54,7 @@ impl RwLock {
     ///
     /// Cancel safe at every await: no node is left behind.
     pub async fn enqueue_read(&self) -> Result<ReadTicket, Error> {
-        Ok(ReadTicket(SideTicket::take(self, Side::Read).await?))
+        self.holds().enqueue(Side::Read, &self.owner()).await.map(QueueTicket::for_owner)
     }
 
     /// Queues as a writer, and does not wait for the grant. An owner that holds the lock for writing needs no
@@ -96,151 +72,6 @@ impl RwLock {
     ///
     /// As [`enqueue_read`](Self::enqueue_read).
     pub async fn enqueue_write(&self) -> Result<WriteTicket, Error> {
-        Ok(WriteTicket(SideTicket::take(self, Side::Write).await?))
-    }
-}
-
-impl ReadTicket {
-    /// The number of writers ahead at the last list: 0 for a reader that does not have to wait. `None` if no
-    /// list is known.
-    #[must_use]
-    pub fn position(&self) -> Option<usize> {
-        self.0.position()
-    }
-
-    /// Lists the queue now, and returns the number of writers ahead. One round trip. If the position is lost,
-    /// the ticket takes a new one at the end of the queue.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
-    /// Otherwise as [`RwLock::read`]. The ticket keeps its position.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the ticket keeps its position.
-    pub async fn refresh(&mut self) -> Result<usize, Error> {
-        self.0.refresh().await
-    }
-
-    /// Waits until no writer is ahead, without a limit of time. After it has returned a guard, another call
-    /// takes a new position.
-    ///
-    /// # Errors
-    ///
-    /// As [`RwLock::read`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the ticket keeps its position.
-    pub async fn wait(&mut self) -> Result<ReadGuard, Error> {
-        self.0.wait(Deadline::never()).await.map(ReadGuard::on)
-    }
-
-    /// As [`wait`](Self::wait), for at most `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`], which names the predecessor; the ticket keeps its position. Otherwise as
-    /// [`RwLock::read`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the ticket keeps its position.
-    pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<ReadGuard, Error> {
-        self.0.wait(Deadline::after(timeout)).await.map(ReadGuard::on)
-    }
-}
-
-impl WriteTicket {
-    /// The number of readers and writers ahead at the last list: 0 at the head of the queue. `None` if no
-    /// list is known.
-    #[must_use]
-    pub fn position(&self) -> Option<usize> {
-        self.0.position()
-    }
-
-    /// As [`ReadTicket::refresh`].
-    ///
-    /// # Errors
-    ///
-    /// As [`ReadTicket::refresh`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the ticket keeps its position.
-    pub async fn refresh(&mut self) -> Result<usize, Error> {
-        self.0.refresh().await
-    }
-
-    /// Waits until no contender is ahead, without a limit of time. After it has returned a guard, another
-    /// call takes a new position.
-    ///
-    /// # Errors
-    ///
-    /// As [`RwLock::write`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the ticket keeps its position.
-    pub async fn wait(&mut self) -> Result<WriteGuard, Error> {
-        self.0.wait(Deadline::never()).await.map(WriteGuard::on)
-    }
-
-    /// As [`wait`](Self::wait), for at most `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`], which names the predecessor; the ticket keeps its position. Otherwise as
-    /// [`RwLock::write`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the ticket keeps its position.
-    pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<WriteGuard, Error> {
-        self.0.wait(Deadline::after(timeout)).await.map(WriteGuard::on)
-    }
-}
-
-impl SideTicket {
-    async fn take(lock: &RwLock, side: Side) -> Result<Self, Error> {
-        // Its owner, whatever is in scope where it is waited for.
-        let owner = lock.owner();
-        let lock = lock.for_owner(&owner);
-        let reservation = OwnerReservation::of(&lock, &owner, Deadline::never()).await?;
-        let queued = match reservation.turn(side)? {
-            Turn::Queue => {
-                let ticket = lock.queue_of(&owner, side).enqueue(Deadline::never()).await?;
-                Some(SideWait { ticket, reservation })
-            }
-            Turn::Again(_) | Turn::Beside(_) => None,
-        };
-        Ok(Self { lock, side, queued })
-    }
-
-    fn position(&self) -> Option<usize> {
-        match &self.queued {
-            Some(queued) => queued.ticket.position(),
-            None => Some(0),
-        }
-    }
-
-    async fn refresh(&mut self) -> Result<usize, Error> {
-        match &mut self.queued {
-            Some(queued) => queued.ticket.refresh(self.lock.limit()).await,
-            None => Ok(0),
-        }
-    }
-
-    async fn wait(&mut self, deadline: Deadline) -> Result<Arc<SharedSideHold>, Error> {
-        let held = match &mut self.queued {
-            Some(queued) => Some(queued.ticket.wait(deadline).await?),
-            None => None,
-        };
-        match (held, self.queued.take()) {
-            (Some(held), Some(SideWait { reservation, .. })) => Ok(reservation.enter(self.side, held)),
-            // The owner holds the lock already, or the ticket has given its guard.
-            _ => self.lock.lock(self.side, deadline).await,
-        }
+        self.holds().enqueue(Side::Write, &self.owner()).await.map(QueueTicket::for_owner)
     }
 }

@@ -48,6 +48,7 @@ use self::limit::Limit;
 use self::permit_acquire::NotTaken;
 pub use self::permits::Permits;
 pub use self::shared_limit::SharedLimit;
+pub(crate) use self::ticket::SemaphoreQueued;
 pub use self::ticket::SemaphoreTicket;
 use crate::limits;
 use crate::owner::Owner;

@@ -1,9 +1,8 @@
-use std::time::Duration;
-
 use lockkeeper_core::{Deadline, Error, Hold, Ticket};
 
 use super::permit_acquire::NotTaken;
 use super::{Lease, Semaphore};
+use crate::lock::{QueueTicket, Queued};
 
 /// A position in the queue of a [`Semaphore`], made by [`Semaphore::enqueue`] and
 /// [`Semaphore::enqueue_many`].
@@ -34,14 +33,16 @@ use super::{Lease, Semaphore};
 /// # Ok(())
 /// # }
 /// ```
+pub type SemaphoreTicket = QueueTicket<SemaphoreQueued>;
+
+/// The position of a contender for permits.
 #[derive(Debug)]
-#[must_use = "a ticket that is not kept leaves the line at once"]
-pub struct SemaphoreTicket {
+pub struct SemaphoreQueued {
     semaphore: Semaphore,
     permits: usize,
     ticket: Ticket,
     /// The hold of the queue, once the ticket is at the head.
-    acquire: Option<Hold>,
+    head: Option<Hold>,
 }
 
 impl Semaphore {
@@ -73,83 +74,42 @@ impl Semaphore {
     ///
     /// As [`enqueue`](Self::enqueue).
     pub async fn enqueue_many(&self, permits: usize) -> Result<SemaphoreTicket, Error> {
+        self.queue_up(permits).await.map(QueueTicket::of)
+    }
+
+    pub(crate) async fn queue_up(&self, permits: usize) -> Result<SemaphoreQueued, Error> {
         self.check(permits)?;
         let ticket = self.queue().enqueue(Deadline::never()).await?;
-        Ok(SemaphoreTicket { semaphore: self.clone(), permits, ticket, acquire: None })
+        Ok(SemaphoreQueued { semaphore: self.clone(), permits, ticket, head: None })
     }
 }
 
-impl SemaphoreTicket {
-    /// The number of contenders ahead at the last list: 0 at the head of the queue, where the ticket waits
-    /// for permits. `None` if no list is known.
-    #[must_use]
-    pub fn position(&self) -> Option<usize> {
-        match &self.acquire {
+impl Queued for SemaphoreQueued {
+    type Guard = Lease;
+
+    fn position(&self) -> Option<usize> {
+        match &self.head {
             Some(_) => Some(0),
             None => self.ticket.position(),
         }
     }
 
-    /// Lists the queue now, and returns the number of contenders ahead. One round trip; none at the head. If
-    /// the position is lost, the ticket takes a new one at the end of the queue.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
-    /// Otherwise as [`Semaphore::acquire`]. The ticket keeps its position.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the ticket keeps its position.
-    pub async fn refresh(&mut self) -> Result<usize, Error> {
-        self.acquire.take_if(|acquire| !acquire.is_valid());
-        if self.acquire.is_some() {
-            return Ok(0);
-        }
-        self.ticket.refresh(Deadline::after(self.semaphore.manager().operation_timeout())).await
+    fn ticket(&mut self) -> Option<&mut Ticket> {
+        self.head.take_if(|head| !head.is_valid());
+        self.head.is_none().then_some(&mut self.ticket)
     }
 
-    /// Waits for the permits, without a limit of time. After it has returned a lease, another call takes a
-    /// new position.
-    ///
-    /// # Errors
-    ///
-    /// As [`Semaphore::acquire_many`]. After [`Error::TooManyPermits`] and [`Error::LimitsDisagree`] the
-    /// contender has left the queue, so that it blocks no other one.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, with one exception: if the future is dropped during the transaction that takes the
-    /// permits, the position is lost. No node is left behind.
-    pub async fn wait(&mut self) -> Result<Lease, Error> {
-        self.wait_by(Deadline::never()).await
-    }
-
-    /// Waits for the permits, for at most `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`], which names the predecessor, or the number of free permits; the ticket keeps its
-    /// position. Otherwise as [`wait`](Self::wait).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`wait`](Self::wait).
-    pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<Lease, Error> {
-        self.wait_by(Deadline::after(timeout)).await
-    }
-
-    pub(crate) async fn wait_by(&mut self, deadline: Deadline) -> Result<Lease, Error> {
+    async fn wait(&mut self, deadline: Deadline) -> Result<Lease, Error> {
         loop {
-            if self.acquire.is_none() {
-                self.acquire = Some(self.ticket.wait(deadline).await?);
+            if self.head.is_none() {
+                self.head = Some(self.ticket.wait(deadline).await?);
             }
-            match self.semaphore.take_from(&mut self.acquire, self.permits, deadline).await {
+            match self.semaphore.take_from(&mut self.head, self.permits, deadline).await {
                 Ok(lease) => return Ok(lease),
-                // At the end of the line.
-                Err(NotTaken::HoldLost) => self.acquire = None,
+                // Queues again, at the end.
+                Err(NotTaken::HoldLost) => self.head = None,
                 Err(NotTaken::Failed(error)) => {
-                    self.acquire.take_if(|_| !error.is_timeout());
+                    self.head.take_if(|_| !error.is_timeout());
                     return Err(error);
                 }
             }

@@ -1,0 +1,95 @@
+use std::future::Future;
+use std::time::Duration;
+
+use lockkeeper_core::{Deadline, Error, Ticket};
+
+/// A position in the queue of a lock, made by the lock's `enqueue`. [`MutexTicket`](crate::MutexTicket),
+/// [`ReentrantTicket`](crate::ReentrantTicket), [`ReadTicket`](crate::ReadTicket),
+/// [`WriteTicket`](crate::WriteTicket) and [`SemaphoreTicket`](crate::SemaphoreTicket) are tickets.
+///
+/// The ticket keeps its position until it is dropped: after a wait that timed out or was dropped, call `wait`
+/// again. A drop of the ticket leaves the queue, and leaves no node behind. When no contender that excludes it
+/// is ahead, a ticket blocks the contenders behind it, as a guard does: wait soon, or drop the ticket.
+///
+/// # Session loss
+///
+/// The position is lost with its session. A wait takes a new position in the next session, at the end of the
+/// queue.
+#[derive(Debug)]
+#[must_use = "a ticket that is not kept leaves the queue at once"]
+pub struct QueueTicket<Q>(Q);
+
+/// What a ticket keeps for its lock.
+pub trait Queued {
+    /// The guard that a wait returns.
+    type Guard;
+
+    /// The number of contenders ahead at the last list.
+    fn position(&self) -> Option<usize>;
+
+    /// The position in the queue. `None` if the contender needs none now.
+    fn ticket(&mut self) -> Option<&mut Ticket>;
+
+    /// Waits for the lock.
+    fn wait(&mut self, deadline: Deadline) -> impl Future<Output = Result<Self::Guard, Error>> + Send;
+}
+
+impl<Q: Queued> QueueTicket<Q> {
+    pub(crate) fn of(queued: Q) -> Self {
+        Self(queued)
+    }
+
+    /// The number of contenders ahead at the last list, for a reader the number of writers: 0 at the head of
+    /// the queue, and for an owner that holds the lock. `None` if no list is known.
+    #[must_use]
+    pub fn position(&self) -> Option<usize> {
+        self.0.position()
+    }
+
+    /// Lists the queue now, and returns the number of contenders ahead, for a reader the number of writers.
+    /// One round trip. If the position is lost, the ticket takes a new one at the end of the queue.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as the lock's `acquire`. The ticket keeps its position.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the ticket keeps its position.
+    pub async fn refresh(&mut self) -> Result<usize, Error> {
+        let Some(ticket) = self.0.ticket() else { return Ok(0) };
+        let limit = Deadline::after(ticket.manager().operation_timeout());
+        ticket.refresh(limit).await
+    }
+
+    /// Waits for the lock, without a limit of time. After it has returned a guard, another call takes a new
+    /// position.
+    ///
+    /// # Errors
+    ///
+    /// As the lock's `acquire`. A semaphore's contender that can never be granted
+    /// ([`Error::TooManyPermits`], [`Error::LimitsDisagree`]) has left the queue, so that it blocks no other.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the ticket keeps its position. There is one exception, for permits of a semaphore: if the
+    /// future is dropped during the transaction that takes them, the position is lost. No node is left behind.
+    pub async fn wait(&mut self) -> Result<Q::Guard, Error> {
+        self.0.wait(Deadline::never()).await
+    }
+
+    /// Waits for the lock, for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], which names the predecessor, or the number of free permits; the ticket keeps its
+    /// position. Otherwise as [`wait`](Self::wait).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`wait`](Self::wait).
+    pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<Q::Guard, Error> {
+        self.0.wait(Deadline::after(timeout)).await
+    }
+}

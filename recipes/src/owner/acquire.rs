@@ -1,0 +1,150 @@
+//! The acquire of a lock by an owner that may hold it already.
+
+use lockkeeper_core::{Deadline, Error, Hold, LockQueue, Phase, Ticket};
+
+use super::Owner;
+use super::holds::{HoldShare, OwnerHolds, Reservation, Turn};
+use super::side::Side;
+
+impl OwnerHolds {
+    /// Waits for one side. Returns at once if a hold of the owner grants it.
+    pub(crate) async fn acquire(
+        &self,
+        side: Side,
+        owner: &Owner,
+        deadline: Deadline,
+    ) -> Result<HoldShare, Error> {
+        // A deadline of zero still leaves time for the answer.
+        let limit = if deadline.has_passed() { self.limit() } else { deadline };
+        if let Turn::Share(shared) = self.turn(side, owner)? {
+            return Ok(HoldShare::of(shared));
+        }
+        let reservation = self.reserve(owner, deadline).await?;
+        let hold = match reservation.turn(side)? {
+            Turn::Share(shared) => return Ok(HoldShare::of(shared)),
+            Turn::AddReader(write) => self.add_reader(&write.hold, owner, limit).await?,
+            Turn::Queue => self.queue_of(side, owner).acquire(deadline).await?,
+        };
+        Ok(HoldShare::of(reservation.enter(side, hold)))
+    }
+
+    /// Takes one side if it is free now, or if a hold of the owner grants it.
+    pub(crate) async fn try_acquire(&self, side: Side, owner: &Owner) -> Result<Option<HoldShare>, Error> {
+        if let Turn::Share(shared) = self.turn(side, owner)? {
+            return Ok(Some(HoldShare::of(shared)));
+        }
+        // Another task of the same owner acquires the lock: it is not free now.
+        let Some(reservation) = self.try_reserve(owner) else {
+            return Ok(None);
+        };
+        let hold = match reservation.turn(side)? {
+            Turn::Share(shared) => return Ok(Some(HoldShare::of(shared))),
+            Turn::AddReader(write) => Some(self.add_reader(&write.hold, owner, self.limit()).await?),
+            Turn::Queue => self.queue_of(side, owner).try_acquire(self.limit()).await?,
+        };
+        Ok(hold.map(|hold| HoldShare::of(reservation.enter(side, hold))))
+    }
+
+    /// Queues for one side, unless a hold of the owner grants it.
+    pub(crate) async fn enqueue(&self, side: Side, owner: &Owner) -> Result<OwnerTicket, Error> {
+        let queued = match self.turn(side, owner)? {
+            Turn::Queue => self.queue_up(side, owner).await?,
+            Turn::Share(_) | Turn::AddReader(_) => None,
+        };
+        Ok(OwnerTicket { lock: self.clone(), side, owner: owner.clone(), queued })
+    }
+
+    async fn queue_up(&self, side: Side, owner: &Owner) -> Result<Option<Queued>, Error> {
+        let reservation = self.reserve(owner, Deadline::never()).await?;
+        match reservation.turn(side)? {
+            Turn::Queue => {
+                let ticket = self.queue_of(side, owner).enqueue(Deadline::never()).await?;
+                Ok(Some(Queued { ticket, reservation }))
+            }
+            Turn::Share(_) | Turn::AddReader(_) => Ok(None),
+        }
+    }
+
+    /// Prepares an acquire of this lock together with others. `None` if the owner holds the lock, or if
+    /// another of its tasks acquires it.
+    pub(crate) fn entrance(&self, side: Side, owner: &Owner) -> Option<OwnerEntrance> {
+        let reservation = self.try_reserve(owner)?;
+        let Ok(Turn::Queue) = reservation.turn(side) else { return None };
+        Some(OwnerEntrance { queue: self.queue_of(side, owner), side, reservation })
+    }
+
+    /// Creates a read node beside the owner's own write node. Cancel safe.
+    pub(super) async fn add_reader(
+        &self,
+        write: &Hold,
+        owner: &Owner,
+        deadline: Deadline,
+    ) -> Result<Hold, Error> {
+        let data = self.data_of(owner);
+        tokio::select! {
+            biased;
+            hold = write.add_reader(Side::Read.label(), &data) => hold,
+            () = deadline.passed() => {
+                let (path, waited) = (self.path().to_string(), deadline.waited());
+                Err(Error::Timeout { phase: Phase::Answer, path, waited })
+            }
+        }
+    }
+}
+
+/// An owner's position in the queue.
+#[derive(Debug)]
+pub(crate) struct OwnerTicket {
+    lock: OwnerHolds,
+    side: Side,
+    owner: Owner,
+    /// `None` if a hold of the owner grants the side at once, or after the ticket returned its guard.
+    queued: Option<Queued>,
+}
+
+#[derive(Debug)]
+struct Queued {
+    // Dropped in this order: the owner's other tasks continue when the position is given up.
+    ticket: Ticket,
+    reservation: Reservation,
+}
+
+impl OwnerTicket {
+    /// `None` if the ticket needs no position.
+    pub(crate) fn ticket(&self) -> Option<&Ticket> {
+        self.queued.as_ref().map(|queued| &queued.ticket)
+    }
+
+    /// `None` if the ticket needs no position.
+    pub(crate) fn ticket_mut(&mut self) -> Option<&mut Ticket> {
+        self.queued.as_mut().map(|queued| &mut queued.ticket)
+    }
+
+    pub(crate) async fn wait(&mut self, deadline: Deadline) -> Result<HoldShare, Error> {
+        let hold = match &mut self.queued {
+            Some(queued) => Some(queued.ticket.wait(deadline).await?),
+            None => None,
+        };
+        match (hold, self.queued.take()) {
+            (Some(hold), Some(Queued { reservation, .. })) => {
+                Ok(HoldShare::of(reservation.enter(self.side, hold)))
+            }
+            _ => self.lock.acquire(self.side, &self.owner, deadline).await,
+        }
+    }
+}
+
+/// The right of an owner to enter the queue of one side. The owner's other tasks wait meanwhile.
+#[derive(Debug)]
+pub(crate) struct OwnerEntrance {
+    pub(crate) queue: LockQueue,
+    side: Side,
+    reservation: Reservation,
+}
+
+impl OwnerEntrance {
+    /// Records the hold that the queue granted.
+    pub(crate) fn enter(self, hold: Hold) -> HoldShare {
+        HoldShare::of(self.reservation.enter(self.side, hold))
+    }
+}

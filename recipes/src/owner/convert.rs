@@ -1,0 +1,89 @@
+//! The two conversions of a hold: a reader to a writer, and a writer to a reader.
+
+use std::sync::Arc;
+
+use lockkeeper_core::{Deadline, Error, ExchangeError, Exchanged, Hold, Operation, ReleaseError};
+
+use super::holds::{HoldShare, SharedHold, Turn};
+use super::side::Side;
+
+impl HoldShare {
+    /// Acquires the side to write for the owner of this read, if no other contender is ahead. Returns `None`
+    /// otherwise. Never waits.
+    pub(crate) async fn try_upgrade(&self) -> Result<Option<Self>, Error> {
+        let (lock, owner) = (&self.shared.seat.lock, &self.shared.seat.owner);
+        let reservation = lock.reserve(owner, lock.limit()).await?;
+        let active = reservation.active();
+        active.check()?;
+        if let Some(write) = active.write {
+            return Ok(Some(Self::of(write)));
+        }
+        let queue = lock.queue_of(Side::Write, owner);
+        let queue = active.reads.iter().fold(queue, |queue, read| queue.ignoring(&read.hold));
+        // A release must not wait for this request.
+        drop(active);
+        let hold = queue.try_acquire(lock.limit()).await?;
+        // The read was held all the time, so no writer was granted.
+        self.hold().check()?;
+        Ok(hold.map(|hold| Self::of(reservation.enter(Side::Write, hold))))
+    }
+
+    /// Turns this share of a write hold into a share of a read hold.
+    pub(crate) async fn downgrade(self) -> Result<Self, Error> {
+        let (lock, owner) = (self.shared.seat.lock.clone(), self.shared.seat.owner.clone());
+        let reservation = lock.reserve(&owner, Deadline::never()).await?;
+        if let Turn::Share(read) = reservation.turn(Side::Read)? {
+            drop(reservation);
+            return self.exchanged_for(read).await;
+        }
+        match self.into_sole() {
+            Ok(SharedHold { entry, hold, seat, .. }) => {
+                let hold = downgrade_to_read(hold, &lock.data_of(&owner)).await?;
+                let read = reservation.enter(Side::Read, hold);
+                drop((entry, seat));
+                Ok(Self::of(read))
+            }
+            Err(write) => {
+                let hold = lock.add_reader(write.hold(), &owner, Deadline::never()).await?;
+                let read = reservation.enter(Side::Read, hold);
+                write.exchanged_for(read).await
+            }
+        }
+    }
+
+    /// Releases this share of a write hold, while a read exists beside it.
+    async fn exchanged_for(self, read: Arc<SharedHold>) -> Result<Self, Error> {
+        match self.release().await {
+            Err(ReleaseError::Lost(lost)) => Err(lost.into()),
+            // Without an answer the release continues in the background.
+            _ => Ok(Self::of(read)),
+        }
+    }
+
+    async fn release(self) -> Result<(), ReleaseError> {
+        match self.into_hold().await? {
+            Some(hold) => hold.release().await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The transaction that turns a writer into a reader, repeated until its outcome is known.
+async fn downgrade_to_read(mut write: Hold, data: &[u8]) -> Result<Hold, Error> {
+    loop {
+        let path = write.path().to_owned();
+        let exchange = write.exchange().downgrade_to(Side::Read.label(), data);
+        match exchange.commit(Deadline::never()).await {
+            Ok(Exchanged { hold: Some(read), .. }) => return Ok(read),
+            Ok(Exchanged { hold: None, .. }) => {
+                let (operation, cause) = (Operation::Create, "the answer names no node".to_owned());
+                return Err(Error::Unknown { operation, path, cause });
+            }
+            Err(ExchangeError::NotDone { hold, refused: None }) => write = *hold,
+            Err(ExchangeError::NotDone { refused: Some((path, refusal)), .. }) => {
+                return Err(Error::Refused { operation: Operation::Create, path, refusal });
+            }
+            Err(ExchangeError::Failed(error)) => return Err(error),
+        }
+    }
+}

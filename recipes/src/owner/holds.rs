@@ -1,0 +1,352 @@
+//! The holds of an owner, and the guards that share them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use dashmap::DashMap;
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, Phase, ReleaseError, ZnodePath};
+use parking_lot::Mutex;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+
+use super::registry::{OwnerEntry, OwnerRegistry};
+use super::side::{Action, Side};
+use super::{Owner, OwnerId};
+
+/// A lock that an owner can acquire again: its queues, and the holds of its owners in this process.
+///
+/// All objects with one path and one manager have the same holds.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnerHolds(Arc<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    write: LockQueue,
+    /// `None` for a mutex.
+    read: Option<LockQueue>,
+    data: Arc<[u8]>,
+    registry: Arc<OwnerRegistry>,
+    tables: Arc<SlotTables>,
+}
+
+/// The slots of all owners, within one manager.
+#[derive(Debug, Default)]
+struct SlotTables {
+    mutexes: SlotTable,
+    rw_locks: SlotTable,
+}
+
+type SlotTable = DashMap<(ZnodePath, OwnerId), Arc<Slot>>;
+
+/// The holds of one owner at one path.
+#[derive(Debug, Default)]
+struct Slot {
+    holds: Mutex<Holds>,
+    /// Locked by the task that sends the requests of the owner.
+    acquiring: Arc<AsyncMutex<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Holds {
+    write: Weak<SharedHold>,
+    /// The oldest first. There is a second one while the owner keeps reads from before an upgrade.
+    reads: Vec<Weak<SharedHold>>,
+}
+
+/// One hold of an owner, shared by its guards.
+#[derive(Debug)]
+pub(super) struct SharedHold {
+    // Dropped in this order: the registry's entry, the hold, and the slot.
+    pub(super) entry: OwnerEntry,
+    pub(super) hold: Hold,
+    pub(super) seat: Seat,
+    /// The number of guards. A task that only reads the holds of the owner is not counted.
+    guards: Arc<AtomicUsize>,
+}
+
+/// An owner at a lock. Its drop removes the slot from the table if neither a guard nor a task uses the slot.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) lock: OwnerHolds,
+    // The key of an owner is its address, so the owner lives as long as its key is in the table.
+    pub(super) owner: Owner,
+}
+
+/// The holds that an owner has now.
+#[derive(Debug)]
+pub(super) struct ActiveHolds {
+    pub(super) write: Option<Arc<SharedHold>>,
+    /// The oldest first.
+    pub(super) reads: Vec<Arc<SharedHold>>,
+}
+
+/// What an acquire has to do, with the hold that decides it.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// Nothing: the guard shares this hold.
+    Share(Arc<SharedHold>),
+    /// Create a read node beside this write node.
+    AddReader(Arc<SharedHold>),
+    /// Queue as a contender.
+    Queue,
+}
+
+impl OwnerHolds {
+    /// A lock with these queues. A mutex has no queue to read.
+    pub(crate) fn new(write: LockQueue, read: Option<LockQueue>) -> Self {
+        let manager = write.manager();
+        let (data, tables) = (manager.node_data().into(), manager.shared_table());
+        let registry = OwnerRegistry::of(manager);
+        Self(Arc::new(Inner { write, read, data, registry, tables }))
+    }
+
+    /// The same lock, with other data in its nodes.
+    pub(crate) fn with_node_data(&self, data: Vec<u8>) -> Self {
+        Self(Arc::new(Inner { data: data.into(), ..Inner::clone(&self.0) }))
+    }
+
+    pub(crate) fn path(&self) -> &ZnodePath {
+        self.0.write.directory()
+    }
+
+    pub(crate) fn manager(&self) -> &ConnectionManager {
+        self.0.write.manager()
+    }
+
+    /// The number of guards of this side that the owner has now.
+    pub(crate) fn count(&self, side: Side, owner: &Owner) -> usize {
+        // The reference into the table ends first: a drop of the last share removes the slot from the table.
+        let slot = self.table().get(&self.key(owner)).map(|slot| Arc::clone(&slot));
+        let Some(active) = slot.map(|slot| slot.active()) else { return 0 };
+        let guards = |shared: &Arc<SharedHold>| shared.guards.load(Ordering::Acquire);
+        match side {
+            Side::Write => active.write.iter().map(guards).sum(),
+            Side::Read => active.reads.iter().map(guards).sum(),
+        }
+    }
+
+    /// The queue of one side, without the name of an owner in its nodes.
+    pub(crate) fn queue(&self, side: Side) -> &LockQueue {
+        match (side, &self.0.read) {
+            (Side::Read, Some(read)) => read,
+            _ => &self.0.write,
+        }
+    }
+
+    pub(super) fn queue_of(&self, side: Side, owner: &Owner) -> LockQueue {
+        self.queue(side).clone().with_node_data(self.data_of(owner))
+    }
+
+    pub(super) fn data_of(&self, owner: &Owner) -> Vec<u8> {
+        owner.append_owner(&self.0.data)
+    }
+
+    /// The end of a call that only waits for answers.
+    pub(crate) fn limit(&self) -> Deadline {
+        Deadline::after(self.manager().operation_timeout())
+    }
+
+    /// Decides, without a request, what an acquire of this side means for the owner.
+    pub(super) fn turn(&self, side: Side, owner: &Owner) -> Result<Turn, Error> {
+        let (seat, slot) = Seat::at(self, owner);
+        slot.active().turn(side, &seat)
+    }
+
+    /// Waits until no other task of the owner sends requests.
+    pub(super) async fn reserve(&self, owner: &Owner, deadline: Deadline) -> Result<Reservation, Error> {
+        let (seat, slot) = Seat::at(self, owner);
+        let acquiring = tokio::select! {
+            biased;
+            acquiring = Arc::clone(&slot.acquiring).lock_owned() => acquiring,
+            () = deadline.passed() => {
+                let (path, waited) = (self.path().to_string(), deadline.waited());
+                return Err(Error::Timeout { phase: Phase::SameOwner, path, waited });
+            }
+        };
+        Ok(Reservation { _acquiring: acquiring, slot, seat })
+    }
+
+    /// `None` if another task of the owner sends requests.
+    pub(super) fn try_reserve(&self, owner: &Owner) -> Option<Reservation> {
+        let (seat, slot) = Seat::at(self, owner);
+        let acquiring = Arc::clone(&slot.acquiring).try_lock_owned().ok()?;
+        Some(Reservation { _acquiring: acquiring, slot, seat })
+    }
+
+    fn table(&self) -> &SlotTable {
+        match self.0.read {
+            Some(_) => &self.0.tables.rw_locks,
+            None => &self.0.tables.mutexes,
+        }
+    }
+
+    fn key(&self, owner: &Owner) -> (ZnodePath, OwnerId) {
+        (self.path().clone(), owner.id())
+    }
+}
+
+impl Seat {
+    /// Returns an owner's seat and slot. Drop the slot first.
+    fn at(lock: &OwnerHolds, owner: &Owner) -> (Self, Arc<Slot>) {
+        let seat = Self { lock: lock.clone(), owner: owner.clone() };
+        let slot = Arc::clone(&lock.table().entry(lock.key(owner)).or_default());
+        (seat, slot)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        // A task that acquires has a clone of the slot, which it can only get from this table.
+        let is_unused = |slot: &Arc<Slot>| slot.is_empty() && Arc::strong_count(slot) == 1;
+        self.lock.table().remove_if(&self.lock.key(&self.owner), |_, slot| is_unused(slot));
+    }
+}
+
+impl Slot {
+    fn active(&self) -> ActiveHolds {
+        let holds = self.holds.lock();
+        // Returned, and dropped without this lock: a drop of the last share locks it again.
+        ActiveHolds {
+            write: holds.write.upgrade(),
+            reads: holds.reads.iter().filter_map(Weak::upgrade).collect(),
+        }
+    }
+
+    fn put(&self, side: Side, shared: &Arc<SharedHold>) {
+        let mut holds = self.holds.lock();
+        match side {
+            Side::Write => holds.write = Arc::downgrade(shared),
+            Side::Read => {
+                holds.reads.retain(|read| read.strong_count() > 0);
+                holds.reads.push(Arc::downgrade(shared));
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let holds = self.holds.lock();
+        holds.write.strong_count() == 0 && holds.reads.iter().all(|read| read.strong_count() == 0)
+    }
+}
+
+impl ActiveHolds {
+    /// Fails if one of the holds is lost: no further guard may rest on a lost hold.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.write.iter().chain(&self.reads).try_for_each(|shared| shared.hold.check())?;
+        Ok(())
+    }
+
+    fn turn(self, side: Side, seat: &Seat) -> Result<Turn, Error> {
+        self.check()?;
+        let token = |shared: &Arc<SharedHold>| shared.hold.fencing_token();
+        let action = side.action(self.write.as_ref().map(token), self.reads.last().map(token));
+        let turn = match (action, side) {
+            (Action::Share, Side::Read) => self.reads.into_iter().next_back().map(Turn::Share),
+            (Action::Share, Side::Write) => self.write.map(Turn::Share),
+            (Action::AddReader, _) => self.write.map(Turn::AddReader),
+            (Action::Queue, _) => None,
+            (Action::Refuse, _) => {
+                return Err(Error::WouldDeadlock {
+                    path: seat.lock.path().to_string(),
+                    owner: seat.owner.to_string(),
+                    advice: "release the read guard first, or turn it into a write guard with try_upgrade()",
+                });
+            }
+        };
+        Ok(turn.unwrap_or(Turn::Queue))
+    }
+}
+
+/// The right to send requests for an owner: its tasks do so one after another.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    // Dropped in this order.
+    _acquiring: OwnedMutexGuard<()>,
+    slot: Arc<Slot>,
+    seat: Seat,
+}
+
+impl Reservation {
+    pub(super) fn active(&self) -> ActiveHolds {
+        self.slot.active()
+    }
+
+    /// As [`OwnerHolds::turn`]. Fails also if the owner holds the path as a plain mutex.
+    pub(super) fn turn(&self, side: Side) -> Result<Turn, Error> {
+        let turn = self.active().turn(side, &self.seat)?;
+        let lock = &self.seat.lock;
+        if matches!(turn, Turn::Queue) && lock.0.read.is_none() {
+            lock.0.registry.check(lock.path(), &self.seat.owner)?;
+        }
+        Ok(turn)
+    }
+
+    /// Records that the owner holds this side by `hold`.
+    pub(super) fn enter(self, side: Side, hold: Hold) -> Arc<SharedHold> {
+        let Self { slot, seat, .. } = self;
+        let entry = seat.lock.0.registry.enter(seat.lock.path(), &seat.owner);
+        let shared = Arc::new(SharedHold { entry, hold, seat, guards: Arc::default() });
+        slot.put(side, &shared);
+        shared
+    }
+}
+
+/// One guard's share of a hold.
+#[derive(Debug)]
+pub(crate) struct HoldShare {
+    pub(super) shared: Arc<SharedHold>,
+    count: GuardCount,
+}
+
+/// One guard in the number of guards, until it is dropped.
+#[derive(Debug)]
+struct GuardCount(Arc<AtomicUsize>);
+
+impl Drop for GuardCount {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl HoldShare {
+    pub(super) fn of(shared: Arc<SharedHold>) -> Self {
+        shared.guards.fetch_add(1, Ordering::AcqRel);
+        let count = GuardCount(Arc::clone(&shared.guards));
+        Self { shared, count }
+    }
+
+    pub(crate) fn hold(&self) -> &Hold {
+        &self.shared.hold
+    }
+
+    /// Returns the hold, if no other guard shares it and no other task reads it now.
+    pub(super) fn into_sole(self) -> Result<SharedHold, Self> {
+        let Self { shared, count } = self;
+        Arc::try_unwrap(shared).map_err(|shared| Self { shared, count })
+    }
+
+    /// Ends the share. Returns the hold if this was its last guard. Waits for the owner's tasks that read the
+    /// hold at this moment, but no longer than a request may take.
+    pub(crate) async fn into_hold(self) -> Result<Option<Hold>, ReleaseError> {
+        let Self { mut shared, count } = self;
+        let checked = shared.hold.check().map_err(ReleaseError::Lost);
+        drop(count);
+        let (lock, owner) = (shared.seat.lock.clone(), shared.seat.owner.clone());
+        let limit = lock.limit();
+        loop {
+            shared = match Arc::try_unwrap(shared) {
+                Ok(SharedHold { entry, hold, seat, .. }) => {
+                    drop((entry, seat));
+                    return Ok(Some(hold));
+                }
+                Err(shared) if shared.guards.load(Ordering::Acquire) > 0 => return checked.map(|()| None),
+                Err(shared) => shared,
+            };
+            // The owner's tasks send their requests one after another.
+            if let Err(error) = lock.reserve(&owner, limit).await {
+                let (path, cause) = (shared.hold.path().to_owned(), error.to_string());
+                return Err(ReleaseError::Unconfirmed { path, cause });
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
