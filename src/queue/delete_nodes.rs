@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing::debug;
 
-use super::hold::HeldNode;
+use super::held_node::HeldNode;
 use crate::error::release::ReleaseError;
 use crate::session::OwnedNode;
 use crate::time::deadline::Deadline;

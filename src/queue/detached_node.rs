@@ -1,7 +1,8 @@
 use std::fmt::{self, Debug, Formatter};
 
 use super::delete_nodes::delete_one;
-use super::hold::{HeldNode, Hold};
+use super::held_node::HeldNode;
+use super::hold::Hold;
 use crate::error::release::ReleaseError;
 use crate::error::{LossReason, Lost};
 use crate::manager::ConnectionManager;
@@ -21,6 +22,29 @@ pub struct DetachedNode {
     token: FencingToken,
     recipe: &'static str,
     manager: ConnectionManager,
+}
+
+impl Hold {
+    /// Gives the hold up and keeps its place, for the next one of this process: [`DetachedNode::attach`].
+    ///
+    /// # Errors
+    ///
+    /// The hold itself, to be released, when that must not be: it is lost; it rests on several nodes; a transaction under it
+    /// was dropped or had no answer, and might be committed in the next one's time; somebody
+    /// [asked for it](Self::revoke_requested); its numbers of hand-overs are used up; nobody is
+    /// [let in any more](ConnectionManager::closing).
+    pub fn detach(self) -> Result<DetachedNode, Box<Self>> {
+        let node = self.node();
+        let is_sole = self.others.is_empty() && self.unresolved.is_empty() && node.is_settled();
+        let is_wanted_here = !node.is_revoke_requested() && !self.manager.is_closing();
+        let next = self.token.handed_over().filter(|_| is_sole && is_wanted_here && self.check().is_ok());
+        let Some(next) = next else {
+            return Err(Box::new(self));
+        };
+        let Self { first, registration, manager, .. } = self;
+        registration.timer().ends_by("released");
+        Ok(DetachedNode::new(first, next, registration.timer().recipe(), manager))
+    }
 }
 
 impl DetachedNode {

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use thiserror::Error as ThisError;
 use tracing::{Instrument, debug_span};
 
+use super::held_node::HeldNode;
 use super::hold::Hold;
-use super::local_queues::{ExchangeInFlight, HandOffPayload};
+use super::local_queues::{ExchangeInFlight, HandOffPayload, QueueEntry};
 use super::lock_queue::LockQueue;
 use super::node_transaction::{NewNode, NodeTransaction, TxnOutcome};
+use super::step_error::sequence_exhausted;
 use crate::config::limits;
 use crate::error::{ConfigError, Error, Operation, Refusal};
 use crate::time::boot::BootInstant;
@@ -66,6 +68,43 @@ pub enum ExchangeError {
     /// The hold is given up.
     #[error(transparent)]
     Failed(#[from] Error),
+}
+
+impl Hold {
+    /// What the hold before this one [told](Exchange::with_payload), if that was of this process and nobody came in between.
+    #[must_use]
+    pub fn payload<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.first.node_guard.entry()?.payload()?.downcast().ok()
+    }
+
+    /// Begins a transaction that turns this hold into others.
+    pub fn exchange(self) -> Exchange {
+        Exchange::of(self)
+    }
+
+    /// A transaction that deletes this hold's node is about to be sent.
+    pub(super) fn begin_exchange(&self) -> Option<ExchangeInFlight> {
+        self.first.node_guard.entry().map(QueueEntry::begin_exchange)
+    }
+
+    /// The hold that takes this one's place; `None` for nothing to rest on. The transaction is committed.
+    pub(super) fn into_replacement(
+        self,
+        footing: Vec<HeldNode>,
+        in_flight: Option<ExchangeInFlight>,
+        payload: Option<HandOffPayload>,
+    ) -> Option<Self> {
+        let Self { token, mut first, reads, mut unresolved, registration, manager, .. } = self;
+        registration.timer().ends_by("exchanged");
+        if let Some(in_flight) = in_flight {
+            in_flight.committed(payload);
+        }
+        first.node_guard.mark_deleted();
+        unresolved.settle();
+        let mut footing = footing.into_iter();
+        let new = footing.next()?;
+        Some(Self::new(manager, new, footing.collect(), token, None).with_reads(reads))
+    }
 }
 
 impl Exchange {
@@ -305,11 +344,6 @@ fn no_reader_at(path: &str) -> Error {
         value: path.to_owned(),
         advice: "only a writer's hold can become a reader's, or have one beside it; use Label::READ",
     })
-}
-
-/// Numbers have come to their end in this directory, and nothing can be told by them any more.
-pub(super) fn sequence_exhausted(path: &str) -> Error {
-    Error::SequenceExhausted { path: path.to_owned() }
 }
 
 impl Debug for Exchange {

@@ -3,16 +3,13 @@ use std::sync::Arc;
 
 use tracing::Span;
 
-use super::hold::Hold;
 use super::local_queues::QueueEntry;
 use super::prefetch::Read;
 use super::rule::{ContenderKind, Rule};
-use super::ticket::Ticket;
 use crate::error::{ConfigError, Error};
 use crate::manager::{ConnectionManager, HoldEvents};
 use crate::session::OwnedNode;
 use crate::telemetry::timers::WaitTimer;
-use crate::time::deadline::Deadline;
 use crate::znode::name::{Kind, Label, NodeName};
 use crate::znode::path::ZnodePath;
 
@@ -150,15 +147,6 @@ impl LockQueue {
         Ok(self)
     }
 
-    /// The same line for a contender that holds `own` already, beside what was named so before: that is never in its
-    /// way.
-    #[must_use]
-    pub fn ignoring(mut self, own: &Hold) -> Self {
-        let name = own.path().rsplit('/').next().map(Arc::from);
-        Arc::make_mut(&mut self.config).ignoring.extend(name);
-        self
-    }
-
     /// What is written into the contender's node, for people who look. Default: the manager's node data.
     #[must_use]
     pub fn with_node_data(mut self, data: impl Into<Vec<u8>>) -> Self {
@@ -210,70 +198,9 @@ impl LockQueue {
         self.manager.hold_registry().is_held(&self.key())
     }
 
-    /// Takes a place in the line.
-    ///
-    /// One round trip: create and list are sent together. A further one or two when the directory has to be made.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`] when `deadline` passes first, [`Error::Refused`] when the server will not have the node
-    /// (access list, quota), [`Error::ConflictingKind`] when the path is in use for another kind of lock,
-    /// [`Error::Closed`] after a shutdown.
-    ///
-    /// # Session loss
-    ///
-    /// Starts over in the next session.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe at every await: a dropped future leaves no node behind.
-    pub async fn enqueue(&self, deadline: Deadline) -> Result<Ticket, Error> {
-        let mut ticket = Ticket::new(self.clone());
-        tokio::select! {
-            biased;
-            () = self.manager.closing() => return Err(Error::Closed),
-            enqueued = ticket.enqueue(deadline) => enqueued?,
-        }
-        Ok(ticket)
-    }
-
-    /// Takes a place and waits in it: [`enqueue`](Self::enqueue), then [`Ticket::wait`].
-    ///
-    /// # Errors
-    ///
-    /// Those of both. A deadline of no time at all tries once: [`Error::Timeout`] when someone is in front.
-    ///
-    /// # Session loss
-    ///
-    /// Starts over in the next session, at the end of the line.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
-    pub async fn acquire(&self, deadline: Deadline) -> Result<Hold, Error> {
-        // Kept here: what is moved into a future stands in it twice.
-        let mut ticket = Ticket::new(self.clone());
-        ticket.wait_or_try(deadline).await
-    }
-
-    /// Takes a place and keeps it only if it is the first: `None` when someone is in front, be it with a try of its
-    /// own.
-    ///
-    /// Costs what [`enqueue`](Self::enqueue) costs; the node of a try in vain is deleted without waiting for it.
-    ///
-    /// # Errors
-    ///
-    /// As [`enqueue`](Self::enqueue). `deadline` bounds the wait for a connection and for answers.
-    ///
-    /// # Session loss
-    ///
-    /// Starts over in the next session, within the deadline.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe at every await: no node is left behind.
-    pub async fn try_acquire(&self, deadline: Deadline) -> Result<Option<Hold>, Error> {
-        Ticket::new(self.clone()).try_wait(deadline).await
+    /// The node of this name never blocks a contender of this queue.
+    pub(super) fn ignore(&mut self, name: &str) {
+        Arc::make_mut(&mut self.config).ignoring.push(name.into());
     }
 
     fn key(&self) -> String {

@@ -23,9 +23,10 @@
 //! Sources: Apache Curator's lock recipes (layout, protection), ZOOKEEPER-3249 (the counter's end), CURATOR-498 and
 //! CURATOR-604 (why the owner is compared), CURATOR-107 (why not `exists`).
 
-mod acquire_span;
+mod acquire;
 #[cfg(feature = "__simulation")]
 mod bench_hooks;
+mod call_telemetry;
 mod create;
 mod create_guard;
 mod delete_nodes;
@@ -33,6 +34,7 @@ mod detached_node;
 mod directory;
 mod exchange;
 mod fast_path;
+mod held_node;
 mod hold;
 mod inspect;
 mod local_queue;
@@ -46,9 +48,11 @@ mod node_monitor;
 mod node_transaction;
 #[cfg(test)]
 mod operation_timeout_test;
+mod pending_watch;
 mod predecessors;
 mod prefetch;
 mod queued_node;
+mod registration;
 mod revocation;
 mod rule;
 mod step_error;
@@ -56,7 +60,7 @@ mod ticket;
 mod wait_local;
 mod wait_remote;
 
-pub use self::acquire_span::AcquireSpan;
+pub use self::acquire::AcquireSpan;
 pub use self::detached_node::DetachedNode;
 pub(crate) use self::directory::{ParentLifetime, make_directory};
 pub use self::exchange::{Exchange, ExchangeError, Exchanged};

@@ -1,6 +1,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
+use super::hold::Hold;
 use super::revocation::wait_revoke_message;
 use super::step_error::backoff;
 use crate::error::{Error, Lost};
@@ -15,6 +16,14 @@ use crate::znode::name::{Label, NodeName};
 pub struct NodeMonitor {
     node: Arc<OwnedNode>,
     label: Label,
+}
+
+impl Hold {
+    /// What can be seen of its place by who does not hold it.
+    #[must_use]
+    pub fn monitor(&self) -> NodeMonitor {
+        NodeMonitor::on(self.node(), self.first.label)
+    }
 }
 
 impl NodeMonitor {

@@ -6,8 +6,8 @@ use tracing::debug;
 
 use super::create_guard::NodeGuard;
 use super::directory::{ParentLifetime, make_directory};
-use super::hold::HeldNode;
-use super::queued_node::Registration;
+use super::held_node::HeldNode;
+use super::registration::Registration;
 use super::step_error::{backoff, timeout_error};
 use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};

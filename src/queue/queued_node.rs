@@ -6,17 +6,17 @@ use futures::future::join_all;
 use tracing::debug;
 
 use super::create_guard::{NodeGuard, czxid};
-use super::exchange::sequence_exhausted;
 use super::local_queue::Judgement;
 use super::local_queues::{PendingCreate, QueueEntry};
 use super::lock_queue::LockQueue;
+use super::pending_watch::PendingWatch;
 use super::predecessors::Predecessors;
 use super::prefetch::Prefetch;
+use super::registration::Registration;
 use super::rule::{Rule, Verdict};
-use super::step_error::{StepError, backoff, time_left};
-use super::wait_remote::PendingWatch;
+use super::step_error::{StepError, backoff, sequence_exhausted, time_left};
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
-use crate::session::{Origin, OwnedNode, Session};
+use crate::session::{Origin, Session};
 use crate::time::deadline::Deadline;
 use crate::wire::{Stat, WireError};
 use crate::znode::name::NodeName;
@@ -40,16 +40,6 @@ pub(super) enum QueueState {
     Unknown,
     Held,
     Waiting(Predecessors),
-}
-
-/// Our node in the session's books. Dropped, it is given up and struck out; only then its delete may be sent.
-pub(super) struct Registration(pub(super) Arc<OwnedNode>);
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        self.0.set_given_up();
-        self.0.session().unregister(&self.0);
-    }
 }
 
 impl QueuedNode {

@@ -37,3 +37,8 @@ pub(super) fn time_left(deadline: Deadline, path: &str, phase: Phase) -> Result<
 pub(super) fn timeout_error(deadline: Deadline, path: &str, phase: Phase) -> Error {
     Error::Timeout { phase, path: path.to_owned(), waited: deadline.waited() }
 }
+
+/// Numbers have come to their end in this directory, and nothing can be told by them any more.
+pub(super) fn sequence_exhausted(path: &str) -> Error {
+    Error::SequenceExhausted { path: path.to_owned() }
+}

@@ -3,8 +3,9 @@ use std::pin::Pin;
 
 use tracing::{Instrument, Span, debug, debug_span};
 
-use super::acquire_span::CallTelemetry;
-use super::hold::{HeldNode, Hold};
+use super::call_telemetry::CallTelemetry;
+use super::held_node::HeldNode;
+use super::hold::Hold;
 use super::lock_queue::LockQueue;
 use super::prefetch::Prefetch;
 use super::queued_node::{QueueState, QueuedNode};

@@ -6,27 +6,17 @@ use parking_lot::Mutex;
 use tracing::{debug, info};
 
 use super::lock_queue::LockQueue;
+use super::pending_watch::PendingWatch;
 use super::predecessors::OnDeleted;
 use super::queued_node::{QueueState, QueuedNode};
 use super::step_error::{StepError, time_left, timeout_error};
 use crate::config::limits::LONG_WAIT;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
-use crate::session::Reservation;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
-use crate::wire::{Reply, Stat, Watch, WatchEvent, WireError};
+use crate::wire::{Watch, WatchEvent, WireError};
 use crate::znode::name::NodeName;
 use crate::znode::node_data;
-
-/// A watch that was asked for, and the room it takes.
-pub(super) struct PendingWatch {
-    // In a lock only so that a ticket may be shared between threads.
-    reply: Mutex<Reply<(Vec<u8>, Stat, Watch)>>,
-    room: Reservation,
-    /// The connection it was asked on.
-    connection: Option<u64>,
-    path: String,
-}
 
 /// What ended a wait.
 enum WakeReason {

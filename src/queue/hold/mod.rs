@@ -1,8 +1,6 @@
-mod held_node;
 mod release;
 mod run;
 
-use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +9,8 @@ use futures::FutureExt;
 use futures::future::select_all;
 use tracing::{debug, debug_span, field};
 
-pub(super) use self::held_node::HeldNode;
-use super::detached_node::DetachedNode;
-use super::exchange::Exchange;
-use super::local_queues::{ExchangeInFlight, HandOffPayload, QueueEntry};
+use super::held_node::HeldNode;
 use super::lock_queue;
-use super::node_monitor::NodeMonitor;
 use super::node_transaction::UnresolvedNodes;
 use super::prefetch::{Changes, Prefetch, ReadResult};
 use super::step_error::{StepError, backoff, time_left};
@@ -42,17 +36,17 @@ use crate::znode::fencing_token::FencingToken;
 #[must_use = "a hold that is not kept is released at once"]
 #[clippy::has_significant_drop]
 pub struct Hold {
-    token: FencingToken,
+    pub(super) token: FencingToken,
     // Dropped in this order: the nodes, and last the manager.
-    first: HeldNode,
-    others: Vec<HeldNode>,
+    pub(super) first: HeldNode,
+    pub(super) others: Vec<HeldNode>,
     /// What it looks at beside the line.
-    reads: Prefetch,
+    pub(super) reads: Prefetch,
     /// What tries to exchange it may still come to.
-    unresolved: UnresolvedNodes,
+    pub(super) unresolved: UnresolvedNodes,
     /// Tells that it is given up, when it is dropped.
-    registration: Arc<HoldRegistration>,
-    manager: ConnectionManager,
+    pub(super) registration: Arc<HoldRegistration>,
+    pub(super) manager: ConnectionManager,
 }
 
 impl Hold {
@@ -78,36 +72,9 @@ impl Hold {
         Self { token, first, others, reads: Prefetch::default(), unresolved, registration, manager }
     }
 
-    /// Gives the hold up and keeps its place, for the next one of this process: [`DetachedNode::attach`].
-    ///
-    /// # Errors
-    ///
-    /// The hold itself, to be released, when that must not be: it is lost; it rests on several nodes; a transaction under it
-    /// was dropped or had no answer, and might be committed in the next one's time; somebody
-    /// [asked for it](Self::revoke_requested); its numbers of hand-overs are used up; nobody is
-    /// [let in any more](ConnectionManager::closing).
-    pub fn detach(self) -> Result<DetachedNode, Box<Self>> {
-        let node = self.node();
-        let is_sole = self.others.is_empty() && self.unresolved.is_empty() && node.is_settled();
-        let is_wanted_here = !node.is_revoke_requested() && !self.manager.is_closing();
-        let next = self.token.handed_over().filter(|_| is_sole && is_wanted_here && self.check().is_ok());
-        let Some(next) = next else {
-            return Err(Box::new(self));
-        };
-        let Self { first, registration, manager, .. } = self;
-        registration.timer().ends_by("released");
-        Ok(DetachedNode::new(first, next, registration.timer().recipe(), manager))
-    }
-
     /// From now on metrics and spans take it for dropped, also if it is [parked](Self::detach), which counts as released else.
     pub fn count_as_dropped(&self) {
         self.registration.timer().ends_by("dropped");
-    }
-
-    /// What can be seen of its place by who does not hold it.
-    #[must_use]
-    pub fn monitor(&self) -> NodeMonitor {
-        NodeMonitor::on(self.node(), self.first.label)
     }
 
     /// Opens the span that lasts as long as the hold, where the caller stands.
@@ -143,30 +110,6 @@ impl Hold {
     /// When the first try to exchange it was sent that has no answer, and may have been committed.
     pub(in crate::queue) fn in_doubt_since(&self) -> Option<BootInstant> {
         self.unresolved.since()
-    }
-
-    /// A transaction that deletes this hold's node is about to be sent.
-    pub(super) fn begin_exchange(&self) -> Option<ExchangeInFlight> {
-        self.first.node_guard.entry().map(QueueEntry::begin_exchange)
-    }
-
-    /// The hold that takes this one's place; `None` for nothing to rest on. The transaction is committed.
-    pub(super) fn into_replacement(
-        self,
-        footing: Vec<HeldNode>,
-        in_flight: Option<ExchangeInFlight>,
-        payload: Option<HandOffPayload>,
-    ) -> Option<Self> {
-        let Self { token, mut first, reads, mut unresolved, registration, manager, .. } = self;
-        registration.timer().ends_by("exchanged");
-        if let Some(in_flight) = in_flight {
-            in_flight.committed(payload);
-        }
-        first.node_guard.mark_deleted();
-        unresolved.settle();
-        let mut footing = footing.into_iter();
-        let new = footing.next()?;
-        Some(Self::new(manager, new, footing.collect(), token, None).with_reads(reads))
     }
 
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Arc<OwnedNode>> {
@@ -346,17 +289,6 @@ impl Hold {
                 }
             }
         }
-    }
-
-    /// What the hold before this one [told](Exchange::with_payload), if that was of this process and nobody came in between.
-    #[must_use]
-    pub fn payload<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.first.node_guard.entry()?.payload()?.downcast().ok()
-    }
-
-    /// Begins a transaction that turns this hold into others.
-    pub fn exchange(self) -> Exchange {
-        Exchange::of(self)
     }
 }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tracing::{Instrument, Span, debug_span};
 
-use super::{HeldNode, Hold};
+use super::Hold;
 use crate::error::release::ReleaseError;
 use crate::manager::{ConnectionManager, HoldRegistration};
 use crate::queue::delete_nodes::{delete_all, delete_together};
+use crate::queue::held_node::HeldNode;
 use crate::queue::node_transaction::UnresolvedNodes;
 use crate::time::deadline::Deadline;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::select;
 use parking_lot::Mutex;
 
-use super::{ExchangeInFlight, HandOffPayload, LocalQueues, SharedQueue};
+use super::{HandOffPayload, LocalQueues, SharedQueue};
 use crate::error::Lost;
 use crate::queue::local_queue::{Effect, EntryKey, NodeId, Wait};
 use crate::queue::rule::ContenderKind;
@@ -236,15 +236,5 @@ impl QueueEntry {
     /// The node is deleted together with others: nothing is handed off.
     pub(in crate::queue) fn mark_leaving(&self) {
         self.queue.state.lock().queue.mark_leaving(self.key);
-    }
-
-    /// A transaction that deletes the node of the holder is about to be sent.
-    pub(in crate::queue) fn begin_exchange(self: &Arc<Self>) -> ExchangeInFlight {
-        let mut state = self.queue.state.lock();
-        state.poll_watch();
-        let release = state.queue.begin_exchange(self.key, self.hand_off_connection());
-        let next = release.checks.iter().find_map(|next| state.entries.get(next));
-        let next = next.map(|next| Arc::clone(&next.node));
-        ExchangeInFlight { entry: Arc::clone(self), release, next }
     }
 }

@@ -13,6 +13,18 @@ pub(in crate::queue) struct ExchangeInFlight {
     pub(in crate::queue) next: Option<Arc<OwnedNode>>,
 }
 
+impl QueueEntry {
+    /// A transaction that deletes the node of the holder is about to be sent.
+    pub(in crate::queue) fn begin_exchange(self: &Arc<Self>) -> ExchangeInFlight {
+        let mut state = self.queue.state.lock();
+        state.poll_watch();
+        let release = state.queue.begin_exchange(self.key, self.hand_off_connection());
+        let next = release.checks.iter().find_map(|next| state.entries.get(next));
+        let next = next.map(|next| Arc::clone(&next.node));
+        ExchangeInFlight { entry: Arc::clone(self), release, next }
+    }
+}
+
 impl ExchangeInFlight {
     pub(in crate::queue) fn committed(self, payload: Option<HandOffPayload>) {
         let Self { entry, release, .. } = self;
