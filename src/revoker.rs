@@ -8,31 +8,33 @@ use crate::time::deadline::Deadline;
 use crate::wire::WireError;
 use crate::znode::path::{PathError, ZnodePath};
 
-/// Takes locks away from who holds them: by asking, or by force.
+/// Revokes holds and waits of other contenders: by a message, or by force.
 ///
-/// It works on what an inspection showed ([`LockQueue::inspect`](crate::LockQueue::inspect), `inspect()` of
-/// every recipe), filtered as you like. Nobody who came later is hit: a node's path is its own for ever.
+/// It works on the result of an inspection ([`LockQueue::inspect`](crate::LockQueue::inspect), `inspect()` of
+/// every recipe), after any filter. It never hits a later contender, because the path of a node is never used
+/// again.
 ///
 /// # Asking
 ///
 /// [`ask`](Self::ask) writes `__REVOKE__` into the node, as Curator's `Revoker` does. A holder that listens
-/// ([`Hold::revoke_requested`](crate::Hold::revoke_requested), Curator's `makeRevocable`) lets go when it
-/// likes; one that does not is not disturbed. What the node said of who it is, is overwritten. Who waits
-/// right behind it looks at the line once more.
+/// ([`Hold::revoke_requested`](crate::Hold::revoke_requested), Curator's `makeRevocable`) releases when it is
+/// ready; another holder is not disturbed. The message overwrites the data that identifies the contender. The
+/// successor, which watches this node, reads the queue once more.
 ///
 /// # By force: the risk
 ///
-/// [`force_release`](Self::force_release) deletes the node. The next in line is granted **at once, while the
-/// former holder may be in the middle of its work**: two holders. A running and connected holder is told by
-/// an event, and its `lost()` resolves; one held for less than a tenth of the session timeout, by the next
-/// confirmation, within a sixth of it. One that is paused or cut off is told when it is back, and writes
-/// until then. So:
+/// [`force_release`](Self::force_release) deletes the node. The successor is granted **at once, while the
+/// former holder may still be working**: there are two holders. A connected holder gets an event, and its
+/// `lost()` resolves; if it has held for less than a tenth of the session timeout, it learns of the loss by
+/// the next confirmation, within a sixth of the timeout. A paused or disconnected holder learns of the loss
+/// when it is back, and writes until then. So:
 ///
-/// 1. Take it from a process that is known to be dead, or stop it first.
-/// 2. Else fence the resource: let it refuse every [token](ContenderInfo::fencing_token) up to that of what
-///    was deleted. What the former holder writes by [`Hold::txn`](crate::Hold::txn) is refused in any case.
+/// 1. Revoke only from a process that is known to be dead, or stop the process first.
+/// 2. Otherwise fence the resource: it must refuse every [token](ContenderInfo::fencing_token) up to that of
+///    the deleted node. Writes of the former holder by [`Hold::txn`](crate::Hold::txn) are refused in any
+///    case.
 ///
-/// Of the promises only that of `txn()` holds for a lock of which a node was deleted so.
+/// After the delete of a node, only the promise of `txn()` holds for its lock.
 ///
 /// # Examples
 ///
@@ -44,10 +46,10 @@ use crate::znode::path::{PathError, ZnodePath};
 /// use std::time::Duration;
 /// use lockkeeper_core::{Deadline, Label, LockQueue, LossReason, Revoker, Role, Rule};
 ///
-/// let line = LockQueue::new(&manager, "/gate".parse()?, Label::LOCK, Rule::MUTEX)?;
-/// let held = line.acquire(Deadline::never()).await?;
+/// let queue = LockQueue::new(&manager, "/gate".parse()?, Label::LOCK, Rule::MUTEX)?;
+/// let held = queue.acquire(Deadline::never()).await?;
 ///
-/// let seen = line.inspect().await?;
+/// let seen = queue.inspect().await?;
 /// let stale = seen.iter().filter(|of| of.role() == Role::Holder && of.identity().host() != Some("web-9"));
 /// for gone in Revoker::new(&manager).force_release(stale).await? {
 ///     println!("{} is gone; refuse every token up to {:?}", gone.path(), gone.fencing_token());
@@ -61,19 +63,19 @@ pub struct Revoker {
     manager: ConnectionManager,
 }
 
-/// A revoker that did not come to the end of its list. What it had done is in it; the rest stands as it was,
-/// but for the node at which it stopped, which may have been reached ([`Error::outcome`]).
+/// The revoker stopped before the end of its list. The contenders before the failure are in `done`. The node
+/// at which it stopped may be changed ([`Error::outcome`]); the nodes after it are unchanged.
 #[derive(Clone, Debug, ThisError)]
 #[error("stopped after {} of the nodes: {error}", .done.len())]
 pub struct RevokeError {
-    /// What was asked, or deleted, before.
+    /// The contenders that were asked, or whose nodes were deleted.
     pub done: Vec<ContenderInfo>,
-    /// What it stopped at.
+    /// The error at which the revoker stopped.
     #[source]
     pub error: Error,
 }
 
-/// What is done to a node.
+/// The action on a node.
 #[derive(Clone, Copy, Debug)]
 enum RevokeAction {
     Ask,
@@ -81,23 +83,23 @@ enum RevokeAction {
 }
 
 impl Revoker {
-    /// A revoker that works through `manager`. Nothing is sent.
+    /// Creates a revoker that uses `manager`. Nothing is sent.
     #[must_use]
     pub fn new(manager: &ConnectionManager) -> Self {
         Self { manager: manager.clone() }
     }
 
-    /// Asks these contenders to let go; yields those whose nodes were there to be asked.
+    /// Asks these contenders to release. Returns those whose nodes existed.
     ///
     /// # Errors
     ///
-    /// [`RevokeError`] with [`Error::Config`] in it for a node that is no contender's, [`Error::Refused`] (no
-    /// right to write), [`Error::Timeout`], [`Error::Unknown`] (the link broke: asking again does no harm) or
-    /// [`Error::Closed`].
+    /// [`RevokeError`] with an [`Error::Config`] for a node that is no contender's, [`Error::Refused`] (no
+    /// right to write), [`Error::Timeout`], [`Error::Unknown`] (the connection broke: a second message does
+    /// no harm) or [`Error::Closed`].
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: some may have been asked.
+    /// Not cancel safe: some contenders may have been asked.
     pub async fn ask<'a>(
         &self,
         contenders: impl IntoIterator<Item = &'a ContenderInfo>,
@@ -105,16 +107,16 @@ impl Revoker {
         self.each(contenders.into_iter().cloned().collect(), RevokeAction::Ask).await
     }
 
-    /// Asks the contender of this node to let go; `false` when there is no such node. `node` is its whole
-    /// path, chroot included, as [`Hold::path`](crate::Hold::path) and [`ContenderInfo::path`] tell it.
+    /// Asks the contender of this node to release. Returns `false` if the node does not exist. `node` is its
+    /// path with the chroot, as in [`Hold::path`](crate::Hold::path) and [`ContenderInfo::path`].
     ///
     /// # Errors
     ///
-    /// As what is in [`ask`](Self::ask)'s.
+    /// The errors inside of those of [`ask`](Self::ask).
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: it may have been asked.
+    /// Not cancel safe: the contender may have been asked.
     pub async fn ask_node<P>(&self, node: P) -> Result<bool, Error>
     where
         P: TryInto<ZnodePath>,
@@ -125,17 +127,17 @@ impl Revoker {
         self.reach(path.as_str(), RevokeAction::Ask).await
     }
 
-    /// Deletes the nodes of these contenders, so that the next in line are granted; yields those that were
-    /// there, with the tokens to be fenced. Read [the risk](Self#by-force-the-risk) first.
+    /// Deletes the nodes of these contenders, so that their successors are granted. Returns the contenders
+    /// whose nodes existed, with the tokens to fence. Read [the risk](Self#by-force-the-risk) first.
     ///
     /// # Errors
     ///
-    /// [`RevokeError`] as for [`ask`](Self::ask), for a node that may not be deleted, too; starts of a rate
-    /// limiter are [`Error::Config`], since they cannot be given back.
+    /// As [`ask`](Self::ask), and for a node that may not be deleted. The starts of a rate limiter are
+    /// [`Error::Config`], because they cannot be given back.
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: some may have been deleted.
+    /// Not cancel safe: some nodes may have been deleted.
     pub async fn force_release<'a>(
         &self,
         contenders: impl IntoIterator<Item = &'a ContenderInfo>,
@@ -143,16 +145,16 @@ impl Revoker {
         self.each(contenders.into_iter().cloned().collect(), RevokeAction::Delete).await
     }
 
-    /// As [`force_release`](Self::force_release), for the contender of this node: `None` when there is no
-    /// such node. `node` is its whole path, chroot included.
+    /// As [`force_release`](Self::force_release), for the contender of this node. Returns `None` if the node
+    /// does not exist. `node` is its path with the chroot.
     ///
     /// # Errors
     ///
-    /// As what is in [`force_release`](Self::force_release)'s.
+    /// The errors inside of those of [`force_release`](Self::force_release).
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: it may have been deleted.
+    /// Not cancel safe: the node may have been deleted.
     pub async fn force_release_node<P>(&self, node: P) -> Result<Option<ContenderInfo>, Error>
     where
         P: TryInto<ZnodePath>,
@@ -188,7 +190,7 @@ impl Revoker {
         Ok(done)
     }
 
-    /// Whether there was such a node.
+    /// Returns whether the node existed.
     async fn reach(&self, path: &str, action: RevokeAction) -> Result<bool, Error> {
         let (session, deadline) = self.session(path).await?;
         let (operation, answer) = match action {
@@ -203,7 +205,7 @@ impl Revoker {
         };
         match answer {
             Ok(()) => {
-                tracing::warn!(path, deed = ?action, "revoked");
+                tracing::warn!(path, ?action, "revoked");
                 Ok(true)
             }
             Err(WireError::Refused(Refusal::NoNode)) => Ok(false),
@@ -217,7 +219,7 @@ impl Revoker {
     }
 }
 
-/// Refuses what is no contender: a slip of the hand must not delete an application's node.
+/// Refuses a node that is no contender's, so that a mistake cannot delete a node of the application.
 fn check(path: &str) -> Result<(), Error> {
     let name = path.rsplit('/').next().unwrap_or_default();
     check_kind(path, NodeName::parse(name).map(|name| name.kind()))

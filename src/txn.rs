@@ -10,14 +10,13 @@ use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, MultiError, WireError, WriteOp, WriteResult};
 use crate::znode::path::ZnodePath;
 
-/// As the version of a node: whatever version it has. What ZooKeeper writes for it.
+/// Any version of a node, as ZooKeeper encodes it.
 pub const ANY_VERSION: i32 = -1;
 
-/// Writes under a hold: all of them are committed, or none; and none once the hold's node is gone.
+/// Writes under a hold. The server applies all of them or none, and none once the hold's node does not exist.
 ///
-/// The check of the hold is part of the same transaction on the server, so no clock and no timeout is
-/// involved: a holder that was paused for an hour commits nothing. This also holds when lock nodes are
-/// deleted by hand.
+/// The check of the hold is part of the same transaction on the server, so it needs no clock and no timeout:
+/// a holder that was paused for an hour commits nothing. This also holds when lock nodes are deleted by hand.
 ///
 /// # Examples
 ///
@@ -30,8 +29,8 @@ pub const ANY_VERSION: i32 = -1;
 /// # let manager = ConnectionManager::connect(&servers).await?;
 /// # manager.znodes().create(&"/trains/7/left".parse()?, b"42", CreateMode::Persistent).await?;
 /// # manager.znodes().create(&"/trains/7/sales".parse()?, b"", CreateMode::Persistent).await?;
-/// # let line = LockQueue::new(&manager, "/locks/7".parse()?, Label::LOCK, Rule::MUTEX)?;
-/// # let held = line.acquire(Deadline::never()).await?;
+/// # let queue = LockQueue::new(&manager, "/locks/7".parse()?, Label::LOCK, Rule::MUTEX)?;
+/// # let held = queue.acquire(Deadline::never()).await?;
 /// held.txn()
 ///     .set("/trains/7/left".parse()?, b"41".to_vec(), 0)
 ///     .create_sequential("/trains/7/sales/sale-".parse()?, b"alice 2".to_vec())
@@ -44,16 +43,16 @@ pub const ANY_VERSION: i32 = -1;
 #[must_use = "nothing is written before commit()"]
 pub struct Txn<'a> {
     manager: &'a ConnectionManager,
-    /// The first node of the hold that begins the transaction: it names the session.
+    /// The first node of the hold that begins the transaction. It determines the session.
     first: &'a Arc<OwnedNode>,
     /// The further nodes that must exist.
     others: Vec<&'a Arc<OwnedNode>>,
     writes: Vec<Write>,
-    /// Why it cannot be committed, whatever the server says.
+    /// Why the transaction cannot be committed.
     error: Option<Error>,
 }
 
-/// One write, its path still without the chroot.
+/// One write. Its path has no chroot yet.
 #[derive(Debug)]
 enum Write {
     Check { path: ZnodePath, version: i32 },
@@ -62,15 +61,15 @@ enum Write {
     Delete { path: ZnodePath, version: i32 },
 }
 
-/// What a committed write gave, in the order of the writes.
+/// The result of a committed write, in the order of the writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TxnResult {
-    /// A check that held, or a deletion.
+    /// A check that passed, or a delete.
     Done,
-    /// A node made at this whole path.
+    /// A node was created at this path, which includes the chroot.
     Created(String),
-    /// Data written; the node now has this version.
+    /// Data was written. The node now has this version.
     Written {
         /// The new version.
         version: i32,
@@ -81,20 +80,20 @@ pub enum TxnResult {
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum TxnError {
-    /// The hold is gone; nothing was written.
+    /// The hold is lost. Nothing was written.
     #[error("nothing was written: {0}")]
     Lost(Lost),
-    /// The server refused this write, so none was done.
+    /// The server refused one write. Nothing was written.
     #[error("nothing was written: write {index} of {path} was refused: {refusal}")]
     Refused {
-        /// Which write, counted from 0.
+        /// The index of the write, from 0.
         index: usize,
-        /// Its path.
+        /// The path of the write.
         path: String,
-        /// What the server said.
+        /// The answer of the server.
         refusal: Refusal,
     },
-    /// The request as a whole failed: see [`Error::outcome`] whether it may have been committed.
+    /// The request failed as a whole. [`Error::outcome`] tells whether the transaction may be committed.
     #[error(transparent)]
     Failed(#[from] Error),
 }
@@ -106,8 +105,8 @@ impl TxnError {
         matches!(self, Self::Lost(_))
     }
 
-    /// Whether trying again can help, under a new hold where this one is lost. After an
-    /// [unknown outcome](Self::outcome_unknown), look first.
+    /// Whether a retry can help; after a loss, under a new hold. After an
+    /// [unknown outcome](Self::outcome_unknown), read before you retry.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -117,7 +116,7 @@ impl TxnError {
         }
     }
 
-    /// Whether it may have been committed all the same.
+    /// Whether the transaction may be committed in spite of this error.
     #[must_use]
     pub fn outcome_unknown(&self) -> bool {
         matches!(self, Self::Failed(error) if error.outcome_unknown())
@@ -133,7 +132,7 @@ impl<'a> Txn<'a> {
         Self { manager, first, others, writes: Vec::new(), error: None }
     }
 
-    /// Commits nothing, and fails with this.
+    /// Makes [`commit`](Self::commit) fail with this error.
     pub(crate) fn refused(self, error: Error) -> Self {
         Self { error: Some(error), ..self }
     }
@@ -149,7 +148,7 @@ impl<'a> Txn<'a> {
         self.create_with(path, data, CreateMode::Persistent)
     }
 
-    /// Creates a persistent node with a number appended to its name.
+    /// Creates a persistent node, whose name gets a sequence number.
     pub fn create_sequential(self, path: ZnodePath, data: Vec<u8>) -> Self {
         self.create_with(path, data, CreateMode::PersistentSequential)
     }
@@ -172,18 +171,18 @@ impl<'a> Txn<'a> {
         self
     }
 
-    /// Commits everything, if the hold still stands. One round trip.
+    /// Commits the writes if the hold's nodes still exist. One round trip.
     ///
     /// # Errors
     ///
     /// [`TxnError::Lost`] and [`TxnError::Refused`]: nothing was written. [`TxnError::Failed`] with an
-    /// [unknown outcome](TxnError::outcome_unknown) when the link broke before the answer: look at what is
-    /// there before trying again; with [`Error::Config`], before anything is sent, when the holds have
+    /// [unknown outcome](TxnError::outcome_unknown) when the connection broke before the answer: read before
+    /// you retry. [`TxnError::Failed`] with [`Error::Config`], before anything is sent, when the holds have
     /// different managers or the request would be too large.
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: a dropped commit may or may not have been done.
+    /// Not cancel safe: the transaction of a dropped commit may be applied.
     pub async fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
         if let Some(error) = self.error {
             return Err(TxnError::Failed(error));
@@ -201,14 +200,14 @@ impl<'a> Txn<'a> {
         limits::check(operations.iter().map(WriteOp::bytes).sum()).map_err(Error::Config)?;
         let session = self.first.session();
         let deadline = Deadline::after(self.manager.operation_timeout());
-        // Who comes next must not be let in before it is known what became of this.
+        // No successor may be granted before the outcome of this transaction is known.
         let in_flight = TxnInFlight::on(holds.iter().copied());
         let committed = session.multi(&operations, deadline).await;
         if committed.as_ref().map_or_else(MultiError::is_definite, |_| true) {
             in_flight.settle();
         }
         match committed {
-            // The first results are those of the checks of what is held.
+            // The first results are those of the checks of the hold's nodes.
             Ok(results) => Ok(results.into_iter().skip(held).map(TxnResult::from).collect()),
             Err(MultiError::Operation { index, refusal }) => match holds.get(index) {
                 Some(hold) if refusal == Refusal::NoNode => {
@@ -236,7 +235,7 @@ impl<'a> Txn<'a> {
 impl Write {
     fn on_server(self, manager: &ConnectionManager) -> Result<WriteOp, Error> {
         let full = |path: ZnodePath| manager.full_path(&path).map(|path| path.to_string());
-        // ZooKeeper writes "any version" as −1.
+        // ZooKeeper encodes any version as −1.
         let version_of = |version: i32| (version >= 0).then_some(version);
         Ok(match self {
             Self::Check { path, version } => {
@@ -254,7 +253,7 @@ impl Write {
 }
 
 impl WriteOp {
-    /// How many bytes of a request it takes: its data, its path and what frames them.
+    /// The size of the operation in a request: its data, its path and their frame.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Create { path, data, .. } | Self::SetData { path, data, .. } => {

@@ -7,14 +7,14 @@ use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, Stat, WireError};
 use crate::znode::path::ZnodePath;
 
-/// Nodes beside the locks: the state an application keeps in ZooKeeper.
+/// Reads and writes of other nodes than locks: the state that an application keeps in ZooKeeper.
 ///
-/// Reads are answered by the connected server, which may be behind the others, but never behind what this
-/// session has seen: who has just been granted a lock reads everything earlier holders wrote. (After a
-/// reconnect a `sync` goes in front of the first read, since a server that is behind may have taken us over.)
-/// Writes that must not happen without the lock belong into [`Hold::txn`](crate::Hold::txn).
+/// The connected server answers reads. It may be behind the other servers, but never behind anything that
+/// this session has seen: a new holder of a lock reads everything that earlier holders wrote. (After a
+/// reconnect the first read is preceded by a `sync`, because the new server may be behind.) Writes that must
+/// not happen without the lock belong into [`Hold::txn`](crate::Hold::txn).
 ///
-/// Each call waits for a connection and for one answer, both together no longer than the manager's operation
+/// Each call waits for a connection and for its answers, in all no longer than the manager's operation
 /// timeout.
 #[derive(Clone, Debug)]
 pub struct Znodes {
@@ -22,7 +22,7 @@ pub struct Znodes {
 }
 
 impl ConnectionManager {
-    /// Reads and writes nodes beside the locks.
+    /// Reads and writes other nodes than locks.
     #[must_use]
     pub fn znodes(&self) -> Znodes {
         Znodes { manager: self.clone() }
@@ -30,12 +30,12 @@ impl ConnectionManager {
 }
 
 impl Znodes {
-    /// A node's data and stat; `None` when there is no such node.
+    /// A node's data and stat; `None` if the node does not exist.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], [`Error::Refused`] (no right to read), [`Error::NoAnswer`] (the link broke) or
-    /// [`Error::Closed`].
+    /// [`Error::Timeout`], [`Error::Refused`] (no right to read), [`Error::NoAnswer`] (the connection broke)
+    /// or [`Error::Closed`].
     pub async fn read(&self, path: &ZnodePath) -> Result<Option<(Vec<u8>, Stat)>, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let failed = |error: WireError| Error::of_wire(Operation::Read, full.as_str(), &error, deadline);
@@ -48,7 +48,7 @@ impl Znodes {
         }
     }
 
-    /// The names of a node's children, in no order; `None` when there is no such node.
+    /// The names of a node's children, in no order; `None` if the node does not exist.
     ///
     /// # Errors
     ///
@@ -65,13 +65,13 @@ impl Znodes {
         }
     }
 
-    /// Creates a node, and persistent nodes for what is missing above it; returns its whole path on the
-    /// server.
+    /// Creates a node, and persistent nodes for missing parents. Returns its path on the server, with the
+    /// chroot.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] with [`Refusal::NodeExists`] when it is there already; else as
-    /// [`read`](Self::read). After [`Error::Unknown`] the node may stand.
+    /// [`Error::Refused`] with [`Refusal::NodeExists`] if the node exists; otherwise as [`read`](Self::read).
+    /// After [`Error::Unknown`] the node may exist.
     pub async fn create(&self, path: &ZnodePath, data: &[u8], mode: CreateMode) -> Result<String, Error> {
         limits::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
@@ -89,13 +89,13 @@ impl Znodes {
         session.await_reply(&mut reply, deadline).await.map(|created| created.path).map_err(failed)
     }
 
-    /// Writes a node's data if it has `version` ([`ANY_VERSION`](crate::ANY_VERSION): any); returns the new
+    /// Writes a node's data if it has `version` ([`ANY_VERSION`](crate::ANY_VERSION): any). Returns the new
     /// stat.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] with [`Refusal::BadVersion`] or [`Refusal::NoNode`]; else as [`read`](Self::read).
-    /// After [`Error::Unknown`] it may have been written.
+    /// [`Error::Refused`] with [`Refusal::BadVersion`] or [`Refusal::NoNode`]; otherwise as
+    /// [`read`](Self::read). After [`Error::Unknown`] the data may be written.
     pub async fn write(&self, path: &ZnodePath, data: &[u8], version: i32) -> Result<Stat, Error> {
         limits::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
@@ -105,12 +105,12 @@ impl Znodes {
         answer.map_err(|error| Error::of_wire(Operation::Write, full.as_str(), &error, deadline))
     }
 
-    /// Deletes a node; `false` when there was none.
+    /// Deletes a node. Returns `false` if it did not exist.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] with [`Refusal::NotEmpty`]; else as [`read`](Self::read). After [`Error::Unknown`]
-    /// it may be gone.
+    /// [`Error::Refused`] with [`Refusal::NotEmpty`]; otherwise as [`read`](Self::read). After
+    /// [`Error::Unknown`] the node may be deleted.
     pub async fn delete(&self, path: &ZnodePath) -> Result<bool, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let mut reply = session.write(|wire| wire.delete(full.as_str(), None));

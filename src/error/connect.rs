@@ -22,7 +22,7 @@ pub enum ConnectError {
         cause: String,
     },
     /// The servers do not accept the credentials.
-    #[error("{servers} refused our credentials; check the authentication settings")]
+    #[error("{servers} refused the credentials; check the authentication settings")]
     AuthFailed {
         /// The servers that were tried.
         servers: String,

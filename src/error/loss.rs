@@ -24,19 +24,19 @@ pub enum LossReason {
     #[error("the lease ran out: no confirmation from the ensemble within the session timeout")]
     LeaseRanOut,
     /// Another client deleted the node.
-    #[error("its node was deleted by someone else")]
+    #[error("another client deleted its node")]
     NodeDeleted,
     /// The node does not exist any more, and the cause is not known. Another client deleted it, or an
     /// exchange of this hold whose answer was lost, or it ended with its session, which a reconnect did not
     /// bring back.
     #[error(
-        "its node is gone: deleted by someone else, by an exchange without an answer, or with its session"
+        "its node does not exist: deleted by another client, by an exchange without an answer, or with its session"
     )]
     NodeMissing,
     /// The manager was shut down.
     #[error("the connection manager was shut down")]
     Closed,
     /// The servers no longer accept the credentials.
-    #[error("the servers refused our credentials")]
+    #[error("the servers refused the credentials")]
     AuthFailed,
 }

@@ -54,7 +54,9 @@ pub enum Error {
     },
     /// The connection broke before the answer, so the server may have applied the write. Read the node before
     /// you repeat the write.
-    #[error("it is not known whether the server did {operation} {path}: {cause}; look before trying again")]
+    #[error(
+        "it is not known whether the server applied this: {operation} {path} ({cause}); read before you retry"
+    )]
     Unknown {
         /// The operation.
         operation: Operation,
@@ -64,7 +66,7 @@ pub enum Error {
         cause: String,
     },
     /// The connection broke before the answer to a read. Repeat the read.
-    #[error("no answer to {operation} {path}: {cause}; ask again")]
+    #[error("no answer to {operation} {path}: {cause}; retry")]
     NoAnswer {
         /// The operation.
         operation: Operation,
@@ -93,7 +95,7 @@ pub enum Error {
     },
     /// The sequence counter of the directory is exhausted, and this kind of lock needs it.
     #[error(
-        "the numbers of {path} are used up; delete the lock's directory once nobody uses it, or take another path"
+        "the sequence numbers of {path} are exhausted; delete the lock's directory when it is unused, or use another path"
     )]
     SequenceExhausted {
         /// The path of the lock, or of one of its nodes.

@@ -65,7 +65,7 @@ pub enum Refusal {
     #[error("its parent is ephemeral, and ephemeral nodes have no children")]
     EphemeralParent,
     /// A quota is exhausted.
-    #[error("a quota is used up")]
+    #[error("a quota is exhausted")]
     QuotaExceeded,
     /// The server is overloaded.
     #[error("the server has too much to do")]

@@ -4,11 +4,11 @@ use std::time::Duration;
 use super::{ConnectionManager, State};
 use crate::session::Epoch;
 
-/// How a manager does: for probes, and for people. Asking sends nothing and waits for nothing.
+/// The health of a manager, for probes and for people. Reading it sends nothing and waits for nothing.
 ///
-/// It is what has been seen by now. That a link died without a word is noticed when an answer stays away,
-/// within the session timeout. So is that a server is cut off from the others, while locks are in use and the
-/// session is being confirmed.
+/// It shows what the manager has seen so far. A connection that broke silently is detected when an answer
+/// does not come, within the session timeout. So is a server that is cut off from the other servers, while
+/// locks are in use and the session is being confirmed.
 ///
 /// # Examples
 ///
@@ -29,36 +29,36 @@ use crate::session::Epoch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
-    /// How it stands with the ensemble.
+    /// The state of the connection.
     pub state: State,
-    /// For how long it has been in this state.
+    /// How long it has been in this state.
     pub since: Duration,
     /// The epoch of the session in use; `None` while there is none.
     pub epoch: Option<Epoch>,
-    /// For how long the servers cannot have expired the session, from now on: what is held is valid for so
-    /// long, should nothing more be heard of them. Zero also for a session of which nothing stands on the
-    /// servers, after a reconnect or when it was not used for a while: the next acquire confirms it. `None`
-    /// while there is none.
+    /// The time for which the servers cannot expire the session: holds stay valid for this long even if no
+    /// further answer comes. It is zero after a reconnect, or after an idle time, if the session has no node:
+    /// the next acquire confirms the session. `None` while there is no session.
     pub lease_left: Option<Duration>,
-    /// How many holds there are.
+    /// The number of holds.
     pub held: usize,
-    /// How many nodes nobody waits for any more still have to be deleted, or looked for: of dropped guards,
-    /// cancelled acquires and creates without an answer.
+    /// The number of nodes that still have to be deleted or searched for in the background: those of dropped
+    /// guards, of cancelled acquires and of creates without an answer.
     pub pending_deletes: usize,
     /// Whether reads are possible now: the session is connected.
     pub can_read: bool,
-    /// Whether writes, and with them acquires and releases, are possible now: the session is connected, and
-    /// the quorum has not been silent for a third of the session timeout when it was asked to confirm it.
+    /// Whether writes, and so acquires and releases, are possible now: the session is connected, and the
+    /// quorum answered the last confirmation within a third of the session timeout.
     pub can_write: bool,
-    /// Whether a shutdown has begun: nobody is let in any more.
+    /// Whether a shutdown has begun: nothing is granted any more.
     pub is_closing: bool,
 }
 
 impl Health {
-    /// Whether to send work here that takes locks: writes are possible, and no shutdown has begun.
+    /// Whether this process should get work that acquires locks: writes are possible, and no shutdown has
+    /// begun.
     ///
-    /// For a *readiness* probe. Not for a liveness probe: a restart mends no ensemble that is down, and the
-    /// manager comes back by itself when it does.
+    /// For a *readiness* probe. Do not use it as a liveness probe: a restart of the process does not repair
+    /// an ensemble, and the manager reconnects by itself.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.can_write && !self.is_closing
@@ -84,7 +84,7 @@ impl Display for Health {
 }
 
 impl ConnectionManager {
-    /// How it does now. Costs no request.
+    /// The present health. Costs no request.
     #[must_use]
     pub fn health(&self) -> Health {
         let shared = &self.0.shared;

@@ -1,4 +1,4 @@
-//! What is held through this manager, and what becomes of it: for those who ask, and those who listen.
+//! The holds of a manager and their events.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
@@ -17,36 +17,37 @@ use crate::session::OwnedNode;
 use crate::telemetry::timers::HoldTimer;
 use crate::znode::fencing_token::FencingToken;
 
-/// What became of a hold of this process.
+/// An event of a hold of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HoldEvent {
-    /// It was granted.
+    /// The hold was granted.
     Acquired {
-        /// The node it rests on; the first, if there are several.
+        /// The path of the node that it rests on; of the first one, if there are several.
         path: String,
         /// Its fencing token.
         token: FencingToken,
     },
-    /// Its holder gave it up, by a release or by dropping it.
+    /// The holder ended the hold, by a release or by dropping it.
     Released {
-        /// The node it rested on.
+        /// The path of the node that it rested on.
         path: String,
     },
-    /// It ended before its holder gave it up.
+    /// The hold ended before its holder released it.
     Lost(Lost),
 }
 
-/// A stream of what becomes of holds, from the moment of subscribing: none left out, and none told twice.
+/// A stream of the events of holds, from the subscription on. Every event comes exactly once.
 ///
-/// An event is kept until it is taken: take them, or drop the stream. It ends with the manager.
+/// An event is kept until it is received: receive the events, or drop the stream. The stream ends with the
+/// manager.
 #[derive(Debug)]
 pub struct HoldEvents {
     receiver: mpsc::UnboundedReceiver<HoldEvent>,
 }
 
 impl HoldEvents {
-    /// The next event; `None` once the manager is gone.
+    /// The next event; `None` once the manager has ended.
     ///
     /// # Cancel safety
     ///
@@ -64,13 +65,13 @@ impl Stream for HoldEvents {
     }
 }
 
-/// What is held, by line, and who listens.
+/// The holds of each queue, and the streams of their events.
 #[derive(Default)]
 pub(crate) struct HoldRegistry {
     paths: Mutex<BTreeMap<String, PathHolds>>,
-    /// How many holds have begun and not ended.
+    /// The number of holds that have begun and not ended.
     held: AtomicUsize,
-    /// Tells that nothing is held any more.
+    /// Notified when nothing is held any more.
     emptied: Notify,
 }
 
@@ -81,7 +82,7 @@ struct PathHolds {
 }
 
 impl HoldRegistry {
-    /// `paths` are the keys under which holds are announced.
+    /// `paths` are the keys of the queues.
     pub(crate) fn listen(&self, paths: impl IntoIterator<Item = String>) -> HoldEvents {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut holds = self.paths.lock();
@@ -95,7 +96,7 @@ impl HoldRegistry {
         HoldEvents { receiver }
     }
 
-    /// Whether something is held, and valid, in this line.
+    /// Whether this queue has a valid hold.
     pub(crate) fn is_held(&self, path_key: &str) -> bool {
         let registrations: Vec<Arc<HoldRegistration>> = match self.paths.lock().get(path_key) {
             Some(here) => here.registrations.iter().filter_map(Weak::upgrade).collect(),
@@ -104,12 +105,12 @@ impl HoldRegistry {
         registrations.iter().any(|registration| registration.is_valid())
     }
 
-    /// How many holds there are that were not lost.
+    /// The number of holds that are not lost.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Acquire)
     }
 
-    /// Resolves once nothing is held.
+    /// Resolves when nothing is held.
     pub(crate) async fn nothing_held(&self) {
         loop {
             let mut emptied = std::pin::pin!(self.emptied.notified());
@@ -133,7 +134,7 @@ impl HoldRegistry {
         }
     }
 
-    /// Takes an ended hold, and what is left of others, out of the books.
+    /// Removes the entries of ended holds and closed streams.
     fn remove(&self, path_key: &str) {
         let mut paths = self.paths.lock();
         if let Some(here) = paths.get_mut(path_key) {
@@ -152,7 +153,7 @@ impl Debug for HoldRegistry {
     }
 }
 
-/// Tells of one hold: that it began, and how it ended. Dropped with the hold.
+/// Reports the begin and the end of one hold. Dropped with the hold.
 pub(crate) struct HoldRegistration {
     registry: Arc<HoldRegistry>,
     path_key: String,
@@ -163,7 +164,7 @@ pub(crate) struct HoldRegistration {
 }
 
 impl HoldRegistration {
-    /// The hold in `path_key` that rests on `nodes` was granted.
+    /// Registers and reports a grant in `path_key` that rests on `nodes`.
     pub(crate) fn announce<'a>(
         registry: &Arc<HoldRegistry>,
         path_key: String,
@@ -214,7 +215,7 @@ impl HoldRegistration {
         if !self.has_ended.swap(true, Ordering::AcqRel) {
             self.timer.end(match event {
                 HoldEvent::Lost(Lost { path, reason }) => {
-                    warn!(path, %reason, "lost what was held");
+                    warn!(path, %reason, "hold lost");
                     Some(*reason)
                 }
                 _ => None,

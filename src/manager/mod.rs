@@ -1,4 +1,4 @@
-//! The connection manager: one handle for the application, one task behind it that owns the client.
+//! The connection manager: a handle for the application, and a task that owns the client.
 
 mod builder;
 mod health;
@@ -32,16 +32,16 @@ use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::znode::path::{PathError, ZnodePath};
 
-/// The connection to an ensemble: opens sessions, follows them, replaces them when they expire, and cleans
-/// up.
+/// The connection to an ensemble. It opens sessions, follows their state, replaces them when they expire, and
+/// deletes abandoned nodes.
 ///
-/// Cheap to clone; clones share one session. Recipes and guards hold a clone each. When the last one is
-/// dropped the session is closed and the server deletes what was left; [`shutdown`](Self::shutdown) does it
-/// in order and waits for it.
+/// Cheap to clone; clones share one session. Each recipe and guard has a clone. When the last clone is
+/// dropped, the session is closed, and the server deletes its nodes. [`shutdown`](Self::shutdown) closes the
+/// session and waits for the server's confirmation.
 ///
-/// A manager is never in the way of a restart of the ensemble: it reconnects, within a session if that is
-/// still alive, else with a new one, for ever, until it is shut down. What was held is told by each guard;
-/// waits for a lock go on in the new session, at the end of the line.
+/// An ensemble may restart at any time. The manager reconnects until it is shut down: within the session if
+/// the session still exists, otherwise with a new one. Each guard reports its loss. A wait for a lock goes on
+/// in the new session, at the end of the queue.
 ///
 /// # Examples
 ///
@@ -65,31 +65,31 @@ use crate::znode::path::{PathError, ZnodePath};
 #[derive(Clone)]
 pub struct ConnectionManager(Arc<Handle>);
 
-/// What the clones of a manager share; the task behind it does not.
+/// Shared by the clones of a manager, but not by its task.
 struct Handle {
     shared: Arc<ManagerInner>,
-    /// Dropped with the last clone, it ends the task.
+    /// Ends the task when the last clone is dropped.
     _last_clone: DropGuard,
 }
 
-/// What handles and task share.
+/// Shared by the handles and the task.
 pub(crate) struct ManagerInner {
     settings: Settings,
     publisher: Arc<StatePublisher>,
-    /// A shutdown has begun: nothing is granted any more, in no session.
+    /// Cancelled when a shutdown begins: nothing is granted any more, in any session.
     draining: CancellationToken,
     /// Asks the task to end.
     closing: CancellationToken,
-    /// The task has ended; nothing is left to wait for.
+    /// The task has ended.
     closed: CancellationToken,
-    /// The session was closed in order, as far as could be seen.
+    /// Whether the server confirmed that the session is closed.
     close_confirmed: std::sync::atomic::AtomicBool,
     shared_tables: DashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     holds: Arc<HoldRegistry>,
     pending_jobs: Pending,
 }
 
-/// What the builder settled.
+/// The settings that the builder has checked.
 #[derive(Debug)]
 struct Settings {
     chroot: ZnodePath,
@@ -110,19 +110,19 @@ impl ConnectionManager {
         Self::builder(servers).connect().await
     }
 
-    /// Settings for a connection to `servers`: `environment:port,environment:port,…/chroot`, see
+    /// Settings for a connection to `servers`: `host:port,host:port,…/chroot`, see
     /// [`ConnectString`](crate::ConnectString).
     pub fn builder(servers: &str) -> ConnectionManagerBuilder {
         ConnectionManagerBuilder::new(servers)
     }
 
-    /// How the manager stands with the ensemble now.
+    /// The present state of the connection.
     #[must_use]
     pub fn state(&self) -> State {
         self.0.shared.publisher.state()
     }
 
-    /// Every change of state from now on, none left out.
+    /// Every change of state from now on, without a gap.
     #[must_use]
     pub fn transitions(&self) -> Transitions {
         self.0.shared.publisher.subscribe()
@@ -155,10 +155,10 @@ impl ConnectionManager {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// A table that recipes share within this manager, made on first use.
+    /// A table that recipes of this manager share. The first use creates it.
     ///
-    /// For recipe authors: what must be one per connection, such as who holds what in this process, lives
-    /// here instead of in a static.
+    /// For recipe authors: state that must exist once per connection, such as the holds of each owner,
+    /// belongs here and not in a static.
     #[must_use]
     pub fn shared_table<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let fresh = || Arc::new(T::default()) as Arc<dyn Any + Send + Sync>;
@@ -167,7 +167,7 @@ impl ConnectionManager {
         any.downcast().unwrap_or_default()
     }
 
-    /// The whole path of `path` on the server, with the chroot in front.
+    /// The path of `path` on the server, with the chroot prepended.
     ///
     /// # Errors
     ///
@@ -176,13 +176,13 @@ impl ConnectionManager {
         self.0.shared.settings.chroot.join(path)
     }
 
-    /// The present instant, by the clock that [`Hold::valid_until`](crate::Hold::valid_until) is told in.
+    /// The present instant, by the clock of [`Hold::valid_until`](crate::Hold::valid_until).
     #[must_use]
     pub fn now(&self) -> BootInstant {
         self.0.shared.settings.session.environment.now()
     }
 
-    /// What is written into a contender's node when the recipe sets nothing else.
+    /// The default data of a contender's node.
     #[must_use]
     pub fn node_data(&self) -> &[u8] {
         &self.0.shared.settings.node_data
@@ -192,26 +192,25 @@ impl ConnectionManager {
         Arc::clone(&self.0.shared.settings.node_data)
     }
 
-    /// How long a call that does not wait for its turn may take, such as `try_acquire`: its connection and
-    /// its answers together. A single request of a call that waits, such as `acquire`, gets at least the
-    /// session timeout.
+    /// The time limit of a call that does not wait for other contenders, such as `try_acquire`: for its
+    /// connection and its answers together. A single request of a call that waits, such as `acquire`, gets at
+    /// least the session timeout.
     #[must_use]
     pub fn operation_timeout(&self) -> Duration {
         self.0.shared.settings.session.operation_timeout
     }
 
-    /// The session timeout: what the servers granted to the session in use, or what is asked of them while
-    /// there is none.
+    /// The timeout that the servers granted to the present session, or the requested timeout while there is
+    /// no session.
     #[must_use]
     pub fn session_timeout(&self) -> Duration {
         let ManagerInner { settings, publisher, .. } = &*self.0.shared;
         publisher.session().map_or(settings.session_timeout, |session| session.timeout())
     }
 
-    /// Runs a task beside the manager, on the machine that it runs on; `false` where there is no tokio
-    /// runtime to run it.
+    /// Runs a task on the manager's machine. Returns `false` without a tokio runtime.
     ///
-    /// For recipe authors. The task is not ended with the manager, and a handle that it keeps keeps the
+    /// For recipe authors. The end of the manager does not end the task, and a handle in the task keeps the
     /// manager alive.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
         let has_runtime = tokio::runtime::Handle::try_current().is_ok();
@@ -221,7 +220,7 @@ impl ConnectionManager {
         has_runtime
     }
 
-    /// As [`session`](Self::session), for who wants to be let in.
+    /// As [`session`](Self::session), for a contender: fails once a shutdown has begun.
     pub(crate) async fn session_for_acquire(&self, deadline: Deadline, path: &str) -> Result<Session, Error> {
         tokio::select! {
             biased;
@@ -230,7 +229,7 @@ impl ConnectionManager {
         }
     }
 
-    /// The session in use, as soon as there is a connected one.
+    /// The present session, as soon as one is connected.
     pub(crate) async fn session(&self, deadline: Deadline, path: &str) -> Result<Session, Error> {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(Error::Config(ConfigError::NoRuntime));
@@ -240,7 +239,7 @@ impl ConnectionManager {
         if is_usable(&now) && !closing.is_cancelled() {
             return now.session.ok_or(Error::Closed);
         }
-        // Boxed, as what is seldom waited for: it would be a part of every acquire.
+        // Boxed because it is seldom needed, and would enlarge the future of every acquire.
         Box::pin(self.next_session(deadline, path)).await
     }
 
@@ -259,11 +258,11 @@ impl ConnectionManager {
     }
 }
 
-/// Whether there is a session to go on with, or none will come.
+/// Whether there is a session to use, or none will follow.
 fn is_usable(snapshot: &StateSnapshot) -> bool {
     match snapshot.state {
         State::Closed => true,
-        // One that has just ended is replaced in a moment.
+        // A session that has just ended is replaced soon.
         State::Connected(_) => snapshot.session.as_ref().is_some_and(|session| session.loss().is_none()),
         _ => false,
     }

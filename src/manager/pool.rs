@@ -1,4 +1,4 @@
-//! Several sessions for one process, dealt out by path.
+//! Several sessions for one process, distributed by path.
 
 use std::fmt::{self, Debug, Formatter};
 use std::num::NonZeroU64;
@@ -12,38 +12,38 @@ use super::{ConnectionManager, ConnectionManagerBuilder, Health};
 use crate::error::{ConfigError, ConnectError, Error};
 use crate::time::deadline::Deadline;
 
-/// As many sessions of one process as are of any use: what is beyond is better spent on another process.
+/// The largest useful number of sessions of one process. Beyond it, use another process.
 const SESSIONS_MAX: usize = 64;
 
-/// Several connection managers with the same settings, of which each path has always the same one.
+/// Several connection managers with the same settings. A path always has the same manager.
 ///
-/// One session is one TCP connection, and its requests are done one after the other. A process that has very
-/// many locks in use at a time gets more done with several. One that has not gains nothing: begin with a
-/// single [`ConnectionManager`].
+/// A session has one TCP connection, and its requests are processed one after the other. Several sessions
+/// increase the throughput of a process that uses very many locks at the same time. Any other process gains
+/// nothing: begin with a single [`ConnectionManager`].
 ///
-/// [`for_path`](Self::for_path) gives all contenders of a path in this process the same session: only so is a
-/// mutex handed over in memory between them, does an
-/// [owner](https://docs.rs/lockkeeper/latest/lockkeeper/struct.Owner.html) find again what it holds, and is a
-/// circle of waiters seen. Between processes nothing has to agree: pools of other sizes, and single managers,
+/// [`for_path`](Self::for_path) gives all contenders of a path in this process the same session. This is
+/// necessary for the hand-off in memory, for an
+/// [owner](https://docs.rs/lockkeeper/latest/lockkeeper/struct.Owner.html) to find its holds again, and for
+/// the detection of circular waits. Processes need not agree: pools of other sizes, and single managers,
 /// contend for the same locks.
 ///
 /// # Several paths together
 ///
-/// A transaction, and all members of a `MultiLock`, need **one** manager; a mix is refused by its `build()`.
-/// Locks that are ever taken together, or by one owner one within the other, should be made by one manager
-/// whatever they are taken for: ask for it by a text they have in common, such as the folder above them.
-/// Where there is none, make the members by the manager of the first path. That excludes whoever else takes
-/// them as ever, though hand-over in memory, and what an owner holds, end between managers.
+/// A transaction, and all members of a `MultiLock`, need **one** manager; its `build()` refuses a mix. Locks
+/// that are ever taken together, or nested by one owner, should always use one manager: call `for_path` with
+/// a text that they share, such as their parent path. If they share none, create the members with the manager
+/// of the first path. Other contenders are still excluded, but hand-off in memory and the holds of an owner
+/// do not work across managers.
 ///
 /// # Cost
 ///
-/// So many sessions on the servers, each with its pings and confirmations, and with a connection that counts
-/// for `maxClientCnxns` (60 for each client address, by default).
+/// Each session costs pings and confirmations on the servers, and one connection of `maxClientCnxns` (by
+/// default 60 for each client address).
 ///
 /// # Session loss
 ///
-/// Each member has a session and a lease of its own: one may be lost, with all that is held on it, while the
-/// others stand. Their epochs count separately.
+/// Each manager has its own session and lease. One session may be lost, with all its holds, while the others
+/// continue. Epochs count separately.
 ///
 /// # Examples
 ///
@@ -74,17 +74,17 @@ struct Members {
 }
 
 impl ConnectionManagerBuilder {
-    /// Opens a pool of so many sessions, 1 to 64, with these settings for each.
+    /// Opens a pool of 1 to 64 sessions, each with these settings.
     ///
     /// # Errors
     ///
-    /// [`ConnectError::Config`] for another number, before anything is sent; else as
-    /// [`connect`](Self::connect). If one cannot be opened, all are closed again: they are told to within the
-    /// connect deadline, and the servers have a second to say that it is done.
+    /// [`ConnectError::Config`] for another number of sessions, before anything is sent; otherwise as
+    /// [`connect`](Self::connect). If one session cannot be opened, all are closed again: this takes a second
+    /// at most after the connect deadline.
     ///
     /// # Cancel safety
     ///
-    /// As [`connect`](Self::connect); what has been opened by then is closed.
+    /// As [`connect`](Self::connect). Sessions that are already open are closed.
     pub async fn connect_pool(self, sessions: usize) -> Result<ConnectionPool, ConnectError> {
         self.pool_of(sessions, Self::connect).await
     }
@@ -146,10 +146,10 @@ impl ConnectionManagerBuilder {
 }
 
 impl ConnectionPool {
-    /// The manager of all who contend for `path`: always the same one, in this pool and in every pool of that
-    /// size, in whatever process.
+    /// The manager for all contenders of `path`. It is the same one for the same path, in every pool of this
+    /// size and in every process.
     ///
-    /// The path is not looked at: any text will do that those have in common who are to share a session.
+    /// The path is not parsed. Contenders that must share a session can use any common text.
     #[must_use]
     pub fn for_path(&self, path: impl AsRef<str>) -> &ConnectionManager {
         let number = number_of(path.as_ref(), self.0.sessions());
@@ -162,18 +162,18 @@ impl ConnectionPool {
         std::iter::once(&self.0.first).chain(&self.0.others)
     }
 
-    /// How each of them does now. Costs no request.
+    /// The present health of each manager. Costs no request.
     #[must_use]
     pub fn health(&self) -> Vec<Health> {
         self.managers().map(ConnectionManager::health).collect()
     }
 
-    /// Closes all sessions at the same time and waits until the server has done so, as
+    /// Closes all sessions at the same time and waits for the server's confirmations, as
     /// [`ConnectionManager::shutdown`].
     ///
     /// # Errors
     ///
-    /// The first error, once all have ended one way or the other.
+    /// The first error, after all shutdowns have ended.
     ///
     /// # Cancel safety
     ///
@@ -182,14 +182,14 @@ impl ConnectionPool {
         join_all(self.managers().map(ConnectionManager::shutdown)).await.into_iter().collect()
     }
 
-    /// Ends all in order within `limit`, which runs for all at the same time, as
-    /// [`ConnectionManager::shutdown_within`]. Each session is closed once nothing is held on *it*.
+    /// Shuts all managers down at the same time within `limit`, as [`ConnectionManager::shutdown_within`].
+    /// Each session is closed once nothing is held on *it*.
     ///
-    /// Yields how many holds were cut off in all.
+    /// Returns the total number of holds that were cut off.
     ///
     /// # Errors
     ///
-    /// The first error, once all have ended one way or the other.
+    /// The first error, after all shutdowns have ended.
     ///
     /// # Cancel safety
     ///
@@ -211,10 +211,10 @@ impl Members {
     }
 }
 
-/// Which of so many sessions a path has.
+/// The number of the session of a path.
 ///
-/// FNV-1a, and the finish of SplitMix64, since the former alone leaves the low bits of like paths alike. Not
-/// the hash of the standard library, which may be another in the next version.
+/// FNV-1a, and the finish of SplitMix64, because FNV-1a alone gives similar paths similar low bits. The hash
+/// of the standard library may change in its next version.
 fn number_of(path: &str, sessions: NonZeroU64) -> usize {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in path.bytes() {

@@ -1,4 +1,4 @@
-//! The end of a manager, in order.
+//! The shutdown of a manager.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,20 +7,21 @@ use super::ConnectionManager;
 use crate::error::{Error, Phase};
 use crate::time::deadline::Deadline;
 
-/// Of the time for an orderly end, so much is kept at most for closing the session.
+/// The part of the time limit that is reserved for closing the session.
 pub(super) const CLOSING: Duration = Duration::from_secs(1);
 
 impl ConnectionManager {
-    /// Closes the session and waits until the server has done so: then every node of ours is gone.
+    /// Closes the session and waits for the server's confirmation. After that none of this session's nodes
+    /// exists.
     ///
-    /// Nobody is let in any more: waiters get [`Error::Closed`] first, then guards are lost, then the session
-    /// is closed. To let holders finish first, use [`shutdown_within`](Self::shutdown_within).
+    /// Nothing is granted from now on: waiters get [`Error::Closed`] first, then guards are lost, then the
+    /// session is closed. To let holders finish first, use [`shutdown_within`](Self::shutdown_within).
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when the server could not be reached to say so, at the latest after the session
-    /// timeout, or when the last session had been lost just before: its nodes go with it, at the latest a
-    /// session timeout and a tick from now.
+    /// [`Error::Timeout`] when no server confirms the close within the session timeout, or when the last
+    /// session was lost just before. The nodes are deleted with their session, at the latest a session
+    /// timeout and a tick from now.
     ///
     /// # Cancel safety
     ///
@@ -29,30 +30,30 @@ impl ConnectionManager {
         self.close(Deadline::never()).await
     }
 
-    /// Ends in order within `limit`, for a service that is told to stop: nobody is let in any more, who holds
-    /// may finish, and then the session is closed.
+    /// Shuts down within `limit`, for a service that has to stop: nothing is granted any more, holders may
+    /// finish, and then the session is closed.
     ///
-    /// 1. At once: whoever waits in a line, or for permits, gets [`Error::Closed`], and so does every new
-    ///    acquire, every wait of a ticket, and whatever was asked of the servers and is not answered yet. A
-    ///    holder that lets go from now on lets nobody of this process in. What an owner holds already it may
-    ///    still take again, read under its own write, and downgrade; reads, writes and transactions go on.
-    /// 2. Holders have the time until the last quarter of `limit` begins, and no less than until a second
-    ///    before its end, to release what they hold. Once nothing is held it goes on.
-    /// 3. The session is closed, as by [`shutdown`](Self::shutdown). What is held still is lost, and its
-    ///    holders are told.
+    /// 1. At once: every waiter, also one for permits, gets [`Error::Closed`], and so does every new acquire,
+    ///    every wait of a ticket, and every acquire whose requests are not answered yet. A release hands off
+    ///    to no waiter of this process. An owner may still acquire again what it holds, read under its own
+    ///    write, and downgrade. Reads, writes and transactions go on.
+    /// 2. Holders have time to release until the last quarter of `limit` begins, or until a second before its
+    ///    end if that is later. When nothing is held, the next step begins.
+    /// 3. The session is closed, as by [`shutdown`](Self::shutdown). The remaining holds are lost, and their
+    ///    guards report it.
     ///
-    /// Yields how many holds were cut off so: 0 is an end in order.
+    /// Returns the number of these remaining holds: 0 for a shutdown without a loss.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when the server did not say within `limit` that the session is closed. Closing goes
-    /// on for as long as [`shutdown`](Self::shutdown) would, and every guard is lost already: what is left on
-    /// the server goes with the session, at the latest a session timeout and a tick from now.
+    /// [`Error::Timeout`] when the server does not confirm the close within `limit`. Closing goes on as long
+    /// as [`shutdown`](Self::shutdown) would, and every guard is lost already. The remaining nodes are
+    /// deleted with the session, at the latest a session timeout and a tick from now.
     ///
     /// # Cancel safety
     ///
-    /// Dropped while holders finish, nobody is let in any more all the same, and nothing is closed: call it
-    /// again, or [`shutdown`](Self::shutdown). Dropped later, the closing goes on.
+    /// If the future is dropped while holders finish, nothing is granted any more, but the session stays
+    /// open: call this again, or [`shutdown`](Self::shutdown). If it is dropped later, closing goes on.
     ///
     /// # Examples
     ///
@@ -82,7 +83,7 @@ impl ConnectionManager {
         tokio::select! {
             biased;
             () = shared.holds.nothing_held() => {}
-            // There is nothing to wait for any more.
+            // Another call is closing the session already.
             () = shared.closing.cancelled() => {}
             () = patience.passed() => {}
         }
@@ -90,15 +91,14 @@ impl ConnectionManager {
         self.close(deadline).await.map(|()| cut_off)
     }
 
-    /// Resolves once the manager is about to end, be it only that
-    /// [nobody is let in any more](Self::shutdown_within).
+    /// Resolves once a shutdown of either kind has begun: nothing is [granted](Self::shutdown_within) any
+    /// more.
     ///
-    /// For recipe authors: whoever waits for something else than a place in a line gives up then, with
-    /// [`Error::Closed`].
+    /// For recipe authors: a wait for anything but the queue ends then, with [`Error::Closed`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: it is told again.
+    /// Cancel safe: a later call resolves as well.
     pub async fn closing(&self) {
         self.0.shared.draining.cancelled().await;
     }

@@ -11,18 +11,18 @@ use crate::session::{Epoch, Session};
 use crate::telemetry::metrics;
 use crate::time::boot::BootInstant;
 
-/// How a manager stands with the ensemble.
+/// The state of a manager's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
-    /// No session yet, or none any more: one is being opened.
+    /// There is no session. One is being opened.
     Connecting,
     /// The session of this epoch is connected.
     Connected(Epoch),
-    /// The link is down. The session of this epoch may live on: what is held stays valid until its lease runs
-    /// out.
+    /// The connection is down. The session of this epoch may still exist: holds stay valid until the lease
+    /// runs out.
     Suspended(Epoch),
-    /// The session of this epoch is over, and everything held on it. Said once for each epoch, and for ever.
+    /// The session of this epoch is over, and all its holds are lost. This state comes once for each epoch.
     Lost(Epoch, LossReason),
     /// The manager was shut down.
     Closed,
@@ -40,18 +40,18 @@ impl Display for State {
     }
 }
 
-/// A numbered change of state: no number is ever left out.
+/// A numbered change of state. The numbers have no gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// Counts from 1, one by one.
+    /// The number, from 1 on.
     pub number: u64,
-    /// When it was seen.
+    /// When the change was seen.
     pub at: BootInstant,
-    /// The state it led to.
+    /// The new state.
     pub state: State,
 }
 
-/// Every change of state from the moment of subscribing, in order, none left out.
+/// Every change of state from the subscription on, in order, without a gap.
 #[derive(Debug)]
 pub struct Transitions {
     receiver: mpsc::UnboundedReceiver<Transition>,
@@ -68,17 +68,17 @@ impl Transitions {
     }
 }
 
-/// The present state: the latest value for those who ask now, and every change for those who subscribed.
+/// Publishes the state: the latest value, and every change for subscribers.
 #[derive(Debug)]
 pub(crate) struct StatePublisher {
     latest: Mutex<StateSnapshot>,
-    // Not tokio's `watch`, which wakes its waiters in random order.
+    // tokio's `watch` wakes its waiters in random order.
     changed: Notify,
     log: Mutex<Log>,
     environment: Arc<dyn Environment>,
 }
 
-/// The latest state, and the session in it.
+/// The latest state and its session.
 #[derive(Clone, Debug)]
 pub(crate) struct StateSnapshot {
     pub(crate) state: State,
@@ -99,7 +99,7 @@ impl StatePublisher {
         Arc::new(Self { latest, changed: Notify::new(), log: Mutex::new(Log::default()), environment })
     }
 
-    /// Waits for a state that will do.
+    /// Waits for a state that `will_do` accepts.
     pub(crate) async fn wait_for(&self, will_do: impl Fn(&StateSnapshot) -> bool) -> StateSnapshot {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
@@ -112,7 +112,7 @@ impl StatePublisher {
         }
     }
 
-    /// The session in use, if there is one.
+    /// The present session, if there is one.
     pub(crate) fn session(&self) -> Option<Session> {
         self.latest.lock().session.clone()
     }
@@ -134,7 +134,7 @@ impl StatePublisher {
         Transitions { receiver }
     }
 
-    /// Enters a state; one that is the present one already is no change.
+    /// Changes the state. The present state is no change.
     pub(crate) fn enter(&self, state: State, session: Option<Session>) {
         let mut log = self.log.lock();
         let present = self.state();
@@ -143,7 +143,7 @@ impl StatePublisher {
         }
         log.number += 1;
         let transition = Transition { number: log.number, at: self.environment.now(), state };
-        // First of all: who is told of a change and asks finds it made.
+        // Stored first: a subscriber that gets a change and then reads the state must find it.
         let former = std::mem::replace(
             &mut *self.latest.lock(),
             StateSnapshot { state, session, since: transition.at },
@@ -157,7 +157,7 @@ impl StatePublisher {
     }
 }
 
-/// Tells whoever reads the log, and counts.
+/// Logs and counts a change.
 fn tell(transition: Transition, former: &StateSnapshot) {
     let Transition { number, state, at } = transition;
     let session = former.session.as_ref().map(|session| field::display(format!("{:#x}", session.id())));

@@ -1,4 +1,4 @@
-//! The task behind a manager: one session after the other, until nobody needs one.
+//! The task of a manager: opens one session after the other until the manager ends.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,8 +40,8 @@ pub(super) async fn start(
     }
 }
 
-/// Said also when the task is ended by force, by the end of its runtime or by a panic: what was held is lost,
-/// waiters are told, and nobody waits for a task that is not there.
+/// Closes the manager even if the task is aborted, by the end of its runtime or by a panic: holds are lost,
+/// waiters are notified, and no call waits for a task that does not exist.
 struct CloseOnDrop(Arc<ManagerInner>);
 
 impl Drop for CloseOnDrop {
@@ -94,7 +94,7 @@ impl Task {
             session = tokio::select! {
                 biased;
                 session = self.open_until_done(next, &mut pauses) => session,
-                // What the lost session left may stand for as long as it does on the server.
+                // The nodes of the lost session may exist until the server expires it.
                 () = self.shared.closing.cancelled() => return self.close(false),
             };
         }
@@ -130,7 +130,7 @@ impl Task {
         }
     }
 
-    /// Opens a session, however long it takes. Sessions that end at once are not replaced in a hurry.
+    /// Opens a session, however long that takes. A session that ends at once is replaced after a pause.
     async fn open_until_done(&self, epoch: Epoch, pauses: &mut Pauses) -> Session {
         self.shared.publisher.enter(State::Connecting, None);
         loop {
@@ -143,7 +143,7 @@ impl Task {
     }
 
     async fn open(&self, epoch: Epoch) -> Result<Session, WireError> {
-        // Taken before anything is sent: the server heard of us no earlier.
+        // Read before anything is sent, so the server's first sign of life is not earlier.
         let opened = self.shared.settings.session.environment.now();
         let wire: Arc<dyn Wire> = self.backend.open().await?;
         let session = Session::new(
@@ -158,8 +158,8 @@ impl Task {
         Ok(session)
     }
 
-    /// A session shorter than two ticks could never be confirmed: servers grant at least that, so the tick is
-    /// wrong.
+    /// A session shorter than two ticks could never be confirmed. Servers grant at least two ticks, so the
+    /// configured tick is wrong.
     fn check_granted_timeout(&self, session: &Session) -> Result<(), ConnectError> {
         let tick = self.shared.settings.session.tick;
         if session.timeout() >= tick * 2 {
@@ -182,7 +182,7 @@ impl Task {
         }
     }
 
-    /// Waiters are told first, so that nothing is granted into a closing manager; then the session is closed.
+    /// Notifies waiters first, so that a closing manager grants nothing, and then closes the session.
     async fn close_session(&self, session: &Session) {
         let ended = session.wire().ok().map(|wire| wire.ended());
         let leased_until = session.lease_valid_until();
@@ -190,15 +190,15 @@ impl Task {
         session.end(LossReason::Closed);
         let limit = Deadline::after(session.timeout());
         let confirmed = match ended {
-            // It was over before it was closed: what it left stands until the server ends it, too.
+            // The session was over before the close. Its nodes exist until the server expires it.
             None => false,
             Some(ended) => tokio::select! {
                 biased;
                 reason = ended => match reason {
                     LossReason::Closed => true,
-                    // The client may lose the answer to its close, and come back to a session that is no
-                    // more. Before the lease ends nothing but our close can have ended it, nor does the
-                    // client give it up by itself.
+                    // The client may lose the answer to its close, reconnect and find the session expired.
+                    // Before the end of the lease only our close can have ended the session, and the client
+                    // does not give it up by itself.
                     LossReason::SessionExpired => self.shared.settings.session.environment.now() < leased_until,
                     _ => false,
                 },

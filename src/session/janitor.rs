@@ -121,7 +121,7 @@ impl Janitor {
     fn submit(&self, job: CleanupJob) {
         // The manager's task has ended, so its sessions are closed, and their nodes are deleted with them.
         if let Err(late) = self.jobs.send((job, self.pending.add())) {
-            debug!(chore = ?late.0.0, "the manager is gone; the session's end takes the node");
+            debug!(job = ?late.0.0, "the manager has ended; the end of its session deletes the node");
         }
     }
 }
@@ -159,7 +159,7 @@ async fn delete(session: &Session, path: &str, mut sent: Option<Reply<()>>) {
         match session.await_reply(&mut reply, Deadline::never()).await {
             Ok(()) | Err(WireError::Refused(Refusal::NoNode) | WireError::SessionEnded(_)) => return,
             Err(WireError::Refused(refusal)) => {
-                error!(path, %refusal, "a node of ours cannot be deleted and stands until the session ends");
+                error!(path, %refusal, "a node cannot be deleted and exists until its session ends");
             }
             Err(error) => debug!(path, %error, "deleting again"),
         }
@@ -181,7 +181,7 @@ async fn clean_unresolved(
             Err(WireError::SessionEnded(_)) => return,
             Err(error) if error.outcome() == Outcome::NotApplied => return,
             // This is safe without an answer, too: the search is sent after the create.
-            Err(error) => debug!(%directory, %error, "looking for a node that may have been made"),
+            Err(error) => debug!(%directory, %error, "searching for a node that may have been created"),
         }
     }
     // A search without a result proves nothing yet. The server of the old connection may still apply a
@@ -214,7 +214,7 @@ pub(crate) async fn find(session: &Session, directory: &ZnodePath, create_id: Cr
                 return create_id.find(&children).map(|child| directory.listed_child(child));
             }
             (_, Err(WireError::Refused(Refusal::NoNode) | WireError::SessionEnded(_))) => return None,
-            (synced, listed) => debug!(%directory, ?synced, failed = ?listed.err(), "looking again"),
+            (synced, listed) => debug!(%directory, ?synced, failed = ?listed.err(), "searching again"),
         }
         if !pause(session, &mut pauses).await {
             return None;

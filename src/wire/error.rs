@@ -13,7 +13,7 @@ pub enum WireError {
     #[error("{0}")]
     SessionEnded(LossReason),
     /// The servers open no session with these credentials.
-    #[error("the servers refused our credentials")]
+    #[error("the servers refused the credentials")]
     AuthFailed,
     /// No answer within the time limit of one request.
     #[error("no answer in time")]

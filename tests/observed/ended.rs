@@ -12,7 +12,7 @@ use crate::connected;
 use crate::recorded::recorder;
 use crate::seen::Seen;
 
-const LOST: &str = "lost what was held";
+const LOST: &str = "hold lost";
 
 /// Once this is answered, so is what was sent before, and the events that came before are there.
 async fn round_trip(manager: &ConnectionManager) {
@@ -186,7 +186,7 @@ async fn a_guard_whose_node_was_deleted_by_hand_is_said_to_be_lost_once() {
             let lost = seen.events(LOST);
             assert_eq!(lost.len(), 1, "{name}, released {is_released}: {lost:?}");
             assert_eq!(lost[0].field("path"), nodes[0]);
-            assert_eq!(lost[0].field("reason"), "its node was deleted by someone else");
+            assert_eq!(lost[0].field("reason"), "another client deleted its node");
             let lost = told(&mut events).into_iter().filter(|told| *told == "lost").count();
             assert_eq!(lost, 1, "{name}, released {is_released}");
         }

@@ -61,7 +61,7 @@ impl Subscriber for Listener {
     fn event(&self, event: &Event<'_>) {
         let mut said = SaidLost::default();
         event.record(&mut said);
-        if said.message != "lost what was held" {
+        if said.message != "hold lost" {
             return;
         }
         LISTENING.with_borrow_mut(|listening| {

@@ -1,4 +1,4 @@
-//! The check of the settings, and the start of a manager with them.
+//! Checks the settings, and starts a manager with them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,13 +27,13 @@ impl ConnectionManagerBuilder {
     ///
     /// # Errors
     ///
-    /// [`ConnectError::Config`] for settings that cannot be right, before anything is sent;
-    /// [`ConnectError::Timeout`] when no server gave a session within the connect deadline;
-    /// [`ConnectError::AuthFailed`] when the servers refuse the credentials.
+    /// [`ConnectError::Config`] for invalid settings, before anything is sent; [`ConnectError::Timeout`] when
+    /// no server granted a session within the connect deadline; [`ConnectError::AuthFailed`] when the servers
+    /// refuse the credentials.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe. A session that the server was just opening for a dropped attempt expires by itself.
+    /// Cancel safe. A session that the server is opening for a dropped call expires by itself.
     pub async fn connect(self) -> Result<ConnectionManager, ConnectError> {
         let servers = self.check()?;
         let backend = self.backend(&servers)?;
@@ -174,7 +174,7 @@ fn within(name: &'static str, value: Duration, min: Duration, max: Duration) -> 
     Err(ConfigError::Setting { name, value: format!("{value:?}"), advice })
 }
 
-/// Tasks and timers of tokio panic where there are none; better an error here.
+/// tokio's tasks and timers panic without a runtime. An error is better.
 fn ensure_runtime() -> Result<(), ConfigError> {
     if tokio::runtime::Handle::try_current().is_err() {
         return Err(ConfigError::NoRuntime);

@@ -7,7 +7,7 @@ use crate::config::lease_renewal::LeaseRenewal;
 use crate::config::retry::RetryPolicy;
 use crate::config::tls::{Sasl, Tls};
 
-/// Settings of a [`ConnectionManager`](crate::ConnectionManager); every one has a default.
+/// Settings of a [`ConnectionManager`](crate::ConnectionManager). Every setting has a default.
 ///
 /// # Examples
 ///
@@ -66,12 +66,12 @@ impl ConnectionManagerBuilder {
         }
     }
 
-    /// How long the server keeps a session it hears nothing from. Default 15 s.
+    /// How long the server keeps a session without a sign of life. Default 15 s.
     ///
-    /// All servers must grant the same: what another server grants on a reconnect is not seen. A crashed
-    /// holder's lock is free after at most this and a tick. The server keeps it within its own limits, by
-    /// default 2 to 20 ticks. Take at least twice the ensemble's `syncLimit × tickTime` (20 s with the usual
-    /// configuration) where a short partition of one server must not cost sessions.
+    /// All servers must grant the same timeout: a manager does not see a different one on a reconnect. A
+    /// crashed holder's lock is free after at most this timeout and a tick. The server limits it, by default
+    /// to 2 to 20 ticks. If a short partition of one server must not cost sessions, set at least twice the
+    /// ensemble's `syncLimit × tickTime` (20 s with the usual configuration).
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;
@@ -85,20 +85,21 @@ impl ConnectionManagerBuilder {
         self
     }
 
-    /// How long a call that does not wait for its turn may take, its connection and its answers together:
-    /// `try_acquire`, `release`, [`Znodes`](crate::Znodes), transactions and inspections. Default: the
-    /// session timeout.
+    /// The time limit of a call that does not wait for other contenders, for its connection and its answers
+    /// together: `try_acquire`, `release`, [`Znodes`](crate::Znodes), transactions and inspections. Default:
+    /// the session timeout.
     ///
-    /// It does not shorten the single requests of calls that wait for their turn, such as `acquire`: each of
-    /// them gets at least the session timeout, so a short value here never makes a wait repeat its requests.
+    /// It does not shorten the single requests of calls that wait for other contenders, such as `acquire`.
+    /// Each of these requests gets at least the session timeout, so a short value never makes a waiter repeat
+    /// its requests.
     #[must_use]
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.operation_timeout = Some(timeout);
         self
     }
 
-    /// The pauses between tries to open a new session, and between tries to clean up. Default: 50 ms doubling
-    /// up to 5 s.
+    /// The pauses between attempts to open a new session, and between attempts to delete nodes in the
+    /// background. Default: 50 ms doubling up to 5 s.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
@@ -107,19 +108,19 @@ impl ConnectionManagerBuilder {
 
     /// The ensemble's `tickTime`. Default 2 s, ZooKeeper's own default.
     ///
-    /// Set it to at least what the servers have: a sign of life may wait half a tick in a follower, and the
-    /// lease clock counts with that. With observers behind observer masters, set twice the tick time.
+    /// Set it to at least the servers' value: a sign of life may wait for half a tick in a follower, and the
+    /// lease clock takes this into account. With observers behind observer masters, set twice the tick time.
     #[must_use]
     pub fn tick_time(mut self, tick: Duration) -> Self {
         self.tick = tick;
         self
     }
 
-    /// How long after its last use the session is still kept confirmed. Default 60 s.
+    /// How long the session is still confirmed after its last use. Default 60 s.
     ///
-    /// While it is, an acquire costs one round trip. The first one after a longer pause also waits for the
-    /// session to be confirmed anew: about half a tick. Confirming costs one small write every sixth of the
-    /// session timeout.
+    /// During this time an acquire costs one round trip. The first acquire after it also waits until the
+    /// session is confirmed again: about half a tick. The confirmations cost one small write every sixth of
+    /// the session timeout.
     #[must_use]
     pub fn lease_keep_alive(mut self, span: Duration) -> Self {
         self.lease_keep_alive = span;
@@ -128,10 +129,10 @@ impl ConnectionManagerBuilder {
 
     /// Whether `TCP_NODELAY` is set on this manager's connection. Default: yes.
     ///
-    /// Without it, two requests that are sent together may cost two round trips. The client crate does not
-    /// lend its socket, so with each connection it is looked for among the descriptors of the process (on
-    /// Linux; elsewhere nothing is done): some microseconds for each of them. Leave it out where there are
-    /// very many, or no `/proc`.
+    /// Without it, two requests that are sent together may cost two round trips. The client crate gives no
+    /// access to its socket, so after each connect the socket is searched among the descriptors of the
+    /// process, which takes some microseconds for each descriptor (on Linux; other systems have no such
+    /// search). Turn it off if the process has very many descriptors, or no `/proc`.
     #[must_use]
     pub fn tcp_nodelay(mut self, is_set: bool) -> Self {
         self.tcp_nodelay = is_set;
@@ -145,7 +146,7 @@ impl ConnectionManagerBuilder {
         self
     }
 
-    /// The access list of every node that is made. Default: [`Acl::open`].
+    /// The access list of every node that the manager creates. Default: [`Acl::open`].
     #[must_use]
     pub fn acl(mut self, acl: Acl) -> Self {
         self.acl = acl;
@@ -159,22 +160,22 @@ impl ConnectionManagerBuilder {
         self.auth("digest", format!("{user}:{password}").into_bytes())
     }
 
-    /// Authenticates with any scheme the server has. Default: no authentication.
+    /// Authenticates with any scheme that the server supports. Default: no authentication.
     #[must_use]
     pub fn auth(mut self, scheme: &str, secret: Vec<u8>) -> Self {
         self.credentials.push(Credentials { scheme: scheme.to_owned(), secret });
         self
     }
 
-    /// What is written into contenders' nodes: who holds or waits, for people who look. Default: host and
-    /// process id. No one parses it.
+    /// The data of contenders' nodes, which identifies holders and waiters to people. Default: host and
+    /// process id. No code parses it.
     #[must_use]
     pub fn node_data(mut self, data: impl Into<Vec<u8>>) -> Self {
         self.node_data = Some(data.into());
         self
     }
 
-    /// How `tcp+tls://` endpoints are secured. Default: no certificate is trusted, so that none can be
+    /// How `tcp+tls://` endpoints are secured. Default: no certificate is trusted, so no such endpoint can be
     /// reached.
     #[cfg(feature = "tls")]
     #[must_use]
@@ -191,7 +192,7 @@ impl ConnectionManagerBuilder {
         self
     }
 
-    /// Authenticates through SASL GSSAPI (Kerberos), as the environment sets it up. Default: none.
+    /// Authenticates through SASL GSSAPI (Kerberos), as the environment configures it. Default: none.
     #[cfg(feature = "sasl-gssapi")]
     #[must_use]
     pub fn sasl_gssapi(mut self) -> Self {

@@ -199,7 +199,7 @@ impl Oracle {
         }
     }
 
-    /// A loss is said of what was held, and "by someone else" of what somebody else deleted.
+    /// A loss is said of what was held, and "another client" of what somebody else deleted.
     pub(crate) fn look_at_the_log(&self, world: &World) {
         for said in lost::said() {
             let (path, reason) = (&said.path, &said.reason);
