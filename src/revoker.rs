@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_contenders_can_be_reached() {
+    fn only_nodes_of_contenders_can_be_revoked() {
         for path in ["/a/_c_x-lock-0000000001", "/a/x__lock__0000000001", "/a/l/_c_x-lease-0000000001"] {
             assert!(check(path).is_ok(), "{path}");
         }

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_ones_are_refused_with_what_to_change() {
+    fn invalid_connect_strings_are_refused_with_what_to_change() {
         for (text, word) in [
             ("", "names no server"),
             ("/app", "names no server"),
@@ -192,7 +192,7 @@ mod tests {
     proptest! {
         /// For any text. A text that is accepted reads the same after it is formatted.
         #[test]
-        fn no_text_panics_and_what_is_taken_is_read_back(
+        fn no_text_panics_and_an_accepted_one_is_read_back(
             text in "([a:,/.\\[\\] 0-9]|tcp://|tcp\\+tls://|2181|::1|\\PC){0,12}",
         ) {
             if let Ok(parsed) = text.parse::<ConnectString>() {

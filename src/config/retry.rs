@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_limits_are_lifted() {
+    fn too_short_pauses_are_raised() {
         assert_eq!(
             RetryPolicy::exponential(Duration::ZERO, Duration::ZERO),
             RetryPolicy::exponential(Duration::from_millis(1), Duration::from_millis(1))

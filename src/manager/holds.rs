@@ -128,7 +128,7 @@ impl HoldRegistry {
         }
     }
 
-    fn tell(&self, path_key: &str, event: &HoldEvent) {
+    fn send(&self, path_key: &str, event: &HoldEvent) {
         if let Some(here) = self.paths.lock().get_mut(path_key) {
             here.listeners.retain(|listener| listener.send(event.clone()).is_ok());
         }
@@ -190,7 +190,7 @@ impl HoldRegistration {
             .or_default()
             .registrations
             .push(Arc::downgrade(&registration));
-        registry.tell(&path_key, &HoldEvent::Acquired { path, token });
+        registry.send(&path_key, &HoldEvent::Acquired { path, token });
         for node in nodes {
             let registration = Arc::downgrade(&registration);
             node.on_loss(Box::new(move |lost| {
@@ -220,7 +220,7 @@ impl HoldRegistration {
                 }
                 _ => None,
             });
-            self.registry.tell(&self.path_key, event);
+            self.registry.send(&self.path_key, event);
             self.registry.ended();
         }
     }

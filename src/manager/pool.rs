@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_cannot_be_right_is_refused_before_anything_is_sent() {
+    fn an_invalid_size_is_refused_before_anything_is_sent() {
         for size in [0, 65, usize::MAX] {
             let connect = ConnectionManager::builder("localhost:1").connect_pool(size);
             // Without a runtime nothing could be sent.

@@ -153,12 +153,12 @@ impl StatePublisher {
             log.subscribers.clear();
         }
         self.changed.notify_waiters();
-        tell(transition, &former);
+        report(transition, &former);
     }
 }
 
 /// Logs and counts a change.
-fn tell(transition: Transition, former: &StateSnapshot) {
+fn report(transition: Transition, former: &StateSnapshot) {
     let Transition { number, state, at } = transition;
     let session = former.session.as_ref().map(|session| field::display(format!("{:#x}", session.id())));
     let lasted = at.since(former.since);
@@ -190,7 +190,7 @@ mod tests {
     use crate::environment::ThisMachine;
 
     #[tokio::test]
-    async fn every_change_is_numbered_and_none_is_missed() {
+    async fn every_change_is_numbered_without_a_gap() {
         let publisher = StatePublisher::new(Arc::new(ThisMachine));
         let mut transitions = publisher.subscribe();
         let first = Epoch(1);

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lapse_is_remembered_after_the_clock_was_set_forward() {
+    fn an_expiry_is_remembered_after_a_renewal() {
         let mut lease = lease();
         let before = lease.observe(at(9_899));
         lease.confirm(0, at(20_000), at(20_010));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lapse_nobody_looked_at_is_counted_when_the_next_reply_arrives() {
+    fn an_unobserved_expiry_is_counted_when_the_next_reply_arrives() {
         let mut lease = lease();
         lease.confirm(0, at(5_000), at(5_010));
         lease.confirm(0, at(6_200), at(30_000));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_connection_is_in_a_hurry_until_the_lease_rests_on_it() {
+    fn a_new_connection_is_confirmed_at_once_until_the_lease_rests_on_it() {
         let mut lease = lease();
         assert_eq!(lease.next_confirmation(Some(at(1_000)), at(2_000)), at(1_000).after(T / 6));
         lease.verify(1, at(2_000));

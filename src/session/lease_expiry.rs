@@ -29,12 +29,12 @@ impl Session {
     /// margin.
     pub(super) async fn expire_by_clock(&self) {
         let slice = fractions::clock_check(self.timeout());
-        let mut lapses_seen = self.expirations();
+        let mut expirations_seen = self.expirations();
         loop {
             self.0.clock_watcher.park();
             let expirations = self.expirations();
-            if expirations != lapses_seen {
-                lapses_seen = expirations;
+            if expirations != expirations_seen {
+                expirations_seen = expirations;
                 for node in self.held_nodes() {
                     // The check itself reads the clock and marks the node as lost.
                     let _ = node.check();

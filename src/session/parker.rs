@@ -51,18 +51,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_has_lain_down_is_roused_and_no_wake_up_is_lost() {
-        let slumber = Parker::default();
-        slumber.notify();
-        assert_eq!(slumber.woken().now_or_never(), None);
-        slumber.park();
-        slumber.notify();
-        assert_eq!(slumber.woken().now_or_never(), Some(()));
-        slumber.park();
-        slumber.unpark();
-        slumber.notify();
-        assert_eq!(slumber.woken().now_or_never(), None);
-        slumber.wake();
-        assert_eq!(slumber.woken().now_or_never(), Some(()));
+    fn only_a_parked_task_is_woken_and_no_wake_up_is_lost() {
+        let parker = Parker::default();
+        parker.notify();
+        assert_eq!(parker.woken().now_or_never(), None);
+        parker.park();
+        parker.notify();
+        assert_eq!(parker.woken().now_or_never(), Some(()));
+        parker.park();
+        parker.unpark();
+        parker.notify();
+        assert_eq!(parker.woken().now_or_never(), None);
+        parker.wake();
+        assert_eq!(parker.woken().now_or_never(), Some(()));
     }
 }

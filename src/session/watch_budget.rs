@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_given_back_and_half_is_kept_for_what_is_needed() {
+    fn room_is_given_back_and_half_is_kept_for_necessary_watches() {
         let budget = WatchBudget::default();
         let path = "x".repeat(WATCHED_BYTES_MAX / 2);
         let spare = budget.reserve_spare(&path).unwrap();

@@ -8,14 +8,14 @@
 //! | metric | kind | labels | |
 //! |---|---|---|---|
 //! | [`WAIT_SECONDS`] | histogram | `recipe`, `outcome` | How long a call of acquire or wait took |
-//! | [`HOLD_SECONDS`] | histogram | `recipe`, `outcome` | How long something was held, from the grant |
-//! | [`WAITING`] | gauge | `recipe` | Calls of acquire or wait under way |
-//! | [`HELD`] | gauge | `recipe` | What is held, and not known to be lost |
-//! | [`LOST_TOTAL`] | counter | `recipe`, `reason` | Holds that ended before their holders gave them up |
-//! | [`SESSIONS_EXPIRED_TOTAL`] | counter | `reason` | Sessions that ended, but for shutdowns |
-//! | [`RECONNECTS_TOTAL`] | counter | | Times a session had its connection again |
-//! | [`PENDING_DELETES`] | gauge | | Nodes that are to go in the background, and may still stand |
-//! | [`LEASE_MARGIN_SECONDS`] | histogram | | Lease time left at a renewal while something is held |
+//! | [`HOLD_SECONDS`] | histogram | `recipe`, `outcome` | How long a hold lasted, from its grant |
+//! | [`WAITING`] | gauge | `recipe` | Calls of acquire or wait in progress |
+//! | [`HELD`] | gauge | `recipe` | Holds that are not known to be lost |
+//! | [`LOST_TOTAL`] | counter | `recipe`, `reason` | Holds that ended before their release |
+//! | [`SESSIONS_EXPIRED_TOTAL`] | counter | `reason` | Sessions that ended, except by shutdowns |
+//! | [`RECONNECTS_TOTAL`] | counter | | Reconnects within a session |
+//! | [`PENDING_DELETES`] | gauge | | Nodes to be deleted in the background, which may still exist |
+//! | [`LEASE_MARGIN_SECONDS`] | histogram | | Lease time left at a renewal while a lock is held |
 //!
 //! * `recipe`: `mutex`, `reentrant_mutex`, `read`, `write`, `semaphore`, `semaphore_turn`, `rate_limiter`, or
 //!   the name that the author of a recipe sets by
@@ -59,17 +59,17 @@ pub const LEASE_MARGIN_SECONDS: &str = "lockkeeper_lease_margin_seconds";
 /// installed.
 pub fn describe() {
     describe_histogram!(WAIT_SECONDS, Unit::Seconds, "How long a call of acquire or wait took.");
-    describe_histogram!(HOLD_SECONDS, Unit::Seconds, "How long something was held, from the grant.");
-    describe_gauge!(WAITING, Unit::Count, "Calls of acquire or wait that are under way.");
-    describe_gauge!(HELD, Unit::Count, "What is held, and not known to be lost.");
-    describe_counter!(LOST_TOTAL, Unit::Count, "Holds that ended before their holders gave them up.");
-    describe_counter!(SESSIONS_EXPIRED_TOTAL, Unit::Count, "Sessions that ended, but for shutdowns.");
-    describe_counter!(RECONNECTS_TOTAL, Unit::Count, "Times a session had its connection again.");
-    describe_gauge!(PENDING_DELETES, Unit::Count, "Nodes that are to go in the background.");
+    describe_histogram!(HOLD_SECONDS, Unit::Seconds, "How long a hold lasted, from its grant.");
+    describe_gauge!(WAITING, Unit::Count, "Calls of acquire or wait in progress.");
+    describe_gauge!(HELD, Unit::Count, "Holds that are not known to be lost.");
+    describe_counter!(LOST_TOTAL, Unit::Count, "Holds that ended before their release.");
+    describe_counter!(SESSIONS_EXPIRED_TOTAL, Unit::Count, "Sessions that ended, except by shutdowns.");
+    describe_counter!(RECONNECTS_TOTAL, Unit::Count, "Reconnects within a session.");
+    describe_gauge!(PENDING_DELETES, Unit::Count, "Nodes to be deleted in the background.");
     describe_histogram!(
         LEASE_MARGIN_SECONDS,
         Unit::Seconds,
-        "What was left of the lease when it was renewed while something was held."
+        "The time left of the lease when it was renewed while a lock was held."
     );
 }
 

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_answer_is_carried_on() {
+    fn the_last_answer_is_extrapolated() {
         let clock = ServerClock::default();
         let at = |seconds| BootInstant::at(Duration::from_secs(seconds));
         assert_eq!(clock.now(at(1)), None);

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_abandoned_drops_its_inside_and_answers() {
+    fn an_abandoned_reply_drops_its_client_and_resolves() {
         let alive = Arc::new(());
         let held = Arc::clone(&alive);
         let in_flight = InFlight::default();

@@ -262,7 +262,7 @@ mod tests {
     proptest! {
         /// For any text: an accepted path is valid, and so is every path that is derived from it.
         #[test]
-        fn no_text_panics_and_what_is_taken_is_a_path(text in "(/?[a./\\PC\0]{0,4}){0,5}|\\PC*") {
+        fn no_text_panics_and_an_accepted_one_is_a_path(text in "(/?[a./\\PC\0]{0,4}){0,5}|\\PC*") {
             if let Ok(path) = text.parse::<ZnodePath>() {
                 prop_assert!(path.as_str().starts_with('/') && (path.is_root() || !text.ends_with('/')));
                 prop_assert!(text.split('/').skip(1).all(|part| path.is_root() || !["", ".", ".."].contains(&part)));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chroot_goes_in_front() {
+    fn a_chroot_is_prepended() {
         let root: ZnodePath = "/".parse().unwrap();
         let app: ZnodePath = "/app".parse().unwrap();
         let lock: ZnodePath = "/lock".parse().unwrap();

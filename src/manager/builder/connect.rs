@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_right_are_refused_before_anything_is_sent() {
+    fn invalid_settings_are_refused_before_anything_is_sent() {
         let builder = || ConnectionManagerBuilder::new("localhost:1");
         assert!(refusal(ConnectionManagerBuilder::new("")).contains("names no server"));
         assert!(refusal(builder().session_timeout(Duration::ZERO)).contains("session_timeout"));
@@ -211,7 +211,7 @@ mod tests {
 
     #[cfg(feature = "tls")]
     #[test]
-    fn certificates_that_are_none_are_refused_before_anything_is_sent() {
+    fn invalid_certificates_are_refused_before_anything_is_sent() {
         let builder = || ConnectionManagerBuilder::new("tcp+tls://localhost:1");
         let connect = builder().tls(Tls::new().authority("not a certificate")).connect();
         assert!(connect.now_or_never().unwrap().unwrap_err().to_string().contains("PEM"));
