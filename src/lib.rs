@@ -35,6 +35,7 @@ pub use self::config::limits::{LONG_WAIT, REQUEST_BYTES_MAX};
 pub use self::config::retry::RetryPolicy;
 #[cfg(feature = "tls")]
 pub use self::config::tls::Tls;
+pub use self::error::recipe::RecipeError;
 pub use self::error::release::ReleaseError;
 pub use self::error::{
     ConfigError, ConnectError, Error, LossReason, Lost, Operation, Outcome, Phase, Refusal,

@@ -58,11 +58,11 @@ pub use self::inspection::Inspection;
 pub use self::lock::{Guard, Lock, LockGuard, QueueTicket, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
 pub use self::mutex::{HandOffPolicy, Mutex, MutexGuard, MutexTicket};
-pub use self::owner::Owner;
-pub use self::rate_limiter::{Admission, RateLimiter};
+pub use self::owner::{NoOwner, Owner};
+pub use self::rate_limiter::{Admission, RateLimiter, RateLimiterError};
 pub use self::reentrant_mutex::{ReentrantMutex, ReentrantMutexGuard, ReentrantTicket};
 pub use self::rw_lock::{ReadGuard, ReadTicket, RwLock, RwLockSide, UpgradeError, WriteGuard, WriteTicket};
-pub use self::semaphore::{Lease, Permits, Semaphore, SemaphoreTicket, SharedLimit};
+pub use self::semaphore::{Lease, Permits, Semaphore, SemaphoreError, SemaphoreTicket, SharedLimit};
 #[cfg(feature = "tls")]
 #[doc(inline)]
 pub use lockkeeper_core::Tls;
@@ -74,6 +74,7 @@ pub use lockkeeper_core::{
     ANY_VERSION, Acl, AgeClock, BootInstant, ConfigError, ConnectError, ConnectString, ConnectStringError,
     ConnectionManager, ConnectionManagerBuilder, ConnectionPool, ContenderInfo, CreateMode, Deadline, Epoch,
     Error, FencingToken, Health, Hold, HoldEvent, HoldEvents, Identity, Kind, LeaseRenewal, LossReason, Lost,
-    Operation, Outcome, PathError, Permissions, Phase, Refusal, ReleaseError, RetryPolicy, RevokeError,
-    Revoker, Role, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath, Znodes,
+    Operation, Outcome, PathError, Permissions, Phase, RecipeError, Refusal, ReleaseError, RetryPolicy,
+    RevokeError, Revoker, Role, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult, ZnodePath,
+    Znodes,
 };

@@ -35,9 +35,6 @@ pub enum ConfigError {
         /// The largest accepted size.
         max: usize,
     },
-    /// A reentrant lock was called without an owner.
-    #[error("no owner is in scope here; run this within Owner::scope(), or name an owner")]
-    NoOwner,
     /// There is no tokio runtime with timers.
     #[error("no tokio runtime with time enabled; call from within one built with enable_all()")]
     NoRuntime,

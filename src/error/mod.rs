@@ -4,15 +4,19 @@
 mod connect;
 mod loss;
 mod refusal;
+pub(crate) mod recipe;
 pub(crate) mod release;
 
+use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
 
 pub use self::connect::ConnectError;
 pub use self::loss::{LossReason, Lost};
+use self::recipe::RecipeError;
 pub use self::refusal::{Operation, Refusal};
 pub use crate::config::error::ConfigError;
 use crate::znode::name::LabelError;
@@ -101,39 +105,9 @@ pub enum Error {
         /// The path of the lock, or of one of its nodes.
         path: String,
     },
-    /// More permits were asked for than there are in all: they would never be granted.
-    #[error(
-        "asked for {asked} permits of {path}, which has {limit} in all; ask for fewer, or raise the limit"
-    )]
-    TooManyPermits {
-        /// The semaphore.
-        path: String,
-        /// How many were asked for.
-        asked: usize,
-        /// How many there are.
-        limit: usize,
-    },
-    /// Those who use a semaphore do not agree on how many permits it has.
-    #[error(
-        "{path} is in use with a limit of {recorded}, and was asked for with {mine}; give everyone the same limit, \
-         or keep it in a node that all read (SharedLimit)"
-    )]
-    LimitsDisagree {
-        /// The semaphore.
-        path: String,
-        /// The limit it was asked for with.
-        mine: usize,
-        /// The limit of those who hold permits.
-        recorded: usize,
-    },
-    /// The node that should keep a limit keeps none.
-    #[error("no limit is kept at {path}: {found}; write one with SharedLimit::set()")]
-    NoLimit {
-        /// The node.
-        path: String,
-        /// What is there instead.
-        found: String,
-    },
+    /// An error of one recipe: [`recipe`](Self::recipe) has it by its own type.
+    #[error(transparent)]
+    Recipe(Arc<dyn RecipeError>),
 }
 
 impl Error {
@@ -162,6 +136,7 @@ impl Error {
         match self {
             Self::Timeout { .. } | Self::Lost(_) | Self::Unknown { .. } | Self::NoAnswer { .. } => true,
             Self::Refused { refusal, .. } => refusal.is_transient(),
+            Self::Recipe(error) => error.is_transient(),
             _ => false,
         }
     }
@@ -174,7 +149,20 @@ impl Error {
             | Self::Lost(_)
             | Self::Closed
             | Self::Timeout { phase: Phase::Answer, .. } => Outcome::Unknown,
+            Self::Recipe(error) => error.outcome(),
             _ => Outcome::NotApplied,
+        }
+    }
+
+    /// The error of a recipe, if it is of this type.
+    #[must_use]
+    pub fn recipe<E: RecipeError>(&self) -> Option<&E> {
+        match self {
+            Self::Recipe(error) => {
+                let error: &(dyn std::error::Error + 'static) = &**error;
+                error.downcast_ref()
+            }
+            _ => None,
         }
     }
 
@@ -197,6 +185,12 @@ pub enum Outcome {
     NotApplied,
     /// The write may be applied.
     Unknown,
+}
+
+impl<E: RecipeError> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self::Recipe(Arc::new(error))
+    }
 }
 
 impl From<PathError> for Error {
@@ -237,13 +231,8 @@ pub enum Phase {
         /// How many of these tasks were ahead.
         ahead: usize,
     },
-    /// First in line, for permits that others hold.
-    Permits {
-        /// How many were free at the last look.
-        free: usize,
-        /// How many were asked for.
-        asked: usize,
-    },
+    /// For what the recipe says. The text completes "gave up after 2 s while", such as `waiting for 3 permits`.
+    Recipe(Cow<'static, str>),
 }
 
 impl Display for Phase {
@@ -262,9 +251,7 @@ impl Display for Phase {
             Self::InProcess { ahead } => {
                 write!(formatter, "waiting for other tasks of this process, {ahead} ahead")
             }
-            Self::Permits { free, asked } => {
-                write!(formatter, "waiting first in line for {asked} permits, {free} of them free")
-            }
+            Self::Recipe(text) => formatter.write_str(text),
         }
     }
 }

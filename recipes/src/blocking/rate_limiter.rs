@@ -87,7 +87,7 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyPermits`] if `starts` is above the limit. Otherwise as [`admit`](Self::admit).
+    /// [`RateLimiterError::TooManyStarts`](crate::RateLimiterError::TooManyStarts) if `starts` is above the limit. Otherwise as [`admit`](Self::admit).
     pub fn admit_many(&self, starts: usize) -> Result<Admission, Error> {
         self.thread.block_checked(self.inner.admit_many(starts))?
     }

@@ -119,7 +119,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyPermits`] if `permits` is above the limit. Otherwise as [`acquire`](Self::acquire).
+    /// [`SemaphoreError::TooManyPermits`](crate::SemaphoreError::TooManyPermits) if `permits` is above the limit. Otherwise as [`acquire`](Self::acquire).
     pub fn acquire_many(&self, permits: usize) -> Result<Lease, Error> {
         Ok(Guard::new(self.thread.block_checked(self.inner.acquire_many(permits))??, &self.thread))
     }

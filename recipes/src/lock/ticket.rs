@@ -69,7 +69,8 @@ impl<Q: Queued> QueueTicket<Q> {
     /// # Errors
     ///
     /// As the lock's `acquire`. A semaphore's contender that can never be granted
-    /// ([`Error::TooManyPermits`], [`Error::LimitsDisagree`]) has left the queue, so that it blocks no other.
+    /// ([`SemaphoreError::TooManyPermits`](crate::SemaphoreError::TooManyPermits),
+    /// [`SemaphoreError::LimitsDisagree`](crate::SemaphoreError::LimitsDisagree)) has left the queue, so that it blocks no other.
     ///
     /// # Cancel safety
     ///

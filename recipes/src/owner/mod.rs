@@ -10,12 +10,21 @@ use std::fmt::{self, Display, Formatter};
 use std::future::Future;
 use std::sync::Arc;
 
-use lockkeeper_core::{ConfigError, Error};
+use lockkeeper_core::{Error, RecipeError};
+use thiserror::Error as ThisError;
 
 pub(crate) use self::acquire::{OwnerEntrance, OwnerTicket};
 pub(crate) use self::holds::{HoldShare, OwnerHolds};
 pub(crate) use self::registry::{OwnerEntry, OwnerRegistry};
 pub(crate) use self::side::Side;
+
+/// The error of an acquire for the [owner in scope](Owner::scope) where there is none.
+/// [`Error::recipe`](crate::Error::recipe) has it. Nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
+#[error("no owner is in scope here; run this within Owner::scope(), or name an owner")]
+pub struct NoOwner;
+
+impl RecipeError for NoOwner {}
 
 tokio::task_local! {
     static CURRENT: Owner;
@@ -76,7 +85,7 @@ impl Owner {
     }
 
     pub(crate) fn in_scope() -> Result<Self, Error> {
-        Self::current().ok_or(Error::Config(ConfigError::NoOwner))
+        Self::current().ok_or_else(|| NoOwner.into())
     }
 
     /// Returns `data` with the owner's name appended, if it has one, for people who inspect the lock.

@@ -7,6 +7,7 @@ use lockkeeper_core::{Deadline, Error, ExchangeError, Hold, Operation, Phase, Re
 
 use tracing::debug;
 
+use super::error::waiting_for_starts;
 use super::window::{AdmitDecision, Start, decide, decode, encode};
 use super::{Admission, RateLimiter, START};
 
@@ -168,6 +169,6 @@ impl RateLimiter {
     }
 
     fn full(&self, free: usize, asked: usize) -> NotAdmitted {
-        NotAdmitted::NoRoom(Phase::Permits { free, asked })
+        NotAdmitted::NoRoom(waiting_for_starts(free, asked))
     }
 }

@@ -21,6 +21,7 @@
 
 mod admission;
 mod admit;
+mod error;
 mod inspect;
 mod window;
 
@@ -35,6 +36,7 @@ use lockkeeper_core::{
 
 pub use self::admission::Admission;
 use self::admit::NotAdmitted;
+pub use self::error::RateLimiterError;
 use self::window::StartCache;
 use crate::limits;
 use crate::owner::Owner;
@@ -214,7 +216,7 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyPermits`] if `starts` is above the limit. Otherwise as [`admit`](Self::admit).
+    /// [`RateLimiterError::TooManyStarts`] if `starts` is above the limit. Otherwise as [`admit`](Self::admit).
     ///
     /// # Cancel safety
     ///
@@ -299,7 +301,8 @@ impl RateLimiter {
             return Err(ConfigError::Setting { name: "starts", value: "0".to_owned(), advice }.into());
         }
         if asked > self.limit {
-            return Err(Error::TooManyPermits { path: self.path.to_string(), asked, limit: self.limit });
+            let (path, limit) = (self.path.to_string(), self.limit);
+            return Err(RateLimiterError::TooManyStarts { path, asked, limit }.into());
         }
         limits::check("starts", asked, &self.path, &self.data)
     }

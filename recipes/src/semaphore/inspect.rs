@@ -1,7 +1,7 @@
 use lockkeeper_core::{Error, Role};
 
-use super::Semaphore;
 use super::limit::{self, Limit};
+use super::{Semaphore, SemaphoreError};
 use crate::inspection::{InspectedRecipe, Inspection, holders_first, waiting};
 
 const RECIPE: InspectedRecipe = InspectedRecipe { name: "semaphore", counted: Some("permits out") };
@@ -35,7 +35,7 @@ impl Semaphore {
         match &self.limit {
             Limit::Shared(shared) => match shared.read().await {
                 Ok(limit) => Ok(Some(limit)),
-                Err(Error::NoLimit { .. }) => Ok(None),
+                Err(error) if matches!(error.recipe(), Some(SemaphoreError::NoLimit { .. })) => Ok(None),
                 Err(error) => Err(error),
             },
             Limit::Fixed(fixed) => {

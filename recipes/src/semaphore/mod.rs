@@ -24,6 +24,7 @@
 //! two callers can block each other; here one transaction takes all of them.
 
 mod continuity;
+mod error;
 mod inspect;
 mod lease;
 mod limit;
@@ -42,6 +43,7 @@ use lockkeeper_core::{
     ZnodePath,
 };
 
+pub use self::error::SemaphoreError;
 pub use self::lease::Lease;
 pub(crate) use self::lease::PermitsHold;
 use self::limit::Limit;
@@ -242,7 +244,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`Error::LimitsDisagree`] if permits are in use under another fixed limit. [`Error::NoLimit`] if the
+    /// [`SemaphoreError::LimitsDisagree`] if permits are in use under another fixed limit. [`SemaphoreError::NoLimit`] if the
     /// node of a shared limit has no limit. [`Error::Refused`] if the server refuses a node (access list,
     /// quota). [`Error::ConflictingKind`] if another kind of lock uses `<path>/locks`. [`Error::Closed`]
     /// after a shutdown has begun.
@@ -258,7 +260,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyPermits`] if `permits` is above the limit, also if a shared limit was lowered during
+    /// [`SemaphoreError::TooManyPermits`] if `permits` is above the limit, also if a shared limit was lowered during
     /// the wait. The contender leaves the queue then, so that it blocks no other one. [`Error::Config`] if
     /// `permits` is zero. Otherwise as [`acquire`](Self::acquire).
     ///
@@ -335,7 +337,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`Error::NoLimit`] if the node of a shared limit has no limit. Otherwise as
+    /// [`SemaphoreError::NoLimit`] if the node of a shared limit has no limit. Otherwise as
     /// [`Znodes::read`](lockkeeper_core::Znodes::read).
     ///
     /// # Cancel safety
@@ -452,7 +454,7 @@ impl Semaphore {
     }
 
     fn too_many(&self, asked: usize, limit: usize) -> Error {
-        Error::TooManyPermits { path: self.path.to_string(), asked, limit }
+        SemaphoreError::TooManyPermits { path: self.path.to_string(), asked, limit }.into()
     }
 }
 

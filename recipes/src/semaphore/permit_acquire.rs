@@ -8,6 +8,7 @@ use lockkeeper_core::{
 use tracing::debug;
 
 use super::continuity::{Continuity, keeps};
+use super::error::{SemaphoreError, waiting_for_permits};
 use super::limit::Limit;
 use super::permit_state::{Decision, NotReady, PermitState, Terms, decide};
 use super::{Lease, Semaphore};
@@ -134,7 +135,7 @@ impl PermitAcquire<'_> {
                     }
                 }
                 Some((Decision::Wait { free }, _)) => {
-                    return Ok(Err(Phase::Permits { free, asked: self.asked }));
+                    return Ok(Err(waiting_for_permits(free, self.asked)));
                 }
                 Some((Decision::Never, state)) => return Err(self.too_many(&state)),
                 None => {}
@@ -179,7 +180,7 @@ impl PermitAcquire<'_> {
             Err(NotReady::Disagree { recorded }) => {
                 let Limit::Fixed(fixed) = &semaphore.limit else { return Ok(None) };
                 let (path, mine) = (semaphore.path.to_string(), fixed.permits());
-                Err(Error::LimitsDisagree { path, mine, recorded }.into())
+                Err(Error::from(SemaphoreError::LimitsDisagree { path, mine, recorded }).into())
             }
             Err(NotReady::Unread) => {
                 self.read_record(deadline).await?;
@@ -215,7 +216,7 @@ impl PermitAcquire<'_> {
             lost = self.lost() => Err(lost),
             () = changes.any() => Ok(()),
             () = deadline.passed() => {
-                Err(self.timeout_error(Phase::Permits { free, asked: self.asked }, deadline))
+                Err(self.timeout_error(waiting_for_permits(free, self.asked), deadline))
             }
         }
     }

@@ -1,5 +1,6 @@
 use lockkeeper_core::{ConnectionManager, CreateMode, Deadline, Error, PathError, Phase, Refusal, ZnodePath};
 
+use super::error::SemaphoreError;
 use super::limit;
 
 /// The limit of a [`Semaphore`](super::Semaphore), kept in a node that all its users read. It can change at
@@ -54,7 +55,7 @@ impl SharedLimit {
     ///
     /// # Errors
     ///
-    /// [`Error::NoLimit`] if the node does not exist, or has no number. Otherwise as
+    /// [`SemaphoreError::NoLimit`] if the node does not exist, or has no number. Otherwise as
     /// [`Znodes::read`](lockkeeper_core::Znodes::read).
     ///
     /// # Cancel safety
@@ -69,7 +70,7 @@ impl SharedLimit {
 
     /// Sets the limit, and creates the node if it does not exist. A higher limit wakes the waiter at the
     /// head. A lower one revokes nothing. A limit of zero closes the semaphore: every acquire returns
-    /// [`Error::TooManyPermits`].
+    /// [`SemaphoreError::TooManyPermits`].
     ///
     /// This call takes no longer than the manager's
     /// [operation timeout](ConnectionManager::operation_timeout), by default the session timeout.
@@ -124,7 +125,7 @@ impl SharedLimit {
     }
 
     fn unreadable(&self, found: String) -> Error {
-        Error::NoLimit { path: self.whole.to_string(), found }
+        SemaphoreError::NoLimit { path: self.whole.to_string(), found }.into()
     }
 }
 

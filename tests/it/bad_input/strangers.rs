@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use lockkeeper::{
-    Error, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, Refusal, RwLock, Semaphore, SharedLimit,
+    Error, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, Refusal, RwLock, Semaphore, SemaphoreError,
+    SharedLimit,
 };
 use lockkeeper_tests::{CreateMode, Ensemble, RawClient};
 
@@ -68,11 +69,12 @@ async fn data_that_is_not_ours_is_left_alone_or_named() {
         let limit = SharedLimit::new(&manager, at("limit")).unwrap();
         let error = limit.read().await.unwrap_err();
         assert!(
-            matches!(&error, Error::NoLimit { .. }) && error.to_string().contains("SharedLimit::set"),
+            matches!(error.recipe(), Some(SemaphoreError::NoLimit { .. }))
+                && error.to_string().contains("SharedLimit::set"),
             "{error}"
         );
         let shared = Semaphore::with_shared_limit(&manager, at("shared"), &limit).unwrap();
-        assert!(matches!(shared.acquire().await.unwrap_err(), Error::NoLimit { .. }));
+        assert!(matches!(shared.acquire().await.unwrap_err().recipe(), Some(SemaphoreError::NoLimit { .. })));
         limit.set(1).await.unwrap();
         shared.acquire().await.unwrap().release().await.unwrap();
         // Data of a directory is not ours to read.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Error, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, State};
+use lockkeeper::{ConnectionManager, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, SemaphoreError, State};
 use lockkeeper_tests::{After, Ensemble, dropped_after};
 
 use crate::support::{behind_proxy, connect, no_node_is_left, nodes_become};
@@ -162,7 +162,10 @@ async fn a_turn_at_the_head_of_a_semaphore_is_kept_until_there_are_permits() {
     lease.release().await.unwrap();
 
     let error = semaphore.enqueue_many(4).await.unwrap_err();
-    assert!(matches!(error, Error::TooManyPermits { asked: 4, limit: 3, .. }), "{error}");
+    assert!(
+        matches!(error.recipe(), Some(SemaphoreError::TooManyPermits { asked: 4, limit: 3, .. })),
+        "{error}"
+    );
     no_node_is_left(ensemble, &format!("{path}/locks")).await;
     no_node_is_left(ensemble, &format!("{path}/leases")).await;
 }

@@ -1,6 +1,6 @@
 //! How many permits there are.
 
-use lockkeeper::{Error, Semaphore, SharedLimit};
+use lockkeeper::{Error, Semaphore, SemaphoreError, SharedLimit};
 use lockkeeper_tests::{CreateMode, OpCode, Timing, eventually};
 
 use super::{LEASES, LOCKS, PATH, head_sleeps, leases, semaphore, sent, settled, two};
@@ -38,13 +38,19 @@ async fn a_raised_limit_wakes_who_waits_and_a_lowered_one_revokes_nothing() {
 async fn who_wants_more_than_there_are_is_told_and_leaves_the_line() {
     let (ensemble, a, b) = two().await;
     let error = semaphore(&a, 2).acquire_many(3).await.unwrap_err();
-    assert!(matches!(error, Error::TooManyPermits { asked: 3, limit: 2, .. }), "{error}");
+    assert!(
+        matches!(error.recipe(), Some(SemaphoreError::TooManyPermits { asked: 3, limit: 2, .. })),
+        "{error}"
+    );
     assert!(matches!(semaphore(&a, 2).try_acquire_many(0).await.unwrap_err(), Error::Config(_)));
     let limit = SharedLimit::new(&a, LIMIT).unwrap();
     limit.set(3).await.unwrap();
     let one = Semaphore::with_shared_limit(&a, PATH, &limit).unwrap();
     let error = one.acquire_many(4).await.unwrap_err();
-    assert!(matches!(error, Error::TooManyPermits { asked: 4, limit: 3, .. }), "{error}");
+    assert!(
+        matches!(error.recipe(), Some(SemaphoreError::TooManyPermits { asked: 4, limit: 3, .. })),
+        "{error}"
+    );
     // Lowered while it stands at the head: who is behind goes on.
     let held = one.acquire().await.unwrap();
     let large = tokio::spawn({
@@ -58,7 +64,10 @@ async fn who_wants_more_than_there_are_is_told_and_leaves_the_line() {
     head_sleeps(&ensemble, 1).await;
     limit.set(2).await.unwrap();
     let error = large.await.unwrap();
-    assert!(matches!(error, Error::TooManyPermits { asked: 3, limit: 2, .. }), "{error}");
+    assert!(
+        matches!(error.recipe(), Some(SemaphoreError::TooManyPermits { asked: 3, limit: 2, .. })),
+        "{error}"
+    );
     small.await.unwrap().release().await.unwrap();
     held.release().await.unwrap();
     settled(&ensemble, 0, 0).await;
@@ -125,7 +134,10 @@ async fn limits_that_disagree_are_an_error_that_names_both() {
     let (one, other) = (semaphore(&a, 2), semaphore(&b, 3));
     let held = one.acquire().await.unwrap();
     for error in [other.acquire().await.unwrap_err(), other.try_acquire().await.unwrap_err()] {
-        assert!(matches!(error, Error::LimitsDisagree { mine: 3, recorded: 2, .. }), "{error}");
+        assert!(
+            matches!(error.recipe(), Some(SemaphoreError::LimitsDisagree { mine: 3, recorded: 2, .. })),
+            "{error}"
+        );
         let text = error.to_string();
         assert!(text.contains(PATH) && text.contains("limit of 2") && text.contains("with 3"), "{text}");
     }
@@ -134,7 +146,10 @@ async fn limits_that_disagree_are_an_error_that_names_both() {
     // Nobody holds by the old one any more.
     let held = other.acquire_many(3).await.unwrap();
     let error = one.acquire().await.unwrap_err();
-    assert!(matches!(error, Error::LimitsDisagree { mine: 2, recorded: 3, .. }), "{error}");
+    assert!(
+        matches!(error.recipe(), Some(SemaphoreError::LimitsDisagree { mine: 2, recorded: 3, .. })),
+        "{error}"
+    );
     held.release().await.unwrap();
     one.acquire().await.unwrap().release().await.unwrap();
 }
@@ -170,9 +185,18 @@ async fn a_shared_limit_that_cannot_be_read_is_an_error_that_says_what_to_do() {
     assert_eq!(limit.read().await.unwrap(), 0x666f_7572);
     for wrong in [&b"4"[..], b"", &[0xff; 4]] {
         raw.set_data(LIMIT, wrong).await.unwrap();
-        assert!(matches!(semaphore.try_acquire().await.unwrap_err(), Error::NoLimit { .. }), "{wrong:?}");
-        assert!(matches!(semaphore.available().await.unwrap_err(), Error::NoLimit { .. }));
-        assert!(matches!(limit.read().await.unwrap_err(), Error::NoLimit { .. }));
+        assert!(
+            matches!(
+                semaphore.try_acquire().await.unwrap_err().recipe(),
+                Some(SemaphoreError::NoLimit { .. })
+            ),
+            "{wrong:?}"
+        );
+        assert!(matches!(
+            semaphore.available().await.unwrap_err().recipe(),
+            Some(SemaphoreError::NoLimit { .. })
+        ));
+        assert!(matches!(limit.read().await.unwrap_err().recipe(), Some(SemaphoreError::NoLimit { .. })));
     }
     crate::support::no_node_is_left(&ensemble, LOCKS).await;
     limit.set(1).await.unwrap();

@@ -1,0 +1,27 @@
+use lockkeeper_core::{Phase, RecipeError};
+use thiserror::Error;
+
+/// The reason why starts were not admitted. [`Error::recipe`](crate::Error::recipe) has it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RateLimiterError {
+    /// More starts were asked for than any window admits: they would never be admitted.
+    #[error(
+        "asked for {asked} starts of {path}, which admits {limit} in a window; ask for fewer, or raise the limit"
+    )]
+    TooManyStarts {
+        /// The rate limiter.
+        path: String,
+        /// The number of starts asked for.
+        asked: usize,
+        /// The number of starts in a window.
+        limit: usize,
+    },
+}
+
+impl RecipeError for RateLimiterError {}
+
+/// The head of the queue waits until earlier starts are over.
+pub(super) fn waiting_for_starts(free: usize, asked: usize) -> Phase {
+    Phase::Recipe(format!("waiting first in line for {asked} starts, {free} of them free").into())
+}

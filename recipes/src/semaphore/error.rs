@@ -1,0 +1,71 @@
+use lockkeeper_core::{Phase, RecipeError};
+use thiserror::Error;
+
+/// The reason why permits were not granted. [`Error::recipe`](crate::Error::recipe) has it.
+///
+/// Another try does not help before the cause is removed, and nothing was taken.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+/// use lockkeeper::{Semaphore, SemaphoreError};
+///
+/// let semaphore = Semaphore::new(&manager, "/licences", 2)?;
+/// match semaphore.acquire_many(3).await {
+///     Ok(lease) => lease.release().await?,
+///     Err(error) => match error.recipe() {
+///         Some(SemaphoreError::TooManyPermits { limit, .. }) => assert_eq!(*limit, 2),
+///         _ => return Err(error.into()),
+///     },
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SemaphoreError {
+    /// More permits were asked for than the semaphore has in all: they would never be granted.
+    #[error(
+        "asked for {asked} permits of {path}, which has {limit} in all; ask for fewer, or raise the limit"
+    )]
+    TooManyPermits {
+        /// The semaphore.
+        path: String,
+        /// The number of permits asked for.
+        asked: usize,
+        /// The number of permits in all.
+        limit: usize,
+    },
+    /// The users of a semaphore do not agree on its number of permits.
+    #[error(
+        "{path} is in use with a limit of {recorded}, and was asked for with {mine}; give everyone the same \
+         limit, or keep it in a node that all read (SharedLimit)"
+    )]
+    LimitsDisagree {
+        /// The semaphore.
+        path: String,
+        /// The limit it was asked for with.
+        mine: usize,
+        /// The limit of the holders of its permits.
+        recorded: usize,
+    },
+    /// The node of a shared limit has no limit.
+    #[error("no limit is kept at {path}: {found}; write one with SharedLimit::set()")]
+    NoLimit {
+        /// The node.
+        path: String,
+        /// What is there instead.
+        found: String,
+    },
+}
+
+impl RecipeError for SemaphoreError {}
+
+/// The head of the queue waits for permits that others hold.
+pub(super) fn waiting_for_permits(free: usize, asked: usize) -> Phase {
+    Phase::Recipe(format!("waiting first in line for {asked} permits, {free} of them free").into())
+}

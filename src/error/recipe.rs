@@ -1,0 +1,92 @@
+use std::error::Error;
+
+use super::Outcome;
+
+/// An error of one recipe, which [`Error::Recipe`](super::Error::Recipe) carries.
+///
+/// A recipe implements this for the type of its own errors. `?` and `into()` then make an [`Error`](super::Error)
+/// of them, so all methods of all recipes have one error type. A caller gets the recipe's error back by
+/// [`Error::recipe`](super::Error::recipe).
+///
+/// # Examples
+///
+/// ```
+/// use lockkeeper_core::{Error, RecipeError};
+///
+/// #[derive(Debug, thiserror::Error)]
+/// enum TurnstileError {
+///     #[error("{path} has admitted {visits} visitors, and admits no more")]
+///     Full { path: String, visits: u64 },
+/// }
+///
+/// // Another try does not help, and nothing was written: the defaults.
+/// impl RecipeError for TurnstileError {}
+///
+/// let error = Error::from(TurnstileError::Full { path: "/museum".to_owned(), visits: 3 });
+/// assert!(matches!(error.recipe(), Some(TurnstileError::Full { visits: 3, .. })));
+/// assert!(!error.is_transient() && !error.outcome_unknown());
+/// assert_eq!(error.to_string(), "/museum has admitted 3 visitors, and admits no more");
+/// ```
+pub trait RecipeError: Error + Send + Sync + 'static {
+    /// Whether trying again can help: [`Error::is_transient`](super::Error::is_transient). Default: no.
+    fn is_transient(&self) -> bool {
+        false
+    }
+
+    /// What is known of the write that was asked for: [`Error::outcome`](super::Error::outcome). Default:
+    /// [`NotApplied`](Outcome::NotApplied).
+    fn outcome(&self) -> Outcome {
+        Outcome::NotApplied
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::{self, Display, Formatter};
+
+    use super::*;
+    use crate::error;
+
+    #[derive(Debug)]
+    struct Jammed;
+
+    #[derive(Debug)]
+    struct Closed;
+
+    impl Display for Jammed {
+        fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+            formatter.write_str("jammed")
+        }
+    }
+
+    impl Display for Closed {
+        fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+            formatter.write_str("closed")
+        }
+    }
+
+    impl Error for Jammed {}
+    impl Error for Closed {}
+
+    impl RecipeError for Jammed {
+        fn is_transient(&self) -> bool {
+            true
+        }
+
+        fn outcome(&self) -> Outcome {
+            Outcome::Unknown
+        }
+    }
+
+    impl RecipeError for Closed {}
+
+    #[test]
+    fn the_error_of_a_recipe_says_whether_to_try_again_and_what_was_written() {
+        let (jammed, closed) = (error::Error::from(Jammed), error::Error::from(Closed));
+        assert!(jammed.is_transient() && jammed.outcome_unknown());
+        assert!(!closed.is_transient() && closed.outcome() == Outcome::NotApplied);
+        assert!(jammed.recipe::<Jammed>().is_some() && jammed.clone().recipe::<Closed>().is_none());
+        assert!(error::Error::Closed.recipe::<Closed>().is_none());
+        assert_eq!(format!("{jammed} {closed}"), "jammed closed");
+    }
+}
