@@ -1,16 +1,16 @@
-//! How much fits into one transaction, and how long a node stays in one process.
+//! The limits of one transaction, and of the time for which a node stays in one process.
 
 use std::time::Duration;
 
 use lockkeeper_core::{ConfigError, Error, REQUEST_BYTES_MAX, ZnodePath};
 
-/// A tenth of the request is left for what else is in it.
+/// A tenth of the request is reserved for its other parts.
 const BYTES_MAX: usize = REQUEST_BYTES_MAX - REQUEST_BYTES_MAX / 10;
 
-/// A name with its number, and what frames it.
+/// The bytes of a name with its sequence number, and of its framing.
 const NAME_BYTES: usize = 160;
 
-/// Refuses more nodes below `path` than one transaction can make.
+/// Refuses more nodes below `path` than one transaction can create.
 pub(crate) fn check(name: &'static str, nodes: usize, path: &ZnodePath, data: &[u8]) -> Result<(), Error> {
     let each = path.as_str().len() + data.len() + NAME_BYTES;
     if nodes.saturating_mul(each) <= BYTES_MAX {
@@ -23,8 +23,8 @@ pub(crate) fn check(name: &'static str, nodes: usize, path: &ZnodePath, data: &[
     }))
 }
 
-/// A node may be kept between guards, or passed on in this process, for so long: other processes wait for it, and what they
-/// wait for a crash is the whole session timeout.
+/// The longest time for which one process may keep a node idle, or hand it off among its tasks. Other processes wait
+/// meanwhile. After a crash they wait for the whole session timeout.
 pub(crate) fn hand_off_max(session_timeout: Duration) -> Duration {
     session_timeout / 3
 }

@@ -6,22 +6,22 @@ use lockkeeper_core::{Error, ZnodePath};
 use super::guard::LockGuard;
 use super::runtime_thread::RuntimeThread;
 
-/// Any of the locks for threads, or one side of one: a mutex, the reading or the writing side of a read/write lock, some
-/// permits of a semaphore, several of them at once. It can be made into an object.
+/// Any lock for threads: a mutex, the reading or the writing side of a read/write lock, permits of a
+/// semaphore, or several locks at once. The trait is object-safe and sealed.
 ///
-/// Not a [`ReentrantMutex`](super::ReentrantMutex): its owner is the thread that acquires it, and a guard of this face may
-/// go to another.
+/// A [`ReentrantMutex`](super::ReentrantMutex) is none: its owner is the thread that acquires it, and the
+/// guards of this trait can move to other threads.
 pub trait Lock: Debug + Send + Sync {
-    /// What the lock is made of, within this crate.
+    /// The crate-private side of the lock.
     #[doc(hidden)]
     fn sealed(&self) -> SealedBlocking<'_>;
 
-    /// The whole path of the lock, chroot included; of several, the first.
+    /// The whole path of the lock, chroot included. For several locks, the first path.
     fn path(&self) -> &ZnodePath {
         self.sealed().inner.path()
     }
 
-    /// Waits for the lock for as long as it takes.
+    /// Waits for the lock, without a limit of time.
     ///
     /// # Errors
     ///
@@ -31,17 +31,17 @@ pub trait Lock: Debug + Send + Sync {
         Ok(LockGuard::new(thread.block_checked(inner.acquire())??, thread))
     }
 
-    /// Waits for the lock for at most `timeout`.
+    /// Waits for the lock, for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`]; else as [`acquire`](Self::acquire).
+    /// [`Error::Timeout`]. Otherwise as [`acquire`](Self::acquire).
     fn acquire_timeout(&self, timeout: Duration) -> Result<LockGuard, Error> {
         let SealedBlocking { inner, thread } = self.sealed();
         Ok(LockGuard::new(thread.block_checked(inner.acquire_timeout(timeout))??, thread))
     }
 
-    /// Takes the lock if it is free now.
+    /// Takes the lock if it is free now. Otherwise returns `None`.
     ///
     /// # Errors
     ///
@@ -52,14 +52,13 @@ pub trait Lock: Debug + Send + Sync {
     }
 }
 
-/// What seals [`Lock`]: it can be had only here.
+/// The seal of [`Lock`]: only this crate can make one.
 #[derive(Debug)]
 pub struct SealedBlocking<'a> {
     pub(super) inner: &'a dyn crate::Lock,
     pub(super) thread: &'a RuntimeThread,
 }
 
-/// The lock that is inside.
 macro_rules! is_lock {
     ($($kind:ty),*) => {$(
         impl Lock for $kind {

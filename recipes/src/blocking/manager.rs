@@ -5,10 +5,10 @@ use lockkeeper_core::{ConnectError, ConnectionManagerBuilder, Error, State};
 
 use super::runtime_thread::RuntimeThread;
 
-/// The connection to an ensemble, for threads. See the async [`ConnectionManager`](crate::ConnectionManager), which it
-/// has inside, and the [module](super) for where it may be used.
+/// The connection to an ensemble, for threads: see the async [`ConnectionManager`](crate::ConnectionManager),
+/// and the [module](super) for the threads that may use it.
 ///
-/// Cheap to clone; clones share one session, and the one thread behind it.
+/// A clone is cheap. Clones share one session and one background thread.
 ///
 /// # Examples
 ///
@@ -22,7 +22,7 @@ use super::runtime_thread::RuntimeThread;
 /// let builder = ConnectionManager::builder(&servers).session_timeout(Duration::from_secs(20));
 /// let manager = ConnectionManager::connect_with(builder)?;
 ///
-/// // What has no blocking counterpart:
+/// // A call without a blocking counterpart:
 /// let nodes = manager.block_on(manager.as_async().znodes().children(&"/".parse()?))??;
 /// println!("{nodes:?}");
 /// manager.shutdown()?;
@@ -45,7 +45,7 @@ impl ConnectionManager {
         Self::connect_with(Self::builder(servers))
     }
 
-    /// Settings for a connection to `servers`, to be given to [`connect_with`](Self::connect_with).
+    /// The settings of a connection to `servers`, for [`connect_with`](Self::connect_with).
     pub fn builder(servers: &str) -> ConnectionManagerBuilder {
         crate::ConnectionManager::builder(servers)
     }
@@ -54,26 +54,27 @@ impl ConnectionManager {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task, [`ConnectError::NoThread`] when the
-    /// system gives no thread; else as [`ConnectionManagerBuilder::connect`].
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
+    /// [`ConnectError::NoThread`] if the system refuses a thread. Otherwise as
+    /// [`ConnectionManagerBuilder::connect`].
     pub fn connect_with(builder: ConnectionManagerBuilder) -> Result<Self, ConnectError> {
         let (thread, client) = RuntimeThread::start()?;
         let inner = thread.block_checked(builder.connect())??;
-        // Should the thread be gone, so is the manager's task.
+        // If the thread has ended, the manager's task has ended, too.
         let _ = client.send(vec![inner.transitions()]);
         Ok(Self { inner, thread })
     }
 
-    /// The async manager inside. Futures made with it are waited for by [`block_on`](Self::block_on), or anywhere else; it
-    /// keeps the thread running.
+    /// The async manager. Wait for its futures by [`block_on`](Self::block_on), or in any runtime. It keeps the
+    /// thread running.
     #[must_use]
     pub fn as_async(&self) -> &crate::ConnectionManager {
         &self.inner
     }
 
-    /// Waits for a future of the async face, on this thread, for as long as it takes. What it spawns with tokio runs on the
-    /// manager's thread, where it must not block. Make timers within the future, not before it: tokio's panic where there is
-    /// no runtime.
+    /// Waits for a future of the async API on this thread, without a limit of time. Tasks that it spawns with
+    /// tokio run on the manager's thread, where they must not block. Make timers inside the future: tokio's
+    /// timers panic where there is no runtime.
     ///
     /// # Errors
     ///
@@ -82,15 +83,16 @@ impl ConnectionManager {
         Ok(self.thread.block_checked(work)?)
     }
 
-    /// How the manager stands with the ensemble now.
+    /// The present state of the connection.
     #[must_use]
     pub fn state(&self) -> State {
         self.inner.state()
     }
 
-    /// Closes the session and waits until the server has done so. Waits in other threads end with [`Error::Closed`].
+    /// Closes the session, and waits until the server has closed it. Waits in other threads end with
+    /// [`Error::Closed`].
     ///
-    /// Works also within an async task.
+    /// It works also within an async task.
     ///
     /// # Errors
     ///
@@ -102,12 +104,12 @@ impl ConnectionManager {
             .ok_or(Error::Config(crate::ConfigError::CannotBlock))?
     }
 
-    /// Ends in order within `limit`: nobody is let in any more, and holders in other threads may finish. Tells how many were
-    /// cut off.
+    /// Shuts down within `limit`: no new acquire is admitted, and holders in other threads may finish. Returns
+    /// the number of holds that were cut off.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`ConnectionManager::shutdown_within`](crate::ConnectionManager::shutdown_within).
     pub fn shutdown_within(&self, limit: Duration) -> Result<usize, Error> {
         self.block_on(self.inner.shutdown_within(limit))?

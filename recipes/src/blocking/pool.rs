@@ -6,11 +6,11 @@ use lockkeeper_core::{ConnectError, ConnectionManagerBuilder, Error, Health};
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
 
-/// Several connection managers with the same settings, of which each path has always the same one, for threads. See the
-/// async [`ConnectionPool`](crate::ConnectionPool), which it has inside: what that says of paths that are taken together,
-/// of cost and of session loss holds here, too.
+/// Several connection managers with the same settings, for threads: each path always uses the same one. The
+/// cost, the session loss and the rule for paths that are taken together are those of the async
+/// [`ConnectionPool`](crate::ConnectionPool).
 ///
-/// Cheap to clone; clones share the sessions, and the one thread behind them all.
+/// A clone is cheap. Clones share the sessions and one background thread.
 ///
 /// # Examples
 ///
@@ -31,29 +31,31 @@ pub struct ConnectionPool {
     // Dropped in this order.
     inner: crate::ConnectionPool,
     managers: Arc<[ConnectionManager]>,
-    /// One of them.
+    /// One of the managers.
     any: ConnectionManager,
 }
 
 impl ConnectionPool {
-    /// Opens a pool of so many sessions, 1 to 64, with these settings for each.
+    /// Opens a pool of `sessions` sessions, 1 to 64, each with these settings.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task, [`ConnectError::NoThread`] when the
-    /// system gives no thread; else as [`ConnectionManagerBuilder::connect_pool`].
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
+    /// [`ConnectError::NoThread`] if the system refuses a thread. Otherwise as
+    /// [`ConnectionManagerBuilder::connect_pool`].
     pub fn connect_with(builder: ConnectionManagerBuilder, sessions: usize) -> Result<Self, ConnectError> {
         let (thread, client) = RuntimeThread::start()?;
         let inner = thread.block_checked(builder.connect_pool(sessions))??;
-        // Should the thread be gone, so are the managers' tasks.
+        // If the thread has ended, the managers' tasks have ended, too.
         let _ = client.send(inner.managers().map(crate::ConnectionManager::transitions).collect());
-        let on_driver = |manager: &crate::ConnectionManager| ConnectionManager::on(manager.clone(), &thread);
-        let managers = inner.managers().map(on_driver).collect();
-        let any = on_driver(inner.for_path(""));
+        let on_thread = |manager: &crate::ConnectionManager| ConnectionManager::on(manager.clone(), &thread);
+        let managers = inner.managers().map(on_thread).collect();
+        let any = on_thread(inner.for_path(""));
         Ok(Self { inner, managers, any })
     }
 
-    /// The manager of all who contend for `path`, see [`ConnectionPool::for_path`](crate::ConnectionPool::for_path).
+    /// The manager of all contenders for `path`: see
+    /// [`ConnectionPool::for_path`](crate::ConnectionPool::for_path).
     #[must_use]
     pub fn for_path(&self, path: impl AsRef<str>) -> &ConnectionManager {
         let manager = self.inner.for_path(path);
@@ -65,22 +67,22 @@ impl ConnectionPool {
         self.managers.iter()
     }
 
-    /// How each of them does now. Costs no request.
+    /// The health of each manager. Costs no request.
     #[must_use]
     pub fn health(&self) -> Vec<Health> {
         self.inner.health()
     }
 
-    /// The async pool inside; it keeps the thread running.
+    /// The async pool. It keeps the thread running.
     #[must_use]
     pub fn as_async(&self) -> &crate::ConnectionPool {
         &self.inner
     }
 
-    /// Closes all sessions at the same time and waits until the server has done so. Waits in other threads end with
-    /// [`Error::Closed`].
+    /// Closes all sessions at the same time, and waits until the server has closed them. Waits in other threads
+    /// end with [`Error::Closed`].
     ///
-    /// Works also within an async task.
+    /// It works also within an async task.
     ///
     /// # Errors
     ///
@@ -91,12 +93,12 @@ impl ConnectionPool {
         done.ok_or(Error::Config(crate::ConfigError::CannotBlock))?
     }
 
-    /// Ends all in order within `limit`: nobody is let in any more, and holders in other threads may finish. Tells how many
-    /// were cut off.
+    /// Shuts down within `limit`: no new acquire is admitted, and holders in other threads may finish. Returns
+    /// the number of holds that were cut off.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; else as
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`ConnectionPool::shutdown_within`](crate::ConnectionPool::shutdown_within).
     pub fn shutdown_within(&self, limit: Duration) -> Result<usize, Error> {
         self.any.block_on(self.inner.shutdown_within(limit))?

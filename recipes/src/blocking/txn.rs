@@ -2,8 +2,8 @@ use lockkeeper_core::{ConfigError, CreateMode, Error, TxnError, TxnResult, Znode
 
 use super::runtime_thread::RuntimeThread;
 
-/// Writes under a guard: all of them are committed, or none; and none once the guard's node is gone. See the async
-/// [`Txn`](crate::Txn).
+/// Writes under a guard: all of them are committed or none, and none if the guard's node was deleted. See the
+/// async [`Txn`](crate::Txn).
 #[derive(Debug)]
 #[must_use = "nothing is written before commit()"]
 pub struct Txn<'a> {
@@ -46,11 +46,11 @@ impl<'a> Txn<'a> {
         Self { inner: self.inner.delete(path, version), ..self }
     }
 
-    /// Commits everything, if the hold still stands. One round trip.
+    /// Commits all writes, if the guard's nodes still exist. One round trip.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task: nothing was written. Else as
+    /// [`ConfigError::CannotBlock`] within an async task: nothing was written. Otherwise as
     /// [`Txn::commit`](crate::Txn::commit).
     pub fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
         let refused = |refused: ConfigError| TxnError::Failed(Error::Config(refused));

@@ -14,8 +14,8 @@ use tokio::task::coop;
 pub(super) fn wait_for<F: Future>(work: F) -> F::Output {
     let parker = Arc::new(ThreadParker::default());
     let waker = Waker::from(Arc::clone(&parker));
-    // A task around this call may have used up its budget. Nothing would be ready any more, since only going back to its
-    // runtime renews that.
+    // An async task around this call may have used up its budget. Then no future would be ready any more: only a
+    // return to the runtime renews the budget.
     let mut work = pin!(coop::unconstrained(work));
     loop {
         if let Poll::Ready(output) = work.as_mut().poll(&mut Context::from_waker(&waker)) {
@@ -25,17 +25,17 @@ pub(super) fn wait_for<F: Future>(work: F) -> F::Output {
     }
 }
 
-/// Whether this thread is in the midst of polling a task of tokio.
+/// Whether this thread is polling a task of tokio.
 ///
-/// Tokio polls tasks on a budget, and lifts it in `spawn_blocking` and `block_in_place`, where blocking is right. Whether
-/// a runtime is current tells less: it is in those, too.
+/// Tokio polls tasks with a budget, and removes it in `spawn_blocking` and `block_in_place`, where blocking is right. A
+/// current runtime does not show the difference: there is one in those, too.
 pub(super) fn is_in_task() -> bool {
     let mut context = Context::from_waker(Waker::noop());
-    // Dropped without progress, it puts the budget back to what it was.
+    // Dropped without progress, it restores the budget.
     let Poll::Ready(_restore) = coop::poll_proceed(&mut context) else {
         return true;
     };
-    // What is counted down in a byte.
+    // The budget is counted in a byte.
     for _ in 0..u8::MAX {
         if !coop::has_budget_remaining() {
             return true;
@@ -47,7 +47,7 @@ pub(super) fn is_in_task() -> bool {
     !coop::has_budget_remaining()
 }
 
-/// Not the thread's own park token: whoever blocks around this call may wait for that.
+/// Not the thread's own park token: code around this call may wait for that one.
 #[derive(Debug, Default)]
 struct ThreadParker {
     is_notified: Mutex<bool>,
@@ -95,7 +95,7 @@ mod tests {
         assert!(is_in_task());
         assert!(tokio::spawn(async { is_in_task() }).await.unwrap());
         yield_now().await;
-        // More looks than a budget has room for, and it is still there.
+        // More checks than a budget has units, and the budget is still there.
         for _ in 0..1_000 {
             assert!(is_in_task());
         }

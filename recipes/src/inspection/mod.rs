@@ -111,8 +111,8 @@ pub(crate) fn holders_first(mut contenders: Vec<ContenderInfo>) -> Vec<Contender
 }
 
 /// The queue for permits or starts: every contender in it waits.
-pub(crate) fn waiting(line: Vec<ContenderInfo>) -> impl Iterator<Item = ContenderInfo> {
-    line.into_iter().map(|of| match of.role() {
+pub(crate) fn waiting(queue: Vec<ContenderInfo>) -> impl Iterator<Item = ContenderInfo> {
+    queue.into_iter().map(|of| match of.role() {
         Role::Holder => of.with_role(Role::Waiter),
         _ => of,
     })

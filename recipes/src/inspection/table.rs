@@ -1,4 +1,4 @@
-//! How it looks in a terminal.
+//! The table of an inspection, for a terminal.
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
@@ -7,10 +7,10 @@ use lockkeeper_core::{AgeClock, ContenderInfo, Kind, Role};
 
 use super::Inspection;
 
-/// So many rows are printed unless all are asked for.
+/// The number of printed rows, unless all are asked for.
 const ROWS: usize = 30;
 
-/// The widest a column of foreign text gets.
+/// The greatest width of a column with foreign text.
 const WHO_CHARS: usize = 60;
 
 const HEAD: [&str; 7] = ["ROLE", "PLACE", "AGE", "SESSION", "CZXID", "WHO", "NODE"];
@@ -107,7 +107,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Two units are enough for anyone who is on call.
+/// Prints the two greatest units of an age.
 fn age(age: Duration) -> String {
     let seconds = age.as_secs();
     match seconds {

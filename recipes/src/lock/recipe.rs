@@ -9,19 +9,19 @@ use super::lock_guard::LockGuard;
 use crate::inspection::Inspection;
 use crate::owner::{Owner, OwnerId};
 
-/// What seals [`Lock`](super::Lock): it can be had only here.
+/// The seal of [`Lock`](super::Lock): only this crate can make one.
 #[derive(Debug)]
 pub struct Sealed<'a>(pub(crate) &'a dyn Recipe);
 
-/// What every recipe is to the code that takes several of them.
+/// A recipe, for the code that acquires several of them.
 pub(crate) trait Recipe: Debug + Send + Sync {
     /// The whole path of the lock.
     fn path(&self) -> &ZnodePath;
-    /// A handle of its own.
+    /// Another handle of the same lock.
     fn shared(&self) -> Arc<dyn Recipe>;
-    /// The manager it works through.
+    /// The connection manager of the lock.
     fn manager(&self) -> &ConnectionManager;
-    /// Refuses what can never be had, before anything is sent.
+    /// Refuses a request that can never be granted, before anything is sent.
     fn check(&self) -> Result<(), Error> {
         Ok(())
     }
@@ -29,44 +29,43 @@ pub(crate) trait Recipe: Debug + Send + Sync {
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>>;
     /// Takes the lock if it is free.
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>>;
-    /// The lines in which its holds stand: a first, and others.
+    /// The queues of its holds: the first one, and the others.
     fn queues(&self) -> (LockQueue, Vec<LockQueue>);
-    /// Who holds and waits; one for each, of several.
+    /// The holders and the waiters: one inspection for each of several locks.
     fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>>;
-    /// What of the lock is asked for, and for whom. `None` where it cannot be one of several.
+    /// The part of the lock that is asked for, and its owner. `None` if the lock cannot be a member of several.
     fn request(&self) -> Option<LockRequest>;
-    /// On whose behalf.
+    /// The owner of the acquire.
     fn owner(&self) -> Option<Owner>;
-    /// One contender for what this one and another of the same path ask for together, if there can be one.
+    /// One lock for this request and another request of the same path, if one contender can have both.
     fn merged_with(&self, other: LockRequest) -> Option<Arc<dyn Recipe>>;
-    /// The way in, for those who take places in several lines at once; `None` when the way is not free in this
-    /// process, or not needed.
+    /// The entry of this lock in a batch. `None` if the owner holds the lock, or acquires it in another task.
     fn batch_entry(&self) -> Option<Box<dyn BatchEntry>>;
 }
 
-/// What of a lock is asked for.
+/// The part of a lock that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockRequest {
-    /// All of it.
+    /// The whole lock.
     Mutex,
-    /// All of it, in the layout of a semaphore.
+    /// The whole lock, in the layout of a semaphore.
     MutexBySemaphore,
-    /// All of it, for an owner who may have it already.
+    /// The whole lock, for an owner that may hold it already.
     Reentrant(OwnerId),
-    /// To read.
+    /// The side to read.
     Read(Option<OwnerId>),
-    /// To write.
+    /// The side to write.
     Write(Option<OwnerId>),
-    /// So many permits.
+    /// A number of permits.
     Permits(usize),
 }
 
-/// A way into one line, kept open.
+/// A lock that is acquired in a batch with others: it enters its queue by the same transaction.
 pub(crate) trait BatchEntry: Send {
-    /// The line.
+    /// The queue to enter.
     fn queue(&self) -> LockQueue;
-    /// Makes a guard of the hold of that line. `None` when that is not enough, and more cannot be had at once: only a
-    /// deadline lets it wait.
+    /// Makes a guard of a hold of that queue. `None` if the lock needs more, and cannot get it at once. It waits only if
+    /// there is a deadline.
     fn enter(
         self: Box<Self>,
         hold: Hold,
@@ -74,5 +73,5 @@ pub(crate) trait BatchEntry: Send {
     ) -> BoxFuture<'static, Result<Entered, Error>>;
 }
 
-/// What came of entering.
+/// The result of [`BatchEntry::enter`].
 pub(crate) type Entered = Option<MemberGuard>;

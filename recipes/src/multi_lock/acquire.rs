@@ -1,4 +1,4 @@
-//! The two ways of taking several locks.
+//! The two ways to acquire several locks.
 
 use futures::future::join_all;
 use lockkeeper_core::{Deadline, Error, Hold, MultiQueue, Phase};
@@ -8,12 +8,12 @@ use super::{Mode, MultiLock, MultiLockError};
 use crate::lock::{BatchEntry, LockGuard, MemberGuard, Recipe, release};
 use crate::owner::{Owner, OwnerRegistry};
 
-/// What a try to enter all lines at once came to.
+/// The result of a try to enter all queues at once.
 enum AtOnce {
     Taken(LockGuard),
-    /// Someone is in front somewhere.
+    /// A contender is ahead in one of the queues.
     Occupied,
-    /// A lock is held or being taken by the same owner: no way in for several at once.
+    /// The same owner holds one of the locks, or acquires it in another task: they cannot be entered as a batch.
     NoWay,
 }
 
@@ -21,7 +21,7 @@ impl MultiLock {
     #[instrument(level = "debug", name = "acquire_all", skip_all, fields(first = %self.0.first.path()))]
     pub(super) async fn take(&self, deadline: Deadline) -> Result<LockGuard, MultiLockError> {
         if deadline.has_passed() {
-            // No time for waiting at all; answers get theirs.
+            // No time to wait for a grant. Answers still have the operation timeout.
             return self.try_take().await?.ok_or_else(|| self.occupied(deadline));
         }
         self.check()?;
@@ -32,7 +32,7 @@ impl MultiLock {
             };
             match taken {
                 Some(guard) => return Ok(guard),
-                None => debug!("lost what was taken on the way; starting over"),
+                None => debug!("a member was lost during the acquire: starting again"),
             }
         }
     }
@@ -63,21 +63,21 @@ impl MultiLock {
 
     fn occupied(&self, deadline: Deadline) -> MultiLockError {
         let (predecessor, predecessor_data) =
-            ("a contender at one of them".to_owned(), "not asked".to_owned());
+            ("a contender for one of the locks".to_owned(), "not read".to_owned());
         let phase = Phase::Queued { predecessor, predecessor_data, ahead: 1 };
         let path = self.0.first.path();
         MultiLockError::at(path, Error::Timeout { phase, path: path.to_string(), waited: deadline.waited() })
     }
 
-    /// One after another; `None` when something taken was lost before all was.
+    /// Acquires the members one after another. `None` if one was lost before the last was acquired.
     async fn take_in_order(&self, deadline: Deadline) -> Result<Option<LockGuard>, MultiLockError> {
         if !self.0.others.is_empty() {
             let limit = deadline.or_after(self.0.first.manager().operation_timeout());
             match self.at_once(limit).await {
                 Ok(AtOnce::Taken(guard)) => return Ok(Some(guard)),
                 Ok(AtOnce::Occupied | AtOnce::NoWay) => {}
-                // The ordered way meets it again, and knows at which member.
-                Err(error) => debug!(%error, "not all at once"),
+                // The ordered way gets the same error again, and knows the member.
+                Err(error) => debug!(%error, "the batch failed"),
             }
         }
         let mut guards: Vec<MemberGuard> = Vec::new();
@@ -100,7 +100,7 @@ impl MultiLock {
         Ok(LockGuard::of_all(guards).filter(LockGuard::is_valid))
     }
 
-    /// A place in all lines by one transaction, and then waiting in all of them; `None` when they were lost.
+    /// Queues for all members by one transaction, and waits in all queues. `None` if the positions were lost.
     async fn take_in_place(&self, deadline: Deadline) -> Result<Option<LockGuard>, MultiLockError> {
         let first = self.0.first.path();
         let at = |cause| MultiLockError::at(first, cause);
@@ -135,7 +135,7 @@ impl MultiLock {
         }
     }
 
-    /// Takes all of them if they are all free. Never waits for anyone, and leaves nothing behind.
+    /// Takes all members if all are free. Never waits for another contender, and leaves no node behind.
     async fn at_once(&self, limit: Deadline) -> Result<AtOnce, Error> {
         let entries: Option<Vec<Box<dyn BatchEntry>>> =
             self.members().map(|member| member.batch_entry()).collect();
@@ -150,15 +150,15 @@ impl MultiLock {
         for entered in join_all(enter(entries, holds, None)).await {
             match entered? {
                 Some(one) => guards.push(one),
-                // Dropped, the others go at once.
+                // The other guards are dropped, and so released.
                 None => return Ok(AtOnce::Occupied),
             }
         }
         Ok(LockGuard::of_all(guards).filter(LockGuard::is_valid).map_or(AtOnce::Occupied, AtOnce::Taken))
     }
 
-    /// Refuses what can never be had, and who holds something already: who does so while waiting for more can be part of a
-    /// circle.
+    /// Refuses a request that can never be granted, and an owner that holds a lock already: an owner that holds one lock and
+    /// waits for another can be part of a deadlock.
     fn check(&self) -> Result<(), MultiLockError> {
         for member in self.members() {
             member.check().map_err(|cause| MultiLockError::at(member.path(), cause))?;
@@ -168,13 +168,13 @@ impl MultiLock {
         for owner in owners {
             let Some(held) = holders.any_of(&owner) else { continue };
             if self.0.nesting {
-                warn!(%owner, %held, first = %self.0.first.path(), "takes several locks while it holds one");
+                warn!(%owner, %held, first = %self.0.first.path(), "an owner that holds a lock acquires several others");
                 continue;
             }
             let cause = Error::WouldDeadlock {
                 path: held.to_string(),
                 owner: owner.to_string(),
-                advice: "take all of them in one multi-lock, or allow nesting where nobody can wait the other way round",
+                advice: "take all of them in one multi-lock, or allow nesting if no holder of one of them waits for this one",
             };
             return Err(MultiLockError::at(self.0.first.path(), cause));
         }
@@ -190,10 +190,10 @@ fn enter(
     entries.into_iter().zip(holds).map(move |(entry, hold)| entry.enter(hold, wait))
 }
 
-/// Gives back what was taken; what goes wrong is left to the manager.
+/// Releases the members that were taken. The manager retries a release that failed.
 async fn undo(guards: Vec<MemberGuard>) {
     for error in release(guards).await {
-        debug!(%error, "giving back what had been taken");
+        debug!(%error, "releasing the members that were taken");
     }
 }
 

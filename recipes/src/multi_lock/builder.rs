@@ -65,7 +65,7 @@ impl MultiLockBuilder {
     }
 }
 
-/// Why a multi-lock without members is refused.
+/// The error of a multi-lock without members.
 pub(crate) fn no_member() -> Error {
     setting("none", "name at least one lock")
 }

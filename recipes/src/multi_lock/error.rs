@@ -43,7 +43,7 @@ impl MultiLockError {
     /// Returns the error without the member. Errors from the release of other members are logged.
     pub(super) fn into_cause(self) -> Error {
         for error in &self.0.undo {
-            tracing::warn!(path = %self.0.path, %error, "giving back what had been taken");
+            tracing::warn!(path = %self.0.path, %error, "releasing the members that were taken");
         }
         self.0.cause
     }
@@ -72,7 +72,7 @@ impl Display for MultiLockError {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         write!(formatter, "stopped at {}: {}", self.0.path, self.0.cause)?;
         for error in &self.0.undo {
-            write!(formatter, "; giving back what had been taken: {error}")?;
+            write!(formatter, "; releasing the members that were taken: {error}")?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Which paths are in use in which mode in this process, so that a mix is seen.
+//! The modes in which this process uses paths, to refuse a mix of both modes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use parking_lot::Mutex;
 
 use super::Mode;
 
-/// For each path that is a member of several locks: how often, and in which mode.
+/// For each path that is a member of multi-locks: the mode, and the number of multi-locks.
 #[derive(Debug, Default)]
 struct ModeRegistry(Mutex<BTreeMap<ZnodePath, (Mode, usize)>>);
 
-/// An entry in the books, until it is dropped.
+/// The registration of one multi-lock, until it is dropped.
 pub(super) struct ModeGuard {
     modes: Arc<ModeRegistry>,
     paths: Vec<ZnodePath>,
 }
 
 impl ModeGuard {
-    /// Enters these paths, unless one is in use in the other mode.
+    /// Registers these paths, unless one is in use in the other mode.
     pub(super) fn enter(
         manager: &ConnectionManager,
         paths: Vec<ZnodePath>,

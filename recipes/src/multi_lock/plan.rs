@@ -1,4 +1,4 @@
-//! In which order members are taken, and what becomes of those named twice: pure.
+//! The order in which members are taken, and the members that are named twice: pure.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use lockkeeper_core::ConfigError;
 
 use crate::lock::Recipe;
 
-/// Members by their whole paths, each path once.
+/// Sorts members by their whole paths, with each path once.
 ///
-/// Two that ask for the same are one; so are two readers, and a writer with a reader of the same owner; permits are
-/// added up. Everything else on one path would wait for itself, or excludes itself, and is refused.
+/// Two members with the same request become one. So do two readers, and a writer and a reader of the same owner. Permits
+/// are added up. Any other pair on one path would wait for each other, and is refused.
 pub(super) fn in_order(mut members: Vec<Arc<dyn Recipe>>) -> Result<Vec<Arc<dyn Recipe>>, ConfigError> {
     members.sort_by(|one, other| one.path().cmp(other.path()));
     let mut planned: Vec<Arc<dyn Recipe>> = Vec::new();

@@ -20,7 +20,7 @@ impl Mutex {
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
         match &self.layout {
-            Layout::Queue(queue) => of_line(queue).await,
+            Layout::Queue(queue) => of_queue(queue).await,
             Layout::Semaphore(semaphore) => {
                 Ok(Inspection { recipe: RECIPE, limit: None, ..semaphore.inspect().await? })
             }
@@ -29,7 +29,7 @@ impl Mutex {
 }
 
 /// The inspection of a mutex in the layout of one queue.
-pub(crate) async fn of_line(queue: &LockQueue) -> Result<Inspection, Error> {
+pub(crate) async fn of_queue(queue: &LockQueue) -> Result<Inspection, Error> {
     let contenders = queue.inspect().await?;
     Ok(Inspection { recipe: RECIPE, path: queue.directory().clone(), limit: None, contenders })
 }

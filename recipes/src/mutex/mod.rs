@@ -16,7 +16,7 @@ use self::guard::Held;
 pub use self::guard::MutexGuard;
 pub(crate) use self::guard::MutexHold;
 pub use self::hand_off_policy::HandOffPolicy;
-pub(crate) use self::inspect::of_line;
+pub(crate) use self::inspect::of_queue;
 use self::sharing::SharingHandle;
 pub use self::ticket::MutexTicket;
 use crate::owner::{Owner, OwnerRegistry};

@@ -79,7 +79,7 @@ impl Recipe for Mutex {
     }
 }
 
-/// The way into a mutex for one who takes several locks at once.
+/// The entry of a mutex in a batch of several locks.
 struct MutexBatchEntry {
     mutex: Mutex,
     owner: Option<Owner>,

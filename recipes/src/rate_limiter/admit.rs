@@ -1,4 +1,4 @@
-//! One turn at the head of the line: look, wait until there is room, and write the starts down.
+//! The head of the queue: it reads the starts, waits until there is room, and records its own starts.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use super::error::waiting_for_starts;
 use super::window::{AdmitDecision, Start, decide, decode, encode};
 use super::{Admission, RateLimiter, START};
 
-/// So many starts that are over are removed beside as many as are made.
+/// A transaction deletes starts that are over: as many as it creates, and this number more.
 const SWEPT_BESIDE: usize = 8;
 
-/// Why a turn ended without a start.
+/// The reason why the head started nothing.
 #[derive(Debug)]
 pub(super) enum NotAdmitted {
-    /// The turn was lost, or rested on what may have been out of date: start over at the end of the line.
+    /// The hold of the queue was lost, or its reads may have been stale: queue again, at the end.
     Restart,
-    /// There is no room within the time given.
+    /// There is no room before the deadline.
     NoRoom(Phase),
-    /// Tell the caller.
+    /// The acquire fails.
     Failed(Error),
 }
 
@@ -35,7 +35,7 @@ impl From<Error> for NotAdmitted {
 }
 
 impl RateLimiter {
-    /// Spends a hold of the line. Waits for room only where there is a deadline.
+    /// Exchanges a hold of the queue for starts. Waits for room only if there is a deadline.
     pub(super) async fn spend(
         &self,
         hold: Hold,
@@ -44,13 +44,13 @@ impl RateLimiter {
     ) -> Result<Admission, NotAdmitted> {
         tokio::select! {
             biased;
-            // Looked at first at each step: what is written down meanwhile counts, and admits nobody.
+            // Polled first at each step. A start that is recorded meanwhile counts, and admits no caller.
             () = self.manager.closing() => Err(Error::Closed.into()),
-            admitted = self.write_down(hold, asked, wait) => admitted,
+            admitted = self.record(hold, asked, wait) => admitted,
         }
     }
 
-    async fn write_down(
+    async fn record(
         &self,
         mut hold: Hold,
         asked: usize,
@@ -62,7 +62,7 @@ impl RateLimiter {
                 Some(ReadResult::Children { names, .. }) => names,
                 _ => Vec::new(),
             };
-            // Nobody adds to them while we are in front.
+            // No other contender adds starts while this one is the head.
             let Some(starts) = self.read(&hold, &names, limit).await? else { continue };
             let over = self.until_there_is_room(&hold, &starts, asked, wait, limit).await?;
             let mut exchange = hold.exchange();
@@ -75,11 +75,11 @@ impl RateLimiter {
             }
             match exchange.commit(limit).await {
                 Ok(done) => {
-                    // The start counts from its transaction. That may be any of the tries without an answer, and long
-                    // before its node was found: the first of them says until when it is fresh.
+                    // The start counts from its transaction. That may be any of the tries without an answer, long before its
+                    // node was found. So the first try decides until when the admission is fresh.
                     let admission = Admission::new(&self.manager, asked, done.sent.after(self.grace));
-                    // What was seen over another connection may have been out of date. That it may have come too late is
-                    // for the caller to see: to try again here could use up one start after another.
+                    // A read over another connection may have been stale. The caller checks whether the admission came too
+                    // late: another try here could use up one start after another.
                     return match done.reads_current {
                         true => Ok(admission),
                         false => Err(NotAdmitted::Restart),
@@ -96,7 +96,7 @@ impl RateLimiter {
         }
     }
 
-    /// The starts of these names whose nodes are still there; `None` when the link broke, and they are to be asked for again.
+    /// The starts of these names whose nodes still exist. `None` if the link broke, and they must be read again.
     async fn read(
         &self,
         hold: &Hold,
@@ -123,7 +123,7 @@ impl RateLimiter {
         };
         match read.into_iter().collect::<Result<(), Error>>() {
             Ok(()) => {}
-            // The next look waits for a connection.
+            // The next read waits for a connection.
             Err(error) if error.is_transient() => {
                 debug!(path = %self.path, %error, "reading the starts again");
                 return Ok(None);
@@ -134,7 +134,7 @@ impl RateLimiter {
         Ok(Some(names.iter().filter_map(cache).collect()))
     }
 
-    /// Waits until `asked` may start; yields the names of those that are over.
+    /// Waits until there is room for `asked` starts. Returns the names of the starts that are over.
     async fn until_there_is_room(
         &self,
         hold: &Hold,
@@ -163,7 +163,7 @@ impl RateLimiter {
                     }
                 }
             }
-            // How long was slept says nothing: the servers tell the time, by a write to our own node.
+            // The time of the sleep proves nothing. A write to our own node shows the servers' time.
             now = Some(hold.write_own_node(&self.signed_data(), limit).await?.mtime);
         }
     }

@@ -1,37 +1,37 @@
-//! Whether there is room in the window: pure. All times are milliseconds by the servers' clock.
+//! The room in the window: pure. All times are milliseconds by the servers' clock.
 
 use std::collections::{HashMap, HashSet};
 
 use parking_lot::Mutex;
 
-/// A start that is written down.
+/// A recorded start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Start {
-    /// When it was written down.
+    /// The time of the record.
     pub(super) at: i64,
-    /// For how long it counts, by whoever wrote it.
+    /// The time for which it counts, as its writer says.
     pub(super) span: i64,
 }
 
 impl Start {
-    /// The first time at which it is over. A time told in milliseconds may be up to one more.
+    /// The first time at which it does not count. A time in whole milliseconds may be up to one more.
     pub(super) fn over_at(&self, span: i64) -> i64 {
         self.at.saturating_add(self.span.max(span)).saturating_add(1)
     }
 }
 
-/// What may be done.
+/// The decision on a request for starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AdmitDecision {
-    /// So many may start now; these, by their place, are over.
+    /// The starts are admitted. The starts at these indexes are over.
     Admit { over: Vec<usize> },
-    /// It depends on what time it is.
+    /// The decision needs the servers' time.
     NeedServerTime,
-    /// Not before so many milliseconds have passed.
+    /// Wait for this number of milliseconds.
     Wait { millis: i64, free: usize },
 }
 
-/// Decides on `asked` starts, of which `limit` may be in a window, when it is `now` or later.
+/// Decides on `asked` starts at `now` or later, with at most `limit` starts in a window.
 pub(super) fn decide(
     starts: &[Start],
     limit: usize,
@@ -52,13 +52,13 @@ pub(super) fn decide(
         return AdmitDecision::Admit { over };
     }
     ends.sort_unstable();
-    // So many must be over first.
+    // The number of starts that must be over first.
     let needed = ends.len().saturating_add(asked).saturating_sub(limit);
     let millis = ends.get(needed.saturating_sub(1)).map_or(1, |end| end.saturating_sub(now).max(1));
     AdmitDecision::Wait { millis, free }
 }
 
-/// What was read of starts, by the names of their nodes: it never changes.
+/// The starts that were read, by the names of their nodes. They never change.
 #[derive(Debug, Default)]
 pub(super) struct StartCache(Mutex<HashMap<String, Start>>);
 
@@ -71,7 +71,7 @@ impl StartCache {
         self.0.lock().insert(name, start);
     }
 
-    /// Forgets all others.
+    /// Forgets all other starts.
     pub(super) fn keep(&self, names: &[String]) {
         let mut cache = self.0.lock();
         if cache.len() > names.len() {
@@ -81,12 +81,12 @@ impl StartCache {
     }
 }
 
-/// What is written into a start's node: for how long it counts, and behind that for people.
+/// The data of a start's node: the time for which it counts, and behind it the data for people.
 pub(super) fn encode(span: i64, identity: &[u8]) -> Vec<u8> {
     [format!("counts={span} ").as_bytes(), identity].concat()
 }
 
-/// For how long the start counts whose node says this; zero if it does not say.
+/// The time for which the start with this data counts. Zero if the data has none.
 pub(super) fn decode(data: &[u8]) -> i64 {
     let text = String::from_utf8_lossy(data);
     let number = text.strip_prefix("counts=").and_then(|rest| rest.split(' ').next());
@@ -116,7 +116,7 @@ mod tests {
             (&[0, 10, 20], 2, Some(101), AdmitDecision::Wait { millis: 10, free: 1 }),
             (&[0, 10, 20], 3, Some(121), admit(&[0, 1, 2])),
             (&[20, 0, 10], 2, Some(111), admit(&[1, 2])),
-            // More than the limit, as after it was lowered.
+            // More starts than the limit, after it was lowered.
             (&[0, 1, 2, 3, 4], 1, Some(50), AdmitDecision::Wait { millis: 53, free: 0 }),
         ] {
             assert_eq!(
@@ -143,7 +143,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever others wrote, and whatever a server says of the time.
+        /// For any data of other clients, and any time of a server.
         #[test]
         fn no_record_and_no_time_panics(
             data in prop::collection::vec(any::<u8>(), 0..40),
@@ -158,7 +158,7 @@ mod tests {
             prop_assert!(!is_hasty);
         }
 
-        /// Whoever comes when: between `limit + 1` starts in a row there is more than a window.
+        /// For any arrivals: `limit + 1` starts in a row take more than a window.
         #[test]
         fn no_window_has_more_than_the_limit(
             steps in prop::collection::vec((0i64..60, 1usize..4), 1..200),

@@ -18,6 +18,6 @@ impl ReentrantMutex {
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
-        mutex::of_line(self.holds.queue(Side::Write)).await
+        mutex::of_queue(self.holds.queue(Side::Write)).await
     }
 }

@@ -36,7 +36,7 @@ impl Continuity {
         let Some(directory) = directory else { return Self::Unmarked };
         match (directory.version, directory.data_length) {
             (0, 0) => Self::Unmarked,
-            // A stranger's data.
+            // Data of a foreign client.
             (0, _) => Self::Unknown,
             (version, _) => Self::Next { number: directory.children_made(), version },
         }
@@ -133,7 +133,7 @@ mod tests {
             (&[4], &[3, 4, 5], 2, true),
             (&[4, 5], &[3, 4, 5], 2, false),
             (&[4, 5], &[4, 5, 6], 2, true),
-            // Its own is not there.
+            // An own lease is missing.
             (&[4, 5], &[4], 2, false),
         ] {
             let own: Vec<NodeName> = own.iter().map(|number| lease(*number)).collect();
@@ -144,8 +144,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each lists at some time after its lease was made, while others come and go: Curator keeps by the
-        /// count, we by the order.
+        /// Each taker lists at some time after its lease was made, while other leases are made and deleted. Curator
+        /// keeps its lease by the count, we keep ours by the order.
         #[test]
         fn no_more_keep_than_the_limit_whoever_lists_when(
             steps in prop::collection::vec((0usize..3, 0usize..6, any::<bool>()), 1..80),

@@ -1,6 +1,7 @@
 use lockkeeper_core::{Error, Role};
 
-use super::limit::{self, Limit};
+use super::encoding::decode;
+use super::limit::Limit;
 use super::{Semaphore, SemaphoreError};
 use crate::inspection::{InspectedRecipe, Inspection, holders_first, waiting};
 
@@ -23,7 +24,8 @@ impl Semaphore {
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
         let limit = self.limit_in_force().await?;
-        // The line first: who takes permits meanwhile is seen with them, and not twice.
+        // The queue is listed first: a contender that takes permits meanwhile is shown as a holder, and not
+        // twice.
         let mut lists = self.queue.inspect_with(std::slice::from_ref(&self.leases_queue)).await?.into_iter();
         let (queue, leases) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
         let leases = leases.into_iter().map(|lease| lease.with_role(Role::Holder));
@@ -40,7 +42,7 @@ impl Semaphore {
             },
             Limit::Fixed(fixed) => {
                 let recorded = self.manager.znodes().read(&self.leases).await?;
-                let recorded = recorded.and_then(|(data, _)| limit::decode(&data));
+                let recorded = recorded.and_then(|(data, _)| decode(&data));
                 Ok(Some(recorded.unwrap_or_else(|| fixed.permits())))
             }
         }

@@ -3,9 +3,10 @@ use std::sync::Arc;
 use lockkeeper_core::{ConfigError, Error, Read, Stat, ZnodePath};
 use parking_lot::Mutex;
 
+use super::encoding::{check, decode, encode};
 use super::shared_limit::SharedLimit;
 
-/// How many permits there are.
+/// The number of permits.
 #[derive(Clone, Debug)]
 pub(super) enum Limit {
     Fixed(Fixed),
@@ -25,16 +26,16 @@ impl Limit {
         Ok(Self::Fixed(Fixed { permits, seen: Arc::default() }))
     }
 
-    /// Where it says how many there are; a fixed limit is recorded with the `leases`.
+    /// The read that shows the limit. A fixed limit is recorded in the data of `leases`.
     pub(super) fn limit_read(&self, leases: &ZnodePath) -> Read {
         match self {
             Self::Shared(shared) => Read::Data(shared.path().clone()),
-            // Only the head of the line writes it.
+            // Only the head of the queue writes it.
             Self::Fixed(_) => Read::DataOnce(leases.clone()),
         }
     }
 
-    /// Whether it must be read beside the leases: a shared limit always, a record only until it was seen once.
+    /// Whether an acquire must read it: a shared limit always, a recorded limit only until it was read once.
     pub(super) fn is_to_be_read(&self) -> bool {
         match self {
             Self::Shared(_) => true,
@@ -43,15 +44,16 @@ impl Limit {
     }
 }
 
-/// A limit that everyone brings along, recorded in the data of the leases' directory so that it can be compared.
+/// A limit that every user of the semaphore gives. It is recorded in the data of the leases' directory, to be
+/// compared.
 #[derive(Clone, Debug)]
 pub(super) struct Fixed {
     permits: usize,
-    /// What was read last. A directory that is made anew, or written, is another version.
+    /// The record that was read last. A directory that was created or written since then has another version.
     seen: Arc<Mutex<Option<Record>>>,
 }
 
-/// What one version of the directory says.
+/// The limit that one version of the directory records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
     version: (i64, i32),
@@ -63,7 +65,7 @@ impl Fixed {
         self.permits
     }
 
-    /// What the directory of this stat says; `None` when that is not known yet.
+    /// The limit that the directory of this stat records. `None` if it is not known yet.
     pub(super) fn recorded(&self, directory: &Stat) -> Option<Option<usize>> {
         if directory.data_length == 0 {
             return Some(None);
@@ -73,12 +75,12 @@ impl Fixed {
             .map(|record| record.limit)
     }
 
-    /// The bytes by which it is recorded.
+    /// The bytes of the record.
     pub(super) fn record(&self) -> Vec<u8> {
         encode(self.permits)
     }
 
-    /// It was written: the next look reads it along.
+    /// Forgets the record after a write: the next acquire reads it.
     pub(super) fn forget(&self) {
         *self.seen.lock() = None;
     }
@@ -89,58 +91,9 @@ impl Fixed {
     }
 }
 
-/// Refuses what four bytes cannot say.
-pub(super) fn check(permits: usize) -> Result<(), Error> {
-    match i32::try_from(permits) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(Error::Config(ConfigError::Setting {
-            name: "permits",
-            value: permits.to_string(),
-            advice: "have at most 2147483647, which is what Curator can count",
-        })),
-    }
-}
-
-/// As Curator's `SharedCount` writes it.
-pub(super) fn encode(permits: usize) -> Vec<u8> {
-    i32::try_from(permits).unwrap_or(i32::MAX).to_be_bytes().to_vec()
-}
-
-pub(super) fn decode(data: &[u8]) -> Option<usize> {
-    let bytes: [u8; 4] = data.try_into().ok()?;
-    usize::try_from(i32::from_be_bytes(bytes)).ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    #[test]
-    fn a_limit_is_written_as_curators_shared_count_writes_it() {
-        for (permits, bytes) in [
-            (0, [0, 0, 0, 0]),
-            (1, [0, 0, 0, 1]),
-            (258, [0, 0, 1, 2]),
-            (0x7fff_ffff, [0x7f, 0xff, 0xff, 0xff]),
-        ] {
-            assert_eq!(encode(permits), bytes);
-            assert_eq!(decode(&bytes), Some(permits));
-        }
-        for other in [&[][..], b"4", &[0, 0, 0, 0, 4], &[0xff, 0xff, 0xff, 0xff]] {
-            assert_eq!(decode(other), None, "{other:?}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_data_panics_and_what_is_a_limit_is_written_the_same(data in prop::collection::vec(any::<u8>(), 0..7)) {
-            if let Some(permits) = decode(&data) {
-                prop_assert_eq!(encode(permits), data);
-            }
-        }
-    }
 
     #[test]
     fn a_limit_that_cannot_be_counted_is_refused() {

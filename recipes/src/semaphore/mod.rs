@@ -23,7 +23,9 @@
 //! Source: Curator's `InterProcessSemaphoreV2`, which has the same layout. It takes `n` leases one by one, so
 //! two callers can block each other; here one transaction takes all of them.
 
+mod acquire;
 mod continuity;
+mod encoding;
 mod error;
 mod inspect;
 mod lease;
@@ -39,21 +41,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, Hold, Label, LockQueue, PathError, Phase, Read, Rule,
-    ZnodePath,
+    ConfigError, ConnectionManager, Deadline, Error, Label, LockQueue, PathError, Read, Rule, ZnodePath,
 };
 
 pub use self::error::SemaphoreError;
 pub use self::lease::Lease;
 pub(crate) use self::lease::PermitsHold;
 use self::limit::Limit;
-use self::permit_acquire::NotTaken;
 pub use self::permits::Permits;
 pub use self::shared_limit::SharedLimit;
 pub(crate) use self::ticket::SemaphoreQueued;
 pub use self::ticket::SemaphoreTicket;
-use crate::limits;
-use crate::owner::Owner;
 
 /// Leases are counted, not ordered. Their directory has no nodes of another kind.
 const LEASES: Rule = Rule::blocked_by(&[lockkeeper_core::Kind::LEASE]);
@@ -101,9 +99,9 @@ const LEASES: Rule = Rule::blocked_by(&[lockkeeper_core::Kind::LEASE]);
 /// # Layout
 ///
 /// The layout of Curator's `InterProcessSemaphoreV2`: `<path>/locks` is an `InterProcessMutex`, and
-/// `<path>/leases/_c_<uuid>-lease-<sequence>` is a permit. *All* children of `leases` count, whoever created
-/// them, as in Curator: create nothing else there. The data of `leases` records a fixed limit; a shared limit
-/// is Curator's `SharedCount`. Both are a big-endian integer of four bytes.
+/// `<path>/leases/_c_<uuid>-lease-<sequence>` is a permit. *All* children of `leases` count, whichever client
+/// created them, as in Curator: create nothing else there. The data of `leases` records a fixed limit; a
+/// shared limit is Curator's `SharedCount`. Both are a big-endian integer of four bytes.
 ///
 /// # Examples
 ///
@@ -156,7 +154,7 @@ pub struct Semaphore {
     leases: ZnodePath,
     queue: LockQueue,
     /// The queue with a read of the limit, for an acquire that does not know it.
-    reading_line: LockQueue,
+    queue_with_limit: LockQueue,
     leases_queue: LockQueue,
     limit: Limit,
     data: Arc<[u8]>,
@@ -217,7 +215,7 @@ impl Semaphore {
         Ok(Self {
             manager: manager.clone(),
             queue: queue.clone().with_reads(std::slice::from_ref(&list))?,
-            reading_line: queue.with_reads(&[list, read])?,
+            queue_with_limit: queue.with_reads(&[list, read])?,
             leases_queue: LockQueue::new(manager, leases.clone(), Label::LEASE, LEASES)?,
             path: manager.full_path(&path)?,
             leases,
@@ -350,111 +348,6 @@ impl Semaphore {
         };
         let taken = self.manager.znodes().children(&self.leases).await?.map_or(0, |leases| leases.len());
         Ok(limit.saturating_sub(taken))
-    }
-
-    /// The queue of the contenders for permits. [`take`](Self::take) exchanges a hold of it for permits.
-    pub(crate) fn queue(&self) -> LockQueue {
-        let queue = if self.limit.is_to_be_read() { &self.reading_line } else { &self.queue };
-        queue.clone().with_node_data(self.signed_data())
-    }
-
-    /// The directory of the leases.
-    pub(crate) fn leases_queue(&self) -> &LockQueue {
-        &self.leases_queue
-    }
-
-    pub(crate) fn manager(&self) -> &ConnectionManager {
-        &self.manager
-    }
-
-    /// The data of the nodes, with the name of the owner in scope.
-    fn signed_data(&self) -> Vec<u8> {
-        Owner::current().map_or_else(|| self.data.to_vec(), |owner| owner.append_owner(&self.data))
-    }
-
-    /// Waits until `deadline`, or only tries if the deadline leaves no time to wait.
-    pub(crate) async fn acquire_by(&self, permits: usize, deadline: Deadline) -> Result<Lease, Error> {
-        if !deadline.is_immediate() {
-            return self.wait(permits, deadline).await;
-        }
-        let phase = match self.attempt(permits).await? {
-            Ok(lease) => return Ok(lease),
-            Err(phase) => phase,
-        };
-        Err(Error::Timeout { phase, path: self.path.to_string(), waited: deadline.waited() })
-    }
-
-    async fn wait(&self, permits: usize, deadline: Deadline) -> Result<Lease, Error> {
-        self.check(permits)?;
-        loop {
-            let hold = self.queue().acquire(deadline).await?;
-            match self.take(hold, permits, deadline).await {
-                Ok(lease) => return Ok(lease),
-                // Queues again, at the end.
-                Err(NotTaken::HoldLost) => {}
-                Err(NotTaken::Failed(error)) => return Err(error),
-            }
-        }
-    }
-
-    /// Takes the permits now, or returns the phase in which it would wait.
-    async fn attempt(&self, permits: usize) -> Result<Result<Lease, Phase>, Error> {
-        self.check(permits)?;
-        let limit = Deadline::after(self.manager.operation_timeout());
-        loop {
-            let hold = match self.queue().acquire(Deadline::immediate()).await {
-                Ok(hold) => hold,
-                Err(Error::Timeout { phase: phase @ Phase::Queued { .. }, .. }) => return Ok(Err(phase)),
-                Err(error) => return Err(error),
-            };
-            match self.try_take(hold, permits, limit).await {
-                Ok(taken) => return Ok(taken),
-                Err(NotTaken::HoldLost) => {}
-                Err(NotTaken::Failed(error)) => return Err(error),
-            }
-        }
-    }
-
-    /// Exchanges a hold of the queue that was granted together with others for permits. Waits for permits
-    /// only if there is a deadline. Returns `None` if there are not enough permits, or the hold was lost.
-    pub(crate) async fn enter(
-        &self,
-        hold: Hold,
-        permits: usize,
-        wait: Option<Deadline>,
-    ) -> Result<Option<Lease>, Error> {
-        self.check(permits)?;
-        let taken = match wait {
-            Some(deadline) => self.take(hold, permits, deadline).await.map(Some),
-            None => {
-                let limit = Deadline::after(self.manager.operation_timeout());
-                self.try_take(hold, permits, limit).await.map(Result::ok)
-            }
-        };
-        match taken {
-            Ok(lease) => Ok(lease),
-            Err(NotTaken::HoldLost) => Ok(None),
-            Err(NotTaken::Failed(error)) => Err(error),
-        }
-    }
-
-    /// Refuses a request that can never be granted, before anything is sent.
-    pub(super) fn check(&self, asked: usize) -> Result<(), Error> {
-        if asked == 0 {
-            return Err(Error::Config(ConfigError::Setting {
-                name: "permits",
-                value: "0".to_owned(),
-                advice: "ask for one or more",
-            }));
-        }
-        match &self.limit {
-            Limit::Fixed(fixed) if asked > fixed.permits() => Err(self.too_many(asked, fixed.permits())),
-            _ => limits::check("permits", asked, &self.path, &self.data),
-        }
-    }
-
-    fn too_many(&self, asked: usize, limit: usize) -> Error {
-        SemaphoreError::TooManyPermits { path: self.path.to_string(), asked, limit }.into()
     }
 }
 

@@ -1,4 +1,4 @@
-//! One turn at the head of the line: look, wait until there is room, and take.
+//! The head of the queue: it reads the leases, waits until enough permits are free, and takes them.
 
 use lockkeeper_core::{
     Changes, Deadline, Error, Exchange, ExchangeError, Exchanged, Hold, NodeName, Operation, Phase,
@@ -13,20 +13,20 @@ use super::limit::Limit;
 use super::permit_state::{Decision, NotReady, PermitState, Terms, decide};
 use super::{Lease, Semaphore};
 
-/// What a head of the line leaves to the next one of this process: no more than these are out, if the next lease has the
-/// number that it should have.
+/// The payload of a hand-off to the next head of this process: an upper bound of the permits in use. It holds if the
+/// next lease has the sequence number that [`Continuity`] predicts.
 struct PermitCount {
     taken: usize,
     limit: usize,
     continuity: Continuity,
 }
 
-/// Why a turn ended without permits.
+/// The reason why the head took no permits.
 #[derive(Debug)]
 pub(super) enum NotTaken {
-    /// The hold of the line was lost, or what was taken had to be given back: start over at the end of the line.
+    /// The hold of the queue was lost, or the leases had to be deleted: queue again, at the end.
     HoldLost,
-    /// Tell the caller.
+    /// The acquire fails.
     Failed(Error),
 }
 
@@ -40,15 +40,15 @@ impl From<Error> for NotTaken {
 }
 
 impl Semaphore {
-    /// Spends a turn, which is a hold of [`queue`](Self::queue): waits until `asked` permits are free, takes them and
-    /// leaves the line, all in one transaction.
+    /// Exchanges a hold of [`queue`](Self::queue) for permits: waits until `asked` permits are free, takes them and leaves
+    /// the queue, by one transaction.
     pub(super) async fn take(&self, hold: Hold, asked: usize, deadline: Deadline) -> Result<Lease, NotTaken> {
-        // Given up with the line, whatever happens.
+        // The hold ends with this call in any case.
         let mut slot = Some(hold);
         self.take_from(&mut slot, asked, deadline).await
     }
 
-    /// As [`take`](Self::take), and leaves the turn in its slot when it is given up before its transaction is sent.
+    /// As [`take`](Self::take). The hold stays in its slot if the call ends before the transaction is sent.
     pub(super) async fn take_from(
         &self,
         slot: &mut Option<Hold>,
@@ -58,13 +58,13 @@ impl Semaphore {
         let mut acquire = PermitAcquire { semaphore: self, slot, asked };
         tokio::select! {
             biased;
-            // Looked at first at each step: also what a transaction in flight takes is given back.
+            // Polled first at each step. Leases of a transaction in flight are deleted, too.
             () = self.manager.closing() => Err(Error::Closed.into()),
             taken = acquire.take(deadline) => taken,
         }
     }
 
-    /// As [`take`](Self::take), but without waiting for permits: what it would have had to wait for.
+    /// As [`take`](Self::take), without a wait for permits. Returns the phase in which it would wait.
     pub(super) async fn try_take(
         &self,
         hold: Hold,
@@ -81,10 +81,10 @@ impl Semaphore {
     }
 }
 
-/// The head of the line.
+/// The head of the queue.
 struct PermitAcquire<'a> {
     semaphore: &'a Semaphore,
-    /// Its hold of the line; empty while a transaction is under way that ends it.
+    /// Its hold of the queue. Empty while the transaction that ends it is in flight.
     slot: &'a mut Option<Hold>,
     asked: usize,
 }
@@ -154,7 +154,7 @@ impl PermitAcquire<'_> {
         }
     }
 
-    /// Takes without a look, where the head before this one has left a tally that shows room.
+    /// Takes permits without a read, if the payload of the earlier head shows enough of them.
     async fn take_from_payload(&mut self, deadline: Deadline) -> Result<Option<Lease>, NotTaken> {
         let Limit::Fixed(fixed) = &self.semaphore.limit else { return Ok(None) };
         let left = self.hold()?.payload::<PermitCount>().filter(|count| count.limit == fixed.permits());
@@ -168,7 +168,7 @@ impl PermitAcquire<'_> {
         }
     }
 
-    /// What may be done; `None` when it has to be looked at again.
+    /// Decides by the results of a read. `None` if it must be read again.
     async fn judge(
         &self,
         results: &[ReadResult],
@@ -190,7 +190,7 @@ impl PermitAcquire<'_> {
         }
     }
 
-    /// Finds out what limit is recorded. Only the head of the line writes it, and that is us.
+    /// Reads the recorded limit. Only the head of the queue writes it, and this contender is the head.
     async fn read_record(&self, deadline: Deadline) -> Result<(), NotTaken> {
         let Limit::Fixed(fixed) = &self.semaphore.limit else { return Ok(()) };
         let znodes = self.semaphore.manager.znodes();
@@ -209,7 +209,7 @@ impl PermitAcquire<'_> {
         Ok(())
     }
 
-    /// Waits until there is something else to see.
+    /// Waits until the leases or the limit change.
     async fn sleep(&self, changes: &mut Changes, free: usize, deadline: Deadline) -> Result<(), NotTaken> {
         tokio::select! {
             biased;
@@ -226,8 +226,8 @@ impl PermitAcquire<'_> {
         Error::Timeout { phase, path, waited: deadline.waited() }.into()
     }
 
-    /// One transaction: the leases, what they rest on, and the end of the place in line. `None` when it was not
-    /// committed, and has to be looked at again.
+    /// Commits one transaction: it creates the leases, checks what they depend on, and deletes the node in the queue.
+    /// `None` if it was not committed, and the leases must be read again.
     async fn exchange(&mut self, state: &PermitState, deadline: Deadline) -> Result<Option<Lease>, NotTaken> {
         let Self { semaphore, asked, .. } = *self;
         let Some(hold) = self.slot.take() else { return Err(NotTaken::HoldLost) };
@@ -246,8 +246,8 @@ impl PermitAcquire<'_> {
                 if let (Terms::Record { .. }, Limit::Fixed(fixed)) = (state.terms, &semaphore.limit) {
                     fixed.forget();
                 }
-                // What was seen over an earlier connection may have been out of date; and by an earlier try, which may have
-                // been the one, something else was seen.
+                // A read over an earlier connection may have been stale. An earlier try of the transaction may have been the
+                // one that was committed, and it used an earlier read.
                 let is_certain = reads_current && sent >= begun;
                 self.keep(hold, state, is_certain, deadline).await.map(Some)
             }
@@ -265,7 +265,7 @@ impl PermitAcquire<'_> {
         }
     }
 
-    /// Makes sure that the leases are within the limit; else gives them back.
+    /// Makes sure that the leases are within the limit. Otherwise deletes them.
     async fn keep(
         &self,
         mut hold: Hold,
@@ -289,7 +289,7 @@ impl PermitAcquire<'_> {
         if keeps(&own, listed, state.limit) {
             return Ok(Lease::new(hold));
         }
-        debug!(path = %self.semaphore.path, out = listed.len(), "a lease was made out of turn; giving ours back");
+        debug!(path = %self.semaphore.path, out = listed.len(), "a lease was made out of turn: deleting our leases");
         Err(NotTaken::HoldLost)
     }
 }
@@ -311,7 +311,7 @@ impl Semaphore {
     }
 }
 
-/// Whether it says that something was written or removed since it was read.
+/// Whether the refusal says that a node was written or deleted since it was read.
 fn is_out_of_date(refusal: Refusal) -> bool {
     refusal.is_transient() || matches!(refusal, Refusal::BadVersion | Refusal::NoNode)
 }

@@ -1,23 +1,23 @@
-//! What the head of the line makes of what it sees: pure.
+//! The decision of the head of the queue, from the results of its reads: pure.
 
 use lockkeeper_core::{Error, ReadResult, Stat};
 
 use super::continuity::Continuity;
 use super::limit::{Fixed, Limit};
 
-/// What the head of the line may do.
+/// The decision of the head of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     Take,
-    /// Until something comes back, or the limit is raised.
+    /// Wait until permits are released, or the limit is raised.
     Wait {
         free: usize,
     },
-    /// There are not so many in all.
+    /// Fail: the limit is lower than the request.
     Never,
 }
 
-/// Decides on `asked` permits when `taken` of `limit` are out; more than all, after the limit was lowered.
+/// Decides on `asked` permits when `taken` of `limit` are in use. More than `limit` are in use after it was lowered.
 pub(super) fn decide(taken: usize, limit: usize, asked: usize) -> Decision {
     let free = limit.saturating_sub(taken);
     match asked {
@@ -27,31 +27,31 @@ pub(super) fn decide(taken: usize, limit: usize, asked: usize) -> Decision {
     }
 }
 
-/// What is out, and how many there are in all.
+/// The permits in use, and the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PermitState {
-    /// All children of the leases' directory, be they whose they will: Curator counts them so.
+    /// The number of children of the leases' directory. Every child counts, whoever created it, as in Curator.
     pub(super) taken: usize,
     pub(super) limit: usize,
     pub(super) terms: Terms,
     pub(super) continuity: Continuity,
 }
 
-/// What a grant rests on, beside the leases.
+/// What a grant depends on, beside the leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Terms {
-    /// Nothing else.
+    /// Nothing more.
     Nothing,
-    /// The shared limit's node is still of this version.
+    /// The node of the shared limit still has this version.
     LimitIs { version: i32 },
-    /// Our limit is written into the directory, if it is still of this version.
+    /// Our limit is written into the directory, if that still has this version.
     Record { version: i32 },
 }
 
-/// What keeps a view from being told.
+/// The reason why the state is not known.
 #[derive(Debug)]
 pub(super) enum NotReady {
-    /// What the directory says of the limit has to be read.
+    /// The limit that the directory records must be read.
     Unread,
     Disagree {
         recorded: usize,
@@ -60,7 +60,7 @@ pub(super) enum NotReady {
 }
 
 impl PermitState {
-    /// Reads what was seen of the leases, and behind that of the limit.
+    /// Makes the state from a read of the leases, and a read of the limit behind it.
     pub(super) fn of(limit: &Limit, results: &[ReadResult]) -> Result<Self, NotReady> {
         let (taken, directory) = match results.first() {
             Some(ReadResult::Children { names, stat }) => (names.len(), Some(stat)),
@@ -74,7 +74,7 @@ impl PermitState {
                 }
                 let terms = Self::terms(fixed, taken, directory)?;
                 let continuity = match terms {
-                    // Written by the exchange itself.
+                    // The exchange itself writes it.
                     Terms::Record { .. } => Continuity::Unknown,
                     _ => Continuity::of(directory),
                 };
@@ -93,16 +93,16 @@ impl PermitState {
     }
 
     fn terms(fixed: &Fixed, taken: usize, directory: Option<&Stat>) -> Result<Terms, NotReady> {
-        // It will be made along with the leases.
+        // The transaction creates it, with the leases.
         let Some(directory) = directory else { return Ok(Terms::Record { version: 0 }) };
         let record = Terms::Record { version: directory.version };
         match fixed.recorded(directory).ok_or(NotReady::Unread)? {
             Some(recorded) if recorded == fixed.permits() => Ok(Terms::Nothing),
-            // Nobody holds by the other one any more.
+            // No permit is in use under the other limit any more.
             Some(_) if taken == 0 => Ok(record),
             Some(recorded) => Err(NotReady::Disagree { recorded }),
             None if directory.data_length == 0 => Ok(record),
-            // Somebody else's data.
+            // Data of a foreign client.
             None => Ok(Terms::Nothing),
         }
     }
@@ -110,7 +110,7 @@ impl PermitState {
 
 #[cfg(test)]
 mod tests {
-    use super::super::limit::encode;
+    use super::super::encoding::encode;
     use super::*;
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
             (3, 4, 1, Decision::Take),
             (2, 4, 3, Decision::Wait { free: 2 }),
             (1, 4, 3, Decision::Take),
-            // Lowered below what is out.
+            // The limit was lowered below the number in use.
             (5, 4, 1, Decision::Wait { free: 0 }),
             (0, 4, 5, Decision::Never),
             (4, 4, 5, Decision::Never),
@@ -170,7 +170,7 @@ mod tests {
                     assert_eq!((state.taken, state.limit, state.terms), (taken, 4, terms));
                     let is_told = matches!(state.continuity, Continuity::Next { number: 4, version: 1 });
                     assert_eq!(is_told, terms == Terms::Nothing);
-                    // From now on the list of children tells it.
+                    // From now on the list of children shows it.
                     assert_eq!(PermitState::of(&limit, &results(taken, 1, data)[..1]).unwrap().terms, terms);
                 }
                 (Err(NotReady::Disagree { recorded: 3 }), None) => {}
@@ -187,7 +187,7 @@ mod tests {
         assert!(matches!(seen, Err(NotReady::Unread)));
         assert!(PermitState::of(&limit, &results(1, 1, &data)).is_ok());
         assert!(matches!(PermitState::of(&limit, &results(1, 2, &data)[..1]), Err(NotReady::Unread)));
-        // No directory: it is made, and written, in one go.
+        // No directory: one transaction creates and writes it.
         let missing = PermitState::of(&limit, &[ReadResult::Missing, ReadResult::Missing]).unwrap();
         assert_eq!(
             missing,

@@ -1,7 +1,7 @@
 use lockkeeper_core::{ConnectionManager, CreateMode, Deadline, Error, PathError, Phase, Refusal, ZnodePath};
 
+use super::encoding;
 use super::error::SemaphoreError;
-use super::limit;
 
 /// The limit of a [`Semaphore`](super::Semaphore), kept in a node that all its users read. It can change at
 /// run time.
@@ -85,7 +85,7 @@ impl SharedLimit {
     ///
     /// Not cancel safe: the limit may change although the future was dropped.
     pub async fn set(&self, permits: usize) -> Result<(), Error> {
-        limit::check(permits)?;
+        encoding::check(permits)?;
         let deadline = Deadline::after(self.manager.operation_timeout());
         tokio::select! {
             biased;
@@ -98,7 +98,7 @@ impl SharedLimit {
     }
 
     async fn write_or_create(&self, permits: usize) -> Result<(), Error> {
-        let (znodes, data) = (self.manager.znodes(), limit::encode(permits));
+        let (znodes, data) = (self.manager.znodes(), encoding::encode(permits));
         loop {
             match znodes.write(&self.path, &data, -1).await {
                 Err(Error::Refused { refusal: Refusal::NoNode, .. }) => {}
@@ -117,7 +117,8 @@ impl SharedLimit {
     }
 
     pub(super) fn decode(&self, data: &[u8]) -> Result<usize, Error> {
-        limit::decode(data).ok_or_else(|| self.unreadable(format!("{} bytes that are no number", data.len())))
+        encoding::decode(data)
+            .ok_or_else(|| self.unreadable(format!("{} bytes that are no number", data.len())))
     }
 
     pub(super) fn missing(&self) -> Error {
@@ -144,7 +145,8 @@ mod tests {
             .operation_timeout(Duration::from_millis(200))
             .connect();
         let limit = SharedLimit::new(&connecting.await.unwrap(), "/limit").unwrap();
-        // The node is never there to be written, and always there to be created, as when others delete and create it.
+        // The node is never there to be written, and always there to be created, as when others delete and
+        // create it.
         let _unwritten = server.fault(When::op(Op::SetData).always(), Fault::Refuse(ErrorCode::NoNode));
         let existing = When::create().path("/limit").always();
         let _existing = server.fault(existing, Fault::Refuse(ErrorCode::NodeExists));

@@ -6,11 +6,12 @@ use tracing::info;
 
 use super::{IdleNode, NodeSharing};
 
-/// The right to hold, or to stand in the line for all of this process. Dropped, it is the next one's.
+/// The right to hold, or to wait in the server's queue for all tasks of this process. Its drop gives the slot to the
+/// next task.
 pub(super) struct AcquireSlot {
     sharing: Weak<NodeSharing>,
     pub(super) number: u64,
-    /// What comes with it.
+    /// The node that comes with the slot.
     pub(super) idle_node: Option<IdleNode>,
 }
 
@@ -19,7 +20,7 @@ impl AcquireSlot {
         Self { sharing: Arc::downgrade(sharing), number, idle_node }
     }
 
-    /// Nobody got it: it is nobody's, and only the place is left.
+    /// Ends the slot of a waiter that is gone, and returns its node.
     pub(super) fn taken_back(mut self) -> Option<IdleNode> {
         self.sharing = Weak::new();
         self.idle_node.take()
@@ -39,7 +40,7 @@ impl Drop for AcquireSlot {
     }
 }
 
-/// One who waits for the turn. Dropped, it waits no more; a turn that was on its way is passed on.
+/// A task that waits for the slot. Its drop ends the wait. A slot that was sent to it goes to the next task.
 pub(super) struct SlotWait<'a> {
     sharing: &'a Arc<NodeSharing>,
     number: u64,
@@ -87,7 +88,7 @@ impl Drop for SlotWait<'_> {
         }
         self.slot.close();
         self.sharing.cancel_wait(self.number);
-        // Sent just before it was closed: dropped here, and so passed on.
+        // A slot that was sent before the close is dropped here, and so goes to the next task.
         drop(self.slot.try_recv());
     }
 }

@@ -1,4 +1,4 @@
-//! What is seen of who else wants the node, and what follows from that.
+//! What is known of contenders in other processes, and how long the node may stay in this process.
 
 use std::sync::{Arc, Weak};
 
@@ -9,37 +9,37 @@ use tokio::sync::{Notify, oneshot};
 use super::super::hand_off_policy::HandOffPolicy;
 use super::NodeSharing;
 
-/// The time of one node in this process, from its grant until it is given up.
+/// The time of one node in this process, from its grant until its release.
 pub(super) struct NodeTenure {
     contention: Arc<Contention>,
-    /// Dropped, it ends the task that looks.
+    /// Its drop ends the watching task.
     _over: oneshot::Sender<()>,
 }
 
-/// What the task that looks has seen.
+/// The findings of the watching task.
 pub(super) struct Contention {
     policy: HandOffPolicy,
     known_contenders: Mutex<KnownContenders>,
-    /// The node is needed for more than one guard: from now on it is looked who else wants it.
+    /// Notified when a second guard needs the node: from then on the task watches for other contenders.
     needed: Notify,
-    /// It lingers.
+    /// Notified when the node becomes idle.
     idle_started: Notify,
 }
 
 #[derive(Clone, Copy)]
 enum KnownContenders {
-    /// Nobody has looked yet.
+    /// The task does not watch yet.
     NotAsked,
-    /// It is not known whether there are any.
+    /// The watch has no answer yet: there may be contenders.
     Unknown(HandOffBudget),
     None,
-    /// There are some.
+    /// There are other contenders.
     Some(HandOffBudget),
-    /// Nobody looks any more.
+    /// The watching task has ended.
     Blind,
 }
 
-/// What is left for this process, once others wait or may wait.
+/// The hand-offs that are left to this process, once other contenders wait or may wait.
 #[derive(Clone, Copy)]
 struct HandOffBudget {
     handoffs_left: u32,
@@ -51,7 +51,7 @@ impl HandOffBudget {
         Self { handoffs_left: policy.max_handoffs, until: Deadline::after(policy.max_time) }
     }
 
-    /// One time less, if there is one left.
+    /// Takes one hand-off, if one is left.
     fn take(self) -> Option<Self> {
         let handoffs_left = self.handoffs_left.checked_sub(1).filter(|_| !self.until.has_passed())?;
         Some(Self { handoffs_left, ..self })
@@ -59,7 +59,7 @@ impl HandOffBudget {
 }
 
 impl NodeTenure {
-    /// Whether it may be passed on once more; counts it.
+    /// Takes one hand-off. Returns false if none is left.
     pub(super) fn may_hand_off(&self) -> bool {
         self.contention.mark_needed();
         let mut known_contenders = self.contention.known_contenders.lock();
@@ -110,7 +110,7 @@ impl NodeTenure {
 }
 
 impl Contention {
-    /// Somebody has to look from now on.
+    /// Starts the watch for other contenders, if it has not started.
     pub(super) fn mark_needed(&self) {
         let mut known_contenders = self.known_contenders.lock();
         if matches!(*known_contenders, KnownContenders::NotAsked) {
@@ -142,8 +142,8 @@ impl Contention {
     }
 }
 
-/// Begins the stay of what was granted just now. The task is there from the beginning, since a guard may be dropped where
-/// none can be begun; it looks only when it is needed.
+/// Starts the tenure of a hold, and its watching task. The task starts with the tenure, because a guard may be dropped
+/// where no task can be spawned. It watches only when it is needed.
 pub(super) fn start_watcher(
     sharing: &Arc<NodeSharing>,
     policy: HandOffPolicy,
@@ -157,12 +157,13 @@ pub(super) fn start_watcher(
     });
     let (over, is_over) = oneshot::channel();
     let watcher = ContentionWatcher { sharing: Arc::downgrade(sharing), contention: Arc::clone(&contention) };
-    // Where it cannot run, it is dropped, and sees nothing.
+    // If it cannot run, it is dropped, and its drop reports that nothing is watched.
     hold.manager().spawn(watcher.watch(hold.monitor(), is_over));
     Arc::new(NodeTenure { contention, _over: over })
 }
 
-/// Looks, for as long as the stay lasts. Dropped, as with its runtime, it leaves nothing that nobody looks after.
+/// Watches for other contenders during the tenure. Its drop, also that by the end of its runtime, ends an idle node,
+/// which no task watches any more.
 struct ContentionWatcher {
     sharing: Weak<NodeSharing>,
     contention: Arc<Contention>,

@@ -1,8 +1,8 @@
-//! A node that stays in the process: who of its tasks comes next, and when the node has to go.
+//! A node that the guards of one process share: which task holds next, and when the node is deleted.
 //!
-//! One task at a time has the [`AcquireSlot`]: it stands in the real line for all, or holds. The others wait here, in the order in
-//! which they came, and have no nodes. A guard that ends gives its place to the next of them, for as long as
-//! [`Contention`] allows it.
+//! One task at a time has the [`AcquireSlot`]: it waits in the server's queue for all tasks, or it holds. The other
+//! tasks wait here, in the order of their calls, and have no nodes. When a guard ends, the next task gets its node, as
+//! long as [`Contention`] allows the hand-off.
 
 mod acquire_slot;
 mod contention;
@@ -22,39 +22,39 @@ use self::contention::{Contention, NodeTenure};
 pub(super) use self::shared_hold::{Remainder, SharedHold};
 use super::hand_off_policy::HandOffPolicy;
 
-/// What the clones of one mutex share.
+/// The state that the clones of one mutex share.
 #[derive(Clone, Debug)]
 pub(super) struct SharingHandle {
     sharing: Arc<NodeSharing>,
-    /// Held by the clones alone, and by nobody who only looks in for a moment.
+    /// Counts the clones of the mutex. A task that only uses [`NodeSharing`] for a moment is not counted.
     _clones: Arc<()>,
 }
 
-/// Keeps the node from one guard to the next.
+/// Keeps the node between two guards.
 pub(super) struct NodeSharing {
     policy: HandOffPolicy,
-    /// Nobody can take what stays here once the last clone of the mutex is gone.
+    /// Without a clone of the mutex, no task can acquire an idle node any more.
     clones: Weak<()>,
     state: Mutex<SharingState>,
 }
 
 struct SharingState {
-    /// The number of the turn; that of whoever has it, if it is taken.
+    /// The number of the last slot that a task got.
     slot: u64,
     occupancy: Occupancy,
-    /// Who waits, first come first.
+    /// The waiting tasks. The one that has waited longest is first.
     waiting: VecDeque<Waiter>,
     arrivals: u64,
 }
 
 enum Occupancy {
-    /// Nobody has the turn, and nobody waits for it.
+    /// No task has the slot or waits for it.
     Vacant,
-    /// Somebody has it, and no guard yet.
+    /// A task has the slot, and no guard yet.
     Taken,
-    /// A guard rests on a node that is seen so.
+    /// A guard holds a node with this contention.
     Held(Arc<Contention>),
-    /// The node stands for whoever comes next.
+    /// The node is idle: the next acquire of this process takes it.
     Idle(DetachedNode, Arc<NodeTenure>, Deadline),
 }
 
@@ -63,7 +63,7 @@ struct Waiter {
     wake: oneshot::Sender<AcquireSlot>,
 }
 
-/// A place that is passed on, and its stay in this process.
+/// A node without a guard, and its tenure in this process.
 type IdleNode = (DetachedNode, Arc<NodeTenure>);
 
 impl SharingHandle {
@@ -128,20 +128,20 @@ impl NodeSharing {
         Ok(hold.map(|hold| self.begin(hold).with(slot)))
     }
 
-    /// Holds what came with the turn, if something did and it still stands.
+    /// Attaches the idle node that came with the slot, if there is one and it still exists.
     fn take_idle(&self, slot: &mut AcquireSlot) -> Option<Unbound> {
         let (detached, tenure) = slot.idle_node.take()?;
         let hold = detached.attach().ok()?;
         Some(Unbound { hold, tenure })
     }
 
-    /// A node of our own was granted: its stay here begins.
+    /// Starts the tenure of a node that was granted.
     fn begin(self: &Arc<Self>, hold: Hold) -> Unbound {
         let tenure = contention::start_watcher(self, self.policy, &hold);
         Unbound { hold, tenure }
     }
 
-    /// The turn, if nobody has it.
+    /// Returns the slot, if no task has it.
     fn slot_if_free(self: &Arc<Self>) -> Option<AcquireSlot> {
         self.state.lock().slot_if_free(self)
     }
@@ -160,13 +160,13 @@ impl NodeSharing {
         })
     }
 
-    /// How many come before this waiter, whoever has the turn included.
+    /// The number of tasks ahead of this waiter, including the task that has the slot.
     fn ahead(&self, number: u64) -> usize {
         let state = self.state.lock();
         state.waiting.binary_search_by_key(&number, |waiter| waiter.number).unwrap_or_else(|at| at) + 1
     }
 
-    /// It waits no more.
+    /// Removes a waiter.
     fn cancel_wait(&self, number: u64) {
         let mut state = self.state.lock();
         if let Ok(at) = state.waiting.binary_search_by_key(&number, |waiter| waiter.number) {
@@ -174,7 +174,7 @@ impl NodeSharing {
         }
     }
 
-    /// The turn with this number is over, and so is the place that came with it.
+    /// Ends the slot of this number. Its idle node is handed off, or dropped.
     fn end_slot(self: &Arc<Self>, number: u64, idle_node: Option<IdleNode>) {
         let mut state = self.state.lock();
         let remainder = if state.slot == number { state.advance(self, idle_node) } else { idle_node };
@@ -182,11 +182,11 @@ impl NodeSharing {
         drop(remainder);
     }
 
-    /// Passes the place of a guard on, or keeps it for who comes next, or tells what is left to be released.
+    /// Hands the node of a guard off, or keeps it idle. Otherwise returns the remainder, which the caller releases.
     fn give_back(self: &Arc<Self>, number: u64, hold: Hold, tenure: &Arc<NodeTenure>) -> Option<Remainder> {
         let mut state = self.state.lock();
         if state.slot != number {
-            // It was lost, and somebody else has had the turn since.
+            // The hold was lost, and another task has got the slot since then.
             return Some(Remainder::Hold(Box::new(hold)));
         }
         let is_waited_for = !state.waiting.is_empty();
@@ -211,7 +211,7 @@ impl NodeSharing {
         None
     }
 
-    /// A guard rests on this node now.
+    /// Records that a guard holds a node with this contention.
     fn mark_held(self: &Arc<Self>, number: u64, contention: &Arc<Contention>) {
         let mut state = self.state.lock();
         if state.slot == number {
@@ -222,7 +222,7 @@ impl NodeSharing {
         }
     }
 
-    /// What is seen so is lost: whoever holds it keeps nobody waiting here.
+    /// Records that the node is lost: its guard does not block the next task of this process.
     fn mark_lost(self: &Arc<Self>, contention: &Arc<Contention>) {
         let mut state = self.state.lock();
         if matches!(&state.occupancy, Occupancy::Held(held) if Arc::ptr_eq(held, contention)) {
@@ -230,7 +230,7 @@ impl NodeSharing {
         }
     }
 
-    /// Until when a node that is seen so lingers, if it does.
+    /// The end of the idle time of this node, if it is idle.
     fn idle_until(&self, contention: &Arc<Contention>) -> Option<Deadline> {
         match &self.state.lock().occupancy {
             Occupancy::Idle(_, tenure, until) if tenure.is_watched_by(contention) => Some(*until),
@@ -238,7 +238,7 @@ impl NodeSharing {
         }
     }
 
-    /// Gives a node that is seen so up if it lingers; `only_if_over`: if its time is over.
+    /// Drops this node if it is idle. With `only_if_over`, only if its idle time is over.
     fn end_idle(&self, contention: &Arc<Contention>, only_if_over: bool) {
         let mut state = self.state.lock();
         let is_to_go = matches!(&state.occupancy, Occupancy::Idle(_, tenure, until)
@@ -265,7 +265,7 @@ impl SharingState {
         Some(AcquireSlot::new(sharing, self.slot, idle_node))
     }
 
-    /// The next one's turn, with the place; what is left of that when nobody waits.
+    /// Gives the slot to the next waiter, with the idle node. Returns the node if no task waits.
     fn advance(&mut self, sharing: &Arc<NodeSharing>, mut idle_node: Option<IdleNode>) -> Option<IdleNode> {
         self.slot += 1;
         while let Some(next) = self.waiting.pop_front() {
@@ -282,7 +282,7 @@ impl SharingState {
     }
 }
 
-/// A hold that is not bound to its turn yet.
+/// A hold that is not bound to its slot yet.
 struct Unbound {
     hold: Hold,
     tenure: Arc<NodeTenure>,

@@ -6,21 +6,21 @@ use lockkeeper_core::{DetachedNode, Hold};
 use super::acquire_slot::AcquireSlot;
 use super::contention::NodeTenure;
 
-/// What a guard rests on whose node may stay. Dropped, it is given back.
+/// The hold of a guard whose node may be handed off. Its drop gives the node back.
 pub(crate) struct SharedHold {
-    // Dropped first: then the other one is the only one.
+    // Dropped first: then the other reference is the only one.
     hold: Arc<Hold>,
     tenure_of_guard: GuardTenure,
 }
 
-/// One guard's time with the node.
+/// The time for which one guard has the node.
 struct GuardTenure {
     hold: Option<Arc<Hold>>,
     tenure: Arc<NodeTenure>,
     slot: AcquireSlot,
 }
 
-/// What is left of a guard that was not passed on.
+/// The node of a guard that was not handed off.
 pub(crate) enum Remainder {
     Hold(Box<Hold>),
     Detached(Box<DetachedNode>),
@@ -31,7 +31,7 @@ impl SharedHold {
         let hold = Arc::new(hold);
         if let Some(sharing) = slot.sharing() {
             sharing.mark_held(slot.number, tenure.contention());
-            // It may have been told before anybody held it.
+            // The loss may have been reported before the slot was marked as held.
             if !hold.is_valid() {
                 sharing.mark_lost(tenure.contention());
             }
@@ -43,7 +43,7 @@ impl SharedHold {
         &self.hold
     }
 
-    /// Gives it back; what is left is to be released.
+    /// Gives the node back. The caller releases the remainder.
     pub(crate) fn give_back(self) -> Option<Remainder> {
         let Self { hold, mut tenure_of_guard } = self;
         drop(hold);

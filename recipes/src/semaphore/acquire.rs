@@ -1,0 +1,116 @@
+//! The acquire of permits: the contender queues, and takes its permits at the head of the queue.
+
+use lockkeeper_core::{ConfigError, ConnectionManager, Deadline, Error, Hold, LockQueue, Phase};
+
+use super::limit::Limit;
+use super::permit_acquire::NotTaken;
+use super::{Lease, Semaphore, SemaphoreError};
+use crate::limits;
+use crate::owner::Owner;
+
+impl Semaphore {
+    /// The queue of the contenders for permits. [`take`](Self::take) exchanges a hold of it for permits.
+    pub(crate) fn queue(&self) -> LockQueue {
+        let queue = if self.limit.is_to_be_read() { &self.queue_with_limit } else { &self.queue };
+        queue.clone().with_node_data(self.signed_data())
+    }
+
+    /// The directory of the leases.
+    pub(crate) fn leases_queue(&self) -> &LockQueue {
+        &self.leases_queue
+    }
+
+    pub(crate) fn manager(&self) -> &ConnectionManager {
+        &self.manager
+    }
+
+    /// The data of the nodes, with the name of the owner in scope.
+    pub(super) fn signed_data(&self) -> Vec<u8> {
+        Owner::current().map_or_else(|| self.data.to_vec(), |owner| owner.append_owner(&self.data))
+    }
+
+    /// Waits until `deadline`, or only tries if the deadline leaves no time to wait.
+    pub(crate) async fn acquire_by(&self, permits: usize, deadline: Deadline) -> Result<Lease, Error> {
+        if !deadline.is_immediate() {
+            return self.wait(permits, deadline).await;
+        }
+        let phase = match self.attempt(permits).await? {
+            Ok(lease) => return Ok(lease),
+            Err(phase) => phase,
+        };
+        Err(Error::Timeout { phase, path: self.path.to_string(), waited: deadline.waited() })
+    }
+
+    pub(super) async fn wait(&self, permits: usize, deadline: Deadline) -> Result<Lease, Error> {
+        self.check(permits)?;
+        loop {
+            let hold = self.queue().acquire(deadline).await?;
+            match self.take(hold, permits, deadline).await {
+                Ok(lease) => return Ok(lease),
+                // Queues again, at the end.
+                Err(NotTaken::HoldLost) => {}
+                Err(NotTaken::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes the permits now, or returns the phase in which it would wait.
+    pub(super) async fn attempt(&self, permits: usize) -> Result<Result<Lease, Phase>, Error> {
+        self.check(permits)?;
+        let limit = Deadline::after(self.manager.operation_timeout());
+        loop {
+            let hold = match self.queue().acquire(Deadline::immediate()).await {
+                Ok(hold) => hold,
+                Err(Error::Timeout { phase: phase @ Phase::Queued { .. }, .. }) => return Ok(Err(phase)),
+                Err(error) => return Err(error),
+            };
+            match self.try_take(hold, permits, limit).await {
+                Ok(taken) => return Ok(taken),
+                Err(NotTaken::HoldLost) => {}
+                Err(NotTaken::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Exchanges a hold of the queue that was granted together with others for permits. Waits for permits
+    /// only if there is a deadline. Returns `None` if there are not enough permits, or the hold was lost.
+    pub(crate) async fn enter(
+        &self,
+        hold: Hold,
+        permits: usize,
+        wait: Option<Deadline>,
+    ) -> Result<Option<Lease>, Error> {
+        self.check(permits)?;
+        let taken = match wait {
+            Some(deadline) => self.take(hold, permits, deadline).await.map(Some),
+            None => {
+                let limit = Deadline::after(self.manager.operation_timeout());
+                self.try_take(hold, permits, limit).await.map(Result::ok)
+            }
+        };
+        match taken {
+            Ok(lease) => Ok(lease),
+            Err(NotTaken::HoldLost) => Ok(None),
+            Err(NotTaken::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Refuses a request that can never be granted, before anything is sent.
+    pub(super) fn check(&self, asked: usize) -> Result<(), Error> {
+        if asked == 0 {
+            return Err(Error::Config(ConfigError::Setting {
+                name: "permits",
+                value: "0".to_owned(),
+                advice: "ask for one or more",
+            }));
+        }
+        match &self.limit {
+            Limit::Fixed(fixed) if asked > fixed.permits() => Err(self.too_many(asked, fixed.permits())),
+            _ => limits::check("permits", asked, &self.path, &self.data),
+        }
+    }
+
+    pub(super) fn too_many(&self, asked: usize, limit: usize) -> Error {
+        SemaphoreError::TooManyPermits { path: self.path.to_string(), asked, limit }.into()
+    }
+}
