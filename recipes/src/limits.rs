@@ -19,12 +19,12 @@ pub(crate) fn check(name: &'static str, nodes: usize, path: &ZnodePath, data: &[
     Err(Error::Config(ConfigError::Setting {
         name,
         value: format!("{nodes} at once, of {each} bytes each"),
-        advice: "ask for fewer at once: what is taken together fits into one request of the server, a megabyte",
+        advice: "ask for fewer at once: one request of the server has room for a megabyte",
     }))
 }
 
-/// The longest time for which one process may keep a node idle, or hand it off among its tasks. Other processes wait
-/// meanwhile. After a crash they wait for the whole session timeout.
+/// The longest time for which one process may keep a node idle, or hand it off among its tasks. Other
+/// processes wait meanwhile. After a crash they wait for the whole session timeout.
 pub(crate) fn hand_off_max(session_timeout: Duration) -> Duration {
     session_timeout / 3
 }

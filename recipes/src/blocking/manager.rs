@@ -65,8 +65,8 @@ impl ConnectionManager {
         Ok(Self { inner, thread })
     }
 
-    /// The async manager. Wait for its futures by [`block_on`](Self::block_on), or in any runtime. It keeps the
-    /// thread running.
+    /// The async manager. Wait for its futures by [`block_on`](Self::block_on), or in any runtime. It keeps
+    /// the thread running.
     #[must_use]
     pub fn as_async(&self) -> &crate::ConnectionManager {
         &self.inner
@@ -104,8 +104,8 @@ impl ConnectionManager {
             .ok_or(Error::Config(crate::ConfigError::CannotBlock))?
     }
 
-    /// Shuts down within `limit`: no new acquire is admitted, and holders in other threads may finish. Returns
-    /// the number of holds that were cut off.
+    /// Shuts down within `limit`: no new acquire is admitted, and holders in other threads may finish.
+    /// Returns the number of holds that were cut off.
     ///
     /// # Errors
     ///

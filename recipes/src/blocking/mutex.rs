@@ -82,7 +82,7 @@ impl Mutex {
 
     /// Keeps the node from one guard to the next, within the bounds of `policy`: the threads of this process
     /// hand the lock off among themselves without a request.
-    /// [`Mutex::with_handoff`](crate::Mutex::with_handoff) describes it, with tasks in the place of threads.
+    /// [`Mutex::with_handoff`](crate::Mutex::with_handoff) describes it, with threads instead of tasks.
     /// The clones of the returned mutex share the node: make one mutex, and give each thread a clone.
     ///
     /// # Errors

@@ -79,8 +79,8 @@ impl ConnectionPool {
         &self.inner
     }
 
-    /// Closes all sessions at the same time, and waits until the server has closed them. Waits in other threads
-    /// end with [`Error::Closed`].
+    /// Closes all sessions at the same time, and waits until the server has closed them. Waits in other
+    /// threads end with [`Error::Closed`].
     ///
     /// It works also within an async task.
     ///
@@ -93,8 +93,8 @@ impl ConnectionPool {
         done.ok_or(Error::Config(crate::ConfigError::CannotBlock))?
     }
 
-    /// Shuts down within `limit`: no new acquire is admitted, and holders in other threads may finish. Returns
-    /// the number of holds that were cut off.
+    /// Shuts down within `limit`: no new acquire is admitted, and holders in other threads may finish.
+    /// Returns the number of holds that were cut off.
     ///
     /// # Errors
     ///

@@ -14,8 +14,8 @@ use tokio::task::coop;
 pub(super) fn wait_for<F: Future>(work: F) -> F::Output {
     let parker = Arc::new(ThreadParker::default());
     let waker = Waker::from(Arc::clone(&parker));
-    // An async task around this call may have used up its budget. Then no future would be ready any more: only a
-    // return to the runtime renews the budget.
+    // An async task around this call may have used up its budget. Then no future would be ready any more:
+    // only a return to the runtime renews the budget.
     let mut work = pin!(coop::unconstrained(work));
     loop {
         if let Poll::Ready(output) = work.as_mut().poll(&mut Context::from_waker(&waker)) {
@@ -27,8 +27,8 @@ pub(super) fn wait_for<F: Future>(work: F) -> F::Output {
 
 /// Whether this thread is polling a task of tokio.
 ///
-/// Tokio polls tasks with a budget, and removes it in `spawn_blocking` and `block_in_place`, where blocking is right. A
-/// current runtime does not show the difference: there is one in those, too.
+/// Tokio polls tasks with a budget, and removes it in `spawn_blocking` and `block_in_place`, where blocking
+/// is right. A current runtime does not show the difference: there is one in those, too.
 pub(super) fn is_in_task() -> bool {
     let mut context = Context::from_waker(Waker::noop());
     // Dropped without progress, it restores the budget.

@@ -96,8 +96,8 @@ impl<H: HoldSet> Guard<H> {
         Hold::revoke_requested_any(&self.all()).await
     }
 
-    /// Runs `work` as long as all locks are valid. They are checked before each poll: once one is lost, `work`
-    /// is dropped.
+    /// Runs `work` as long as all locks are valid. They are checked before each poll: once one is lost,
+    /// `work` is dropped.
     ///
     /// # Errors
     ///

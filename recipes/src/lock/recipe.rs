@@ -33,7 +33,8 @@ pub(crate) trait Recipe: Debug + Send + Sync {
     fn queues(&self) -> (LockQueue, Vec<LockQueue>);
     /// The holders and the waiters: one inspection for each of several locks.
     fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>>;
-    /// The part of the lock that is asked for, and its owner. `None` if the lock cannot be a member of several.
+    /// The part of the lock that is asked for, and its owner. `None` if the lock cannot be a member of
+    /// several.
     fn request(&self) -> Option<LockRequest>;
     /// The owner of the acquire.
     fn owner(&self) -> Option<Owner>;
@@ -64,8 +65,8 @@ pub(crate) enum LockRequest {
 pub(crate) trait BatchEntry: Send {
     /// The queue to enter.
     fn queue(&self) -> LockQueue;
-    /// Makes a guard of a hold of that queue. `None` if the lock needs more, and cannot get it at once. It waits only if
-    /// there is a deadline.
+    /// Makes a guard of a hold of that queue. `None` if the lock needs more, and cannot get it at once. It
+    /// waits only if there is a deadline.
     fn enter(
         self: Box<Self>,
         hold: Hold,

@@ -8,8 +8,8 @@ use lockkeeper_core::{Deadline, Error, Ticket};
 /// [`WriteTicket`](crate::WriteTicket) and [`SemaphoreTicket`](crate::SemaphoreTicket) are tickets.
 ///
 /// The ticket keeps its position until it is dropped: after a wait that timed out or was dropped, call `wait`
-/// again. A drop of the ticket leaves the queue, and leaves no node behind. When no contender that excludes it
-/// is ahead, a ticket blocks the contenders behind it, as a guard does: wait soon, or drop the ticket.
+/// again. A drop of the ticket leaves the queue, and leaves no node behind. When no contender that excludes
+/// it is ahead, a ticket blocks the contenders behind it, as a guard does: wait soon, or drop the ticket.
 ///
 /// # Session loss
 ///
@@ -75,7 +75,8 @@ impl<Q: Queued> QueueTicket<Q> {
     /// # Cancel safety
     ///
     /// Cancel safe: the ticket keeps its position. There is one exception, for permits of a semaphore: if the
-    /// future is dropped during the transaction that takes them, the position is lost. No node is left behind.
+    /// future is dropped during the transaction that takes them, the position is lost. No node is left
+    /// behind.
     pub async fn wait(&mut self) -> Result<Q::Guard, Error> {
         self.0.wait(Deadline::never()).await
     }

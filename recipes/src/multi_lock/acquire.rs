@@ -13,7 +13,8 @@ enum AtOnce {
     Taken(LockGuard),
     /// A contender is ahead in one of the queues.
     Occupied,
-    /// The same owner holds one of the locks, or acquires it in another task: they cannot be entered as a batch.
+    /// The same owner holds one of the locks, or acquires it in another task: they cannot be entered as a
+    /// batch.
     NoWay,
 }
 
@@ -157,8 +158,8 @@ impl MultiLock {
         Ok(LockGuard::of_all(guards).filter(LockGuard::is_valid).map_or(AtOnce::Occupied, AtOnce::Taken))
     }
 
-    /// Refuses a request that can never be granted, and an owner that holds a lock already: an owner that holds one lock and
-    /// waits for another can be part of a deadlock.
+    /// Refuses a request that can never be granted, and an owner that holds a lock already: an owner that
+    /// holds one lock and waits for another can be part of a deadlock.
     fn check(&self) -> Result<(), MultiLockError> {
         for member in self.members() {
             member.check().map_err(|cause| MultiLockError::at(member.path(), cause))?;
@@ -168,13 +169,13 @@ impl MultiLock {
         for owner in owners {
             let Some(held) = holders.any_of(&owner) else { continue };
             if self.0.nesting {
-                warn!(%owner, %held, first = %self.0.first.path(), "an owner that holds a lock acquires several others");
+                warn!(%owner, %held, first = %self.0.first.path(), "an owner of a lock acquires several others");
                 continue;
             }
             let cause = Error::WouldDeadlock {
                 path: held.to_string(),
                 owner: owner.to_string(),
-                advice: "take all of them in one multi-lock, or allow nesting if no holder of one of them waits for this one",
+                advice: "take all in one multi-lock, or allow nesting if no holder waits for this owner's locks",
             };
             return Err(MultiLockError::at(self.0.first.path(), cause));
         }

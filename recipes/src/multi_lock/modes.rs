@@ -34,7 +34,7 @@ impl ModeGuard {
                 value: format!(
                     "{mode:?} for {path}, which another multi-lock of this process takes the other way"
                 ),
-                advice: "take a path always ordered or always atomic: takers of both kinds can wait for each other",
+                advice: "take each path in one mode only: takers of both modes can wait for each other",
             });
         }
         for path in &paths {

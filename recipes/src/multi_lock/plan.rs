@@ -8,8 +8,8 @@ use crate::lock::Recipe;
 
 /// Sorts members by their whole paths, with each path once.
 ///
-/// Two members with the same request become one. So do two readers, and a writer and a reader of the same owner. Permits
-/// are added up. Any other pair on one path would wait for each other, and is refused.
+/// Two members with the same request become one. So do two readers, and a writer and a reader of the same
+/// owner. Permits are added up. Any other pair on one path would wait for each other, and is refused.
 pub(super) fn in_order(mut members: Vec<Arc<dyn Recipe>>) -> Result<Vec<Arc<dyn Recipe>>, ConfigError> {
     members.sort_by(|one, other| one.path().cmp(other.path()));
     let mut planned: Vec<Arc<dyn Recipe>> = Vec::new();

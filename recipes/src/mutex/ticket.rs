@@ -28,7 +28,7 @@ use crate::semaphore::{Lease, SemaphoreQueued};
 /// assert_eq!(ticket.position(), Some(1)); // behind one
 /// assert!(ticket.wait_timeout(Duration::from_millis(10)).await.unwrap_err().is_timeout());
 /// guard.release().await?;
-/// let guard = ticket.wait().await?; // in the place it had
+/// let guard = ticket.wait().await?; // at the position it had
 /// # guard.release().await?;
 /// # Ok(())
 /// # }

@@ -3,7 +3,7 @@
 use lockkeeper_core::{Deadline, Error, Hold, LockQueue, Phase, Ticket};
 
 use super::Owner;
-use super::holds::{HoldShare, OwnerHolds, Reservation, Turn};
+use super::holds::{HoldShare, NextStep, OwnerHolds, Reservation};
 use super::side::Side;
 
 impl OwnerHolds {
@@ -16,52 +16,52 @@ impl OwnerHolds {
     ) -> Result<HoldShare, Error> {
         // A deadline of zero still leaves time for the answer.
         let limit = if deadline.has_passed() { self.limit() } else { deadline };
-        if let Turn::Share(shared) = self.turn(side, owner)? {
+        if let NextStep::Share(shared) = self.next_step(side, owner)? {
             return Ok(HoldShare::of(shared));
         }
         let reservation = self.reserve(owner, deadline).await?;
-        let hold = match reservation.turn(side)? {
-            Turn::Share(shared) => return Ok(HoldShare::of(shared)),
-            Turn::AddReader(write) => self.add_reader(&write.hold, owner, limit).await?,
-            Turn::Queue => self.queue_of(side, owner).acquire(deadline).await?,
+        let hold = match reservation.next_step(side)? {
+            NextStep::Share(shared) => return Ok(HoldShare::of(shared)),
+            NextStep::AddReader(write) => self.add_reader(&write.hold, owner, limit).await?,
+            NextStep::Queue => self.queue_of(side, owner).acquire(deadline).await?,
         };
         Ok(HoldShare::of(reservation.enter(side, hold)))
     }
 
     /// Takes one side if it is free now, or if a hold of the owner grants it.
     pub(crate) async fn try_acquire(&self, side: Side, owner: &Owner) -> Result<Option<HoldShare>, Error> {
-        if let Turn::Share(shared) = self.turn(side, owner)? {
+        if let NextStep::Share(shared) = self.next_step(side, owner)? {
             return Ok(Some(HoldShare::of(shared)));
         }
         // Another task of the same owner acquires the lock: it is not free now.
         let Some(reservation) = self.try_reserve(owner) else {
             return Ok(None);
         };
-        let hold = match reservation.turn(side)? {
-            Turn::Share(shared) => return Ok(Some(HoldShare::of(shared))),
-            Turn::AddReader(write) => Some(self.add_reader(&write.hold, owner, self.limit()).await?),
-            Turn::Queue => self.queue_of(side, owner).try_acquire(self.limit()).await?,
+        let hold = match reservation.next_step(side)? {
+            NextStep::Share(shared) => return Ok(Some(HoldShare::of(shared))),
+            NextStep::AddReader(write) => Some(self.add_reader(&write.hold, owner, self.limit()).await?),
+            NextStep::Queue => self.queue_of(side, owner).try_acquire(self.limit()).await?,
         };
         Ok(hold.map(|hold| HoldShare::of(reservation.enter(side, hold))))
     }
 
     /// Queues for one side, unless a hold of the owner grants it.
     pub(crate) async fn enqueue(&self, side: Side, owner: &Owner) -> Result<OwnerTicket, Error> {
-        let queued = match self.turn(side, owner)? {
-            Turn::Queue => self.queue_up(side, owner).await?,
-            Turn::Share(_) | Turn::AddReader(_) => None,
+        let queued = match self.next_step(side, owner)? {
+            NextStep::Queue => self.queue_up(side, owner).await?,
+            NextStep::Share(_) | NextStep::AddReader(_) => None,
         };
         Ok(OwnerTicket { lock: self.clone(), side, owner: owner.clone(), queued })
     }
 
     async fn queue_up(&self, side: Side, owner: &Owner) -> Result<Option<Queued>, Error> {
         let reservation = self.reserve(owner, Deadline::never()).await?;
-        match reservation.turn(side)? {
-            Turn::Queue => {
+        match reservation.next_step(side)? {
+            NextStep::Queue => {
                 let ticket = self.queue_of(side, owner).enqueue(Deadline::never()).await?;
                 Ok(Some(Queued { ticket, reservation }))
             }
-            Turn::Share(_) | Turn::AddReader(_) => Ok(None),
+            NextStep::Share(_) | NextStep::AddReader(_) => Ok(None),
         }
     }
 
@@ -69,7 +69,7 @@ impl OwnerHolds {
     /// another of its tasks acquires it.
     pub(crate) fn entrance(&self, side: Side, owner: &Owner) -> Option<OwnerEntrance> {
         let reservation = self.try_reserve(owner)?;
-        let Ok(Turn::Queue) = reservation.turn(side) else { return None };
+        let Ok(NextStep::Queue) = reservation.next_step(side) else { return None };
         Some(OwnerEntrance { queue: self.queue_of(side, owner), side, reservation })
     }
 

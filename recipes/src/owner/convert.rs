@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use lockkeeper_core::{Deadline, Error, ExchangeError, Exchanged, Hold, Operation, ReleaseError};
 
-use super::holds::{HoldShare, SharedHold, Turn};
+use super::holds::{HoldShare, NextStep, SharedHold};
 use super::side::Side;
 
 impl HoldShare {
     /// Acquires the side to write for the owner of this read, if no other contender is ahead. Returns `None`
     /// otherwise. Never waits.
     pub(crate) async fn try_upgrade(&self) -> Result<Option<Self>, Error> {
-        let (lock, owner) = (&self.shared.seat.lock, &self.shared.seat.owner);
+        let (lock, owner) = (&self.shared.slot_use.lock, &self.shared.slot_use.owner);
         let reservation = lock.reserve(owner, lock.limit()).await?;
         let active = reservation.active();
         active.check()?;
@@ -30,17 +30,17 @@ impl HoldShare {
 
     /// Turns this share of a write hold into a share of a read hold.
     pub(crate) async fn downgrade(self) -> Result<Self, Error> {
-        let (lock, owner) = (self.shared.seat.lock.clone(), self.shared.seat.owner.clone());
+        let (lock, owner) = (self.shared.slot_use.lock.clone(), self.shared.slot_use.owner.clone());
         let reservation = lock.reserve(&owner, Deadline::never()).await?;
-        if let Turn::Share(read) = reservation.turn(Side::Read)? {
+        if let NextStep::Share(read) = reservation.next_step(Side::Read)? {
             drop(reservation);
             return self.exchanged_for(read).await;
         }
         match self.into_sole() {
-            Ok(SharedHold { entry, hold, seat, .. }) => {
+            Ok(SharedHold { entry, hold, slot_use, .. }) => {
                 let hold = downgrade_to_read(hold, &lock.data_of(&owner)).await?;
                 let read = reservation.enter(Side::Read, hold);
-                drop((entry, seat));
+                drop((entry, slot_use));
                 Ok(Self::of(read))
             }
             Err(write) => {

@@ -58,14 +58,14 @@ pub(super) struct SharedHold {
     // Dropped in this order: the registry's entry, the hold, and the slot.
     pub(super) entry: OwnerEntry,
     pub(super) hold: Hold,
-    pub(super) seat: Seat,
+    pub(super) slot_use: SlotUse,
     /// The number of guards. A task that only reads the holds of the owner is not counted.
     guards: Arc<AtomicUsize>,
 }
 
 /// An owner at a lock. Its drop removes the slot from the table if neither a guard nor a task uses the slot.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct SlotUse {
     pub(super) lock: OwnerHolds,
     // The key of an owner is its address, so the owner lives as long as its key is in the table.
     pub(super) owner: Owner,
@@ -81,7 +81,7 @@ pub(super) struct ActiveHolds {
 
 /// What an acquire has to do, with the hold that decides it.
 #[derive(Debug)]
-pub(super) enum Turn {
+pub(super) enum NextStep {
     /// Nothing: the guard shares this hold.
     Share(Arc<SharedHold>),
     /// Create a read node beside this write node.
@@ -146,14 +146,14 @@ impl OwnerHolds {
     }
 
     /// Decides, without a request, what an acquire of this side means for the owner.
-    pub(super) fn turn(&self, side: Side, owner: &Owner) -> Result<Turn, Error> {
-        let (seat, slot) = Seat::at(self, owner);
-        slot.active().turn(side, &seat)
+    pub(super) fn next_step(&self, side: Side, owner: &Owner) -> Result<NextStep, Error> {
+        let (slot_use, slot) = SlotUse::at(self, owner);
+        slot.active().next_step(side, &slot_use)
     }
 
     /// Waits until no other task of the owner sends requests.
     pub(super) async fn reserve(&self, owner: &Owner, deadline: Deadline) -> Result<Reservation, Error> {
-        let (seat, slot) = Seat::at(self, owner);
+        let (slot_use, slot) = SlotUse::at(self, owner);
         let acquiring = tokio::select! {
             biased;
             acquiring = Arc::clone(&slot.acquiring).lock_owned() => acquiring,
@@ -162,14 +162,14 @@ impl OwnerHolds {
                 return Err(Error::Timeout { phase: Phase::SameOwner, path, waited });
             }
         };
-        Ok(Reservation { _acquiring: acquiring, slot, seat })
+        Ok(Reservation { _acquiring: acquiring, slot, slot_use })
     }
 
     /// `None` if another task of the owner sends requests.
     pub(super) fn try_reserve(&self, owner: &Owner) -> Option<Reservation> {
-        let (seat, slot) = Seat::at(self, owner);
+        let (slot_use, slot) = SlotUse::at(self, owner);
         let acquiring = Arc::clone(&slot.acquiring).try_lock_owned().ok()?;
-        Some(Reservation { _acquiring: acquiring, slot, seat })
+        Some(Reservation { _acquiring: acquiring, slot, slot_use })
     }
 
     fn table(&self) -> &SlotTable {
@@ -184,16 +184,16 @@ impl OwnerHolds {
     }
 }
 
-impl Seat {
-    /// Returns an owner's seat and slot. Drop the slot first.
+impl SlotUse {
+    /// Returns the slot of an owner, and its use of the slot. Drop the slot first.
     fn at(lock: &OwnerHolds, owner: &Owner) -> (Self, Arc<Slot>) {
-        let seat = Self { lock: lock.clone(), owner: owner.clone() };
+        let slot_use = Self { lock: lock.clone(), owner: owner.clone() };
         let slot = Arc::clone(&lock.table().entry(lock.key(owner)).or_default());
-        (seat, slot)
+        (slot_use, slot)
     }
 }
 
-impl Drop for Seat {
+impl Drop for SlotUse {
     fn drop(&mut self) {
         // A task that acquires has a clone of the slot, which it can only get from this table.
         let is_unused = |slot: &Arc<Slot>| slot.is_empty() && Arc::strong_count(slot) == 1;
@@ -235,24 +235,24 @@ impl ActiveHolds {
         Ok(())
     }
 
-    fn turn(self, side: Side, seat: &Seat) -> Result<Turn, Error> {
+    fn next_step(self, side: Side, slot_use: &SlotUse) -> Result<NextStep, Error> {
         self.check()?;
         let token = |shared: &Arc<SharedHold>| shared.hold.fencing_token();
         let action = side.action(self.write.as_ref().map(token), self.reads.last().map(token));
-        let turn = match (action, side) {
-            (Action::Share, Side::Read) => self.reads.into_iter().next_back().map(Turn::Share),
-            (Action::Share, Side::Write) => self.write.map(Turn::Share),
-            (Action::AddReader, _) => self.write.map(Turn::AddReader),
+        let next_step = match (action, side) {
+            (Action::Share, Side::Read) => self.reads.into_iter().next_back().map(NextStep::Share),
+            (Action::Share, Side::Write) => self.write.map(NextStep::Share),
+            (Action::AddReader, _) => self.write.map(NextStep::AddReader),
             (Action::Queue, _) => None,
             (Action::Refuse, _) => {
                 return Err(Error::WouldDeadlock {
-                    path: seat.lock.path().to_string(),
-                    owner: seat.owner.to_string(),
-                    advice: "release the read guard first, or turn it into a write guard with try_upgrade()",
+                    path: slot_use.lock.path().to_string(),
+                    owner: slot_use.owner.to_string(),
+                    advice: "release the read guard first, or next_step it into a write guard with try_upgrade()",
                 });
             }
         };
-        Ok(turn.unwrap_or(Turn::Queue))
+        Ok(next_step.unwrap_or(NextStep::Queue))
     }
 }
 
@@ -262,7 +262,7 @@ pub(super) struct Reservation {
     // Dropped in this order.
     _acquiring: OwnedMutexGuard<()>,
     slot: Arc<Slot>,
-    seat: Seat,
+    slot_use: SlotUse,
 }
 
 impl Reservation {
@@ -270,21 +270,21 @@ impl Reservation {
         self.slot.active()
     }
 
-    /// As [`OwnerHolds::turn`]. Fails also if the owner holds the path as a plain mutex.
-    pub(super) fn turn(&self, side: Side) -> Result<Turn, Error> {
-        let turn = self.active().turn(side, &self.seat)?;
-        let lock = &self.seat.lock;
-        if matches!(turn, Turn::Queue) && lock.0.read.is_none() {
-            lock.0.registry.check(lock.path(), &self.seat.owner)?;
+    /// As [`OwnerHolds::next_step`]. Fails also if the owner holds the path as a plain mutex.
+    pub(super) fn next_step(&self, side: Side) -> Result<NextStep, Error> {
+        let next_step = self.active().next_step(side, &self.slot_use)?;
+        let lock = &self.slot_use.lock;
+        if matches!(next_step, NextStep::Queue) && lock.0.read.is_none() {
+            lock.0.registry.check(lock.path(), &self.slot_use.owner)?;
         }
-        Ok(turn)
+        Ok(next_step)
     }
 
     /// Records that the owner holds this side by `hold`.
     pub(super) fn enter(self, side: Side, hold: Hold) -> Arc<SharedHold> {
-        let Self { slot, seat, .. } = self;
-        let entry = seat.lock.0.registry.enter(seat.lock.path(), &seat.owner);
-        let shared = Arc::new(SharedHold { entry, hold, seat, guards: Arc::default() });
+        let Self { slot, slot_use, .. } = self;
+        let entry = slot_use.lock.0.registry.enter(slot_use.lock.path(), &slot_use.owner);
+        let shared = Arc::new(SharedHold { entry, hold, slot_use, guards: Arc::default() });
         slot.put(side, &shared);
         shared
     }
@@ -330,12 +330,12 @@ impl HoldShare {
         let Self { mut shared, count } = self;
         let checked = shared.hold.check().map_err(ReleaseError::Lost);
         drop(count);
-        let (lock, owner) = (shared.seat.lock.clone(), shared.seat.owner.clone());
+        let (lock, owner) = (shared.slot_use.lock.clone(), shared.slot_use.owner.clone());
         let limit = lock.limit();
         loop {
             shared = match Arc::try_unwrap(shared) {
-                Ok(SharedHold { entry, hold, seat, .. }) => {
-                    drop((entry, seat));
+                Ok(SharedHold { entry, hold, slot_use, .. }) => {
+                    drop((entry, slot_use));
                     return Ok(Some(hold));
                 }
                 Err(shared) if shared.guards.load(Ordering::Acquire) > 0 => return checked.map(|()| None),

@@ -75,11 +75,12 @@ impl RateLimiter {
             }
             match exchange.commit(limit).await {
                 Ok(done) => {
-                    // The start counts from its transaction. That may be any of the tries without an answer, long before its
-                    // node was found. So the first try decides until when the admission is fresh.
+                    // The start counts from its transaction. That may be any of the tries without an answer,
+                    // long before its node was found. So the first try decides until when the admission is
+                    // fresh.
                     let admission = Admission::new(&self.manager, asked, done.sent.after(self.grace));
-                    // A read over another connection may have been stale. The caller checks whether the admission came too
-                    // late: another try here could use up one start after another.
+                    // A read over another connection may have been stale. The caller checks whether the
+                    // admission came too late: another try here could use up one start after another.
                     return match done.reads_current {
                         true => Ok(admission),
                         false => Err(NotAdmitted::Restart),
@@ -96,7 +97,8 @@ impl RateLimiter {
         }
     }
 
-    /// The starts of these names whose nodes still exist. `None` if the link broke, and they must be read again.
+    /// The starts of these names whose nodes still exist. `None` if the link broke, and they must be read
+    /// again.
     async fn read(
         &self,
         hold: &Hold,

@@ -44,7 +44,8 @@ use crate::owner::{Owner, OwnerHolds, Side};
 /// outer.release().await?;
 ///
 /// // The same by a scope: the called functions need no owner argument.
-/// owner.scope(async { mutex.acquire_scoped().await?.release().await.map_err(Box::<dyn std::error::Error>::from) }).await?;
+/// let guard = owner.scope(mutex.acquire_scoped()).await?;
+/// guard.release().await?;
 /// # Ok(())
 /// # }
 /// ```

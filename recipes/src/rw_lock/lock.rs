@@ -39,10 +39,10 @@ use crate::owner::{Owner, OwnerHolds, Side};
 ///
 /// # Session loss
 ///
-/// A guard of an expired session is lost. Its [`lost()`](Guard::lost) resolves before the server can grant the
-/// lock to a contender that the guard excludes. A waiter queues again in the next session, at the end of the
-/// queue. While an owner still keeps a lost guard, its further acquires fail with [`Error::Lost`]: drop the
-/// lost guards first.
+/// A guard of an expired session is lost. Its [`lost()`](Guard::lost) resolves before the server can grant
+/// the lock to a contender that the guard excludes. A waiter queues again in the next session, at the end of
+/// the queue. While an owner still keeps a lost guard, its further acquires fail with [`Error::Lost`]: drop
+/// the lost guards first.
 ///
 /// # Layout
 ///

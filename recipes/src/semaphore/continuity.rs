@@ -144,8 +144,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each taker lists at some time after its lease was made, while other leases are made and deleted. Curator
-        /// keeps its lease by the count, we keep ours by the order.
+        /// Each taker lists at some time after its lease was made, while other leases are made and deleted.
+        /// Curator keeps its lease by the count, we keep ours by the order.
         #[test]
         fn no_more_keep_than_the_limit_whoever_lists_when(
             steps in prop::collection::vec((0usize..3, 0usize..6, any::<bool>()), 1..80),

@@ -13,8 +13,8 @@ use super::limit::Limit;
 use super::permit_state::{Decision, NotReady, PermitState, Terms, decide};
 use super::{Lease, Semaphore};
 
-/// The payload of a hand-off to the next head of this process: an upper bound of the permits in use. It holds if the
-/// next lease has the sequence number that [`Continuity`] predicts.
+/// The payload of a hand-off to the next head of this process: an upper bound of the permits in use. It holds
+/// if the next lease has the sequence number that [`Continuity`] predicts.
 struct PermitCount {
     taken: usize,
     limit: usize,
@@ -40,8 +40,8 @@ impl From<Error> for NotTaken {
 }
 
 impl Semaphore {
-    /// Exchanges a hold of [`queue`](Self::queue) for permits: waits until `asked` permits are free, takes them and leaves
-    /// the queue, by one transaction.
+    /// Exchanges a hold of [`queue`](Self::queue) for permits: waits until `asked` permits are free, takes
+    /// them and leaves the queue, by one transaction.
     pub(super) async fn take(&self, hold: Hold, asked: usize, deadline: Deadline) -> Result<Lease, NotTaken> {
         // The hold ends with this call in any case.
         let mut slot = Some(hold);
@@ -226,8 +226,8 @@ impl PermitAcquire<'_> {
         Error::Timeout { phase, path, waited: deadline.waited() }.into()
     }
 
-    /// Commits one transaction: it creates the leases, checks what they depend on, and deletes the node in the queue.
-    /// `None` if it was not committed, and the leases must be read again.
+    /// Commits one transaction: it creates the leases, checks what they depend on, and deletes the node in
+    /// the queue. `None` if it was not committed, and the leases must be read again.
     async fn exchange(&mut self, state: &PermitState, deadline: Deadline) -> Result<Option<Lease>, NotTaken> {
         let Self { semaphore, asked, .. } = *self;
         let Some(hold) = self.slot.take() else { return Err(NotTaken::HoldLost) };
@@ -246,8 +246,8 @@ impl PermitAcquire<'_> {
                 if let (Terms::Record { .. }, Limit::Fixed(fixed)) = (state.terms, &semaphore.limit) {
                     fixed.forget();
                 }
-                // A read over an earlier connection may have been stale. An earlier try of the transaction may have been the
-                // one that was committed, and it used an earlier read.
+                // A read over an earlier connection may have been stale. An earlier try of the transaction
+                // may have been the one that was committed, and it used an earlier read.
                 let is_certain = reads_current && sent >= begun;
                 self.keep(hold, state, is_certain, deadline).await.map(Some)
             }
@@ -289,7 +289,7 @@ impl PermitAcquire<'_> {
         if keeps(&own, listed, state.limit) {
             return Ok(Lease::new(hold));
         }
-        debug!(path = %self.semaphore.path, out = listed.len(), "a lease was made out of turn: deleting our leases");
+        debug!(path = %self.semaphore.path, out = listed.len(), "a lease was made out of turn: deleting ours");
         Err(NotTaken::HoldLost)
     }
 }

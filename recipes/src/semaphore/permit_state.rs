@@ -17,7 +17,8 @@ pub(super) enum Decision {
     Never,
 }
 
-/// Decides on `asked` permits when `taken` of `limit` are in use. More than `limit` are in use after it was lowered.
+/// Decides on `asked` permits when `taken` of `limit` are in use. More than `limit` are in use after it was
+/// lowered.
 pub(super) fn decide(taken: usize, limit: usize, asked: usize) -> Decision {
     let free = limit.saturating_sub(taken);
     match asked {
@@ -30,7 +31,8 @@ pub(super) fn decide(taken: usize, limit: usize, asked: usize) -> Decision {
 /// The permits in use, and the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PermitState {
-    /// The number of children of the leases' directory. Every child counts, whoever created it, as in Curator.
+    /// The number of children of the leases' directory. Every child counts, whoever created it, as in
+    /// Curator.
     pub(super) taken: usize,
     pub(super) limit: usize,
     pub(super) terms: Terms,

@@ -6,8 +6,8 @@ use tracing::info;
 
 use super::{IdleNode, NodeSharing};
 
-/// The right to hold, or to wait in the server's queue for all tasks of this process. Its drop gives the slot to the
-/// next task.
+/// The right to hold, or to wait in the server's queue for all tasks of this process. Its drop gives the slot
+/// to the next task.
 pub(super) struct AcquireSlot {
     sharing: Weak<NodeSharing>,
     pub(super) number: u64,

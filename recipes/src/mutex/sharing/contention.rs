@@ -142,8 +142,8 @@ impl Contention {
     }
 }
 
-/// Starts the tenure of a hold, and its watching task. The task starts with the tenure, because a guard may be dropped
-/// where no task can be spawned. It watches only when it is needed.
+/// Starts the tenure of a hold, and its watching task. The task starts with the tenure, because a guard may
+/// be dropped where no task can be spawned. It watches only when it is needed.
 pub(super) fn start_watcher(
     sharing: &Arc<NodeSharing>,
     policy: HandOffPolicy,
@@ -162,8 +162,8 @@ pub(super) fn start_watcher(
     Arc::new(NodeTenure { contention, _over: over })
 }
 
-/// Watches for other contenders during the tenure. Its drop, also that by the end of its runtime, ends an idle node,
-/// which no task watches any more.
+/// Watches for other contenders during the tenure. Its drop, also that by the end of its runtime, ends an
+/// idle node, which no task watches any more.
 struct ContentionWatcher {
     sharing: Weak<NodeSharing>,
     contention: Arc<Contention>,

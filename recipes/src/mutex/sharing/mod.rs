@@ -1,8 +1,8 @@
 //! A node that the guards of one process share: which task holds next, and when the node is deleted.
 //!
-//! One task at a time has the [`AcquireSlot`]: it waits in the server's queue for all tasks, or it holds. The other
-//! tasks wait here, in the order of their calls, and have no nodes. When a guard ends, the next task gets its node, as
-//! long as [`Contention`] allows the hand-off.
+//! One task at a time has the [`AcquireSlot`]: it waits in the server's queue for all tasks, or it holds. The
+//! other tasks wait here, in the order of their calls, and have no nodes. When a guard ends, the next task
+//! gets its node, as long as [`Contention`] allows the hand-off.
 
 mod acquire_slot;
 mod contention;
@@ -182,7 +182,8 @@ impl NodeSharing {
         drop(remainder);
     }
 
-    /// Hands the node of a guard off, or keeps it idle. Otherwise returns the remainder, which the caller releases.
+    /// Hands the node of a guard off, or keeps it idle. Otherwise returns the remainder, which the caller
+    /// releases.
     fn give_back(self: &Arc<Self>, number: u64, hold: Hold, tenure: &Arc<NodeTenure>) -> Option<Remainder> {
         let mut state = self.state.lock();
         if state.slot != number {
