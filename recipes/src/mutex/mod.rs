@@ -19,7 +19,7 @@ pub use self::hand_off_policy::HandOffPolicy;
 pub(crate) use self::inspect::of_queue;
 use self::sharing::SharingHandle;
 pub use self::ticket::MutexTicket;
-use crate::owner::{Owner, OwnerRegistry};
+use crate::owner::{Holding, Owner, OwnerRegistry};
 use crate::semaphore::{Lease, Semaphore};
 
 /// A mutex over all processes: at most one guard is valid at a time.
@@ -332,6 +332,9 @@ impl Mutex {
     }
 
     fn guard(&self, held: Held, owner: Option<&Owner>) -> MutexGuard {
-        MutexGuard::of(MutexHold::new(owner.map(|owner| self.holders.enter(self.path(), owner)), held))
+        MutexGuard::of(MutexHold::new(
+            owner.map(|owner| self.holders.enter(self.path(), owner, Holding::Plain)),
+            held,
+        ))
     }
 }

@@ -8,7 +8,7 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, Phase
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-use super::registry::{OwnerEntry, OwnerRegistry};
+use super::registry::{Holding, OwnerEntry, OwnerRegistry};
 use super::side::{Action, Side};
 use super::{Owner, OwnerId};
 
@@ -275,7 +275,7 @@ impl Reservation {
         let next_step = self.active().next_step(side, &self.slot_use)?;
         let lock = &self.slot_use.lock;
         if matches!(next_step, NextStep::Queue) && lock.0.read.is_none() {
-            lock.0.registry.check(lock.path(), &self.slot_use.owner)?;
+            lock.0.registry.check_plain(lock.path(), &self.slot_use.owner)?;
         }
         Ok(next_step)
     }
@@ -283,7 +283,7 @@ impl Reservation {
     /// Records that the owner holds this side by `hold`.
     pub(super) fn enter(self, side: Side, hold: Hold) -> Arc<SharedHold> {
         let Self { slot, slot_use, .. } = self;
-        let entry = slot_use.lock.0.registry.enter(slot_use.lock.path(), &slot_use.owner);
+        let entry = slot_use.lock.0.registry.enter(slot_use.lock.path(), &slot_use.owner, Holding::Shared);
         let shared = Arc::new(SharedHold { entry, hold, slot_use, guards: Arc::default() });
         slot.put(side, &shared);
         shared

@@ -15,7 +15,7 @@ use thiserror::Error as ThisError;
 
 pub(crate) use self::acquire::{OwnerEntrance, OwnerTicket};
 pub(crate) use self::holds::{HoldShare, OwnerHolds};
-pub(crate) use self::registry::{OwnerEntry, OwnerRegistry};
+pub(crate) use self::registry::{Holding, OwnerEntry, OwnerRegistry};
 pub(crate) use self::side::Side;
 
 /// The error of an acquire for the [owner in scope](Owner::scope) where there is none.

@@ -9,10 +9,19 @@ use super::{Owner, OwnerId};
 /// The exclusive holds of all owners through one manager. It detects an acquire that would wait for itself.
 #[derive(Debug, Default)]
 pub(crate) struct OwnerRegistry {
-    entries: DashMap<(ZnodePath, OwnerId), u64>,
+    entries: DashMap<(ZnodePath, OwnerId), (u64, Holding)>,
     /// The paths that each owner holds.
     by_owner: DashMap<OwnerId, Vec<ZnodePath>>,
     next: AtomicU64,
+}
+
+/// How an owner holds a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holding {
+    /// By one guard of a plain mutex.
+    Plain,
+    /// By a hold that further guards of the owner can share.
+    Shared,
 }
 
 impl OwnerRegistry {
@@ -22,14 +31,25 @@ impl OwnerRegistry {
 
     /// Refuses a path that `owner` holds already.
     pub(crate) fn check(&self, path: &ZnodePath, owner: &Owner) -> Result<(), Error> {
-        if self.entries.contains_key(&(path.clone(), owner.id())) {
-            return Err(Error::WouldDeadlock {
-                path: path.to_string(),
-                owner: owner.to_string(),
-                advice: "release it first, or use a reentrant mutex",
-            });
+        self.refuse(path, owner, &[Holding::Plain, Holding::Shared])
+    }
+
+    /// Refuses a path that `owner` holds by a plain mutex. A shared hold does not count: a task that finds
+    /// none to share may find the entry of one that is released at this moment.
+    pub(crate) fn check_plain(&self, path: &ZnodePath, owner: &Owner) -> Result<(), Error> {
+        self.refuse(path, owner, &[Holding::Plain])
+    }
+
+    fn refuse(&self, path: &ZnodePath, owner: &Owner, refused: &[Holding]) -> Result<(), Error> {
+        let entry = self.entries.get(&(path.clone(), owner.id())).map(|entry| entry.1);
+        if !entry.is_some_and(|holding| refused.contains(&holding)) {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::WouldDeadlock {
+            path: path.to_string(),
+            owner: owner.to_string(),
+            advice: "release it first, or use a reentrant mutex",
+        })
     }
 
     /// Returns a path that `owner` holds, if there is one.
@@ -38,10 +58,10 @@ impl OwnerRegistry {
     }
 
     /// Registers a hold, until the entry is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, path: &ZnodePath, owner: &Owner) -> OwnerEntry {
+    pub(crate) fn enter(self: &Arc<Self>, path: &ZnodePath, owner: &Owner, holding: Holding) -> OwnerEntry {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.by_owner.entry(owner.id()).or_default().push(path.clone());
-        self.entries.insert((path.clone(), owner.id()), number);
+        self.entries.insert((path.clone(), owner.id()), (number, holding));
         OwnerEntry { registry: Arc::clone(self), path: path.clone(), owner: owner.clone(), number }
     }
 }
@@ -60,12 +80,31 @@ impl Drop for OwnerEntry {
     fn drop(&mut self) {
         // The entry may be that of the owner's next hold.
         let key = (self.path.clone(), self.owner.id());
-        self.registry.entries.remove_if(&key, |_, number| *number == self.number);
+        self.registry.entries.remove_if(&key, |_, (number, _)| *number == self.number);
         if let Some(mut held) = self.registry.by_owner.get_mut(&self.owner.id())
             && let Some(at) = held.iter().position(|path| *path == self.path)
         {
             held.swap_remove(at);
         }
         self.registry.by_owner.remove_if(&self.owner.id(), |_, held| held.is_empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shared_hold_refuses_a_plain_mutex_and_no_other_share() {
+        let (registry, owner) = (Arc::new(OwnerRegistry::default()), Owner::new("a"));
+        let path: ZnodePath = "/locks/a".parse().unwrap();
+        // Released at this moment: no guard can share the hold any more, and its entry still exists.
+        let entry = registry.enter(&path, &owner, Holding::Shared);
+        assert!(registry.check(&path, &owner).is_err());
+        assert!(registry.check_plain(&path, &owner).is_ok());
+        drop(entry);
+        assert!(registry.check(&path, &owner).is_ok());
+        let _entry = registry.enter(&path, &owner, Holding::Plain);
+        assert!(registry.check_plain(&path, &owner).is_err());
     }
 }
