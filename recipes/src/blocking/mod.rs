@@ -56,6 +56,7 @@
 //! [`ConfigError::CannotBlock`]: crate::ConfigError::CannotBlock
 //! [`Error::Closed`]: crate::Error::Closed
 
+mod generic;
 mod guard;
 mod lock;
 mod manager;
@@ -70,6 +71,7 @@ mod semaphore;
 mod txn;
 mod wait;
 
+pub use self::generic::Blocking;
 pub use self::guard::{Guard, LockGuard};
 pub use self::lock::Lock;
 pub use self::manager::ConnectionManager;

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{ConfigError, Error, ZnodePath};
 
+use super::generic::Blocking;
 use super::guard::LockGuard;
 use super::lock::{Lock, SealedBlocking};
 use super::runtime_thread::RuntimeThread;
@@ -29,12 +30,7 @@ use crate::multi_lock::no_member;
 /// guard.release()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct MultiLock {
-    // Dropped in this order.
-    pub(super) inner: crate::MultiLock,
-    pub(super) thread: RuntimeThread,
-}
+pub type MultiLock = Blocking<crate::MultiLock>;
 
 /// The members of a [`MultiLock`], and the way to take them.
 #[derive(Debug, Default)]

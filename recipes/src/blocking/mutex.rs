@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use lockkeeper_core::{Error, PathError, ZnodePath};
 
+use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
-use super::runtime_thread::RuntimeThread;
 use crate::HandOffPolicy;
 
 /// A mutex over all processes, for threads. Everything is as for the async [`Mutex`](crate::Mutex).
@@ -34,12 +34,7 @@ use crate::HandOffPolicy;
 /// });
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct Mutex {
-    // Dropped in this order.
-    pub(super) inner: crate::Mutex,
-    pub(super) thread: RuntimeThread,
-}
+pub type Mutex = Blocking<crate::Mutex>;
 
 /// A held [`Mutex`].
 pub type MutexGuard = Guard<crate::mutex::MutexHold>;
@@ -55,7 +50,7 @@ impl Mutex {
         P: TryInto<ZnodePath>,
         PathError: From<P::Error>,
     {
-        Ok(Self { inner: crate::Mutex::new(manager.as_async(), path)?, thread: manager.thread().clone() })
+        Ok(Self::on(manager, crate::Mutex::new(manager.as_async(), path)?))
     }
 
     /// Makes the mutex at `path` in the layout of Curator's `InterProcessSemaphoreMutex`: see
@@ -70,7 +65,7 @@ impl Mutex {
         PathError: From<P::Error>,
     {
         let inner = crate::Mutex::in_semaphore_layout(manager.as_async(), path)?;
-        Ok(Self { inner, thread: manager.thread().clone() })
+        Ok(Self::on(manager, inner))
     }
 
     /// Sets the data of this mutex's nodes, for people who inspect the lock. Default: the manager's node
@@ -129,7 +124,7 @@ impl Mutex {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`Mutex::acquire`](crate::Mutex::acquire).
     pub fn acquire(&self) -> Result<MutexGuard, Error> {
-        self.guard(self.thread.block_checked(self.inner.acquire())?)
+        self.guard(self.inner.acquire())
     }
 
     /// Waits for the lock, for at most `timeout`.
@@ -138,7 +133,7 @@ impl Mutex {
     ///
     /// [`Error::Timeout`], which names the predecessor. Otherwise as [`acquire`](Self::acquire).
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<MutexGuard, Error> {
-        self.guard(self.thread.block_checked(self.inner.acquire_timeout(timeout))?)
+        self.guard(self.inner.acquire_timeout(timeout))
     }
 
     /// Takes the lock if it is free now. Returns `None` if any contender is ahead.
@@ -148,10 +143,6 @@ impl Mutex {
     /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
     /// Otherwise as [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<MutexGuard>, Error> {
-        self.thread.block_checked(self.inner.try_acquire())??.map(|guard| self.guard(Ok(guard))).transpose()
-    }
-
-    fn guard(&self, acquired: Result<crate::MutexGuard, Error>) -> Result<MutexGuard, Error> {
-        acquired.map(|inner| Guard::new(inner, &self.thread))
+        self.try_guard(self.inner.try_acquire())
     }
 }

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use lockkeeper_core::{Error, PathError, ZnodePath};
 
+use super::generic::Blocking;
 use super::manager::ConnectionManager;
-use super::runtime_thread::RuntimeThread;
 use crate::Admission;
 
 /// At most a given number of starts in any window of time, for threads. Everything is as for the async
@@ -25,12 +25,7 @@ use crate::Admission;
 /// }
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct RateLimiter {
-    // Dropped in this order.
-    inner: crate::RateLimiter,
-    thread: RuntimeThread,
-}
+pub type RateLimiter = Blocking<crate::RateLimiter>;
 
 impl RateLimiter {
     /// Makes the limiter at `path`, below the manager's chroot: at most `starts` in any `window`. Sends
@@ -50,7 +45,7 @@ impl RateLimiter {
         PathError: From<P::Error>,
     {
         let inner = crate::RateLimiter::new(manager.as_async(), path, starts, window)?;
-        Ok(Self { inner, thread: manager.thread().clone() })
+        Ok(Self::on(manager, inner))
     }
 
     /// Sets the time for which an [`Admission`] is fresh after its request was sent. Default: a tenth of the
@@ -80,7 +75,7 @@ impl RateLimiter {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`RateLimiter::admit`](crate::RateLimiter::admit).
     pub fn admit(&self) -> Result<Admission, Error> {
-        self.thread.block_checked(self.inner.admit())?
+        self.block(self.inner.admit())
     }
 
     /// Waits until `starts` starts are admitted at once, without a limit of time.
@@ -89,7 +84,7 @@ impl RateLimiter {
     ///
     /// [`RateLimiterError::TooManyStarts`](crate::RateLimiterError::TooManyStarts) if `starts` is above the limit. Otherwise as [`admit`](Self::admit).
     pub fn admit_many(&self, starts: usize) -> Result<Admission, Error> {
-        self.thread.block_checked(self.inner.admit_many(starts))?
+        self.block(self.inner.admit_many(starts))
     }
 
     /// Waits until one start is admitted, for at most `timeout`.
@@ -99,7 +94,7 @@ impl RateLimiter {
     /// [`Error::Timeout`], which names the predecessor, or the number of free starts. Otherwise as
     /// [`admit`](Self::admit).
     pub fn admit_timeout(&self, timeout: Duration) -> Result<Admission, Error> {
-        self.thread.block_checked(self.inner.admit_timeout(timeout))?
+        self.block(self.inner.admit_timeout(timeout))
     }
 
     /// Admits one start if there is room now, and no contender is ahead. Otherwise returns `None`.
@@ -109,6 +104,6 @@ impl RateLimiter {
     /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
     /// Otherwise as [`admit`](Self::admit).
     pub fn try_admit(&self) -> Result<Option<Admission>, Error> {
-        self.thread.block_checked(self.inner.try_admit())?
+        self.block(self.inner.try_admit())
     }
 }

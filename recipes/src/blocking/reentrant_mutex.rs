@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use lockkeeper_core::{Error, PathError, ZnodePath};
 
+use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
-use super::runtime_thread::RuntimeThread;
 use crate::Owner;
 use crate::lock::{OwnerShare, Reentrant};
 
@@ -50,12 +50,7 @@ thread_local! {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
-pub struct ReentrantMutex {
-    // Dropped in this order.
-    inner: crate::ReentrantMutex,
-    thread: RuntimeThread,
-}
+pub type ReentrantMutex = Blocking<crate::ReentrantMutex>;
 
 /// One hold of a [`ReentrantMutex`]. A drop of the thread's last guard releases the lock in the background.
 pub type ReentrantMutexGuard = Guard<OwnerShare<Reentrant>, *const ()>;
@@ -72,7 +67,7 @@ impl ReentrantMutex {
         PathError: From<P::Error>,
     {
         let inner = crate::ReentrantMutex::new(manager.as_async(), path)?;
-        Ok(Self { inner, thread: manager.thread().clone() })
+        Ok(Self::on(manager, inner))
     }
 
     /// Sets the data of this mutex's nodes; the thread's name is appended. Default: the manager's node data,
@@ -102,7 +97,7 @@ impl ReentrantMutex {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`ReentrantMutex::acquire`](crate::ReentrantMutex::acquire).
     pub fn acquire(&self) -> Result<ReentrantMutexGuard, Error> {
-        Ok(self.guard(self.thread.block_checked(self.inner.acquire(&this_thread()))??))
+        self.guard(self.inner.acquire(&this_thread()))
     }
 
     /// Waits for the lock, for at most `timeout`.
@@ -111,7 +106,7 @@ impl ReentrantMutex {
     ///
     /// [`Error::Timeout`]. Otherwise as [`acquire`](Self::acquire).
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<ReentrantMutexGuard, Error> {
-        Ok(self.guard(self.thread.block_checked(self.inner.acquire_timeout(&this_thread(), timeout))??))
+        self.guard(self.inner.acquire_timeout(&this_thread(), timeout))
     }
 
     /// Takes the lock if it is free now, or if this thread holds it. Otherwise returns `None`.
@@ -121,12 +116,7 @@ impl ReentrantMutex {
     /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
     /// Otherwise as [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<ReentrantMutexGuard>, Error> {
-        let taken = self.thread.block_checked(self.inner.try_acquire(&this_thread()))??;
-        Ok(taken.map(|guard| self.guard(guard)))
-    }
-
-    fn guard(&self, guard: crate::ReentrantMutexGuard) -> ReentrantMutexGuard {
-        Guard::new(guard, &self.thread)
+        self.try_guard(self.inner.try_acquire(&this_thread()))
     }
 }
 

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use lockkeeper_core::{Error, PathError, ZnodePath};
 
+use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
-use super::runtime_thread::RuntimeThread;
 use crate::Owner;
 use crate::lock::{OwnerShare, Reading, Writing};
 
@@ -32,20 +32,10 @@ use crate::lock::{OwnerShare, Reading, Writing};
 /// read.release()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct RwLock {
-    // Dropped in this order.
-    inner: crate::RwLock,
-    thread: RuntimeThread,
-}
+pub type RwLock = Blocking<crate::RwLock>;
 
 /// One side of an [`RwLock`], as a [`Lock`](super::Lock).
-#[derive(Clone, Debug)]
-pub struct RwLockSide {
-    // Dropped in this order.
-    pub(super) inner: crate::RwLockSide,
-    pub(super) thread: RuntimeThread,
-}
+pub type RwLockSide = Blocking<crate::RwLockSide>;
 
 /// An [`RwLock`] held for reading.
 pub type ReadGuard = Guard<OwnerShare<Reading>>;
@@ -67,7 +57,7 @@ impl RwLock {
         P: TryInto<ZnodePath>,
         PathError: From<P::Error>,
     {
-        Ok(Self { inner: crate::RwLock::new(manager.as_async(), path)?, thread: manager.thread().clone() })
+        Ok(Self::on(manager, crate::RwLock::new(manager.as_async(), path)?))
     }
 
     /// Sets the data of this lock's nodes, for people who inspect the lock. Default: the manager's node data,
@@ -80,7 +70,7 @@ impl RwLock {
     /// Returns the same lock for `owner`, which can acquire it again while it holds the lock, in any thread.
     #[must_use]
     pub fn for_owner(&self, owner: &Owner) -> Self {
-        Self { inner: self.inner.for_owner(owner), thread: self.thread.clone() }
+        self.beside(self.inner.for_owner(owner))
     }
 
     /// The whole path of the lock, chroot included.
@@ -92,13 +82,13 @@ impl RwLock {
     /// The reading side, as a [`Lock`](super::Lock).
     #[must_use]
     pub fn reader(&self) -> RwLockSide {
-        RwLockSide { inner: self.inner.reader(), thread: self.thread.clone() }
+        self.beside(self.inner.reader())
     }
 
     /// The writing side, as a [`Lock`](super::Lock).
     #[must_use]
     pub fn writer(&self) -> RwLockSide {
-        RwLockSide { inner: self.inner.writer(), thread: self.thread.clone() }
+        self.beside(self.inner.writer())
     }
 
     /// Waits until no writer is ahead, without a limit of time. Returns at once if the owner holds the lock.
@@ -108,7 +98,7 @@ impl RwLock {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`RwLock::read`](crate::RwLock::read).
     pub fn read(&self) -> Result<ReadGuard, Error> {
-        Ok(Guard::new(self.thread.block_checked(self.inner.read())??, &self.thread))
+        self.guard(self.inner.read())
     }
 
     /// As [`read`](Self::read), for at most `timeout`.
@@ -117,7 +107,7 @@ impl RwLock {
     ///
     /// [`Error::Timeout`], which names the predecessor. Otherwise as [`read`](Self::read).
     pub fn read_timeout(&self, timeout: Duration) -> Result<ReadGuard, Error> {
-        Ok(Guard::new(self.thread.block_checked(self.inner.read_timeout(timeout))??, &self.thread))
+        self.guard(self.inner.read_timeout(timeout))
     }
 
     /// Takes the lock for reading if no writer is ahead now. Otherwise returns `None`.
@@ -127,8 +117,7 @@ impl RwLock {
     /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
     /// Otherwise as [`read`](Self::read).
     pub fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
-        let taken = self.thread.block_checked(self.inner.try_read())??;
-        Ok(taken.map(|guard| Guard::new(guard, &self.thread)))
+        self.try_guard(self.inner.try_read())
     }
 
     /// Waits until no contender is ahead, without a limit of time.
@@ -138,7 +127,7 @@ impl RwLock {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`RwLock::write`](crate::RwLock::write).
     pub fn write(&self) -> Result<WriteGuard, Error> {
-        Ok(Guard::new(self.thread.block_checked(self.inner.write())??, &self.thread))
+        self.guard(self.inner.write())
     }
 
     /// As [`write`](Self::write), for at most `timeout`.
@@ -147,7 +136,7 @@ impl RwLock {
     ///
     /// [`Error::Timeout`], which names the predecessor. Otherwise as [`write`](Self::write).
     pub fn write_timeout(&self, timeout: Duration) -> Result<WriteGuard, Error> {
-        Ok(Guard::new(self.thread.block_checked(self.inner.write_timeout(timeout))??, &self.thread))
+        self.guard(self.inner.write_timeout(timeout))
     }
 
     /// Takes the lock for writing if it is free now. Returns `None` if any contender is ahead.
@@ -157,8 +146,7 @@ impl RwLock {
     /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
     /// Otherwise as [`write`](Self::write).
     pub fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
-        let taken = self.thread.block_checked(self.inner.try_write())??;
-        Ok(taken.map(|guard| Guard::new(guard, &self.thread)))
+        self.try_guard(self.inner.try_write())
     }
 }
 

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use lockkeeper_core::{Error, PathError, ZnodePath};
 
+use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
-use super::runtime_thread::RuntimeThread;
 
 /// A semaphore over all processes, for threads: at most a given number of permits are in use at a time.
 /// Everything is as for the async [`Semaphore`](crate::Semaphore).
@@ -25,28 +25,13 @@ use super::runtime_thread::RuntimeThread;
 /// lease.release()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct Semaphore {
-    // Dropped in this order.
-    inner: crate::Semaphore,
-    thread: RuntimeThread,
-}
+pub type Semaphore = Blocking<crate::Semaphore>;
 
 /// A number of permits of a [`Semaphore`], as a [`Lock`](super::Lock).
-#[derive(Clone, Debug)]
-pub struct Permits {
-    // Dropped in this order.
-    pub(super) inner: crate::Permits,
-    pub(super) thread: RuntimeThread,
-}
+pub type Permits = Blocking<crate::Permits>;
 
 /// The limit of a [`Semaphore`], kept in a node. See the async [`SharedLimit`](crate::SharedLimit).
-#[derive(Clone, Debug)]
-pub struct SharedLimit {
-    // Dropped in this order.
-    inner: crate::SharedLimit,
-    thread: RuntimeThread,
-}
+pub type SharedLimit = Blocking<crate::SharedLimit>;
 
 /// One or more held permits of a [`Semaphore`]. All of them are held or lost together.
 pub type Lease = Guard<crate::semaphore::PermitsHold>;
@@ -64,7 +49,7 @@ impl Semaphore {
         PathError: From<P::Error>,
     {
         let inner = crate::Semaphore::new(manager.as_async(), path, permits)?;
-        Ok(Self { inner, thread: manager.thread().clone() })
+        Ok(Self::on(manager, inner))
     }
 
     /// Makes the semaphore at `path` with the limit that `limit` has at the time of each acquire. Sends
@@ -83,7 +68,7 @@ impl Semaphore {
         PathError: From<P::Error>,
     {
         let inner = crate::Semaphore::with_shared_limit(manager.as_async(), path, &limit.inner)?;
-        Ok(Self { inner, thread: manager.thread().clone() })
+        Ok(Self::on(manager, inner))
     }
 
     /// Sets the data of this semaphore's nodes, for people who inspect the lock. Default: the manager's node
@@ -102,7 +87,7 @@ impl Semaphore {
     /// Returns `permits` permits as a [`Lock`](super::Lock), to take them together with other locks.
     #[must_use]
     pub fn permits(&self, permits: usize) -> Permits {
-        Permits { inner: self.inner.permits(permits), thread: self.thread.clone() }
+        self.beside(self.inner.permits(permits))
     }
 
     /// Waits for one permit, without a limit of time.
@@ -121,7 +106,7 @@ impl Semaphore {
     ///
     /// [`SemaphoreError::TooManyPermits`](crate::SemaphoreError::TooManyPermits) if `permits` is above the limit. Otherwise as [`acquire`](Self::acquire).
     pub fn acquire_many(&self, permits: usize) -> Result<Lease, Error> {
-        Ok(Guard::new(self.thread.block_checked(self.inner.acquire_many(permits))??, &self.thread))
+        self.guard(self.inner.acquire_many(permits))
     }
 
     /// Waits for one permit, for at most `timeout`.
@@ -139,10 +124,7 @@ impl Semaphore {
     ///
     /// As [`acquire_many`](Self::acquire_many) and [`acquire_timeout`](Self::acquire_timeout).
     pub fn acquire_many_timeout(&self, permits: usize, timeout: Duration) -> Result<Lease, Error> {
-        Ok(Guard::new(
-            self.thread.block_checked(self.inner.acquire_many_timeout(permits, timeout))??,
-            &self.thread,
-        ))
+        self.guard(self.inner.acquire_many_timeout(permits, timeout))
     }
 
     /// Takes one permit if one is free now, and no contender is ahead. Otherwise returns `None`.
@@ -161,8 +143,7 @@ impl Semaphore {
     ///
     /// As [`acquire_many`](Self::acquire_many) and [`try_acquire`](Self::try_acquire).
     pub fn try_acquire_many(&self, permits: usize) -> Result<Option<Lease>, Error> {
-        let taken = self.thread.block_checked(self.inner.try_acquire_many(permits))??;
-        Ok(taken.map(|lease| Guard::new(lease, &self.thread)))
+        self.try_guard(self.inner.try_acquire_many(permits))
     }
 
     /// The number of permits that are free now. It may be stale when the caller reads it.
@@ -172,7 +153,7 @@ impl Semaphore {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`Semaphore::available`](crate::Semaphore::available).
     pub fn available(&self) -> Result<usize, Error> {
-        self.thread.block_checked(self.inner.available())?
+        self.block(self.inner.available())
     }
 }
 
@@ -188,7 +169,7 @@ impl SharedLimit {
         PathError: From<P::Error>,
     {
         let inner = crate::SharedLimit::new(manager.as_async(), path)?;
-        Ok(Self { inner, thread: manager.thread().clone() })
+        Ok(Self::on(manager, inner))
     }
 
     /// Reads the limit.
@@ -198,7 +179,7 @@ impl SharedLimit {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`SharedLimit::read`](crate::SharedLimit::read).
     pub fn read(&self) -> Result<usize, Error> {
-        self.thread.block_checked(self.inner.read())?
+        self.block(self.inner.read())
     }
 
     /// Sets the limit. See [`SharedLimit::set`](crate::SharedLimit::set).
@@ -208,7 +189,7 @@ impl SharedLimit {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as that
     /// method.
     pub fn set(&self, permits: usize) -> Result<(), Error> {
-        self.thread.block_checked(self.inner.set(permits))?
+        self.block(self.inner.set(permits))
     }
 }
 
