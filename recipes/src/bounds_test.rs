@@ -76,11 +76,11 @@ fn all_futures_may_be_spawned() {
     spawnable(|mutex: &'static Mutex| Box::new(mutex.acquire()));
     spawnable(|mutex: &'static Mutex| Box::new(mutex.try_acquire()));
     spawnable(|mutex: &'static Mutex| Box::new(mutex.acquire_timeout(std::time::Duration::ZERO)));
-    spawnable(|held: &'static Hold| Box::new(held.lost()));
-    spawnable(|held: &'static Hold| Box::new(held.run(std::future::ready(()))));
-    spawnable(|held: &'static Hold| Box::new(held.revoke_requested()));
+    spawnable(|guard: &'static MutexGuard| Box::new(guard.lost()));
+    spawnable(|guard: &'static MutexGuard| Box::new(guard.run(std::future::ready(()))));
+    spawnable(|guard: &'static MutexGuard| Box::new(guard.revoke_requested()));
     spawnable(|revoker: &'static Revoker| Box::new(revoker.force_release(&[])));
-    spawnable(|held: &'static Hold| Box::new(held.txn().commit()));
+    spawnable(|guard: &'static MutexGuard| Box::new(guard.txn().commit()));
     spawnable(|manager: &'static ConnectionManager| Box::new(manager.shutdown()));
     spawnable(|mutex: &'static ReentrantMutex| {
         Box::new(async {

@@ -10,6 +10,20 @@ use lockkeeper_core::{BootInstant, Error, FencingToken, Hold, Lost, ReleaseError
 ///
 /// Several locks are valid only together: if one is lost, the guard is lost. A drop of the guard releases in
 /// the background. A guard that is leaked ([`std::mem::forget`]) blocks the lock until its session ends.
+///
+/// A guard has only the methods that a holder needs. Those for authors of recipes need [`hold`](Self::hold):
+///
+/// ```compile_fail,E0599
+/// # fn example(guard: lockkeeper::MutexGuard) {
+/// guard.count_as_dropped();
+/// # }
+/// ```
+///
+/// ```
+/// # fn example(guard: lockkeeper::MutexGuard) {
+/// guard.hold().count_as_dropped();
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "a guard that is not kept releases at once"]
 #[clippy::has_significant_drop]
