@@ -3,8 +3,8 @@
 
 mod connect;
 mod loss;
-mod refusal;
 pub(crate) mod recipe;
+mod refusal;
 pub(crate) mod release;
 
 use std::borrow::Cow;
