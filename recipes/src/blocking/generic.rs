@@ -6,9 +6,9 @@ use super::guard::Guard;
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
 
-/// A recipe of the async API, for threads. [`Mutex`](super::Mutex), [`ReentrantMutex`](super::ReentrantMutex),
-/// [`RwLock`](super::RwLock), [`Semaphore`](super::Semaphore), [`MultiLock`](super::MultiLock) and
-/// [`RateLimiter`](super::RateLimiter) are recipes.
+/// A recipe of the async API, for threads. [`Mutex`](super::Mutex),
+/// [`ReentrantMutex`](super::ReentrantMutex), [`RwLock`](super::RwLock), [`Semaphore`](super::Semaphore),
+/// [`MultiLock`](super::MultiLock) and [`RateLimiter`](super::RateLimiter) are recipes.
 ///
 /// A clone is cheap.
 #[derive(Clone, Debug)]

@@ -169,13 +169,14 @@ impl MultiLock {
         for owner in owners {
             let Some(held) = holders.any_of(&owner) else { continue };
             if self.0.nesting {
-                warn!(%owner, %held, first = %self.0.first.path(), "an owner of a lock acquires several others");
+                let first = self.0.first.path();
+                warn!(%owner, %held, %first, "an owner of a lock acquires several others");
                 continue;
             }
             let cause = Error::WouldDeadlock {
                 path: held.to_string(),
                 owner: owner.to_string(),
-                advice: "take all in one multi-lock, or allow nesting if no holder waits for this owner's locks",
+                advice: "take all in one multi-lock, or allow nesting if no holder waits for this owner",
             };
             return Err(MultiLockError::at(self.0.first.path(), cause));
         }

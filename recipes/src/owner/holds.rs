@@ -248,7 +248,7 @@ impl ActiveHolds {
                 return Err(Error::WouldDeadlock {
                     path: slot_use.lock.path().to_string(),
                     owner: slot_use.owner.to_string(),
-                    advice: "release the read guard first, or next_step it into a write guard with try_upgrade()",
+                    advice: "release the read guard first, or upgrade it by try_upgrade()",
                 });
             }
         };

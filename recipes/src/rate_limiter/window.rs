@@ -167,7 +167,8 @@ mod tests {
             let (mut now, mut written, mut admitted) = (0, Vec::new(), Vec::new());
             for (later, asked) in steps {
                 now += later;
-                if let AdmitDecision::Admit { over } = decide(&starts(&written), limit, asked, 100, Some(now)) {
+                let decision = decide(&starts(&written), limit, asked, 100, Some(now));
+                if let AdmitDecision::Admit { over } = decision {
                     let mut place = 0;
                     written.retain(|_| { place += 1; !over.contains(&(place - 1)) });
                     written.extend(std::iter::repeat_n(now, asked));
@@ -183,7 +184,8 @@ mod tests {
         fn after_the_wait_there_is_room(times in prop::collection::vec(0i64..100, 3..8), asked in 1usize..4) {
             let starts = starts(&times);
             if let AdmitDecision::Wait { millis, .. } = decide(&starts, 3, asked, 100, Some(99)) {
-                let is_room = matches!(decide(&starts, 3, asked, 100, Some(99 + millis)), AdmitDecision::Admit { .. });
+                let later = decide(&starts, 3, asked, 100, Some(99 + millis));
+                let is_room = matches!(later, AdmitDecision::Admit { .. });
                 prop_assert!(is_room);
             }
         }

@@ -25,7 +25,7 @@ pub enum UpgradeError<G = ReadGuard> {
     /// Another contender reads, or waits to write. Two readers that waited for an upgrade would wait for each
     /// other.
     #[error(
-        "another contender reads or waits to write; release the read guard, write(), and read again what was read"
+        "another contender reads or waits to write; release the read guard, write(), and read the data again"
     )]
     NotAlone {
         /// The read guard.

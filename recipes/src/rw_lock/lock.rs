@@ -26,7 +26,7 @@ use crate::owner::{Owner, OwnerHolds, Side};
 ///
 /// | an owner that holds | may read | may write |
 /// |---|---|---|
-/// | a read | at once, also if a writer waits | never: [`Error::WouldDeadlock`], see [`try_upgrade`](ReadGuard::try_upgrade) |
+/// | a read | at once, also if a writer waits | never: [`Error::WouldDeadlock`], [`ReadGuard::try_upgrade`] |
 /// | a write | at once, and [downgrade](WriteGuard::downgrade) | at once |
 ///
 /// # Cost

@@ -48,7 +48,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_data_panics_and_what_is_a_limit_is_written_the_same(data in prop::collection::vec(any::<u8>(), 0..7)) {
+        fn no_data_panics_and_what_is_a_limit_is_written_the_same(
+            data in prop::collection::vec(any::<u8>(), 0..7),
+        ) {
             if let Some(permits) = decode(&data) {
                 prop_assert_eq!(encode(permits), data);
             }

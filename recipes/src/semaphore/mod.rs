@@ -93,8 +93,8 @@ const LEASES: Rule = Rule::blocked_by(&[lockkeeper_core::Kind::LEASE]);
 /// # Session loss
 ///
 /// The leases of a crashed process are deleted with its session. A lease of an expired session is lost. Its
-/// [`lost()`](Hold::lost) resolves before the server can give its permits to another contender. A waiter
-/// queues again in the next session, at the end of the queue.
+/// [`lost()`](crate::Guard::lost) resolves before the server can give its permits to another contender. A
+/// waiter queues again in the next session, at the end of the queue.
 ///
 /// # Layout
 ///

@@ -289,7 +289,8 @@ impl PermitAcquire<'_> {
         if keeps(&own, listed, state.limit) {
             return Ok(Lease::new(hold));
         }
-        debug!(path = %self.semaphore.path, out = listed.len(), "a lease was made out of turn: deleting ours");
+        let (path, in_use) = (&self.semaphore.path, listed.len());
+        debug!(%path, in_use, "a lease was made out of turn: deleting ours");
         Err(NotTaken::HoldLost)
     }
 }
