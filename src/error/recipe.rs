@@ -2,11 +2,11 @@ use std::error::Error;
 
 use super::Outcome;
 
-/// An error of one recipe, which [`Error::Recipe`](super::Error::Recipe) carries.
+/// An error of one recipe, which [`Error::Recipe`](crate::Error::Recipe) carries.
 ///
-/// A recipe implements this for the type of its own errors. `?` and `into()` then make an [`Error`](super::Error)
-/// of them, so all methods of all recipes have one error type. A caller gets the recipe's error back by
-/// [`Error::recipe`](super::Error::recipe).
+/// A recipe implements this for the type of its own errors. `?` and `into()` then make an
+/// [`Error`](crate::Error) of them, so all methods of all recipes have one error type. A caller gets the
+/// recipe's error back by [`Error::recipe`](crate::Error::recipe).
 ///
 /// # Examples
 ///
@@ -28,12 +28,12 @@ use super::Outcome;
 /// assert_eq!(error.to_string(), "/museum has admitted 3 visitors, and admits no more");
 /// ```
 pub trait RecipeError: Error + Send + Sync + 'static {
-    /// Whether trying again can help: [`Error::is_transient`](super::Error::is_transient). Default: no.
+    /// Whether trying again can help: [`Error::is_transient`](crate::Error::is_transient). Default: no.
     fn is_transient(&self) -> bool {
         false
     }
 
-    /// What is known of the write that was asked for: [`Error::outcome`](super::Error::outcome). Default:
+    /// What is known of the write that was asked for: [`Error::outcome`](crate::Error::outcome). Default:
     /// [`NotApplied`](Outcome::NotApplied).
     fn outcome(&self) -> Outcome {
         Outcome::NotApplied

@@ -214,6 +214,31 @@ fn the_readme_and_the_failure_model_make_the_same_promises() {
     }
 }
 
+#[test]
+fn the_page_on_new_recipes_has_the_code_that_is_built_outside_the_workspace() {
+    let page = read("docs/new-recipe.md");
+    let blocks = |language: &str| -> Vec<&str> {
+        let begins = format!("{language}\n");
+        page.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix(&begins)).collect()
+    };
+    let manifest = read("tests/outside/Cargo.toml");
+    let dependencies = blocks("toml");
+    assert_eq!(dependencies.len(), 1);
+    assert!(manifest.contains(dependencies[0]), "docs/new-recipe.md has other dependencies: {manifest}");
+
+    // Every block is a part of a file, and together they are the files.
+    let mut rest: Vec<(String, String)> =
+        files("tests/outside", &[".rs"]).into_iter().map(|file| (read(&file), file)).collect();
+    for block in blocks("rust") {
+        let file = rest.iter_mut().find(|(text, _)| text.contains(block));
+        let (text, _) = file.unwrap_or_else(|| panic!("no file of tests/outside has this:\n{block}"));
+        *text = text.replacen(block, "", 1);
+    }
+    for (text, file) in rest {
+        assert_eq!(text.trim(), "", "{file} has what docs/new-recipe.md does not show");
+    }
+}
+
 /// The targets of a document's links.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split(')').next())

@@ -125,7 +125,7 @@ async fn numbers_that_make_no_sense_are_refused_before_anything_is_sent() {
             "millisecond",
         ),
         ("no start of two", limiter.admit_many(0).await.unwrap_err(), "one or more"),
-        ("three starts of two", limiter.admit_many(3).await.unwrap_err(), "2 in all"),
+        ("three starts of two", limiter.admit_many(3).await.unwrap_err(), "2 in a window"),
         ("nothing to lock", MultiLock::builder().build().unwrap_err(), ""),
         (
             "no owner",
