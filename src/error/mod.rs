@@ -231,7 +231,8 @@ pub enum Phase {
         /// How many of these tasks were ahead.
         ahead: usize,
     },
-    /// For what the recipe says. The text completes "gave up after 2 s while", such as `waiting for 3 permits`.
+    /// For what the recipe says. The text completes "gave up after 2 s while", such as
+    /// `waiting for 3 permits`.
     Recipe(Cow<'static, str>),
 }
 

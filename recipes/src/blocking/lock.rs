@@ -69,4 +69,6 @@ macro_rules! is_lock {
     )*};
 }
 
-is_lock!(super::Mutex, super::RwLockSide, super::Permits, super::MultiLock);
+is_lock!(super::Mutex, super::RwLockSide, super::Permits);
+
+pub(super) use is_lock;

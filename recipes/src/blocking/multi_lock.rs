@@ -4,7 +4,7 @@ use lockkeeper_core::{ConfigError, Error, ZnodePath};
 
 use super::generic::Blocking;
 use super::guard::LockGuard;
-use super::lock::{Lock, SealedBlocking};
+use super::lock::{Lock, SealedBlocking, is_lock};
 use super::runtime_thread::RuntimeThread;
 use crate::MultiLockError;
 use crate::multi_lock::no_member;
@@ -126,3 +126,5 @@ impl MultiLockBuilder {
         Ok(MultiLock { inner: self.inner.build()?, thread })
     }
 }
+
+is_lock!(MultiLock);

@@ -82,7 +82,8 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`RateLimiterError::TooManyStarts`](crate::RateLimiterError::TooManyStarts) if `starts` is above the limit. Otherwise as [`admit`](Self::admit).
+    /// [`RateLimiterError::TooManyStarts`](crate::RateLimiterError::TooManyStarts) if `starts` is above the
+    /// limit. Otherwise as [`admit`](Self::admit).
     pub fn admit_many(&self, starts: usize) -> Result<Admission, Error> {
         self.block(self.inner.admit_many(starts))
     }

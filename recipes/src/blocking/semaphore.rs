@@ -104,7 +104,8 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`SemaphoreError::TooManyPermits`](crate::SemaphoreError::TooManyPermits) if `permits` is above the limit. Otherwise as [`acquire`](Self::acquire).
+    /// [`SemaphoreError::TooManyPermits`](crate::SemaphoreError::TooManyPermits) if `permits` is above the
+    /// limit. Otherwise as [`acquire`](Self::acquire).
     pub fn acquire_many(&self, permits: usize) -> Result<Lease, Error> {
         self.guard(self.inner.acquire_many(permits))
     }

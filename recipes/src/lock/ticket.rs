@@ -70,7 +70,8 @@ impl<Q: Queued> QueueTicket<Q> {
     ///
     /// As the lock's `acquire`. A semaphore's contender that can never be granted
     /// ([`SemaphoreError::TooManyPermits`](crate::SemaphoreError::TooManyPermits),
-    /// [`SemaphoreError::LimitsDisagree`](crate::SemaphoreError::LimitsDisagree)) has left the queue, so that it blocks no other.
+    /// [`SemaphoreError::LimitsDisagree`](crate::SemaphoreError::LimitsDisagree)) has left the queue, so that
+    /// it blocks no other.
     ///
     /// # Cancel safety
     ///

@@ -116,7 +116,8 @@ impl Mutex {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root. An acquire returns
-    /// [`SemaphoreError::LimitsDisagree`](crate::SemaphoreError::LimitsDisagree) while the path is in use for a [`Semaphore`] with more permits.
+    /// [`SemaphoreError::LimitsDisagree`](crate::SemaphoreError::LimitsDisagree) while the path is in use for
+    /// a [`Semaphore`] with more permits.
     pub fn in_semaphore_layout<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
     where
         P: TryInto<ZnodePath>,

@@ -216,7 +216,8 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`RateLimiterError::TooManyStarts`] if `starts` is above the limit. Otherwise as [`admit`](Self::admit).
+    /// [`RateLimiterError::TooManyStarts`] if `starts` is above the limit. Otherwise as
+    /// [`admit`](Self::admit).
     ///
     /// # Cancel safety
     ///

@@ -242,10 +242,10 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`SemaphoreError::LimitsDisagree`] if permits are in use under another fixed limit. [`SemaphoreError::NoLimit`] if the
-    /// node of a shared limit has no limit. [`Error::Refused`] if the server refuses a node (access list,
-    /// quota). [`Error::ConflictingKind`] if another kind of lock uses `<path>/locks`. [`Error::Closed`]
-    /// after a shutdown has begun.
+    /// [`SemaphoreError::LimitsDisagree`] if permits are in use under another fixed limit.
+    /// [`SemaphoreError::NoLimit`] if the node of a shared limit has no limit. [`Error::Refused`] if the
+    /// server refuses a node (access list, quota). [`Error::ConflictingKind`] if another kind of lock uses
+    /// `<path>/locks`. [`Error::Closed`] after a shutdown has begun.
     ///
     /// # Cancel safety
     ///
@@ -258,9 +258,9 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`SemaphoreError::TooManyPermits`] if `permits` is above the limit, also if a shared limit was lowered during
-    /// the wait. The contender leaves the queue then, so that it blocks no other one. [`Error::Config`] if
-    /// `permits` is zero. Otherwise as [`acquire`](Self::acquire).
+    /// [`SemaphoreError::TooManyPermits`] if `permits` is above the limit, also if a shared limit was lowered
+    /// during the wait. The contender leaves the queue then, so that it blocks no other one.
+    /// [`Error::Config`] if `permits` is zero. Otherwise as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
