@@ -1,24 +1,33 @@
-//! Taking a place in a line: one round trip when all goes well, and no node forgotten when it does not.
+//! Enqueueing: one round trip if nothing fails, and no node is left behind if something does.
 
 use tracing::{debug, warn};
 
-use super::create_guard::{CreateGuard, NodeGuard};
-use super::directory::{ParentLifetime, make_directory};
+use super::create_guard::CreateGuard;
+use super::directory::make_queue_directory;
 use super::fast_path::FastPath;
 use super::local_queues::PendingCreate;
+use super::lost_create::{FoundNode, resolve_lost_create};
 use super::prefetch::Prefetch;
 use super::queued_node::{QueueState, QueuedNode};
 use super::rule::ContenderKind;
-use super::step_error::{StepError, backoff, time_left, timeout_error};
+use super::step_error::{StepError, time_left};
 use super::ticket::Ticket;
 use crate::config::limits::DIRECTORIES_MAX;
-use crate::error::{Error, LossReason, Operation, Outcome, Phase, Refusal};
-use crate::session::{Session, janitor};
+use crate::error::{Error, Operation, Phase, Refusal};
+use crate::session::Session;
 use crate::time::deadline::Deadline;
-use crate::wire::{Stat, WireError};
+use crate::wire::{Reply, WireError};
+
+/// The requests that were sent with a create, over the connection of that moment.
+struct SentWithCreate {
+    pending_create: Option<PendingCreate>,
+    list: Option<Reply<Vec<String>>>,
+    prefetched: Option<Box<Prefetch>>,
+    connection: Option<u64>,
+}
 
 impl Ticket {
-    /// Creates a node and looks at the line, in one go.
+    /// Creates a node, and lists the queue in the same round trip.
     pub(super) async fn create_node(&mut self, deadline: Deadline) -> Result<Box<QueuedNode>, StepError> {
         let directory = self.queue.directory().clone();
         let session = self.queue.manager().session_for_acquire(deadline, directory.as_str()).await?;
@@ -39,7 +48,7 @@ impl Ticket {
             let fast_path = pending_create.as_ref().map_or(FastPath::Unknown, PendingCreate::fast_path);
             let list = || session.read(|wire| wire.children(directory.as_str()));
             let list = (!fast_path.skips_list()).then(list);
-            // Behind the list: if that grants the place, what is seen here is seen under the hold.
+            // Sent behind the list: if that grants, the answers to these reads were read under the hold.
             let prefetched = || Box::new(Prefetch::send(self.queue.reads(), &session, connection));
             let prefetched = fast_path.may_grant_at_once().then(prefetched);
             let (node_guard, stat) = match create.wait_created(deadline).await {
@@ -51,12 +60,12 @@ impl Ticket {
                         );
                     }
                     directories_made += 1;
-                    Box::pin(self.make_directory(&session, deadline)).await?;
+                    Box::pin(make_queue_directory(&session, &directory, deadline)).await?;
                     continue;
                 }
                 Err(error) => {
                     match Box::pin(self.after_failed_create(&session, &mut create, error, deadline)).await? {
-                        // The list that was sent with it may have been read before it was there: another is asked for.
+                        // The list may be older than the node: the wait lists again.
                         Some((node_guard, stat)) => {
                             return Ok(Box::new(QueuedNode::new(
                                 &session,
@@ -70,40 +79,52 @@ impl Ticket {
                     }
                 }
             };
-            let mut queued_node =
-                Box::new(QueuedNode::new(&session, node_guard, &self.queue, stat, connection));
-            pending_create.iter().for_each(PendingCreate::mark_created);
-            let Some(mut list) = list else {
-                queued_node.judge_by_sequence(pending_create, prefetched, connection, deadline).await;
-                return Ok(queued_node);
-            };
-            // If the list does not come, another is asked for.
-            if let Ok(children) = session.await_reply(&mut list, deadline).await {
-                self.delete_late_creates(&queued_node, &children);
-                let is_told = queued_node.judge(&children, connection, &self.queue, deadline).await?;
-                let is_held = matches!(queued_node.state, QueueState::Held);
-                queued_node.prefetched = prefetched.filter(|_| is_told && is_held);
-                pending_create.iter().for_each(|pending_create| pending_create.record_list(!is_held));
-            }
-            if matches!(queued_node.state, QueueState::Unknown) {
-                queued_node.judge_by_sequence(pending_create, None, connection, deadline).await;
-            } else if let (Some(pending_create), Some(entry)) = (pending_create, queued_node.entry()) {
-                // A grant does not wait for the numbers of others.
-                if !matches!(queued_node.state, QueueState::Held) {
-                    pending_create.await_predecessor(entry, deadline).await;
-                }
-                pending_create.judged_by_list(entry);
-            }
-            return Ok(queued_node);
+            let queued_node = Box::new(QueuedNode::new(&session, node_guard, &self.queue, stat, connection));
+            let sent = SentWithCreate { pending_create, list, prefetched, connection };
+            return self.judge_created(queued_node, sent, deadline).await;
         }
     }
 
-    /// Its kind, if its place may be judged by its number alone: there is nothing that only a list would show.
+    /// Judges a created node by its sequence number, or by the list that was sent with the create.
+    async fn judge_created(
+        &mut self,
+        mut queued_node: Box<QueuedNode>,
+        sent: SentWithCreate,
+        deadline: Deadline,
+    ) -> Result<Box<QueuedNode>, StepError> {
+        let SentWithCreate { pending_create, list, prefetched, connection } = sent;
+        pending_create.iter().for_each(PendingCreate::mark_created);
+        let Some(mut list) = list else {
+            queued_node.judge_by_sequence(pending_create, prefetched, connection, deadline).await;
+            return Ok(queued_node);
+        };
+        // Without this list, the wait lists again.
+        if let Ok(children) = queued_node.session().await_reply(&mut list, deadline).await {
+            self.delete_late_creates(&queued_node, &children);
+            let is_told = queued_node.judge(&children, connection, &self.queue, deadline).await?;
+            let is_held = matches!(queued_node.state, QueueState::Held);
+            queued_node.prefetched = prefetched.filter(|_| is_told && is_held);
+            pending_create.iter().for_each(|pending_create| pending_create.record_list(!is_held));
+        }
+        if matches!(queued_node.state, QueueState::Unknown) {
+            queued_node.judge_by_sequence(pending_create, None, connection, deadline).await;
+        } else if let (Some(pending_create), Some(entry)) = (pending_create, queued_node.entry()) {
+            // A grant does not wait for the sequence numbers of others.
+            if !matches!(queued_node.state, QueueState::Held) {
+                pending_create.await_predecessor(entry, deadline).await;
+            }
+            pending_create.judged_by_list(entry);
+        }
+        Ok(queued_node)
+    }
+
+    /// The kind of the contender if its sequence number alone may decide: there is nothing that only a list
+    /// would show.
     fn fast_path_kind_now(&self) -> Option<ContenderKind> {
         self.queue.fast_path_kind().filter(|_| self.unresolved_creates.is_empty())
     }
 
-    /// Deletes what an earlier attempt of this ticket turned out to have made after all.
+    /// Deletes the nodes of this ticket's earlier attempts that a list shows after all.
     pub(super) fn delete_late_creates(&mut self, queued_node: &QueuedNode, children: &[String]) {
         let directory = self.queue.directory();
         for (session, create_id) in self.unresolved_creates.drain(..) {
@@ -116,96 +137,33 @@ impl Ticket {
         }
     }
 
-    /// A create failed: says no, looks for its node, or asks for another try (`None`).
+    /// A create failed. Returns its node if the search for it finds it, and `None` if another create is due.
     async fn after_failed_create(
         &mut self,
         session: &Session,
         create: &mut CreateGuard,
         error: WireError,
         deadline: Deadline,
-    ) -> Result<Option<(NodeGuard, Option<Stat>)>, StepError> {
-        let path = self.queue.directory().as_str();
+    ) -> Result<Option<FoundNode>, StepError> {
+        let directory = self.queue.directory();
         match error {
-            WireError::SessionEnded(LossReason::Closed) => Err(Error::Closed.into()),
-            WireError::SessionEnded(_) => Err(StepError::Restart),
-            WireError::Refused(refusal) if refusal.is_transient() => {
-                backoff(session, deadline).await;
-                time_left(deadline, path, Phase::Answer)?;
-                Ok(None)
-            }
-            error if error.outcome() == Outcome::NotApplied => {
-                Err(Error::of_wire(Operation::Create, path, &error, deadline).into())
+            WireError::SessionEnded(_) | WireError::Refused(_) => {
+                session.retry_after(&error, Operation::Create, directory.as_str(), deadline).await?;
+                return Ok(None);
             }
             WireError::Timeout => {
-                time_left(deadline, path, Phase::Answer)?;
-                // It may stand, or come to stand: the next list looks for it, and so does the janitor.
-                self.unresolved_creates.push((session.clone(), create.create_id()));
-                Err(StepError::Restart)
-            }
-            error => {
-                debug!(path, %error, "a create without an answer; looking for its node");
-                self.resolve_lost_create(session, create, deadline).await
-            }
-        }
-    }
-
-    /// Looks for the node of a create whose answer was lost.
-    async fn resolve_lost_create(
-        &mut self,
-        session: &Session,
-        create: &mut CreateGuard,
-        deadline: Deadline,
-    ) -> Result<Option<(NodeGuard, Option<Stat>)>, StepError> {
-        let directory = self.queue.directory().clone();
-        let find = janitor::find(session, &directory, create.create_id());
-        let found = tokio::select! {
-            biased;
-            found = find => found,
-            () = deadline.passed() => return Err(timeout_error(deadline, directory.as_str(), Phase::Answer).into()),
-        };
-        if session.loss().is_some() {
-            return Err(StepError::Restart);
-        }
-        let Some(path) = found else {
-            // Provisional: the list behind the next create looks again, and so does the janitor, later.
-            self.unresolved_creates.push((session.clone(), create.create_id()));
-            return Ok(None);
-        };
-        let mut reply = session.read(|wire| wire.data(&path));
-        match session.await_reply(&mut reply, deadline).await {
-            Ok((_, stat)) => {
-                // A node of another session is not ours, whatever its name says.
-                session.check_owner(&path, &stat).map_err(|_| StepError::Restart)?;
-                Ok(Some((create.found(path), Some(stat))))
-            }
-            // Dropping the claim leaves it to the janitor.
-            _ => {
                 time_left(deadline, directory.as_str(), Phase::Answer)?;
-                Err(StepError::Restart)
+                // The node may exist now or later: the next list shows it, and the janitor searches for it.
+                self.unresolved_creates.push((session.clone(), create.create_id()));
+                return Err(StepError::Restart);
             }
+            error => debug!(path = %directory, %error, "a create without an answer; searching for its node"),
         }
-    }
-
-    /// Makes the line's directory, and what is missing above it.
-    async fn make_directory(&self, session: &Session, deadline: Deadline) -> Result<(), StepError> {
-        make_directory(session, self.queue.directory(), ParentLifetime::WhileUsed, deadline).await.map_err(
-            |error| {
-                match error {
-                    WireError::SessionEnded(LossReason::Closed) => Error::Closed.into(),
-                    WireError::SessionEnded(_) => StepError::Restart,
-                    // The create that follows meets it again, and rests then.
-                    WireError::Refused(refusal) if refusal.is_transient() => StepError::Restart,
-                    error if error.outcome() == Outcome::NotApplied => {
-                        Error::of_wire(Operation::Create, self.queue.directory().as_str(), &error, deadline)
-                            .into()
-                    }
-                    // Making a directory twice does no harm: try again until the time is up.
-                    _ if deadline.has_passed() => {
-                        timeout_error(deadline, self.queue.directory().as_str(), Phase::Answer).into()
-                    }
-                    _ => StepError::Restart,
-                }
-            },
-        )
+        let found = resolve_lost_create(session, directory, create, deadline).await?;
+        if found.is_none() {
+            // Not final: the list behind the next create shows the node, and the janitor searches again later.
+            self.unresolved_creates.push((session.clone(), create.create_id()));
+        }
+        Ok(found)
     }
 }

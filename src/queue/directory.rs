@@ -1,7 +1,7 @@
 //! The directory of a line, made when the first contender comes.
 
-use crate::error::Refusal;
-use crate::session::Session;
+use crate::error::{Operation, Refusal};
+use crate::session::{Session, Stop};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WireError};
 use crate::znode::path::ZnodePath;
@@ -55,4 +55,21 @@ pub(crate) async fn make_directory(
         }
     }
     Ok(())
+}
+
+/// Creates the directory of a queue, as [`make_directory`] does. Tries again while that can help: a directory
+/// that exists already does no harm.
+pub(super) async fn make_queue_directory(
+    session: &Session,
+    directory: &ZnodePath,
+    deadline: Deadline,
+) -> Result<(), Stop> {
+    loop {
+        match make_directory(session, directory, ParentLifetime::WhileUsed, deadline).await {
+            Ok(()) => return Ok(()),
+            Err(error) => {
+                session.retry_after(&error, Operation::Create, directory.as_str(), deadline).await?;
+            }
+        }
+    }
 }

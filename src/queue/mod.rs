@@ -40,9 +40,11 @@ mod inspect;
 mod local_queue;
 mod local_queues;
 mod lock_queue;
+mod lost_create;
 mod missing_czxid;
 #[cfg(test)]
 mod misuse_test;
+mod multi_create;
 mod multi_queue;
 mod node_monitor;
 mod node_transaction;

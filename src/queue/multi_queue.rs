@@ -1,24 +1,15 @@
-use parking_lot::Mutex;
 use tracing::{Instrument, Span, debug, debug_span};
 
-use super::create_guard::{CreateGuard, NodeGuard, czxid};
-use super::directory::{ParentLifetime, make_directory};
 use super::hold::Hold;
-use super::local_queues::LocalQueues;
 use super::lock_queue::LockQueue;
-use super::prefetch::Prefetch;
 use super::queued_node::QueuedNode;
-use super::step_error::{StepError, backoff, time_left};
+use super::step_error::StepError;
 use super::ticket::Ticket;
-use crate::config::limits::{self, DIRECTORIES_MAX};
-use crate::error::{ConfigError, Error, LossReason, Operation, Outcome, Phase, Refusal};
+use crate::error::{ConfigError, Error, Operation};
 use crate::manager::ConnectionManager;
-use crate::session::Session;
-use crate::session::janitor;
 use crate::telemetry::timers::WaitTimer;
 use crate::time::deadline::Deadline;
-use crate::wire::{Created, MultiError, Reply, Stat, WireError, WriteOp, WriteResult};
-use crate::znode::name::NodeName;
+use crate::wire::{MultiError, WriteOp};
 use crate::znode::path::ZnodePath;
 
 /// Several lines, entered by one transaction: a place in each of them, or in none.
@@ -29,15 +20,8 @@ use crate::znode::path::ZnodePath;
 #[derive(Clone, Debug)]
 pub struct MultiQueue {
     /// The one manager of all queues.
-    manager: ConnectionManager,
-    queues: Vec<LockQueue>,
-}
-
-/// A read of a node that was only supposed to come to stand.
-struct Early {
-    path: String,
-    // In a lock only so that a ticket may be shared between threads.
-    reply: Mutex<Reply<Option<Stat>>>,
+    pub(super) manager: ConnectionManager,
+    pub(super) queues: Vec<LockQueue>,
 }
 
 impl MultiQueue {
@@ -225,14 +209,9 @@ impl MultiQueue {
             match session.multi(&checks, deadline).await {
                 Ok(_) => return Ok(()),
                 Err(MultiError::Operation { .. }) => return Err(StepError::Restart),
-                Err(MultiError::Request(WireError::SessionEnded(LossReason::Closed))) => {
-                    return Err(Error::Closed.into());
-                }
-                Err(MultiError::Request(WireError::SessionEnded(_))) => return Err(StepError::Restart),
                 Err(MultiError::Request(error)) => {
-                    debug!(%error, "no answer; checking again");
-                    backoff(session, deadline).await;
-                    time_left(deadline, checks.first().map_or("", WriteOp::path), Phase::Answer)?;
+                    let path = checks.first().map_or("", WriteOp::path);
+                    session.retry_after(&error, Operation::Commit, path, deadline).await?;
                 }
             }
         }
@@ -260,231 +239,5 @@ impl MultiQueue {
             true => Ok(holds),
             false => Err(StepError::Restart),
         }
-    }
-
-    /// Makes all nodes by one transaction, and looks at all lines.
-    async fn create_nodes(&self, tickets: &mut [Ticket], deadline: Deadline) -> Result<(), StepError> {
-        let first = self.queues.first().map(|queue| queue.directory().as_str()).unwrap_or_default();
-        limits::check(
-            self.queues.iter().map(|queue| queue.data().len() + queue.directory().as_str().len()).sum(),
-        )
-        .map_err(Error::Config)?;
-        let session = self.manager.session_for_acquire(deadline, first).await?;
-        session.mark_used();
-        for ticket in &mut *tickets {
-            ticket.unresolved_creates.retain(|(of, _)| of.epoch() == session.epoch());
-        }
-        let directories: Vec<String> =
-            self.queues.iter().map(|queue| queue.directory().to_string()).collect();
-        let mut directories_made = 0;
-        loop {
-            let connection = session.connection();
-            let (mut creates_in_flight, creates): (Vec<CreateGuard>, Vec<WriteOp>) = self
-                .queues
-                .iter()
-                .map(|queue| CreateGuard::in_multi(&session, queue.directory(), queue.label(), queue.data()))
-                .unzip();
-            let mut made = session.send_multi(&creates);
-            let early = self.ask_early(&session, &creates);
-            let mut lists = session.read(|wire| wire.children_of_all(&directories));
-            // Behind the lists: if those grant the places, what is seen here is seen under the hold.
-            let prefetches: Vec<Prefetch> =
-                self.queues.iter().map(|queue| Prefetch::send(queue.reads(), &session, connection)).collect();
-            let made = match session.await_reply(&mut made, deadline).await.map_err(MultiError::Request) {
-                Ok(committed) => committed,
-                Err(error) => Err(error),
-            };
-            let node_guards = match made {
-                Ok(results) => Self::register_created(&session, &mut creates_in_flight, results)?,
-                Err(MultiError::Operation { index, refusal }) => {
-                    creates_in_flight.iter_mut().for_each(CreateGuard::settle);
-                    let directory = self.queues.get(index).map_or(first, |queue| queue.directory().as_str());
-                    if refusal != Refusal::NoNode || directories_made == DIRECTORIES_MAX {
-                        let error = WireError::Refused(refusal);
-                        return Err(Error::of_wire(Operation::Create, directory, &error, deadline).into());
-                    }
-                    directories_made += 1;
-                    let there = session.await_reply(&mut lists, deadline).await.unwrap_or_default();
-                    self.make_directories(&session, &there, deadline).await?;
-                    continue;
-                }
-                Err(MultiError::Request(error)) => {
-                    match self
-                        .after_failed_creates(&session, tickets, &mut creates_in_flight, error, deadline)
-                        .await?
-                    {
-                        Some(node_guards) => {
-                            for ((ticket, queue), (node_guard, stat)) in
-                                tickets.iter_mut().zip(&self.queues).zip(node_guards)
-                            {
-                                ticket.set_node(QueuedNode::new(&session, node_guard, queue, stat, None));
-                            }
-                            return Ok(());
-                        }
-                        None => continue,
-                    }
-                }
-            };
-            let lists = session.await_reply(&mut lists, deadline).await;
-            for (ticket, (node_guard, stat)) in tickets.iter_mut().zip(node_guards) {
-                let queued_node = QueuedNode::new(&session, node_guard, &ticket.queue, stat, connection);
-                ticket.set_node(queued_node);
-            }
-            Self::learn_creation(tickets, early, deadline).await;
-            // If the lists do not come, others are asked for.
-            for ((ticket, list), prefetched) in
-                tickets.iter_mut().zip(lists.unwrap_or_default()).zip(prefetches)
-            {
-                let list = list.ok_or(StepError::Restart)?;
-                ticket.judge(&list, connection, prefetched, deadline).await?;
-            }
-            return Ok(());
-        }
-    }
-
-    /// Asks for the creation time of the node that the first line is likely to get, if the transaction will not tell it:
-    /// behind that, in the same round trip.
-    fn ask_early(&self, session: &Session, creates: &[WriteOp]) -> Option<Early> {
-        let (queue, create) = self.queues.first().zip(creates.first())?;
-        let number = LocalQueues::of(session).sequence_to_prefetch(queue.directory().as_str())?;
-        let path = format!("{}{number:010}", create.path());
-        let reply = Mutex::new(session.read(|wire| wire.exists(&path)));
-        Some(Early { path, reply })
-    }
-
-    /// Takes what was asked early, if that was for the right node, and sees to it that it is asked for the next time.
-    async fn learn_creation(tickets: &mut [Ticket], early: Option<Early>, deadline: Deadline) {
-        let Some(ticket) = tickets.first_mut() else { return };
-        let (directory, label) = (ticket.queue.directory().to_string(), ticket.queue.label());
-        let Some(queued_node) = ticket.queued_node_mut().filter(|queued_node| queued_node.czxid.is_none())
-        else {
-            return;
-        };
-        if let Some(name) = NodeName::parse_with(queued_node.node_guard.name(), &[label]) {
-            let session = queued_node.session();
-            LocalQueues::of(session).record_missing_czxid(&directory, name.sequence(), session.now());
-        }
-        let Some(mut early) = early.filter(|early| early.path == queued_node.node_guard.path()) else {
-            return;
-        };
-        // Whatever else it is, the node is asked for once more.
-        if let Ok(Some(stat)) = queued_node.session().await_reply(early.reply.get_mut(), deadline).await {
-            queued_node.czxid = czxid(Some(&stat));
-        }
-    }
-
-    fn register_created(
-        session: &Session,
-        creates_in_flight: &mut [CreateGuard],
-        results: Vec<WriteResult>,
-    ) -> Result<Vec<(NodeGuard, Option<Stat>)>, StepError> {
-        let mut node_guards = Vec::new();
-        for (create, result) in creates_in_flight.iter_mut().zip(results) {
-            let WriteResult::Created(Created { path, stat }) = result else {
-                return Err(StepError::Restart);
-            };
-            if let Some(stat) = &stat {
-                session.check_owner(&path, stat).map_err(|_| StepError::Restart)?;
-            }
-            node_guards.push((create.found(path), stat));
-        }
-        Ok(node_guards)
-    }
-
-    /// The creates failed as a whole: says no, looks for their nodes, or asks for another try (`None`).
-    async fn after_failed_creates(
-        &self,
-        session: &Session,
-        tickets: &mut [Ticket],
-        creates_in_flight: &mut [CreateGuard],
-        error: WireError,
-        deadline: Deadline,
-    ) -> Result<Option<Vec<(NodeGuard, Option<Stat>)>>, StepError> {
-        let path = self.queues.first().map(|queue| queue.directory().as_str()).unwrap_or_default();
-        match error {
-            WireError::SessionEnded(LossReason::Closed) => return Err(Error::Closed.into()),
-            WireError::SessionEnded(_) => return Err(StepError::Restart),
-            WireError::Refused(refusal) => {
-                creates_in_flight.iter_mut().for_each(CreateGuard::settle);
-                if !refusal.is_transient() {
-                    return Err(Error::of_wire(Operation::Create, path, &error, deadline).into());
-                }
-                backoff(session, deadline).await;
-                time_left(deadline, path, Phase::Answer)?;
-                return Ok(None);
-            }
-            error => {
-                debug_assert_eq!(error.outcome(), Outcome::Unknown, "a definite answer was read as none");
-                debug!(path, %error, "creates without an answer; looking for their nodes");
-            }
-        }
-        let mut found = Vec::new();
-        for (queue, create) in self.queues.iter().zip(&mut *creates_in_flight) {
-            let find = janitor::find(session, queue.directory(), create.create_id());
-            let path = tokio::select! {
-                biased;
-                found = find => found,
-                () = deadline.passed() => {
-                    time_left(deadline, queue.directory().as_str(), Phase::Answer)?;
-                    None
-                }
-            };
-            if session.loss().is_some() {
-                return Err(StepError::Restart);
-            }
-            let Some(path) = path else { continue };
-            let mut reply = session.read(|wire| wire.exists(&path));
-            match session.await_reply(&mut reply, deadline).await {
-                Ok(Some(stat)) => {
-                    session.check_owner(&path, &stat).map_err(|_| StepError::Restart)?;
-                    found.push((create.found(path), Some(stat)));
-                }
-                // Dropping the claim leaves it to the janitor.
-                _ => {
-                    time_left(deadline, &path, Phase::Answer)?;
-                    return Err(StepError::Restart);
-                }
-            }
-        }
-        match found.len() {
-            all if all == self.queues.len() => Ok(Some(found)),
-            0 => {
-                // Provisional: the lists behind the next try look again, and so does the janitor, later.
-                for (ticket, create) in tickets.iter_mut().zip(creates_in_flight) {
-                    ticket.unresolved_creates.push((session.clone(), create.create_id()));
-                }
-                Ok(None)
-            }
-            // Some were deleted by hand: the others go, too.
-            _ => Err(StepError::Restart),
-        }
-    }
-
-    async fn make_directories(
-        &self,
-        session: &Session,
-        there: &[Option<Vec<String>>],
-        deadline: Deadline,
-    ) -> Result<(), StepError> {
-        for (number, queue) in self.queues.iter().enumerate() {
-            if there.get(number).is_some_and(Option::is_some) {
-                continue;
-            }
-            let path = queue.directory().as_str();
-            match make_directory(session, queue.directory(), ParentLifetime::WhileUsed, deadline).await {
-                Ok(()) => {}
-                Err(WireError::SessionEnded(LossReason::Closed)) => return Err(Error::Closed.into()),
-                Err(WireError::SessionEnded(_)) => return Err(StepError::Restart),
-                Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {
-                    return Err(Error::of_wire(Operation::Create, path, &error, deadline).into());
-                }
-                // Making a directory twice does no harm: try again until the time is up.
-                Err(_) => {
-                    backoff(session, deadline).await;
-                    time_left(deadline, path, Phase::Answer)?;
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -3,11 +3,9 @@ use std::sync::Arc;
 
 use super::hold::Hold;
 use super::revocation::wait_revoke_message;
-use super::step_error::backoff;
-use crate::error::{Error, Lost};
+use crate::error::{Error, Lost, Operation};
 use crate::session::OwnedNode;
 use crate::time::deadline::Deadline;
-use crate::wire::WireError;
 use crate::znode::name::{Label, NodeName};
 
 /// What can be seen of a held place by who does not hold it: whether it is lost, and whether anybody else wants it.
@@ -80,11 +78,12 @@ impl NodeMonitor {
             let changed = match session.await_reply(&mut list, Deadline::never()).await {
                 Ok((names, _, _)) if names.iter().any(is_rival) => return,
                 Ok((_, _, changed)) => changed,
-                Err(WireError::SessionEnded(_)) => return,
-                Err(WireError::Refused(refusal)) if !refusal.is_transient() => return,
-                Err(_) => {
-                    backoff(session, Deadline::never()).await;
-                    continue;
+                Err(error) => {
+                    let retry = session.retry_after(&error, Operation::List, directory, Deadline::never());
+                    match retry.await {
+                        Ok(()) => continue,
+                        Err(_) => return,
+                    }
                 }
             };
             is_alone(true);

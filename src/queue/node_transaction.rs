@@ -5,13 +5,13 @@ use std::sync::Arc;
 use tracing::debug;
 
 use super::create_guard::NodeGuard;
-use super::directory::{ParentLifetime, make_directory};
+use super::directory::make_queue_directory;
 use super::held_node::HeldNode;
 use super::registration::Registration;
-use super::step_error::{backoff, timeout_error};
+use super::step_error::timeout_error;
 use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
-use crate::session::{Origin, OwnedNode, Session, TxnInFlight};
+use crate::session::{Origin, OwnedNode, Session, Stop, TxnInFlight};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::{MultiError, WireError, WriteOp, WriteResult};
@@ -152,7 +152,7 @@ impl NodeTransaction {
                     if !refusal.is_transient() {
                         return Ok(TxnOutcome::Refused(self.own.path().to_owned(), refusal));
                     }
-                    backoff(&self.session, deadline).await;
+                    self.session.backoff(deadline).await;
                     self.time_left(deadline)?;
                     continue;
                 }
@@ -248,7 +248,7 @@ impl NodeTransaction {
                 Err(WireError::SessionEnded(reason)) => return Err(self.ended(reason)),
                 Err(error) => debug!(path = self.own.path(), %error, "looking again"),
             }
-            backoff(&self.session, deadline).await;
+            self.session.backoff(deadline).await;
             self.time_left(deadline)?;
         }
     }
@@ -304,18 +304,8 @@ impl NodeTransaction {
         let Some(new_nodes) = self.new_nodes.get(index) else {
             return Ok(());
         };
-        match make_directory(&self.session, &new_nodes.directory, ParentLifetime::WhileUsed, deadline).await {
-            Ok(()) => Ok(()),
-            Err(WireError::SessionEnded(reason)) => Err(self.ended(reason)),
-            Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {
-                Err(Error::of_wire(Operation::Create, new_nodes.directory.as_str(), &error, deadline))
-            }
-            // Making a directory twice does no harm.
-            Err(_) => {
-                backoff(&self.session, deadline).await;
-                self.time_left(deadline)
-            }
-        }
+        let made = make_queue_directory(&self.session, &new_nodes.directory, deadline);
+        made.await.map_err(|stop| self.own.error_of(stop))
     }
 
     /// What was made is held from here on; the own node is gone, or stays, as it was asked for.
@@ -359,10 +349,7 @@ impl NodeTransaction {
     }
 
     fn ended(&self, reason: LossReason) -> Error {
-        match reason {
-            LossReason::Closed => Error::Closed,
-            reason => self.own.loss_by(reason).into(),
-        }
+        self.own.error_of(Stop::SessionEnded(reason))
     }
 
     fn confused(&self, cause: &str) -> Error {

@@ -8,8 +8,7 @@ use futures::future::{join_all, select_all};
 use parking_lot::Mutex;
 use tracing::debug;
 
-use super::step_error::{StepError, backoff, time_left};
-use crate::error::{Error, LossReason, Operation, Phase, Refusal};
+use crate::error::{Error, Operation, Refusal};
 use crate::session::{OwnedNode, Reservation, Session};
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
@@ -225,18 +224,10 @@ impl Prefetch {
         for (answer, read) in answers.into_iter().zip(reads) {
             match answer {
                 Ok(sight) => results.push(sight),
-                Err(WireError::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),
-                Err(WireError::SessionEnded(reason)) => return Err(node.loss_by(reason).into()),
-                Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {
-                    return Err(Error::of_wire(read.operation(), read.path().as_str(), &error, deadline));
-                }
                 Err(error) => {
-                    debug!(path = %read.path(), %error, "no answer; looking again");
-                    backoff(node.session(), deadline).await;
-                    return match time_left(deadline, read.path().as_str(), Phase::Answer) {
-                        Err(StepError::Fail(error)) => Err(error),
-                        _ => Ok(None),
-                    };
+                    let path = read.path().as_str();
+                    let retry = node.session().retry_after(&error, read.operation(), path, deadline);
+                    return retry.await.map(|()| None).map_err(|stop| node.error_of(stop));
                 }
             }
         }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
-use tracing::debug;
 
 use super::create_guard::{NodeGuard, czxid};
 use super::local_queue::Judgement;
@@ -14,8 +13,8 @@ use super::predecessors::Predecessors;
 use super::prefetch::Prefetch;
 use super::registration::Registration;
 use super::rule::{Rule, Verdict};
-use super::step_error::{StepError, backoff, sequence_exhausted, time_left};
-use crate::error::{Error, LossReason, Operation, Phase, Refusal};
+use super::step_error::{StepError, sequence_exhausted};
+use crate::error::{Error, Operation, Refusal};
 use crate::session::{Origin, Session};
 use crate::time::deadline::Deadline;
 use crate::wire::{Stat, WireError};
@@ -233,7 +232,7 @@ impl QueuedNode {
         }
     }
 
-    /// A read failed: says no, starts over, or sees to it that the line is looked at again.
+    /// A read failed. `Ok` if what is known of the order is to be found out again.
     pub(super) async fn retry_after(
         &mut self,
         error: &WireError,
@@ -241,21 +240,7 @@ impl QueuedNode {
         path: &str,
         deadline: Deadline,
     ) -> Result<(), StepError> {
-        match error {
-            WireError::SessionEnded(LossReason::Closed) => Err(Error::Closed.into()),
-            WireError::SessionEnded(_) => Err(StepError::Restart),
-            WireError::Refused(refusal) if refusal.is_transient() => {
-                self.state = QueueState::Unknown;
-                backoff(self.session(), deadline).await;
-                time_left(deadline, path, Phase::Answer)
-            }
-            WireError::Refused(_) => Err(Error::of_wire(operation, path, error, deadline).into()),
-            _ => {
-                debug!(path, %error, "no answer; looking again");
-                self.state = QueueState::Unknown;
-                backoff(self.session(), deadline).await;
-                time_left(deadline, path, Phase::Answer)
-            }
-        }
+        self.state = QueueState::Unknown;
+        Ok(self.session().retry_after(error, operation, path, deadline).await?)
     }
 }

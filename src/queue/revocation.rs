@@ -4,7 +4,6 @@ use futures::FutureExt;
 use futures::future::select_all;
 
 use super::hold::Hold;
-use super::step_error::backoff;
 use crate::error::{Error, LossReason, Operation, Refusal};
 use crate::session::{OwnedNode, Reservation, Session};
 use crate::time::deadline::Deadline;
@@ -105,8 +104,6 @@ pub(super) async fn wait_revoke_message(node: &OwnedNode) -> Result<(), Error> {
                     () = session.reconnected(asked_on) => {}
                 }
             }
-            Err(WireError::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),
-            Err(WireError::SessionEnded(reason)) => return Err(node.loss_by(reason).into()),
             Err(WireError::Refused(Refusal::NoNode)) => {
                 node.on_missing();
                 // Given up meanwhile, it is nobody's to be asked for.
@@ -116,10 +113,10 @@ pub(super) async fn wait_revoke_message(node: &OwnedNode) -> Result<(), Error> {
                     .unwrap_or_else(|| node.loss_by(LossReason::NodeDeleted))
                     .into());
             }
-            Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {
-                return Err(Error::of_wire(Operation::Read, node.path(), &error, Deadline::never()));
+            Err(error) => {
+                let retry = session.retry_after(&error, Operation::Read, node.path(), Deadline::never());
+                retry.await.map_err(|stop| node.error_of(stop))?;
             }
-            Err(_) => backoff(session, Deadline::never()).await,
         }
     }
 }

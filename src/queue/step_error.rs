@@ -1,9 +1,8 @@
 //! Why a step of a wait ends early.
 
-use crate::error::{Error, Phase};
-use crate::session::Session;
+use crate::error::{Error, LossReason, Phase};
+use crate::session::Stop;
 use crate::time::deadline::Deadline;
-use crate::time::fractions;
 
 /// Why a step did not get to its end.
 pub(super) enum StepError {
@@ -19,13 +18,21 @@ impl From<Error> for StepError {
     }
 }
 
-/// A short rest before another try.
-pub(super) async fn backoff(session: &Session, deadline: Deadline) {
-    tokio::select! {
-        biased;
-        () = tokio::time::sleep(fractions::retry_pause(session.timeout())) => {}
-        _ = session.ended() => {}
-        () = deadline.passed() => {}
+impl From<LossReason> for StepError {
+    fn from(reason: LossReason) -> Self {
+        match reason {
+            LossReason::Closed => Self::Fail(Error::Closed),
+            _ => Self::Restart,
+        }
+    }
+}
+
+impl From<Stop> for StepError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::SessionEnded(reason) => reason.into(),
+            Stop::Failed(error) => Self::Fail(error),
+        }
     }
 }
 
@@ -36,6 +43,18 @@ pub(super) fn time_left(deadline: Deadline, path: &str, phase: Phase) -> Result<
 
 pub(super) fn timeout_error(deadline: Deadline, path: &str, phase: Phase) -> Error {
     Error::Timeout { phase, path: path.to_owned(), waited: deadline.waited() }
+}
+
+/// The deadline passed behind this predecessor.
+pub(super) fn queued_timeout(
+    deadline: Deadline,
+    directory: &str,
+    predecessor: &str,
+    predecessor_data: String,
+    ahead: usize,
+) -> StepError {
+    let phase = Phase::Queued { predecessor: predecessor.to_owned(), predecessor_data, ahead };
+    timeout_error(deadline, directory, phase).into()
 }
 
 /// Numbers have come to their end in this directory, and nothing can be told by them any more.

@@ -6,9 +6,8 @@ use super::local_queues::{LocalWait, LocalWake, QueueEntry};
 use super::lock_queue::LockQueue;
 use super::predecessors::Predecessors;
 use super::queued_node::{QueueState, QueuedNode};
-use super::step_error::{StepError, timeout_error};
+use super::step_error::{StepError, queued_timeout};
 use crate::config::limits::LONG_WAIT;
-use crate::error::{Error, LossReason, Phase};
 use crate::session::SharedWatch;
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
@@ -36,12 +35,12 @@ impl QueuedNode {
                 self.end_local_wait(wake);
                 Ok(())
             }
-            // Boxed: of the waiters of one process only the head of each run has to watch.
+            // Boxed: of the waiters of one process, only the first of each run needs a watch.
             _ => Box::pin(self.wait_remote(queue, deadline)).await,
         }
     }
 
-    /// Waits for a node of this session: nobody needs to ask the server when it goes.
+    /// Waits for a node of this session. Its delete is known without a watch.
     async fn wait_local(
         &mut self,
         me: &QueueEntry,
@@ -52,18 +51,18 @@ impl QueuedNode {
         let who = || node_data::shown(predecessor.node.data());
         debug!(path = me.node.path(), behind, who = who(), ahead = me.ahead(), "waiting in line");
         let session = self.session().clone();
-        // Who does not wait for long is told by the one in front.
+        // In a short wait, the predecessor's release ends the wait.
         let mut own_watch_due = Some(self.own_watch_due());
         let (mut my_watch, mut predecessor_watch) = (None, None);
         loop {
             let asked_on = session.connection();
-            // One timer for both: what is due, and the deadline.
+            // One timer for the own watch and the deadline.
             let limit = deadline.or_after(own_watch_due.map_or(LONG_WAIT, |due| due.since(session.now())));
             let wake = tokio::select! {
                 biased;
-                // The end of the session is the node's end, too.
+                // The node ends with its session.
                 wake = me.local_wake() => Some(wake),
-                // What was written, and is there, is watched again.
+                // A node whose data was written still exists, and is watched again.
                 () = fired(&mut my_watch) => {
                     my_watch = None;
                     own_watch_due = Some(session.now());
@@ -83,8 +82,7 @@ impl QueuedNode {
                 }
                 () = limit.passed() => {
                     if deadline.has_passed() {
-                        let phase = Phase::Queued { predecessor: behind.to_owned(), predecessor_data: who(), ahead: me.ahead() };
-                        return Err(timeout_error(deadline, me.directory(), phase).into());
+                        return Err(queued_timeout(deadline, me.directory(), behind, who(), me.ahead()));
                     }
                     if own_watch_due.take().is_none() {
                         let (who, waited) = (who(), deadline.waited());
@@ -99,11 +97,7 @@ impl QueuedNode {
                     return Ok(());
                 }
                 Some(Err(_)) => {
-                    return Err(match session.loss() {
-                        Some(LossReason::Closed) => Error::Closed.into(),
-                        Some(_) => StepError::Restart,
-                        None => self.deleted(),
-                    });
+                    return Err(session.loss().map_or_else(|| self.deleted(), StepError::from));
                 }
                 None if own_watch_due.is_none() => {
                     let own_watch = self.ask_own_watch();
@@ -117,7 +111,7 @@ impl QueuedNode {
         }
     }
 
-    /// Where a list decides, a writer waits first for the other nodes of this session that are in front.
+    /// Before a list decides, a writer waits for the other nodes of this session that are ahead.
     fn end_local_wait(&mut self, wake: LocalWake) {
         let own = || self.entry().and_then(|entry| entry.own_before_writer());
         self.state = match wake {

@@ -9,9 +9,9 @@ use super::lock_queue::LockQueue;
 use super::pending_watch::PendingWatch;
 use super::predecessors::OnDeleted;
 use super::queued_node::{QueueState, QueuedNode};
-use super::step_error::{StepError, time_left, timeout_error};
+use super::step_error::{StepError, queued_timeout, time_left};
 use crate::config::limits::LONG_WAIT;
-use crate::error::{Error, LossReason, Operation, Phase, Refusal};
+use crate::error::{Operation, Phase, Refusal};
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
 use crate::wire::{Watch, WatchEvent, WireError};
@@ -97,13 +97,9 @@ impl QueuedNode {
                 Ok(())
             }
             WakeReason::Myself => Err(self.deleted()),
-            WakeReason::SessionOver if self.session().loss() == Some(LossReason::Closed) => {
-                Err(Error::Closed.into())
-            }
-            WakeReason::SessionOver => Err(StepError::Restart),
+            WakeReason::SessionOver => Err(self.session().loss().map_or(StepError::Restart, StepError::from)),
             WakeReason::Time => {
-                let phase = Phase::Queued { predecessor: watched.to_string(), predecessor_data: who, ahead };
-                Err(timeout_error(deadline, queue.directory().as_str(), phase).into())
+                Err(queued_timeout(deadline, queue.directory().as_str(), watched.as_str(), who, ahead))
             }
         }
     }

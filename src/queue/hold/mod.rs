@@ -7,15 +7,14 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::select_all;
-use tracing::{debug, debug_span, field};
+use tracing::{debug_span, field};
 
 use super::held_node::HeldNode;
 use super::lock_queue;
 use super::node_transaction::UnresolvedNodes;
 use super::prefetch::{Changes, Prefetch, ReadResult};
-use super::step_error::{StepError, backoff, time_left};
 use crate::config::limits;
-use crate::error::{ConfigError, Error, LossReason, Lost, Operation, Phase, Refusal};
+use crate::error::{ConfigError, Error, Lost, Operation, Refusal};
 use crate::manager::{ConnectionManager, HoldRegistration};
 use crate::session::{Epoch, OwnedNode, Session};
 use crate::telemetry::timers::HoldTimer;
@@ -270,22 +269,13 @@ impl Hold {
             let mut reply = session.set_data(node.path(), data, None);
             match session.await_reply(&mut reply, deadline).await {
                 Ok(stat) => return Ok(stat),
-                Err(WireError::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),
-                Err(WireError::SessionEnded(reason)) => return Err(node.loss_by(reason).into()),
                 Err(WireError::Refused(Refusal::NoNode)) => {
                     node.lose(node.missing_reason());
                     node.check()?;
                 }
-                Err(error @ WireError::Refused(refusal)) if !refusal.is_transient() => {
-                    return Err(Error::of_wire(Operation::Write, node.path(), &error, deadline));
-                }
-                // Writing it twice does no harm.
                 Err(error) => {
-                    debug!(path = node.path(), %error, "writing again");
-                    backoff(session, deadline).await;
-                    if let Err(StepError::Fail(error)) = time_left(deadline, node.path(), Phase::Answer) {
-                        return Err(error);
-                    }
+                    let retry = session.retry_after(&error, Operation::Write, node.path(), deadline);
+                    retry.await.map_err(|stop| node.error_of(stop))?;
                 }
             }
         }

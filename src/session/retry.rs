@@ -1,0 +1,68 @@
+//! What follows from a request that failed: the only place that decides it.
+
+use tracing::debug;
+
+use super::{OwnedNode, Session};
+use crate::error::{Error, LossReason, Operation, Phase};
+use crate::time::deadline::Deadline;
+use crate::time::fractions;
+use crate::wire::WireError;
+
+/// Why a request is not sent again.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The session is over.
+    SessionEnded(LossReason),
+    /// The server refused the request for good, or the deadline has passed.
+    Failed(Error),
+}
+
+impl Session {
+    /// Decides about a failed request that does no harm if the server executes it twice. Pauses before `Ok`:
+    /// then the caller sends it again.
+    pub(crate) async fn retry_after(
+        &self,
+        error: &WireError,
+        operation: Operation,
+        path: &str,
+        deadline: Deadline,
+    ) -> Result<(), Stop> {
+        match error {
+            WireError::SessionEnded(reason) => return Err(Stop::SessionEnded(*reason)),
+            WireError::Refused(refusal) if !refusal.is_transient() => {
+                return Err(Stop::Failed(Error::of_wire(operation, path, error, deadline)));
+            }
+            error => debug!(path, %operation, %error, "no answer; sending the request again"),
+        }
+        self.backoff(deadline).await;
+        match deadline.has_passed() {
+            true => Err(Stop::Failed(Error::Timeout {
+                phase: Phase::Answer,
+                path: path.to_owned(),
+                waited: deadline.waited(),
+            })),
+            false => Ok(()),
+        }
+    }
+
+    /// Pauses before the next attempt.
+    pub(crate) async fn backoff(&self, deadline: Deadline) {
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(fractions::retry_pause(self.timeout())) => {}
+            _ = self.ended() => {}
+            () = deadline.passed() => {}
+        }
+    }
+}
+
+impl OwnedNode {
+    /// The error of a request for the holder of this node.
+    pub(crate) fn error_of(&self, stop: Stop) -> Error {
+        match stop {
+            Stop::SessionEnded(LossReason::Closed) => Error::Closed,
+            Stop::SessionEnded(reason) => self.loss_by(reason).into(),
+            Stop::Failed(error) => error,
+        }
+    }
+}
