@@ -83,7 +83,7 @@ impl ConnectionManager {
         tokio::select! {
             biased;
             () = shared.holds.nothing_held() => {}
-            // Another call is closing the session already.
+            // The session is being closed already.
             () = shared.closing.cancelled() => {}
             () = patience.passed() => {}
         }
