@@ -9,9 +9,11 @@ use super::ticket::Ticket;
 use crate::error::Error;
 use crate::time::deadline::Deadline;
 
-/// A call of acquire, for a recipe in which something comes before the line: metrics and spans count it from here on, as one.
+/// An acquire call of a recipe that has steps before the queue. Metrics and spans count one call from here
+/// on.
 ///
-/// Tell how it ended, or go on [in the line](Self::acquire). Dropped, it was cancelled.
+/// The recipe reports how the call ended, or continues [in the queue](Self::acquire). A dropped span counts
+/// as a cancelled call.
 #[must_use = "a call that is dropped was cancelled"]
 pub struct AcquireSpan {
     queue: LockQueue,
@@ -20,21 +22,21 @@ pub struct AcquireSpan {
 }
 
 impl LockQueue {
-    /// The same queue for a contender that already holds `own`. Its node never blocks the contender, and neither
-    /// do the nodes of earlier calls.
+    /// The same queue for a contender that already holds `own`. The node of `own` never blocks the contender,
+    /// and neither do the nodes of earlier calls.
     #[must_use]
     pub fn ignoring(mut self, own: &Hold) -> Self {
         own.path().rsplit('/').next().into_iter().for_each(|name| self.ignore(name));
         self
     }
 
-    /// Takes a place in the line.
+    /// Creates a contender's node in the queue.
     ///
-    /// One round trip: create and list are sent together. A further one or two when the directory has to be made.
+    /// One round trip: create and list are sent together. One or two more if the directory has to be created.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when `deadline` passes first, [`Error::Refused`] when the server will not have the node
+    /// [`Error::Timeout`] when `deadline` passes first, [`Error::Refused`] when the server refuses the node
     /// (access list, quota), [`Error::ConflictingKind`] when the path is in use for another kind of lock,
     /// [`Error::Closed`] after a shutdown.
     ///
@@ -55,33 +57,35 @@ impl LockQueue {
         Ok(ticket)
     }
 
-    /// Takes a place and waits in it: [`enqueue`](Self::enqueue), then [`Ticket::wait`].
+    /// Enters the queue and waits for the hold: [`enqueue`](Self::enqueue), then [`Ticket::wait`].
     ///
     /// # Errors
     ///
-    /// Those of both. A deadline of no time at all tries once: [`Error::Timeout`] when someone is in front.
+    /// Those of both. With an immediate deadline the call tries once: [`Error::Timeout`] when a contender is
+    /// ahead.
     ///
     /// # Session loss
     ///
-    /// Starts over in the next session, at the end of the line.
+    /// Starts over in the next session, at the end of the queue.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe at every await: your place in the line is lost, and no node is left behind.
+    /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
     pub async fn acquire(&self, deadline: Deadline) -> Result<Hold, Error> {
-        // Kept here: what is moved into a future stands in it twice.
+        // Kept in a variable: a value that is moved into a future takes its space twice.
         let mut ticket = Ticket::new(self.clone());
         ticket.wait_or_try(deadline).await
     }
 
-    /// Takes a place and keeps it only if it is the first: `None` when someone is in front, be it with a try of its
-    /// own.
+    /// Enters the queue and stays only as the head. Returns `None` if any contender is ahead, including
+    /// another `try_acquire` in progress.
     ///
-    /// Costs what [`enqueue`](Self::enqueue) costs; the node of a try in vain is deleted without waiting for it.
+    /// Costs what [`enqueue`](Self::enqueue) costs. After a failed try, the node is deleted in the
+    /// background.
     ///
     /// # Errors
     ///
-    /// As [`enqueue`](Self::enqueue). `deadline` bounds the wait for a connection and for answers.
+    /// As [`enqueue`](Self::enqueue). `deadline` bounds the wait for a connection and for replies.
     ///
     /// # Session loss
     ///
@@ -94,7 +98,7 @@ impl LockQueue {
         Ticket::new(self.clone()).try_wait(deadline).await
     }
 
-    /// Begins a call of acquire; a try, if the deadline is [immediate](Deadline::immediate).
+    /// Starts an acquire call, or a try if the deadline is [immediate](Deadline::immediate).
     pub fn acquire_span(self, deadline: Deadline) -> AcquireSpan {
         let telemetry = self.start_telemetry(deadline.is_immediate());
         AcquireSpan { telemetry, queue: self, deadline }
@@ -102,56 +106,56 @@ impl LockQueue {
 }
 
 impl AcquireSpan {
-    /// Where it goes on.
+    /// The queue that the call enters.
     #[must_use]
     pub fn queue(&self) -> &LockQueue {
         &self.queue
     }
 
-    /// What shows it.
+    /// The span of this call.
     #[must_use]
     pub fn span(&self) -> Span {
         self.telemetry.span.clone()
     }
 
-    /// Goes on as [`LockQueue::acquire`], with the deadline of the call.
+    /// Continues as [`LockQueue::acquire`], with the deadline of the call.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`LockQueue::acquire`].
     ///
     /// # Cancel safety
     ///
-    /// As there.
+    /// As [`LockQueue::acquire`].
     pub async fn acquire(self) -> Result<Hold, Error> {
         let deadline = self.deadline;
         self.ticket().wait_or_try(deadline).await
     }
 
-    /// Goes on as [`LockQueue::try_acquire`].
+    /// Continues as [`LockQueue::try_acquire`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`LockQueue::try_acquire`].
     ///
     /// # Cancel safety
     ///
-    /// As there.
+    /// As [`LockQueue::try_acquire`].
     pub async fn try_acquire(self, deadline: Deadline) -> Result<Option<Hold>, Error> {
         self.ticket().try_wait(deadline).await
     }
 
-    /// It got this without standing in the line.
+    /// The call ended with this hold, without a wait in the queue.
     pub fn granted(self, hold: &Hold) {
         hold.start_span(Some(self.telemetry.timer.ended("granted")));
     }
 
-    /// Somebody else has it.
+    /// The call ended without a hold: another contender holds.
     pub fn busy(self) {
         self.telemetry.timer.ended("busy");
     }
 
-    /// It came to nothing.
+    /// The call ended with this error.
     pub fn failed(self, error: &Error) {
         match error.is_timeout() && self.deadline.is_immediate() {
             true => self.busy(),

@@ -1,9 +1,9 @@
-//! The judging of a line, for those who measure it. **No part of the public interface.**
+//! Access to the judgement of a list, for benchmarks. **No part of the public interface.**
 
 use super::rule::{Rule, Verdict};
 
 impl Rule {
-    /// How many are in front of `me` in this listing; `None` where a listing alone does not tell.
+    /// How many contenders are ahead of `me` in this list. `None` where a list alone does not decide.
     #[doc(hidden)]
     pub fn lower_in(&self, children: &[String], me: &str) -> Option<usize> {
         match self.judge(children, me, &[]) {

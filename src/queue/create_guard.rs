@@ -10,7 +10,7 @@ use crate::znode::path::ZnodePath;
 
 /// A create that was sent and whose outcome is not settled yet.
 ///
-/// Dropped at any point, it leaves the rest to the janitor: a reply that is still coming, or a node that may stand.
+/// Dropped at any point, it leaves the rest to the janitor: a pending reply, or a node that may exist.
 pub(super) struct CreateGuard {
     session: Session,
     directory: ZnodePath,
@@ -19,11 +19,11 @@ pub(super) struct CreateGuard {
 }
 
 enum CreateState {
-    /// The create is on its way.
+    /// The create is in flight.
     Sent(Reply<Created>),
-    /// Its answer did not come: the node may stand, or still come to stand.
+    /// No reply arrived: the node may exist, or may still be created.
     Unresolved,
-    /// There is no node, or it is no longer this claim's.
+    /// There is no node, or another guard owns it.
     Settled,
 }
 
@@ -41,7 +41,7 @@ impl CreateGuard {
         }
     }
 
-    /// A create that is part of a transaction: to be sent with the others.
+    /// A create that is part of a transaction. The caller sends it with the others.
     pub(super) fn in_multi(
         session: &Session,
         directory: &ZnodePath,
@@ -55,12 +55,12 @@ impl CreateGuard {
         (Self { session, directory, create_id, state: CreateState::Unresolved }, create)
     }
 
-    /// There certainly is no node.
+    /// Records that no node was created.
     pub(super) fn settle(&mut self) {
         self.state = CreateState::Settled;
     }
 
-    /// Waits for the create's answer. Cancel safe.
+    /// Waits for the reply to the create. Cancel safe.
     pub(super) async fn wait_created(
         &mut self,
         deadline: Deadline,
@@ -72,7 +72,7 @@ impl CreateGuard {
             Ok(created) => Ok((self.found(created.path), created.stat)),
             Err(error) => {
                 match &error {
-                    // The reply may still come: it stays here, for the janitor.
+                    // The reply may still arrive. It stays here for the janitor.
                     WireError::Timeout => {}
                     WireError::SessionEnded(_) => self.state = CreateState::Settled,
                     error if error.outcome() == Outcome::NotApplied => self.state = CreateState::Settled,
@@ -83,7 +83,7 @@ impl CreateGuard {
         }
     }
 
-    /// The node at `path` is the one this claim made.
+    /// The create made the node at `path`.
     pub(super) fn found(&mut self, path: String) -> NodeGuard {
         self.state = CreateState::Settled;
         NodeGuard::of(&self.session, path)
@@ -107,11 +107,12 @@ impl Drop for CreateGuard {
     }
 }
 
-/// A node of ours that stands, as far as we know. Dropped, it is deleted in the background.
+/// An existing node of this session, as far as is known. Dropping the guard deletes the node in the
+/// background.
 pub(super) struct NodeGuard {
     session: Session,
     path: Arc<str>,
-    /// Its place in the local queue, if it has one.
+    /// The node's entry in the local queue, if it has one.
     entry: Option<Arc<QueueEntry>>,
     is_deleted: bool,
 }
@@ -142,7 +143,7 @@ impl NodeGuard {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The node is known to be gone.
+    /// Records that the node no longer exists.
     pub(super) fn mark_deleted(&mut self) {
         self.is_deleted = true;
         if let Some(entry) = &self.entry {
@@ -150,7 +151,8 @@ impl NodeGuard {
         }
     }
 
-    /// Sends the delete. From then on the next contender of this session is the head, if this one was.
+    /// Sends the delete. If this contender was the head, the next contender of this session is the head from
+    /// then on.
     fn send_delete(&mut self) -> Reply<()> {
         self.is_deleted = true;
         let plain = || self.session.write(|wire| wire.delete(&self.path, None));
@@ -163,9 +165,9 @@ impl NodeGuard {
         }
     }
 
-    /// Deletes the node and waits for the answer. `Ok(false)` when it was gone already.
+    /// Deletes the node and waits for the reply. Returns `Ok(false)` if the node did not exist.
     ///
-    /// Without a definite answer, and when this future is dropped, the janitor goes on.
+    /// Without a definite reply, and when this future is dropped, the janitor continues.
     pub(super) async fn delete(mut self, deadline: Deadline) -> Result<bool, WireError> {
         if let Some(entry) = &self.entry {
             entry.await_successor(deadline).await;
@@ -179,7 +181,7 @@ impl NodeGuard {
         let deleted = match answer {
             Ok(()) => true,
             Err(WireError::Refused(Refusal::NoNode)) => false,
-            // The reply may still come.
+            // The reply may still arrive.
             Err(WireError::Timeout) => return Err(WireError::Timeout),
             Err(error) => {
                 leaving.reply = None;
@@ -201,8 +203,8 @@ impl Drop for NodeGuard {
     }
 }
 
-/// Deletes a node of ours if the next ones, which have nobody in front from now on, stand: were one deleted by hand,
-/// strangers behind it would come in, too.
+/// Deletes a node of this session on condition that the new heads exist. If one of those were deleted by
+/// hand, foreign contenders behind it would hold as well.
 fn delete_before(session: &Session, path: &str, mut heads: Vec<Arc<OwnedNode>>) -> Reply<()> {
     let send = |session: &Session, path: &str, heads: &[Arc<OwnedNode>]| {
         let checks = heads.iter().map(|next| WriteOp::Check { path: next.path().to_owned(), version: None });
@@ -229,7 +231,7 @@ fn delete_before(session: &Session, path: &str, mut heads: Vec<Arc<OwnedNode>>) 
     })
 }
 
-/// A delete that is on its way.
+/// A delete that is in flight.
 struct DeleteInFlight<'a> {
     session: &'a Session,
     path: &'a str,
@@ -244,7 +246,7 @@ impl Drop for DeleteInFlight<'_> {
     }
 }
 
-/// The creation zxid, if the server told one.
+/// The creation zxid, if the server returned one.
 pub(super) fn czxid(stat: Option<&Stat>) -> Option<i64> {
     stat.map(|stat| stat.czxid).filter(|czxid| *czxid > 0)
 }

@@ -1,4 +1,4 @@
-//! How the nodes of a hold go.
+//! Deletes the nodes of a hold.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) async fn delete_all(
 pub(super) async fn delete_one(held_node: HeldNode, deadline: Deadline) -> Result<(), ReleaseError> {
     let HeldNode { registration, node_guard, .. } = held_node;
     let node = Arc::clone(&registration.0);
-    // Given up first: nobody that no longer finds the node may take that for a loss.
+    // The registration is removed first, so that no reader of the missing node takes the release for a loss.
     drop(registration);
     read_release(&node, node_guard.delete(deadline).await)
 }
@@ -46,7 +46,7 @@ fn read_release(node: &OwnedNode, deleted: Result<bool, WireError>) -> Result<()
     }
 }
 
-/// Deletes all of them by one transaction if that can be done, else one by one.
+/// Deletes all nodes in one transaction if possible, else one by one.
 pub(super) async fn delete_together(
     footing: Vec<HeldNode>,
     deadline: Deadline,
@@ -63,7 +63,8 @@ pub(super) async fn delete_together(
             held_node.node().set_given_up();
             held_node.node_guard.entry().into_iter().for_each(|entry| entry.mark_leaving());
         }
-        // Dropped on the way, or without an answer, each is left to the janitor: deleting twice does no harm.
+        // If this future is dropped or no reply arrives, each node is left to the janitor: a second delete
+        // does no harm.
         match session.multi(&deletes, deadline).await {
             Ok(_) => {
                 debug!(nodes = footing.len(), path = deletes.first().map(WriteOp::path), "released");

@@ -1,4 +1,4 @@
-//! One hold turned into others, in one transaction: at no instant is there neither, and at none are there both.
+//! Replaces one hold by others in one transaction: at every instant exactly one side exists.
 
 use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
@@ -21,14 +21,16 @@ use crate::wire::{CreateMode, WriteOp};
 use crate::znode::name::{CreateId, Kind, Label, NodeName};
 use crate::znode::path::ZnodePath;
 
-/// A transaction that ends a hold and makes nodes in its place.
+/// A transaction that ends a hold and creates nodes that replace it.
 ///
-/// It commits only while the hold's own node stands, and deletes that node: so it is committed at most once, however
-/// often it has to be tried, and a link that breaks on the way leaves no doubt that a look cannot settle.
+/// The transaction commits only while the hold's own node exists, and deletes that node. So it commits at
+/// most once, however often it is retried, and after a disconnect a read can always settle whether it
+/// committed.
 ///
 /// # Cancel safety
 ///
-/// Dropped before or during [`commit`](Self::commit), it gives up the hold and whatever was made in its place.
+/// Dropped before or during [`commit`](Self::commit), it gives up the hold and all nodes created to replace
+/// it.
 #[must_use = "nothing happens before commit()"]
 pub struct Exchange {
     hold: Hold,
@@ -38,31 +40,32 @@ pub struct Exchange {
     error: Option<Error>,
 }
 
-/// What a committed exchange gave.
+/// The result of a committed exchange.
 #[derive(Debug)]
 #[must_use]
 pub struct Exchanged {
-    /// The new hold; `None` if the exchange made no node for one. It has the old one's fencing token.
+    /// The new hold, with the fencing token of the old one. `None` if the exchange created no held node.
     pub hold: Option<Hold>,
-    /// Whether everything the old hold [looked at](Hold::read) was seen over the connection that carried the
-    /// transaction. If not, it may have been out of date: look again before relying on it.
+    /// Whether all [reads](Hold::read) of the old hold arrived over the connection that carried the
+    /// transaction. If not, they may have been stale: read again before relying on them.
     pub reads_current: bool,
-    /// The transaction was not committed before this instant: the request was sent then. Where an earlier
-    /// [`commit`](Exchange::commit) of the same hold had no answer, and it is not known which of them was committed, it is
-    /// when the first of them was sent. The nodes may be found long after the transaction: the instant of the answer
-    /// bounds nothing.
+    /// The transaction was not committed before this instant, at which the request was sent. If an earlier
+    /// [`commit`](Exchange::commit) of the same hold had no reply, and it is unknown which of them was
+    /// committed, this is the instant at which the first of them was sent. The nodes may be found long after
+    /// the transaction, so the instant of the reply bounds nothing.
     pub sent: BootInstant,
 }
 
-/// Why an exchange was not done.
+/// Why an exchange did not commit.
 #[derive(Debug, ThisError)]
 pub enum ExchangeError {
-    /// Nothing was changed, and the hold still stands: look, and try again.
+    /// Nothing was changed, and the hold is still valid: read again, and retry.
     #[error("the exchange was not done")]
     NotDone {
-        /// The hold as it was.
+        /// The unchanged hold.
         hold: Box<Hold>,
-        /// Which node's operation the server refused, and why; `None` when the link broke, or who is next was gone.
+        /// The path whose operation the server refused, and the reason. `None` if the connection broke or the
+        /// successor's node did not exist.
         refused: Option<(String, Refusal)>,
     },
     /// The hold is given up.
@@ -71,23 +74,24 @@ pub enum ExchangeError {
 }
 
 impl Hold {
-    /// What the hold before this one [told](Exchange::with_payload), if that was of this process and nobody came in between.
+    /// The [payload](Exchange::with_payload) of the previous hold, if that hold was of this process and no
+    /// foreign contender held in between.
     #[must_use]
     pub fn payload<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.first.node_guard.entry()?.payload()?.downcast().ok()
     }
 
-    /// Begins a transaction that turns this hold into others.
+    /// Starts a transaction that turns this hold into others.
     pub fn exchange(self) -> Exchange {
         Exchange::of(self)
     }
 
-    /// A transaction that deletes this hold's node is about to be sent.
+    /// Announces that a transaction that deletes this hold's node is about to be sent.
     pub(super) fn begin_exchange(&self) -> Option<ExchangeInFlight> {
         self.first.node_guard.entry().map(QueueEntry::begin_exchange)
     }
 
-    /// The hold that takes this one's place; `None` for nothing to rest on. The transaction is committed.
+    /// The hold that replaces this one after a committed transaction. `None` if there are no nodes to hold.
     pub(super) fn into_replacement(
         self,
         footing: Vec<HeldNode>,
@@ -112,8 +116,8 @@ impl Exchange {
         Self { hold, new_nodes: Vec::new(), others: Vec::new(), payload: None, error: None }
     }
 
-    /// A contender's node in `queue`, with the next number. Its directory is made if need be. For a queue of another
-    /// manager [`commit`](Self::commit) fails with [`Error::Config`].
+    /// Creates a contender's node in `queue`, with the next sequence number. Its directory is created if it
+    /// is missing. For a queue of another manager [`commit`](Self::commit) fails with [`Error::Config`].
     pub fn create_contender(mut self, queue: &LockQueue) -> Self {
         if !queue.manager().is_same_as(self.hold.manager()) {
             self.fail(Error::Config(ConfigError::Setting {
@@ -130,9 +134,9 @@ impl Exchange {
         self
     }
 
-    /// A reader's node in the directory of this writer's hold, *with the hold's own number*: whoever waits behind the hold
-    /// now waits behind this node. For any other hold or label [`commit`](Self::commit) fails with
-    /// [`Error::Config`].
+    /// Creates a reader's node in the directory of this writer's hold, *with the hold's own sequence number*:
+    /// all waiters behind the hold then wait behind this node. For any other hold or label
+    /// [`commit`](Self::commit) fails with [`Error::Config`].
     pub fn downgrade_to(mut self, label: Label, data: &[u8]) -> Self {
         let create_id = self.next_create_id();
         match in_place(self.hold.path(), create_id, label) {
@@ -145,7 +149,8 @@ impl Exchange {
         self
     }
 
-    /// A numbered node in `directory` that stays when the session ends. It is no part of the new hold.
+    /// Creates a sequential node in `directory` that outlives the session. The node is no part of the new
+    /// hold.
     pub fn create_persistent(mut self, directory: &ZnodePath, label: Label, data: &[u8]) -> Self {
         let create_id = self.next_create_id();
         match self.hold.manager().full_path(directory) {
@@ -165,7 +170,7 @@ impl Exchange {
         self.also(path, |path| WriteOp::Check { path, version: Some(version) })
     }
 
-    /// Writes a node's data, if it has this version.
+    /// Writes a node's data, if the node has this version.
     pub fn set(self, path: &ZnodePath, data: Vec<u8>, version: i32) -> Self {
         self.also(path, |path| WriteOp::SetData { path, data, version: Some(version) })
     }
@@ -175,9 +180,10 @@ impl Exchange {
         self.also(path, |path| WriteOp::Delete { path, version: None })
     }
 
-    /// What the next one in line is [told](Hold::payload), if it is of this process and nobody comes in between: what holds
-    /// once the transaction is committed, and until the next holder changes it. It is not told where the hold
-    /// [may have seen](Exchanged::reads_current) what was out of date.
+    /// Passes a [payload](Hold::payload) to the next hold of this queue, if that is of this process and no
+    /// foreign contender holds in between. The payload describes what is true once the transaction is
+    /// committed, and until the next holder changes it. No payload is passed if the hold's
+    /// [reads](Exchanged::reads_current) may have been stale.
     pub fn with_payload<T: Any + Send + Sync>(self, payload: T) -> Self {
         Self { payload: Some(Arc::new(payload)), ..self }
     }
@@ -190,7 +196,8 @@ impl Exchange {
         self
     }
 
-    /// Names that depend on the hold's own node alone: only one try can be committed, so all may have the same.
+    /// Create ids that depend on the hold's own node alone: only one try can commit, so all tries may share
+    /// them.
     fn next_create_id(&self) -> CreateId {
         let number = u128::try_from(self.new_nodes.len()).unwrap_or_default() + 1;
         match CreateId::of(self.hold.path()) {
@@ -203,17 +210,17 @@ impl Exchange {
         self.error.get_or_insert(error);
     }
 
-    /// Commits. One round trip, and no other request, when all goes well.
+    /// Commits. One round trip, and no other request, if nothing fails.
     ///
     /// # Errors
     ///
-    /// [`ExchangeError::NotDone`] with the hold as it was, when the server refused an operation, or the link broke and
-    /// a look showed that nothing had been done. [`ExchangeError::Failed`] when the hold was lost, the deadline passed
-    /// without an answer, or an argument cannot be right.
+    /// [`ExchangeError::NotDone`] with the unchanged hold, when the server refused an operation, or the
+    /// connection broke and a read showed that the transaction had not committed. [`ExchangeError::Failed`]
+    /// when the hold was lost, the deadline passed without a reply, or an argument is invalid.
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: dropped, it gives up the hold and whatever was made in its place.
+    /// Not cancel safe: dropped, it gives up the hold and all nodes created to replace it.
     pub async fn commit(self, deadline: Deadline) -> Result<Exchanged, ExchangeError> {
         let span = debug_span!("exchange", path = self.hold.path());
         let exchanged = self.commit_now(deadline).instrument(span).await;
@@ -236,7 +243,8 @@ impl Exchange {
         let mut operations: Vec<WriteOp> =
             new_nodes.iter().map(|new_nodes| new_nodes.operation.clone()).collect();
         operations.extend(others);
-        // The next one is the head then: were its node deleted by hand, strangers behind it would come in, too.
+        // The successor becomes the head. If its node were deleted by hand, foreign contenders behind it
+        // would hold as well.
         let in_flight = hold.begin_exchange();
         let next = in_flight.as_ref().and_then(|in_flight| in_flight.next.clone());
         operations
@@ -261,7 +269,7 @@ impl Exchange {
             TxnOutcome::Refused(path, refusal) => Some((path, refusal)),
             TxnOutcome::Nothing => None,
         };
-        // What may still come to stand is found by the next try, or by the janitor after the hold's end.
+        // The next try finds nodes that may still be created, or the janitor does after the end of the hold.
         let unresolved = attempt.into_unresolved();
         in_flight.into_iter().filter(|_| unresolved.is_empty()).for_each(ExchangeInFlight::cancel);
         Err(ExchangeError::NotDone { hold: Box::new(hold.unresolved(unresolved)), refused })
@@ -269,14 +277,14 @@ impl Exchange {
 }
 
 impl Hold {
-    /// Makes a reader's hold beside this writer's, by a node *with this hold's own number*: who waits behind this hold
-    /// waits behind both. It has this hold's fencing token. One round trip.
+    /// Adds a reader's hold to this writer's, by a node *with this hold's own sequence number*: all waiters
+    /// behind this hold wait behind both. The new hold has this hold's fencing token. One round trip.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] when this hold is lost; [`Error::Refused`] when the server will not have the node;
-    /// [`Error::Config`] when this is no writer's hold, or the label no reader's; [`Error::SequenceExhausted`] near the end
-    /// of the numbers.
+    /// [`Error::Lost`] when this hold is lost; [`Error::Refused`] when the server refuses the node;
+    /// [`Error::Config`] when this is not a writer's hold, or the label not a reader's;
+    /// [`Error::SequenceExhausted`] near the end of the sequence numbers.
     ///
     /// # Cancel safety
     ///
@@ -286,7 +294,8 @@ impl Hold {
         let node = self.node();
         let session = node.session().clone();
         loop {
-            // A new name for every try: one that was given up may still come to stand, and is the janitor's then.
+            // Every try has a new create id: the node of an abandoned try may still be created, and the
+            // janitor deletes it.
             let create_id = CreateId::new(session.settings().environment.unique());
             let (directory, path) =
                 in_place(self.path(), create_id, label).ok_or_else(|| no_reader_at(self.path()))?;
@@ -318,13 +327,14 @@ impl Hold {
     }
 }
 
-/// Directory and whole path of a reader's node with the number of the writer's node at `path`.
+/// The directory and the full path of a reader's node with the sequence number of the writer's node at
+/// `path`.
 fn in_place(path: &str, create_id: CreateId, label: Label) -> Option<(ZnodePath, String)> {
     let whole: ZnodePath = path.parse().ok()?;
     let directory = whole.parent()?;
     let own = NodeName::parse(whole.name()).filter(NodeName::has_ordered_sequence)?;
-    // Only behind a writer does everyone look again when it goes. Anywhere else a node with a number that others have
-    // passed already would be overlooked.
+    // Only after the delete of a writer's node do all waiters behind it list again. Elsewhere, waiters that
+    // have already passed the sequence number would overlook a new node with that number.
     if own.kind() != Kind::WRITE || label.kind() != Kind::READ {
         return None;
     }
@@ -333,7 +343,7 @@ fn in_place(path: &str, create_id: CreateId, label: Label) -> Option<(ZnodePath,
     Some((directory, path))
 }
 
-/// Why there can be no reader's node with the number of the node at `path`.
+/// Why no reader's node can have the sequence number of the node at `path`.
 fn no_reader_at(path: &str) -> Error {
     let name = path.rsplit('/').next().and_then(NodeName::parse);
     if name.is_some_and(|name| name.kind() == Kind::WRITE && !name.has_ordered_sequence()) {

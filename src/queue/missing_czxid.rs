@@ -1,22 +1,22 @@
-//! The sequence number of the next create, for servers that tell no creation zxid with a create in a
-//! transaction (before 3.8.2, ZOOKEEPER-4026): its node can be read in the same round trip if its name is
-//! known before.
+//! Predicts the sequence number of the next create, for servers that return no creation zxid with a create in
+//! a transaction (before 3.8.2, ZOOKEEPER-4026). The contender can read its node in the same round trip if it
+//! knows the name in advance.
 
-/// What the creates without a creation zxid have shown.
+/// The history of the creates without a creation zxid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct MissingCzxid {
-    /// The last sequence number, and whether it followed the one before.
+    /// The last sequence number, and whether it followed the previous one.
     last: Option<(i32, bool)>,
 }
 
 impl MissingCzxid {
-    /// The server told no creation zxid with this number.
+    /// The server returned this sequence number without a creation zxid.
     pub(crate) fn record(&mut self, sequence: i32) {
         let follows = self.last.is_some_and(|(last, _)| last.checked_add(1) == Some(sequence));
         self.last = Some((sequence, follows));
     }
 
-    /// The number that the next create is likely to get.
+    /// The sequence number that the next create is likely to get.
     pub(crate) fn next_sequence(&self) -> Option<i32> {
         self.last.filter(|(_, follows)| *follows)?.0.checked_add(1)
     }

@@ -1,27 +1,29 @@
 //! The sequential node: the one primitive under all recipes.
 //!
-//! A contender creates an ephemeral node with a number in the directory of what it wants, and waits until no node
-//! in front blocks it. [`LockQueue::enqueue`] takes a place, [`Ticket::wait`] waits in it, and a [`Hold`] is what
-//! comes out: a hold with a fencing token, a deadline the server cannot undercut, and writes that only commit while
-//! the hold stands.
+//! A contender creates an ephemeral sequential node in a directory and waits until no node ahead blocks it.
+//! [`LockQueue::enqueue`] creates the node, [`Ticket::wait`] waits until it is the head, and the result is a
+//! [`Hold`]: with a fencing token, a deadline that the server cannot undercut, and writes that commit only
+//! while the hold is valid.
 //!
 //! # Protocol
 //!
-//! 1. *Create* `_c_<uuid>-<label>` as an ephemeral sequential node and *list* the directory, sent back to back: one
-//!    session's requests are answered in order, so the list shows every node in front. One round trip.
-//! 2. *Judge* the list by a [`Rule`]. Nothing in front that blocks: held.
-//! 3. Else set a watch by *getData* on the nearest blocker (an `exists` on a node that is gone would leave a watch
-//!    behind) and on the own node. When the only blocker of the list goes: held, with no further read. With two or more
-//!    in front of a mutex, the watch is on the last but one at first: when that goes, the line is read and the watches
-//!    of the first case are set, while the last one holds.
+//! 1. *Create* `_c_<uuid>-<label>` as an ephemeral sequential node and *list* the directory. Both requests
+//!    are sent back to back: the server answers the requests of one session in order, so the list shows every
+//!    node ahead. One round trip.
+//! 2. *Judge* the list by a [`Rule`]. If no node ahead blocks, the contender holds.
+//! 3. Otherwise set a watch by *getData* on the nearest blocker (`exists` on a deleted node would leave a
+//!    watch behind) and a watch on the own node. When the only blocker of the list is deleted, the contender
+//!    holds without another read. With two or more contenders ahead of a mutex, the waiter first watches the
+//!    second nearest. When that one is deleted, the waiter lists the directory and sets the watches of the
+//!    first case, while the nearest one still holds.
 //! 4. Release by *delete*.
 //!
-//! A create without an answer is looked for by its UUID, and taken for ours only if this session owns it. A wait
-//! whose session expires goes on at the end of the line in the next session. Whatever is dropped on the way is
-//! cleaned up by the manager.
+//! After a create without a reply, the contender searches for its node by the UUID, and accepts it only if
+//! this session owns it. A waiter whose session expires enters the queue again at the end, in the next
+//! session. The manager cleans up after every dropped future.
 //!
-//! Sources: Apache Curator's lock recipes (layout, protection), ZOOKEEPER-3249 (the counter's end), CURATOR-498 and
-//! CURATOR-604 (why the owner is compared), CURATOR-107 (why not `exists`).
+//! Sources: Apache Curator's lock recipes (layout, protection), ZOOKEEPER-3249 (the counter's end),
+//! CURATOR-498 and CURATOR-604 (why the owner is compared), CURATOR-107 (why not `exists`).
 
 mod acquire;
 #[cfg(feature = "__simulation")]

@@ -8,16 +8,16 @@ use crate::session::OwnedNode;
 use crate::time::deadline::Deadline;
 use crate::znode::name::{Label, NodeName};
 
-/// What can be seen of a held place by who does not hold it: whether it is lost, and whether anybody else wants it.
+/// Observes a held node without holding it: whether the node is lost, and whether another contender wants it.
 ///
-/// Keeps neither the place nor the manager.
+/// Keeps neither the node nor the manager alive.
 pub struct NodeMonitor {
     node: Arc<OwnedNode>,
     label: Label,
 }
 
 impl Hold {
-    /// What can be seen of its place by who does not hold it.
+    /// A monitor of the hold's node, for a task that does not hold it.
     #[must_use]
     pub fn monitor(&self) -> NodeMonitor {
         NodeMonitor::on(self.node(), self.first.label)
@@ -29,29 +29,31 @@ impl NodeMonitor {
         Self { node: Arc::clone(node), label }
     }
 
-    /// Resolves when the place is lost, as [`Hold::lost`](super::Hold::lost). A place that was given up is not lost by its own
-    /// delete, but only by the end of its session.
+    /// Resolves when the node is lost, as [`Hold::lost`](super::Hold::lost). After a release, the node's own
+    /// delete is no loss; only the end of its session is.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a loss is told again to whoever asks later.
+    /// Cancel safe: a later call returns the same loss.
     pub async fn lost(&self) -> Lost {
         self.node.lost().await
     }
 
-    /// Resolves once somebody wants the place: stands in its line, whatever process that is of, or
-    /// [asks for it](super::Hold::revoke_requested). Also once that can be seen no more.
+    /// Resolves once the node is contended: another contender of any process is in the queue, or a process
+    /// [requested revocation](super::Hold::revoke_requested). Also resolves once contention can no longer be
+    /// observed.
     ///
-    /// For a line in which everyone waits for everyone in front, as that of [`Rule::MUTEX`](super::Rule::MUTEX). `is_alone` is told `true` when
-    /// it was seen that nobody else is there, and `false` when that is known no more. Costs a list with a watch, and a read
-    /// of the own node with a watch; again whenever one of them fires, or after a reconnect.
+    /// For a queue in which every contender waits for all contenders ahead, as that of
+    /// [`Rule::MUTEX`](super::Rule::MUTEX). `is_alone` is called with `true` when a list shows no other
+    /// contender, and with `false` when that is no longer known. Costs a list with a watch and a read of the
+    /// own node with a watch, and both again whenever a watch fires or the client reconnects.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: nothing is lost.
     pub async fn contended(&self, is_alone: impl Fn(bool)) {
         let wait_revoke_message = async {
-            // Who is not allowed to read the own node cannot be told so.
+            // A contender that may not read its own node cannot receive a revoke request.
             if let Err(Error::Refused { .. }) = wait_revoke_message(&self.node).await {
                 std::future::pending::<()>().await;
             }
@@ -90,7 +92,7 @@ impl NodeMonitor {
             tokio::select! {
                 biased;
                 _ = changed => {}
-                // Whoever comes meanwhile is not seen.
+                // Contenders that enter the queue during the disconnect are not seen.
                 () = session.interrupted(asked_on) => {}
                 _ = session.ended() => return,
             }

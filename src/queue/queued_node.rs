@@ -1,4 +1,4 @@
-//! A node of ours in the line, and what is known of who is in front of it.
+//! A contender's node in the queue, and what is known of its predecessors.
 
 use std::sync::Arc;
 
@@ -20,30 +20,30 @@ use crate::time::deadline::Deadline;
 use crate::wire::{Stat, WireError};
 use crate::znode::name::NodeName;
 
-/// A node of ours in the line.
+/// A contender's node in the queue.
 pub(super) struct QueuedNode {
-    // Dropped in this order: struck out first, then deleted.
+    // Drop order: the registration is removed first, then the node is deleted.
     pub(super) registration: Registration,
     pub(super) node_guard: NodeGuard,
     pub(super) czxid: Option<i64>,
     pub(super) state: QueueState,
-    /// What was asked to be looked at behind the list that granted the place.
+    /// The reads that were sent behind the list that granted the hold.
     pub(super) prefetched: Option<Box<Prefetch>>,
-    /// A watch on the nearest blocker that was asked for before it was needed.
+    /// A watch on the nearest blocker that was requested before it was needed.
     pub(super) early_watch: Option<Box<PendingWatch>>,
 }
 
-/// What is known of the line in front of us.
+/// What is known of the contenders ahead.
 pub(super) enum QueueState {
-    /// Nothing; or what was known may be out of date.
+    /// Nothing is known, or the knowledge may be stale.
     Unknown,
     Held,
     Waiting(Predecessors),
 }
 
 impl QueuedNode {
-    /// `connection` is the one there was before the create was sent, unless the node was only found. With a
-    /// `stat`, its owner was compared with the session.
+    /// `connection` is the connection from before the create was sent; `None` for a node that a search found.
+    /// With a `stat`, the owner of the node was compared with the session.
     pub(super) fn new(
         session: &Session,
         mut node_guard: NodeGuard,
@@ -74,12 +74,12 @@ impl QueuedNode {
         self.registration.0.session()
     }
 
-    /// Its place in the local queue, if it has one.
+    /// The node's entry in the local queue, if it has one.
     pub(super) fn entry(&self) -> Option<&Arc<QueueEntry>> {
         self.node_guard.entry()
     }
 
-    /// Lists until something is known.
+    /// Lists the directory until the state is known.
     pub(super) async fn ensure_judged(
         &mut self,
         queue: &LockQueue,
@@ -95,7 +95,7 @@ impl QueuedNode {
         let directory = queue.directory().as_str();
         let connection = self.session().connection();
         let mut reply = self.session().read(|wire| wire.children(directory));
-        // Behind the list, as with the create.
+        // Sent behind the list, as with the create.
         let prefetched = Prefetch::send(queue.reads(), self.session(), connection);
         match self.session().await_reply(&mut reply, deadline).await {
             Ok(children) => {
@@ -105,14 +105,14 @@ impl QueuedNode {
                     .map(Box::new);
                 Ok(())
             }
-            // No directory, no node of ours.
+            // Without the directory, the node does not exist either.
             Err(WireError::Refused(Refusal::NoNode)) => Err(StepError::Restart),
             Err(error) => self.retry_after(&error, Operation::List, directory, deadline).await,
         }
     }
 
-    /// Judges a list that was read on `connection`; whether the list alone told. If not, more was read behind it, and
-    /// what was seen between the two is older than the verdict.
+    /// Judges a list that was read on `connection`. Returns `true` if the list alone decided. Otherwise more
+    /// was read after the list, and reads from between the two are older than the verdict.
     pub(super) async fn judge(
         &mut self,
         children: &[String],
@@ -138,7 +138,8 @@ impl QueuedNode {
                 self.entry().into_iter().for_each(|entry| entry.set_ahead(lower.len()));
                 Predecessors::new(lower, connection).map_or(QueueState::Held, QueueState::Waiting)
             }
-            // Whatever stands of ours is deleted: a list alone does not prove that nothing does.
+            // Restarting deletes whatever node of this contender still exists: a list alone does not prove
+            // that none does.
             Verdict::Gone | Verdict::CompareCzxid(_) => return Err(StepError::Restart),
             Verdict::SequenceExhausted => return Err(sequence_exhausted(queue.directory().as_str()).into()),
             Verdict::ConflictingKind(node) => {
@@ -152,7 +153,8 @@ impl QueuedNode {
         Ok(is_told_by_list)
     }
 
-    /// Where numbers do not tell who came first, the creation zxids do; `None` when they could not be read.
+    /// Orders contenders by creation zxid where sequence numbers do not give the order. Returns `None` if the
+    /// zxids could not be read.
     async fn creation_order(
         &mut self,
         contenders: Vec<NodeName>,
@@ -181,8 +183,8 @@ impl QueuedNode {
         Ok(Some(Rule::judge_by_creation(ordered, mine)))
     }
 
-    /// Judges the node by its sequence number; no list is needed where that tells its predecessor. `prefetched`
-    /// was sent behind the create.
+    /// Judges the node by its sequence number. No list is needed where the number determines the predecessor.
+    /// `prefetched` was sent behind the create.
     pub(super) async fn judge_by_sequence(
         &mut self,
         pending_create: Option<PendingCreate>,
@@ -200,7 +202,7 @@ impl QueuedNode {
                 QueueState::Held
             }
             (Judgement::Behind { is_second, .. }, Some(predecessor)) => {
-                // Where it is not known that nothing is in front of the predecessor, something may be.
+                // Unless the predecessor is known to be the head, at least one contender may be ahead of it.
                 let hidden = if is_second { 0 } else { predecessor.ahead().max(1) };
                 entry.set_ahead(hidden + 1);
                 NodeName::parse(predecessor.node.name()).map_or(QueueState::Unknown, |name| {
@@ -211,7 +213,7 @@ impl QueuedNode {
         };
     }
 
-    /// Our node is not there any more: said by the node itself, not by a list, which may be an old one.
+    /// The node no longer exists. The node itself showed that, not a list, which may be stale.
     pub(super) fn deleted(&mut self) -> StepError {
         self.node_guard.mark_deleted();
         StepError::Restart
@@ -232,7 +234,8 @@ impl QueuedNode {
         }
     }
 
-    /// A read failed. `Ok` if what is known of the order is to be found out again.
+    /// Handles a failed read: fails, restarts, or marks the state as unknown, so that the directory is listed
+    /// again.
     pub(super) async fn retry_after(
         &mut self,
         error: &WireError,

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use crate::session::OwnedNode;
 
-/// The entry of a node in the register of its session. Its drop gives the node up and removes the entry. Only then
-/// may the delete be sent.
+/// The entry of a node in the register of its session. Dropping it marks the node as given up and removes the
+/// entry. The delete may be sent only after that.
 pub(super) struct Registration(pub(super) Arc<OwnedNode>);
 
 impl Drop for Registration {
