@@ -9,14 +9,15 @@ use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
 use crate::znode::fencing_token::FencingToken;
 
-/// A place at the head of a line that nobody holds at the moment: kept for the next one of this process, by [`Hold::detach`].
+/// A node at the head of a queue that nothing holds at the moment. [`Hold::detach`] keeps it for the next
+/// hold of this process.
 ///
-/// To everyone else it is held: its node stands, and its session is kept confirmed. Dropping it gives the place up in the
-/// background. It keeps the manager alive.
+/// To all other contenders the node is held: it exists, and its session is kept confirmed. Dropping the
+/// detached node deletes it in the background. It keeps the manager alive.
 #[must_use = "a place that is not kept is given up at once"]
 #[clippy::has_significant_drop]
 pub struct DetachedNode {
-    // Dropped in this order: the node, and last the manager.
+    // Drop order: the node first, the manager last.
     first: HeldNode,
     /// The token of the next hold.
     token: FencingToken,
@@ -25,14 +26,14 @@ pub struct DetachedNode {
 }
 
 impl Hold {
-    /// Gives the hold up and keeps its place, for the next one of this process: [`DetachedNode::attach`].
+    /// Gives the hold up and keeps its node for the next hold of this process: [`DetachedNode::attach`].
     ///
     /// # Errors
     ///
-    /// The hold itself, to be released, when that must not be: it is lost; it rests on several nodes; a transaction under it
-    /// was dropped or had no answer, and might be committed in the next one's time; somebody
-    /// [asked for it](Self::revoke_requested); its numbers of hand-overs are used up; nobody is
-    /// [let in any more](ConnectionManager::closing).
+    /// The hold itself, to be released, when its node must not be kept: the hold is lost; it rests on several
+    /// nodes; one of its transactions was dropped or had no reply, and might be committed under the next
+    /// hold; a process [requested revocation](Self::revoke_requested); its hand-off numbers are exhausted;
+    /// the manager [grants no more holds](ConnectionManager::closing).
     pub fn detach(self) -> Result<DetachedNode, Box<Self>> {
         let node = self.node();
         let is_sole = self.others.is_empty() && self.unresolved.is_empty() && node.is_settled();
@@ -57,13 +58,13 @@ impl DetachedNode {
         Self { first, token, recipe, manager }
     }
 
-    /// Holds again, with a [token](Hold::fencing_token) that is greater than the last hold's. Sends nothing. Tell the
-    /// [call](super::AcquireSpan::granted) that got it.
+    /// Holds the node again, with a [token](Hold::fencing_token) greater than that of the last hold. Sends
+    /// nothing. Report the hold to the [acquire call](super::AcquireSpan::granted) that got it.
     ///
     /// # Errors
     ///
-    /// [`Lost`] when it was lost meanwhile: take a new place. So it is when nobody is
-    /// [let in any more](ConnectionManager::closing).
+    /// [`Lost`] when the node was lost meanwhile: enter the queue again. Also when the manager
+    /// [grants no more holds](ConnectionManager::closing).
     pub fn attach(self) -> Result<Hold, Lost> {
         let node = self.first.node();
         node.check()?;
@@ -72,14 +73,14 @@ impl DetachedNode {
         }
         let Self { first, token, recipe, manager } = self;
         let held = Hold::new(manager, first, Vec::new(), token, Some(recipe));
-        // Looked at once it is counted: a shutdown that has not begun here waits for this hold.
+        // Checked after the hold is counted: a shutdown that has not begun at this point waits for this hold.
         match held.manager().is_closing() {
             true => Err(held.node().loss_by(LossReason::Closed)),
             false => Ok(held),
         }
     }
 
-    /// Gives the place up and waits until the server has done so. One round trip.
+    /// Deletes the node and waits until the server has done so. One round trip.
     ///
     /// # Errors
     ///
@@ -87,7 +88,7 @@ impl DetachedNode {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the release goes on in the background.
+    /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
         let Self { first, manager, .. } = self;
         first.node().check().map_err(ReleaseError::Lost)?;

@@ -1,4 +1,4 @@
-//! The directory of a line, made when the first contender comes.
+//! The directory of a queue, which the first contender creates.
 
 use crate::error::{Operation, Refusal};
 use crate::session::{Session, Stop};
@@ -6,23 +6,23 @@ use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WireError};
 use crate::znode::path::ZnodePath;
 
-/// How a directory that is made comes to its end.
+/// How long a created directory exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParentLifetime {
-    /// The server removes it when it has been empty for a while, if it can.
+    /// The server removes it when it has been empty for a while, if the server can.
     WhileUsed,
-    /// It stays.
+    /// It is never removed.
     ForEver,
 }
 
-/// Makes a directory and what is missing above it.
+/// Creates a directory and its missing parents.
 pub(crate) async fn make_directory(
     session: &Session,
     directory: &ZnodePath,
     lifetime: ParentLifetime,
     deadline: Deadline,
 ) -> Result<(), WireError> {
-    // Up to the deepest one there is, so that no right on the upper levels is needed.
+    // Searches upward only to the deepest existing node, so that no right on the levels above is needed.
     let mut missing = vec![directory.clone()];
     let mut above = directory.parent();
     while let Some(path) = above.take().filter(|path| !path.is_root()) {
@@ -44,12 +44,13 @@ pub(crate) async fn make_directory(
                 session.without_containers();
                 missing.push(path);
             }
-            // Some servers hang up on what they do not know.
+            // Some servers close the connection on an unknown request.
             Err(WireError::Broken(_)) if is_unknown_to_server => {
                 session.without_containers();
                 missing.push(path);
             }
-            // Reaped in between: the create that follows finds out, and all starts over.
+            // A parent was removed in between: the create that follows notices that, and everything starts
+            // over.
             Err(WireError::Refused(Refusal::NoNode)) => return Ok(()),
             Err(error) => return Err(error),
         }

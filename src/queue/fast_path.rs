@@ -1,14 +1,14 @@
 //! The prediction of a create's outcome: whether a list has to be sent with the create.
 //!
-//! A prediction is never a proof. A wrong one costs a round trip, and nothing is granted by it.
+//! A prediction is never a proof. A wrong one costs a round trip, but grants nothing.
 
 use super::rule::ContenderKind;
 
-/// So many creates in a row must have followed another node of this session before the next one is expected
-/// to.
+/// This many consecutive creates must have followed another node of this session before the next one is
+/// expected to follow.
 const CONSECUTIVE_CREATES_MIN: u8 = 2;
 
-/// What a create is likely to find in front of its node.
+/// What a create is likely to find ahead of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FastPath {
     /// Nothing is known. A list is sent with the create, and the contender may be the head.
@@ -55,7 +55,8 @@ pub(crate) struct FastPathHistory {
     consecutive_creates: u8,
     /// The last list that was sent with a create showed a predecessor.
     last_list_contended: bool,
-    /// A foreign create got a number between two of this session, and too few in a row have followed since.
+    /// A foreign create got a number between two of this session, and too few consecutive ones have followed
+    /// since.
     foreign_interleaved: bool,
 }
 
@@ -69,7 +70,7 @@ impl FastPathHistory {
     pub(crate) fn predict(&self, before: BeforeCreate) -> FastPath {
         let BeforeCreate { kind, connection, has_pending, last_exists, last_covered } = before;
         let Some(last) = self.last_sequence(connection) else {
-            // Of many creates that are sent at once only the first one lists.
+            // Of many creates that are sent at once, only the first one lists.
             return if has_pending { FastPath::BehindOwn } else { FastPath::Unknown };
         };
         if has_pending && !self.foreign_interleaved && last >= 0 {
@@ -81,7 +82,7 @@ impl FastPathHistory {
         if has_pending || last_exists {
             return FastPath::BehindOwn;
         }
-        // Beside a released reader or writer others may exist that a writer has to wait for.
+        // Next to a released reader or writer, other nodes may exist that a writer has to wait for.
         match kind != ContenderKind::Write && last_covered {
             true => FastPath::AfterOwn(last),
             false => FastPath::Unknown,
@@ -97,7 +98,7 @@ impl FastPathHistory {
     /// A create got this number. `follows_own` if the number before it is another node's of this session.
     pub(crate) fn record_create(&mut self, sequence: i32, connection: u64, follows_own: bool) {
         self.consecutive_creates = if follows_own {
-            // No more than is asked for, so that equal histories are equal.
+            // No more than the minimum, so that equal histories are equal.
             self.consecutive_creates.saturating_add(1).min(CONSECUTIVE_CREATES_MIN)
         } else {
             0

@@ -7,7 +7,7 @@ use crate::znode::name::{Label, NodeName};
 
 /// A node that a hold rests on.
 pub(super) struct HeldNode {
-    // Dropped in this order: removed from the session's register, then deleted.
+    // Drop order: the registration is removed first, then the node is deleted.
     pub(super) registration: Registration,
     pub(super) node_guard: NodeGuard,
     pub(super) label: Label,
@@ -18,7 +18,7 @@ impl HeldNode {
         &self.registration.0
     }
 
-    /// The number that the server gave it.
+    /// The sequence number of the node.
     pub(super) fn sequence(&self) -> Option<i32> {
         NodeName::parse_with(self.node_guard.name(), &[self.label]).map(|name| name.sequence())
     }

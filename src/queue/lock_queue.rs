@@ -13,15 +13,17 @@ use crate::telemetry::timers::WaitTimer;
 use crate::znode::name::{Kind, Label, NodeName};
 use crate::znode::path::ZnodePath;
 
-/// A line at one directory: who comes first, comes in first.
+/// A contender queue in one directory, first in, first out.
 ///
-/// The directory belongs to the line alone. It is made when the first contender comes, as a container node that the
-/// server removes when the line has been empty for a while (a persistent node where the server has no containers).
+/// The directory belongs to the queue alone. The first contender creates it as a container node, which the
+/// server removes when the queue has been empty for a while (a persistent node where the server has no
+/// containers).
 ///
 /// # Ordering and fairness
 ///
-/// The server numbers contenders in the order in which it commits their creates: first in, first out, across all
-/// processes. A contender that re-enqueues, because its session expired or its node was deleted, comes last.
+/// The server numbers contenders in the order in which it commits their creates: first in, first out, across
+/// all processes. A contender whose session expires or whose node is deleted enters the queue again at the
+/// end.
 ///
 /// # Examples
 ///
@@ -75,33 +77,33 @@ use crate::znode::path::ZnodePath;
 /// ```
 #[derive(Clone)]
 pub struct LockQueue {
-    // Small: every ticket has a line of its own.
+    // Kept small: every ticket has a copy.
     manager: ConnectionManager,
     directory: ZnodePath,
     data: Arc<[u8]>,
     config: Arc<QueueConfig>,
 }
 
-/// How contenders stand in a line.
+/// How the contenders of a queue are named and ordered.
 #[derive(Clone)]
 struct QueueConfig {
     label: Label,
     rule: Rule,
     metric_name: &'static str,
-    /// Whole paths of what contenders look at when their turn has come.
+    /// The full paths of the nodes that a contender reads when it becomes the head.
     reads: Arc<[Read]>,
-    /// Nodes of the contender's own that are never in its way.
+    /// Own nodes that never block the contender.
     ignoring: Vec<Arc<str>>,
 }
 
 impl LockQueue {
-    /// The line at `directory`, whose contenders are called `label` and wait by `rule`.
+    /// The queue at `directory`, whose contenders have the label `label` and wait by `rule`.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when the path is the root, or too long with the chroot in front, when contenders of this
-    /// label would not see each other by this rule, or when a node name could have two labels of the rule.
-    /// Nothing is sent.
+    /// [`Error::Config`] when the path is the root, or too long with the chroot prepended, when contenders of
+    /// this label would not see each other by this rule, or when a node name could have two labels of the
+    /// rule. Nothing is sent.
     pub fn new(
         manager: &ConnectionManager,
         directory: ZnodePath,
@@ -134,12 +136,13 @@ impl LockQueue {
         })
     }
 
-    /// What a contender wants to see when its turn has come, below the manager's chroot: [`Hold::read`] tells. Where
-    /// the turn comes at once, it costs no further round trip.
+    /// Sets the nodes, below the manager's chroot, that a contender reads when it becomes the head.
+    /// [`Hold::read`] returns the results. If the contender is the head at once, the reads cost no additional
+    /// round trip.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when a path is too long with the chroot in front. Nothing is sent.
+    /// [`Error::Config`] when a path is too long with the chroot prepended. Nothing is sent.
     pub fn with_reads(mut self, reads: &[Read]) -> Result<Self, Error> {
         let whole = |look: &Read| Ok(look.at(self.manager.full_path(look.path())?));
         let reads = reads.iter().map(whole).collect::<Result<Vec<Read>, Error>>()?;
@@ -147,52 +150,53 @@ impl LockQueue {
         Ok(self)
     }
 
-    /// What is written into the contender's node, for people who look. Default: the manager's node data.
+    /// Sets the data of the contender's node, for people to read. Default: the manager's node data.
     #[must_use]
     pub fn with_node_data(mut self, data: impl Into<Vec<u8>>) -> Self {
         self.data = data.into().into();
         self
     }
 
-    /// What is written into the contender's node: as [`with_node_data`](Self::with_node_data) has set it.
+    /// The data of the contender's node, as set by [`with_node_data`](Self::with_node_data).
     #[must_use]
     pub fn node_data(&self) -> &[u8] {
         &self.data
     }
 
-    /// What the waits and holds of this line are called in metrics and spans. Default: what the label is for, such as
-    /// `mutex`. Few names, as every one makes time series of its own.
+    /// Sets the name of this queue's waits and holds in metrics and spans. Default: the meaning of the label,
+    /// such as `mutex`. Use few names, as each one creates time series of its own.
     #[must_use]
     pub fn with_metric_name(mut self, name: &'static str) -> Self {
         Arc::make_mut(&mut self.config).metric_name = name;
         self
     }
 
-    /// The whole path of the directory, chroot included.
+    /// The full path of the directory, chroot included.
     #[must_use]
     pub fn directory(&self) -> &ZnodePath {
         &self.directory
     }
 
-    /// The manager it works through.
+    /// The manager of this queue.
     #[must_use]
     pub fn manager(&self) -> &ConnectionManager {
         &self.manager
     }
 
-    /// What becomes of this process's holds in this line from now on: granted, given up, lost.
+    /// The events of this process's holds in this queue from now on: granted, given up, lost.
     #[must_use]
     pub fn events(&self) -> HoldEvents {
         self.manager.hold_registry().listen([self.key()])
     }
 
-    /// As [`events`](Self::events), of several lines of this one's manager, in the order in which things happen.
+    /// As [`events`](Self::events), of several queues of the same manager, in the order in which the events
+    /// happen.
     #[must_use]
     pub fn events_with(&self, others: &[Self]) -> HoldEvents {
         self.manager.hold_registry().listen(std::iter::once(self).chain(others).map(Self::key))
     }
 
-    /// Whether this process has a valid hold in this line. Costs no request.
+    /// Whether this process has a valid hold in this queue. Costs no request.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.manager.hold_registry().is_held(&self.key())
@@ -215,7 +219,7 @@ impl LockQueue {
         &self.config.ignoring
     }
 
-    /// Times a wait, which `span` shows.
+    /// Starts the timer of a wait. `span` shows the result.
     pub(super) fn timer(&self, span: Span) -> WaitTimer {
         WaitTimer::begin(self.manager.environment(), self.config.metric_name, span)
     }
@@ -241,7 +245,8 @@ impl LockQueue {
         self.config.rule.is_exclusive(self.config.label.kind()) && self.config.ignoring.is_empty()
     }
 
-    /// The kind of its contenders in the local queue, if sequence numbers may tell which of them are in front.
+    /// The kind of its contenders in the local queue, if sequence numbers may determine which contenders are
+    /// ahead.
     pub(super) fn fast_path_kind(&self) -> Option<ContenderKind> {
         let kind = self.config.rule.contender_kind(self.config.label.kind());
         kind.filter(|_| self.config.ignoring.is_empty())
@@ -252,7 +257,8 @@ impl LockQueue {
         self.config.rule.parse(name)
     }
 
-    /// Enters the node in the local queue, if its sequence number may tell which contenders are in front.
+    /// Registers the node in the local queue, if its sequence number may determine which contenders are
+    /// ahead.
     pub(super) fn register(&self, node: &Arc<OwnedNode>) -> Option<Arc<QueueEntry>> {
         let kind = self.fast_path_kind()?;
         let name = self.parse(node.name())?;
@@ -261,7 +267,7 @@ impl LockQueue {
     }
 }
 
-/// What holds are announced under: readers and writers share a directory, and not a line.
+/// The key under which holds are announced: readers and writers share a directory, but not a queue.
 pub(super) fn key(directory: &str, kind: Kind) -> String {
     format!("{directory} {kind:?}")
 }

@@ -1,4 +1,4 @@
-//! Arguments that cannot be right are refused, with what to do, before anything is sent.
+//! An invalid argument is refused before a request is sent, and the error says what to do.
 
 use lockkeeper_testserver::TestServer;
 
@@ -43,7 +43,7 @@ async fn a_hold_of_another_manager_is_refused_before_anything_is_sent() {
     let (one, other) = (connect(&server).await, connect(&server).await);
     let held = queue(&one, "/a").acquire(Deadline::never()).await.unwrap();
     let foreign = queue(&other, "/b").acquire(Deadline::never()).await.unwrap();
-    // Whatever needs an answer fails in another way.
+    // Every call that needs a reply fails in another way.
     server.freeze();
 
     let txn = held.txn_with([&foreign]).create("/c".parse().unwrap(), Vec::new());
@@ -80,7 +80,7 @@ async fn the_checks_of_a_transaction_count_in_its_size() {
     let held = queue(&manager, "/a").acquire(Deadline::never()).await.unwrap();
     server.freeze();
 
-    // The write alone fits: its data, its path and what frames them.
+    // The write alone fits: its data, its path and their framing.
     let data = vec![b'x'; 1_000_000 - "/c".len() - 64];
     let error = held.txn().set("/c".parse().unwrap(), data, ANY_VERSION).commit().await.unwrap_err();
     let is_too_large = matches!(error, TxnError::Failed(Error::Config(ConfigError::DataTooLarge { .. })));

@@ -1,4 +1,4 @@
-//! Nodes made by a transaction that rests on a node we hold: tried until it is known what became of it.
+//! Creates nodes by a transaction that depends on a held node, and retries until the outcome is known.
 
 use std::sync::Arc;
 
@@ -18,41 +18,43 @@ use crate::wire::{MultiError, WireError, WriteOp, WriteResult};
 use crate::znode::name::{CreateId, Label};
 use crate::znode::path::ZnodePath;
 
-/// A node to be made.
+/// A node to be created.
 pub(super) struct NewNode {
     pub(super) directory: ZnodePath,
     pub(super) create_id: CreateId,
     pub(super) label: Label,
     pub(super) operation: WriteOp,
-    /// Whether the new hold rests on it; else it stays on its own.
+    /// Whether the new hold rests on the node. If not, the node is independent of the hold.
     pub(super) is_held: bool,
 }
 
-/// A node that was made.
+/// A node that a transaction created.
 pub(super) struct MadeNode {
     path: String,
     origin: Origin,
 }
 
-/// What a try came to.
+/// The outcome of a transaction.
 pub(super) enum TxnOutcome {
     /// Committed.
     Made(Made),
-    /// The server refused the operation on this node: nothing was done.
+    /// The server refused the operation on this node. Nothing was changed.
     Refused(String, Refusal),
-    /// A look showed that nothing was done.
+    /// A read showed that nothing was changed.
     Nothing,
 }
 
-/// What a committed transaction made.
+/// The result of a committed transaction.
 pub(super) struct Made {
-    /// The nodes wanted, in order.
+    /// The nodes that were wanted, in order.
     pub(super) nodes: Vec<MadeNode>,
-    /// The transaction was not committed before this instant: the first request was sent then that may have done it.
+    /// The transaction was not committed before this instant, at which the first request that may have
+    /// committed it was sent.
     pub(super) sent: BootInstant,
 }
 
-/// What transactions without an answer may still do. Dropped, it leaves the nodes that they may make to the janitor.
+/// The nodes that transactions without a reply may still create. Dropping this value leaves the nodes to the
+/// janitor.
 pub(super) struct UnresolvedNodes {
     session: Session,
     nodes: Vec<(ZnodePath, CreateId)>,
@@ -69,12 +71,12 @@ impl UnresolvedNodes {
         self.nodes.is_empty() && self.since.is_none()
     }
 
-    /// When the first transaction was sent that has no answer.
+    /// When the first transaction without a reply was sent.
     pub(super) fn since(&self) -> Option<BootInstant> {
         self.since
     }
 
-    /// One of the tries was committed, so no other can be.
+    /// Records that one of the tries was committed, so that no other can be.
     pub(super) fn settle(&mut self) {
         self.nodes.clear();
         self.since = None;
@@ -101,14 +103,14 @@ impl Drop for UnresolvedNodes {
     }
 }
 
-/// Tries to make nodes by a transaction that rests on a node we hold.
+/// Creates nodes by a transaction that depends on a held node.
 pub(super) struct NodeTransaction {
     own: Arc<OwnedNode>,
     session: Session,
     new_nodes: Vec<NewNode>,
-    /// Whether the transaction takes the own node away.
+    /// Whether the transaction deletes the own node.
     replaces: bool,
-    /// When the first try before this attempt was sent that may have been committed.
+    /// When the first earlier try was sent that may have been committed.
     in_doubt_since: Option<BootInstant>,
     unresolved: UnresolvedNodes,
     in_flight: TxnInFlight,
@@ -122,12 +124,12 @@ impl NodeTransaction {
         Self { own, unresolved, session, new_nodes, replaces, in_doubt_since, in_flight }
     }
 
-    /// The same transaction may have been committed already, by a request of that instant or later.
+    /// Records that a request from that instant or later may already have committed the same transaction.
     pub(super) fn in_doubt_since(self, since: Option<BootInstant>) -> Self {
         Self { in_doubt_since: since, ..self }
     }
 
-    /// `operations` begin with those of the nodes wanted and end with that of the own node.
+    /// `operations` begins with the creates of the wanted nodes and ends with the operation on the own node.
     pub(super) async fn commit(
         &mut self,
         operations: &[WriteOp],
@@ -163,7 +165,7 @@ impl NodeTransaction {
             };
             let is_own = index + 1 == operations.len();
             match refusal {
-                // An earlier try was committed; or someone else deleted the own node.
+                // An earlier try was committed, or another client deleted the own node.
                 Refusal::NoNode if is_own => {
                     let is_only_try = before.is_none() && self.own.rests_once();
                     return self.find_outcome(deadline, is_only_try).await;
@@ -185,7 +187,7 @@ impl NodeTransaction {
         }
     }
 
-    /// From when the request is sent, the nodes may come to stand and the own one may go.
+    /// Once the request is sent, the nodes may be created and the own node may be deleted.
     fn arm(&mut self, sent: BootInstant) {
         self.unresolved.since.get_or_insert(sent);
         let held = self.new_nodes.iter().filter(|new_nodes| new_nodes.is_held);
@@ -196,7 +198,7 @@ impl NodeTransaction {
         }
     }
 
-    /// This try was certainly not committed; one of those `before` may have been.
+    /// This try was certainly not committed. One of those `before` it may have been.
     fn disarm(&mut self, before: Option<BootInstant>) {
         match before {
             None => self.unresolved.settle(),
@@ -204,7 +206,7 @@ impl NodeTransaction {
         }
     }
 
-    /// Reads the answer to a request that was `sent` then; `connection` is the one there was before.
+    /// Reads the reply to a request that was sent at `sent`. `connection` is the connection from before.
     fn read(
         &self,
         results: Vec<WriteResult>,
@@ -225,20 +227,22 @@ impl NodeTransaction {
             let origin = Origin { created_on: connection, is_owner_seen: created.stat.is_some() };
             nodes.push(MadeNode { path: created.path, origin });
         }
-        // The own node was there until now: no earlier try was committed.
+        // The own node existed until now, so no earlier try was committed.
         Ok(TxnOutcome::Made(Made { nodes, sent }))
     }
 
-    /// Finds out whether the transaction was committed; `is_only_try`, if no other try of it can have been.
+    /// Finds out whether the transaction was committed. `is_only_try` says that no other try of it can have
+    /// been.
     async fn find_outcome(&mut self, deadline: Deadline, is_only_try: bool) -> Result<TxnOutcome, Error> {
         loop {
-            // Its going would be the transaction's doing; everything else that ends it ends the search.
+            // A missing own node may be the work of the transaction. Any other loss ends the search.
             self.own.check()?;
             match self.find_outcome_once(deadline).await {
                 Ok(Some(done)) => return Ok(done),
                 Ok(None) => {
                     self.own.set_replacing(false);
-                    // A try may have been committed, and what it made be gone since: then nobody else deleted this one.
+                    // A try may have been committed, and its nodes deleted since. Then no other client
+                    // deleted the own node.
                     if self.replaces && !is_only_try {
                         self.own.set_given_up();
                     }
@@ -253,10 +257,10 @@ impl NodeTransaction {
         }
     }
 
-    /// `None` when neither the own node nor what was to replace it is there.
+    /// Returns `None` when neither the own node nor its replacement exists.
     async fn find_outcome_once(&self, deadline: Deadline) -> Result<Option<TxnOutcome>, WireError> {
         let session = &self.session;
-        // Back to back: what is read is read from a server that has caught up.
+        // Back to back: the server has caught up when it answers the reads.
         let mut sync = session.read(|wire| wire.sync("/"));
         let mut own = session.read(|wire| wire.exists(self.own.path()));
         let lists = self.new_nodes.iter().map(|new_nodes| {
@@ -283,7 +287,7 @@ impl NodeTransaction {
                     None => continue,
                 }
             }
-            // Found over whatever connection: it says nothing of that one.
+            // A search may have used any connection, so the result says nothing about one.
             found.push(MadeNode { path, origin: Origin::FOUND });
         }
         Ok(match (found.len() == self.new_nodes.len(), own) {
@@ -293,7 +297,7 @@ impl NodeTransaction {
         })
     }
 
-    /// Which of the tries made the nodes is not known: the first may have.
+    /// It is unknown which of the tries created the nodes: it may have been the first.
     fn found(&self, nodes: Vec<MadeNode>) -> Made {
         let tries = self.in_doubt_since.into_iter().chain(self.unresolved.since);
         let sent = tries.min().unwrap_or_else(|| self.session.now());
@@ -308,7 +312,7 @@ impl NodeTransaction {
         made.await.map_err(|stop| self.own.error_of(stop))
     }
 
-    /// What was made is held from here on; the own node is gone, or stays, as it was asked for.
+    /// The created nodes are held from here on. The own node is deleted or stays, as requested.
     pub(super) fn settle(mut self, nodes: Vec<MadeNode>) -> Result<Vec<HeldNode>, Error> {
         let mut made = Vec::new();
         for (MadeNode { path, origin }, new_nodes) in nodes.into_iter().zip(&self.new_nodes) {
@@ -320,7 +324,7 @@ impl NodeTransaction {
         }
         self.unresolved.settle();
         self.in_flight.settle();
-        // The hold it comes from must have been valid up to here.
+        // The original hold must have been valid until here.
         self.own.check()?;
         for held_node in &made {
             if !self.session.try_grant(held_node.node()) {

@@ -1,4 +1,5 @@
-//! The operation timeout limits calls that do not wait for their turn, and no single request of those that do.
+//! The operation timeout limits calls that do not wait in the queue, and no single request of a call that
+//! waits.
 
 use std::time::Duration;
 

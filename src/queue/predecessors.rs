@@ -1,4 +1,5 @@
-//! What a waiter knows about who is in front. It keeps no names that it does not watch: there may be thousands.
+//! What a waiter knows about the contenders ahead. It keeps only the names that it watches: there may be
+//! thousands.
 
 use super::rule::Rule;
 use crate::znode::name::NodeName;
@@ -7,42 +8,43 @@ use crate::znode::name::NodeName;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Predecessors {
     predecessor: NodeName,
-    /// The one before the nearest.
+    /// The second nearest blocker.
     second_predecessor: Option<NodeName>,
-    /// How many there are.
+    /// How many blockers there are.
     ahead: usize,
     /// The connection on which the list was read.
     connection: Option<u64>,
 }
 
-/// What to do after a blocker went.
+/// What to do after a blocker was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnDeleted {
-    /// Nothing is in front any more.
+    /// No contender is ahead any more.
     Held,
-    /// Only a new list tells.
+    /// Only a new list can decide.
     List,
 }
 
 impl Predecessors {
-    /// Behind these, lowest first; `None` for nobody.
+    /// Behind these blockers, lowest first. Returns `None` if there are none.
     pub(super) fn new(mut lower: Vec<NodeName>, connection: Option<u64>) -> Option<Self> {
         let ahead = lower.len();
         let predecessor = lower.pop()?;
         Some(Self { predecessor, second_predecessor: lower.pop(), ahead, connection })
     }
 
-    /// Behind this one, and so many others in front of it who need not be known: they go first.
+    /// Behind this blocker, with `others` more contenders ahead of it that need no names: they release before
+    /// it.
     pub(super) fn behind(predecessor: NodeName, others: usize, connection: Option<u64>) -> Self {
         Self { predecessor, second_predecessor: None, ahead: others + 1, connection }
     }
 
-    /// The blocker that goes last, if they go in order.
+    /// The blocker that releases last, if they release in order.
     pub(super) fn predecessor(&self) -> &NodeName {
         &self.predecessor
     }
 
-    /// The blocker before the nearest, if it is known.
+    /// The second nearest blocker, if it is known.
     pub(super) fn second_predecessor(&self) -> Option<&NodeName> {
         self.second_predecessor.as_ref()
     }
@@ -51,11 +53,12 @@ impl Predecessors {
         self.ahead
     }
 
-    /// What to do when the nearest blocker is gone.
+    /// What to do when the nearest blocker was deleted.
     ///
-    /// The event alone grants only when it was the only one: others may have gone unseen, which one list tells more
-    /// cheaply than a look at each. And only on the connection on which the list was read: events that are replayed
-    /// after a reconnect come in no order, so that our own node may have gone before without our knowing.
+    /// The event alone grants only if that blocker was the only one. Others may have been deleted unseen, and
+    /// one list shows that at a lower cost than a read of each. Also, the event grants only on the connection
+    /// that carried the list: after a reconnect, events are replayed in no order, so the own node may have
+    /// been deleted earlier without notice.
     pub(super) fn without_predecessor(&self, rule: &Rule, connection: Option<u64>) -> OnDeleted {
         let is_same_connection = connection.is_some() && connection == self.connection;
         let tells = is_same_connection && !rule.must_relist_after(&self.predecessor);

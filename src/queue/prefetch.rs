@@ -1,4 +1,4 @@
-//! What a contender looks at beside its line: the nodes that tell whether its turn is worth something.
+//! The reads of a contender outside its queue: the nodes that decide whether the hold is useful to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,46 +15,46 @@ use crate::time::fractions;
 use crate::wire::{Reply, Stat, Watch, WireError};
 use crate::znode::path::ZnodePath;
 
-/// One node to look at.
+/// A node to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// Which children it has.
+    /// The names of its children.
     Children(ZnodePath),
-    /// What is in it.
+    /// Its data.
     Data(ZnodePath),
-    /// What is in it now: that it changes is of no interest, and is not told.
+    /// Its data at this moment. A later change is not of interest, and not reported.
     DataOnce(ZnodePath),
 }
 
-/// What was seen of it.
+/// The result of a [`Read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadResult {
-    /// Its children, in no order.
+    /// The children of the node, in no order.
     Children {
         /// Their names.
         names: Vec<String>,
-        /// The node's own stat.
+        /// The stat of the node itself.
         stat: Stat,
     },
-    /// Its data.
+    /// The data of the node.
     Data {
         /// The bytes.
         data: Vec<u8>,
         /// The node's stat.
         stat: Stat,
     },
-    /// There is no such node.
+    /// The node does not exist.
     Missing,
 }
 
-/// Tells when something that was seen has changed, or may have.
+/// Reports that a node that was read has changed, or may have.
 #[derive(Debug)]
 #[must_use]
 pub struct Changes {
     session: Session,
     asked_on: Option<u64>,
     watches: Vec<Watching>,
-    /// Not everything could be watched.
+    /// Some nodes could not be watched.
     incomplete: bool,
 }
 
@@ -70,11 +70,11 @@ impl std::fmt::Debug for Watching {
 }
 
 impl Changes {
-    /// Resolves when there is something else to see, or may be: look again then.
+    /// Resolves when a node has changed, or may have: read again then.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a change is told again.
+    /// Cancel safe: a later call reports the same change.
     pub async fn any(&mut self) {
         let events = self.watches.iter_mut().map(|watching| (&mut watching.event).boxed());
         let changed = async {
@@ -88,26 +88,27 @@ impl Changes {
             biased;
             _ = select_all(events) => {}
             _ = self.session.ended() => {}
-            // The client sets its watches again by itself, but says nothing when the server refuses that.
+            // The client re-arms its watches by itself, but does not report a server's refusal to do so.
             () = self.session.reconnected(self.asked_on) => {}
             () = changed => {}
         }
     }
 }
 
-/// Where there is no room for a watch, a look now and then takes its place.
+/// The polling interval, which replaces a watch where the watch budget has no room.
 fn poll_pause(session: &Session) -> Duration {
     fractions::poll_interval(session.timeout())
 }
 
-/// What to look at, and what was asked already.
+/// The nodes to read, and the reads that were already sent.
 #[derive(Default)]
 pub(super) struct Prefetch {
     reads: Arc<[Read]>,
-    /// Replies to reads that were sent behind the list that granted the place.
-    // Locked by nobody: a reply may be moved between threads, but not shared.
+    /// The replies to reads that were sent behind the list that granted the hold.
+    // Never locked: the mutex only makes the replies shareable, since a reply may be sent to another thread
+    // but not shared.
     prefetched: Mutex<Option<Vec<Reply<ReadResult>>>>,
-    /// The connection over which the last look was asked for.
+    /// The connection that carried the last reads.
     seen_on: Option<u64>,
 }
 
@@ -122,7 +123,7 @@ impl Prefetch {
         Self { reads: Arc::clone(reads), prefetched: Mutex::new(Some(replies)), seen_on: connection }
     }
 
-    /// What was asked together with the place is out of date.
+    /// Forgets the reads that were sent with the create: they are stale.
     pub(super) fn forget_prefetched(&mut self) {
         *self.prefetched.get_mut() = None;
         self.seen_on = None;
@@ -138,7 +139,7 @@ impl Prefetch {
         deadline: Deadline,
     ) -> Result<Vec<ReadResult>, Error> {
         let session = node.session().clone();
-        // Without the lease, or the node, what is seen is not seen under the hold.
+        // Without the lease or the node, the reads would not happen under the hold.
         node.check()?;
         loop {
             let mut replies = match self.prefetched.get_mut().take() {
@@ -167,7 +168,7 @@ impl Prefetch {
     ) -> Result<(Vec<ReadResult>, Changes), Error> {
         let session = node.session().clone();
         node.check()?;
-        // What was asked before is older than what is seen now.
+        // Earlier reads are older than what is read now.
         self.forget_prefetched();
         loop {
             let asked_on = self.caught_up(node, deadline).await?;
@@ -197,11 +198,11 @@ impl Prefetch {
         }
     }
 
-    /// Sees to it that this connection shows what was seen over earlier ones, and says which it is. Who was told by an
-    /// event that the turn has come may have been moved to a server that is behind.
+    /// Ensures that this connection shows what earlier ones have shown, and returns it. A contender that an
+    /// event made the head may have moved to a server that lags behind.
     async fn caught_up(&self, node: &OwnedNode, deadline: Deadline) -> Result<Option<u64>, Error> {
         let caught_up = node.session().ensure_synced(deadline).await;
-        // The very connection that has caught up: there may be another one by now.
+        // The connection that has caught up, not the present one, which may be another by now.
         let connection = caught_up.as_ref().ok().copied();
         let synced = caught_up.map(|_| ReadResult::Missing);
         let done = match self.reads.first() {
@@ -211,7 +212,7 @@ impl Prefetch {
         Ok(done.and(connection))
     }
 
-    /// All answers, or `None` when they have to be asked for again.
+    /// All results, or `None` when the reads have to be sent again.
     async fn interpret(
         &self,
         answers: Vec<Result<ReadResult, WireError>>,
@@ -236,7 +237,7 @@ impl Prefetch {
 }
 
 impl Read {
-    /// The node looked at.
+    /// The path of the node to read.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         match self {
@@ -302,7 +303,7 @@ impl Read {
             }
         };
         let reply = reply.map(|answer| match answer {
-            // Nothing there, and so nothing watched.
+            // The node does not exist, so it is not watched either.
             Err(WireError::Refused(Refusal::NoNode)) => Ok((ReadResult::Missing, None)),
             answer => answer,
         });

@@ -1,4 +1,4 @@
-//! Asking a holder to let go, by the bytes that Curator uses.
+//! Requests to release a lock, by the bytes that Curator uses.
 
 use futures::FutureExt;
 use futures::future::select_all;
@@ -10,27 +10,29 @@ use crate::time::deadline::Deadline;
 use crate::time::fractions;
 use crate::wire::{Watch, WireError};
 
-/// What is written into a contender's node to ask it to let go. Source: Curator's `LockInternals.REVOKE_MESSAGE`.
+/// The data that a revoke request writes to a contender's node. Source: Curator's
+/// `LockInternals.REVOKE_MESSAGE`.
 pub(crate) const REVOKE: &[u8] = b"__REVOKE__";
 
 impl Hold {
-    /// Resolves when somebody asks the holder to let go: a [`Revoker`](crate::Revoker), or Curator's. It is a request:
-    /// the hold stays valid until it is released.
+    /// Resolves when a process requests that the holder release, by a [`Revoker`](crate::Revoker) or by
+    /// Curator's. It is a request: the hold stays valid until it is released.
     ///
-    /// It was asked if it was asked at any time since its node was made, while it waited in line included, unless the node
-    /// was written since. Of several nodes, one is enough.
+    /// Every request since the node was created counts, including one during the wait in the queue, unless
+    /// the node's data was written again after it. For a hold of several nodes, a request to one of them is
+    /// enough.
     ///
-    /// Costs one read of each node, and a watch on it while it waits. Where there is no room for a watch it looks now and
-    /// then.
+    /// Costs one read of each node, and a watch on each node during the wait. Without room in the watch
+    /// budget, the node is polled.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] once the hold is lost, [`Error::Refused`] when the access list does not let us read our own node,
-    /// [`Error::Closed`] after a shutdown.
+    /// [`Error::Lost`] once the hold is lost, [`Error::Refused`] when the access list does not allow this
+    /// client to read its own node, [`Error::Closed`] after a shutdown.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: what was asked is told again to whoever asks later.
+    /// Cancel safe: a later call reports the same request.
     ///
     /// # Examples
     ///
@@ -57,11 +59,12 @@ impl Hold {
         select_all(self.nodes().map(|node| wait_revoke_message(node).boxed())).await.0
     }
 
-    /// As [`revoke_requested`](Self::revoke_requested), of the first of these that is asked for; never for none.
+    /// As [`revoke_requested`](Self::revoke_requested), for the first hold that receives a request. Never
+    /// resolves for an empty slice.
     ///
     /// # Errors
     ///
-    /// As [`revoke_requested`](Self::revoke_requested), of the first of them.
+    /// As [`revoke_requested`](Self::revoke_requested), of the first hold that fails.
     ///
     /// # Cancel safety
     ///
@@ -100,13 +103,14 @@ pub(super) async fn wait_revoke_message(node: &OwnedNode) -> Result<(), Error> {
                     biased;
                     lost = node.lost() => return Err(lost.into()),
                     () = changed => {}
-                    // The client sets its watches again by itself, but says nothing when the server refuses that.
+                    // The client re-arms its watches by itself, but does not report a server's refusal to do
+                    // so.
                     () = session.reconnected(asked_on) => {}
                 }
             }
             Err(WireError::Refused(Refusal::NoNode)) => {
                 node.on_missing();
-                // Given up meanwhile, it is nobody's to be asked for.
+                // After a release, there is nothing left to revoke.
                 return Err(node
                     .check()
                     .err()

@@ -1,4 +1,4 @@
-//! Who waits for whom: pure, and the only place that knows.
+//! Which contender waits for which: pure, and decided only here.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Rule {
     /// A reader: waits for earlier writers, and shares with readers.
     pub const READER: Self = Self::blocked_by(&[Kind::WRITE]).sharing_with(&[Kind::READ]).sequence_only();
 
-    /// A writer: waits for everyone earlier.
+    /// A writer: waits for all earlier contenders.
     pub const WRITER: Self =
         Self::blocked_by(&[Kind::READ, Kind::WRITE]).relist_after(&[Kind::WRITE]).sequence_only();
 
@@ -40,13 +40,14 @@ impl Rule {
         Self { blocks: kinds, shares: &[], relist_after: &[], sequence_only: false }
     }
 
-    /// Kinds that may stand on the same path without blocking.
+    /// Kinds that may share the path without blocking.
     #[must_use]
     pub const fn sharing_with(self, kinds: &'static [Kind]) -> Self {
         Self { shares: kinds, ..self }
     }
 
-    /// Kinds whose going may make a *lower* node appear, so that the line must be read again before any grant.
+    /// Kinds whose delete may make a *lower* node appear, so that the directory must be listed again before
+    /// any grant.
     ///
     /// A writer that downgrades leaves a read node with its own, lower, number (CURATOR-621).
     #[must_use]
@@ -54,14 +55,15 @@ impl Rule {
         Self { relist_after: kinds, ..self }
     }
 
-    /// Where numbers do not tell who came first any more, the order of creation does not either: a node may take over
-    /// the number of another that is older. Waiting ends with an [error](crate::Error::SequenceExhausted) then.
+    /// Forbids to order by creation where sequence numbers no longer give the order: a node may have the
+    /// sequence number of another, older one. Waiting then ends with an
+    /// [error](crate::Error::SequenceExhausted).
     #[must_use]
     pub const fn sequence_only(self) -> Self {
         Self { sequence_only: true, ..self }
     }
 
-    /// Checks that the names of the contenders tell what they contend for.
+    /// Checks that each contender's name determines its kind.
     pub(super) fn check_labels(&self) -> Result<(), LabelError> {
         self.labels().try_for_each(|one| self.labels().try_for_each(|other| one.check_beside(other)))
     }
@@ -71,7 +73,7 @@ impl Rule {
         NodeName::parse_among(name, self.labels())
     }
 
-    /// The labels of the contenders that it knows.
+    /// The labels of the contenders that the rule knows.
     pub(super) fn labels(&self) -> impl Iterator<Item = Label> + Clone + use<> {
         self.blocks.iter().chain(self.shares).map(|kind| kind.label())
     }
@@ -81,8 +83,8 @@ impl Rule {
         *self == Self { blocks: self.blocks, ..Self::MUTEX } && self.blocks(kind)
     }
 
-    /// How the local queue treats a contender of this kind with this rule. `None` if sequence numbers alone tell
-    /// nothing of the contenders ahead.
+    /// How the local queue treats a contender of this kind with this rule. `None` if sequence numbers alone
+    /// determine nothing about the contenders ahead.
     pub(super) fn contender_kind(&self, kind: Kind) -> Option<ContenderKind> {
         match *self {
             Self::READER => (kind == Kind::READ).then_some(ContenderKind::Read),
@@ -91,12 +93,12 @@ impl Rule {
         }
     }
 
-    /// Whether a contender of this kind is seen by the others.
+    /// Whether the other contenders see a contender of this kind.
     pub(super) fn admits(&self, kind: Kind) -> bool {
         self.blocks.contains(&kind) || self.shares.contains(&kind)
     }
 
-    /// Whether a lower node of this kind is waited for.
+    /// Whether a contender waits for a lower node of this kind.
     pub(super) fn blocks(&self, kind: Kind) -> bool {
         self.blocks.contains(&kind)
     }
@@ -109,12 +111,12 @@ impl Rule {
         !gone.has_ordered_sequence() || self.relist_after.contains(&gone.kind())
     }
 
-    /// Judges a listing of the line's directory for the contender called `me`.
+    /// Judges a list of the queue's directory for the contender named `me`.
     ///
-    /// Only lower nodes count, so a listing that is behind the present can make a contender wait too long and never
-    /// too short: nothing lower can be created any more.
+    /// Only lower nodes count, and no lower node can be created any more. So a stale list can make a
+    /// contender wait too long, but never grant too early.
     ///
-    /// `ignored` are nodes of the contender's own that are never in its way.
+    /// `ignored` are own nodes that never block the contender.
     pub(super) fn judge(&self, children: &[String], me: &str, ignored: &[Arc<str>]) -> Verdict {
         let others = children.iter().filter(|child| ignored.iter().all(|own| **own != **child));
         let queue: Vec<NodeName> = others.filter_map(|child| self.parse(child)).collect();
@@ -144,7 +146,7 @@ impl Rule {
         Verdict::of(contenders)
     }
 
-    /// Judges by the order in which nodes were created, where numbers do not tell.
+    /// Judges by the order of creation, where sequence numbers do not give the order.
     pub(super) fn judge_by_creation(mut contenders: Vec<(i64, NodeName)>, my_czxid: i64) -> Verdict {
         contenders.retain(|(czxid, _)| *czxid < my_czxid);
         contenders.sort_by_key(|(czxid, _)| *czxid);
@@ -152,45 +154,46 @@ impl Rule {
     }
 }
 
-/// How contenders wait for each other, where sequence numbers tell the order: all that the local queue knows of
-/// their rules.
+/// How contenders wait for each other, where sequence numbers give the order. The local queue knows nothing
+/// else of their rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum ContenderKind {
-    /// Waits for every node in front.
+    /// Waits for every node ahead.
     Lock,
-    /// Waits for the writers in front.
+    /// Waits for the writers ahead.
     Read,
-    /// Waits for every node in front. Behind a writer a reader's node may appear late, in front of others.
+    /// Waits for every node ahead. Behind a writer a reader's node may appear late, ahead of others.
     Write,
 }
 
 impl ContenderKind {
-    /// Whether nothing is in front of `next` any more when a head of this kind is gone that `next` waits for.
+    /// Whether `next`, which waits for a head of this kind, has no predecessor any more once that head is
+    /// deleted.
     ///
-    /// A writer always lists: beside a released reader other readers may exist, and so may they in a released
-    /// writer's place.
+    /// A writer always lists: next to a released reader other readers may exist, and a reader may have
+    /// replaced a released writer.
     pub(super) fn hands_off_to(self, next: Self) -> bool {
         matches!((self, next), (Self::Lock, Self::Lock) | (Self::Write, Self::Read))
     }
 
-    /// Whether a released head of the one kind tells anything to a contender of the other.
+    /// Whether a released head of the one kind proves anything to a contender of the other.
     pub(super) fn shares_rule_with(self, other: Self) -> bool {
         (self == Self::Lock) == (other == Self::Lock)
     }
 }
 
-/// What a listing says about one contender.
+/// What a list says about one contender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing lower blocks: the line's head.
+    /// No lower node blocks: the contender is the head.
     Held,
-    /// These lower nodes block, lowest first; never empty.
+    /// These lower nodes block, lowest first. Never empty.
     WaitFor(Vec<NodeName>),
-    /// My own node is not there.
+    /// The contender's own node is not in the list.
     Gone,
-    /// Numbers do not tell: compare the creation zxid with these.
+    /// Sequence numbers do not give the order: compare the creation zxid with those of these nodes.
     CompareCzxid(Vec<NodeName>),
-    /// Numbers do not tell, and nothing else does.
+    /// Neither sequence numbers nor creation zxids give the order.
     SequenceExhausted,
     /// A contender of another kind of lock uses this path.
     ConflictingKind(NodeName),
@@ -354,7 +357,8 @@ mod tests {
         fn a_listing_that_is_behind_only_makes_one_wait_longer(
             sequences in prop::collection::hash_set(0..10_000i32, 2..20), keep: prop::sample::Index,
         ) {
-            // `me` was in the later listing too, since nothing of mine left; lower nodes may have left meanwhile.
+            // The later list still has `me`, since the contender has not left; lower nodes may have been
+            // deleted meanwhile.
             let earlier: Vec<String> = sequences.iter().map(|sequence| format!("x-lock-{sequence:010}")).collect();
             let me = keep.get(&earlier).clone();
             let before = blockers(Rule::MUTEX.judge(&earlier, &me, &[]));

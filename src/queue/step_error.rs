@@ -4,11 +4,11 @@ use crate::error::{Error, LossReason, Phase};
 use crate::session::Stop;
 use crate::time::deadline::Deadline;
 
-/// Why a step did not get to its end.
+/// Why a step did not complete.
 pub(super) enum StepError {
-    /// The session is over, or the node is gone: start over at the end of the line.
+    /// The session has ended, or the node was deleted: start over at the end of the queue.
     Restart,
-    /// Tell the caller.
+    /// Return this error to the caller.
     Fail(Error),
 }
 
@@ -57,7 +57,7 @@ pub(super) fn queued_timeout(
     timeout_error(deadline, directory, phase).into()
 }
 
-/// Numbers have come to their end in this directory, and nothing can be told by them any more.
+/// The sequence numbers of this directory are exhausted, and determine no order any more.
 pub(super) fn sequence_exhausted(path: &str) -> Error {
     Error::SequenceExhausted { path: path.to_owned() }
 }

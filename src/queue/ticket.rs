@@ -18,17 +18,17 @@ use crate::time::deadline::Deadline;
 use crate::znode::fencing_token::FencingToken;
 use crate::znode::name::CreateId;
 
-/// A place in a [`LockQueue`].
+/// A position in a [`LockQueue`].
 ///
-/// Dropping it gives the place up and leaves no node behind. While it is kept, the place is kept: a wait that timed
-/// out or was cancelled can be taken up again.
+/// Dropping the ticket gives up the position and leaves no node behind. While the ticket is kept, the
+/// position is kept: a wait that timed out or was cancelled can be continued.
 pub struct Ticket {
     pub(super) queue: LockQueue,
-    // Boxed: who waits for the answer to its create has none yet.
+    // Boxed: a contender that waits for the reply to its create has none yet.
     queued_node: Option<Box<QueuedNode>>,
-    /// Attempts of this ticket whose outcome could not be found out: they may still come to stand.
+    /// Creates of this ticket with an unknown outcome: their nodes may still be created.
     pub(super) unresolved_creates: Vec<(Session, CreateId)>,
-    /// The call that its first wait is a part of.
+    /// The acquire call that its first wait is part of.
     telemetry: Option<Box<CallTelemetry>>,
 }
 
@@ -45,7 +45,7 @@ impl Ticket {
         self.telemetry.take().map_or_else(|| self.queue.start_telemetry(is_try), |telemetry| *telemetry)
     }
 
-    /// How many were in front at the last look, or `None` when there was none yet.
+    /// How many contenders the last list showed ahead. `None` if there was no list yet.
     #[must_use]
     pub fn position(&self) -> Option<usize> {
         match &self.queued_node.as_ref()?.state {
@@ -55,33 +55,34 @@ impl Ticket {
         }
     }
 
-    /// The manager it works through.
+    /// The manager of the queue.
     #[must_use]
     pub fn manager(&self) -> &ConnectionManager {
         self.queue.manager()
     }
 
-    /// The name of our node in the line's directory.
+    /// The name of the contender's node in the queue's directory.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.queued_node.as_ref().map(|queued_node| queued_node.node_guard.name())
     }
 
-    /// Looks at the line now, and tells how many are in front. One round trip.
+    /// Lists the directory now, and returns how many contenders are ahead. One round trip.
     ///
-    /// Changes nothing. A place that turns out to be lost is taken anew, at the end of the line, and that is what is told.
+    /// Changes nothing. If the list shows that the node is lost, the contender enters the queue again at the
+    /// end, and the result is its new position.
     ///
     /// # Errors
     ///
-    /// As [`wait`](Self::wait). The place is kept.
+    /// As [`wait`](Self::wait). The position is kept.
     ///
     /// # Session loss
     ///
-    /// Takes a new place in the next session, at the end of the line.
+    /// Enters the queue again in the next session, at the end.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the place is kept as long as the ticket is.
+    /// Cancel safe: the position is kept as long as the ticket is.
     pub async fn refresh(&mut self, deadline: Deadline) -> Result<usize, Error> {
         loop {
             self.enqueue(deadline).await?;
@@ -90,7 +91,7 @@ impl Ticket {
                 None => Err(StepError::Restart),
             };
             match listed {
-                // A link that broke: the list is asked for again.
+                // After a disconnect, the list is requested again.
                 Ok(()) => {
                     if let Some(ahead) = self.position() {
                         return Ok(ahead);
@@ -102,8 +103,8 @@ impl Ticket {
         }
     }
 
-    /// Waits until the place is the first that is not blocked, and takes the hold. A ticket that has given its hold
-    /// takes a new place when waited for again.
+    /// Waits until no contender ahead blocks, and takes the hold. A ticket that has returned its hold enters
+    /// the queue again when it is waited on again.
     ///
     /// # Ordering and fairness
     ///
@@ -111,23 +112,23 @@ impl Ticket {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when `deadline` passes first: it tells who was in front. The place is kept: wait again, or
-    /// drop the ticket. [`Error::Refused`], [`Error::ConflictingKind`] and [`Error::Closed`] as for
-    /// [`LockQueue::enqueue`].
+    /// [`Error::Timeout`] when `deadline` passes first: the error names the predecessor. The position is
+    /// kept: wait again, or drop the ticket. [`Error::Refused`], [`Error::ConflictingKind`] and
+    /// [`Error::Closed`] as for [`LockQueue::enqueue`].
     ///
     /// # Session loss
     ///
-    /// Takes a new place in the next session, at the end of the line, within the deadline.
+    /// Enters the queue again in the next session, at the end, within the deadline.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe at every await: the place is kept as long as the ticket is.
+    /// Cancel safe at every await: the position is kept as long as the ticket is.
     pub async fn wait(&mut self, deadline: Deadline) -> Result<Hold, Error> {
         let CallTelemetry { timer, span } = self.start_telemetry(false);
         let mut closing = self.closing();
         let waited = tokio::select! {
             biased;
-            // Polled first at each step: after that, nothing grants.
+            // Polled first at each step: once the shutdown has begun, nothing is granted.
             () = &mut closing => Err(Error::Closed),
             waited = self.wait_on(deadline).instrument(span) => waited,
         };
@@ -135,7 +136,7 @@ impl Ticket {
         waited.inspect(|held| held.start_span(Some(time)))
     }
 
-    /// Ends once a shutdown has begun. Boxed: it would be a part of every task that waits.
+    /// Resolves once a shutdown has begun. Boxed, so that it takes no space in every task that waits.
     fn closing(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let manager = self.manager().clone();
         Box::pin(async move { manager.closing().await })
@@ -143,7 +144,7 @@ impl Ticket {
 
     async fn wait_on(&mut self, deadline: Deadline) -> Result<Hold, Error> {
         loop {
-            // Boxed, as other steps that pass: they would be a part of every task that waits.
+            // Boxed like other short steps, so that they take no space in every task that waits.
             Box::pin(self.enqueue(deadline)).await?;
             let held = async {
                 self.wait_for_turn(deadline).await?;
@@ -160,7 +161,7 @@ impl Ticket {
         }
     }
 
-    /// Waits, or tries where no time is given for that.
+    /// Waits, or only tries if the deadline is immediate.
     pub(super) async fn wait_or_try(&mut self, deadline: Deadline) -> Result<Hold, Error> {
         match deadline.is_immediate() {
             true => Box::pin(self.try_now(deadline)).await,
@@ -168,7 +169,8 @@ impl Ticket {
         }
     }
 
-    /// Only tries, as no time is given for waiting: connection and answers get theirs all the same.
+    /// Tries once, since the deadline leaves no time to wait. The connection and the replies still get the
+    /// operation timeout.
     async fn try_now(&mut self, deadline: Deadline) -> Result<Hold, Error> {
         let limit = Deadline::after(self.queue.manager().operation_timeout());
         if let Some(held) = self.try_wait(limit).await? {
@@ -185,7 +187,7 @@ impl Ticket {
         Err(timeout_error(deadline, self.queue.directory().as_str(), phase))
     }
 
-    /// Takes the hold if nothing blocks now.
+    /// Takes the hold if no contender ahead blocks now.
     pub(super) async fn try_wait(&mut self, deadline: Deadline) -> Result<Option<Hold>, Error> {
         let CallTelemetry { timer, span } = self.start_telemetry(true);
         let mut closing = self.closing();
@@ -214,7 +216,7 @@ impl Ticket {
         }
     }
 
-    /// Takes a place, if there is none yet.
+    /// Creates the node, if there is none yet.
     pub(super) async fn enqueue(&mut self, deadline: Deadline) -> Result<(), Error> {
         limits::check(self.queue.data().len())?;
         while self.queued_node.is_none() {
@@ -241,12 +243,12 @@ impl Ticket {
         self.queued_node.as_deref_mut()
     }
 
-    /// A place that was taken together with others.
+    /// Takes over a node that was created together with others.
     pub(super) fn set_node(&mut self, queued_node: QueuedNode) {
         self.queued_node = Some(Box::new(queued_node));
     }
 
-    /// Judges the place by a list that was read behind its create, and what was seen behind that.
+    /// Judges the node by a list that was read behind its create. `prefetched` was sent behind that list.
     pub(super) async fn judge(
         &mut self,
         children: &[String],
@@ -266,7 +268,7 @@ impl Ticket {
         Ok(())
     }
 
-    /// Looks at the line if needed; `true` when nothing blocks.
+    /// Lists the directory if needed. Returns `true` when no contender ahead blocks.
     pub(super) async fn check_queue(&mut self, deadline: Deadline) -> Result<bool, StepError> {
         let Some(queued_node) = &mut self.queued_node else {
             return Err(StepError::Restart);
@@ -277,7 +279,7 @@ impl Ticket {
         Ok(matches!(queued_node.state, QueueState::Held))
     }
 
-    /// Waits until nothing blocks.
+    /// Waits until no contender ahead blocks.
     pub(super) async fn wait_for_turn(&mut self, deadline: Deadline) -> Result<(), StepError> {
         if self.check_queue(deadline).await? {
             return Ok(());
@@ -301,11 +303,11 @@ impl Ticket {
             }
             Ok(())
         };
-        // Boxed, or every task that takes something would be as large as its wait.
+        // Boxed, so that a task that acquires is not as large as its wait.
         Box::pin(turn.instrument(span)).await
     }
 
-    /// The last step: the lease is valid now, the node is not known to be gone, the token is known.
+    /// The last step: the lease is valid now, the node is not known to be deleted, and the token is known.
     pub(super) async fn grant(&mut self, deadline: Deadline) -> Result<Hold, StepError> {
         let Some(queued_node) = &mut self.queued_node else {
             return Err(StepError::Restart);
@@ -341,7 +343,7 @@ impl Ticket {
         let manager = self.queue.manager().clone();
         let recipe = Some(self.queue.metric_name());
         let held = Hold::new(manager, held_node, Vec::new(), token, recipe).with_reads(reads);
-        // Looked at once it is counted: a shutdown that has not begun here waits for this hold.
+        // Checked after the hold is counted: a shutdown that has not begun at this point waits for this hold.
         match self.queue.manager().is_closing() {
             true => Err(Error::Closed.into()),
             false => Ok(held),

@@ -51,8 +51,8 @@ impl Label {
     /// # Errors
     ///
     /// [`LabelError`] if the text is empty or too long, has other characters than ASCII letters, digits, `-`,
-    /// `_` and `.`, ends in a digit, or cannot be told from a label that this library knows (`lock-`,
-    /// `lease-`, `__READ__`, `__WRIT__`, kazoo's `__lock__` and `__rlock__`).
+    /// `_` and `.`, ends in a digit, or is ambiguous with a label that this library knows (`lock-`, `lease-`,
+    /// `__READ__`, `__WRIT__`, kazoo's `__lock__` and `__rlock__`).
     pub const fn new(text: &'static str) -> Result<Self, LabelError> {
         let bytes = text.as_bytes();
         if bytes.len() > LABEL_BYTES_MAX {
@@ -92,7 +92,7 @@ impl Label {
         Kind(self)
     }
 
-    /// Checks that a node name tells which of two different labels it has.
+    /// Checks that a node name determines which of two different labels it has.
     pub(crate) fn check_beside(self, other: Self) -> Result<(), LabelError> {
         match self != other && is_ambiguous(self.0, other.0) {
             true => Err(LabelError::Ambiguous { label: self.0, other: other.0 }),
@@ -143,7 +143,7 @@ pub enum LabelError {
         /// The text.
         label: &'static str,
     },
-    /// The text ends in a digit, hyphens at its end aside: a reader could not tell where the number begins.
+    /// The text ends in a digit, hyphens at its end aside: a reader could not see where the number begins.
     #[error(
         "the label {label} ends in a digit; the sequence number follows, so end it in a letter or a hyphen"
     )]
@@ -176,14 +176,14 @@ impl Kind {
     pub const READ: Self = Label::READ.kind();
     /// A writer: `__WRIT__`.
     pub const WRITE: Self = Label::WRITE.kind();
-    /// A sequential node with another label than those that were looked for.
+    /// A sequential node with none of the labels that were searched for.
     pub const OTHER: Self = Self(Label(""));
 
     pub(crate) const fn label(self) -> Label {
         self.0
     }
 
-    /// The value of `recipe` in metrics and spans, unless a queue has a name of its own.
+    /// The value of `recipe` in metrics and spans, unless a queue has its own name.
     pub(crate) fn metric_name(self) -> &'static str {
         match self {
             Self::LOCK => "mutex",
@@ -202,7 +202,7 @@ impl Debug for Kind {
     }
 }
 
-/// The labels that every directory knows. Longer ones first, where one ends with another.
+/// The labels that are known in every directory. Longer ones first, where one ends with another.
 const KNOWN_LABELS: [(&str, Kind); 6] = [
     ("__rlock__", Kind::READ),
     ("__lock__", Kind::LOCK),
@@ -212,15 +212,16 @@ const KNOWN_LABELS: [(&str, Kind); 6] = [
     ("lock-", Kind::LOCK),
 ];
 
-/// The kind of a node whose name is `stem` and a number, if it has a label that is known, or one of `labels`.
+/// The kind of a node whose name is `stem` and a sequence number, if the label is known or one of `labels`.
 fn kind_of(stem: &str, mut labels: impl Iterator<Item = Label>) -> Option<Kind> {
     let known = KNOWN_LABELS.iter().find(|(label, _)| stem.ends_with(label)).map(|(_, kind)| *kind);
     known.or_else(|| labels.find(|label| stem.ends_with(label.0)).map(Label::kind))
 }
 
-/// The prefix by which a create whose reply was lost is found again.
+/// The prefix by which a search finds the node of a create whose reply was lost.
 ///
-/// One is made for each attempt, never for a lock: a node found by it can only be the node of that attempt.
+/// There is one for each create, never one for a lock: a node found by it can only be the node of that
+/// create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CreateId(Uuid);
 
@@ -229,24 +230,24 @@ impl CreateId {
         Self(unique)
     }
 
-    /// The protection in the name of a node of ours.
+    /// The create id in the name of a node of this library.
     pub(crate) fn of(path: &str) -> Option<Self> {
         let name = path.rsplit('/').next()?;
         let uuid = name.strip_prefix("_c_")?.get(..36)?;
         Uuid::try_parse(uuid).ok().map(Self)
     }
 
-    /// Another one, which only this one and the number decide.
+    /// Another create id, determined by this one and `number` alone.
     pub(crate) fn derived(self, number: u128) -> Self {
         Self(Uuid::from_u128(self.0.as_u128().wrapping_add(number)))
     }
 
-    /// The name to create, without the number that the server appends.
+    /// The name to create, without the sequence number that the server appends.
     pub(crate) fn name(self, label: Label) -> String {
         format!("{self}{}", label.0)
     }
 
-    /// The child that this attempt made, if it is among them.
+    /// The child that this create made, if the list has it.
     pub(crate) fn find(self, children: &[String]) -> Option<&String> {
         let prefix = self.to_string();
         children.iter().find(|child| child.starts_with(&prefix))
@@ -259,7 +260,7 @@ impl Display for CreateId {
     }
 }
 
-/// The name of a sequential node, taken apart.
+/// The parsed name of a sequential node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeName {
     name: Arc<str>,
@@ -281,10 +282,10 @@ impl NodeName {
         Self::parse_among(name, labels.iter().copied())
     }
 
-    /// As [`parse_with`](Self::parse_with). `labels` may have labels that every directory knows.
+    /// As [`parse_with`](Self::parse_with). `labels` may include labels that are known in every directory.
     pub(crate) fn parse_among(name: &str, labels: impl Iterator<Item = Label> + Clone) -> Option<Self> {
-        // The server appends `%010d`: ten digits, or a sign and at least nine once the counter went past its
-        // end.
+        // The server appends `%010d`: ten digits, or a sign and at least nine once the counter has
+        // overflowed.
         let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let tail = name.get(name.len() - digits.min(10)..)?;
         let stem = name.get(..name.len() - tail.len())?;
@@ -309,23 +310,23 @@ impl NodeName {
         &self.name
     }
 
-    /// What it contends for.
+    /// The kind of lock that the node contends for.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The number the server gave it: the parent's counter, which is 32 bits wide.
+    /// The sequence number that the server appended: the parent's counter, which is 32 bits wide.
     #[must_use]
     pub fn sequence(&self) -> i32 {
         self.sequence
     }
 
-    /// Whether the number says who came first.
+    /// Whether the sequence number gives the order of creation.
     ///
-    /// The counter ends at 2147483647. Servers before 3.6 go on below zero; later ones give that last number
-    /// to every further node, mixed with negative ones (ZOOKEEPER-3249). From there on only the order of
-    /// creation tells.
+    /// The counter ends at 2147483647. Servers before 3.6 continue below zero; later ones give that last
+    /// number to every further node, mixed with negative ones (ZOOKEEPER-3249). From there on only the
+    /// creation zxids give the order.
     #[must_use]
     pub fn has_ordered_sequence(&self) -> bool {
         (0..i32::MAX).contains(&self.sequence)

@@ -24,26 +24,27 @@ use crate::txn::Txn;
 use crate::wire::{Stat, WireError};
 use crate::znode::fencing_token::FencingToken;
 
-/// A hold: the first place in a line, until it is released, dropped or lost.
+/// A hold: the head of a queue, until it is released, dropped or lost.
 ///
-/// It is *valid* as long as the server cannot have given the place to anyone else. Once lost it stays lost, also
-/// when the connection comes back. It rests on one node, or on several that were made together: then all of them
-/// must stand.
+/// A hold is *valid* as long as the server cannot have granted the lock to another contender. A lost hold
+/// stays lost, even after a reconnect. A hold rests on one node, or on several that were created together:
+/// then all of them must exist.
 ///
-/// Dropping it gives the place up in the background; [`release`](Self::release) waits until the server has done it.
-/// It keeps the manager alive. A hold that is leaked ([`std::mem::forget`]) blocks the line until the session ends.
+/// Dropping a hold releases it in the background; [`release`](Self::release) waits until the server has
+/// deleted its nodes. A hold keeps the manager alive. A hold that is leaked ([`std::mem::forget`]) blocks the
+/// queue until the session ends.
 #[must_use = "a hold that is not kept is released at once"]
 #[clippy::has_significant_drop]
 pub struct Hold {
     pub(super) token: FencingToken,
-    // Dropped in this order: the nodes, and last the manager.
+    // Drop order: the nodes first, the manager last.
     pub(super) first: HeldNode,
     pub(super) others: Vec<HeldNode>,
-    /// What it looks at beside the line.
+    /// The nodes that the holder reads outside the queue.
     pub(super) reads: Prefetch,
-    /// What tries to exchange it may still come to.
+    /// The nodes that unresolved exchanges of this hold may still create.
     pub(super) unresolved: UnresolvedNodes,
-    /// Tells that it is given up, when it is dropped.
+    /// Announces the end of the hold when it is dropped.
     pub(super) registration: Arc<HoldRegistration>,
     pub(super) manager: ConnectionManager,
 }
@@ -71,12 +72,13 @@ impl Hold {
         Self { token, first, others, reads: Prefetch::default(), unresolved, registration, manager }
     }
 
-    /// From now on metrics and spans take it for dropped, also if it is [parked](Self::detach), which counts as released else.
+    /// Makes metrics and spans count this hold as dropped, also if it is [detached](Self::detach), which
+    /// counts as released otherwise.
     pub fn count_as_dropped(&self) {
         self.registration.timer().ends_by("dropped");
     }
 
-    /// Opens the span that lasts as long as the hold, where the caller stands.
+    /// Opens the span that lasts as long as the hold, inside the caller's current span.
     pub(super) fn start_span(&self, waited: Option<Duration>) {
         let timer = self.registration.timer();
         timer.show(debug_span!(
@@ -101,12 +103,12 @@ impl Hold {
         self
     }
 
-    /// Whether what was last looked at was seen over the present connection, or nothing was.
+    /// Whether the last reads arrived over the present connection, or there were none.
     pub(super) fn has_current_reads(&self) -> bool {
         self.reads.seen_on().is_none_or(|seen_on| Some(seen_on) == self.session().connection())
     }
 
-    /// When the first try to exchange it was sent that has no answer, and may have been committed.
+    /// When the first exchange was sent that has no reply, and may have been committed.
     pub(in crate::queue) fn in_doubt_since(&self) -> Option<BootInstant> {
         self.unresolved.since()
     }
@@ -119,26 +121,26 @@ impl Hold {
         self.first.node()
     }
 
-    /// The session everything of this hold was made in.
+    /// The session in which all nodes of this hold were created.
     pub(super) fn session(&self) -> &Session {
         self.node().session()
     }
 
-    /// The token to fence writes with: greater than that of every earlier holder of this line.
+    /// The token to fence writes with: greater than that of every earlier holder of this queue.
     #[must_use]
     pub fn fencing_token(&self) -> FencingToken {
         self.token
     }
 
-    /// Whether the server cannot have given the place to anyone else yet. Costs no request.
+    /// Whether the server cannot have granted the lock to another contender yet. Costs no request.
     ///
-    /// Reads the clock at each call: false at the first look after a pause that was too long.
+    /// Reads the clock at each call: the first call after too long a pause returns `false`.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.check().is_ok()
     }
 
-    /// As [`is_valid`](Self::is_valid), and says why not.
+    /// As [`is_valid`](Self::is_valid), and returns the reason.
     ///
     /// # Errors
     ///
@@ -147,9 +149,9 @@ impl Hold {
         self.nodes().try_for_each(|node| node.check())
     }
 
-    /// The instant until which the server cannot have given the place to anyone else by expiring the session, as far
-    /// as is known now. It moves on while the ensemble confirms the session, and lies in the past once the hold is
-    /// lost.
+    /// The instant until which the server cannot have granted the lock to another contender by expiring the
+    /// session, as far as is known now. It advances while the ensemble confirms the session, and lies in the
+    /// past once the hold is lost.
     #[must_use]
     pub fn valid_until(&self) -> BootInstant {
         self.others
@@ -157,11 +159,12 @@ impl Hold {
             .fold(self.node().valid_until(), |until, other| until.min(other.node().valid_until()))
     }
 
-    /// Resolves when the hold is lost: in a running process, before the server can give the place to anyone else.
+    /// Resolves when the hold is lost: in a running process, before the server can grant the lock to another
+    /// contender.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a loss is told again to whoever asks later.
+    /// Cancel safe: a later call returns the same loss.
     pub async fn lost(&self) -> Lost {
         select_all(self.nodes().map(|node| node.lost().boxed())).await.0
     }
@@ -171,8 +174,8 @@ impl Hold {
         self.txn_with([])
     }
 
-    /// Writes that are committed only if everything this hold and others rest on still exists. All of them must have
-    /// one manager: else [`commit`](Txn::commit) fails with [`Error::Config`].
+    /// Writes that are committed only if all nodes of this hold and the others still exist. All of them must
+    /// have one manager: otherwise [`commit`](Txn::commit) fails with [`Error::Config`].
     pub fn txn_with<'a>(&'a self, others: impl IntoIterator<Item = &'a Self>) -> Txn<'a> {
         let mut nodes: Vec<&Arc<OwnedNode>> = self.others.iter().map(HeldNode::node).collect();
         let mut has_one_manager = true;
@@ -191,18 +194,18 @@ impl Hold {
         }))
     }
 
-    /// The path of the hold's node, chroot included; of the first, if there are several.
+    /// The path of the hold's node, chroot included. The first one, if there are several.
     #[must_use]
     pub fn path(&self) -> &str {
         self.node().path()
     }
 
-    /// The paths of all nodes it rests on, chroot included.
+    /// The paths of all nodes that the hold rests on, chroot included.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.nodes().map(|node| node.path())
     }
 
-    /// On how many nodes it rests.
+    /// The number of nodes that the hold rests on.
     #[must_use]
     pub fn node_count(&self) -> usize {
         1 + self.others.len()
@@ -220,10 +223,11 @@ impl Hold {
         &self.manager
     }
 
-    /// Reads what its line [looks at](super::LockQueue::with_reads), as it is while this hold stands.
+    /// Reads the nodes that its queue [names](super::LockQueue::with_reads), as they are while this hold is
+    /// valid.
     ///
-    /// The first call costs nothing when the place was granted at once: the reads were sent along, behind the list
-    /// that granted it.
+    /// The first call sends nothing if the hold was granted at once: the reads were sent behind the list that
+    /// granted it.
     ///
     /// # Errors
     ///
@@ -236,7 +240,7 @@ impl Hold {
         self.reads.read(self.first.node(), deadline).await
     }
 
-    /// As [`read`](Self::read), and sets watches: [`Changes`] tells when there is something else to see.
+    /// As [`read`](Self::read), and sets watches: [`Changes`] reports when one of the nodes may have changed.
     ///
     /// # Errors
     ///
@@ -249,10 +253,11 @@ impl Hold {
         self.reads.watch(self.first.node(), deadline).await
     }
 
-    /// Writes the data of its node, of the first if there are several. The stat's `mtime` is the servers' time then: later
-    /// than all they have told before, if their clocks do not go back.
+    /// Writes the data of the hold's node, the first one if there are several. The stat's `mtime` is the
+    /// servers' time of the write: later than all times that the servers have reported before, if their
+    /// clocks are never set back.
     ///
-    /// Who waits behind it looks at the line once more.
+    /// The waiter directly behind the hold lists the directory once more.
     ///
     /// # Errors
     ///
@@ -260,7 +265,7 @@ impl Hold {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the data may be written all the same.
+    /// Cancel safe: the server may still write the data.
     pub async fn write_own_node(&self, data: &[u8], deadline: Deadline) -> Result<Stat, Error> {
         limits::check(data.len()).map_err(Error::Config)?;
         let (node, session) = (self.node(), self.session());

@@ -1,4 +1,4 @@
-//! How a hold is given up, and what is said of it.
+//! The release of a hold, and its telemetry.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use crate::queue::node_transaction::UnresolvedNodes;
 use crate::time::deadline::Deadline;
 
 impl Hold {
-    /// Gives the place up and waits until the server has done so. One round trip.
+    /// Releases the hold and waits until the server has deleted its nodes. One round trip.
     ///
     /// # Errors
     ///
     /// [`ReleaseError::Lost`] when the hold had been lost before: the work was not protected to its end.
-    /// [`ReleaseError::Unconfirmed`] when no answer came in time: it counts as held until the node is gone, and the
-    /// manager goes on deleting it.
+    /// [`ReleaseError::Unconfirmed`] when no reply arrived in time: the lock counts as held until the node is
+    /// deleted, and the manager retries the delete.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the release goes on in the background.
+    /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
         let (span, first, others, rest) = self.taken_apart()?;
         let deadline = Deadline::after(rest.manager.operation_timeout());
-        // Boxed, or every task that holds something would be as large as its release.
+        // Boxed, so that a task with a hold is not as large as its release.
         let released = Box::pin(delete_all(first, others, deadline).instrument(span)).await;
         rest.registration.timer().ends_by(ending(&released));
         released
     }
 
-    /// The span of a release, what is to be deleted, and what lives until that is done.
+    /// The span of a release, the nodes to delete, and the parts that live until then.
     fn taken_apart(self) -> Result<(Span, HeldNode, Vec<HeldNode>, Rest), ReleaseError> {
         let span = debug_span!(
             "release",
@@ -44,26 +44,26 @@ impl Hold {
             session = format_args!("{:#x}", self.session().id()),
             epoch = self.epoch().as_u64(),
         );
-        // Nothing to wait for: what is left of a lost hold is cleaned up in the background.
+        // Nothing to wait for: the nodes of a lost hold are cleaned up in the background.
         span.in_scope(|| self.check()).map_err(ReleaseError::Lost)?;
         let Self { first, others, unresolved, registration, manager, .. } = self;
         Ok((span, first, others, Rest { _unsettled: unresolved, registration, manager }))
     }
 
-    /// Gives several holds up in one transaction, and waits until the server has done so. Where that cannot be, since
-    /// one of them is gone already, each is given up by itself.
+    /// Releases several holds in one transaction, and waits until the server has deleted their nodes. If the
+    /// server refuses that, because one of the nodes does not exist, each hold is released on its own.
     ///
     /// # Errors
     ///
-    /// As [`release`](Self::release), one for each hold that did not end well.
+    /// As [`release`](Self::release), one for each hold that was not released properly.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the release goes on in the background.
+    /// Cancel safe: the release continues in the background.
     pub async fn release_all(holds: Vec<Self>) -> Vec<ReleaseError> {
         let mut errors = Vec::new();
         let mut footing = Vec::new();
-        // The managers live until the end.
+        // Keeps the managers alive until the end.
         let mut managers = Vec::new();
         let mut registrations = Vec::new();
         for hold in holds {
@@ -91,14 +91,14 @@ impl Hold {
     }
 }
 
-/// What is left of a hold while its nodes are deleted.
+/// The parts of a hold that live while its nodes are deleted.
 struct Rest {
     _unsettled: UnresolvedNodes,
     registration: Arc<HoldRegistration>,
     manager: ConnectionManager,
 }
 
-/// How a release ended, as metrics call it. What was lost tells so itself.
+/// The outcome of a release as metrics name it. A lost hold reports its outcome itself.
 fn ending(released: &Result<(), ReleaseError>) -> &'static str {
     match released {
         Ok(()) => "released",

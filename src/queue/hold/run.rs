@@ -1,4 +1,4 @@
-//! Work that may only be done while something is held.
+//! Work that may run only under a hold.
 
 use std::future::Future;
 use std::pin::pin;
@@ -13,12 +13,12 @@ use crate::error::Lost;
 impl Hold {
     /// Runs `work` for as long as the hold is valid.
     ///
-    /// The hold is checked before each poll: once it is lost, `work` is not polled again and is dropped.
+    /// The hold is checked before each poll. Once it is lost, `work` is dropped and not polled again.
     ///
     /// # Errors
     ///
-    /// [`Lost`] when the hold was lost before `work` was done. What `work` had done by then stays done: give its
-    /// writes the [fencing token](Self::fencing_token), or make them by [`txn`](Self::txn).
+    /// [`Lost`] when the hold was lost before `work` was done. The effects of `work` until then remain: give
+    /// its writes the [fencing token](Self::fencing_token), or make them by [`txn`](Self::txn).
     ///
     /// # Cancel safety
     ///
@@ -51,11 +51,11 @@ impl Hold {
         .await
     }
 
-    /// Resolves when the first of these is lost; never for none.
+    /// Resolves when the first of these holds is lost. Never resolves for an empty slice.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a loss is told again to whoever asks later.
+    /// Cancel safe: a later call returns the same loss.
     pub async fn lost_any(holds: &[&Self]) -> Lost {
         if holds.is_empty() {
             return std::future::pending().await;

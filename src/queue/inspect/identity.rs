@@ -1,13 +1,13 @@
 use std::fmt::{self, Display, Formatter, Write};
 
-/// At most so many characters are told; the rest is an ellipsis.
+/// The greatest number of characters; an ellipsis replaces the rest.
 const CHARS_MAX: usize = 160;
 
-/// What a contender's node says about who it is.
+/// The identity that a contender's node claims in its data.
 ///
-/// The data of a node is for people: everyone may write there what they like. What this library writes is taken apart,
-/// `host=<name> pid=<number> <note> owner=<name>`; whatever else stands there is the note, as it is. Bytes that are no text,
-/// and characters that would upset a terminal, are escaped.
+/// The data of a node is for people: every client may write any bytes. Data in this library's format is split
+/// into its parts, `host=<name> pid=<number> <note> owner=<name>`; any other data is the note, unchanged.
+/// Bytes that are not text, and characters that would upset a terminal, are escaped.
 ///
 /// # Examples
 ///
@@ -51,41 +51,41 @@ impl Identity {
         Self { text, host: Some(escaped(host.as_bytes())), pid: Some(pid), owner, note }
     }
 
-    /// The machine, if it says so.
+    /// The machine, if the data names one.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         self.host.as_deref()
     }
 
-    /// The number of the process on that machine, if it says so.
+    /// The process id on that machine, if the data has one.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.pid
     }
 
-    /// The name of the owner it contends for, if it says so.
+    /// The owner that it contends for, if the data names one.
     #[must_use]
     pub fn owner(&self) -> Option<&str> {
         self.owner.as_deref()
     }
 
-    /// What else it says; all of it, if it was not written by this library's default.
+    /// The rest of the data; all of it, if it is not in this library's default format.
     #[must_use]
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 }
 
-/// All that the node says, in one line.
+/// All of the data, on one line.
 impl Display for Identity {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
     }
 }
 
-/// Host, process and what is behind them.
+/// The host, the process id, and the rest.
 fn take_apart(text: &str) -> Option<(&str, u32, &str)> {
-    // A rate limiter's start has a number in front.
+    // A rate limiter's start begins with a count.
     let text = match text.strip_prefix("counts=").and_then(|rest| rest.split_once(' ')) {
         Some((_, behind)) => behind,
         None => text,
@@ -119,7 +119,7 @@ fn escaped(data: &[u8]) -> String {
                 return text;
             }
             left -= 1;
-            // Writing to a string does not fail.
+            // A write to a string cannot fail.
             let _ = write!(text, "\\x{byte:02x}");
         }
     }

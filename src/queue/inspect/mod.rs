@@ -1,7 +1,7 @@
-//! Who stands in a line: a look from outside, for people and for tools.
+//! The contenders of a queue, seen from outside, for people and for tools.
 //!
-//! Reads only, and joins no line. What comes out is a snapshot that may be out of date when it is read: it grants
-//! nothing, and nothing may be decided by it that a hold should decide.
+//! An inspection only reads, and enters no queue. Its result is a snapshot that may be stale by the time it
+//! is read: it grants nothing, and must not decide what a hold should decide.
 
 mod contender_info;
 mod identity;
@@ -16,21 +16,23 @@ use super::lock_queue::LockQueue;
 use crate::error::Error;
 
 impl LockQueue {
-    /// Everyone in the line, in its order; a directory that is not there is an empty line.
+    /// All contenders of the queue, in order. A missing directory is an empty queue.
     ///
     /// # Ordering and fairness
     ///
-    /// A `sync`, then the list, in one go: it is no older than the call, unless the servers' leader had been deposed without
-    /// knowing it. The nodes are read behind it, 128 at a time. One that goes meanwhile is left out, and one that comes
-    /// meanwhile is not seen. Whoever is told to hold did so when its node was read; it may have ended since.
+    /// A `sync` and then the list, sent together: the list is no older than the call, unless the servers'
+    /// leader had been deposed without knowing it. The nodes are read after it, 128 at a time. A node that is
+    /// deleted meanwhile is left out, and a node that is created meanwhile is not seen. A contender that is
+    /// reported as holder held when its node was read; its hold may have ended since.
     ///
-    /// Takes no place and writes nothing: the right to read is enough. Of a node that may not be read, all but the data is
-    /// told.
+    /// Creates no node and writes nothing: the right to read is enough. Of a node that this client may not
+    /// read, all but the data is returned.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], [`Error::Refused`] (no right to list), [`Error::NoAnswer`] (the link broke: ask again) and
-    /// [`Error::Closed`]. Connection and answers are each waited for at most the manager's operation timeout.
+    /// [`Error::Timeout`], [`Error::Refused`] (no right to list), [`Error::NoAnswer`] (disconnected: retry)
+    /// and [`Error::Closed`]. The manager's operation timeout bounds the wait for the connection, and the
+    /// wait for the replies.
     ///
     /// # Cancel safety
     ///
@@ -59,11 +61,12 @@ impl LockQueue {
         Ok(self.inspect_with(&[]).await?.pop().unwrap_or_default())
     }
 
-    /// As [`inspect`](Self::inspect), of several lines of this one's manager at once: a list for each directory, in the order in
-    /// which they are named. Lines of one directory, such as readers and writers, are judged together.
+    /// As [`inspect`](Self::inspect), of several queues of the same manager at once. Returns one list for
+    /// each directory, in the order in which the directories are named. Queues of one directory, such as
+    /// readers and writers, are judged together.
     ///
-    /// All directories are listed, in this order, before any node is read: who goes from an earlier one to a later one
-    /// meanwhile is seen in the later one only.
+    /// All directories are listed, in this order, before any node is read: a contender that moves from an
+    /// earlier one to a later one meanwhile is seen in the later one only.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Who of a line's nodes holds and who waits, for one who looks from outside: pure.
+//! Which nodes of a queue hold and which wait, for an outside observer: pure.
 
 use std::collections::HashSet;
 
@@ -10,23 +10,23 @@ use crate::znode::name::{Kind, NodeName};
 #[derive(Clone, Debug)]
 pub(super) struct Child {
     pub(super) name: String,
-    /// `None` once it was seen to be gone.
+    /// `None` once a read showed that the node does not exist.
     pub(super) czxid: Option<i64>,
 }
 
-/// What became of one.
+/// The verdict on a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Judged {
-    /// Which child, by its place in the list.
+    /// The index of the child in the list.
     pub(super) child: usize,
     pub(super) role: Role,
-    /// How many in front it waits for; `None` for one that stands in no line.
+    /// How many nodes ahead it waits for. `None` for a node that is not in a queue.
     pub(super) position: Option<usize>,
-    /// What it contends for; `None` for a name without a number.
+    /// What it contends for. `None` for a name without a sequence number.
     pub(super) kind: Option<Kind>,
 }
 
-/// Judges all children, and puts them in order. Those that are gone are left out.
+/// Judges all children, and sorts them. Deleted nodes are left out.
 pub(super) fn judge(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<Judged> {
     let rule_of = |kind: Kind| rules.iter().find(|(of, _)| *of == kind).map(|(_, rule)| *rule);
     let mut queue: Vec<Contender> = Vec::new();
@@ -39,7 +39,8 @@ pub(super) fn judge(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<Judged> {
             (Some(name), Some(rule), Some(czxid)) => {
                 queue.push(Contender { child, name, rule, czxid, is_gone: false });
             }
-            // Its going may have made another appear that is not in the list: who is behind it is not told to hold.
+            // Its delete may have made another node appear that is not in the list, so no node behind it is
+            // reported as holder.
             (Some(name), Some(rule), None) if rules.iter().any(|(_, rule)| rule.must_relist_after(&name)) => {
                 queue.push(Contender { child, name, rule, czxid: 0, is_gone: true });
             }
@@ -84,7 +85,7 @@ impl Contender {
     }
 }
 
-/// One walk along the line, counting by kind what stands in front.
+/// One pass over the queue, which counts the nodes ahead by kind.
 fn in_order(mut queue: Vec<Contender>, key: impl Fn(&Contender) -> i64) -> Vec<Judged> {
     queue.sort_by_key(|of| (key(of), of.czxid));
     let mut judged = Vec::with_capacity(queue.len());
@@ -174,7 +175,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever judges for itself comes to the same answer.
+        /// Each contender's own judgement gives the same answer.
         #[test]
         fn the_walk_agrees_with_each_contenders_own_rule(
             kinds in prop::collection::btree_map(0..40i32, prop::bool::ANY, 1..20), rw: bool,

@@ -1,4 +1,4 @@
-//! The reading: lists first, then the nodes in batches.
+//! Reads the lists first, then the nodes in batches.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,19 +14,20 @@ use crate::time::deadline::Deadline;
 use crate::wire::{Reply, Stat, WireError};
 use crate::znode::name::NodeName;
 
-/// So many nodes are asked for at once: a line of ten thousand is no reason to fill the server's queue, or our memory.
+/// How many nodes are requested at once: a queue of ten thousand must not fill the server's request queue, or
+/// this process's memory.
 const BATCH: usize = 128;
 
-/// So much of a node's data is kept.
+/// How many bytes of a node's data are kept.
 const DATA_BYTES_MAX: usize = 1024;
 
-/// What a node says, if it may be read, and its stat.
+/// A node's data, if this client may read it, and its stat.
 type Node = (Option<Vec<u8>>, Stat);
 
-/// The lines of a directory, and the list that was asked for.
+/// The queues of a directory, and the list that was requested.
 type Asked<'a> = (&'a [&'a LockQueue], &'a str, Reply<Vec<String>>);
 
-/// Reads the lines, which are grouped by their directories.
+/// Reads the queues, which are grouped by directory.
 pub(super) async fn read(
     manager: &ConnectionManager,
     directories: &[Vec<&LockQueue>],
@@ -36,7 +37,7 @@ pub(super) async fn read(
     };
     let limit = || Deadline::after(manager.operation_timeout());
     let session = manager.session(limit(), first.directory().as_str()).await?;
-    // Back to back: the lists are answered by a server that has caught up.
+    // Back to back: the server has caught up when it answers the lists.
     let deadline = limit();
     let mut sync = session.read(|wire| wire.sync(first.directory().as_str()));
     let asked: Vec<Asked<'_>> = directories
@@ -74,13 +75,13 @@ pub(super) async fn read(
     Ok(read.into_iter().map(|(queues, names, nodes)| describe(queues, names, nodes, clock)).collect())
 }
 
-/// One node, looked at by itself; `None` if it is not there.
+/// Reads one node without its queue. Returns `None` if it does not exist.
 pub(crate) async fn read_node(
     session: &Session,
     path: &str,
     deadline: Deadline,
 ) -> Result<Option<ContenderInfo>, Error> {
-    // Answered by a server that has caught up.
+    // The server has caught up when it answers the read.
     let mut sync = session.read(|wire| wire.sync(path));
     let failed = |error: WireError| Error::of_wire(Operation::Read, path, &error, deadline);
     session.await_reply(&mut sync, deadline).await.map_err(failed)?;
@@ -93,13 +94,13 @@ pub(crate) async fn read_node(
     }))
 }
 
-/// Asks for all of them in one go; `None` for those that are gone.
+/// Requests all of the nodes at once. `None` for those that do not exist.
 async fn read_nodes(
     session: &Session,
     paths: Vec<String>,
     deadline: Deadline,
 ) -> Result<Vec<Option<Node>>, Error> {
-    // All are sent before the first is waited for.
+    // All requests are sent before the first reply is awaited.
     let replies: Vec<_> = paths.iter().map(|path| session.read(|wire| wire.data(path))).collect();
     let answers = replies.into_iter().zip(&paths).map(async |(mut reply, path)| {
         let failed = |error: WireError| Error::of_wire(Operation::Read, path, &error, deadline);
@@ -109,7 +110,7 @@ async fn read_nodes(
                 Ok(Some((Some(data), stat)))
             }
             Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
-            // That it is there, and whose it is, may be read by everyone.
+            // Every client may read that the node exists, and its owner.
             Err(WireError::Refused(Refusal::NoAuth)) => {
                 let mut reply = session.read(|wire| wire.exists(path));
                 let stat = session.await_reply(&mut reply, deadline).await.map_err(failed)?;
@@ -138,7 +139,7 @@ fn describe(
     judge(&children, &rules).into_iter().filter_map(info).collect()
 }
 
-/// What time it is on the servers, in milliseconds, as far as is known.
+/// The servers' time, in milliseconds, as far as is known.
 #[derive(Clone, Copy)]
 struct Clock {
     now: i64,
@@ -146,7 +147,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// It cannot be earlier than what the servers have told.
+    /// The time cannot be earlier than what the servers have reported.
     fn of<'a>(session: &Session, stats: impl IntoIterator<Item = &'a Stat>) -> Self {
         let newest = stats.into_iter().map(|stat| stat.ctime.max(stat.mtime)).max().unwrap_or_default();
         let (now, by) = match session.server_time() {
