@@ -1,16 +1,16 @@
-//! From the sending of a create to the sequence numbers of the creates before it.
+//! The time from a create's request until the sequence numbers of all earlier creates are known.
 
 use super::{ContenderKind, Effect, EntryKey, LocalQueue, NodeId};
 use crate::queue::fast_path::{BeforeCreate, FastPath};
 
-/// A create of this session, from the moment it is sent. Ends by [`LocalQueue::judge_by_sequence`] or
+/// A create of this session, from the moment it is sent. It ends by [`LocalQueue::judge_by_sequence`] or
 /// [`LocalQueue::forget_create`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a create that never ends keeps later ones waiting"]
 pub(crate) struct CreateInFlight {
-    /// When it was sent, in the order of what this session sends for this directory.
+    /// The position of this create in the order of this session's requests for this directory.
     pub(super) order: u64,
-    /// The connection it was sent over.
+    /// The connection that carried the create.
     pub(super) connection: u64,
     pub(crate) fast_path: FastPath,
 }
@@ -23,8 +23,8 @@ pub(super) struct SequenceWaiter {
 }
 
 impl<P: Clone> LocalQueue<P> {
-    /// The caller sends a create now, under the lock of the queue: what is sent later gets a greater sequence
-    /// number.
+    /// Records a create. The caller sends it now, under the lock of the queue: every later request gets a
+    /// greater sequence number.
     pub(crate) fn send_create(&mut self, kind: ContenderKind, connection: u64) -> CreateInFlight {
         let last = self.history.last_sequence(connection);
         let fast_path = self.history.predict(BeforeCreate {
@@ -40,29 +40,29 @@ impl<P: Clone> LocalQueue<P> {
         CreateInFlight { order, connection, fast_path }
     }
 
-    /// The create has its sequence number. The node is [registered](Self::register) before, if its number
-    /// tells the order.
+    /// Records that the create has its sequence number. The caller [registers](Self::register) the node
+    /// first, if its number determines the order.
     pub(crate) fn mark_created(&mut self, create: &CreateInFlight) -> Vec<Effect<P>> {
         self.end_waits_for_create(create.order)
     }
 
-    /// The list that was sent with the create showed a predecessor, or none.
+    /// Records whether the list that was sent with the create showed a predecessor.
     pub(crate) fn record_list(&mut self, contended: bool) {
         self.history.record_list(contended);
     }
 
-    /// The create is judged, or nobody waits for it any more: it failed, its answer was lost, or its
-    /// contender was cancelled.
+    /// Ends a create that is judged, or that no contender waits for any more: it failed, its reply was lost,
+    /// or its contender was cancelled.
     pub(crate) fn forget_create(&mut self, create: CreateInFlight) -> Vec<Effect<P>> {
         self.pending_creates.remove(&create.order);
         self.end_waits_for_create(create.order)
     }
 
-    /// Whether the node's predecessor may be the node of an earlier create that is answered but not
+    /// Whether the node's predecessor may be the node of an earlier create that has its reply but is not
     /// registered.
     ///
-    /// The answer of that create came earlier, so its task is about to run. The contender waits for
-    /// [`Effect::JudgeBySequence`], and not for long: the task may not be polled any more.
+    /// The reply to that create arrived earlier, so its task is about to run. The contender waits for
+    /// [`Effect::JudgeBySequence`], but only briefly: the task may never be polled again.
     pub(crate) fn awaits_predecessor(&mut self, create: &CreateInFlight, key: EntryKey) -> bool {
         let has_earlier = self.unsequenced.first().is_some_and(|oldest| *oldest < create.order);
         let Some(before) = key.sequence.checked_sub(1).filter(|_| has_earlier) else {
@@ -81,7 +81,7 @@ impl<P: Clone> LocalQueue<P> {
         Some(Effect::JudgeBySequence { node: waiter.node })
     }
 
-    /// The contender does not wait any more.
+    /// Ends the contender's wait.
     pub(super) fn forget_waiter(&mut self, key: EntryKey) {
         if let Some(before) = key.sequence.checked_sub(1)
             && self.sequence_waiters.get(&before).is_some_and(|waiter| waiter.node == key.node)
@@ -90,12 +90,12 @@ impl<P: Clone> LocalQueue<P> {
         }
     }
 
-    /// The create has its sequence number, or will not get one.
+    /// The create has its sequence number, or will never get one.
     fn end_waits_for_create(&mut self, order: u64) -> Vec<Effect<P>> {
         self.unsequenced.remove(&order);
         let oldest = self.unsequenced.first().copied().unwrap_or(u64::MAX);
         let mut effects = Vec::new();
-        // A create that was sent later gets a greater number: it is no predecessor.
+        // A create that was sent later gets a greater number, so it is no predecessor.
         while let Some(first) = self.sequence_waiters.first_entry()
             && first.get().order < oldest
         {

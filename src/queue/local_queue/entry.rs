@@ -6,9 +6,9 @@ use crate::queue::rule::ContenderKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(pub(crate) u64);
 
-/// A node and its place in the queue.
+/// A node and its position in the queue.
 ///
-/// Both, since a directory that was removed and created again gives its sequence numbers a second time.
+/// Both, since a directory that was deleted and created again gives its sequence numbers a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct EntryKey {
     pub(crate) sequence: i32,
@@ -22,26 +22,27 @@ pub(super) struct Entry {
     pub(super) kind: ContenderKind,
     pub(super) state: EntryState,
     pub(super) predecessor: Predecessor,
-    /// A request that deletes the node may be in flight: the node may be gone, and its directory with it.
+    /// A request that deletes the node may be in flight: the node may be deleted already, and its directory
+    /// with it.
     pub(super) is_leaving: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum EntryState {
     Waiting,
-    /// A hand-off made it the head. Its contender has not taken the hold yet, and may still give it up.
+    /// A hand-off made the node the head. Its contender has not taken the hold yet, and may still abandon it.
     Granted,
     Held,
 }
 
-/// What a contender waits for.
+/// The node that a contender waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Predecessor {
-    /// Not known here: a node of another session, or a list has to tell.
+    /// Unknown here: a node of another session, or one that only a list can show.
     Unknown,
     /// The node of this session with this sequence number.
     Own(i32),
-    /// Nothing in front has to be waited for.
+    /// The contender waits for no node.
     None,
 }
 

@@ -6,7 +6,7 @@ use super::{ContenderKind, Effect, Entry, EntryKey, EntryState, LocalQueue, Node
 /// How many successors one release grants, at most: the same multi checks the node of each.
 const HAND_OFF_MAX: usize = 32;
 
-/// A node that a request is about to delete. Ends by [`LocalQueue::finish_release`].
+/// A node that a request is about to delete. It ends by [`LocalQueue::finish_release`].
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(test, derive(Clone))]
 #[must_use]
@@ -20,8 +20,8 @@ pub(crate) struct ReleaseInFlight<P> {
 
 impl<P: Clone> LocalQueue<P> {
     /// Whether a successor of this node may be about to register: its create was sent before `order`, and no
-    /// other successor waits. A release that waits for that can check the successor's node. After an earlier
-    /// release that successor would have to list.
+    /// other successor waits. If the release waits for the registration, it can check the successor's node.
+    /// If it does not wait, that successor has to list.
     pub(crate) fn expects_successor(&self, key: EntryKey, order: u64) -> bool {
         let hands_off = |entry: &Entry| entry.is_head() && entry.kind != ContenderKind::Read;
         self.entry(key).is_some_and(hands_off)
@@ -29,7 +29,7 @@ impl<P: Clone> LocalQueue<P> {
             && self.pending_creates.first().is_some_and(|oldest| *oldest <= order)
     }
 
-    /// Everything that was sent so far has this order at most.
+    /// The greatest order so far: that of the last request.
     pub(crate) fn last_order(&self) -> u64 {
         self.last_order
     }
@@ -37,7 +37,7 @@ impl<P: Clone> LocalQueue<P> {
     /// The caller deletes the node by `multi[check(each of checks), delete(node)]`, and finishes the release
     /// under the same lock.
     ///
-    /// `connection` is the one that carries the request. There is none if the link is down, if the node is
+    /// `connection` is the one that carries the request. There is none while disconnected, if the node is
     /// lost, or if a transaction that rests on it may still be committed: then nothing is handed off.
     ///
     /// A check that fails shows that this successor's node was deleted by hand: the caller
@@ -54,33 +54,34 @@ impl<P: Clone> LocalQueue<P> {
         ReleaseInFlight { key, head, checks }
     }
 
-    /// As [`begin_release`](Self::begin_release), by a transaction whose answer is waited for. Ends by
-    /// [`finish_release`](Self::finish_release) if it is committed, and by
+    /// As [`begin_release`](Self::begin_release), by a transaction whose reply the caller awaits. It ends by
+    /// [`finish_release`](Self::finish_release) if the transaction is committed, and by
     /// [`cancel_exchange`](Self::cancel_exchange) if not.
     pub(crate) fn begin_exchange(&mut self, key: EntryKey, connection: Option<u64>) -> ReleaseInFlight<P> {
         let kind = self.entry(key).map(|entry| entry.kind);
-        // A reader's node may take a writer's place.
+        // A reader's node may replace a writer's.
         let release = self.begin_release(key, connection.filter(|_| kind == Some(ContenderKind::Lock)));
         self.mark_leaving(key);
         release
     }
 
-    /// A request is sent that deletes the node and checks no successor.
+    /// Records that a request is sent that deletes the node and checks no successor.
     pub(crate) fn mark_leaving(&mut self, key: EntryKey) {
         if let Some(entry) = self.entry_mut(key) {
             entry.is_leaving = true;
         }
     }
 
-    /// The transaction was not committed, and cannot be any more.
+    /// Records that the transaction was not committed, and cannot be any more.
     pub(crate) fn cancel_exchange(&mut self, release: &ReleaseInFlight<P>) {
         if let Some(entry) = self.entry_mut(release.key) {
             entry.is_leaving = false;
         }
     }
 
-    /// The request that deletes the node was sent, or the transaction is committed. Over another connection
-    /// than the release began on, the request may not have been sent: then the successors list.
+    /// Records that the request that deletes the node was sent, or that the transaction is committed. If the
+    /// connection is not the one on which the release began, the request may not have been sent: then the
+    /// successors list.
     pub(crate) fn finish_release(
         &mut self,
         release: ReleaseInFlight<P>,
@@ -100,23 +101,24 @@ impl<P: Clone> LocalQueue<P> {
         effects
     }
 
-    /// The whole proof of a hand-off: the successors that are the head as soon as the delete of `head` is
-    /// sent; `None` if `head` is not released as the head.
+    /// The whole proof of a hand-off: the successors that become the head as soon as the delete of `head` is
+    /// sent. Returns `None` if `head` is not released as the head.
     ///
     /// 1. The node at `head` is in the queue: it is neither lost, nor known to be deleted, nor released
     ///    before. No earlier request that deletes it may be in flight.
-    /// 2. It is the head: its contender holds, or was granted by a hand-off itself. So nothing is in front of
-    ///    it that its successors wait for, and nothing can appear there later.
+    /// 2. It is the head: its contender holds, or a hand-off granted it. So no node ahead of it blocks its
+    ///    successors, and none can appear there later.
     /// 3. No transaction that rests on it is open: such a transaction might be committed under the next hold.
-    ///    The caller tells no connection if there is one.
+    ///    The caller passes no connection if there is one.
     /// 4. A successor waits for this very node, and has done so since a list, or its sequence number, showed
-    ///    that nothing is between the two that it waits for.
+    ///    that no node between the two blocks it.
     /// 5. The kinds allow it. A writer never holds without a list, neither after a reader nor after a writer.
     /// 6. The request that deletes the head checks the node of each successor, of [`HAND_OFF_MAX`] at most.
-    ///    If one was deleted by hand, the head's node stays, and with it everything behind waits, until that
+    ///    If one was deleted by hand, the head's node stays, and all contenders behind it wait, until that
     ///    successor is abandoned.
-    /// 7. The delete is sent before the successor is granted, over a link that is up before and after it is
-    ///    sent: what the successor sends comes later. If the session ends, both nodes go with it.
+    /// 7. The delete is sent before the successor is granted, over a connection that is up before and after
+    ///    the request is sent: all requests of the successor are sent later. If the session ends, both nodes
+    ///    are deleted with it.
     fn hand_off_to(&self, head: EntryKey) -> Option<Vec<i32>> {
         let entry = self.entry(head).filter(|entry| entry.is_head())?;
         let mut granted = self.successors_of(head.sequence);

@@ -8,16 +8,16 @@ use crate::queue::fast_path::FastPath;
 pub(crate) enum Judgement<P> {
     /// The node is the head of the queue.
     Head {
-        /// What the released head before it passed on.
+        /// The payload of the released head before it.
         payload: Option<P>,
-        /// It was the head already when the create was sent, so that a read sent behind the create is sent by
-        /// the head.
+        /// The node was the head already when the create was sent, so that the head sends every read behind
+        /// the create.
         since_send: bool,
     },
     /// The contender waits for this node of its session, and is linked to it.
     Behind {
         predecessor: EntryKey,
-        /// Nothing is in front of the predecessor, and no request deletes it yet: its end grants.
+        /// No node is ahead of the predecessor, and no request deletes it yet: its delete grants.
         is_second: bool,
     },
     /// Nothing: a list decides.
@@ -27,17 +27,17 @@ pub(crate) enum Judgement<P> {
 impl<P: Clone> LocalQueue<P> {
     /// Ends a create that was answered over `create.connection`. `connection` is the present one.
     ///
-    /// Two consecutive numbers prove that nothing is between their nodes, so the predecessor's place decides:
+    /// Two consecutive numbers prove that no node is between theirs, so the state of the predecessor decides:
     ///
-    /// * it exists: the new node is right behind it;
-    /// * it was released as the head before the create was sent, and the directory is unchanged since: the
+    /// * It exists: the new node is right behind it.
+    /// * It was released as the head before the create was sent, and the directory is unchanged since: the
     ///   new node is the head. A delete that was sent after the create proves nothing: it checked no node
-    ///   whose create was not answered, so the new node may be gone, and others behind it may hold;
-    /// * readers do not wait for readers: what is in front of the one is in front of the other, unless a
-    ///   request that deletes the one is in flight: the directory may have been created again since.
+    ///   whose create had no reply yet, so the new node may be deleted, and others behind it may hold.
+    /// * Readers do not wait for readers: the nodes that block the one block the other, unless a request that
+    ///   deletes the first is in flight: the directory may have been created again since.
     ///
-    /// All of this only while the connection is the one that carried the create: over another one the delete
-    /// of a released head may not have been sent at all.
+    /// All of this holds only while the connection is the one that carried the create: on another one, the
+    /// delete of a released head may never have been sent.
     pub(crate) fn judge_by_sequence(
         &mut self,
         create: CreateInFlight,
@@ -57,8 +57,8 @@ impl<P: Clone> LocalQueue<P> {
         (judgement, effects)
     }
 
-    /// Ends a create whose list has decided already. What its sequence number would have told is counted, so
-    /// that the next one may be sent without a list.
+    /// Ends a create that a list has judged already. The outcome by its sequence number is counted, so that
+    /// the next create may need no list.
     pub(crate) fn judged_by_list(
         &mut self,
         create: CreateInFlight,
@@ -116,10 +116,10 @@ impl<P: Clone> LocalQueue<P> {
         })
     }
 
-    /// `before` is the number of a node that does not exist any more.
+    /// `before` is the sequence number of a node that no longer exists.
     fn after_released(&self, create: &CreateInFlight, before: i32, kind: ContenderKind) -> Judgement<P> {
-        // Beside a released reader, and in a released writer's place, others may exist that a writer waits
-        // for.
+        // Next to a released reader, or in place of a released writer, other nodes may exist that a writer
+        // waits for.
         let head = self
             .released_at(before, create.connection)
             .filter(|head| kind != ContenderKind::Write && head.kind.shares_rule_with(kind));
@@ -132,7 +132,7 @@ impl<P: Clone> LocalQueue<P> {
         }
     }
 
-    /// A directory that is used again and again by this session alone is worth a watch.
+    /// A watch pays off on a directory that this session alone uses repeatedly.
     fn directory_watch_due(&self, judgement: &Judgement<P>, connection: u64) -> Option<Effect<P>> {
         let is_worth_it =
             self.history.expects_consecutive() && !matches!(judgement, Judgement::Behind { .. });

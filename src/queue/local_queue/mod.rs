@@ -4,9 +4,10 @@
 //! session with consecutive numbers there is no other node.
 //!
 //! [`LocalQueue`] is a state machine without I/O: its methods take events and return [`Effect`]s. There is
-//! one for each session and directory, behind one lock. Requests whose order counts are sent while that lock
+//! one for each session and directory, behind one lock. Requests whose order matters are sent while that lock
 //! is held: creates ([`LocalQueue::send_create`]) and the deletes of released nodes
-//! ([`LocalQueue::begin_release`]). What is sent later over the same connection is done later by the server.
+//! ([`LocalQueue::begin_release`]). The server processes the requests of one connection in the order in which
+//! they are sent.
 //!
 //! | file | decides |
 //! |---|---|
@@ -41,11 +42,11 @@ use super::rule::ContenderKind;
 pub(crate) enum Effect<P> {
     /// The node is the head of the queue. Its contender holds once the session's lease is found valid.
     Grant { node: NodeId, payload: Option<P> },
-    /// What the node's contender knows is out of date: it lists.
+    /// The contender's knowledge is stale: it lists.
     Relist { node: NodeId },
-    /// The node's contender need not wait for the sequence numbers of earlier creates any more.
+    /// The contender no longer waits for the sequence numbers of earlier creates.
     JudgeBySequence { node: NodeId },
-    /// A watch on the directory pays. It may be left out.
+    /// A watch on the directory pays off. It is optional.
     WatchDirectory { connection: u64 },
 }
 
@@ -58,21 +59,22 @@ pub(crate) enum Wait {
     Remote,
 }
 
-/// The queue of this session's own nodes in one directory. `P` is what a holder passes on to the next one.
+/// The queue of this session's own nodes in one directory. `P` is the payload that a holder passes to the
+/// next one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LocalQueue<P> {
     entries: BTreeMap<i32, Entry>,
-    /// `(predecessor, successor)`: the local predecessors of all entries, read the other way.
+    /// `(predecessor, successor)`: the inverse of the local predecessors of all entries.
     successors: BTreeSet<(i32, i32)>,
-    /// The heads that were released last, the newest one last.
+    /// The heads that were released last, the newest one at the end.
     released: VecDeque<ReleasedHead<P>>,
-    /// Numbers what is sent: creates, and deletes of heads.
+    /// Numbers the requests: creates, and deletes of heads.
     last_order: u64,
-    /// The creates that were sent and not judged.
+    /// The creates that were sent and are not judged yet.
     pending_creates: BTreeSet<u64>,
-    /// Those of them whose sequence number is not known.
+    /// The pending creates whose sequence number is not known.
     unsequenced: BTreeSet<u64>,
-    /// Who waits until the node with this sequence number is known.
+    /// The waiters until the node with this sequence number is known.
     sequence_waiters: BTreeMap<i32, SequenceWaiter>,
     history: FastPathHistory,
     directory_watch: DirectoryWatch,
@@ -95,12 +97,12 @@ impl<P> Default for LocalQueue<P> {
 }
 
 impl<P: Clone> LocalQueue<P> {
-    /// A node of this session exists at `key`.
+    /// Adds a node of this session that exists at `key`.
     pub(crate) fn register(&mut self, key: EntryKey, kind: ContenderKind) -> Vec<Effect<P>> {
         let mut effects = Vec::new();
         if let Some(earlier) = self.key_at(key.sequence).filter(|earlier| *earlier != key) {
-            // A number is given twice only in two directories of one name: the earlier one is gone, and its
-            // nodes.
+            // A number is given twice only in two directories of the same path: the earlier directory is
+            // deleted, with all its nodes.
             effects.push(Effect::Relist { node: earlier.node });
             effects.extend(self.abandon(earlier));
         }
@@ -114,15 +116,15 @@ impl<P: Clone> LocalQueue<P> {
         self.entries.get(&sequence).map(|entry| entry.node)
     }
 
-    /// A list, or an event, showed that the contender waits for nobody. Until it [holds](Self::mark_held) it
-    /// hands nothing off.
+    /// Records that a list, or an event, showed no predecessor of the contender. Until it
+    /// [holds](Self::mark_held) it hands nothing off.
     pub(crate) fn mark_clear(&mut self, key: EntryKey) {
         if self.entry(key).is_some() {
             self.set_predecessor(key.sequence, Predecessor::None);
         }
     }
 
-    /// The contender holds.
+    /// Records that the contender holds.
     pub(crate) fn mark_held(&mut self, key: EntryKey) {
         self.mark_clear(key);
         if let Some(entry) = self.entry_mut(key) {
@@ -130,8 +132,8 @@ impl<P: Clone> LocalQueue<P> {
         }
     }
 
-    /// A list showed `predecessor` as the nearest node that the contender waits for; `None` if that node is
-    /// not of this session.
+    /// Records that a list showed `predecessor` as the nearest node that the contender waits for. `None` if
+    /// that node is not of this session.
     pub(crate) fn wait_behind(
         &mut self,
         key: EntryKey,
@@ -139,7 +141,7 @@ impl<P: Clone> LocalQueue<P> {
     ) -> (Wait, Vec<Effect<P>>) {
         match self.entry(key) {
             None => return (Wait::Remote, Vec::new()),
-            // The list is older than the hand-off, whose effect is on its way.
+            // The list is older than the hand-off, whose effect is pending.
             Some(entry) if entry.is_head() => return (Wait::Local, Vec::new()),
             Some(_) => {}
         }
@@ -154,15 +156,16 @@ impl<P: Clone> LocalQueue<P> {
         }
     }
 
-    /// The last node of this session in front of a writer's, which waits for all of them before it lists.
-    /// Nothing for other kinds.
+    /// The last node of this session ahead of a writer's, which waits for all of them before it lists. `None`
+    /// for other kinds.
     pub(crate) fn own_before_writer(&self, key: EntryKey) -> Option<EntryKey> {
         self.entry(key).filter(|entry| entry.kind == ContenderKind::Write)?;
         let (sequence, entry) = self.entries.range(..key.sequence).next_back()?;
         Some(EntryKey { sequence: *sequence, node: entry.node })
     }
 
-    /// The node is lost, or it was deleted by a request that checked no successor. Its successors list.
+    /// Removes a node that is lost, or that a request without a check of its successors deleted. Its
+    /// successors list.
     pub(crate) fn abandon(&mut self, key: EntryKey) -> Vec<Effect<P>> {
         if self.entry(key).is_none() {
             return Vec::new();
@@ -172,7 +175,7 @@ impl<P: Clone> LocalQueue<P> {
         self.relist(successors)
     }
 
-    /// The session is over. No node of it is granted any more.
+    /// Ends the session. No node of it is granted any more.
     pub(crate) fn end_session(&mut self) {
         *self = Self::default();
     }
@@ -187,8 +190,8 @@ impl<P: Clone> LocalQueue<P> {
     fn link(&mut self, key: EntryKey, predecessor: i32) -> Vec<Effect<P>> {
         let kind = self.entry(key).map(|entry| entry.kind);
         let others: Vec<i32> = match kind {
-            // Each contender of a mutex waits for the one before it. Another one behind the same predecessor
-            // has lost its node, and may not know.
+            // Each contender of a mutex waits for the one before it. Another waiter behind the same
+            // predecessor has lost its node, and may not know that yet.
             Some(ContenderKind::Lock) => {
                 self.successors_of(predecessor).into_iter().filter(|other| *other != key.sequence).collect()
             }

@@ -1,4 +1,5 @@
-//! Released heads, and the watch that shows whether the directory is still the one they were released in.
+//! The released heads, and the watch that shows whether the directory is still the one in which they were
+//! released.
 
 use super::{ContenderKind, LocalQueue};
 
@@ -10,21 +11,21 @@ const RELEASED_MAX: usize = 16;
 pub(super) struct ReleasedHead<P> {
     pub(super) sequence: i32,
     pub(super) kind: ContenderKind,
-    /// The connection its delete was sent over.
+    /// The connection that carried its delete.
     pub(super) connection: u64,
-    /// When its delete was sent, in the order of what this session sends for this directory.
+    /// The position of its delete in the order of this session's requests for this directory.
     pub(super) order: u64,
     /// The watch on the directory that was set, and had not fired, when the delete was sent.
     pub(super) covered_by: Option<WatchId>,
-    /// What it passes on to the next one.
+    /// The payload that it passes to the next holder.
     pub(super) payload: Option<P>,
 }
 
-/// Tells one watch on the directory from the next.
+/// The id of one watch on the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct WatchId(u64);
 
-/// A watch on the directory. One that was created again counts its sequence numbers from 0.
+/// A watch on the directory. A directory that was created again counts its sequence numbers from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum DirectoryWatch {
     #[default]
@@ -40,8 +41,8 @@ pub(super) enum DirectoryWatch {
 }
 
 impl DirectoryWatch {
-    /// The watch, if it was set over this connection and has not fired. A watch of an earlier connection
-    /// counts for nothing: the client sets it again, and is not told when the server refuses that.
+    /// The watch, if it was set over this connection and has not fired. A watch of an earlier connection does
+    /// not count: the client re-arms it, but does not report a server's refusal to do so.
     pub(super) fn set_on(self, connection: u64) -> Option<WatchId> {
         match self {
             Self::Set { id, connection: on } if on == connection => Some(id),
@@ -58,23 +59,23 @@ impl DirectoryWatch {
 }
 
 impl<P: Clone> LocalQueue<P> {
-    /// A watch on the directory is requested over this connection. It takes the place of an earlier one.
+    /// Records that a watch on the directory is requested over this connection. It replaces an earlier one.
     pub(crate) fn directory_watch_requested(&mut self, connection: u64) {
         let id = WatchId(self.next_order());
         self.directory_watch = DirectoryWatch::Requested { id, connection };
     }
 
-    /// The watch that was requested is set.
+    /// Records that the requested watch is set.
     pub(crate) fn directory_watch_set(&mut self) {
         if let DirectoryWatch::Requested { id, connection } = self.directory_watch {
             self.directory_watch = DirectoryWatch::Set { id, connection };
         }
     }
 
-    /// The watch has fired, or could not be set.
+    /// Records that the watch has fired, or could not be set.
     ///
-    /// The caller looks at the watch in place before every other call: the server sends the event before the
-    /// answers to what it did later.
+    /// The caller polls the watch in place before every other call: the server sends the event before the
+    /// replies to later requests.
     pub(crate) fn directory_watch_ended(&mut self) {
         self.directory_watch = DirectoryWatch::None;
     }
@@ -85,7 +86,7 @@ impl<P: Clone> LocalQueue<P> {
         self.directory_watch != DirectoryWatch::None
     }
 
-    /// Gives the head its place among what is sent. Its delete is sent now.
+    /// Assigns the head its position in the order of requests. Its delete is sent now.
     pub(super) fn released_now(
         &mut self,
         sequence: i32,
@@ -114,7 +115,7 @@ impl<P: Clone> LocalQueue<P> {
         self.released.iter().rev().find(|head| head.sequence == sequence && head.connection == connection)
     }
 
-    /// Whether the directory is the one that it was when the head's delete was sent.
+    /// Whether the directory is still the one in which the head's delete was sent.
     pub(super) fn is_directory_unchanged_since(&self, head: &ReleasedHead<P>) -> bool {
         head.covered_by.is_some() && head.covered_by == self.directory_watch.set_on(head.connection)
     }
@@ -124,7 +125,7 @@ impl<P: Clone> LocalQueue<P> {
         self.released_at(sequence, connection).is_some_and(|head| self.is_directory_unchanged_since(head))
     }
 
-    /// Whether this number is known to be, or to have been, a node of this session.
+    /// Whether this number is or was a node of this session, as far as is known.
     pub(super) fn is_known(&self, sequence: i32, connection: u64) -> bool {
         self.entries.contains_key(&sequence) || self.released_at(sequence, connection).is_some()
     }

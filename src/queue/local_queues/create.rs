@@ -36,7 +36,7 @@ impl PendingCreate {
         let queue = LocalQueues::of(session).get_or_new(directory, session.now());
         let (sent, create) = queue.update(session, |state| {
             let create = state.queue.send_create(kind, connection);
-            // Under the lock: what is sent later gets a greater sequence number.
+            // Under the lock: every later request gets a greater sequence number.
             ((send(), create), Vec::new())
         });
         (sent, Self { session: session.clone(), queue, create })
@@ -46,12 +46,13 @@ impl PendingCreate {
         self.create.fast_path
     }
 
-    /// The create has its sequence number, and its node is registered if the number tells the order.
+    /// Records that the create has its sequence number. Its node is registered first, if the number
+    /// determines the order.
     pub(in crate::queue) fn mark_created(&self) {
         self.queue.update(&self.session, |state| ((), state.queue.mark_created(&self.create)));
     }
 
-    /// The list that was sent with the create showed a predecessor, or none.
+    /// Records whether the list that was sent with the create showed a predecessor.
     pub(in crate::queue) fn record_list(&self, contended: bool) {
         self.queue.state.lock().queue.record_list(contended);
     }
@@ -59,15 +60,15 @@ impl PendingCreate {
     /// Waits until the predecessor is known, if that may be the node of an earlier create.
     pub(in crate::queue) async fn await_predecessor(&self, entry: &QueueEntry, deadline: Deadline) {
         if self.queue.state.lock().queue.awaits_predecessor(&self.create, entry.key) {
-            // The answer to that create came earlier, so its task is about to run, if behind thousands of
-            // others; unless nobody polls it.
+            // The reply to that create arrived earlier, so its task is about to run, perhaps behind thousands
+            // of others, unless it is never polled again.
             let limit = deadline.or_after(fractions::earlier_create_limit(self.session.timeout()));
-            // Boxed: few wait here, and the future of every acquire has room for it.
+            // Boxed: few contenders wait here, but every acquire's future would have to reserve the space.
             select(Box::pin(entry.may_judge()), pin!(limit.passed())).await;
         }
     }
 
-    /// Judges the node by its sequence number. Yields its predecessor with [`Judgement::Behind`].
+    /// Judges the node by its sequence number. Returns its predecessor with [`Judgement::Behind`].
     pub(in crate::queue) fn judge_by_sequence(
         self,
         entry: &QueueEntry,
@@ -87,7 +88,7 @@ impl PendingCreate {
         })
     }
 
-    /// A list has judged the node. What its sequence number would have told is counted.
+    /// Records that a list has judged the node. The outcome by its sequence number is counted.
     pub(in crate::queue) fn judged_by_list(self, entry: &QueueEntry) {
         let connection = self.session.connection();
         self.queue.update(&self.session, |state| {

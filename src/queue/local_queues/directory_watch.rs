@@ -4,7 +4,8 @@ use crate::queue::local_queue::LocalQueue;
 use crate::session::{Reservation, Session};
 use crate::wire::{Reply, Stat, Watch};
 
-/// A watch on the directory of a local queue. One that was created again counts its sequence numbers from 0.
+/// A watch on the directory of a local queue. A directory that was created again counts its sequence numbers
+/// from 0.
 #[derive(Default)]
 pub(super) enum DirectoryWatch {
     #[default]
@@ -20,13 +21,13 @@ pub(super) enum DirectoryWatch {
 }
 
 impl DirectoryWatch {
-    /// Whether a request for a watch is not answered yet.
+    /// Whether a request for a watch has no reply yet.
     pub(super) fn is_in_flight(&self) -> bool {
         matches!(self, Self::Requested { .. })
     }
 
-    /// Sends the request. `false` if there is no room for the watch, or if the answer to an earlier request
-    /// is on its way: if that was dropped, its watch would stay.
+    /// Sends the request. Returns `false` if the watch budget has no room, or if the reply to an earlier
+    /// request is pending: if that reply were dropped, its watch would stay on the server.
     pub(super) fn request(&mut self, session: &Session, directory: &str) -> bool {
         if self.is_in_flight() {
             return false;
@@ -39,7 +40,7 @@ impl DirectoryWatch {
         true
     }
 
-    /// Tells the queue what has become of the watch.
+    /// Reports the state of the watch to the queue.
     pub(super) fn poll<P: Clone>(&mut self, queue: &mut LocalQueue<P>) {
         *self = match std::mem::take(self) {
             Self::Requested { mut reply, room } => match (&mut reply).now_or_never() {

@@ -16,28 +16,28 @@ use crate::znode::name::NodeName;
 
 /// A node of this session in a local queue.
 ///
-/// It leaves the queue when its delete is sent ([`release`](Self::release)), or when it is known to be gone
-/// ([`abandon`](Self::abandon)).
+/// The node leaves the queue when its delete is sent ([`release`](Self::release)), or when it is known to be
+/// deleted ([`abandon`](Self::abandon)).
 pub(in crate::queue) struct QueueEntry {
     pub(super) queue: Arc<SharedQueue>,
     pub(super) key: EntryKey,
     pub(in crate::queue) node: Arc<OwnedNode>,
-    /// How many contenders were in front when they were counted last.
+    /// How many contenders were ahead at the last count.
     ahead: AtomicUsize,
     wakes: Mutex<Wakes>,
 }
 
-/// What the queue has decided, and the contender has not seen yet. Written under the lock of the queue.
+/// The decisions of the queue that the contender has not seen yet. Written under the lock of the queue.
 #[derive(Default)]
 struct Wakes {
-    /// For good.
+    /// Never reset.
     is_granted: bool,
     relist: bool,
     judge: bool,
     payload: Option<HandOffPayload>,
 }
 
-/// What ends a wait for a node of this session.
+/// The end of a wait for a node of this session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::queue) enum LocalWake {
     /// The node is the head of the queue.
@@ -85,7 +85,7 @@ impl QueueEntry {
             state.entries.insert(entry.key.node, Arc::clone(&entry));
             ((), state.queue.register(entry.key, kind))
         });
-        // It may have been lost before it was registered, and the queue does not know.
+        // The node may have been lost before it was registered, without notice to the queue.
         if node.verdict().is_err() {
             entry.abandon();
         }
@@ -135,12 +135,12 @@ impl QueueEntry {
             .await
     }
 
-    /// Resolves when the sequence numbers of all creates are known that may be those of predecessors.
+    /// Resolves when the sequence numbers of all creates are known that may belong to predecessors.
     pub(super) async fn may_judge(&self) {
         self.node.until(|| self.wakes.lock().judge.then_some(())).await;
     }
 
-    /// What the holder before this one has passed on.
+    /// The payload of the previous holder.
     pub(in crate::queue) fn payload(&self) -> Option<HandOffPayload> {
         self.wakes.lock().payload.clone()
     }
@@ -149,17 +149,17 @@ impl QueueEntry {
         self.wakes.lock().payload = payload;
     }
 
-    /// A list showed that no node is in front that the contender waits for.
+    /// Records that a list showed no node ahead that the contender waits for.
     pub(in crate::queue) fn mark_clear(&self) {
         self.queue.state.lock().queue.mark_clear(self.key);
     }
 
-    /// The contender holds.
+    /// Records that the contender holds.
     pub(in crate::queue) fn mark_held(&self) {
         self.queue.state.lock().queue.mark_held(self.key);
     }
 
-    /// The nearest node in front that the contender waits for is this one.
+    /// Records the nearest node ahead that the contender waits for.
     pub(in crate::queue) fn wait_behind(&self, predecessor: &NodeName) -> LocalWait {
         self.queue.update(self.node.session(), |state| {
             if let Some(wake) = self.take_wake() {
@@ -179,20 +179,20 @@ impl QueueEntry {
         })
     }
 
-    /// The last node of this session in front of a writer's, which waits for all of them before it lists.
+    /// The last node of this session ahead of a writer's, which waits for all of them before it lists.
     pub(in crate::queue) fn own_before_writer(&self) -> Option<Arc<Self>> {
         let state = self.queue.state.lock();
         state.queue.own_before_writer(self.key).and_then(|key| state.entry(key))
     }
 
-    /// The connection over which the node may be released as the head, if its contender holds.
+    /// The connection that may carry the node's release as the head, if its contender holds.
     pub(super) fn hand_off_connection(&self) -> Option<u64> {
         let may_hand_off = self.node.is_settled() && self.node.verdict().is_ok();
         self.node.session().live_connection().filter(|_| may_hand_off)
     }
 
-    /// Waits for the successor of this session whose create is in flight, if any: a delete that checks its node
-    /// saves it a list. To be called before [`release`](Self::release).
+    /// Waits for the successor of this session whose create is in flight, if any: a delete that checks the
+    /// successor's node saves the successor a list. To be called before [`release`](Self::release).
     pub(in crate::queue) async fn await_successor(&self, deadline: Deadline) {
         let order = {
             let mut state = self.queue.state.lock();
@@ -208,19 +208,19 @@ impl QueueEntry {
         let is_decided = || {
             self.node.check().is_err() || !self.queue.state.lock().queue.expects_successor(self.key, order)
         };
-        // The answer is on its way, unless the link is broken or its task is not polled.
+        // The reply is pending, unless the client is disconnected or the successor's task is not polled.
         let limit = deadline.or_after(fractions::earlier_create_limit(self.node.session().timeout()));
         select(pin!(self.node.until(|| is_decided().then_some(()))), pin!(limit.passed())).await;
     }
 
-    /// Sends the delete of the node by `send`, which checks the nodes that it gets: their contenders hold
-    /// from then on.
+    /// Sends the delete of the node by `send`, which checks the nodes it is given: their contenders hold from
+    /// then on.
     pub(in crate::queue) fn release<T>(&self, send: impl FnOnce(Vec<Arc<OwnedNode>>) -> T) -> T {
         debug_assert!(self.node.is_given_up(), "its delete would be taken for someone else's");
         self.queue.update(self.node.session(), |state| {
             let release = state.queue.begin_release(self.key, self.hand_off_connection());
             let checks = release.checks.iter().filter_map(|next| state.entries.get(next));
-            // Under the lock: what is sent later gets a greater sequence number.
+            // Under the lock: every later request gets a greater sequence number.
             let sent = send(checks.map(|next| Arc::clone(&next.node)).collect());
             let effects = state.queue.finish_release(release, self.hand_off_connection(), None);
             state.entries.remove(&self.key.node);
@@ -228,12 +228,12 @@ impl QueueEntry {
         })
     }
 
-    /// The node is gone, and was not deleted as the head: its successors list.
+    /// Records that the node was deleted otherwise than as the head: its successors list.
     pub(in crate::queue) fn abandon(&self) {
         self.queue.abandon(&self.node);
     }
 
-    /// The node is deleted together with others: nothing is handed off.
+    /// Records that the node is deleted together with others: nothing is handed off.
     pub(in crate::queue) fn mark_leaving(&self) {
         self.queue.state.lock().queue.mark_leaving(self.key);
     }

@@ -9,12 +9,13 @@ use crate::session::OwnedNode;
 pub(in crate::queue) struct ExchangeInFlight {
     pub(super) entry: Arc<QueueEntry>,
     pub(super) release: ReleaseInFlight<HandOffPayload>,
-    /// The transaction checks this node, whose contender holds when it is committed.
+    /// The successor's node, which the transaction checks. Its contender holds once the transaction is
+    /// committed.
     pub(in crate::queue) next: Option<Arc<OwnedNode>>,
 }
 
 impl QueueEntry {
-    /// A transaction that deletes the node of the holder is about to be sent.
+    /// Announces that a transaction that deletes the holder's node is about to be sent.
     pub(in crate::queue) fn begin_exchange(self: &Arc<Self>) -> ExchangeInFlight {
         let mut state = self.queue.state.lock();
         state.poll_watch();
@@ -35,7 +36,7 @@ impl ExchangeInFlight {
         });
     }
 
-    /// The transaction was not committed.
+    /// Records that the transaction was not committed.
     pub(in crate::queue) fn cancel(self) {
         self.entry.queue.state.lock().queue.cancel_exchange(&self.release);
     }

@@ -1,4 +1,4 @@
-//! A local queue that nobody uses is forgotten, with its watch.
+//! An unused local queue is removed, with its watch.
 
 use std::pin::pin;
 
@@ -19,7 +19,7 @@ async fn a_queue_is_forgotten_only_when_its_request_for_a_watch_is_answered() {
     let path = "/lock".parse().unwrap();
     let queue = LockQueue::new(&manager, path, Label::LOCK, Rule::MUTEX).unwrap();
     let requested = server.fault(When::op(Op::GetData).path("/lock"), Fault::HoldReply);
-    // As often as it takes until a watch on the directory pays.
+    // Repeats until a watch on the directory pays off.
     let used = async {
         loop {
             queue.acquire(Deadline::never()).await.unwrap().release().await.unwrap();
@@ -32,7 +32,7 @@ async fn a_queue_is_forgotten_only_when_its_request_for_a_watch_is_answered() {
     assert!(!queues.is_empty(), "forgotten, and its watch stays on the server");
 
     requested.release();
-    // The answers come in order.
+    // The replies arrive in order.
     manager.znodes().read(&"/zookeeper".parse().unwrap()).await.unwrap();
     queues.forget_idle(session.now());
     assert!(queues.is_empty());

@@ -1,8 +1,8 @@
-//! The local queues of a session, and what carries out their effects.
+//! The local queues of a session, and the execution of their effects.
 //!
-//! [`LocalQueue`] decides. Here each of them has its lock. The requests whose order counts are sent while the
-//! lock is held. What the queue decides is noted in the entries under the same lock, and their contenders are
-//! woken when the lock is free again.
+//! [`LocalQueue`] decides. Each local queue has a lock here. The requests whose order matters are sent while
+//! the lock is held. The decisions of the queue are noted in the entries under the same lock, and their
+//! contenders are woken after the lock is released.
 
 mod create;
 mod directory_watch;
@@ -27,7 +27,7 @@ use super::missing_czxid::MissingCzxid;
 use crate::session::{OwnedNode, Session, SessionTable};
 use crate::time::boot::BootInstant;
 
-/// What a holder passes on to the next one, if that is in this process.
+/// The payload that a holder passes to the next holder of this process.
 pub(super) type HandOffPayload = Arc<dyn Any + Send + Sync>;
 
 /// The local queues of one session, by directory.
@@ -44,8 +44,8 @@ struct State {
     queue: LocalQueue<HandOffPayload>,
     /// The nodes of the queue.
     entries: BTreeMap<NodeId, Arc<QueueEntry>>,
-    /// The heads whose release waits for the create of a successor: each change may end the wait. Nodes and
-    /// not entries, which would keep the queue in use.
+    /// The heads whose release waits for the create of a successor: each change may end the wait. Nodes
+    /// rather than entries, which would keep the queue in use.
     releasing: Vec<Arc<OwnedNode>>,
     watch: DirectoryWatch,
     missing_czxid: MissingCzxid,
@@ -70,7 +70,7 @@ impl LocalQueues {
         Arc::clone(&self.0.entry(Arc::clone(&directory)).or_insert_with(new))
     }
 
-    /// The server told no creation zxid with this number.
+    /// Records that the server returned this sequence number without a creation zxid.
     pub(super) fn record_missing_czxid(&self, directory: &str, sequence: i32, now: BootInstant) {
         let queue = self.get_or_new(directory, now);
         let mut state = queue.state.lock();
@@ -78,12 +78,13 @@ impl LocalQueues {
         state.missing_czxid.record(sequence);
     }
 
-    /// The number that the next create is likely to get, where the server tells no creation zxid with it.
+    /// The sequence number that the next create is likely to get, if the server returns it without a creation
+    /// zxid.
     pub(super) fn sequence_to_prefetch(&self, directory: &str) -> Option<i32> {
         self.get(directory)?.state.lock().missing_czxid.next_sequence()
     }
 
-    /// The directories of these queues, in an order that chance has no part in.
+    /// The directories of the selected queues, in a deterministic order.
     fn directories(&self, which: impl Fn(&Arc<SharedQueue>) -> bool) -> Vec<Arc<str>> {
         let chosen = self.0.iter().filter(|queue| which(queue.value()));
         let mut directories: Vec<_> = chosen.map(|queue| Arc::clone(queue.key())).collect();
@@ -105,8 +106,8 @@ impl SessionTable for LocalQueues {
     }
 
     fn forget_idle(&self, since: BootInstant) {
-        // Nodes and pending creates have the queue, too. While its place in the table is locked no other one
-        // gets it.
+        // Nodes and pending creates hold references to the queue, too. While its entry in the table is
+        // locked, no new reference can be taken.
         let is_idle =
             |queue: &Arc<SharedQueue>| Arc::strong_count(queue) == 1 && queue.state.lock().is_idle(since);
         for directory in self.directories(is_idle) {
@@ -119,7 +120,7 @@ impl SessionTable for LocalQueues {
             if let Some((_, queue)) = self.0.remove(&directory) {
                 let mut state = queue.state.lock();
                 state.queue.end_session();
-                // They have the queue, and it has them.
+                // The entries refer to the queue, and the queue to the entries.
                 let entries = std::mem::take(&mut state.entries);
                 drop(state);
                 drop(entries);
@@ -141,14 +142,14 @@ impl SharedQueue {
         Self { directory, state: Mutex::new(state) }
     }
 
-    /// Lets the queue decide, and carries out what it decides.
+    /// Lets the queue decide, and executes the decisions.
     fn update<T>(
         &self,
         session: &Session,
         change: impl FnOnce(&mut State) -> (T, Vec<Effect<HandOffPayload>>),
     ) -> T {
         let mut state = self.state.lock();
-        // The server sends the watch's event before the answers to what it did later.
+        // The server sends the watch's event before the replies to later requests.
         state.poll_watch();
         let (value, effects) = change(&mut state);
         let woken = state.apply(effects, session, &self.directory);
@@ -158,7 +159,7 @@ impl SharedQueue {
         value
     }
 
-    /// The node is gone, and was not deleted as the head.
+    /// Records that the node was deleted otherwise than as the head.
     fn abandon(&self, node: &OwnedNode) {
         self.update(node.session(), |state| {
             let entry = state.entries.remove(&NodeId(node.number()));
@@ -173,8 +174,8 @@ impl State {
         self.watch.poll(&mut self.queue);
     }
 
-    /// Whether the queue was not used since then, and can be dropped. Only a watch whose answer was read is
-    /// removed from the server when it is dropped.
+    /// Whether the queue has been unused since `since`, and can be dropped. Dropping a watch removes it from
+    /// the server only if its reply has been read.
     fn is_idle(&mut self, since: BootInstant) -> bool {
         self.poll_watch();
         self.last_used <= since && !self.watch.is_in_flight()
@@ -184,7 +185,7 @@ impl State {
         self.entries.get(&key.node).cloned()
     }
 
-    /// Notes what was decided. Yields the contenders to wake.
+    /// Notes the decisions. Returns the contenders to wake.
     fn apply(
         &mut self,
         effects: Vec<Effect<HandOffPayload>>,
