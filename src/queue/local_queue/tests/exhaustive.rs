@@ -39,14 +39,14 @@ impl Model for Scenario {
     }
 }
 
-/// What an exploration came to.
+/// The result of an exploration.
 struct Explored {
     states: usize,
-    /// The broken property, and the way there.
+    /// The broken property, and the actions that lead to it.
     broken: Option<(&'static str, Vec<Action>)>,
 }
 
-/// Explores a scenario: at most `limit` states are looked at, counting those that are reached again.
+/// Explores a scenario: visits at most `limit` states, and counts repeated ones.
 #[expect(clippy::disallowed_methods, reason = "a stopwatch for people; nothing depends on it")]
 fn explore(name: &str, scenario: &Scenario, limit: usize) -> Explored {
     let begun = Instant::now();
@@ -68,7 +68,7 @@ fn explore(name: &str, scenario: &Scenario, limit: usize) -> Explored {
         None if is_whole => "all of them",
         None => "bounded",
     };
-    // Past the capture of the test's output: the bound belongs to the result.
+    // Written past the capture of the test's output, since the bound belongs to the result.
     let _ = writeln!(
         std::io::stderr(),
         "{name}: {states} states, depth {depth}, {bound}, {:.1} s",
@@ -88,7 +88,7 @@ fn scenario(contenders: &[(usize, ContenderKind, u8)], faults: Faults) -> Scenar
     }
 }
 
-/// How many states of one exploration are looked at, counting those that are reached again.
+/// How many states one exploration visits at most, repeated ones included.
 const LIMIT: usize = 30_000;
 const SOAK_LIMIT: usize = 20_000_000;
 
@@ -98,8 +98,8 @@ fn is_soak() -> bool {
 
 /// Every scenario of three contenders, with at most one fault of each of these in turn.
 ///
-/// Two on one session beside a foreign client are explored as a whole if `is_whole`, and the others up to a
-/// bound.
+/// If `is_whole`, scenarios with two contenders on one session and a foreign client are explored completely.
+/// All others are explored up to a bound.
 fn explore_all(kinds: [ContenderKind; 3], is_whole: bool) {
     let one_fault = [
         ("no fault", NO_FAULTS),
@@ -146,7 +146,8 @@ fn no_interleaving_with_exchanges_breaks_a_rule() {
     assert!(explored.broken.is_none(), "{:?}", explored.broken);
 }
 
-/// A planted mistake is found, and the steps that show it break no rule without it.
+/// Checks that an exploration finds a planted mistake, and that its actions break no property without the
+/// mistake.
 fn assert_caught(
     mistake: Mistake,
     contenders: &[(usize, ContenderKind, u8)],
@@ -158,7 +159,7 @@ fn assert_caught(
     let caught = explore(&format!("{mistake:?}"), &wrong, 10_000_000);
     let (property, actions) = caught.broken.unwrap_or_else(|| panic!("{mistake:?} was not caught"));
     let _ = writeln!(std::io::stderr(), "  {property}: {actions:?}");
-    // The same steps, as far as they can be taken without the mistake.
+    // The same actions, as far as they are possible without the mistake.
     let mut world = World::new(&right);
     for action in actions {
         let mut possible = Vec::new();

@@ -1,4 +1,4 @@
-//! How contenders leave, and what goes wrong.
+//! How contenders leave, and their faults.
 
 use super::super::released::DirectoryWatch;
 use super::super::{ContenderKind, Effect, LocalQueue};
@@ -60,7 +60,7 @@ impl World {
         self.send(session, Request::Delete { name, checks, granted });
     }
 
-    /// The answer to a delete: a check that failed shows that a successor has lost its node.
+    /// The reply to a delete: a check that failed shows that a successor has lost its node.
     pub(super) fn delete_answered(
         &mut self,
         scenario: &Scenario,
@@ -73,11 +73,11 @@ impl World {
         }
         let Some(failed) = failed else { return };
         self.lose(scenario, failed);
-        // At most one node is deleted by hand while another is checked here.
+        // At most one of the checked nodes is deleted by hand here, so the next delete checks none.
         self.send_delete(session, name, Vec::new(), Vec::new());
     }
 
-    /// It is known that the contender's node is gone.
+    /// The client learns that the contender's node is deleted.
     fn lose(&mut self, scenario: &Scenario, name: Name) {
         let contender = &mut self.contenders[name.contender];
         if contender.attempt != name.attempt || !contender.has_node() || contender.lost {
@@ -118,7 +118,7 @@ impl World {
         self.sessions[session].janitor.insert(name);
     }
 
-    /// The janitor deletes a node without looking at anybody else's.
+    /// The janitor deletes a node without a check of any other.
     pub(super) fn clean(&mut self, session: usize, name: Name) {
         self.sessions[session].janitor.remove(&name);
         self.send_delete(session, name, Vec::new(), Vec::new());
@@ -212,7 +212,7 @@ impl World {
         self.plant_after_break(scenario, number);
     }
 
-    /// Whether the contender waits for something that will not come over the next connection.
+    /// Whether the contender waits for a message that will not arrive over the next connection.
     fn lacks_an_answer(&self, number: usize) -> bool {
         let contender = &self.contenders[number];
         let has_list = contender.create.as_ref().is_none_or(|create| !create.fast_path.skips_list());
@@ -227,7 +227,7 @@ impl World {
             Phase::Listing => !has(|message| matches!(message, Message::Listed { .. })),
             Phase::Finding => !has(|message| matches!(message, Message::Found { .. })),
             Phase::Exchanging(_) => !has(|message| matches!(message, Message::Exchanged { .. })),
-            // The answer may be there, and the watch forgotten all the same.
+            // The reply may have arrived, and the watch may still be forgotten.
             Phase::Watching(_) | Phase::Watched(_) => !has(|message| {
                 matches!(message, Message::Fired { .. } | Message::Watched { exists: false, .. })
             }),
@@ -235,7 +235,7 @@ impl World {
         }
     }
 
-    /// What a contender has sent has no answer, or its watch may be forgotten.
+    /// A request of the contender has no reply, or its watch may be forgotten.
     pub(super) fn failed(&mut self, scenario: &Scenario, number: usize) {
         let contender = &self.contenders[number];
         let (session, name) = (contender.session, contender.name(number));
@@ -249,7 +249,7 @@ impl World {
                 self.send(session, Request::Find { by: number, name });
             }
             Phase::Cancelled => self.leave_to_janitor(number),
-            // The list was lost that was sent with the create: the number may tell.
+            // The list that was sent with the create is lost: the sequence number may decide.
             Phase::Listing => self.judge(scenario, number),
             Phase::Watching(nearest) | Phase::Watched(nearest) => {
                 self.contenders[number].phase = Phase::Watching(nearest);
@@ -268,7 +268,7 @@ impl World {
             }
             (Phase::Finding, None) => self.contenders[number].phase = Phase::Idle,
             (Phase::Exchanging(_), Some(_)) => self.exchange_cancelled(number),
-            // Deleted by the transaction, or by hand.
+            // The transaction deleted it, or it was deleted by hand.
             (Phase::Exchanging(_), None) if self.contenders[number].deleted => {
                 self.exchange_lost(scenario, number);
             }
@@ -277,7 +277,7 @@ impl World {
         }
     }
 
-    /// The session is over, with all of its nodes; its contenders begin again in the next one.
+    /// The session ends, and the server deletes its nodes. Its contenders start over in the next session.
     pub(super) fn swap(&mut self, number: usize) {
         self.left.swaps -= 1;
         let messages = self.server.expire(number);

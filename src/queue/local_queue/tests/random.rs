@@ -14,11 +14,11 @@ fn broken_rule(world: &World) -> Option<&'static str> {
     world.violation.or_else(|| rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule))
 }
 
-/// Takes these steps, and then lets everybody finish.
+/// Takes these steps, and then lets all contenders finish.
 fn run(scenario: &Scenario, choices: &[u16]) -> Result<(), String> {
     let mut world = World::new(scenario);
     let mut trace = Vec::new();
-    // Faults are over, and every waiter is granted or lists: it must come to its end.
+    // No more faults from here on, and every waiter is granted or lists, so the run must end.
     let healing = choices.iter().copied().cycle().take(20_000);
     for (step, choice) in choices.iter().copied().chain(healing).enumerate() {
         let mut actions = Vec::new();
@@ -26,7 +26,7 @@ fn run(scenario: &Scenario, choices: &[u16]) -> Result<(), String> {
         if actions.is_empty() {
             return Ok(());
         }
-        // Faults are rare, so that the queue is long when they come.
+        // Faults are rare, so that the queue is long when they happen.
         if step < choices.len() && choice % 16 == 0 {
             world.chance(scenario, &mut actions);
         }
@@ -42,7 +42,7 @@ fn run(scenario: &Scenario, choices: &[u16]) -> Result<(), String> {
 
 fn config() -> ProptestConfig {
     let is_soak = std::env::var_os("LOCKKEEPER_SOAK").is_some();
-    // A failing case is printed whole; it becomes a scenario of its own, not a file.
+    // A failing case is printed completely. It becomes a scenario of its own, not a file.
     let cases = if is_soak { 1_000_000 } else { 4_000 };
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }

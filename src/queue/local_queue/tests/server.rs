@@ -1,11 +1,11 @@
-//! A directory of one ZooKeeper server, as small as it can be: requests of a session are done in order,
-//! writes are linearizable, watches fire once.
+//! A minimal directory of one ZooKeeper server: it processes the requests of a session in order, writes are
+//! linearizable, and watches fire once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::ContenderKind;
 
-/// The name of a node: no other one ever has it.
+/// The name of a node. It is never given to another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Name {
     pub(super) contender: usize,
@@ -33,18 +33,19 @@ pub(super) enum Request {
         by: usize,
         name: Name,
     },
-    /// Looks for the node of a create whose answer was lost.
+    /// Searches for the node of a create whose reply was lost.
     Find {
         by: usize,
         name: Name,
     },
-    /// `multi[check(each of checks), delete(name)]`. `granted` is what the client has made of it in memory.
+    /// `multi[check(each of checks), delete(name)]`. `granted` are the nodes that the client has granted in
+    /// memory.
     Delete {
         name: Name,
         checks: Vec<Name>,
         granted: Vec<Name>,
     },
-    /// The same by a transaction that replaces a hold.
+    /// The same, by a transaction that replaces a hold.
     Exchange {
         name: Name,
         check: Option<Name>,
@@ -83,7 +84,7 @@ pub(super) enum Message {
         by: usize,
         name: Name,
     },
-    /// The connection broke before the answer came.
+    /// The connection broke before the reply arrived.
     Failed {
         by: usize,
     },
@@ -93,7 +94,7 @@ pub(super) enum Message {
     DirectoryFired,
 }
 
-/// Whose task takes a message.
+/// The task that takes a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Receiver {
     Contender(usize),
@@ -127,7 +128,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Does a request. Events come before the answer.
+    /// Processes a request. Events precede the reply.
     pub(super) fn process(&mut self, session: usize, request: &Request) -> Vec<(usize, Message)> {
         let mut sent = Vec::new();
         let answer = match *request {
@@ -179,7 +180,7 @@ impl Server {
         self.nodes.iter().find(|(_, node)| node.name == name).map(|(sequence, _)| *sequence)
     }
 
-    /// Deletes a node, if it exists. What comes of it are events.
+    /// Deletes a node, if it exists. Returns the events.
     pub(super) fn delete(&mut self, name: Name) -> Vec<(usize, Message)> {
         let Some(sequence) = self.sequence_of(name) else { return Vec::new() };
         self.nodes.remove(&sequence);
@@ -189,8 +190,7 @@ impl Server {
         fired.into_iter().map(|(name, session, by)| (session, Message::Fired { by, name })).collect()
     }
 
-    /// The connection of this session broke: the worst that can become of its watches is that they are
-    /// forgotten.
+    /// The connection of this session broke: in the worst case its watches are forgotten.
     pub(super) fn forget_watches(&mut self, session: usize) {
         self.watches.retain(|watch| watch.1 != session);
         self.directory_watches.remove(&session);
@@ -200,7 +200,7 @@ impl Server {
         self.watches.retain(|watch| (watch.1, watch.2) != (session, by));
     }
 
-    /// The session is over.
+    /// Ends the session.
     pub(super) fn expire(&mut self, session: usize) -> Vec<(usize, Message)> {
         self.forget_watches(session);
         let names: Vec<Name> =
@@ -213,7 +213,8 @@ impl Server {
         self.exists && self.nodes.is_empty() && self.next_sequence > 0
     }
 
-    /// Removes the directory. Others create it again at once, and `used` nodes below it, which leave again.
+    /// Removes the directory. Other clients create it again at once, and create and delete `used` nodes in
+    /// it.
     pub(super) fn reap(&mut self, used: i32) -> Vec<(usize, Message)> {
         self.next_sequence = used;
         self.exists = used > 0;

@@ -1,4 +1,4 @@
-//! The contenders' tasks: what the code around the local queue does, step by step.
+//! The contenders' tasks: the steps of the code around the local queue.
 
 use super::super::{ContenderKind, Effect, EntryKey, Judgement, LocalQueue, Wait};
 use super::server::{Message, Name, Receiver, Request};
@@ -82,7 +82,7 @@ impl World {
         self.post(messages);
     }
 
-    /// What is known of the watch on the directory is looked at in place, before anything that came later.
+    /// Polls the watch on the directory in place, before any later message.
     fn deliver(&mut self, scenario: &Scenario, session: usize, place: usize) {
         let inbox = &mut self.sessions[session].inbox;
         let message = inbox.remove(place).unwrap();
@@ -178,7 +178,7 @@ impl World {
         }
     }
 
-    /// Judges by the sequence number; a list is asked for where that does not tell.
+    /// Judges by the sequence number, and requests a list if the number does not decide.
     pub(super) fn judge(&mut self, scenario: &Scenario, number: usize) {
         self.contenders[number].judge = false;
         let key = self.contenders[number].key.unwrap();
@@ -320,10 +320,10 @@ impl World {
         Some(&mut self.contenders[name.contender]).filter(|contender| contender.has_node())
     }
 
-    /// A grant is decided now: nothing may be in front but nodes of the same session that were released, and
-    /// whose deletes come before whatever the contender sends.
+    /// Checks a grant when it is decided: the only nodes ahead may be released nodes of the same session,
+    /// whose deletes precede all later requests of the contender.
     ///
-    /// A grant by the sequence number rests on the node right in front: its delete was sent over this very
+    /// A grant by the sequence number rests on the node directly ahead: its delete was sent over this very
     /// connection.
     pub(super) fn check_grant(&mut self, number: usize, is_by_sequence: bool) {
         let contender = &self.contenders[number];

@@ -1,4 +1,4 @@
-//! One rule of the queue each.
+//! Each test checks one rule of the queue.
 
 use super::super::ContenderKind::{Lock, Read, Write};
 use super::super::{ContenderKind, Effect, EntryKey, Judgement, LocalQueue, NodeId, Wait};
@@ -18,13 +18,13 @@ fn relist(sequence: i32) -> Effect<&'static str> {
     Effect::Relist { node: key(sequence).node }
 }
 
-/// Releases a node over a connection that is up all the time. Tells what the request checks.
+/// Releases a node over a connection that is up all the time. Returns the nodes that the request checks.
 fn release(queue: &mut Queue, key: EntryKey) -> (Vec<NodeId>, Vec<Effect<&'static str>>) {
     let release = queue.begin_release(key, Some(1));
     (release.checks.clone(), queue.finish_release(release, Some(1), None))
 }
 
-/// A held head, and waiters right behind each other.
+/// A held head, and waiters directly behind each other.
 fn queue_of(kinds: &[ContenderKind]) -> Queue {
     let mut queue = Queue::default();
     for (sequence, kind) in (0..).zip(kinds) {
@@ -37,7 +37,7 @@ fn queue_of(kinds: &[ContenderKind]) -> Queue {
     queue
 }
 
-/// A writer that holds, and so many readers that wait for it.
+/// A writer that holds, and this many readers that wait for it.
 fn readers_behind_writer(readers: i32) -> Queue {
     let mut queue = queue_of(&[Write]);
     for sequence in 1..=readers {
@@ -52,7 +52,7 @@ fn a_released_head_hands_off_to_the_next_one_whose_node_is_checked() {
     let mut queue = queue_of(&[Lock, Lock, Lock]);
     assert_eq!(release(&mut queue, key(0)), (vec![key(1).node], vec![grant(1)]));
     assert!(queue.was_released(0));
-    // A granted contender that gives up hands off, too.
+    // A granted contender that abandons its node hands off, too.
     assert_eq!(release(&mut queue, key(1)).1, [grant(2)]);
 }
 
@@ -127,7 +127,7 @@ fn a_waiter_behind_a_foreign_node_is_linked_to_nobody() {
     let mut queue = queue_of(&[Lock, Lock]);
     assert_eq!(queue.wait_behind(key(1), None), (Wait::Remote, vec![]));
     assert_eq!(release(&mut queue, key(0)).1, []);
-    // Nor to a node of this session that is gone.
+    // Nor to a deleted node of this session.
     assert_eq!(queue.wait_behind(key(1), Some(key(0))), (Wait::Remote, vec![]));
 }
 
@@ -205,7 +205,7 @@ fn watch_directory(queue: &mut Queue, connection: u64) {
     queue.directory_watch_set();
 }
 
-/// Registers a created node, and judges it by its number, on connection 1.
+/// Registers a created node, and judges it by its sequence number, on connection 1.
 fn judge(queue: &mut Queue, sequence: i32, kind: ContenderKind) -> Judgement<&'static str> {
     let create = queue.send_create(kind, 1);
     let _ = queue.register(key(sequence), kind);

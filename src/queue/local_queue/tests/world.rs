@@ -1,19 +1,18 @@
-//! The world that the local queue lives in: a server, sessions, and the contenders' tasks that drive the
-//! queue.
+//! The world around the local queue: a server, sessions, and the contenders' tasks that drive the queue.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use super::super::{ContenderKind, CreateInFlight, EntryKey, LocalQueue, NodeId, ReleaseInFlight};
 use super::server::{Message, Name, Request, Server};
 
-/// A mistake that is planted in the code around the queue, or in what the queue believes.
+/// A mistake that is planted in the code around the queue, or in the queue's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mistake {
-    /// A head that was released over another connection counts, as one of the present connection.
+    /// A head that was released over another connection counts as released over the present one.
     ReleasedOverAnotherConnection,
     /// A watch on the directory that was set over an earlier connection counts.
     EarlierDirectoryWatch,
-    /// A released head counts though the directory may be another one.
+    /// A released head counts even if the directory may be another one.
     AnyDirectory,
     /// The delete of the head does not check the successor's node.
     HandOffWithoutCheck,
@@ -21,7 +20,7 @@ pub(super) enum Mistake {
     WriterWithoutList,
     /// A waiter in the middle of the queue is released as the head.
     WaiterHandsOff,
-    /// A waiter is not woken when its predecessor leaves the queue in another way than as the head.
+    /// A waiter is not woken when its predecessor leaves the queue otherwise than as the head.
     NoRelist,
     /// A waiter for an earlier create is not woken.
     NoSequenceWake,
@@ -40,14 +39,14 @@ pub(super) struct Faults {
 /// What is explored.
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {
-    /// Session, kind, and how often it holds.
+    /// The session, the kind, and the number of holds.
     pub(super) contenders: Vec<(usize, ContenderKind, u8)>,
-    /// Whether the session has a local queue, as each of this library has. Others have none.
+    /// Whether the session has a local queue. Sessions of this library do, foreign ones do not.
     pub(super) queues: Vec<bool>,
     pub(super) faults: Faults,
     /// Holds may end by an exchange.
     pub(super) exchanges: bool,
-    /// Before it begins, the first contender has held so often, alone.
+    /// How many times the first contender holds, alone, before the exploration begins.
     pub(super) warm_rounds: u8,
     pub(super) mistake: Option<Mistake>,
 }
@@ -61,13 +60,13 @@ impl Scenario {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Session {
     pub(super) connection: u64,
-    /// Sent, and not done by the server.
+    /// Sent, and not yet processed by the server.
     pub(super) outbox: VecDeque<Request>,
-    /// Done, and not taken by its task.
+    /// Processed, and not yet taken by the task.
     pub(super) inbox: VecDeque<Message>,
-    /// Deletes that were sent and whose answer has not been taken, with what they check and grant.
+    /// Deletes that were sent and whose reply was not taken yet, with the nodes that they check and grant.
     pub(super) deletes: BTreeSet<Name>,
-    /// Deletes without an answer, and nodes that may exist: the janitor deletes them.
+    /// Deletes without a reply, and nodes that may exist: the janitor deletes them.
     pub(super) janitor: BTreeSet<Name>,
     pub(super) queue: Option<LocalQueue<u8>>,
 }
@@ -76,7 +75,7 @@ pub(super) struct Session {
 pub(super) enum Phase {
     Idle,
     Creating,
-    /// Cancelled before the create was answered.
+    /// Cancelled before the reply to the create.
     Cancelled,
     Finding,
     Listing,
@@ -85,7 +84,7 @@ pub(super) enum Phase {
     WaitingLocal,
     Watching(Name),
     Watched(Name),
-    /// Nothing is in front. The last step before the hold is to look at the lease.
+    /// No node is ahead. The last step before the hold is the check of the lease.
     Ready,
     Holding,
     Exchanging(ReleaseInFlight<u8>),
@@ -101,15 +100,15 @@ pub(super) struct Contender {
     pub(super) phase: Phase,
     pub(super) create: Option<CreateInFlight>,
     pub(super) key: Option<EntryKey>,
-    /// What the queue has told the contender, and its task has not seen yet.
+    /// The decision of the queue that the contender's task has not seen yet.
     pub(super) granted: bool,
     pub(super) relist: bool,
     pub(super) judge: bool,
     /// The node was deleted by hand.
     pub(super) deleted: bool,
-    /// It is known that the node is gone.
+    /// The client knows that the node is deleted.
     pub(super) lost: bool,
-    /// A hand-off granted the node when it was gone already, and the head's delete was done all the same.
+    /// A hand-off granted the node when it was deleted already, and the head was deleted nevertheless.
     pub(super) granted_dead: bool,
 }
 
@@ -134,39 +133,40 @@ pub(super) struct World {
     pub(super) sessions: Vec<Session>,
     pub(super) contenders: Vec<Contender>,
     pub(super) left: Faults,
-    /// A rule that was broken by a step.
+    /// A property that a step broke.
     pub(super) violation: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Start(usize),
-    /// The server does the oldest request of a session.
+    /// The server processes the oldest request of a session.
     Process(usize),
-    /// A task takes the message at this place of its session's inbox.
+    /// A task takes the message at this index of its session's inbox.
     Deliver(usize, usize),
-    /// A contender's task sees what the queue has told it.
+    /// A contender's task sees the decision of the queue.
     Wake(usize),
     /// A contender waits no longer for the sequence numbers of earlier creates.
     StopAwaiting(usize),
     Take(usize),
     Release(usize),
     Exchange(usize),
-    /// A contender notices that its node is gone.
+    /// A contender notices that its node is deleted.
     Notice(usize),
-    /// A contender whose node is gone drops what it has of it.
+    /// A contender whose node is deleted drops its record of the node.
     GiveUp(usize),
     Janitor(usize, Name),
     Cancel(usize),
     HandDelete(Name),
-    /// The connection breaks, with or without the answers that the client has not taken yet.
+    /// The connection breaks, with or without the replies that the client has not taken yet.
     Break {
         session: usize,
         keeps_answers: bool,
     },
-    /// The session is replaced by another one.
+    /// Another session replaces the session.
     Swap(usize),
-    /// The server removes the empty directory, and others create it again, with so many nodes that have left.
+    /// The server removes the empty directory, and other clients create it again, with this many nodes that
+    /// are deleted since.
     Reap(i32),
 }
 
@@ -206,7 +206,7 @@ impl World {
         world
     }
 
-    /// The first contender holds and releases, again and again, while nobody else is there.
+    /// The first contender holds and releases repeatedly, without any other contender.
     fn warm_up(&mut self, scenario: &Scenario) {
         let rounds = self.contenders[0].rounds;
         self.contenders[0].rounds += scenario.warm_rounds;
@@ -218,7 +218,7 @@ impl World {
             if self.contenders[0].rounds == rounds {
                 actions.retain(|action| !matches!(action, Action::Start(_)));
             }
-            // The server first, so that nothing is in flight that could be done.
+            // The server first, so that it processes all requests in flight.
             let server = actions.iter().position(|action| matches!(action, Action::Process(_)));
             self.step(scenario, &actions[server.unwrap_or(0)]);
         }
@@ -228,7 +228,7 @@ impl World {
         self.sessions.iter().all(|session| session.outbox.is_empty() && session.inbox.is_empty())
     }
 
-    /// Everything that happens sooner or later by itself.
+    /// All actions that happen sooner or later by themselves.
     pub(super) fn progress(&self, actions: &mut Vec<Action>) {
         for (number, session) in self.sessions.iter().enumerate() {
             if !session.outbox.is_empty() {
@@ -264,7 +264,7 @@ impl World {
         }
     }
 
-    /// What happens or not.
+    /// All actions that may or may not happen.
     pub(super) fn chance(&self, scenario: &Scenario, actions: &mut Vec<Action>) {
         for (number, contender) in self.contenders.iter().enumerate() {
             let phase = &contender.phase;
@@ -292,7 +292,7 @@ impl World {
             actions.extend(self.server.nodes.values().map(|node| Action::HandDelete(node.name)));
         }
         for session in 0..self.sessions.len() {
-            // A foreign client's faults look like slowness from here.
+            // A foreign client's faults look like slowness to this library.
             if self.sessions[session].queue.is_none() {
                 continue;
             }
@@ -313,8 +313,8 @@ impl World {
         }
     }
 
-    /// A node that was deleted by hand and that its contender counts on, in a directory that is removed
-    /// before the contender knows: that is beyond all promises.
+    /// Whether every contender knows which deletes by hand concern it. No promise covers a directory that is
+    /// removed while a contender still relies on a node that was deleted by hand.
     fn knows_what_is_deleted(&self) -> bool {
         let is_known = |contender: &Contender| {
             let is_over = matches!(contender.phase, Phase::Idle | Phase::Done);
@@ -325,7 +325,8 @@ impl World {
             && !self.sessions.iter().flat_map(|session| &session.outbox).any(is_delete)
     }
 
-    /// Two that exclude each other hold, and neither has lost its node since it was granted.
+    /// Whether no two contenders that exclude each other hold at once. A contender that has lost its node
+    /// since its grant does not count.
     pub(super) fn is_exclusive(&self) -> bool {
         let held = self.contenders.iter().enumerate().filter(|(number, contender)| {
             let is_holding = matches!(contender.phase, Phase::Holding | Phase::Exchanging(_));
@@ -336,7 +337,7 @@ impl World {
         held.len() < 2 || held.iter().all(|kind| *kind == ContenderKind::Read)
     }
 
-    /// Whether everybody who wants to hold has held, and nothing is left behind, if nothing more happens by
+    /// Whether every contender that wants to hold has held, and no node remains, if nothing more happens by
     /// itself.
     pub(super) fn is_live(&self) -> bool {
         let mut actions = Vec::new();
