@@ -48,18 +48,20 @@ fn read_release(node: &OwnedNode, deleted: Result<bool, WireError>) -> Result<()
 
 /// Deletes all nodes in one transaction if possible, else one by one.
 pub(super) async fn delete_together(
-    footing: Vec<HeldNode>,
+    held_nodes: Vec<HeldNode>,
     deadline: Deadline,
 ) -> Vec<Result<(), ReleaseError>> {
-    let Some(session) = footing.first().map(|held_node| held_node.node().session().clone()) else {
+    let Some(session) = held_nodes.first().map(|held_node| held_node.node().session().clone()) else {
         return Vec::new();
     };
-    if footing.iter().all(|held_node| held_node.node().session().is_same_as(&session)) && footing.len() > 1 {
-        let deletes: Vec<WriteOp> = footing
+    if held_nodes.iter().all(|held_node| held_node.node().session().is_same_as(&session))
+        && held_nodes.len() > 1
+    {
+        let deletes: Vec<WriteOp> = held_nodes
             .iter()
             .map(|held_node| WriteOp::Delete { path: held_node.node().path().to_owned(), version: None })
             .collect();
-        for held_node in &footing {
+        for held_node in &held_nodes {
             held_node.node().set_given_up();
             held_node.node_guard.entry().into_iter().for_each(|entry| entry.mark_leaving());
         }
@@ -67,8 +69,8 @@ pub(super) async fn delete_together(
         // does no harm.
         match session.multi(&deletes, deadline).await {
             Ok(_) => {
-                debug!(nodes = footing.len(), path = deletes.first().map(WriteOp::path), "released");
-                return footing
+                debug!(nodes = held_nodes.len(), path = deletes.first().map(WriteOp::path), "released");
+                return held_nodes
                     .into_iter()
                     .map(|mut held_node| {
                         held_node.node_guard.mark_deleted();
@@ -78,7 +80,7 @@ pub(super) async fn delete_together(
             }
             Err(MultiError::Operation { .. }) => {}
             Err(MultiError::Request(error)) => {
-                return footing
+                return held_nodes
                     .into_iter()
                     .map(|held_node| read_release(&Arc::clone(held_node.node()), Err(error.clone())))
                     .collect();
@@ -86,7 +88,7 @@ pub(super) async fn delete_together(
         }
     }
     let mut results = Vec::new();
-    for held_node in footing {
+    for held_node in held_nodes {
         results.push(delete_one(held_node, deadline).await);
     }
     results

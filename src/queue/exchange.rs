@@ -94,7 +94,7 @@ impl Hold {
     /// The hold that replaces this one after a committed transaction. `None` if there are no nodes to hold.
     pub(super) fn into_replacement(
         self,
-        footing: Vec<HeldNode>,
+        held_nodes: Vec<HeldNode>,
         in_flight: Option<ExchangeInFlight>,
         payload: Option<HandOffPayload>,
     ) -> Option<Self> {
@@ -105,9 +105,9 @@ impl Hold {
         }
         first.node_guard.mark_deleted();
         unresolved.settle();
-        let mut footing = footing.into_iter();
-        let new = footing.next()?;
-        Some(Self::new(manager, new, footing.collect(), token, None).with_reads(reads))
+        let mut held_nodes = held_nodes.into_iter();
+        let new = held_nodes.next()?;
+        Some(Self::new(manager, new, held_nodes.collect(), token, None).with_reads(reads))
     }
 }
 

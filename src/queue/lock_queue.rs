@@ -42,12 +42,12 @@ use crate::znode::path::ZnodePath;
 /// impl Turnstile {
 ///     fn new(manager: &ConnectionManager, path: &str) -> Result<Self, Error> {
 ///         let path: ZnodePath = path.parse()?;
-///         let queue = LockQueue::new(manager, path.child("line")?, Label::LOCK, Rule::MUTEX)?;
+///         let queue = LockQueue::new(manager, path.child("queue")?, Label::LOCK, Rule::MUTEX)?;
 ///         Ok(Self { queue, visits: path.child("visits")?, manager: manager.clone() })
 ///     }
 ///
-///     /// Comes in, does `work`, counts the visit and leaves. The count is exact: it is written only while the
-///     /// hold stands, whatever happened to this process in between.
+///     /// Lets one visitor in, does `work` and counts the visit. The count is exact: the transaction
+///     /// commits only while the hold is valid, even if this process was paused in between.
 ///     async fn visit<T>(&self, work: impl Future<Output = T>) -> Result<T, Box<dyn std::error::Error>> {
 ///         let held = self.queue.acquire(Deadline::never()).await?;
 ///         let output = held.run(work).await?;
@@ -144,8 +144,8 @@ impl LockQueue {
     ///
     /// [`Error::Config`] when a path is too long with the chroot prepended. Nothing is sent.
     pub fn with_reads(mut self, reads: &[Read]) -> Result<Self, Error> {
-        let whole = |look: &Read| Ok(look.at(self.manager.full_path(look.path())?));
-        let reads = reads.iter().map(whole).collect::<Result<Vec<Read>, Error>>()?;
+        let full = |read: &Read| Ok(read.at(self.manager.full_path(read.path())?));
+        let reads = reads.iter().map(full).collect::<Result<Vec<Read>, Error>>()?;
         Arc::make_mut(&mut self.config).reads = reads.into();
         Ok(self)
     }

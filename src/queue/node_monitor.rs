@@ -60,16 +60,16 @@ impl NodeMonitor {
         };
         tokio::select! {
             biased;
-            () = self.until_rivals(&is_alone) => {}
+            () = self.until_contended(&is_alone) => {}
             () = wait_revoke_message => {}
         }
         is_alone(false);
     }
 
-    async fn until_rivals(&self, is_alone: &impl Fn(bool)) {
+    async fn until_contended(&self, is_alone: &impl Fn(bool)) {
         let session = self.node.session();
         let Some((directory, mine)) = self.node.path().rsplit_once('/') else { return };
-        let is_rival = |name: &String| {
+        let is_contender = |name: &String| {
             let kind = || NodeName::parse_with(name, &[self.label]).map(|name| name.kind());
             name != mine && kind() == Some(self.label.kind())
         };
@@ -78,7 +78,7 @@ impl NodeMonitor {
             let asked_on = session.connection();
             let mut list = session.read(|wire| wire.watch_children(directory));
             let changed = match session.await_reply(&mut list, Deadline::never()).await {
-                Ok((names, _, _)) if names.iter().any(is_rival) => return,
+                Ok((names, _, _)) if names.iter().any(is_contender) => return,
                 Ok((_, _, changed)) => changed,
                 Err(error) => {
                     let retry = session.retry_after(&error, Operation::List, directory, Deadline::never());

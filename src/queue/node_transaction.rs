@@ -250,7 +250,7 @@ impl NodeTransaction {
                     return Err(self.own.loss_by(LossReason::NodeDeleted).into());
                 }
                 Err(WireError::SessionEnded(reason)) => return Err(self.ended(reason)),
-                Err(error) => debug!(path = self.own.path(), %error, "looking again"),
+                Err(error) => debug!(path = self.own.path(), %error, "searching again"),
             }
             self.session.backoff(deadline).await;
             self.time_left(deadline)?;

@@ -61,8 +61,8 @@ impl Predecessors {
     /// been deleted earlier without notice.
     pub(super) fn without_predecessor(&self, rule: &Rule, connection: Option<u64>) -> OnDeleted {
         let is_same_connection = connection.is_some() && connection == self.connection;
-        let tells = is_same_connection && !rule.must_relist_after(&self.predecessor);
-        if self.ahead == 1 && tells { OnDeleted::Held } else { OnDeleted::List }
+        let is_decisive = is_same_connection && !rule.must_relist_after(&self.predecessor);
+        if self.ahead == 1 && is_decisive { OnDeleted::Held } else { OnDeleted::List }
     }
 }
 

@@ -156,7 +156,7 @@ impl Prefetch {
                 join_all(replies.iter_mut().map(|reply| session.await_reply(reply, deadline))).await;
             match self.interpret(answers, &self.reads, node, deadline).await? {
                 Some(results) => return Ok(results),
-                None => debug!("looking again"),
+                None => debug!("reading again"),
             }
         }
     }
@@ -184,12 +184,12 @@ impl Prefetch {
             let rooms = replies.into_iter().map(|(_, room)| room);
             let mut results = Vec::new();
             for ((answer, room), read) in answers.into_iter().zip(rooms).zip(&*self.reads) {
-                results.push(answer.map(|(sight, watch)| {
+                results.push(answer.map(|(result, watch)| {
                     match (watch, room) {
                         (Some(event), Some(room)) => changes.watches.push(Watching { event, _room: room }),
                         _ => changes.incomplete |= !matches!(read, Read::DataOnce(_)),
                     }
-                    sight
+                    result
                 }));
             }
             if let Some(results) = self.interpret(results, &self.reads, node, deadline).await? {
@@ -224,7 +224,7 @@ impl Prefetch {
         let mut results = Vec::new();
         for (answer, read) in answers.into_iter().zip(reads) {
             match answer {
-                Ok(sight) => results.push(sight),
+                Ok(result) => results.push(result),
                 Err(error) => {
                     let path = read.path().as_str();
                     let retry = node.session().retry_after(&error, read.operation(), path, deadline);

@@ -99,9 +99,9 @@ impl QueuedNode {
         let prefetched = Prefetch::send(queue.reads(), self.session(), connection);
         match self.session().await_reply(&mut reply, deadline).await {
             Ok(children) => {
-                let is_told = self.judge(&children, connection, queue, deadline).await?;
+                let is_by_list = self.judge(&children, connection, queue, deadline).await?;
                 self.prefetched = Some(prefetched)
-                    .filter(|_| is_told && matches!(self.state, QueueState::Held))
+                    .filter(|_| is_by_list && matches!(self.state, QueueState::Held))
                     .map(Box::new);
                 Ok(())
             }
@@ -120,10 +120,10 @@ impl QueuedNode {
         queue: &LockQueue,
         deadline: Deadline,
     ) -> Result<bool, StepError> {
-        let mut is_told_by_list = true;
+        let mut is_by_list = true;
         let mut verdict = queue.rule().judge(children, self.node_guard.name(), queue.ignored_names());
         if let Verdict::CompareCzxid(contenders) = verdict {
-            is_told_by_list = false;
+            is_by_list = false;
             match Box::pin(self.creation_order(contenders, queue, deadline)).await? {
                 Some(ordered) => verdict = ordered,
                 None => return Ok(false),
@@ -150,7 +150,7 @@ impl QueuedNode {
                 .into());
             }
         };
-        Ok(is_told_by_list)
+        Ok(is_by_list)
     }
 
     /// Orders contenders by creation zxid where sequence numbers do not give the order. Returns `None` if the

@@ -131,14 +131,14 @@ impl Rule {
                 return Verdict::ConflictingKind(node.clone());
             }
         }
-        let by_number = mine.has_ordered_sequence()
+        let is_ordered = mine.has_ordered_sequence()
             && contenders
                 .iter()
                 .all(|node| node.has_ordered_sequence() && node.sequence() != mine.sequence());
-        if self.sequence_only && !by_number {
+        if self.sequence_only && !is_ordered {
             return Verdict::SequenceExhausted;
         }
-        if !by_number && !contenders.is_empty() {
+        if !is_ordered && !contenders.is_empty() {
             return Verdict::CompareCzxid(contenders);
         }
         contenders.retain(|node| node.sequence() < mine.sequence());

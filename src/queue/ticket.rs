@@ -153,7 +153,10 @@ impl Ticket {
             match held.await {
                 Ok(held) => return Ok(held),
                 Err(StepError::Restart) => {
-                    debug!(directory = %self.queue.directory(), "the place in line is lost; starting over");
+                    debug!(
+                        directory = %self.queue.directory(),
+                        "the position in the queue is lost; starting over"
+                    );
                     self.reset();
                 }
                 Err(StepError::Fail(error)) => return Err(error),
@@ -223,7 +226,7 @@ impl Ticket {
             match self.create_node(deadline).await {
                 Ok(queued_node) => self.queued_node = Some(queued_node),
                 Err(StepError::Restart) => {
-                    debug!(directory = %self.queue.directory(), "enqueueing again")
+                    debug!(directory = %self.queue.directory(), "entering the queue again")
                 }
                 Err(StepError::Fail(error)) => return Err(error),
             }
@@ -260,8 +263,8 @@ impl Ticket {
             return Err(StepError::Restart);
         };
         self.delete_late_creates(&queued_node, children);
-        let is_told = queued_node.judge(children, connection, &self.queue, deadline).await?;
-        if is_told && matches!(queued_node.state, QueueState::Held) {
+        let is_by_list = queued_node.judge(children, connection, &self.queue, deadline).await?;
+        if is_by_list && matches!(queued_node.state, QueueState::Held) {
             queued_node.prefetched = Some(Box::new(prefetched));
         }
         self.queued_node = Some(queued_node);

@@ -257,7 +257,7 @@ impl Hold {
     /// servers' time of the write: later than all times that the servers have reported before, if their
     /// clocks are never set back.
     ///
-    /// The waiter directly behind the hold lists the directory once more.
+    /// Every waiter that watches this node lists the directory once more.
     ///
     /// # Errors
     ///

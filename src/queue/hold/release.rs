@@ -25,7 +25,7 @@ impl Hold {
     ///
     /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
-        let (span, first, others, rest) = self.taken_apart()?;
+        let (span, first, others, rest) = self.into_parts()?;
         let deadline = Deadline::after(rest.manager.operation_timeout());
         // Boxed, so that a task with a hold is not as large as its release.
         let released = Box::pin(delete_all(first, others, deadline).instrument(span)).await;
@@ -34,7 +34,7 @@ impl Hold {
     }
 
     /// The span of a release, the nodes to delete, and the parts that live until then.
-    fn taken_apart(self) -> Result<(Span, HeldNode, Vec<HeldNode>, Rest), ReleaseError> {
+    fn into_parts(self) -> Result<(Span, HeldNode, Vec<HeldNode>, Rest), ReleaseError> {
         let span = debug_span!(
             "release",
             path = self.path(),
@@ -47,7 +47,7 @@ impl Hold {
         // Nothing to wait for: the nodes of a lost hold are cleaned up in the background.
         span.in_scope(|| self.check()).map_err(ReleaseError::Lost)?;
         let Self { first, others, unresolved, registration, manager, .. } = self;
-        Ok((span, first, others, Rest { _unsettled: unresolved, registration, manager }))
+        Ok((span, first, others, Rest { _unresolved: unresolved, registration, manager }))
     }
 
     /// Releases several holds in one transaction, and waits until the server has deleted their nodes. If the
@@ -62,7 +62,7 @@ impl Hold {
     /// Cancel safe: the release continues in the background.
     pub async fn release_all(holds: Vec<Self>) -> Vec<ReleaseError> {
         let mut errors = Vec::new();
-        let mut footing = Vec::new();
+        let mut held_nodes = Vec::new();
         // Keeps the managers alive until the end.
         let mut managers = Vec::new();
         let mut registrations = Vec::new();
@@ -73,13 +73,13 @@ impl Hold {
             }
             let Self { first, others, registration, manager, .. } = hold;
             registrations.push((registration, 1 + others.len()));
-            footing.push(first);
-            footing.extend(others);
+            held_nodes.push(first);
+            held_nodes.extend(others);
             managers.push(manager);
         }
         if let Some(manager) = managers.first() {
             let deadline = Deadline::after(manager.operation_timeout());
-            let mut released = delete_together(footing, deadline).await.into_iter();
+            let mut released = delete_together(held_nodes, deadline).await.into_iter();
             for (registration, node_count) in registrations {
                 let released: Vec<_> = released.by_ref().take(node_count).collect();
                 let failed = released.iter().find(|released| released.is_err());
@@ -93,7 +93,7 @@ impl Hold {
 
 /// The parts of a hold that live while its nodes are deleted.
 struct Rest {
-    _unsettled: UnresolvedNodes,
+    _unresolved: UnresolvedNodes,
     registration: Arc<HoldRegistration>,
     manager: ConnectionManager,
 }

@@ -30,7 +30,7 @@ pub(super) struct Judged {
 pub(super) fn judge(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<Judged> {
     let rule_of = |kind: Kind| rules.iter().find(|(of, _)| *of == kind).map(|(_, rule)| *rule);
     let mut queue: Vec<Contender> = Vec::new();
-    let mut strays: Vec<(i64, usize, Option<Kind>)> = Vec::new();
+    let mut foreign: Vec<(i64, usize, Option<Kind>)> = Vec::new();
     let labels = rules.iter().flat_map(|(_, rule)| rule.labels());
     for (child, seen) in children.iter().enumerate() {
         let name = NodeName::parse_among(&seen.name, labels.clone());
@@ -44,7 +44,7 @@ pub(super) fn judge(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<Judged> {
             (Some(name), Some(rule), None) if rules.iter().any(|(_, rule)| rule.must_relist_after(&name)) => {
                 queue.push(Contender { child, name, rule, czxid: 0, is_gone: true });
             }
-            (name, _, Some(czxid)) => strays.push((czxid, child, name.map(|name| name.kind()))),
+            (name, _, Some(czxid)) => foreign.push((czxid, child, name.map(|name| name.kind()))),
             (_, _, None) => {}
         }
     }
@@ -65,9 +65,9 @@ pub(super) fn judge(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<Judged> {
             queue.iter().map(|of| of.judged(Role::Unknown, None)).collect()
         }
     };
-    strays.sort_unstable_by_key(|(czxid, child, _)| (*czxid, *child));
-    let stray = |(_, child, kind)| Judged { child, role: Role::Foreign, position: None, kind };
-    judged.extend(strays.into_iter().map(stray));
+    foreign.sort_unstable_by_key(|(czxid, child, _)| (*czxid, *child));
+    let into_judged = |(_, child, kind)| Judged { child, role: Role::Foreign, position: None, kind };
+    judged.extend(foreign.into_iter().map(into_judged));
     judged
 }
 
