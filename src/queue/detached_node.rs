@@ -14,7 +14,7 @@ use crate::znode::fencing_token::FencingToken;
 ///
 /// To all other contenders the node is held: it exists, and its session is kept confirmed. Dropping the
 /// detached node deletes it in the background. It keeps the manager alive.
-#[must_use = "a place that is not kept is given up at once"]
+#[must_use = "a detached node that is not kept is deleted at once"]
 #[clippy::has_significant_drop]
 pub struct DetachedNode {
     // Drop order: the node first, the manager last.

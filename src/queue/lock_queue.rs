@@ -137,8 +137,8 @@ impl LockQueue {
     }
 
     /// Sets the nodes, below the manager's chroot, that a contender reads when it becomes the head.
-    /// [`Hold::read`] returns the results. If the contender is the head at once, the reads cost no additional
-    /// round trip.
+    /// [`Hold::read`](super::Hold::read) returns the results. If the contender is the head at once, the reads
+    /// cost no additional round trip.
     ///
     /// # Errors
     ///

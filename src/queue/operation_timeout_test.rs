@@ -27,7 +27,7 @@ async fn a_short_operation_timeout_ends_a_try_and_repeats_no_request_of_a_wait()
     let lookup = server.fault(When::op(Op::Sync).always(), Fault::DelayReply(Duration::ZERO));
 
     drop(waited.acquire(Deadline::never()).await.unwrap());
-    assert_eq!(lookup.hits(), 0, "a create that takes long was looked for");
+    assert_eq!(lookup.hits(), 0, "the node of a slow create was searched for");
     let limit = Deadline::after(manager.operation_timeout());
     assert!(tried.try_acquire(limit).await.unwrap_err().is_timeout());
 }

@@ -216,7 +216,7 @@ impl QueueEntry {
     /// Sends the delete of the node by `send`, which checks the nodes it is given: their contenders hold from
     /// then on.
     pub(in crate::queue) fn release<T>(&self, send: impl FnOnce(Vec<Arc<OwnedNode>>) -> T) -> T {
-        debug_assert!(self.node.is_given_up(), "its delete would be taken for someone else's");
+        debug_assert!(self.node.is_given_up(), "its delete would count as another client's");
         self.queue.update(self.node.session(), |state| {
             let release = state.queue.begin_release(self.key, self.hand_off_connection());
             let checks = release.checks.iter().filter_map(|next| state.entries.get(next));

@@ -328,7 +328,7 @@ impl World {
     pub(super) fn check_grant(&mut self, number: usize, is_by_sequence: bool) {
         let contender = &self.contenders[number];
         if contender.lost {
-            self.violation = Some("a node was granted that is known to be gone");
+            self.violation = Some("a node was granted that is known to be deleted");
         }
         let Some(mine) = self.server.sequence_of(contender.name(number)) else { return };
         let session = &self.sessions[contender.session];
@@ -340,7 +340,7 @@ impl World {
             blocks && !is_released
         });
         if is_blocked {
-            self.violation = Some("a node was granted while the server has a blocker in front of it");
+            self.violation = Some("a node was granted while the server has a blocker ahead of it");
         }
     }
 }

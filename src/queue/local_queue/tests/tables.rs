@@ -224,7 +224,7 @@ fn the_number_after_another_node_of_the_session_tells_the_predecessor() {
     let mut queue = queue_of(&[Lock]);
     assert_eq!(judge(&mut queue, 1, Lock), behind(0, true));
     assert_eq!(judge(&mut queue, 2, Lock), behind(1, false));
-    assert_eq!(judge(&mut queue, 4, Lock), Judgement::Unknown, "3 may be anybody's");
+    assert_eq!(judge(&mut queue, 4, Lock), Judgement::Unknown, "3 may be a foreign node's");
     assert_eq!(release(&mut queue, key(0)).1, [grant(1)]);
 }
 
@@ -320,7 +320,7 @@ fn a_reader_behind_a_reader_waits_for_the_same_writer() {
     watch_directory(&mut queue, 1);
     assert_eq!(judge(&mut queue, 2, Read), behind(0, true));
     assert_eq!(release(&mut queue, key(0)).1, [grant(1), grant(2)]);
-    assert_eq!(judge(&mut queue, 3, Read), HEAD, "the reader before it waits for nobody");
+    assert_eq!(judge(&mut queue, 3, Read), HEAD, "the reader before it has no predecessor");
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn a_new_node_waits_for_the_numbers_of_earlier_creates_only() {
     assert!(queue.awaits_predecessor(&second, key(7)));
     let wake = Effect::JudgeBySequence { node: key(7).node };
     assert_eq!(queue.clone().register(key(6), Lock), std::slice::from_ref(&wake), "its predecessor is known");
-    assert_eq!(queue.mark_created(&third), [], "the first create may be in front");
+    assert_eq!(queue.mark_created(&third), [], "the first create may be the predecessor");
     assert_eq!(queue.forget_create(first), [wake], "a later one cannot be");
     assert!(!queue.awaits_predecessor(&second, key(7)));
     for create in [second, third] {
