@@ -131,7 +131,7 @@ impl Ticket {
             if let Some(child) =
                 create_id.find(children).filter(|child| child.as_str() != queued_node.node_guard.name())
             {
-                warn!(child, "a create without an answer took place after all; deleting its node");
+                warn!(child, "a create without an answer was executed after all; deleting its node");
                 session.janitor().delete(&session, &directory.listed_child(child));
             }
         }
@@ -161,7 +161,8 @@ impl Ticket {
         }
         let found = resolve_lost_create(session, directory, create, deadline).await?;
         if found.is_none() {
-            // Not final: the list behind the next create shows the node, and the janitor searches again later.
+            // Not final: the list behind the next create shows the node, and the janitor searches again
+            // later.
             self.unresolved_creates.push((session.clone(), create.create_id()));
         }
         Ok(found)

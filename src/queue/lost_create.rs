@@ -11,7 +11,8 @@ use crate::znode::path::ZnodePath;
 /// A created node, with its stat if the server told it.
 pub(super) type FoundNode = (NodeGuard, Option<Stat>);
 
-/// Searches for the node of a create without an answer. `None` is not final: the create may be executed later.
+/// Searches for the node of a create without an answer. `None` is not final: the create may be executed
+/// later.
 pub(super) async fn resolve_lost_create(
     session: &Session,
     directory: &ZnodePath,

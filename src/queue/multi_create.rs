@@ -193,7 +193,8 @@ impl MultiQueue {
         match found.len() {
             all if all == self.queues.len() => Ok(Some(found)),
             0 => {
-                // Not final: the lists behind the next try show the nodes, and the janitor searches again later.
+                // Not final: the lists behind the next try show the nodes, and the janitor searches again
+                // later.
                 for (ticket, create) in tickets.iter_mut().zip(creates_in_flight) {
                     ticket.unresolved_creates.push((session.clone(), create.create_id()));
                 }

@@ -12,11 +12,12 @@ use crate::time::deadline::Deadline;
 use crate::wire::{MultiError, WriteOp};
 use crate::znode::path::ZnodePath;
 
-/// Several lines, entered by one transaction: a place in each of them, or in none.
+/// Several queues, entered by one transaction: the contender has a node in each of them, or in none.
 ///
-/// All places of one entry have one creation time. Among contenders that enter all their lines like this, whoever
-/// waits for another came later in every line they share: no circle can close, whatever lines they name, in
-/// whatever order. That does *not* hold beside contenders who take the same lines one after another.
+/// All nodes of one entry have one creation time. Among contenders that enter all their queues this way, a
+/// waiter entered later than its predecessor in every queue that both use. So no deadlock is possible,
+/// whatever queues they name, in whatever order. Beside contenders that enter the same queues one after
+/// another, this does *not* hold.
 #[derive(Clone, Debug)]
 pub struct MultiQueue {
     /// The one manager of all queues.
@@ -25,11 +26,11 @@ pub struct MultiQueue {
 }
 
 impl MultiQueue {
-    /// These lines, of one manager, at directories of their own.
+    /// These queues, which have one manager, and a directory each.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when there is none, two have one directory, or they have different managers.
+    /// [`Error::Config`] if there is no queue, if two have one directory, or if they have different managers.
     pub fn new(queues: Vec<LockQueue>) -> Result<Self, Error> {
         let mut directories: Vec<&ZnodePath> = queues.iter().map(LockQueue::directory).collect();
         directories.sort();
@@ -40,22 +41,23 @@ impl MultiQueue {
         let refused =
             |value, advice| Err(Error::Config(ConfigError::Setting { name: "queues", value, advice }));
         if let Some(path) = twice {
-            return refused(format!("{path} twice"), "name each line once");
+            return refused(format!("{path} twice"), "name each queue once");
         }
         let Some(manager) = queues.first().map(|queue| queue.manager().clone()) else {
-            return refused("empty".to_owned(), "name at least one line");
+            return refused("empty".to_owned(), "name at least one queue");
         };
         if !queues.iter().all(|queue| queue.manager().is_same_as(&manager)) {
-            return refused("of several managers".to_owned(), "make all lines with one connection manager");
+            return refused("of several managers".to_owned(), "make all queues with one connection manager");
         }
         Ok(Self { manager, queues })
     }
 
-    /// Takes a place in each line and keeps them only if each is the first: `None` when someone is in front in any.
+    /// Enters all queues, and stays only as the head of each. Returns `None` if any contender is ahead in any
+    /// of them.
     ///
-    /// One round trip: a transaction and one read of all lines are sent together. (Before 3.8.2 servers do not tell
-    /// the creation time then, and one more read is sent with them if the number that the first node gets can be
-    /// foreseen, or else follows, ZOOKEEPER-4026.) It never waits for anyone.
+    /// One round trip: a transaction and one list of all queues are sent together. (Servers before 3.8.2 do
+    /// not return the creation time, ZOOKEEPER-4026. Then one more read is sent with them, if the sequence
+    /// number of the first node can be predicted, or after them.) The call never waits for another contender.
     ///
     /// # Errors
     ///
@@ -66,7 +68,7 @@ impl MultiQueue {
     /// Cancel safe at every await: no node is left behind.
     pub async fn try_acquire(&self, deadline: Deadline) -> Result<Option<Vec<Hold>>, Error> {
         let timers = self.timers();
-        let span = debug_span!("try_acquire", lines = self.queues.len());
+        let span = debug_span!("try_acquire", queues = self.queues.len());
         let tried = tokio::select! {
             biased;
             () = self.closing() => Err(Error::Closed),
@@ -98,22 +100,22 @@ impl MultiQueue {
         }
     }
 
-    /// Takes a place in each line, and waits in all of them at once until each is the first.
+    /// Enters all queues, and waits until the contender is the head of each.
     ///
     /// # Errors
     ///
-    /// As [`Ticket::wait`](super::Ticket::wait); every place is given up then.
+    /// As [`Ticket::wait`](super::Ticket::wait). After an error, the contender has left all queues.
     ///
     /// # Session loss
     ///
-    /// Enters all lines again in the next session, within the deadline.
+    /// Enters all queues again in the next session, within the deadline.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe at every await: your places are lost, and no node is left behind.
+    /// Cancel safe at every await: the positions are lost, and no node is left behind.
     pub async fn acquire(&self, deadline: Deadline) -> Result<Vec<Hold>, Error> {
         let timers = self.timers();
-        let span = debug_span!("acquire", lines = self.queues.len());
+        let span = debug_span!("acquire", queues = self.queues.len());
         let waited = tokio::select! {
             biased;
             () = self.closing() => Err(Error::Closed),
@@ -138,7 +140,7 @@ impl MultiQueue {
             match waited {
                 Ok(holds) => return Ok(holds),
                 Err(StepError::Restart) => {
-                    debug!("the places in line are lost; starting over");
+                    debug!("the positions in the queues are lost; starting over");
                     Self::reset(&mut tickets);
                 }
                 Err(StepError::Fail(error)) => return Err(error),
@@ -150,7 +152,7 @@ impl MultiQueue {
         self.manager.closing().await;
     }
 
-    /// One for each line: each is waited for.
+    /// One timer for each queue.
     fn timers(&self) -> Vec<WaitTimer> {
         self.queues.iter().map(|queue| queue.timer(Span::none())).collect()
     }
@@ -184,7 +186,7 @@ impl MultiQueue {
             ticket.wait_for_turn(deadline).await?;
         }
         if has_waited {
-            // In the line whose turn came at once, what was seen is long ago by now.
+            // Reads that were sent before the wait are out of date.
             for queued_node in tickets.iter_mut().filter_map(Ticket::queued_node_mut) {
                 queued_node.prefetched = None;
             }
@@ -193,7 +195,7 @@ impl MultiQueue {
         Self::grant(tickets, deadline).await
     }
 
-    /// While one line was waited for, the place in another may have been deleted by hand.
+    /// During the wait in one queue, the node in another one may have been deleted by hand.
     async fn check(tickets: &[Ticket], deadline: Deadline) -> Result<(), StepError> {
         let queued_nodes = tickets.iter().filter_map(Ticket::queued_node);
         let checks: Vec<WriteOp> = queued_nodes
@@ -217,9 +219,9 @@ impl MultiQueue {
         }
     }
 
-    /// All places are first in their lines.
+    /// The contender is the head of all queues.
     async fn grant(tickets: &mut [Ticket], deadline: Deadline) -> Result<Vec<Hold>, StepError> {
-        // Made by one transaction, they have one creation zxid: what one of them tells is true of all.
+        // One transaction created the nodes, so all of them have the same creation zxid.
         let mut czxid =
             tickets.iter().filter_map(Ticket::queued_node).find_map(|queued_node| queued_node.czxid);
         for queued_node in tickets.iter_mut().filter_map(Ticket::queued_node_mut) {

@@ -1,4 +1,4 @@
-//! The wait in line, behind a node of this session: the one in front tells in memory.
+//! The wait behind a node of this session: the hand-off in memory ends it.
 
 use tracing::{debug, info};
 
@@ -16,7 +16,7 @@ use crate::znode::name::NodeName;
 use crate::znode::node_data;
 
 impl QueuedNode {
-    /// Waits until something in front, or our own node, changes.
+    /// Waits until the predecessor, or the own node, changes.
     pub(super) async fn wait_for_change(
         &mut self,
         queue: &LockQueue,
@@ -49,7 +49,7 @@ impl QueuedNode {
     ) -> Result<(), StepError> {
         let behind = predecessor.node.name();
         let who = || node_data::shown(predecessor.node.data());
-        debug!(path = me.node.path(), behind, who = who(), ahead = me.ahead(), "waiting in line");
+        debug!(path = me.node.path(), behind, who = who(), ahead = me.ahead(), "waiting in the queue");
         let session = self.session().clone();
         // In a short wait, the predecessor's release ends the wait.
         let mut own_watch_due = Some(self.own_watch_due());
@@ -86,7 +86,7 @@ impl QueuedNode {
                     }
                     if own_watch_due.take().is_none() {
                         let (who, waited) = (who(), deadline.waited());
-                        info!(path = me.node.path(), behind, who, ?waited, "still waiting in line");
+                        info!(path = me.node.path(), behind, who, ?waited, "still waiting in the queue");
                     }
                     None
                 }
@@ -122,14 +122,14 @@ impl QueuedNode {
         };
     }
 
-    /// Who waits for long wants to know if its own node goes.
+    /// A long waiter also watches its own node, to notice when it is deleted.
     pub(super) fn own_watch_due(&self) -> BootInstant {
         let session = self.session();
         session.now().after(fractions::own_watch_delay(session.timeout()))
     }
 }
 
-/// Resolves when the watch, if there is one, has told.
+/// Resolves when the watch, if there is one, has fired.
 async fn fired(watch: &mut Option<SharedWatch>) {
     match watch {
         Some(watch) => drop(watch.await),

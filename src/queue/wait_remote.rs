@@ -1,4 +1,5 @@
-//! The wait in line, for a watch: behind a node of another session, or where not everyone waits for everyone in front.
+//! The wait for a watch: behind a node of another session, or in a queue where not all contenders exclude
+//! each other.
 
 use std::sync::Arc;
 
@@ -30,9 +31,10 @@ enum WakeReason {
 impl QueuedNode {
     /// Waits for a watch.
     ///
-    /// Who has two or more in front waits for the last but one of them. When that goes, the last one is likely to have
-    /// become the head: the line is read again, and the watch set that tells the turn, while nobody waits for it. Who has
-    /// something [to look at](super::Read) when the turn comes reads the line in the same go, and waits for the nearest.
+    /// A waiter with two or more contenders ahead watches the second predecessor first. When that node is
+    /// deleted, the predecessor is likely to be the head. Then the waiter lists, and sets its final watch
+    /// while the head still holds. A waiter with [reads](super::Read) for its grant lists in any case, so it
+    /// watches its predecessor at once.
     pub(super) async fn wait_remote(
         &mut self,
         queue: &LockQueue,
@@ -68,15 +70,15 @@ impl QueuedNode {
                 ))
                 .await;
             }
-            // Without an answer there is no watch either: judge anew.
+            // Without an answer there is no watch: the waiter lists.
             Err(error) => {
                 return Box::pin(self.retry_after(&error, Operation::Read, &path, deadline)).await;
             }
         };
-        debug!(path = self.registration.0.path(), behind = %watched, who, ahead, "waiting in line");
+        debug!(path = self.registration.0.path(), behind = %watched, who, ahead, "waiting in the queue");
         let PendingWatch { room: _room, connection, .. } = pending;
         match self.sleep(watched, &who, watch, connection, deadline).await? {
-            // Server order delivers the end of our own node first, if it came first.
+            // The server sends the event of the own node first, if that node was deleted first.
             _ if self.registration.0.check().is_err() => Err(self.deleted()),
             WakeReason::Blocker(WatchEvent::Deleted) => {
                 Box::pin(self.on_predecessor_deleted(
@@ -91,7 +93,7 @@ impl QueuedNode {
                 self.state = QueueState::Unknown;
                 Ok(())
             }
-            // The client sets its watches again by itself, but says nothing when the server refuses that.
+            // The client sets its watches again after a reconnect, but does not report a refusal.
             WakeReason::Reconnected => {
                 self.registration.0.forget_watch();
                 Ok(())
@@ -104,7 +106,7 @@ impl QueuedNode {
         }
     }
 
-    /// Waits for the node that `watch` watches. Who waits for long wants to know if its own node goes.
+    /// Waits for an event of `watch`. A long waiter also watches its own node, to notice when it is deleted.
     async fn sleep(
         &mut self,
         behind: &NodeName,
@@ -118,11 +120,11 @@ impl QueuedNode {
         let mut reconnected = std::pin::pin!(session.reconnected(asked_on));
         let mut own_watch_due = (!me.has_watch()).then(|| self.own_watch_due());
         loop {
-            // One timer for both: what is due, and the deadline.
+            // One timer for the own watch and the deadline.
             let limit = deadline.or_after(own_watch_due.map_or(LONG_WAIT, |due| due.since(session.now())));
             tokio::select! {
                 biased;
-                // The end of the session is the node's end, too.
+                // The node ends with its session.
                 _ = me.lost() => {
                     return Ok(if session.loss().is_some() { WakeReason::SessionOver } else { WakeReason::Myself });
                 }
@@ -137,14 +139,14 @@ impl QueuedNode {
                         Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
                     } else {
                         let waited = deadline.waited();
-                        info!(path = me.path(), %behind, who, ?waited, "still waiting in line");
+                        info!(path = me.path(), %behind, who, ?waited, "still waiting in the queue");
                     }
                 }
             }
         }
     }
 
-    /// The node that was waited for is gone: the nearest blocker, or the one before it.
+    /// The watched node was deleted: the predecessor, or the second predecessor.
     async fn on_predecessor_deleted(
         &mut self,
         predecessor: &NodeName,
@@ -167,8 +169,8 @@ impl QueuedNode {
         Ok(())
     }
 
-    /// Only the nearest is likely to be left: reads the line, and asks in the same go for the watches with which its
-    /// going grants without a read.
+    /// Only the predecessor is likely to be left. Lists, and requests in the same round trip the watches that
+    /// make its delete a grant without a read.
     async fn arm_final_watch(
         &mut self,
         predecessor: &NodeName,
@@ -194,7 +196,7 @@ impl QueuedNode {
         }
     }
 
-    /// No room for another watch: looks at the blocker now and then, and reads the line only once it is gone.
+    /// The watch budget is used up: polls the predecessor, and lists only when it is deleted.
     async fn poll_instead(
         &mut self,
         blocker: &str,
@@ -231,7 +233,7 @@ impl QueuedNode {
         Some(PendingWatch { reply, room, connection, path })
     }
 
-    /// Asks for a watch on our own node, unless there is one.
+    /// Requests a watch on the own node, unless there is one.
     pub(super) fn ask_own_watch(&self) -> Option<PendingWatch> {
         let (node, session) = (&self.registration.0, self.session());
         if node.has_watch() {
@@ -258,7 +260,7 @@ impl QueuedNode {
                 Ok(())
             }
             Err(WireError::Refused(Refusal::NoNode)) => Err(self.deleted()),
-            // Without it, no grant without a list.
+            // Without this watch, only a list grants.
             Err(_) => Ok(()),
         }
     }
