@@ -72,6 +72,15 @@ impl<P: Clone> LocalQueue<P> {
         }
     }
 
+    /// The connection that carried the hand-off broke before the contender took its hold. So the answer to
+    /// the check of its node is lost, and a list decides.
+    pub(crate) fn withdraw_grant(&mut self, key: EntryKey) {
+        if let Some(entry) = self.entry_mut(key).filter(|entry| entry.state == EntryState::Granted) {
+            entry.state = EntryState::Waiting;
+            self.set_predecessor(key.sequence, Predecessor::Unknown);
+        }
+    }
+
     /// Records that the transaction was not committed, and cannot be any more.
     pub(crate) fn cancel_exchange(&mut self, release: &ReleaseInFlight<P>) {
         if let Some(entry) = self.entry_mut(release.key) {

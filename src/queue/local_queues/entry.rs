@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::{HandOffPayload, LocalQueues, SharedQueue};
 use crate::error::Lost;
-use crate::queue::local_queue::{Effect, EntryKey, NodeId, Wait};
+use crate::queue::local_queue::{Effect, EntryKey, LocalQueue, NodeId, Wait};
 use crate::queue::rule::ContenderKind;
 use crate::session::OwnedNode;
 use crate::time::deadline::Deadline;
@@ -30,8 +30,8 @@ pub(in crate::queue) struct QueueEntry {
 /// The decisions of the queue that the contender has not seen yet. Written under the lock of the queue.
 #[derive(Default)]
 struct Wakes {
-    /// Never reset.
-    is_granted: bool,
+    /// The connection that carried the hand-off to this contender, if it was up.
+    granted_on: Option<Option<u64>>,
     relist: bool,
     judge: bool,
     payload: Option<HandOffPayload>,
@@ -108,7 +108,7 @@ impl QueueEntry {
         let mut wakes = self.wakes.lock();
         match effect {
             Effect::Grant { payload, .. } => {
-                wakes.is_granted = true;
+                wakes.granted_on = Some(self.node.session().live_connection());
                 wakes.payload = payload;
             }
             Effect::Relist { .. } => wakes.relist = true,
@@ -117,11 +117,19 @@ impl QueueEntry {
         }
     }
 
-    fn take_wake(&self) -> Option<LocalWake> {
+    /// Under the lock of the queue.
+    fn take_wake(&self, queue: &mut LocalQueue<HandOffPayload>) -> Option<LocalWake> {
         let mut wakes = self.wakes.lock();
-        match wakes.is_granted {
-            true => Some(LocalWake::Head),
-            false => std::mem::take(&mut wakes.relist).then_some(LocalWake::Relist),
+        let live = self.node.session().live_connection();
+        match wakes.granted_on {
+            Some(granted_on) if granted_on.is_some() && granted_on == live => Some(LocalWake::Head),
+            // The answer to the check of this node is lost.
+            Some(_) => {
+                (wakes.granted_on, wakes.payload) = (None, None);
+                queue.withdraw_grant(self.key);
+                Some(LocalWake::Relist)
+            }
+            None => std::mem::take(&mut wakes.relist).then_some(LocalWake::Relist),
         }
     }
 
@@ -130,7 +138,7 @@ impl QueueEntry {
         self.node
             .until(|| match self.node.check() {
                 Err(lost) => Some(Err(lost)),
-                Ok(()) => self.take_wake().map(Ok),
+                Ok(()) => self.take_wake(&mut self.queue.state.lock().queue).map(Ok),
             })
             .await
     }
@@ -162,7 +170,7 @@ impl QueueEntry {
     /// Records the nearest node ahead that the contender waits for.
     pub(in crate::queue) fn wait_behind(&self, predecessor: &NodeName) -> LocalWait {
         self.queue.update(self.node.session(), |state| {
-            if let Some(wake) = self.take_wake() {
+            if let Some(wake) = self.take_wake(&mut state.queue) {
                 return (LocalWait::Over(wake), Vec::new());
             }
             let own = state

@@ -121,3 +121,27 @@ async fn a_number_behind_a_holder_that_leaves_meanwhile_grants_only_by_a_list() 
     guard.release().await.unwrap();
     server_fixture.line_becomes(0).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_hand_off_whose_check_was_not_answered_grants_only_by_a_list() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = patient(&server_fixture).await;
+    let mutex = Mutex::new(&actor, LOCK).unwrap();
+    let held = mutex.acquire().await.unwrap();
+    let front = held.path().to_owned();
+    let mut next = mutex.enqueue().await.unwrap();
+    let mine = newest(&server_fixture, &[&front]);
+    let mut next = Box::pin(next.wait());
+    assert!(poll!(&mut next).is_pending(), "it waits");
+    // The hand-off is sent, and its link breaks before the next contender runs.
+    drop(held);
+    let away = cut_off(&server_fixture, &actor).await;
+    assert!(server_fixture.server.delete_node(&mine));
+    server_fixture.server.delete_node(&front);
+    assert!(poll!(&mut next).is_pending(), "granted without a node");
+    drop(away);
+    let guard = within("a turn with a new node", next).await.unwrap().unwrap();
+    assert!(guard.path() != mine && guard.is_valid());
+    guard.release().await.unwrap();
+    server_fixture.line_becomes(0).await.unwrap();
+}
