@@ -80,7 +80,7 @@ async fn what_is_used_up_stays_so_whoever_crashes() {
     assert!(limiter.try_admit().await.unwrap().is_none());
     let error = limiter.admit_timeout(Duration::from_millis(300)).await.unwrap_err();
     assert!(matches!(error, Error::Timeout { phase: Phase::Recipe(_), .. }), "{error}");
-    assert!(error.to_string().contains("first in line for 1 starts, 0 of them free"), "{error}");
+    assert!(error.to_string().contains("at the head of the queue for 1 starts, 0 of them free"), "{error}");
     assert!(limiter.admit_timeout(Duration::ZERO).await.unwrap_err().is_timeout());
     assert!(matches!(
         limiter.admit_many(3).await.unwrap_err().recipe(),

@@ -23,5 +23,5 @@ impl RecipeError for RateLimiterError {}
 
 /// The head of the queue waits until earlier starts are over.
 pub(super) fn waiting_for_starts(free: usize, asked: usize) -> Phase {
-    Phase::Recipe(format!("waiting first in line for {asked} starts, {free} of them free").into())
+    Phase::Recipe(format!("waiting at the head of the queue for {asked} starts, {free} of them free").into())
 }

@@ -25,7 +25,7 @@ impl RateLimiter {
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
         // The queue is listed first: a contender that starts meanwhile is shown as a start, and not twice.
-        let mut lists = self.queue.inspect_with(std::slice::from_ref(&self.starts_line)).await?.into_iter();
+        let mut lists = self.queue.inspect_with(std::slice::from_ref(&self.starts_queue)).await?.into_iter();
         let (queue, starts) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
         let counting = starts.into_iter().filter(|start| self.counts(start));
         let starts = counting.map(|start| start.with_role(Role::Start));

@@ -124,7 +124,7 @@ pub struct RateLimiter {
     /// Below the manager's chroot.
     starts: ZnodePath,
     queue: LockQueue,
-    starts_line: LockQueue,
+    starts_queue: LockQueue,
     limit: usize,
     window: Duration,
     grace: Duration,
@@ -165,7 +165,7 @@ impl RateLimiter {
             .with_metric_name("rate_limiter");
         Ok(Self {
             manager: manager.clone(),
-            starts_line: LockQueue::new(manager, below.clone(), START, STARTS)?,
+            starts_queue: LockQueue::new(manager, below.clone(), START, STARTS)?,
             queue: queue.with_reads(&[Read::Children(below.clone())])?,
             path: manager.full_path(&path)?,
             starts: below,

@@ -67,5 +67,5 @@ impl RecipeError for SemaphoreError {}
 
 /// The head of the queue waits for permits that others hold.
 pub(super) fn waiting_for_permits(free: usize, asked: usize) -> Phase {
-    Phase::Recipe(format!("waiting first in line for {asked} permits, {free} of them free").into())
+    Phase::Recipe(format!("waiting at the head of the queue for {asked} permits, {free} of them free").into())
 }

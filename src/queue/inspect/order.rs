@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_holds_and_strays_come_last() {
+    fn the_first_holds_and_foreign_nodes_come_last() {
         let queue = seen(&["readme", "b-lock-0000000009", "a__lock__0000000003", "x-__READ__0000000001"]);
         let expected = [
             (2, Role::Holder, Some(0)),

@@ -22,9 +22,9 @@ async fn no_more_permits_are_out_than_there_are_and_what_comes_back_is_given_out
     assert!(one.try_acquire().await.unwrap().is_none());
     let error = other.acquire_timeout(Duration::from_millis(300)).await.unwrap_err();
     assert!(matches!(error, Error::Timeout { phase: Phase::Recipe(_), .. }), "{error}");
-    assert!(error.to_string().contains("first in line for 1 permits, 0 of them free"), "{error}");
+    assert!(error.to_string().contains("at the head of the queue for 1 permits, 0 of them free"), "{error}");
     let error = other.acquire_many_timeout(2, Duration::ZERO).await.unwrap_err();
-    assert!(error.to_string().contains("first in line for 2 permits, 0 of them free"), "{error}");
+    assert!(error.to_string().contains("at the head of the queue for 2 permits, 0 of them free"), "{error}");
     settled(&ensemble, 3, 0).await;
     second.release().await.unwrap();
     let third = one.try_acquire().await.unwrap().expect("one came back");
