@@ -226,7 +226,7 @@ impl Semaphore {
 
     /// Sets the data of this semaphore's leases and queue nodes, for people who inspect the lock. Default:
     /// the manager's node data, which has the host and the process id. The name of an [owner in
-    /// scope](Owner::scope) is appended.
+    /// scope](crate::Owner::scope) is appended.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { data: data.into().into(), ..self }
