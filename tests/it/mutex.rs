@@ -115,10 +115,10 @@ async fn only_one_holds_and_the_next_follows() {
     assert!(two.try_acquire().await.unwrap().is_none());
     let error = two.acquire_timeout(Duration::from_millis(300)).await.unwrap_err();
     assert!(error.is_timeout());
-    // It says who is in front.
+    // The error names the predecessor.
     assert!(error.to_string().contains(&format!("pid={}", std::process::id())), "{error}");
     let error = two.acquire_timeout(Duration::ZERO).await.unwrap_err();
-    assert!(error.to_string().contains("1 in front"), "{error}");
+    assert!(error.to_string().contains("1 ahead"), "{error}");
     let waiter = tokio::spawn(async move { two.acquire().await.unwrap() });
     let token = first.fencing_token();
     first.release().await.unwrap();
