@@ -52,10 +52,7 @@ impl Scenario for Admit {
             .server_fixture
             .server
             .inspect(|machine| machine.tree().node(&starts).map_or(0, |node| node.children.len()));
-        // A server that restarts may break the link twice before the manager is connected again: that is one
-        // transition.
-        let unseen = u64::from(matches!(fixture.injected_fault, Some(InjectedFault::Restart)));
-        let breaks = fixture.breaks().max(1) + unseen;
+        let breaks = fixture.breaks().max(1);
         if u64::try_from(written).is_ok_and(|written| written <= 1 + breaks) {
             return Ok(());
         }
