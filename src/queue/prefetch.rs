@@ -129,8 +129,10 @@ impl Prefetch {
         self.seen_on = None;
     }
 
-    pub(super) fn seen_on(&self) -> Option<u64> {
-        self.seen_on
+    /// Whether the present connection carried the last reads, if there were any. Reads that were asked for
+    /// without a link are not current: a later connection carried them, and it is not known which.
+    pub(super) fn is_current(&self, session: &Session) -> bool {
+        self.seen_on.is_none_or(|seen_on| Some(seen_on) == session.connection())
     }
 
     pub(super) async fn read(
@@ -155,8 +157,8 @@ impl Prefetch {
             let answers =
                 join_all(replies.iter_mut().map(|reply| session.await_reply(reply, deadline))).await;
             match self.interpret(answers, &self.reads, node, deadline).await? {
-                Some(results) => return Ok(results),
-                None => debug!("reading again"),
+                Some(results) if self.is_current(&session) => return Ok(results),
+                _ => debug!("reading again"),
             }
         }
     }
@@ -192,7 +194,8 @@ impl Prefetch {
                     result
                 }));
             }
-            if let Some(results) = self.interpret(results, &self.reads, node, deadline).await? {
+            let results = self.interpret(results, &self.reads, node, deadline).await?;
+            if let Some(results) = results.filter(|_| self.is_current(&session)) {
                 return Ok((results, changes));
             }
         }

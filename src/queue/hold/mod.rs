@@ -105,7 +105,7 @@ impl Hold {
 
     /// Whether the last reads arrived over the present connection, or there were none.
     pub(super) fn has_current_reads(&self) -> bool {
-        self.reads.seen_on().is_none_or(|seen_on| Some(seen_on) == self.session().connection())
+        self.reads.is_current(self.session())
     }
 
     /// When the first exchange was sent that has no reply, and may have been committed.

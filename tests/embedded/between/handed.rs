@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use futures::poll;
-use lockkeeper::{ConnectionManager, Mutex, RwLock, State};
+use lockkeeper::{ConnectionManager, Mutex, RwLock};
 use lockkeeper_testserver::{Fault, Op, When};
 
+use super::cut_off;
 use crate::limit::within;
 use crate::server_fixture::{LOCK, ServerFixture, builder, in_line};
 
@@ -21,25 +22,6 @@ fn newest(server_fixture: &ServerFixture, others: &[&str]) -> String {
     nodes.retain(|path| !others.contains(&path.as_str()));
     assert_eq!(nodes.len(), 1, "{nodes:?}");
     nodes.remove(0)
-}
-
-/// Breaks the link of `client`, and has no other one made until the answer is dropped.
-async fn cut_off(
-    server_fixture: &ServerFixture,
-    client: &ConnectionManager,
-) -> lockkeeper_testserver::ArmedFault {
-    let session = server_fixture.sessions_of_actor()[0];
-    let away =
-        server_fixture.server.fault(When::connect().session(session).always(), Fault::DropConnectionBefore);
-    let mut transitions = client.transitions();
-    server_fixture.server.drop_connections();
-    let broken = async {
-        while matches!(client.state(), State::Connected(_)) {
-            transitions.next().await;
-        }
-    };
-    within("the break of the link", broken).await.unwrap();
-    away
 }
 
 #[tokio::test]

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use futures::poll;
 use lockkeeper::{BootInstant, ConnectionManager, RateLimiter};
 use lockkeeper_testserver::{Fault, Op, When};
 
+use super::cut_off;
 use crate::limit::within;
 use crate::server_fixture::{ServerFixture, builder, children};
 
@@ -59,4 +61,42 @@ async fn a_start_that_was_written_down_late_is_fresh_only_from_its_own_request_o
     // Given up for another start, or told to be stale.
     let is_its_own = server_fixture.server.inspect(|machine| children(machine, STARTS).len()) > 2;
     assert!(!is_fresh || is_its_own, "a start that counts for {:?} is fresh", told.since(written));
+}
+
+/// An event makes the contender the head while the link is down. The reads of the admission are asked for then, and are
+/// answered over the next connection: the only one that carries them and the transaction.
+#[tokio::test]
+async fn an_admission_that_is_read_for_without_a_link_uses_one_start() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(10));
+    let actor = actor.connect().await.unwrap();
+    let limiter_of_actor = limiter(&actor, 100);
+    // Makes the directory.
+    let _ = limiter_of_actor.admit().await.unwrap();
+    for starts in [1, 3, 5, 7] {
+        let session = server_fixture.server.sessions()[0];
+        let when = When::op(Op::Multi).path("/rate/starts/*").session(session);
+        let first = server_fixture.server.fault(when, Fault::HoldRequest);
+        let admitting_first = tokio::spawn({
+            let limiter = limiter(&server_fixture.rival, 100);
+            async move { limiter.admit().await.unwrap() }
+        });
+        within("the transaction of the rival", first.hit()).await.unwrap();
+        let mut admitting = Box::pin(limiter_of_actor.admit());
+        let waits = server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 1);
+        tokio::select! {
+            _ = &mut admitting => panic!("admitted before the rival"),
+            waits = within("a watch on the node of the rival", waits) => waits.unwrap(),
+        }
+        first.release();
+        let _ = within("the admission of the rival", admitting_first).await.unwrap().unwrap();
+        // The event arrives before this answer.
+        actor.znodes().read(&"/zookeeper".parse().unwrap()).await.unwrap();
+        let away = cut_off(&server_fixture, &actor).await;
+        assert!(poll!(&mut admitting).is_pending(), "there is no link");
+        drop(away);
+        let _ = within("an admission", admitting).await.unwrap().unwrap();
+        let count = server_fixture.server.inspect(|machine| children(machine, STARTS).len());
+        assert_eq!(count, starts + 2, "a start was used up without an admission");
+    }
 }
