@@ -94,10 +94,11 @@ impl Oracle {
                 }
                 self.check_rivals(world, claim);
             }
-            // More than is promised: whoever was not the first when its node was deleted sees that before its turn comes.
-            // Not told for what it had a right to before it stood in line.
-            let is_told = !claim.is_inherited && claim.beside.is_empty();
-            // And not where it follows one of its session, whose end checks that it stands: the answer tells.
+            // More than is promised: a contender that was not the head when its node was deleted sees that before it is
+            // granted. This does not apply to a claim that is older than its node, nor to a node that its process keeps
+            // and has held before: like any holder, it learns of a delete by its watch.
+            let is_told = !claim.is_inherited && claim.beside.is_empty() && claim.handover == 0;
+            // Nor to a contender behind one of its own session, whose delete checks its node: the answer tells.
             for node in claim.nodes.iter().filter(|node| is_told && world.was_deleted_in_line(node)) {
                 if world.is_being_checked(node) {
                     continue;
