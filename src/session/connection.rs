@@ -64,18 +64,14 @@ impl Session {
     /// that was granted a lock by an event, and is then moved to such a server, would read old data. One
     /// `sync` per connection prevents this. Returns the connection that is in sync.
     pub(crate) async fn ensure_synced(&self, deadline: Deadline) -> Result<u64, WireError> {
-        loop {
-            let connection = self.wire()?.connection_id();
-            if self.0.synced_on.load(Ordering::Acquire) == connection {
-                return Ok(connection);
-            }
-            let mut sync = self.read(|wire| wire.sync("/"));
-            self.await_reply(&mut sync, deadline).await?;
-            // A sync that was asked for without a link is sent over a later connection.
-            if self.connection() == Some(connection) {
-                self.0.synced_on.store(connection, Ordering::Release);
-            }
+        let connection = self.wire()?.connection_id();
+        if self.0.synced_on.load(Ordering::Acquire) == connection {
+            return Ok(connection);
         }
+        let mut sync = self.read(|wire| wire.sync("/"));
+        self.await_reply(&mut sync, deadline).await?;
+        self.0.synced_on.store(connection, Ordering::Release);
+        Ok(connection)
     }
 
     pub(super) async fn follow_link(&self, on_link: impl Fn(Link)) -> LossReason {

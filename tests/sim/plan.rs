@@ -70,6 +70,11 @@ impl Plan {
         if first_sequence > i32::MAX / 2 {
             faults.push(Fault::CountAhead);
         }
+        let locks = work::draw(rng, first_sequence);
+        // A start is made by nothing but a transaction, and seldom.
+        if locks.iter().any(|lock| lock.time_per_turn() > 0) {
+            faults.extend([Fault::HoldTransaction; 3]);
+        }
         if servers == 1 {
             faults.retain(|fault| !matches!(fault, Fault::Stale | Fault::Depose));
         }
@@ -83,7 +88,7 @@ impl Plan {
             latency: rng.pick(&[2, 20, 100, 300]),
             processes: rng.index(3) + 2,
             workers: rng.index(3) + 1,
-            locks: work::draw(rng, first_sequence),
+            locks,
             safety: timeout * rng.between(2, 5),
             between_faults: timeout / rng.pick(&[2, 5, 10]),
             faults,

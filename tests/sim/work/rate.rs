@@ -10,11 +10,11 @@ fn limit(path: &str) -> usize {
     if path.ends_with('0') { 1 } else { 2 }
 }
 
-const WINDOW: Duration = Duration::from_millis(500);
+const WINDOW: Duration = Duration::from_millis(1_500);
 /// Messages may be long under way.
 const GRACE: Duration = Duration::from_millis(700);
 /// A start makes room for the next one when its window and its grace are over, and that is looked up then.
-const TIME_PER_TURN: u64 = 1_250;
+const TIME_PER_TURN: u64 = 2_250;
 
 /// [`RateLimiter`], one start.
 pub(super) struct One;
