@@ -11,7 +11,7 @@ use super::registration::Registration;
 use super::step_error::timeout_error;
 use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
-use crate::session::{Origin, OwnedNode, Session, Stop, TxnInFlight};
+use crate::session::{Origin, OwnedNode, Session, Stop, TxnInFlight, janitor};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::{MultiError, WireError, WriteOp, WriteResult};
@@ -260,26 +260,17 @@ impl NodeTransaction {
     /// Returns `None` when neither the own node nor its replacement exists.
     async fn find_outcome_once(&self, deadline: Deadline) -> Result<Option<TxnOutcome>, WireError> {
         let session = &self.session;
-        // Back to back: the server has caught up when it answers the reads.
+        // Read before the lists: if the own node is gone, they show what replaced it.
         let mut sync = session.read(|wire| wire.sync("/"));
         let mut own = session.read(|wire| wire.exists(self.own.path()));
-        let lists = self.new_nodes.iter().map(|new_nodes| {
-            let list = session.read(|wire| wire.children(new_nodes.directory.as_str()));
-            (new_nodes, list)
-        });
-        let lists: Vec<_> = lists.collect();
         session.await_reply(&mut sync, deadline).await?;
         let own = session.await_reply(&mut own, deadline).await?;
         let mut found = Vec::new();
-        for (new_nodes, mut list) in lists {
-            let children = match session.await_reply(&mut list, deadline).await {
-                Err(WireError::Refused(Refusal::NoNode)) => Vec::new(),
-                children => children?,
-            };
-            let Some(child) = new_nodes.create_id.find(&children) else {
+        for new_nodes in &self.new_nodes {
+            let (directory, create_id) = (&new_nodes.directory, new_nodes.create_id);
+            let Some(path) = janitor::find_once(session, directory, create_id, deadline).await? else {
                 continue;
             };
-            let path = new_nodes.directory.listed_child(child);
             if new_nodes.is_held {
                 let mut reply = session.read(|wire| wire.exists(&path));
                 match session.await_reply(&mut reply, deadline).await? {

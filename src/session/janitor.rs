@@ -204,21 +204,31 @@ async fn clean_unresolved(
 pub(crate) async fn find(session: &Session, directory: &ZnodePath, create_id: CreateId) -> Option<String> {
     let mut pauses = session.settings().retry.start();
     loop {
-        // The list is sent right after the sync, so a server that has caught up answers it.
-        let mut sync = session.read(|wire| wire.sync(directory.as_str()));
-        let mut list = session.read(|wire| wire.children(directory.as_str()));
-        let synced = session.await_reply(&mut sync, Deadline::never()).await;
-        let listed = session.await_reply(&mut list, Deadline::never()).await;
-        match (synced, listed) {
-            (Ok(()), Ok(children)) => {
-                return create_id.find(&children).map(|child| directory.listed_child(child));
-            }
-            (_, Err(WireError::Refused(Refusal::NoNode) | WireError::SessionEnded(_))) => return None,
-            (synced, listed) => debug!(%directory, ?synced, failed = ?listed.err(), "searching again"),
+        match find_once(session, directory, create_id, Deadline::never()).await {
+            Ok(found) => return found,
+            Err(WireError::SessionEnded(_)) => return None,
+            Err(error) => debug!(%directory, %error, "searching again"),
         }
         if !pause(session, &mut pauses).await {
             return None;
         }
+    }
+}
+
+/// Searches once for the node of a create.
+pub(crate) async fn find_once(
+    session: &Session,
+    directory: &ZnodePath,
+    create_id: CreateId,
+    deadline: Deadline,
+) -> Result<Option<String>, WireError> {
+    // The list is sent right after the sync, so a server that has caught up answers it.
+    let mut sync = session.read(|wire| wire.sync(directory.as_str()));
+    let mut list = session.read(|wire| wire.children(directory.as_str()));
+    session.await_reply(&mut sync, deadline).await?;
+    match session.await_reply(&mut list, deadline).await {
+        Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
+        children => Ok(create_id.find(&children?).map(|child| directory.listed_child(child))),
     }
 }
 

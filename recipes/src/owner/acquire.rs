@@ -16,33 +16,33 @@ impl OwnerHolds {
     ) -> Result<HoldShare, Error> {
         // A deadline of zero still leaves time for the answer.
         let limit = if deadline.has_passed() { self.limit() } else { deadline };
-        if let NextStep::Share(shared) = self.next_step(side, owner)? {
-            return Ok(HoldShare::of(shared));
+        if let NextStep::Share(share) = self.next_step(side, owner)? {
+            return Ok(share);
         }
         let reservation = self.reserve(owner, deadline).await?;
         let hold = match reservation.next_step(side)? {
-            NextStep::Share(shared) => return Ok(HoldShare::of(shared)),
+            NextStep::Share(share) => return Ok(share),
             NextStep::AddReader(write) => self.add_reader(&write.hold, owner, limit).await?,
             NextStep::Queue => self.queue_of(side, owner).acquire(deadline).await?,
         };
-        Ok(HoldShare::of(reservation.enter(side, hold)))
+        Ok(reservation.enter(side, hold))
     }
 
     /// Takes one side if it is free now, or if a hold of the owner grants it.
     pub(crate) async fn try_acquire(&self, side: Side, owner: &Owner) -> Result<Option<HoldShare>, Error> {
-        if let NextStep::Share(shared) = self.next_step(side, owner)? {
-            return Ok(Some(HoldShare::of(shared)));
+        if let NextStep::Share(share) = self.next_step(side, owner)? {
+            return Ok(Some(share));
         }
         // Another task of the same owner acquires the lock: it is not free now.
         let Some(reservation) = self.try_reserve(owner) else {
             return Ok(None);
         };
         let hold = match reservation.next_step(side)? {
-            NextStep::Share(shared) => return Ok(Some(HoldShare::of(shared))),
+            NextStep::Share(share) => return Ok(Some(share)),
             NextStep::AddReader(write) => Some(self.add_reader(&write.hold, owner, self.limit()).await?),
             NextStep::Queue => self.queue_of(side, owner).try_acquire(self.limit()).await?,
         };
-        Ok(hold.map(|hold| HoldShare::of(reservation.enter(side, hold))))
+        Ok(hold.map(|hold| reservation.enter(side, hold)))
     }
 
     /// Queues for one side, unless a hold of the owner grants it.
@@ -126,9 +126,7 @@ impl OwnerTicket {
             None => None,
         };
         match (hold, self.queued.take()) {
-            (Some(hold), Some(Queued { reservation, .. })) => {
-                Ok(HoldShare::of(reservation.enter(self.side, hold)))
-            }
+            (Some(hold), Some(Queued { reservation, .. })) => Ok(reservation.enter(self.side, hold)),
             _ => self.lock.acquire(self.side, &self.owner, deadline).await,
         }
     }
@@ -145,6 +143,6 @@ pub(crate) struct OwnerEntrance {
 impl OwnerEntrance {
     /// Records the hold that the queue granted.
     pub(crate) fn enter(self, hold: Hold) -> HoldShare {
-        HoldShare::of(self.reservation.enter(self.side, hold))
+        self.reservation.enter(self.side, hold)
     }
 }

@@ -1,7 +1,5 @@
 //! The two conversions of a hold: a reader to a writer, and a writer to a reader.
 
-use std::sync::Arc;
-
 use lockkeeper_core::{Deadline, Error, ExchangeError, Exchanged, Hold, Operation, ReleaseError};
 
 use super::holds::{HoldShare, NextStep, SharedHold};
@@ -15,17 +13,17 @@ impl HoldShare {
         let reservation = lock.reserve(owner, lock.limit()).await?;
         let active = reservation.active();
         active.check()?;
-        if let Some(write) = active.write {
-            return Ok(Some(Self::of(write)));
+        if let Some(write) = active.write.and_then(Self::of) {
+            return Ok(Some(write));
         }
         let queue = lock.queue_of(Side::Write, owner);
         let queue = active.reads.iter().fold(queue, |queue, read| queue.ignoring(&read.hold));
         // A release must not wait for this request.
-        drop(active);
+        drop(active.reads);
         let hold = queue.try_acquire(lock.limit()).await?;
         // The read was held all the time, so no writer was granted.
         self.hold().check()?;
-        Ok(hold.map(|hold| Self::of(reservation.enter(Side::Write, hold))))
+        Ok(hold.map(|hold| reservation.enter(Side::Write, hold)))
     }
 
     /// Turns this share of a write hold into a share of a read hold.
@@ -41,7 +39,7 @@ impl HoldShare {
                 let hold = downgrade_to_read(hold, &lock.data_of(&owner)).await?;
                 let read = reservation.enter(Side::Read, hold);
                 drop((entry, slot_use));
-                Ok(Self::of(read))
+                Ok(read)
             }
             Err(write) => {
                 let hold = lock.add_reader(write.hold(), &owner, Deadline::never()).await?;
@@ -52,11 +50,11 @@ impl HoldShare {
     }
 
     /// Releases this share of a write hold, while a read exists beside it.
-    async fn exchanged_for(self, read: Arc<SharedHold>) -> Result<Self, Error> {
+    async fn exchanged_for(self, read: Self) -> Result<Self, Error> {
         match self.release().await {
             Err(ReleaseError::Lost(lost)) => Err(lost.into()),
             // Without an answer the release continues in the background.
-            _ => Ok(Self::of(read)),
+            _ => Ok(read),
         }
     }
 

@@ -1,6 +1,5 @@
 //! The holds of an owner, and the guards that share them.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use dashmap::DashMap;
@@ -59,8 +58,9 @@ pub(super) struct SharedHold {
     pub(super) entry: OwnerEntry,
     pub(super) hold: Hold,
     pub(super) slot_use: SlotUse,
-    /// The number of guards. A task that only reads the holds of the owner is not counted.
-    guards: Arc<AtomicUsize>,
+    /// Each guard has a share of this. Without a guard the hold is being released, and is not shared again. A
+    /// task that only reads the holds of the owner has none.
+    guards: Weak<()>,
 }
 
 /// An owner at a lock. Its drop removes the slot from the table if neither a guard nor a task uses the slot.
@@ -82,8 +82,8 @@ pub(super) struct ActiveHolds {
 /// What an acquire has to do, with the hold that decides it.
 #[derive(Debug)]
 pub(super) enum NextStep {
-    /// Nothing: the guard shares this hold.
-    Share(Arc<SharedHold>),
+    /// Nothing: the guard has this share.
+    Share(HoldShare),
     /// Create a read node beside this write node.
     AddReader(Arc<SharedHold>),
     /// Queue as a contender.
@@ -117,7 +117,7 @@ impl OwnerHolds {
         // The reference into the table ends first: a drop of the last share removes the slot from the table.
         let slot = self.table().get(&self.key(owner)).map(|slot| Arc::clone(&slot));
         let Some(active) = slot.map(|slot| slot.active()) else { return 0 };
-        let guards = |shared: &Arc<SharedHold>| shared.guards.load(Ordering::Acquire);
+        let guards = |shared: &Arc<SharedHold>| shared.guards.strong_count();
         match side {
             Side::Write => active.write.iter().map(guards).sum(),
             Side::Read => active.reads.iter().map(guards).sum(),
@@ -206,8 +206,8 @@ impl Slot {
         let holds = self.holds.lock();
         // Returned, and dropped without this lock: a drop of the last share locks it again.
         ActiveHolds {
-            write: holds.write.upgrade(),
-            reads: holds.reads.iter().filter_map(Weak::upgrade).collect(),
+            write: SharedHold::active(&holds.write),
+            reads: holds.reads.iter().filter_map(SharedHold::active).collect(),
         }
     }
 
@@ -240,8 +240,10 @@ impl ActiveHolds {
         let token = |shared: &Arc<SharedHold>| shared.hold.fencing_token();
         let action = side.action(self.write.as_ref().map(token), self.reads.last().map(token));
         let next_step = match (action, side) {
-            (Action::Share, Side::Read) => self.reads.into_iter().next_back().map(NextStep::Share),
-            (Action::Share, Side::Write) => self.write.map(NextStep::Share),
+            (Action::Share, Side::Read) => {
+                self.reads.into_iter().next_back().and_then(HoldShare::of).map(NextStep::Share)
+            }
+            (Action::Share, Side::Write) => self.write.and_then(HoldShare::of).map(NextStep::Share),
             (Action::AddReader, _) => self.write.map(NextStep::AddReader),
             (Action::Queue, _) => None,
             (Action::Refuse, _) => {
@@ -280,38 +282,36 @@ impl Reservation {
         Ok(next_step)
     }
 
-    /// Records that the owner holds this side by `hold`.
-    pub(super) fn enter(self, side: Side, hold: Hold) -> Arc<SharedHold> {
+    /// Records that the owner holds this side by `hold`. Returns the share of the first guard.
+    pub(super) fn enter(self, side: Side, hold: Hold) -> HoldShare {
         let Self { slot, slot_use, .. } = self;
         let entry = slot_use.lock.0.registry.enter(slot_use.lock.path(), &slot_use.owner, Holding::Shared);
-        let shared = Arc::new(SharedHold { entry, hold, slot_use, guards: Arc::default() });
+        let guard = Arc::default();
+        let shared = Arc::new(SharedHold { entry, hold, slot_use, guards: Arc::downgrade(&guard) });
         slot.put(side, &shared);
-        shared
+        HoldShare { guard, shared }
+    }
+}
+
+impl SharedHold {
+    /// The hold, if a guard has it.
+    fn active(shared: &Weak<Self>) -> Option<Arc<Self>> {
+        shared.upgrade().filter(|shared| shared.guards.strong_count() > 0)
     }
 }
 
 /// One guard's share of a hold.
 #[derive(Debug)]
 pub(crate) struct HoldShare {
+    // Dropped in this order.
+    guard: Arc<()>,
     pub(super) shared: Arc<SharedHold>,
-    count: GuardCount,
-}
-
-/// One guard in the number of guards, until it is dropped.
-#[derive(Debug)]
-struct GuardCount(Arc<AtomicUsize>);
-
-impl Drop for GuardCount {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
 }
 
 impl HoldShare {
-    pub(super) fn of(shared: Arc<SharedHold>) -> Self {
-        shared.guards.fetch_add(1, Ordering::AcqRel);
-        let count = GuardCount(Arc::clone(&shared.guards));
-        Self { shared, count }
+    /// `None` if the hold has no guard any more, and is being released.
+    pub(super) fn of(shared: Arc<SharedHold>) -> Option<Self> {
+        Some(Self { guard: shared.guards.upgrade()?, shared })
     }
 
     pub(crate) fn hold(&self) -> &Hold {
@@ -320,16 +320,19 @@ impl HoldShare {
 
     /// Returns the hold, if no other guard shares it and no other task reads it now.
     pub(super) fn into_sole(self) -> Result<SharedHold, Self> {
-        let Self { shared, count } = self;
-        Arc::try_unwrap(shared).map_err(|shared| Self { shared, count })
+        let Self { guard, shared } = self;
+        Arc::try_unwrap(shared).map_err(|shared| Self { guard, shared })
     }
 
     /// Ends the share. Returns the hold if this was its last guard. Waits for the owner's tasks that read the
     /// hold at this moment, but no longer than a request may take.
     pub(crate) async fn into_hold(self) -> Result<Option<Hold>, ReleaseError> {
-        let Self { mut shared, count } = self;
+        let Self { guard, mut shared } = self;
         let checked = shared.hold.check().map_err(ReleaseError::Lost);
-        drop(count);
+        // Of guards that are released at the same time, exactly one is the last.
+        if Arc::into_inner(guard).is_none() {
+            return checked.map(|()| None);
+        }
         let (lock, owner) = (shared.slot_use.lock.clone(), shared.slot_use.owner.clone());
         let limit = lock.limit();
         loop {
@@ -338,7 +341,6 @@ impl HoldShare {
                     drop((entry, slot_use));
                     return Ok(Some(hold));
                 }
-                Err(shared) if shared.guards.load(Ordering::Acquire) > 0 => return checked.map(|()| None),
                 Err(shared) => shared,
             };
             // The owner's tasks send their requests one after another.

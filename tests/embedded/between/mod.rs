@@ -11,6 +11,7 @@ mod permits;
 mod reconnect;
 mod released;
 mod several;
+mod shares;
 mod starts;
 
 use std::time::Duration;
