@@ -12,6 +12,7 @@ mod kills;
 mod multi;
 mod nodes;
 mod one_line;
+mod out_of_turn;
 mod revoke;
 mod rw;
 mod semaphore;
