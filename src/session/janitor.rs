@@ -158,7 +158,7 @@ async fn delete(session: &Session, path: &str, mut sent: Option<Reply<()>>) {
         let mut reply = sent.take().unwrap_or_else(|| session.write(|wire| wire.delete(path, None)));
         match session.await_reply(&mut reply, Deadline::never()).await {
             Ok(()) | Err(WireError::Refused(Refusal::NoNode) | WireError::SessionEnded(_)) => return,
-            Err(WireError::Refused(refusal)) => {
+            Err(WireError::Refused(refusal)) if !refusal.is_transient() => {
                 error!(path, %refusal, "a node cannot be deleted and exists until its session ends");
             }
             Err(error) => debug!(path, %error, "deleting again"),
