@@ -121,9 +121,10 @@ impl FastPathHistory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::znode::name::Kind;
 
     const BEFORE: BeforeCreate = BeforeCreate {
-        kind: ContenderKind::Lock,
+        kind: ContenderKind::Lock(Kind::LOCK),
         connection: 1,
         has_pending: false,
         last_exists: false,

@@ -89,7 +89,7 @@ impl Rule {
         match *self {
             Self::READER => (kind == Kind::READ).then_some(ContenderKind::Read),
             Self::WRITER => (kind == Kind::WRITE).then_some(ContenderKind::Write),
-            _ => self.is_exclusive(kind).then_some(ContenderKind::Lock),
+            _ => self.is_exclusive(kind).then_some(ContenderKind::Lock(kind)),
         }
     }
 
@@ -156,10 +156,10 @@ impl Rule {
 
 /// How contenders wait for each other, where sequence numbers give the order. The local queue knows nothing
 /// else of their rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ContenderKind {
-    /// Waits for every node ahead.
-    Lock,
+    /// Waits for every node ahead. Nodes of another such kind are of another recipe.
+    Lock(Kind),
     /// Waits for the writers ahead.
     Read,
     /// Waits for every node ahead. Behind a writer a reader's node may appear late, ahead of others.
@@ -173,12 +173,20 @@ impl ContenderKind {
     /// A writer always lists: next to a released reader other readers may exist, and a reader may have
     /// replaced a released writer.
     pub(super) fn hands_off_to(self, next: Self) -> bool {
-        matches!((self, next), (Self::Lock, Self::Lock) | (Self::Write, Self::Read))
+        match (self, next) {
+            (Self::Lock(kind), Self::Lock(next)) => kind == next,
+            (head, next) => (head, next) == (Self::Write, Self::Read),
+        }
     }
 
-    /// Whether a released head of the one kind proves anything to a contender of the other.
+    /// Whether the sequence number of the one kind proves anything to a contender of the other. If not, a
+    /// list shows that two recipes use one path.
     pub(super) fn shares_rule_with(self, other: Self) -> bool {
-        (self == Self::Lock) == (other == Self::Lock)
+        match (self, other) {
+            (Self::Lock(kind), Self::Lock(other)) => kind == other,
+            (Self::Lock(_), _) | (_, Self::Lock(_)) => false,
+            _ => true,
+        }
     }
 }
 
@@ -257,10 +265,10 @@ mod tests {
     fn sequence_numbers_tell_where_each_contender_waits_for_all_or_for_the_writers() {
         const TURN: Kind = Kind::LEASE;
         const EXCLUSIVE: Rule = Rule::blocked_by(&[TURN]);
-        assert_eq!(Rule::MUTEX.contender_kind(Kind::LOCK), Some(ContenderKind::Lock));
+        assert_eq!(Rule::MUTEX.contender_kind(Kind::LOCK), Some(ContenderKind::Lock(Kind::LOCK)));
         assert_eq!(Rule::READER.contender_kind(Kind::READ), Some(ContenderKind::Read));
         assert_eq!(Rule::WRITER.contender_kind(Kind::WRITE), Some(ContenderKind::Write));
-        assert_eq!(EXCLUSIVE.contender_kind(TURN), Some(ContenderKind::Lock));
+        assert_eq!(EXCLUSIVE.contender_kind(TURN), Some(ContenderKind::Lock(TURN)));
         for (rule, kind) in [
             (Rule::MUTEX, Kind::READ),
             (Rule::READER, Kind::WRITE),

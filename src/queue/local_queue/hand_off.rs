@@ -60,7 +60,8 @@ impl<P: Clone> LocalQueue<P> {
     pub(crate) fn begin_exchange(&mut self, key: EntryKey, connection: Option<u64>) -> ReleaseInFlight<P> {
         let kind = self.entry(key).map(|entry| entry.kind);
         // A reader's node may replace a writer's.
-        let release = self.begin_release(key, connection.filter(|_| kind == Some(ContenderKind::Lock)));
+        let release =
+            self.begin_release(key, connection.filter(|_| matches!(kind, Some(ContenderKind::Lock(_)))));
         self.mark_leaving(key);
         release
     }
@@ -103,8 +104,9 @@ impl<P: Clone> LocalQueue<P> {
             && let Some(mut granted) = self.hand_off_to(key)
         {
             granted.retain(|sequence| self.node_at(*sequence).is_some_and(|node| checks.contains(&node)));
+            let connection = head.connection;
             self.remember(ReleasedHead { payload: payload.clone(), ..head });
-            effects = self.grant(granted, payload);
+            effects = self.grant(granted, connection, payload);
         }
         effects.extend(self.abandon(key));
         effects
@@ -139,13 +141,13 @@ impl<P: Clone> LocalQueue<P> {
         Some(granted)
     }
 
-    fn grant(&mut self, granted: Vec<i32>, payload: Option<P>) -> Vec<Effect<P>> {
+    fn grant(&mut self, granted: Vec<i32>, connection: u64, payload: Option<P>) -> Vec<Effect<P>> {
         let mut effects = Vec::new();
         for sequence in granted {
             self.set_predecessor(sequence, Predecessor::None);
             if let Some(entry) = self.entries.get_mut(&sequence) {
                 entry.state = EntryState::Granted;
-                effects.push(Effect::Grant { node: entry.node, payload: payload.clone() });
+                effects.push(Effect::Grant { node: entry.node, connection, payload: payload.clone() });
             }
         }
         effects

@@ -110,7 +110,8 @@ impl<P: Clone> LocalQueue<P> {
     }
 
     fn behind(&self, sequence: i32, kind: ContenderKind) -> Judgement<P> {
-        self.entries.get(&sequence).map_or(Judgement::Unknown, |entry| Judgement::Behind {
+        let entry = self.entries.get(&sequence).filter(|entry| entry.kind.shares_rule_with(kind));
+        entry.map_or(Judgement::Unknown, |entry| Judgement::Behind {
             predecessor: EntryKey { sequence, node: entry.node },
             is_second: entry.kind.hands_off_to(kind) && entry.has_no_predecessor() && !entry.is_leaving,
         })

@@ -40,8 +40,9 @@ use super::rule::ContenderKind;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub(crate) enum Effect<P> {
-    /// The node is the head of the queue. Its contender holds once the session's lease is found valid.
-    Grant { node: NodeId, payload: Option<P> },
+    /// The node is the head of the queue. Its contender holds once the session's lease is found valid. The
+    /// connection carries the check of the node.
+    Grant { node: NodeId, connection: u64, payload: Option<P> },
     /// The contender's knowledge is stale: it lists.
     Relist { node: NodeId },
     /// The contender no longer waits for the sequence numbers of earlier creates.
@@ -192,7 +193,7 @@ impl<P: Clone> LocalQueue<P> {
         let others: Vec<i32> = match kind {
             // Each contender of a mutex waits for the one before it. Another waiter behind the same
             // predecessor has lost its node, and may not know that yet.
-            Some(ContenderKind::Lock) => {
+            Some(ContenderKind::Lock(_)) => {
                 self.successors_of(predecessor).into_iter().filter(|other| *other != key.sequence).collect()
             }
             _ => Vec::new(),

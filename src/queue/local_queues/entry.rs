@@ -30,8 +30,8 @@ pub(in crate::queue) struct QueueEntry {
 /// The decisions of the queue that the contender has not seen yet. Written under the lock of the queue.
 #[derive(Default)]
 struct Wakes {
-    /// The connection that carried the hand-off to this contender, if it was up.
-    granted_on: Option<Option<u64>>,
+    /// The connection that carried the hand-off to this contender.
+    granted_on: Option<u64>,
     relist: bool,
     judge: bool,
     payload: Option<HandOffPayload>,
@@ -107,8 +107,8 @@ impl QueueEntry {
     pub(super) fn note(&self, effect: Effect<HandOffPayload>) {
         let mut wakes = self.wakes.lock();
         match effect {
-            Effect::Grant { payload, .. } => {
-                wakes.granted_on = Some(self.node.session().live_connection());
+            Effect::Grant { connection, payload, .. } => {
+                wakes.granted_on = Some(connection);
                 wakes.payload = payload;
             }
             Effect::Relist { .. } => wakes.relist = true,
@@ -122,7 +122,7 @@ impl QueueEntry {
         let mut wakes = self.wakes.lock();
         let live = self.node.session().live_connection();
         match wakes.granted_on {
-            Some(granted_on) if granted_on.is_some() && granted_on == live => Some(LocalWake::Head),
+            Some(granted_on) if live == Some(granted_on) => Some(LocalWake::Head),
             // The answer to the check of this node is lost.
             Some(_) => {
                 (wakes.granted_on, wakes.payload) = (None, None);
@@ -145,7 +145,9 @@ impl QueueEntry {
 
     /// Resolves when the sequence numbers of all creates are known that may belong to predecessors.
     pub(super) async fn may_judge(&self) {
-        self.node.until(|| self.wakes.lock().judge.then_some(())).await;
+        // The check reads the node's own watch, which would wake this task again and again once it has fired.
+        let is_due = || self.node.check().is_err() || self.wakes.lock().judge;
+        self.node.until(|| is_due().then_some(())).await;
     }
 
     /// The payload of the previous holder.

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
-use super::super::ContenderKind::{self, Lock, Read, Write};
+use super::super::ContenderKind::{self, Read, Write};
+use super::LOCK;
 use super::world::{Action, Faults, Mistake, Scenario, World};
 
 const NO_FAULTS: Faults = Faults { hand_deletes: 0, breaks: 0, swaps: 0, cancels: 0, reaps: 0 };
@@ -126,7 +127,7 @@ fn explore_all(kinds: [ContenderKind; 3], is_whole: bool) {
 
 #[test]
 fn no_interleaving_of_three_contenders_of_a_mutex_breaks_a_rule() {
-    explore_all([Lock, Lock, Lock], true);
+    explore_all([LOCK, LOCK, LOCK], true);
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn no_interleaving_of_readers_and_writers_breaks_a_rule() {
 
 #[test]
 fn no_interleaving_with_exchanges_breaks_a_rule() {
-    let contenders = [(0, Lock, 1), (0, Lock, 1), (2, Lock, 1)];
+    let contenders = [(0, LOCK, 1), (0, LOCK, 1), (2, LOCK, 1)];
     let faults = Faults { hand_deletes: 1, breaks: 1, cancels: 1, ..NO_FAULTS };
     let scenario = Scenario { exchanges: true, ..scenario(&contenders, faults) };
     let limit = if is_soak() { SOAK_LIMIT } else { LIMIT };
@@ -175,9 +176,9 @@ fn assert_caught(
 
 #[test]
 fn planted_mistakes_are_caught() {
-    let own_two = [(0, Lock, 1), (0, Lock, 1), (2, Lock, 1)];
-    let own_three = [(0, Lock, 1), (0, Lock, 1), (0, Lock, 1)];
-    let again = [(0, Lock, 1), (0, Lock, 2), (2, Lock, 1)];
+    let own_two = [(0, LOCK, 1), (0, LOCK, 1), (2, LOCK, 1)];
+    let own_three = [(0, LOCK, 1), (0, LOCK, 1), (0, LOCK, 1)];
+    let again = [(0, LOCK, 1), (0, LOCK, 2), (2, LOCK, 1)];
     let mixed = [(0, Read, 1), (0, Write, 1), (2, Read, 1)];
     let cancel = Faults { cancels: 1, ..NO_FAULTS };
     let hand_delete = Faults { hand_deletes: 1, ..NO_FAULTS };

@@ -43,7 +43,7 @@ impl World {
                 let kind = self.name_of(node).map(|name| (name, self.contenders[name.contender].kind));
                 if let Some((name, ContenderKind::Write)) = kind {
                     checks.push(name);
-                    *effect = Effect::Grant { node, payload: None };
+                    *effect = Effect::Grant { node, connection: 0, payload: None };
                 }
             }
         }

@@ -7,3 +7,9 @@ mod server;
 mod shell;
 mod tables;
 mod world;
+
+use super::ContenderKind;
+use crate::znode::name::Kind;
+
+/// The kind of the contenders for a mutex.
+const LOCK: ContenderKind = ContenderKind::Lock(Kind::LOCK);

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::super::ContenderKind::{self, Lock, Read, Write};
+use super::super::ContenderKind::{self, Read, Write};
+use super::LOCK;
 use super::world::{Faults, Scenario, World};
 
 fn broken_rule(world: &World) -> Option<&'static str> {
@@ -49,7 +50,7 @@ fn config() -> ProptestConfig {
 
 fn kinds() -> impl Strategy<Value = Vec<ContenderKind>> {
     let rw = prop::collection::vec(prop_oneof![Just(Read), Just(Write)], 6);
-    prop_oneof![Just(vec![Lock; 6]), rw]
+    prop_oneof![Just(vec![LOCK; 6]), rw]
 }
 
 proptest! {

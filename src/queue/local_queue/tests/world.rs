@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::super::{ContenderKind, CreateInFlight, EntryKey, LocalQueue, NodeId, ReleaseInFlight};
+use super::LOCK;
 use super::server::{Message, Name, Request, Server};
 
 /// A mistake that is planted in the code around the queue, or in the queue's state.
@@ -275,7 +276,7 @@ impl World {
                 actions.push(Action::StopAwaiting(number));
             }
             let is_holding = *phase == Phase::Holding;
-            if is_holding && scenario.exchanges && contender.kind == ContenderKind::Lock {
+            if is_holding && scenario.exchanges && contender.kind == LOCK {
                 actions.push(Action::Exchange(number));
             }
             let can_cancel = contender.has_node() || matches!(phase, Phase::Creating | Phase::Finding);
