@@ -4,7 +4,7 @@ use crate::manager::ConnectionManager;
 use crate::queue::{ParentLifetime, make_directory};
 use crate::session::Session;
 use crate::time::deadline::Deadline;
-use crate::wire::{CreateMode, Stat, WireError};
+use crate::wire::{CreateMode, Reply, Stat, WireError};
 use crate::znode::path::ZnodePath;
 
 /// Reads and writes of other nodes than locks: the state that an application keeps in ZooKeeper.
@@ -39,9 +39,7 @@ impl Znodes {
     pub async fn read(&self, path: &ZnodePath) -> Result<Option<(Vec<u8>, Stat)>, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let failed = |error: WireError| Error::of_wire(Operation::Read, full.as_str(), &error, deadline);
-        session.ensure_synced(deadline).await.map_err(failed)?;
-        let mut reply = session.read(|wire| wire.data(full.as_str()));
-        match session.await_reply(&mut reply, deadline).await {
+        match read_in_sync(&session, || session.read(|wire| wire.data(full.as_str())), deadline).await {
             Ok(read) => Ok(Some(read)),
             Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
             Err(error) => Err(failed(error)),
@@ -56,9 +54,7 @@ impl Znodes {
     pub async fn children(&self, path: &ZnodePath) -> Result<Option<Vec<String>>, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let failed = |error: WireError| Error::of_wire(Operation::List, full.as_str(), &error, deadline);
-        session.ensure_synced(deadline).await.map_err(failed)?;
-        let mut reply = session.read(|wire| wire.children(full.as_str()));
-        match session.await_reply(&mut reply, deadline).await {
+        match read_in_sync(&session, || session.read(|wire| wire.children(full.as_str())), deadline).await {
             Ok(children) => Ok(Some(children)),
             Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
             Err(error) => Err(failed(error)),
@@ -126,5 +122,22 @@ impl Znodes {
         let full = self.manager.full_path(path)?;
         let session = self.manager.session(deadline, full.as_str()).await?;
         Ok((session, full, deadline))
+    }
+}
+
+/// Reads over a connection that shows everything that the session has learned. A read that was asked for while
+/// the link changed is repeated: another connection may have carried it.
+async fn read_in_sync<T>(
+    session: &Session,
+    send: impl Fn() -> Reply<T>,
+    deadline: Deadline,
+) -> Result<T, WireError> {
+    loop {
+        let synced_on = session.ensure_synced(deadline).await?;
+        match session.await_reply(&mut send(), deadline).await {
+            Err(error) if error != WireError::Refused(Refusal::NoNode) => return Err(error),
+            answer if session.connection() == Some(synced_on) => return answer,
+            _ => {}
+        }
     }
 }

@@ -60,6 +60,8 @@ impl Ticket {
                         );
                     }
                     directories_made += 1;
+                    // No other create of this session waits for one that was refused.
+                    drop((create, pending_create));
                     Box::pin(make_queue_directory(&session, &directory, deadline)).await?;
                     continue;
                 }

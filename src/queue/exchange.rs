@@ -333,8 +333,8 @@ fn in_place(path: &str, create_id: CreateId, label: Label) -> Option<(ZnodePath,
     let whole: ZnodePath = path.parse().ok()?;
     let directory = whole.parent()?;
     let own = NodeName::parse(whole.name()).filter(NodeName::has_ordered_sequence)?;
-    // Only after the delete of a writer's node do all waiters behind it list again. Elsewhere, waiters that
-    // have already passed the sequence number would overlook a new node with that number.
+    // Only behind a writer's node do no waiters pass it by a sequence number alone: a writer lists, and readers
+    // exclude no reader. Elsewhere, waiters that have passed the number would overlook a new node with it.
     if own.kind() != Kind::WRITE || label.kind() != Kind::READ {
         return None;
     }

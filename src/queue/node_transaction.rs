@@ -299,8 +299,13 @@ impl NodeTransaction {
         let Some(new_nodes) = self.new_nodes.get(index) else {
             return Ok(());
         };
-        let made = make_queue_directory(&self.session, &new_nodes.directory, deadline);
-        made.await.map_err(|stop| self.own.error_of(stop))
+        tokio::select! {
+            biased;
+            lost = self.own.lost() => Err(lost.into()),
+            made = make_queue_directory(&self.session, &new_nodes.directory, deadline) => {
+                made.map_err(|stop| self.own.error_of(stop))
+            }
+        }
     }
 
     /// The created nodes are held from here on. The own node is deleted or stays, as requested.

@@ -205,14 +205,15 @@ impl Prefetch {
     /// event made the head may have moved to a server that lags behind.
     async fn caught_up(&self, node: &OwnedNode, deadline: Deadline) -> Result<Option<u64>, Error> {
         let caught_up = node.session().ensure_synced(deadline).await;
-        // The connection that has caught up, not the present one, which may be another by now.
-        let connection = caught_up.as_ref().ok().copied();
-        let synced = caught_up.map(|_| ReadResult::Missing);
-        let done = match self.reads.first() {
-            Some(first) => self.interpret(vec![synced], std::slice::from_ref(first), node, deadline).await?,
-            None => Some(Vec::new()),
-        };
-        Ok(done.and(connection))
+        node.check()?;
+        match caught_up {
+            // Not the present number, which may be another by now.
+            Ok(connection) => Ok(Some(connection)),
+            Err(error) => {
+                let retry = node.session().retry_after(&error, Operation::Read, node.path(), deadline);
+                retry.await.map(|()| None).map_err(|stop| node.error_of(stop))
+            }
+        }
     }
 
     /// All results, or `None` when the reads have to be sent again.

@@ -182,7 +182,7 @@ impl Ticket {
         let phase = match self.queued_node.as_ref().map(|queued_node| &queued_node.state) {
             Some(QueueState::Waiting(predecessors)) => Phase::Queued {
                 predecessor: predecessors.predecessor().to_string(),
-                predecessor_data: "not asked".to_owned(),
+                predecessor_data: "not read".to_owned(),
                 ahead: predecessors.ahead(),
             },
             _ => Phase::Answer,

@@ -1,6 +1,7 @@
 //! What happens between two steps of a recipe, where no fault at one request can put it. Each of these interleavings
 //! takes away what one rule is there for.
 
+mod authors;
 mod confirmation;
 mod directory;
 mod handed;
