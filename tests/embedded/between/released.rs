@@ -9,7 +9,7 @@ use lockkeeper::{ConnectionManager, Mutex, MutexGuard};
 use lockkeeper_testserver::{ArmedFault, Fault, Op, When};
 
 use crate::limit::within;
-use crate::server_fixture::{LOCK, ServerFixture, in_line};
+use crate::server_fixture::{LOCK, ServerFixture, builder, in_line};
 
 /// A holder, and the create of the next contender, whose answer is held.
 struct Fixture {
@@ -22,7 +22,9 @@ struct Fixture {
 
 async fn fixture() -> Fixture {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let actor = server_fixture.actor().await.unwrap();
+    // A release that waited for as long as its request may take would end no test in time.
+    let actor = builder(&server_fixture.server.connect_string()).operation_timeout(Duration::from_secs(300));
+    let actor = actor.connect().await.unwrap();
     let mutex = Mutex::new(&actor, LOCK).unwrap();
     // So often that a create is expected to follow a node of its own session, and is sent without a list.
     for _ in 0..8 {

@@ -5,20 +5,20 @@ use lockkeeper_testserver::tree::Tree;
 
 use crate::world::OUT_OF_TURN;
 
-/// Promise 5 for semaphores: permits are created in the order of the line beside them.
+/// Promise 5 for semaphores: permits are created in the order of the queue beside them.
 ///
-/// In Curator's layout a permit is a node in `leases`, and its taker's turn a node in `locks`; both change in one
-/// transaction. So whenever leases appear, the first of the line must have left it. A node that its own session has
-/// given up does not count: within that session its successor goes on before the delete is done.
+/// In Curator's layout a permit is a node in `leases`, and its contender has a node in `locks`; both change in one
+/// transaction. So when leases appear, the head of the queue must have left it. A node that its own session has given
+/// up does not count for that session: there its successor goes on before the delete is done.
 #[derive(Default)]
 pub(super) struct Queues {
     zxid: i64,
-    /// By the path of the semaphore: its leases, and its line, first come first.
+    /// By the path of the semaphore: its leases, and its queue in order.
     seen: BTreeMap<String, (Nodes, Nodes)>,
 }
 
-/// The nodes of a directory by their creation zxids.
-type Nodes = BTreeMap<i64, String>;
+/// The nodes of a directory by their creation zxids: the path and the session of each.
+type Nodes = BTreeMap<i64, (String, i64)>;
 
 impl Queues {
     /// What is wrong with what happened since the last look.
@@ -34,11 +34,14 @@ impl Queues {
                 continue;
             }
             let now = (born(tree, &format!("{path}/leases")), born(tree, &format!("{path}/locks")));
-            let (leases, line) = self.seen.insert(path.clone(), now.clone()).unwrap_or_default();
-            let is_granted = now.0.keys().any(|lease| !leases.contains_key(lease));
-            let mut passed = line.iter().take_while(|(born, _)| now.1.contains_key(born));
-            if is_single && is_granted && passed.any(|(_, node)| !given_up.contains(node)) {
-                wrong.push(format!("promise 5: {path} was granted past the first of its line"));
+            let (leases, queue) = self.seen.insert(path.clone(), now.clone()).unwrap_or_default();
+            let is_new = |(born, _): &(&i64, &(String, i64))| !leases.contains_key(born);
+            let granted = now.0.iter().find(is_new).map(|(_, (_, session))| session);
+            let passed = queue.iter().take_while(|(born, _)| now.1.contains_key(born));
+            let is_given_up = |node: &String, owner| given_up.contains(node) && granted == Some(owner);
+            let mut waiting = passed.filter(|(_, (node, owner))| !is_given_up(node, owner));
+            if is_single && granted.is_some() && waiting.next().is_some() {
+                wrong.push(format!("promise 5: {path} was granted past the head of its queue"));
             }
         }
         wrong
@@ -49,5 +52,6 @@ fn born(tree: &Tree, directory: &str) -> Nodes {
     let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
     let paths = names.iter().filter(|name| !name.starts_with(OUT_OF_TURN));
     let paths = paths.map(|name| format!("{directory}/{name}"));
-    paths.filter_map(|path| Some((tree.node(&path)?.stat().czxid, path))).collect()
+    let stated = paths.filter_map(|path| Some((tree.node(&path)?.stat(), path)));
+    stated.map(|(stat, path)| (stat.czxid, (path, stat.ephemeral_owner))).collect()
 }
