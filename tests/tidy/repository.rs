@@ -206,7 +206,7 @@ fn the_readme_and_the_failure_model_make_the_same_promises() {
         "In a running process `guard.lost()` resolves, and `guard.is_valid()` turns false, before the server can hand the lock to anyone else.",
         "`guard.txn()` commits writes to ZooKeeper only if the lock node still exists: exact, no clock involved. This holds even when nodes are deleted by hand.",
         "Dropping any future or guard, at any await, leaves no node behind once the manager can reach ZooKeeper, or the session ends.",
-        "A crash of a holder frees its locks after at most the session timeout plus a tick (a leader change starts it anew); of a waiter, harms nobody.",
+        "A crash of a holder frees its locks, and a crash of a waiter its position, after at most the session timeout plus a tick (a leader change starts it anew).",
         "A failed `release` is reported and never reads as released; the janitor keeps trying.",
     ] {
         assert!(model.contains(sentence), "docs/failure-model.md lacks: {sentence}");

@@ -94,7 +94,7 @@ impl Inspection {
             (Role::Holder, _) => "holds",
             (Role::Waiter, _) => "waits",
             (Role::Start, _) => "start",
-            (Role::Foreign, _) => "stray",
+            (Role::Foreign, _) => "foreign",
             _ => "unknown",
         }
     }

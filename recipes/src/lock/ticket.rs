@@ -9,7 +9,8 @@ use lockkeeper_core::{Deadline, Error, Ticket};
 ///
 /// The ticket keeps its position until it is dropped: after a wait that timed out or was dropped, call `wait`
 /// again. A drop of the ticket leaves the queue, and leaves no node behind. When no contender that excludes
-/// it is ahead, a ticket blocks the contenders behind it, as a guard does: wait soon, or drop the ticket.
+/// it is ahead, a ticket that nobody waits on blocks the contenders behind it, as a guard does: wait soon, or
+/// drop the ticket.
 ///
 /// # Session loss
 ///
@@ -87,7 +88,8 @@ impl<Q: Queued> QueueTicket<Q> {
     /// # Errors
     ///
     /// [`Error::Timeout`], which names the predecessor, or the number of free permits; the ticket keeps its
-    /// position. Otherwise as [`wait`](Self::wait).
+    /// position, unless the time passes during the transaction that takes permits. Otherwise as
+    /// [`wait`](Self::wait).
     ///
     /// # Cancel safety
     ///

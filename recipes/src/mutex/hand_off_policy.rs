@@ -58,10 +58,14 @@ impl HandOffPolicy {
     pub(super) fn check(&self, manager: &ConnectionManager) -> Result<(), ConfigError> {
         let refuse = |name, value, advice| Err(ConfigError::Setting { name, value, advice });
         if self.max_handoffs == 0 {
-            return refuse("max_handoffs", "0".to_owned(), "pass it on at least once, or do not keep it");
+            return refuse(
+                "max_handoffs",
+                "0".to_owned(),
+                "allow one hand-off or more, or do not use with_handoff()",
+            );
         }
         if self.max_time.is_zero() {
-            return refuse("max_time", "no time".to_owned(), "give some time, or do not keep it");
+            return refuse("max_time", "no time".to_owned(), "allow some time, or do not use with_handoff()");
         }
         let longest = limits::hand_off_max(manager.session_timeout());
         for (name, time) in [("max_time", self.max_time), ("idle_time", self.idle_time)] {
@@ -69,7 +73,7 @@ impl HandOffPolicy {
                 return refuse(
                     name,
                     format!("{time:?}"),
-                    "others wait for so long: at most a third of the session timeout",
+                    "use at most a third of the session timeout: other processes wait for that long",
                 );
             }
         }

@@ -46,7 +46,7 @@ use crate::semaphore::{Lease, Semaphore};
 ///
 /// # Session loss
 ///
-/// A guard of an expired session is lost. Its [`lost()`](crate::Hold::lost) resolves before the server can
+/// A guard of an expired session is lost. Its [`lost()`](crate::Guard::lost) resolves before the server can
 /// grant the lock to another contender. A waiter queues again in the next session, at the end of the queue.
 ///
 /// # Layout
@@ -211,7 +211,7 @@ impl Mutex {
             return Err(Error::Config(ConfigError::Setting {
                 name: "with_handoff",
                 value: "in the layout of a semaphore".to_owned(),
-                advice: "keep a mutex in its own layout only",
+                advice: "use with_handoff() only with Mutex::new()",
             }));
         };
         hand_off.check(queue.manager())?;

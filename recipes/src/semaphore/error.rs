@@ -3,7 +3,7 @@ use thiserror::Error;
 
 /// The reason why permits were not granted. [`Error::recipe`](crate::Error::recipe) has it.
 ///
-/// Another try does not help before the cause is removed, and nothing was taken.
+/// Nothing was taken. Remove the cause before you try again.
 ///
 /// # Examples
 ///
@@ -42,13 +42,13 @@ pub enum SemaphoreError {
     },
     /// The users of a semaphore do not agree on its number of permits.
     #[error(
-        "{path} is in use with a limit of {recorded}, and was asked for with {mine}; give everyone the same \
-         limit, or keep it in a node that all read (SharedLimit)"
+        "{path} is in use with the limit {recorded}, and this semaphore has the limit {mine}; give all users the \
+         same limit, or keep it in a node that all read (SharedLimit)"
     )]
     LimitsDisagree {
         /// The semaphore.
         path: String,
-        /// The limit it was asked for with.
+        /// The limit of this object.
         mine: usize,
         /// The limit of the holders of its permits.
         recorded: usize,

@@ -8,11 +8,11 @@ pub enum TurnstileError {
     /// As many visitors as the turnstile admits were admitted.
     #[error("{path} has admitted {visits} visitors, and admits no more; delete the node to count anew")]
     Full { path: String, visits: u64 },
-    /// The node of the count has something else than a number.
+    /// The data of the node is not a number.
     #[error("{path} has no number; write one to it, or delete it")]
     NoNumber { path: String },
     /// The visit was not counted, or may not have been.
-    #[error("the visit was not counted: {0}")]
+    #[error("counting the visit failed: {0}")]
     NotCounted(#[from] TxnError),
 }
 
