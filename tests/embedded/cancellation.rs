@@ -7,15 +7,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, Deadline, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, ZnodePath};
+use lockkeeper_test_recipes::mutex::Plain;
+use lockkeeper_test_recipes::reentrant_mutex::Reentrant;
+use lockkeeper_test_recipes::rw_lock::{Reading, Writing};
+use lockkeeper_test_recipes::{AnyAdapter, for_each_lock};
 use lockkeeper_tests::{After, dropped_after};
 use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::{ArmedFault, Fault, Op, When};
 
 use crate::limit::within;
-use crate::recipe::{
-    InSemaphoreLayout, Keeping, Permits, Plain, Reading, Recipe, Reentrant, Several, SharedPermits, Writing,
-};
-use crate::server_fixture::{LOCK, ServerFixture, builder, in_line};
+use crate::oracle::nodes;
+use crate::server_fixture::{LOCK, ServerFixture, builder, in_line, target};
 
 /// What lies in wait while a future is dropped.
 #[derive(Clone, Copy, Debug)]
@@ -64,15 +66,15 @@ async fn ops_of(server_fixture: &ServerFixture, work: impl Future) -> Vec<Op> {
 }
 
 /// Nothing of the actor is left, and the lock works for everyone.
-async fn nothing_is_left<R: Recipe>(
-    recipe: R,
+async fn nothing_is_left(
+    adapter: AnyAdapter,
     server_fixture: &ServerFixture,
     actor: &ConnectionManager,
     case: &str,
 ) {
     server_fixture.line_becomes(0).await.unwrap_or_else(|error| panic!("{case}: {error}"));
     for manager in [&server_fixture.rival, actor] {
-        let guard = within(case, recipe.exclude(manager.clone())).await.unwrap();
+        let guard = within(case, adapter.exclude(target(manager))).await.unwrap();
         let _ = guard.unwrap_or_else(|error| panic!("{case}: {error}")).release().await;
     }
     server_fixture.line_becomes(0).await.unwrap_or_else(|error| panic!("{case}: {error}"));
@@ -82,27 +84,22 @@ async fn is_well(actor: &ConnectionManager, case: &str) {
     within(case, actor.connected(Deadline::never())).await.unwrap().unwrap();
 }
 
-async fn start<R: Recipe>(recipe: R) -> (ServerFixture, ConnectionManager) {
+async fn start(adapter: AnyAdapter) -> (ServerFixture, ConnectionManager) {
     let server_fixture = ServerFixture::start().await.unwrap();
-    recipe.prepare(server_fixture.rival.clone()).await.unwrap();
+    adapter.prepare(target(&server_fixture.rival)).await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
-    recipe.exclude(server_fixture.rival.clone()).await.unwrap().release().await.unwrap();
+    adapter.exclude(target(&server_fixture.rival)).await.unwrap().release().await.unwrap();
     (server_fixture, actor)
 }
 
 /// Drops what `make` makes after every number of polls, under every fault at everything that it sends.
-async fn dropped_anywhere<R, M, F>(recipe: R, make: M)
-where
-    R: Recipe,
-    M: Fn(ConnectionManager) -> F,
-    F: Future,
-{
-    let (server_fixture, actor) = start(recipe).await;
+async fn dropped_anywhere<F: Future>(adapter: AnyAdapter, make: impl Fn(ConnectionManager) -> F) {
+    let (server_fixture, actor) = start(adapter).await;
     let ops = ops_of(&server_fixture, make(actor)).await;
     assert!(!ops.is_empty());
     let mut cases = 0;
     for trap in traps(&ops) {
-        let (server_fixture, actor) = start(recipe).await;
+        let (server_fixture, actor) = start(adapter).await;
         for polls in 0.. {
             cases += 1;
             let case = format!("{} at {:?}, dropped after {polls} polls", trap.name, trap.op);
@@ -113,7 +110,7 @@ where
             drop(after);
             // Lets go of what is held back.
             drop(set);
-            nothing_is_left(recipe, &server_fixture, &actor, &case).await;
+            nothing_is_left(adapter, &server_fixture, &actor, &case).await;
             if is_end {
                 assert!(polls > 0, "{case}: there are more awaits than that");
                 break;
@@ -123,24 +120,24 @@ where
     println!("{cases} cases at {ops:?}");
 }
 
-async fn acquire_makes_its_directory<R: Recipe>(recipe: R) {
+async fn acquire_makes_its_directory(adapter: AnyAdapter) {
     let begin = || async {
         let server_fixture = ServerFixture::start().await.unwrap();
-        recipe.prepare(server_fixture.rival.clone()).await.unwrap();
+        adapter.prepare(target(&server_fixture.rival)).await.unwrap();
         let actor = server_fixture.actor().await.unwrap();
         (server_fixture, actor)
     };
     let (server_fixture, actor) = begin().await;
-    for trap in traps(&ops_of(&server_fixture, recipe.acquire(actor)).await) {
+    for trap in traps(&ops_of(&server_fixture, adapter.acquire(target(&actor))).await) {
         for polls in 0.. {
             let case = format!("{} at {:?}, dropped after {polls} polls", trap.name, trap.op);
             let (server_fixture, actor) = begin().await;
             let set = trap.set(&server_fixture);
-            let after = dropped_after(polls, recipe.acquire(actor.clone())).await;
+            let after = dropped_after(polls, adapter.acquire(target(&actor))).await;
             let is_end = after.is_end();
             drop(after);
             drop(set);
-            nothing_is_left(recipe, &server_fixture, &actor, &case).await;
+            nothing_is_left(adapter, &server_fixture, &actor, &case).await;
             if is_end {
                 assert!(polls > 4 || trap.op.is_some(), "{case}: making a directory takes more awaits");
                 break;
@@ -149,27 +146,27 @@ async fn acquire_makes_its_directory<R: Recipe>(recipe: R) {
     }
 }
 
-async fn wait<R: Recipe>(recipe: R) {
-    let (server_fixture, actor) = start(recipe).await;
-    let held = recipe.exclude(server_fixture.rival.clone()).await.unwrap();
-    let ops = ops_of(&server_fixture, recipe.acquire(actor)).await;
+async fn wait(adapter: AnyAdapter) {
+    let (server_fixture, actor) = start(adapter).await;
+    let held = adapter.exclude(target(&server_fixture.rival)).await.unwrap();
+    let ops = ops_of(&server_fixture, adapter.acquire(target(&actor))).await;
     drop(held);
     for trap in traps(&ops) {
-        let (server_fixture, actor) = start(recipe).await;
+        let (server_fixture, actor) = start(adapter).await;
         for polls in 0.. {
             let case = format!("{} at {:?}, dropped after {polls} polls", trap.name, trap.op);
             is_well(&actor, &case).await;
-            let held = recipe.exclude(server_fixture.rival.clone()).await.unwrap();
-            let nodes = held.claims().iter().map(|claim| claim.held.node_count()).sum();
+            let held = adapter.exclude(target(&server_fixture.rival)).await.unwrap();
+            let nodes = nodes(&held);
             let set = trap.set(&server_fixture);
-            let after = dropped_after(polls, recipe.acquire(actor.clone())).await;
+            let after = dropped_after(polls, adapter.acquire(target(&actor))).await;
             assert!(!matches!(after, After::Done(_)), "{case}: two holders");
             let is_end = after.is_end();
             drop(after);
             drop(set);
             server_fixture.line_becomes(nodes).await.unwrap_or_else(|error| panic!("{case}: {error}"));
             held.release().await.unwrap();
-            nothing_is_left(recipe, &server_fixture, &actor, &case).await;
+            nothing_is_left(adapter, &server_fixture, &actor, &case).await;
             if is_end {
                 break;
             }
@@ -177,19 +174,19 @@ async fn wait<R: Recipe>(recipe: R) {
     }
 }
 
-async fn wait_at_its_grant<R: Recipe>(recipe: R) {
+async fn wait_at_its_grant(adapter: AnyAdapter) {
     // The event is on its way, or comes with its connection's end; then what the waiter asks next.
     for trap in traps(&[Op::GetChildren, Op::Exists, Op::Sync, Op::Multi]) {
-        let (server_fixture, actor) = start(recipe).await;
+        let (server_fixture, actor) = start(adapter).await;
         for polls in 0.. {
             let case = format!("{} at {:?}, dropped {polls} polls after the event", trap.name, trap.op);
             is_well(&actor, &case).await;
-            let held = recipe.exclude(server_fixture.rival.clone()).await.unwrap();
-            let mut waiting = Box::pin(recipe.acquire(actor.clone()));
+            let held = adapter.exclude(target(&server_fixture.rival)).await.unwrap();
+            let mut waiting = Box::pin(adapter.acquire(target(&actor)));
             let watches = async {
                 tokio::select! {
                     _ = &mut waiting => panic!("{case}: two holders"),
-                    () = server_fixture.server.wait_until(|machine| machine.watch_count(0) == R::WATCHES) => {}
+                    () = server_fixture.server.wait_until(|machine| machine.watch_count(0) == adapter.watches()) => {}
                 }
             };
             within(&case, watches).await.unwrap();
@@ -200,7 +197,7 @@ async fn wait_at_its_grant<R: Recipe>(recipe: R) {
             drop(after);
             drop(waiting);
             drop(set);
-            nothing_is_left(recipe, &server_fixture, &actor, &case).await;
+            nothing_is_left(adapter, &server_fixture, &actor, &case).await;
             if is_end {
                 break;
             }
@@ -210,72 +207,63 @@ async fn wait_at_its_grant<R: Recipe>(recipe: R) {
 
 /// Every public future of a recipe.
 macro_rules! recipes {
-    ($($name:ident: $recipe:expr,)*) => {
+    ($($name:ident: $adapter:expr,)*) => {
         $(
             mod $name {
                 use super::*;
 
+                const ADAPTER: AnyAdapter = $adapter;
+
                 #[tokio::test]
                 async fn an_acquire_dropped_anywhere_under_any_fault_leaves_nothing() {
-                    dropped_anywhere($recipe, |actor| $recipe.acquire(actor)).await;
+                    dropped_anywhere(ADAPTER, |actor| ADAPTER.acquire(target(&actor))).await;
                 }
 
                 #[tokio::test]
                 async fn a_timed_acquire_dropped_anywhere_under_any_fault_leaves_nothing() {
                     let timeout = Duration::from_secs(20);
-                    dropped_anywhere($recipe, |actor| $recipe.acquire_timeout(actor, timeout)).await;
+                    dropped_anywhere(ADAPTER, |actor| ADAPTER.acquire_timeout(target(&actor), timeout)).await;
                 }
 
                 #[tokio::test]
                 async fn a_try_dropped_anywhere_under_any_fault_leaves_nothing() {
-                    dropped_anywhere($recipe, |actor| $recipe.try_acquire(actor)).await;
+                    dropped_anywhere(ADAPTER, |actor| ADAPTER.try_acquire(target(&actor))).await;
                 }
 
                 #[tokio::test]
                 async fn a_release_dropped_anywhere_under_any_fault_goes_on() {
                     let hold_and_release =
-                        |actor| async move { $recipe.acquire(actor).await.unwrap().release().await };
-                    dropped_anywhere($recipe, hold_and_release).await;
+                        |actor| async move { ADAPTER.acquire(target(&actor)).await.unwrap().release().await };
+                    dropped_anywhere(ADAPTER, hold_and_release).await;
                 }
 
                 #[tokio::test]
                 async fn an_acquire_that_makes_its_directory_dropped_anywhere_leaves_nothing() {
-                    acquire_makes_its_directory($recipe).await;
+                    acquire_makes_its_directory(ADAPTER).await;
                 }
 
                 #[tokio::test]
                 async fn a_wait_dropped_anywhere_under_any_fault_leaves_nothing_and_the_next_is_served() {
-                    wait($recipe).await;
+                    wait(ADAPTER).await;
                 }
 
                 #[tokio::test]
                 async fn a_wait_dropped_at_its_grant_under_any_fault_passes_it_on() {
-                    wait_at_its_grant($recipe).await;
+                    wait_at_its_grant(ADAPTER).await;
                 }
             }
         )*
     };
 }
 
-recipes! {
-    mutex: Plain,
-    mutex_that_keeps_its_node: Keeping,
-    reentrant_mutex: Reentrant,
-    reader: Reading,
-    writer: Writing,
-    semaphore: Permits(2),
-    semaphore_with_a_shared_limit: SharedPermits(2),
-    mutex_in_semaphore_layout: InSemaphoreLayout,
-    several_in_order: Several::InOrder,
-    several_at_once: Several::AtOnce,
-}
+for_each_lock!(recipes);
 
 #[tokio::test]
 async fn an_admission_dropped_anywhere_under_any_fault_leaves_nobody_in_line() {
     let admit = |actor: ConnectionManager| async move {
         RateLimiter::new(&actor, LOCK, 1_000, Duration::from_secs(60)).unwrap().admit().await
     };
-    dropped_anywhere(Plain, admit).await;
+    dropped_anywhere(&Plain, admit).await;
 }
 
 #[tokio::test]
@@ -291,7 +279,7 @@ async fn a_nested_hold_dropped_anywhere_under_any_fault_leaves_nothing() {
         let _ = outer.release().await;
         assert_eq!(mutex.hold_count(&owner), 0);
     };
-    dropped_anywhere(Reentrant, reenter).await;
+    dropped_anywhere(&Reentrant, reenter).await;
 }
 
 #[tokio::test]
@@ -302,7 +290,7 @@ async fn a_downgrade_dropped_anywhere_under_any_fault_leaves_nothing() {
             let _ = write.downgrade().await;
         }
     };
-    dropped_anywhere(Writing, downgrade).await;
+    dropped_anywhere(&Writing, downgrade).await;
 }
 
 #[tokio::test]
@@ -317,7 +305,7 @@ async fn a_read_under_a_write_dropped_anywhere_under_any_fault_leaves_nothing() 
         }
         assert_eq!((lock.read_hold_count(&owner), lock.write_hold_count(&owner)), (0, 0));
     };
-    dropped_anywhere(Writing, read_under_write).await;
+    dropped_anywhere(&Writing, read_under_write).await;
 }
 
 #[tokio::test]
@@ -327,7 +315,7 @@ async fn a_try_to_upgrade_dropped_anywhere_under_any_fault_leaves_nothing() {
             let _ = read.try_upgrade().await;
         }
     };
-    dropped_anywhere(Reading, upgrade).await;
+    dropped_anywhere(&Reading, upgrade).await;
 }
 
 #[tokio::test]
@@ -350,13 +338,13 @@ async fn a_commit_dropped_anywhere_under_any_fault_is_done_once_or_not_at_all() 
             assert_eq!(written.len(), count, "a transaction was done twice");
         }
     };
-    dropped_anywhere(Plain, commit).await;
+    dropped_anywhere(&Plain, commit).await;
 }
 
 #[tokio::test]
 async fn a_connect_dropped_anywhere_leaves_no_session() {
     for fault in [None, Some(Fault::HoldReply), Some(Fault::DropConnectionBefore), Some(Fault::DropReply)] {
-        let (server_fixture, actor) = start(Plain).await;
+        let (server_fixture, actor) = start(&Plain).await;
         for polls in 0.. {
             let case = format!("{fault:?}, dropped after {polls} polls");
             let set = fault.map(|fault| server_fixture.server.fault(When::connect(), fault));
@@ -381,7 +369,7 @@ async fn a_shutdown_dropped_anywhere_goes_on() {
     for fault in
         [None, Some(Fault::HoldReply), Some(Fault::DropConnectionBefore), Some(Fault::DropConnectionAfter)]
     {
-        let (server_fixture, first) = start(Plain).await;
+        let (server_fixture, first) = start(&Plain).await;
         first.shutdown().await.unwrap();
         for polls in 0.. {
             let case = format!("{fault:?}, dropped after {polls} polls");

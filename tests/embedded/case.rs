@@ -13,9 +13,8 @@ use crate::injected_fault::{Armed, InjectedFault};
 use crate::injection_point::{InjectionPoint, injection_points};
 use crate::limit::within;
 use crate::oracle::Hold;
-use crate::recipe::Recipe;
 use crate::scenario::{Ending, Scenario};
-use crate::server_fixture::in_line;
+use crate::server_fixture::{in_line, target};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Case<S> {
@@ -49,7 +48,7 @@ pub(crate) async fn record<S: Scenario>(scenario: S) -> Result<Option<Vec<Inject
 
 async fn record_on<S: Scenario>(
     scenario: S,
-    fixture: &Fixture<S::Recipe>,
+    fixture: &Fixture,
 ) -> Result<Option<Vec<InjectionPoint>>, String> {
     let server = &fixture.server_fixture.server;
     let session = fixture.session();
@@ -83,11 +82,8 @@ async fn record_on<S: Scenario>(
     ))
 }
 
-async fn set<S: Scenario>(
-    scenario: S,
-    injected_fault: Option<InjectedFault>,
-) -> Result<Fixture<S::Recipe>, String> {
-    let fixture = Fixture::new(scenario.recipe(), injected_fault, S::RECONNECTS).await?;
+async fn set<S: Scenario>(scenario: S, injected_fault: Option<InjectedFault>) -> Result<Fixture, String> {
+    let fixture = Fixture::new(scenario.adapter(), injected_fault, S::RECONNECTS).await?;
     scenario.set(&fixture).await?;
     Ok(fixture)
 }
@@ -123,7 +119,7 @@ impl<S: Scenario> Case<S> {
     /// Waits for the strike and does what belongs to it; meanwhile somebody stands behind the actor.
     async fn play(
         &self,
-        fixture: &Fixture<S::Recipe>,
+        fixture: &Fixture,
         armed: &Armed,
     ) -> Result<Option<(Option<Behind>, BootInstant)>, String> {
         let has_ended = || async {
@@ -161,8 +157,8 @@ impl<S: Scenario> Case<S> {
 struct Behind(JoinHandle<Result<(), String>>);
 
 impl Behind {
-    fn enqueue<R: Recipe>(fixture: &Fixture<R>) -> Self {
-        let exclusion = fixture.recipe.exclude(fixture.server_fixture.rival.clone());
+    fn enqueue(fixture: &Fixture) -> Self {
+        let exclusion = fixture.adapter.exclude(target(&fixture.server_fixture.rival));
         let oracle = Arc::clone(&fixture.server_fixture.oracle);
         Self(tokio::spawn(async move {
             let guard = exclusion.await.map_err(say)?;
@@ -181,7 +177,7 @@ impl Behind {
 /// What must hold after every case.
 async fn aftermath<S: Scenario>(
     scenario: S,
-    fixture: &Fixture<S::Recipe>,
+    fixture: &Fixture,
     hold: Option<Hold>,
     behind: Option<Behind>,
 ) -> Result<(), String> {
@@ -195,7 +191,8 @@ async fn aftermath<S: Scenario>(
     let is_closed = actor.as_ref().is_none_or(|actor| actor.state() == lockkeeper::State::Closed);
     if let Some(actor) = actor.clone().filter(|_| !is_closed) {
         // The actor is well again: it gets the lock like everyone else, and nobody else has it meanwhile.
-        let guard = within("the lock for the actor, once more", fixture.recipe.acquire(actor)).await?;
+        let guard =
+            within("the lock for the actor, once more", fixture.adapter.acquire(target(&actor))).await?;
         let hold = server_fixture.oracle.enter("the actor again", guard.map_err(say)?);
         within("the last release", fixture.release(&hold)).await??;
     }

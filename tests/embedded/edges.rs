@@ -10,7 +10,6 @@ use lockkeeper_testserver::{ErrorCode, Fault, Isolation, Op, TestEnsemble, TestS
 
 use crate::limit::within;
 use crate::oracle::Oracle;
-use crate::recipe::Granted;
 use crate::server_fixture::{LOCK, ServerFixture, TICK, builder, in_line};
 
 async fn make_directory(server_fixture: &ServerFixture) {
@@ -29,7 +28,7 @@ async fn contend(
         let (mutex, oracle) = (Mutex::new(client, LOCK).unwrap(), Arc::clone(&server_fixture.oracle));
         tasks.push(tokio::spawn(async move {
             for _ in 0..rounds {
-                let hold = oracle.enter("a contender", mutex.acquire().await.unwrap().into());
+                let hold = oracle.enter("a contender", Box::new(mutex.acquire().await.unwrap()));
                 tokio::task::yield_now().await;
                 hold.release().await.unwrap().unwrap();
             }
@@ -210,7 +209,7 @@ async fn a_holder_at_a_server_that_shows_the_past_is_lost_before_anyone_else_is_
         assert!(late < TICK, "{isolation:?}: told {late:?} after the grant");
         assert!(granted.fencing_token() > guard.fencing_token());
         drop(guard);
-        let hold = oracle.enter("the next", granted.into());
+        let hold = oracle.enter("the next", Box::new(granted));
         // Back among the others, it learns that its session is over, and begins anew, at the end of the line.
         trio.server(2).heal();
         let mutex = Mutex::new(&trio.holder, LOCK).unwrap();
@@ -219,7 +218,7 @@ async fn a_holder_at_a_server_that_shows_the_past_is_lost_before_anyone_else_is_
             .await
             .unwrap();
         hold.release().await.unwrap().unwrap();
-        let again = oracle.enter("the first", Granted::from(within("a turn", again).await.unwrap().unwrap()));
+        let again = oracle.enter("the first", Box::new(within("a turn", again).await.unwrap().unwrap()));
         again.release().await.unwrap().unwrap();
         oracle.verdict().unwrap();
     }

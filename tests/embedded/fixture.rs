@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use lockkeeper::{ConnectionManager, CreateMode, Error, LossReason, ReleaseError, State, Transitions};
+use lockkeeper_test_recipes::{AnyAdapter, Granted, Target};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -13,16 +14,15 @@ use tokio::task::JoinHandle;
 use crate::injected_fault::InjectedFault;
 use crate::limit::within;
 use crate::oracle::Hold;
-use crate::recipe::{Granted, Recipe};
 use crate::scenario::Ending;
-use crate::server_fixture::{ServerFixture, builder, children, in_line};
+use crate::server_fixture::{ServerFixture, builder, children, in_line, target};
 
 /// Where scenarios write.
 pub(crate) const WRITTEN: &str = "/written";
 
-pub(crate) struct Fixture<R> {
+pub(crate) struct Fixture {
     pub(crate) server_fixture: Arc<ServerFixture>,
-    pub(crate) recipe: R,
+    pub(crate) adapter: AnyAdapter,
     pub(crate) injected_fault: Option<InjectedFault>,
     /// Whom things happen to; made by the scenario itself where that is what it does.
     actor: Mutex<Option<ConnectionManager>>,
@@ -52,18 +52,18 @@ struct LinkLog {
 }
 
 /// Setting it.
-impl<R: Recipe> Fixture<R> {
+impl Fixture {
     /// Nobody but the rival.
     pub(crate) async fn new(
-        recipe: R,
+        adapter: AnyAdapter,
         injected_fault: Option<InjectedFault>,
         reconnects: u64,
     ) -> Result<Self, String> {
         let server_fixture = Arc::new(ServerFixture::start().await?);
-        recipe.prepare(server_fixture.rival.clone()).await.map_err(say)?;
+        adapter.prepare(target(&server_fixture.rival)).await.map_err(say)?;
         Ok(Self {
             server_fixture,
-            recipe,
+            adapter,
             injected_fault,
             actor: Mutex::default(),
             session: AtomicI64::new(0),
@@ -81,7 +81,7 @@ impl<R: Recipe> Fixture<R> {
 
     /// The rival takes the lock once, so that its directory is there.
     pub(crate) async fn make_directory(&self) -> Result<(), String> {
-        let first = self.recipe.exclude(self.server_fixture.rival.clone()).await.map_err(say)?;
+        let first = self.adapter.exclude(target(&self.server_fixture.rival)).await.map_err(say)?;
         first.release().await.map_err(say)?;
         let written = WRITTEN.parse().map_err(say)?;
         self.server_fixture
@@ -94,7 +94,7 @@ impl<R: Recipe> Fixture<R> {
     }
 
     pub(crate) async fn rival_holds(&self) -> Result<(), String> {
-        let guard = self.recipe.exclude(self.server_fixture.rival.clone()).await.map_err(say)?;
+        let guard = self.adapter.exclude(target(&self.server_fixture.rival)).await.map_err(say)?;
         *self.theirs.lock() = Some(self.server_fixture.oracle.enter("the rival", guard));
         Ok(())
     }
@@ -102,7 +102,7 @@ impl<R: Recipe> Fixture<R> {
     /// Somebody else of the rival's waits behind what it holds.
     pub(crate) async fn another_waits(&self) -> Result<(), String> {
         let standing = self.server_fixture.server.inspect(in_line).len();
-        *self.next.lock() = Some(tokio::spawn(self.recipe.exclude(self.server_fixture.rival.clone())));
+        *self.next.lock() = Some(tokio::spawn(self.adapter.exclude(target(&self.server_fixture.rival))));
         self.server_fixture.line_becomes(standing + 1).await
     }
 
@@ -121,13 +121,13 @@ impl<R: Recipe> Fixture<R> {
     }
 
     pub(crate) async fn actor_holds(&self) -> Result<(), String> {
-        let guard = self.recipe.acquire(self.actor()?).await.map_err(say)?;
+        let guard = self.adapter.acquire(self.target()?).await.map_err(say)?;
         *self.mine.lock() = Some(self.server_fixture.oracle.enter("the actor", guard));
         Ok(())
     }
 
     pub(crate) fn begin_to_wait(&self) -> Result<(), String> {
-        *self.waiting.lock() = Some(tokio::spawn(self.recipe.acquire(self.actor()?)));
+        *self.waiting.lock() = Some(tokio::spawn(self.adapter.acquire(self.target()?)));
         Ok(())
     }
 
@@ -149,9 +149,14 @@ impl<R: Recipe> Fixture<R> {
 }
 
 /// What is there.
-impl<R: Recipe> Fixture<R> {
+impl Fixture {
     pub(crate) fn actor(&self) -> Result<ConnectionManager, String> {
         self.actor.lock().clone().ok_or_else(|| "no actor".to_owned())
+    }
+
+    /// The lock, as the actor takes it.
+    pub(crate) fn target(&self) -> Result<Target, String> {
+        Ok(target(&self.actor()?))
     }
 
     pub(crate) fn session(&self) -> i64 {
@@ -227,7 +232,7 @@ impl<R: Recipe> Fixture<R> {
 }
 
 /// What everybody does.
-impl<R: Recipe> Fixture<R> {
+impl Fixture {
     /// Waits until the actor watches whom it waits for. Nobody else sets watches.
     pub(crate) async fn actor_watches(&self, watches: usize) -> Result<(), String> {
         let set = self.server_fixture.server.wait_until(|machine| machine.watch_count(0) >= watches);

@@ -21,6 +21,5 @@ mod many;
 mod matrix;
 mod oracle;
 mod pool;
-mod recipe;
 mod scenario;
 mod server_fixture;

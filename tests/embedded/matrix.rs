@@ -4,11 +4,13 @@ use std::env;
 use std::time::Duration;
 
 use futures::StreamExt;
+use lockkeeper_test_recipes::for_each_lock;
+use lockkeeper_test_recipes::mutex::Plain;
+use lockkeeper_test_recipes::semaphore::InSemaphoreLayout;
 
 use crate::case::{Case, Kept, record};
 use crate::injected_fault::InjectedFault;
 use crate::injection_point::InjectionPoint;
-use crate::recipe::{InSemaphoreLayout, Keeping, Permits, Plain, Reading, Several, SharedPermits, Writing};
 use crate::scenario::{
     Acquire, AcquireMakingDirectory, AcquireRecovering, Admit, Commit, Connect, Downgrade, DropGuard, HoldOn,
     HoldReconnecting, Idle, ReadUnderWrite, Reenter, Release, Scenario, Shutdown, TryFree, TryTaken, Upgrade,
@@ -122,49 +124,39 @@ macro_rules! rules {
 
 /// What every recipe has to outlive.
 macro_rules! recipes {
-    ($($name:ident: $recipe:expr,)*) => {
+    ($($name:ident: $adapter:expr,)*) => {
         $(
             mod $name {
                 use super::*;
 
                 rules! {
-                    an_acquire_that_makes_its_directory_outlives_every_fault: AcquireMakingDirectory($recipe),
-                    an_acquire_outlives_every_fault: Acquire($recipe),
-                    an_acquire_that_looks_for_its_node_outlives_every_further_fault: AcquireRecovering($recipe),
-                    a_try_at_a_free_lock_outlives_every_fault: TryFree($recipe),
-                    a_try_at_a_taken_lock_outlives_every_fault: TryTaken($recipe),
-                    a_wait_outlives_every_fault: Wait($recipe),
-                    a_wait_whose_turn_comes_at_the_fault_outlives_it: WaitOvertaken($recipe),
-                    a_wait_that_reconnects_outlives_every_further_fault: WaitReconnecting($recipe),
-                    a_wait_that_is_not_served_in_time_leaves_nothing: WaitTimesOut($recipe),
-                    a_release_outlives_every_fault: Release($recipe),
-                    a_dropped_guard_is_released_through_every_fault: DropGuard($recipe),
-                    a_transaction_is_committed_once_or_not_at_all_through_every_fault: Commit($recipe),
-                    a_hold_is_kept_or_told_lost_through_every_fault: HoldOn($recipe),
-                    a_hold_that_reconnects_is_kept_or_told_lost_through_every_further_fault: HoldReconnecting($recipe),
+                    an_acquire_that_makes_its_directory_outlives_every_fault: AcquireMakingDirectory($adapter),
+                    an_acquire_outlives_every_fault: Acquire($adapter),
+                    an_acquire_that_looks_for_its_node_outlives_every_further_fault: AcquireRecovering($adapter),
+                    a_try_at_a_free_lock_outlives_every_fault: TryFree($adapter),
+                    a_try_at_a_taken_lock_outlives_every_fault: TryTaken($adapter),
+                    a_wait_outlives_every_fault: Wait($adapter),
+                    a_wait_whose_turn_comes_at_the_fault_outlives_it: WaitOvertaken($adapter),
+                    a_wait_that_reconnects_outlives_every_further_fault: WaitReconnecting($adapter),
+                    a_wait_that_is_not_served_in_time_leaves_nothing: WaitTimesOut($adapter),
+                    a_release_outlives_every_fault: Release($adapter),
+                    a_dropped_guard_is_released_through_every_fault: DropGuard($adapter),
+                    a_transaction_is_committed_once_or_not_at_all_through_every_fault: Commit($adapter),
+                    a_hold_is_kept_or_told_lost_through_every_fault: HoldOn($adapter),
+                    a_hold_that_reconnects_is_kept_or_told_lost_through_every_further_fault: HoldReconnecting($adapter),
                 }
             }
         )*
     };
 }
 
-recipes! {
-    mutex: Plain,
-    mutex_that_keeps_its_node: Keeping,
-    reader: Reading,
-    writer: Writing,
-    several_in_order: Several::InOrder,
-    several_at_once: Several::AtOnce,
-    mutex_in_semaphore_layout: InSemaphoreLayout,
-    semaphore: Permits(2),
-    semaphore_with_a_shared_limit: SharedPermits(2),
-}
+for_each_lock!(recipes);
 
 // What one recipe alone can do, and what is done with a connection.
 rules! {
     a_reentrant_hold_outlives_every_fault: Reenter,
-    a_wait_behind_two_outlives_every_fault: WaitBehindTwo(Plain),
-    a_wait_for_permits_behind_two_outlives_every_fault: WaitBehindTwo(InSemaphoreLayout),
+    a_wait_behind_two_outlives_every_fault: WaitBehindTwo(&Plain),
+    a_wait_for_permits_behind_two_outlives_every_fault: WaitBehindTwo(&InSemaphoreLayout),
     a_downgrade_outlives_every_fault: Downgrade,
     a_read_under_a_write_outlives_every_fault: ReadUnderWrite,
     a_try_to_upgrade_outlives_every_fault: Upgrade,

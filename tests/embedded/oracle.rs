@@ -3,43 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use lockkeeper::{BootInstant, FencingToken, ReleaseError};
+use lockkeeper::{BootInstant, FencingToken, Hold as NodeHold, ReleaseError};
+use lockkeeper_test_recipes::{Claim, Granted, Share};
 use parking_lot::Mutex;
-
-/// How a grant lets others hold at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Share {
-    /// Nobody else: a mutex, a writer.
-    Exclusive,
-    /// Whoever else shares: a reader.
-    Shared,
-    /// As long as no more permits are out than that.
-    Permits { taken: usize, limit: usize },
-}
-
-/// One node that a guard holds, and what it claims by it on the lock in whose directory it stands.
-pub(crate) struct Claim<'a> {
-    pub(crate) share: Share,
-    pub(crate) held: &'a lockkeeper::Hold,
-}
-
-impl<'a> Claim<'a> {
-    pub(crate) fn exclusive(held: &'a lockkeeper::Hold) -> Self {
-        Self { share: Share::Exclusive, held }
-    }
-
-    fn lock(&self) -> String {
-        self.held.path().rsplit_once('/').map(|(lock, _)| lock.to_owned()).unwrap_or_default()
-    }
-}
-
-/// A guard of any recipe; of several locks it has several claims.
-pub(crate) trait Grant: Send + Sync + 'static {
-    fn claims(&self) -> Vec<Claim<'_>>;
-
-    fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>>;
-}
 
 /// Everyone's grants.
 #[derive(Default)]
@@ -64,7 +30,7 @@ struct LastTokens {
 }
 
 /// Where a guard is kept until it is taken out.
-type Kept = Arc<Mutex<Option<Arc<Box<dyn Grant>>>>>;
+type Kept = Arc<Mutex<Option<Arc<Granted>>>>;
 
 /// A grant that was entered. Taken out of the books before the guard is given back, so that from then on it claims
 /// nothing.
@@ -73,13 +39,13 @@ pub(crate) struct Hold(Kept);
 impl Oracle {
     /// Enters a grant. At this moment every other hold that is valid allows it, and its token is greater than those it
     /// has to be greater than.
-    pub(crate) fn enter(&self, who: &'static str, grant: Box<dyn Grant>) -> Hold {
+    pub(crate) fn enter(&self, who: &'static str, grant: Granted) -> Hold {
         let now = BootInstant::now();
         let mut record = self.record.lock();
         let mut violations = Vec::new();
-        for claim in grant.claims().iter().filter(|claim| claim.held.is_valid()) {
+        for (claim, hold) in grant.claims().iter().zip(grant.holds()).filter(|(_, hold)| hold.is_valid()) {
             violations.extend(record.judge(claim, now).map(|what| format!("{who} {what}")));
-            violations.extend(record.judge_token(claim).map(|what| format!("{who}'s {what}")));
+            violations.extend(record.judge_token(claim, hold).map(|what| format!("{who}'s {what}")));
         }
         if !record.is_suspended {
             record.violations.append(&mut violations);
@@ -102,29 +68,29 @@ impl Oracle {
 
 impl Record {
     /// Whether everyone else who holds this lock lets this claim be.
-    fn judge(&self, claim: &Claim<'_>, now: BootInstant) -> Option<String> {
+    fn judge(&self, claim: &Claim, now: BootInstant) -> Option<String> {
         let mut all = vec![claim.share];
         let mut others = Vec::new();
         for (other, hold) in &self.holds {
             // Not cloned: whoever takes the guard out needs it alone.
             let kept = hold.lock();
-            for theirs in kept.iter().flat_map(|grant| grant.claims()) {
-                let is_another = theirs.held.path() != claim.held.path() && theirs.lock() == claim.lock();
+            for (theirs, held) in kept.iter().flat_map(|grant| grant.claims().into_iter().zip(grant.holds()))
+            {
+                let is_another = theirs.nodes != claim.nodes && theirs.directory() == claim.directory();
                 // Also one that was lost since, if not before this very moment.
-                if is_another && (theirs.held.is_valid() || theirs.held.valid_until() > now) {
+                if is_another && (held.is_valid() || held.valid_until() > now) {
                     all.push(theirs.share);
-                    others.push(format!("{other} holds {} ({:?})", theirs.held.path(), theirs.share));
+                    others.push(format!("{other} holds {:?} ({:?})", theirs.nodes, theirs.share));
                 }
             }
         }
-        (!may_stand_together(&all)).then(|| {
-            format!("was granted {} ({:?}) while {}", claim.held.path(), claim.share, others.join(", "))
-        })
+        (!may_stand_together(&all))
+            .then(|| format!("was granted {:?} ({:?}) while {}", claim.nodes, claim.share, others.join(", ")))
     }
 
-    fn judge_token(&mut self, claim: &Claim<'_>) -> Option<String> {
-        let (token, path) = (claim.held.fencing_token(), claim.held.path());
-        let last = self.last_tokens.entry(claim.lock()).or_default();
+    fn judge_token(&mut self, claim: &Claim, hold: &NodeHold) -> Option<String> {
+        let (token, path) = (hold.fencing_token(), hold.path());
+        let last = self.last_tokens.entry(claim.directory().to_owned()).or_default();
         let before = last.of_all.as_ref();
         let is_in_order = match claim.share {
             // A nested hold has its first hold's.
@@ -149,45 +115,48 @@ impl Record {
 
 /// Whether all these may be held at once.
 fn may_stand_together(shares: &[Share]) -> bool {
-    let permits = |share: &Share| if let Share::Permits { taken, .. } = share { *taken } else { 0 };
-    let taken: usize = shares.iter().map(permits).sum();
-    let has_room = |share: &Share| matches!(share, Share::Permits { limit, .. } if taken <= *limit);
+    let permits: usize = shares.iter().map(|share| share.permits()).sum();
+    let has_room = |share: &Share| share.limit().is_some_and(|limit| permits <= limit);
     let is_alone = matches!(shares, [Share::Exclusive]);
     is_alone || shares.iter().all(|share| *share == Share::Shared) || shares.iter().all(has_room)
+}
+
+/// How many nodes a grant holds.
+pub(crate) fn nodes(grant: &Granted) -> usize {
+    grant.holds().into_iter().map(NodeHold::node_count).sum()
 }
 
 impl Hold {
     /// The path of its first node; none once it was taken.
     pub(crate) fn path(&self) -> Option<String> {
-        self.of_claims(|claims| claims.first().map(|claim| claim.held.path().to_owned()))?
+        self.of_grant(|grant| grant.holds().first().map(|hold| hold.path().to_owned()))?
     }
 
     /// How many nodes it holds.
     pub(crate) fn nodes(&self) -> usize {
-        self.of_claims(|claims| claims.iter().map(|claim| claim.held.node_count()).sum()).unwrap_or_default()
+        self.of_grant(nodes).unwrap_or_default()
     }
 
     pub(crate) fn is_valid(&self) -> bool {
-        self.of_claims(|claims| claims.iter().all(|claim| claim.held.is_valid())).unwrap_or_default()
+        self.of_grant(|grant| grant.is_valid()).unwrap_or_default()
     }
 
     /// Until when it is valid, as far as is known; the past once it was taken.
     pub(crate) fn valid_until(&self) -> BootInstant {
-        let first = self.of_claims(|claims| claims.iter().map(|claim| claim.held.valid_until()).min());
-        first.flatten().unwrap_or_else(BootInstant::now)
+        self.of_grant(|grant| grant.valid_until()).unwrap_or_else(BootInstant::now)
     }
 
-    fn of_claims<T>(&self, look: impl FnOnce(&[Claim<'_>]) -> T) -> Option<T> {
-        self.0.lock().as_ref().map(|grant| look(&grant.claims()))
+    fn of_grant<T>(&self, read: impl FnOnce(&Granted) -> T) -> Option<T> {
+        self.0.lock().as_ref().map(|grant| read(grant))
     }
 
     /// The guard, for as long as it is not taken out.
-    pub(crate) fn grant(&self) -> Option<Arc<Box<dyn Grant>>> {
+    pub(crate) fn grant(&self) -> Option<Arc<Granted>> {
         self.0.lock().clone()
     }
 
     /// Takes the guard out of the books. `None` if it was, or while somebody else uses it.
-    pub(crate) fn take(&self) -> Option<Box<dyn Grant>> {
+    pub(crate) fn take(&self) -> Option<Granted> {
         let grant = self.0.lock().take();
         grant.and_then(Arc::into_inner)
     }
@@ -202,7 +171,7 @@ impl Hold {
 fn readers_share_permits_fit_and_the_exclusive_is_alone() {
     const R: Share = Share::Shared;
     const W: Share = Share::Exclusive;
-    let permits = |taken| Share::Permits { taken, limit: 3 };
+    let permits = |permits| Share::Permits { permits, limit: 3 };
     for together in [&[W][..], &[R, R], &[permits(3)], &[permits(2), permits(1)]] {
         assert!(may_stand_together(together), "{together:?}");
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, ConnectionManagerBuilder, RetryPolicy};
+use lockkeeper_test_recipes::Target;
 use lockkeeper_testserver::TestServer;
 use lockkeeper_testserver::machine::Machine;
 
@@ -78,6 +79,11 @@ pub(crate) fn builder(servers: &str) -> ConnectionManagerBuilder {
         .tcp_nodelay(false)
         .retry(RetryPolicy::exponential(Duration::from_millis(5), Duration::from_millis(100)))
         .connect_deadline(Duration::from_secs(30))
+}
+
+/// The lock, as this client takes it.
+pub(crate) fn target(manager: &ConnectionManager) -> Target {
+    Target::new(manager, LOCK)
 }
 
 /// The paths of the contenders' nodes.

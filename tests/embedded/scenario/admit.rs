@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use lockkeeper::{Error, RateLimiter};
+use lockkeeper_test_recipes::AnyAdapter;
+use lockkeeper_test_recipes::mutex::Plain;
 
 use super::{Ending, Scenario};
 use crate::fixture::{Fixture, say};
 use crate::injected_fault::InjectedFault;
-use crate::recipe::Plain;
 use crate::server_fixture::LOCK;
 
 /// An admission. What stands behind the actor is a mutex beside it.
@@ -18,18 +19,16 @@ pub(crate) struct Admit;
 const STARTS: usize = 8;
 
 impl Scenario for Admit {
-    type Recipe = Plain;
-
-    fn recipe(self) -> Plain {
-        Plain
+    fn adapter(self) -> AnyAdapter {
+        &Plain
     }
 
-    async fn set(self, fixture: &Fixture<Plain>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         fixture.make_directory().await?;
         fixture.actor_connects().await
     }
 
-    async fn act(self, fixture: &Fixture<Plain>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         let limiter =
             RateLimiter::new(&fixture.actor()?, LOCK, STARTS, Duration::from_secs(60)).map_err(say)?;
         match limiter.admit().await {
@@ -46,7 +45,7 @@ impl Scenario for Admit {
 
     /// What is written down is what was committed: the try that was answered, and for each break of the link one whose
     /// answer was lost; a mishap alone loses one.
-    fn verdict(self, fixture: &Fixture<Plain>) -> Result<(), String> {
+    fn verdict(self, fixture: &Fixture) -> Result<(), String> {
         let starts = format!("{LOCK}/starts");
         let written = fixture
             .server_fixture

@@ -1,36 +1,33 @@
 use lockkeeper::{TxnError, TxnResult};
+use lockkeeper_test_recipes::AnyAdapter;
 use lockkeeper_testserver::Op;
 
 use super::{Ending, Scenario};
 use crate::fixture::{Fixture, WRITTEN, say};
 use crate::injection_point::InjectionPoint;
-use crate::recipe::Recipe;
 
 /// A transaction under a hold.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Commit<R>(pub(crate) R);
+pub(crate) struct Commit(pub(crate) AnyAdapter);
 
-impl<R: Recipe> Scenario for Commit<R> {
-    type Recipe = R;
-
-    fn recipe(self) -> R {
+impl Scenario for Commit {
+    fn adapter(self) -> AnyAdapter {
         self.0
     }
 
-    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         fixture.make_directory().await?;
         fixture.actor_connects().await?;
         fixture.actor_holds().await
     }
 
     /// What was said of a commit is so, also at the end of the case.
-    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         let hold = fixture.take_mine()?;
         let node = format!("{WRITTEN}/n-").parse().map_err(say)?;
         let (committed, is_valid) = {
             let grant = hold.grant().ok_or("nothing is held")?;
-            let claims = grant.claims();
-            let held = claims.first().ok_or("nothing is held")?.held;
+            let held = *grant.holds().first().ok_or("nothing is held")?;
             let committed = held.txn().create_sequential(node, Vec::new()).commit().await;
             (committed, held.is_valid())
         };
@@ -62,7 +59,7 @@ impl<R: Recipe> Scenario for Commit<R> {
     }
 
     /// No transaction was done twice, however late.
-    fn verdict(self, fixture: &Fixture<R>) -> Result<(), String> {
+    fn verdict(self, fixture: &Fixture) -> Result<(), String> {
         match fixture.written() {
             0 | 1 => Ok(()),
             written => Err(format!("one transaction wrote {written} nodes")),

@@ -1,11 +1,12 @@
 use std::time::Duration;
 
+use lockkeeper_test_recipes::AnyAdapter;
+use lockkeeper_test_recipes::mutex::Plain;
 use lockkeeper_testserver::Op;
 
 use super::{Ending, Scenario};
 use crate::fixture::{Fixture, say};
 use crate::injected_fault::InjectedFault;
-use crate::recipe::{Plain, Recipe};
 use crate::server_fixture::builder;
 
 /// A connection with nothing to do, and then an acquire.
@@ -20,15 +21,13 @@ pub(crate) struct Connect;
 pub(crate) struct Shutdown;
 
 impl Scenario for Idle {
-    type Recipe = Plain;
-
     const BY_CLOCK: Option<Op> = Some(Op::Ping);
 
-    fn recipe(self) -> Plain {
-        Plain
+    fn adapter(self) -> AnyAdapter {
+        &Plain
     }
 
-    async fn set(self, fixture: &Fixture<Plain>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         fixture.make_directory().await?;
         let servers = fixture.server_fixture.server.connect_string();
         let idle = builder(&servers).lease_keep_alive(Duration::ZERO).connect().await.map_err(say)?;
@@ -36,43 +35,39 @@ impl Scenario for Idle {
         Ok(())
     }
 
-    async fn act(self, fixture: &Fixture<Plain>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         fixture.everything_healed().await?;
-        fixture.acquired(Plain.acquire(fixture.actor()?).await)
+        fixture.acquired(fixture.adapter.acquire(fixture.target()?).await)
     }
 }
 
 impl Scenario for Connect {
-    type Recipe = Plain;
-
-    fn recipe(self) -> Plain {
-        Plain
+    fn adapter(self) -> AnyAdapter {
+        &Plain
     }
 
-    async fn set(self, fixture: &Fixture<Plain>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         fixture.make_directory().await
     }
 
-    async fn act(self, fixture: &Fixture<Plain>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         fixture.actor_connects().await?;
-        fixture.acquired(Plain.acquire(fixture.actor()?).await)
+        fixture.acquired(fixture.adapter.acquire(fixture.target()?).await)
     }
 }
 
 impl Scenario for Shutdown {
-    type Recipe = Plain;
-
-    fn recipe(self) -> Plain {
-        Plain
+    fn adapter(self) -> AnyAdapter {
+        &Plain
     }
 
-    async fn set(self, fixture: &Fixture<Plain>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         fixture.make_directory().await?;
         fixture.actor_connects().await?;
         fixture.actor_holds().await
     }
 
-    async fn act(self, fixture: &Fixture<Plain>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         let is_closed = || !fixture.server_fixture.server.sessions().contains(&fixture.session());
         match fixture.actor()?.shutdown().await {
             Ok(())

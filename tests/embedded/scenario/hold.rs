@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use lockkeeper_test_recipes::AnyAdapter;
 use lockkeeper_testserver::Op;
 
 use super::{Ending, Scenario};
@@ -8,53 +9,48 @@ use crate::injected_fault::InjectedFault;
 use crate::injection_point::InjectionPoint;
 use crate::limit::within;
 use crate::oracle::Hold;
-use crate::recipe::Recipe;
 
 /// A hold that lasts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HoldOn<R>(pub(crate) R);
+pub(crate) struct HoldOn(pub(crate) AnyAdapter);
 
 /// A hold whose connection broke.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HoldReconnecting<R>(pub(crate) R);
+pub(crate) struct HoldReconnecting(pub(crate) AnyAdapter);
 
-impl<R: Recipe> Scenario for HoldOn<R> {
-    type Recipe = R;
-
+impl Scenario for HoldOn {
     const BY_CLOCK: Option<Op> = Some(Op::Multi);
 
-    fn recipe(self) -> R {
+    fn adapter(self) -> AnyAdapter {
         self.0
     }
 
-    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         fixture.make_directory().await?;
         fixture.actor_connects().await?;
         fixture.actor_holds().await
     }
 
-    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         hold_on(fixture, fixture.take_mine()?).await
     }
 }
 
-impl<R: Recipe> Scenario for HoldReconnecting<R> {
-    type Recipe = R;
-
+impl Scenario for HoldReconnecting {
     const RECONNECTS: u64 = 1;
 
-    fn recipe(self) -> R {
+    fn adapter(self) -> AnyAdapter {
         self.0
     }
 
-    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         fixture.make_directory().await?;
         fixture.actor_connects().await?;
         fixture.actor_holds().await?;
         fixture.cut_off().await
     }
 
-    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         fixture.server_fixture.server.accept_connections();
         hold_on(fixture, fixture.take_mine()?).await
     }
@@ -65,7 +61,7 @@ impl<R: Recipe> Scenario for HoldReconnecting<R> {
 }
 
 /// Holds until everything healed and the hold is lost, or its session is confirmed anew if that lives on.
-async fn hold_on<R: Recipe>(fixture: &Fixture<R>, hold: Hold) -> Result<Ending, String> {
+async fn hold_on(fixture: &Fixture, hold: Hold) -> Result<Ending, String> {
     let lost = async {
         while hold.is_valid() {
             tokio::time::sleep(Duration::from_millis(5)).await;

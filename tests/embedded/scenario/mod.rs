@@ -14,6 +14,7 @@ mod wait;
 use std::fmt::Debug;
 use std::future::Future;
 
+use lockkeeper_test_recipes::AnyAdapter;
 use lockkeeper_testserver::Op;
 
 pub(crate) use self::acquire::{Acquire, AcquireMakingDirectory, AcquireRecovering};
@@ -29,26 +30,23 @@ pub(crate) use self::wait::{Wait, WaitBehindTwo, WaitOvertaken, WaitReconnecting
 use crate::fixture::Fixture;
 use crate::injection_point::InjectionPoint;
 use crate::oracle::Hold;
-use crate::recipe::Recipe;
 
 /// One way through a recipe.
 pub(crate) trait Scenario: Copy + Debug + Send + Sync + 'static {
-    /// Whose grants it is about. What stands behind the actor, and what the actor takes in the end, is of it.
-    type Recipe: Recipe;
-
     /// Whether somebody else is in line, so that nobody may be put in front of the actor's turn.
     const WAITS: bool = false;
 
     /// How often it reconnects by itself.
     const RECONNECTS: u64 = 0;
 
-    fn recipe(self) -> Self::Recipe;
+    /// What the actor takes. What excludes it is taken before and behind it.
+    fn adapter(self) -> AnyAdapter;
 
     /// Sets the stage, up to the moment from which the mishap may strike.
-    fn set(self, fixture: &Fixture<Self::Recipe>) -> impl Future<Output = Result<(), String>> + Send;
+    fn set(self, fixture: &Fixture) -> impl Future<Output = Result<(), String>> + Send;
 
     /// Does what the scenario is about. An error is a broken promise.
-    fn act(self, fixture: &Fixture<Self::Recipe>) -> impl Future<Output = Result<Ending, String>> + Send;
+    fn act(self, fixture: &Fixture) -> impl Future<Output = Result<Ending, String>> + Send;
 
     /// Which requests come by the clock and are what it is about: it is recorded until there were two.
     const BY_CLOCK: Option<Op> = None;
@@ -62,7 +60,7 @@ pub(crate) trait Scenario: Copy + Debug + Send + Sync + 'static {
     }
 
     /// What must hold besides, at the very end.
-    fn verdict(self, _: &Fixture<Self::Recipe>) -> Result<(), String> {
+    fn verdict(self, _: &Fixture) -> Result<(), String> {
         Ok(())
     }
 }

@@ -1,8 +1,9 @@
 use lockkeeper::{Owner, ReentrantMutex};
+use lockkeeper_test_recipes::AnyAdapter;
+use lockkeeper_test_recipes::reentrant_mutex::Reentrant;
 
 use super::{Ending, Scenario};
 use crate::fixture::{Fixture, say};
-use crate::recipe::{Granted, Reentrant};
 use crate::server_fixture::LOCK;
 
 /// First hold, nested hold, nested release, last release.
@@ -10,18 +11,16 @@ use crate::server_fixture::LOCK;
 pub(crate) struct Reenter;
 
 impl Scenario for Reenter {
-    type Recipe = Reentrant;
-
-    fn recipe(self) -> Reentrant {
-        Reentrant
+    fn adapter(self) -> AnyAdapter {
+        &Reentrant
     }
 
-    async fn set(self, fixture: &Fixture<Reentrant>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         fixture.make_directory().await?;
         fixture.actor_connects().await
     }
 
-    async fn act(self, fixture: &Fixture<Reentrant>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         let mutex = ReentrantMutex::new(&fixture.actor()?, LOCK).map_err(say)?;
         let owner = Owner::new("one");
         let outer = match mutex.acquire(&owner).await {
@@ -30,7 +29,7 @@ impl Scenario for Reenter {
         };
         let token = outer.fencing_token();
         let nested = mutex.acquire(&owner).await;
-        let outer = fixture.server_fixture.oracle.enter("the actor", Granted::from(outer));
+        let outer = fixture.server_fixture.oracle.enter("the actor", Box::new(outer));
         match nested {
             Ok(nested) => {
                 if (nested.fencing_token(), mutex.hold_count(&owner)) != (token, 2) {

@@ -1,48 +1,45 @@
+use lockkeeper_test_recipes::AnyAdapter;
+
 use super::{Ending, Scenario};
 use crate::fixture::Fixture;
 use crate::limit::within;
-use crate::recipe::Recipe;
 use crate::server_fixture::in_line;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Release<R>(pub(crate) R);
+pub(crate) struct Release(pub(crate) AnyAdapter);
 
 /// A guard is dropped, and what it held is given back in the background.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DropGuard<R>(pub(crate) R);
+pub(crate) struct DropGuard(pub(crate) AnyAdapter);
 
-impl<R: Recipe> Scenario for Release<R> {
-    type Recipe = R;
-
-    fn recipe(self) -> R {
+impl Scenario for Release {
+    fn adapter(self) -> AnyAdapter {
         self.0
     }
 
-    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         fixture.make_directory().await?;
         fixture.actor_connects().await?;
         fixture.actor_holds().await
     }
 
-    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         fixture.release(&fixture.take_mine()?).await.map(Ending::new)
     }
 }
 
-impl<R: Recipe> Scenario for DropGuard<R> {
-    type Recipe = R;
-
-    fn recipe(self) -> R {
+impl Scenario for DropGuard {
+    fn adapter(self) -> AnyAdapter {
         self.0
     }
 
-    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         fixture.make_directory().await?;
         fixture.actor_connects().await?;
         fixture.actor_holds().await
     }
 
-    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         drop(fixture.take_mine()?.take());
         within(
             "the node gone",

@@ -1,13 +1,14 @@
 //! From one side of a read/write lock to the other.
 
 use lockkeeper::{Error, Owner, RwLock, UpgradeError};
+use lockkeeper_test_recipes::AnyAdapter;
+use lockkeeper_test_recipes::rw_lock::{Sides, Writing};
 use lockkeeper_testserver::Op;
 
 use super::{Ending, Scenario};
 use crate::fixture::{Fixture, say};
 use crate::injected_fault::InjectedFault;
 use crate::injection_point::InjectionPoint;
-use crate::recipe::{Granted, Writing};
 use crate::server_fixture::LOCK;
 
 /// A write that is turned into a read.
@@ -22,13 +23,13 @@ pub(crate) struct ReadUnderWrite;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Upgrade;
 
-async fn set(fixture: &Fixture<Writing>) -> Result<(), String> {
+async fn set(fixture: &Fixture) -> Result<(), String> {
     fixture.make_directory().await?;
     fixture.actor_connects().await
 }
 
 /// What is said of a step that failed, where it may.
-async fn failed(fixture: &Fixture<Writing>, error: Error) -> Result<Ending, String> {
+async fn failed(fixture: &Fixture, error: Error) -> Result<Ending, String> {
     match error {
         Error::Refused { refusal, .. } if fixture.injected_fault.is_some_and(InjectedFault::refuses) => {
             Ok(Ending::new(format!("refused: {refusal:?}")))
@@ -41,17 +42,15 @@ async fn failed(fixture: &Fixture<Writing>, error: Error) -> Result<Ending, Stri
 }
 
 impl Scenario for Downgrade {
-    type Recipe = Writing;
-
-    fn recipe(self) -> Writing {
-        Writing
+    fn adapter(self) -> AnyAdapter {
+        &Writing
     }
 
-    async fn set(self, fixture: &Fixture<Writing>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         set(fixture).await
     }
 
-    async fn act(self, fixture: &Fixture<Writing>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         let lock = RwLock::new(&fixture.actor()?, LOCK).map_err(say)?;
         let write = match lock.write().await {
             Ok(write) => write,
@@ -62,7 +61,7 @@ impl Scenario for Downgrade {
             Ok(read) if read.fencing_token() != token => Err("a downgraded reader's token is new".to_owned()),
             Ok(read) => Ok(Ending::holding(
                 "downgraded",
-                fixture.server_fixture.oracle.enter("the actor", Granted::from(read)),
+                fixture.server_fixture.oracle.enter("the actor", Box::new(Sides::from(read))),
             )),
             Err(error) => failed(fixture, error).await,
         }
@@ -75,17 +74,15 @@ impl Scenario for Downgrade {
 }
 
 impl Scenario for ReadUnderWrite {
-    type Recipe = Writing;
-
-    fn recipe(self) -> Writing {
-        Writing
+    fn adapter(self) -> AnyAdapter {
+        &Writing
     }
 
-    async fn set(self, fixture: &Fixture<Writing>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         set(fixture).await
     }
 
-    async fn act(self, fixture: &Fixture<Writing>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         let lock = RwLock::new(&fixture.actor()?, LOCK).map_err(say)?.for_owner(&Owner::new("one"));
         let write = match lock.write().await {
             Ok(write) => write,
@@ -97,7 +94,10 @@ impl Scenario for ReadUnderWrite {
         };
         // Lost or not, the other one tells.
         let _ = write.release().await;
-        Ok(Ending::holding("reads on", fixture.server_fixture.oracle.enter("the actor", Granted::from(read))))
+        Ok(Ending::holding(
+            "reads on",
+            fixture.server_fixture.oracle.enter("the actor", Box::new(Sides::from(read))),
+        ))
     }
 
     fn is_tried(self, injection_point: &InjectionPoint) -> bool {
@@ -106,17 +106,15 @@ impl Scenario for ReadUnderWrite {
 }
 
 impl Scenario for Upgrade {
-    type Recipe = Writing;
-
-    fn recipe(self) -> Writing {
-        Writing
+    fn adapter(self) -> AnyAdapter {
+        &Writing
     }
 
-    async fn set(self, fixture: &Fixture<Writing>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         set(fixture).await
     }
 
-    async fn act(self, fixture: &Fixture<Writing>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         let lock = RwLock::new(&fixture.actor()?, LOCK).map_err(say)?;
         let read = match lock.read().await {
             Ok(read) => read,
@@ -124,15 +122,17 @@ impl Scenario for Upgrade {
         };
         let oracle = &fixture.server_fixture.oracle;
         match read.try_upgrade().await {
-            Ok(write) => Ok(Ending::holding("upgraded", oracle.enter("the actor", Granted::from(write)))),
+            Ok(write) => {
+                Ok(Ending::holding("upgraded", oracle.enter("the actor", Box::new(Sides::from(write)))))
+            }
             Err(UpgradeError::NotAlone { guard }) => {
                 if fixture.injected_fault.is_none() {
                     return Err("a sole reader was told that it is not".to_owned());
                 }
-                Ok(Ending::holding("not alone", oracle.enter("the actor", Granted::from(guard))))
+                Ok(Ending::holding("not alone", oracle.enter("the actor", Box::new(Sides::from(guard)))))
             }
             Err(UpgradeError::Failed { guard, error }) if error.is_timeout() => {
-                Ok(Ending::holding("timeout", oracle.enter("the actor", Granted::from(guard))))
+                Ok(Ending::holding("timeout", oracle.enter("the actor", Box::new(Sides::from(guard)))))
             }
             Err(UpgradeError::Failed { error, .. }) => failed(fixture, error).await,
         }

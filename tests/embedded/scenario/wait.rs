@@ -1,51 +1,50 @@
 use std::time::Duration;
 
+use lockkeeper_test_recipes::AnyAdapter;
+
 use super::{Ending, Scenario};
 use crate::fixture::{Fixture, say};
 use crate::limit::within;
-use crate::recipe::Recipe;
 use crate::server_fixture::LOCK;
 
 /// A wait in line; the holder leaves once the waiter has settled down.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wait<R>(pub(crate) R);
+pub(crate) struct Wait(pub(crate) AnyAdapter);
 
 /// A wait in line; the holder leaves at the very moment the mishap strikes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WaitOvertaken<R>(pub(crate) R);
+pub(crate) struct WaitOvertaken(pub(crate) AnyAdapter);
 
 /// A wait behind two others. They leave one after the other, the second once the waiter has come near.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WaitBehindTwo<R>(pub(crate) R);
+pub(crate) struct WaitBehindTwo(pub(crate) AnyAdapter);
 
 /// A wait in line whose connection broke.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WaitReconnecting<R>(pub(crate) R);
+pub(crate) struct WaitReconnecting(pub(crate) AnyAdapter);
 
 /// A wait that is not served in time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WaitTimesOut<R>(pub(crate) R);
+pub(crate) struct WaitTimesOut(pub(crate) AnyAdapter);
 
-async fn set_taken<R: Recipe>(fixture: &Fixture<R>) -> Result<(), String> {
+async fn set_taken(fixture: &Fixture) -> Result<(), String> {
     fixture.make_directory().await?;
     fixture.rival_holds().await?;
     fixture.actor_connects().await
 }
 
-impl<R: Recipe> Scenario for Wait<R> {
-    type Recipe = R;
-
+impl Scenario for Wait {
     const WAITS: bool = true;
 
-    fn recipe(self) -> R {
+    fn adapter(self) -> AnyAdapter {
         self.0
     }
 
-    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         set_taken(fixture).await
     }
 
-    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         fixture.begin_to_wait()?;
         fixture.actor_watches_or_failed(1).await?;
         fixture.rival_releases().await?;
@@ -53,20 +52,18 @@ impl<R: Recipe> Scenario for Wait<R> {
     }
 }
 
-impl<R: Recipe> Scenario for WaitOvertaken<R> {
-    type Recipe = R;
-
+impl Scenario for WaitOvertaken {
     const WAITS: bool = true;
 
-    fn recipe(self) -> R {
+    fn adapter(self) -> AnyAdapter {
         self.0
     }
 
-    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         set_taken(fixture).await
     }
 
-    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         fixture.begin_to_wait()?;
         let mut struck = fixture.struck.subscribe();
         tokio::select! {
@@ -78,23 +75,21 @@ impl<R: Recipe> Scenario for WaitOvertaken<R> {
     }
 }
 
-impl<R: Recipe> Scenario for WaitBehindTwo<R> {
-    type Recipe = R;
-
+impl Scenario for WaitBehindTwo {
     const WAITS: bool = true;
 
-    fn recipe(self) -> R {
+    fn adapter(self) -> AnyAdapter {
         self.0
     }
 
-    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         fixture.make_directory().await?;
         fixture.rival_holds().await?;
         fixture.another_waits().await?;
         fixture.actor_connects().await
     }
 
-    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         fixture.begin_to_wait()?;
         fixture.actor_watches_or_failed(1).await?;
         fixture.rival_releases().await?;
@@ -105,21 +100,19 @@ impl<R: Recipe> Scenario for WaitBehindTwo<R> {
     }
 }
 
-impl<R: Recipe> Scenario for WaitReconnecting<R> {
-    type Recipe = R;
-
+impl Scenario for WaitReconnecting {
     const WAITS: bool = true;
 
     const RECONNECTS: u64 = 1;
 
-    fn recipe(self) -> R {
+    fn adapter(self) -> AnyAdapter {
         self.0
     }
 
-    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         set_taken(fixture).await?;
         fixture.begin_to_wait()?;
-        fixture.actor_watches(R::WATCHES).await?;
+        fixture.actor_watches(self.0.watches()).await?;
         // Answers come in order: with this one, those of the watches have come.
         let (actor, lock) = (fixture.actor()?, LOCK.parse().map_err(say)?);
         let answer = async { while actor.znodes().read(&lock).await.is_err() {} };
@@ -127,7 +120,7 @@ impl<R: Recipe> Scenario for WaitReconnecting<R> {
         fixture.cut_off().await
     }
 
-    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         fixture.server_fixture.server.accept_connections();
         fixture.actor_watches_or_failed(1).await?;
         fixture.rival_releases().await?;
@@ -135,19 +128,17 @@ impl<R: Recipe> Scenario for WaitReconnecting<R> {
     }
 }
 
-impl<R: Recipe> Scenario for WaitTimesOut<R> {
-    type Recipe = R;
-
-    fn recipe(self) -> R {
+impl Scenario for WaitTimesOut {
+    fn adapter(self) -> AnyAdapter {
         self.0
     }
 
-    async fn set(self, fixture: &Fixture<R>) -> Result<(), String> {
+    async fn set(self, fixture: &Fixture) -> Result<(), String> {
         set_taken(fixture).await
     }
 
-    async fn act(self, fixture: &Fixture<R>) -> Result<Ending, String> {
-        let waited = self.0.acquire_timeout(fixture.actor()?, Duration::from_millis(150)).await;
+    async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
+        let waited = self.0.acquire_timeout(fixture.target()?, Duration::from_millis(150)).await;
         let ending = match waited {
             Err(error) if error.is_timeout() => Ending::new("timeout"),
             other => fixture.acquired(other)?,
