@@ -16,6 +16,7 @@
 mod clients;
 mod environment;
 mod fault;
+mod locks;
 mod lost;
 mod oracle;
 mod plan;
@@ -24,7 +25,6 @@ mod run;
 mod seeds;
 mod session;
 mod wire;
-mod work;
 mod world;
 
 use tokio::time::Instant;

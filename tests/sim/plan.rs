@@ -1,8 +1,8 @@
 use lockkeeper_testserver::machine::Settings;
 
 use crate::fault::{self, Fault};
+use crate::locks::{self, Lock};
 use crate::rng::Rng;
-use crate::work::{self, Lock};
 
 /// What one seed makes of the world: drawn before anything happens.
 #[derive(Clone, Debug)]
@@ -70,9 +70,9 @@ impl Plan {
         if first_sequence > i32::MAX / 2 {
             faults.push(Fault::CountAhead);
         }
-        let locks = work::draw(rng, first_sequence);
+        let locks = locks::draw(rng, first_sequence);
         // A start is made by nothing but a transaction, and seldom.
-        if locks.iter().any(|lock| lock.time_per_turn() > 0) {
+        if locks.iter().any(|lock| lock.time_per_grant() > 0) {
             faults.extend([Fault::HoldTransaction; 3]);
         }
         if servers == 1 {
@@ -109,7 +109,7 @@ impl Plan {
         let workers = (self.processes * self.workers) as u64;
         let turns = workers * (self.locks.len() + 1) as u64;
         // Each worker ends the turn that it is in, and takes one more.
-        let waiting: u64 = self.locks.iter().map(|lock| 2 * workers * lock.time_per_turn()).sum();
+        let waiting: u64 = self.locks.iter().map(|lock| 2 * workers * lock.time_per_grant()).sum();
         self.timeout * 6 + turns * (40 * self.latency_in_peace() + 10) + waiting
     }
 

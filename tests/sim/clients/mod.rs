@@ -13,10 +13,10 @@ use tokio::time::sleep;
 use self::worker::Worker;
 use crate::environment::{Process, SimulatedHost};
 use crate::fault::Fault;
+use crate::locks::shared_mutexes;
 use crate::oracle::Oracle;
 use crate::rng::Rng;
 use crate::wire::Network;
-use crate::work::Shared;
 use crate::world::World;
 
 /// Runs one process until its workers have had their last lock; returns its managers. It may shut them down before, and go on
@@ -25,7 +25,7 @@ pub(crate) async fn run(world: World, oracle: Oracle, process: Arc<Process>, mut
     let plan = world.plan();
     loop {
         let pool = connect(&world, &process, &mut rng).await;
-        let shared = Shared::of(&pool, &plan.locks, &mut rng);
+        let shared = shared_mutexes(&pool, &plan.locks, &mut rng);
         let is_closing = Arc::new(AtomicBool::new(false));
         let workers: Vec<_> = (0..plan.workers)
             .map(|number| {

@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockkeeper::{ConnectionPool, Error, Owner};
+use lockkeeper_test_recipes::{AcquireMode, Claim, Grant, Granted, Share, SharedMutexes, Target};
 use tokio::time::sleep;
 
 use super::cancelled::Cancelled;
 use crate::environment::Process;
+use crate::locks::Lock;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
 use crate::rng::Rng;
-use crate::work::{Claim, Hold, Lock, Share, Shared, Site, Way};
 use crate::world::World;
 
 /// One task of a process, and what it goes by.
@@ -21,7 +22,7 @@ pub(super) struct Worker {
     pub(super) oracle: Oracle,
     pub(super) process: Arc<Process>,
     pub(super) pool: ConnectionPool,
-    pub(super) shared: Shared,
+    pub(super) shared: SharedMutexes,
     /// Its manager is being shut down.
     pub(super) is_closing: Arc<AtomicBool>,
     pub(super) plan: Plan,
@@ -40,9 +41,9 @@ impl Worker {
         }
         // The last one, undisturbed: everyone is served.
         for lock in self.plan.locks.clone() {
-            let kind = lock.kind(&mut self.rng);
-            match kind.take(self.site(lock), Way::Wait).await {
-                Ok(Some(hold)) => self.hold(hold, lock).await,
+            let adapter = lock.adapter(&mut self.rng);
+            match adapter.take(self.target(lock), AcquireMode::Wait).await {
+                Ok(Some(grant)) => self.hold(grant, lock).await,
                 Ok(None) => self.oracle.breach(&self.world, format!("{}: not served", self.name)),
                 Err(error) => self.unexpected(&error),
             }
@@ -54,14 +55,14 @@ impl Worker {
         sleep(Duration::from_millis(self.rng.between(0, longest))).await;
     }
 
-    fn site(&mut self, lock: Lock) -> Site {
-        Site {
-            manager: self.pool.for_path(lock.path()).clone(),
-            owner: self.owner.clone(),
-            path: lock.path(),
-            shared: self.shared.clone(),
-            rng: self.rng.fork(),
-        }
+    fn target(&mut self, lock: Lock) -> Target {
+        let mut rng = self.rng.fork();
+        let path = lock.path();
+        let mut target =
+            Target::new(self.pool.for_path(&path), &path).with_draws(move |count| rng.index(count));
+        target.owner = Some(self.owner.clone());
+        target.shared = self.shared.clone();
+        target
     }
 
     fn unexpected(&self, error: &Error) {
@@ -74,46 +75,46 @@ impl Worker {
     /// One attempt, cancelled at some point or not.
     async fn visit(&mut self) {
         let lock = self.plan.locks[self.rng.index(self.plan.locks.len())];
-        let kind = lock.kind(&mut self.rng);
+        let adapter = lock.adapter(&mut self.rng);
         let patience = Duration::from_millis(self.rng.between(0, self.plan.timeout));
-        let way = match self.rng.index(10) {
-            0..5 => Way::Wait,
-            5..8 => Way::WaitAtMost(patience),
-            _ => Way::Try,
+        let mode = match self.rng.index(10) {
+            0..5 => AcquireMode::Wait,
+            5..8 => AcquireMode::WaitAtMost(patience),
+            _ => AcquireMode::Try,
         };
         let polls = if self.rng.percent(20) { self.rng.between(1, 12) } else { u64::MAX };
         let limit = if self.rng.percent(10) { self.rng.between(1, self.plan.timeout) } else { u64::MAX / 4 };
-        self.world.note(|| format!("{} tries {lock:?}: {way:?}", self.name));
-        let taking = Cancelled::after(polls, kind.take(self.site(lock), way));
+        self.world.note(|| format!("{} tries {lock:?}: {mode:?}", self.name));
+        let taking = Cancelled::after(polls, adapter.take(self.target(lock), mode));
         match tokio::time::timeout(Duration::from_millis(limit), taking).await {
-            Ok(Some(Ok(Some(hold)))) => self.hold(hold, lock).await,
-            Ok(Some(Err(error))) if error.is_timeout() && way != Way::Wait => {}
+            Ok(Some(Ok(Some(grant)))) => self.hold(grant, lock).await,
+            Ok(Some(Err(error))) if error.is_timeout() && mode != AcquireMode::Wait => {}
             Ok(Some(Err(error))) => self.unexpected(&error),
             Ok(Some(Ok(None)) | None) | Err(_) => {}
         }
     }
 
     /// Works under a lock, and gives it back in one way or another.
-    async fn hold(&mut self, hold: Box<dyn Hold>, lock: Lock) {
-        let hold = Arc::new(hold);
-        let entry = self.oracle.granted(&self.world, &self.process, &hold);
-        let claims = hold.claims();
+    async fn hold(&mut self, grant: Granted, lock: Lock) {
+        let grant = Arc::new(grant);
+        let entry = self.oracle.granted(&self.world, &self.process, &grant);
+        let claims = grant.claims();
         // What an owner holds already it may take again, and turn into something less.
         let is_own = |claim: &Claim| {
-            !claim.beside.is_empty() || claim.is_inherited && !matches!(claim.share, Share::Permits { .. })
+            !claim.ignored.is_empty() || claim.is_inherited && !matches!(claim.share, Share::Permits { .. })
         };
         if !claims.iter().any(is_own) && self.is_closing.load(Ordering::Relaxed) {
             let text = format!("{} was granted {claims:?} after the shutdown had begun", self.name);
             self.oracle.breach(&self.world, text);
         }
-        if let Some(outlook) = hold.monitor().filter(|_| self.rng.percent(30)) {
+        if let Some(monitor) = grant.monitor().filter(|_| self.rng.percent(30)) {
             // It looks on for a while after the hold: what it sees then is nobody's loss.
             let limit = Duration::from_millis(self.plan.timeout);
-            self.process.run(async move { tokio::time::timeout(limit, outlook.lost()).await.is_ok() });
+            self.process.run(async move { tokio::time::timeout(limit, monitor.lost()).await.is_ok() });
         }
         let is_lost = {
-            let mut work = pin!(self.work_under(&**hold, lock));
-            let mut lost = pin!(hold.lost());
+            let mut work = pin!(self.work_under(&**grant, lock));
+            let mut lost = pin!(grant.lost());
             tokio::select! {
                 biased;
                 () = &mut lost => true,
@@ -128,22 +129,22 @@ impl Worker {
         }
         // From here on it claims nothing.
         drop(entry);
-        let Ok(hold) = Arc::try_unwrap(hold) else {
+        let Ok(grant) = Arc::try_unwrap(grant) else {
             return self.oracle.breach(&self.world, "the books kept a guard".to_owned());
         };
         let way = if self.world.is_healing() { 0 } else { self.rng.index(10) };
         self.world.note(|| format!("{} gives {claims:?} back in way {way}", self.name));
         let polls = if way < 7 { u64::MAX } else { self.rng.between(1, 4) };
         if way == 9 {
-            return drop(hold);
+            return drop(grant);
         }
-        let may_stay = hold.may_stay();
-        if let (Some(Ok(())), false) = (Cancelled::after(polls, hold.release()).await, may_stay) {
+        let may_outlive = grant.may_outlive_release();
+        if let (Some(Ok(())), false) = (Cancelled::after(polls, grant.release()).await, may_outlive) {
             self.oracle.released(&self.world, &claims);
         }
     }
 
-    async fn work_under(&mut self, hold: &dyn Hold, lock: Lock) {
+    async fn work_under(&mut self, grant: &dyn Grant, lock: Lock) {
         let steps = if self.world.is_healing() { 1 } else { self.rng.between(0, 4) };
         let longest = match self.rng.index(8) {
             _ if self.world.is_healing() => 10,
@@ -153,15 +154,15 @@ impl Worker {
         };
         for _ in 0..steps {
             self.idle(longest).await;
-            if let (Some(txn), true) = (hold.txn(), self.rng.percent(50)) {
-                let token = hold.claims().iter().map(|claim| claim.token).max();
+            if let (Some(txn), true) = (grant.txn(), self.rng.percent(50)) {
+                let token = grant.claims().iter().map(|claim| claim.token).max();
                 let token = token.expect("a claim").to_string().into_bytes();
                 let register = lock.register().parse().expect("a path");
                 let committed = txn.set(register, token, -1).commit().await;
                 self.world.note(|| format!("{} wrote: {committed:?}", self.name));
             }
             if self.rng.percent(50)
-                && let Err(wrong) = hold.meanwhile(self.site(lock)).await
+                && let Err(wrong) = grant.check_owner(self.target(lock)).await
             {
                 self.oracle.breach(&self.world, wrong);
             }

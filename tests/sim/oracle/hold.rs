@@ -2,15 +2,15 @@ use std::sync::Arc;
 
 use lockkeeper::BootInstant;
 use lockkeeper_core::simulation::Environment;
+use lockkeeper_test_recipes::{Claim, Granted};
 
 use crate::environment::{Process, SimulatedHost};
-use crate::work::{Claim, Hold};
 
 /// One hold, and what its holder may believe.
 #[derive(Clone)]
 pub(super) struct Held {
     pub(super) process: Arc<Process>,
-    hold: Arc<Box<dyn Hold>>,
+    grant: Arc<Granted>,
     pub(super) claims: Vec<Claim>,
     /// `lost()` has resolved.
     pub(super) is_told: bool,
@@ -21,11 +21,11 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn new(process: &Arc<Process>, hold: &Arc<Box<dyn Hold>>) -> Self {
+    pub(super) fn new(process: &Arc<Process>, grant: &Arc<Granted>) -> Self {
         Self {
             process: Arc::clone(process),
-            hold: Arc::clone(hold),
-            claims: hold.claims(),
+            grant: Arc::clone(grant),
+            claims: grant.claims(),
             is_told: false,
             is_gone: false,
             frozen_until: None,
@@ -36,7 +36,7 @@ impl Held {
     pub(super) fn is_valid(&self) -> bool {
         match self.frozen_until {
             Some(until) => SimulatedHost(Arc::clone(&self.process)).now() < until,
-            None => self.hold.is_valid(),
+            None => self.grant.is_valid(),
         }
     }
 
@@ -46,7 +46,7 @@ impl Held {
 
     pub(super) fn note_freeze(&mut self) {
         if self.has_stopped_or_gone_on() {
-            self.frozen_until = self.process.is_frozen().then(|| self.hold.valid_until());
+            self.frozen_until = self.process.is_frozen().then(|| self.grant.valid_until());
         }
     }
 }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lockkeeper::LossReason;
+use lockkeeper_test_recipes::{Claim, Granted};
 use parking_lot::Mutex;
 
 use self::hold::Held;
@@ -20,7 +21,6 @@ use self::tokens::Tokens;
 use self::windows::Windows;
 use crate::environment::Process;
 use crate::lost;
-use crate::work::{Claim, Hold};
 use crate::world::World;
 
 /// A handle to the books.
@@ -74,9 +74,9 @@ impl Oracle {
     }
 
     /// Something was granted just now.
-    pub(crate) fn granted(&self, world: &World, process: &Arc<Process>, hold: &Arc<Box<dyn Hold>>) -> Entry {
-        let held = Held::new(process, hold);
-        if let Some(starts) = hold.starts() {
+    pub(crate) fn granted(&self, world: &World, process: &Arc<Process>, grant: &Arc<Granted>) -> Entry {
+        let held = Held::new(process, grant);
+        if let Some(starts) = grant.starts() {
             let entered = self.0.lock().windows.enter(&starts, world.now());
             if let Err(wrong) = entered {
                 self.breach(world, wrong);
@@ -97,7 +97,7 @@ impl Oracle {
             // More than is promised: a contender that was not the head when its node was deleted sees that before it is
             // granted. This does not apply to a claim that is older than its node, nor to a node that its process keeps
             // and has held before: like any holder, it learns of a delete by its watch.
-            let is_told = !claim.is_inherited && claim.beside.is_empty() && claim.handover == 0;
+            let is_told = !claim.is_inherited && claim.ignored.is_empty() && claim.handover == 0;
             // Nor to a contender behind one of its own session, whose delete checks its node: the answer tells.
             for node in claim.nodes.iter().filter(|node| is_told && world.was_deleted_in_line(node)) {
                 if world.is_being_checked(node) {

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use lockkeeper_core::{Kind, NodeName};
+use lockkeeper_test_recipes::{Claim, Share};
 use lockkeeper_testserver::tree::Tree;
-
-use crate::work::{Claim, Share};
 
 /// What is wrong with a claim that was granted just now, by what the quorum has. `leaving` are nodes whose own session
 /// has asked for their end: within a session they are followed before they are gone.
@@ -35,7 +34,7 @@ pub(super) fn check(tree: &Tree, claim: &Claim, leaving: &BTreeSet<String>) -> R
                 false => czxid(tree, node),
             };
             let is_passed = |node: &String, other: &String| {
-                claim.beside.contains(other)
+                claim.ignored.contains(other)
                     || leaving.contains(other) && owner(tree, other) == owner(tree, node)
             };
             let ahead = |node: &String| in_front(tree, node, place(node), &|other| is_passed(node, other));

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use crate::work::{Claim, Share};
+use lockkeeper_test_recipes::{Claim, Share};
 
 /// Promise 3: the tokens that were granted in one directory.
 #[derive(Default)]
@@ -40,7 +40,7 @@ mod tests {
             handover: 0,
             is_inherited: false,
             share,
-            beside: Vec::new(),
+            ignored: Vec::new(),
         }
     }
 

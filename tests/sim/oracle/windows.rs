@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::work::Starts;
+use lockkeeper_test_recipes::Starts;
 
 /// Clocks of different rates measure the window and the time an admission is fresh, and both in whole milliseconds.
 const INEXACT: u64 = 50;

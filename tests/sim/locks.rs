@@ -1,0 +1,68 @@
+//! What the processes of a plan contend for: paths, and the adapters that may meet there.
+
+use std::time::Duration;
+
+use lockkeeper::{ConnectionPool, HandOffPolicy, Mutex};
+use lockkeeper_test_recipes::{AnyAdapter, FAMILIES, Family, SharedMutexes};
+
+use crate::rng::Rng;
+
+/// How many locks a plan has.
+const LOCKS: [usize; 3] = [1, 1, 2];
+
+/// One path that is contended for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lock {
+    number: usize,
+    family: &'static Family,
+}
+
+/// Draws what a plan's processes contend for, in directories that count from `first_sequence`.
+pub(crate) fn draw(rng: &mut Rng, first_sequence: i32) -> Vec<Lock> {
+    let is_near_the_end = first_sequence > i32::MAX / 2;
+    let families: Vec<_> =
+        FAMILIES.iter().filter(|family| !(is_near_the_end && family.needs_sequence)).collect();
+    let locks = rng.pick(&LOCKS);
+    (0..locks).map(|number| Lock { number, family: families[rng.index(families.len())] }).collect()
+}
+
+impl Lock {
+    /// The number of permits, for a lock in the layout that is shared with Curator's semaphore.
+    pub(crate) fn permits(&self) -> Option<usize> {
+        self.family.permits
+    }
+
+    /// How long one grant lets the next contender wait by itself, in milliseconds.
+    pub(crate) fn time_per_grant(&self) -> u64 {
+        self.family.adapters.iter().map(|adapter| adapter.time_per_grant()).max().unwrap_or_default()
+    }
+
+    pub(crate) fn path(&self) -> String {
+        format!("/locks/{}", self.number)
+    }
+
+    /// The register that its exclusive holders write.
+    pub(crate) fn register(&self) -> String {
+        format!("/registers/{}", self.number)
+    }
+
+    pub(crate) fn adapter(&self, rng: &mut Rng) -> AnyAdapter {
+        self.family.adapters[rng.index(self.family.adapters.len())]
+    }
+}
+
+/// The mutexes that the tasks of one process share. All of them keep their nodes, for a time that is left to chance.
+pub(crate) fn shared_mutexes(pool: &ConnectionPool, locks: &[Lock], rng: &mut Rng) -> SharedMutexes {
+    let shared = |lock: &Lock| {
+        let manager = pool.for_path(lock.path());
+        let timeout = manager.session_timeout();
+        let time = |part: u64| timeout / 100 * u32::try_from(part).expect("a small part");
+        let policy = HandOffPolicy::default()
+            .max_handoffs(u32::try_from(rng.between(1, 5)).expect("a small number"))
+            .max_time(time(rng.between(1, 30)))
+            .idle_time(rng.pick(&[Duration::ZERO, time(1), time(10), time(30)]));
+        let mutex = Mutex::new(manager, lock.path()).expect("a path");
+        (lock.path(), mutex.with_handoff(policy).expect("a policy"))
+    };
+    locks.iter().map(shared).collect()
+}
