@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{
-    ConnectionManager, FencingToken, Lock, LockGuard, MultiLock, Mutex, Owner, ReentrantMutex, RwLock,
-    Semaphore,
-};
+use lockkeeper::{ConnectionManager, FencingToken, Lock, LockGuard, MultiLock, Mutex, RwLock, Semaphore};
+use lockkeeper_test_recipes::rw_lock::{Reading, Writing};
+use lockkeeper_test_recipes::{AnyAdapter, LOCKS, Target};
 use lockkeeper_tests::{Direction, Ensemble, Timing, dropped_after, eventually};
 
 use crate::support::{behind_proxy, connect, no_node_is_left};
@@ -18,23 +17,18 @@ type Kind = Box<dyn Lock>;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// Each kind of lock as its holder has it, and as another one wants it, who must not have it then.
-fn kinds(holder: &ConnectionManager, other: &ConnectionManager) -> Vec<(&'static str, Kind, Kind)> {
-    let mutex = |of| Mutex::new(of, "/kinds/mutex").unwrap();
-    let single = |of| Mutex::in_semaphore_layout(of, "/kinds/single").unwrap();
-    let reentrant =
-        |of| ReentrantMutex::new(of, "/kinds/reentrant").unwrap().for_owner(&Owner::new("its own"));
-    let (read, write) =
-        (|of| RwLock::new(of, "/kinds/read").unwrap(), |of| RwLock::new(of, "/kinds/write").unwrap());
-    let permits = |of| Semaphore::new(of, "/kinds/permits", 2).unwrap();
-    vec![
-        ("mutex", Box::new(mutex(holder)), Box::new(mutex(other))),
-        ("mutex in semaphore layout", Box::new(single(holder)), Box::new(single(other))),
-        ("reentrant mutex", Box::new(reentrant(holder)), Box::new(reentrant(other))),
-        ("reader", Box::new(read(holder).reader()), Box::new(read(other).writer())),
-        ("writer", Box::new(write(holder).writer()), Box::new(write(other).reader())),
-        ("permits", Box::new(permits(holder).permits(2)), Box::new(permits(other).permits(1))),
-    ]
+/// Each lock as its holder takes it, and as another client wants it that must not get it then.
+async fn kinds(holder: &ConnectionManager, other: &ConnectionManager) -> Vec<(&'static str, Kind, Kind)> {
+    let mut kinds = Vec::new();
+    let rows = LOCKS.iter().map(|(name, held)| (*name, *held, held.exclusion().unwrap_or(*held)));
+    let writer_first: (_, AnyAdapter, AnyAdapter) = ("writer_before_a_reader", &Writing, &Reading);
+    for (name, held, wanted) in rows.chain([writer_first]) {
+        let target = |manager| Target::new(manager, &format!("/kinds/{name}"));
+        let lock = |adapter: AnyAdapter, manager| adapter.as_lock(target(manager)).unwrap().unwrap();
+        held.prepare(target(holder)).await.unwrap();
+        kinds.push((name, lock(held, holder), lock(wanted, other)));
+    }
+    kinds
 }
 
 fn nodes(guard: &LockGuard) -> Vec<String> {
@@ -46,7 +40,7 @@ async fn whatever_is_held_is_lost_before_it_is_granted_again() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let other = connect(&ensemble.connect_string()).await;
     let mut next = Vec::new();
-    for (kind, held, wanted) in kinds(&manager, &other) {
+    for (kind, held, wanted) in kinds(&manager, &other).await {
         let guard = Arc::new(held.acquire().await.unwrap());
         assert!(wanted.try_acquire().await.unwrap().is_none(), "{kind}: granted twice");
         next.push(tokio::spawn({
@@ -77,7 +71,7 @@ async fn a_transaction_under_a_node_that_is_gone_is_refused_whatever_it_held() {
     admin.delete(read.path()).await.unwrap();
     let late = read.txn().create("/late".parse().unwrap(), Vec::new()).commit().await;
     assert!(late.unwrap_err().is_lost(), "a downgraded reader");
-    for (number, (kind, held, _)) in kinds(&manager, &manager).into_iter().enumerate() {
+    for (number, (kind, held, _)) in kinds(&manager, &manager).await.into_iter().enumerate() {
         let guard = held.acquire().await.unwrap();
         let written = format!("/written-{number}").parse().unwrap();
         guard.txn().create(written, Vec::new()).commit().await.unwrap();
@@ -120,7 +114,7 @@ async fn whatever_is_given_up_anywhere_leaves_no_node() {
     given_up_anywhere(&ensemble, async || several.try_acquire()).await;
     given_up_anywhere(&ensemble, async || several.acquire_timeout(LONG)).await;
     given_up_anywhere(&ensemble, async || several.acquire().await.unwrap().release()).await;
-    for (_, lock, _) in kinds(&manager, &manager) {
+    for (_, lock, _) in kinds(&manager, &manager).await {
         given_up_anywhere(&ensemble, async || lock.acquire()).await;
         given_up_anywhere(&ensemble, async || lock.try_acquire()).await;
         given_up_anywhere(&ensemble, async || lock.acquire_timeout(LONG)).await;
