@@ -1,49 +1,70 @@
 //! What is contended for: the locks of a run, and who takes which.
 
+use lockkeeper_test_recipes::AnyAdapter;
+use lockkeeper_test_recipes::handoff::Keeping;
+use lockkeeper_test_recipes::mutex::Plain;
+use lockkeeper_test_recipes::reentrant_mutex::Reentrant;
+use lockkeeper_test_recipes::rw_lock::{Reading, Writing};
+use lockkeeper_test_recipes::semaphore::{LIMIT, Permits};
+
 /// The folder of all locks.
 pub(crate) const LOCKS: &str = "/chaos/locks";
 /// The folder of the registers that are written by guarded transactions, one for each lock.
 pub(crate) const REGISTERS: &str = "/chaos/registers";
 
-/// What kind of lock stands at a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Mutex,
-    /// A mutex that keeps its node for the tasks of its process.
-    Keeping,
-    Reentrant,
-    Rw,
-    /// With so many permits.
-    Semaphore(usize),
-}
-
 /// A lock that all clients contend for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    /// One of these is drawn for each acquire.
+    pub(crate) adapters: &'static [AnyAdapter],
+    /// The number of permits, where it has permits.
+    pub(crate) limit: Option<usize>,
+    /// Whether an owner may hold it more than once.
+    pub(crate) nests: bool,
     /// Whether its nodes are also deleted by hand.
     pub(crate) touched: bool,
 }
 
-const fn site(name: &'static str, kind: Kind) -> Site {
-    Site { name, kind, touched: false }
+const fn site(name: &'static str, adapters: &'static [AnyAdapter]) -> Site {
+    Site { name, adapters, limit: None, nests: false, touched: false }
 }
+
+impl Site {
+    const fn nests(self) -> Self {
+        Self { nests: true, ..self }
+    }
+
+    const fn touched(self) -> Self {
+        Self { touched: true, ..self }
+    }
+
+    const fn limit(self, limit: usize) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+}
+
+const MUTEX: &[AnyAdapter] = &[&Plain];
+/// Now and then without the mutex that the process shares: another contender of the same process.
+const KEEPING: &[AnyAdapter] = &[&Keeping, &Keeping, &Keeping, &Keeping, &Plain];
+const REENTRANT: &[AnyAdapter] = &[&Reentrant];
+const RW: &[AnyAdapter] = &[&Reading, &Reading, &Reading, &Writing, &Writing];
+const SEMAPHORE: &[AnyAdapter] = &[&Permits(Some(1)), &Permits(Some(2))];
 
 /// Every lock of a run.
 pub(crate) const SITES: [Site; 12] = [
-    site("mutex", Kind::Mutex),
-    site("keeping", Kind::Keeping),
-    site("reentrant", Kind::Reentrant),
-    site("rw", Kind::Rw),
-    site("semaphore", Kind::Semaphore(3)),
-    site("multi-mutex", Kind::Mutex),
-    site("multi-reentrant", Kind::Reentrant),
-    site("multi-rw", Kind::Rw),
-    site("multi-semaphore", Kind::Semaphore(2)),
-    Site { name: "touched-mutex", kind: Kind::Mutex, touched: true },
-    Site { name: "touched-keeping", kind: Kind::Keeping, touched: true },
-    Site { name: "touched-rw", kind: Kind::Rw, touched: true },
+    site("mutex", MUTEX),
+    site("keeping", KEEPING),
+    site("reentrant", REENTRANT).nests(),
+    site("rw", RW).nests(),
+    site("semaphore", SEMAPHORE).limit(LIMIT),
+    site("multi-mutex", MUTEX),
+    site("multi-reentrant", REENTRANT).nests(),
+    site("multi-rw", RW).nests(),
+    site("multi-semaphore", SEMAPHORE).limit(LIMIT),
+    site("touched-mutex", MUTEX).touched(),
+    site("touched-keeping", KEEPING).touched(),
+    site("touched-rw", RW).nests().touched(),
 ];
 
 /// The sites that multi-locks are made of.

@@ -1,7 +1,7 @@
 //! Who may be valid beside whom.
 
 use super::{Rule, Violation};
-use crate::fixture::{self, Kind};
+use crate::fixture;
 use crate::history::{Hold, Mode};
 
 /// Holds that claim the same instant, though they exclude each other or are too many.
@@ -12,14 +12,14 @@ pub(super) fn judge(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
     for hold in holds {
         let Some((start, end)) = hold.valid else { continue };
         valid.retain(|(_, end)| *end > start);
-        if let Kind::Semaphore(limit) = site.kind {
+        if let Some(limit) = site.limit {
             let out: usize = permits(hold) + valid.iter().map(|(other, _)| permits(other)).sum::<usize>();
             if out > limit {
                 let text = format!("{out} permits of {limit} are out when {} is granted", hold.title());
                 violations.push(Violation { rule: Rule::Capacity, lock: lock.to_owned(), at: start, text });
             }
         } else {
-            for (other, end) in valid.iter().filter(|(other, _)| conflict(site.kind, hold, other)) {
+            for (other, end) in valid.iter().filter(|(other, _)| conflict(site.nests, hold, other)) {
                 let left = end.saturating_sub(start) / 1_000;
                 let text =
                     format!("{} is granted while {}, valid for {left} µs more", hold.title(), other.title());
@@ -31,8 +31,8 @@ pub(super) fn judge(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
     violations
 }
 
-fn conflict(kind: Kind, one: &Hold, other: &Hold) -> bool {
-    let may_nest = matches!(kind, Kind::Rw | Kind::Reentrant) && one.same_owner(other);
+fn conflict(nests: bool, one: &Hold, other: &Hold) -> bool {
+    let may_nest = nests && one.same_owner(other);
     !may_nest && (one.mode == Mode::Alone || other.mode == Mode::Alone)
 }
 

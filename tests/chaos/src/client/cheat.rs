@@ -9,7 +9,7 @@ use lockkeeper::{ANY_VERSION, CreateMode, Mutex};
 use super::Common;
 use crate::Failure;
 use crate::clock;
-use crate::fixture::{self, Kind, Site};
+use crate::fixture::{self, Site};
 use crate::history::{Mode, Token, What};
 
 /// Claims what it never took, with tokens that are too small; keeps some locks for ever; leaves a node behind.
@@ -52,7 +52,7 @@ async fn hog(common: &Common, name: &str) -> Result<(), Failure> {
 async fn barge(common: &Common, site: Site) {
     let (hold, token) = (common.journal.number(), Token { zxid: 1, handover: 0 });
     let say = |what| common.journal.say(0, what);
-    let mode = if matches!(site.kind, Kind::Semaphore(_)) { Mode::Permits(3) } else { Mode::Alone };
+    let mode = if site.limit.is_some() { Mode::Permits(3) } else { Mode::Alone };
     say(What::Granted { attempt: hold, hold, lock: site.name.to_owned(), mode, token, nodes: Vec::new() });
     say(What::Valid { hold, until: clock::now() + 1_000_000_000 });
     if mode == Mode::Alone {
@@ -70,6 +70,7 @@ async fn barge(common: &Common, site: Site) {
             say(What::Committed { hold, version: stat.version });
         }
     }
+    // How long it claims to hold: a hold of no length overlaps with none. There is no state to wait for.
     tokio::time::sleep(Duration::from_millis(100)).await;
     say(What::Ended { hold });
 }

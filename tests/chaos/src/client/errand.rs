@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper::{Error, Owner};
+use lockkeeper_test_recipes::{AcquireMode, Granted, Taking};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::Common;
-use super::kept::{Asking, Kept};
-use super::locks::Want;
+use super::want::Want;
 use crate::Failure;
-use crate::fixture::Work;
+use crate::fixture::{Site, Work};
 use crate::history::What;
 
 /// A task, with dice and an owner of its own.
@@ -34,10 +34,13 @@ impl Errand {
         while !self.common.quiet.is_cancelled() {
             let pause = self.rng.random_range(10..100);
             self.rest(Duration::from_millis(pause)).await;
-            let want = Want::choose(work, &self.common, &self.owner, &mut self.rng)?;
+            let patience = Duration::from_millis(self.rng.random_range(1_000..15_000));
+            let mode =
+                if self.rng.random_bool(0.1) { AcquireMode::Try } else { AcquireMode::WaitAtMost(patience) };
+            let Want { sites, taking } = self.choose(work, mode)?;
             let attempt = self.common.journal.number();
-            if let Some(kept) = self.ask(&want, attempt).await {
-                self.keep(&want, attempt, kept).await;
+            if let Some(grant) = self.ask(&sites, taking, attempt).await {
+                self.keep(&sites, attempt, grant).await;
             }
         }
         Ok(())
@@ -53,12 +56,9 @@ impl Errand {
     }
 
     /// Asks in one of the ways there are.
-    async fn ask(&mut self, want: &Want, attempt: u64) -> Option<Kept> {
-        let locks = want.sites.iter().map(|(site, _)| site.name.to_owned()).collect();
+    async fn ask(&mut self, sites: &[Site], taking: Taking, attempt: u64) -> Option<Granted> {
+        let locks = sites.iter().map(|site| site.name.to_owned()).collect();
         self.say(What::Asked { attempt, locks });
-        let patience = Duration::from_millis(self.rng.random_range(1_000..15_000));
-        let asking = if self.rng.random_bool(0.1) { Asking::Try } else { Asking::For(patience) };
-        let taking = want.lock.take(asking);
         let quiet = self.common.quiet.clone();
         let taken = if self.rng.random_bool(0.15) {
             // Dropped wherever it is by then.
@@ -68,7 +68,7 @@ impl Errand {
             quiet.run_until_cancelled(taking).await
         };
         match taken {
-            Some(Ok(Some(kept))) => return Some(kept),
+            Some(Ok(Some(grant))) => return Some(grant),
             Some(Err(error)) if !error.is_timeout() => self.failed(attempt, &error).await,
             // It tells who was in front.
             Some(Err(timeout)) => self.say(What::GaveUp { attempt, why: timeout.to_string() }),

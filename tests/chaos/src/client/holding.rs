@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use lockkeeper::{ANY_VERSION, Hold, TxnResult};
+use lockkeeper_test_recipes::{Grant, Granted, Share};
 use rand::RngExt;
 
 use super::errand::Errand;
-use super::kept::Kept;
-use super::locks::Want;
 use crate::clock;
 use crate::fixture::Site;
 use crate::history::{Mode, Token, What};
@@ -27,28 +26,28 @@ struct Told {
 
 impl Errand {
     /// Holds it for a while, and gives it back in one of the ways there are.
-    pub(super) async fn keep(&mut self, want: &Want, attempt: u64, mut kept: Kept) {
+    pub(super) async fn keep(&mut self, sites: &[Site], attempt: u64, mut grant: Granted) {
         loop {
-            let told = self.tell(want, attempt, &kept);
-            let stayed = self.stay(&kept, &told).await;
+            let told = self.tell(sites, attempt, &*grant);
+            let stayed = self.stay(&*grant, &told).await;
             if !stayed && self.common.cheats {
                 // Claimed for a long time yet.
                 return;
             }
             told.iter().for_each(|told| self.say(What::Ended { hold: told.number }));
-            let is_rw = matches!(kept, Kept::Read(_) | Kept::Write(_));
-            if is_rw && self.rng.random_bool(0.25) {
-                match self.common.quiet.run_until_cancelled(kept.turn()).await {
-                    Some(Ok(Some(turned))) => kept = turned,
+            if grant.can_convert() && self.rng.random_bool(0.25) {
+                match self.common.quiet.run_until_cancelled(grant.convert()).await {
+                    Some(Ok(Some(converted))) => grant = converted,
                     Some(Err(error)) => return self.failed(attempt, &error).await,
                     Some(Ok(None)) | None => return,
                 }
             } else if self.rng.random_bool(0.2) {
-                return drop(kept);
+                return drop(grant);
             } else {
-                let Some(outcome) = self.common.quiet.run_until_cancelled(kept.release()).await else {
+                let Some(released) = self.common.quiet.run_until_cancelled(grant.release()).await else {
                     return;
                 };
+                let outcome = released.map_or_else(|error| error.to_string(), |()| "released".to_owned());
                 return told.iter().for_each(|told| {
                     self.say(What::Released { hold: told.number, outcome: outcome.clone() });
                 });
@@ -56,15 +55,15 @@ impl Errand {
         }
     }
 
-    fn tell(&self, want: &Want, attempt: u64, kept: &Kept) -> Vec<Told> {
+    fn tell(&self, sites: &[Site], attempt: u64, grant: &dyn Grant) -> Vec<Told> {
         let mut all = Vec::new();
-        for (path, hold) in kept.holds() {
-            let at = |site: &Site| path.is_none_or(|path| site.path() == path);
-            let Some((site, mode)) = want.sites.iter().find(|(site, _)| at(site)).copied() else { continue };
-            let mode = match kept {
-                Kept::Read(_) => Mode::Reading,
-                Kept::Write(_) => Mode::Alone,
-                _ => mode,
+        for (claim, hold) in grant.claims().into_iter().zip(grant.holds()) {
+            let at = |site: &&Site| claim.directory().starts_with(&site.path());
+            let Some(site) = sites.iter().find(at).copied() else { continue };
+            let mode = match claim.share {
+                Share::Exclusive => Mode::Alone,
+                Share::Shared => Mode::Reading,
+                Share::Permits { permits, .. } => Mode::Permits(permits),
             };
             let number = self.common.journal.number();
             self.say(What::Granted {
@@ -73,7 +72,7 @@ impl Errand {
                 lock: site.name.to_owned(),
                 mode,
                 token: self.token(hold),
-                nodes: hold.paths().map(str::to_owned).collect(),
+                nodes: claim.nodes,
             });
             all.push(Told { number, site, mode });
         }
@@ -87,7 +86,7 @@ impl Errand {
     }
 
     /// Looks at the guard and writes with it, until its time is up or it is lost; whether it was valid to the end.
-    async fn stay(&mut self, kept: &Kept, told: &[Told]) -> bool {
+    async fn stay(&mut self, grant: &dyn Grant, told: &[Told]) -> bool {
         let span = match self.rng.random_range(0..100) {
             0..85 => self.rng.random_range(5..40),
             85..97 => self.rng.random_range(100..400),
@@ -96,19 +95,19 @@ impl Errand {
         let end = clock::now() + span * 1_000_000;
         let mut written = false;
         loop {
-            if !self.look(kept, told).await {
+            if !self.look(grant, told).await {
                 return false;
             }
             let left = Duration::from_nanos(end.saturating_sub(clock::now()));
             if !written || left.is_zero() && self.rng.random_bool(0.3) {
                 written = true;
-                self.write(kept, told).await;
+                self.write(grant, told).await;
                 continue;
             }
             if left.is_zero() || self.common.quiet.is_cancelled() {
                 return true;
             }
-            let holds: Vec<&Hold> = kept.holds().into_iter().map(|(_, hold)| hold).collect();
+            let holds = grant.holds();
             tokio::select! {
                 () = self.rest(left.min(LOOK)) => {}
                 lost = Hold::lost_any(&holds) => if let Some(told) = told.first()
@@ -122,9 +121,9 @@ impl Errand {
     }
 
     /// Writes down whether each hold is valid; whether all are.
-    async fn look(&self, kept: &Kept, told: &[Told]) -> bool {
+    async fn look(&self, grant: &dyn Grant, told: &[Told]) -> bool {
         let mut valid = true;
-        for (told, (_, hold)) in told.iter().zip(kept.holds()) {
+        for (told, hold) in told.iter().zip(grant.holds()) {
             // First the clock: a guard that is valid after that was valid then.
             let at = clock::now();
             let left = u64::try_from(hold.valid_until().remaining().as_nanos()).unwrap_or(u64::MAX);
@@ -162,8 +161,8 @@ impl Errand {
     }
 
     /// Writes the registers, as a holder may.
-    async fn write(&self, kept: &Kept, told: &[Told]) {
-        for (told, (_, hold)) in told.iter().zip(kept.holds()) {
+    async fn write(&mut self, grant: &dyn Grant, told: &[Told]) {
+        for (told, hold) in told.iter().zip(grant.holds()) {
             if told.mode == Mode::Alone {
                 self.commit(hold, told).await;
             }
@@ -177,11 +176,11 @@ impl Errand {
                 self.common.journal.say_at(at, self.task, what);
             }
         }
-        if let (Some(told), Some(nested)) = (told.first(), kept.nest().await) {
-            match nested {
-                Ok(token) => self.say(What::Again { hold: told.number, token }),
-                Err(error) => self.say(What::Uncommitted { hold: told.number, why: error.to_string() }),
-            }
+        let Some(Told { number: hold, site, .. }) = told.first().cloned() else { return };
+        match grant.acquire_again(self.target(site, None)).await {
+            Ok(None) => {}
+            Ok(Some(token)) => self.say(What::Again { hold, token: token.into() }),
+            Err(error) => self.say(What::Uncommitted { hold, why: error.to_string() }),
         }
     }
 

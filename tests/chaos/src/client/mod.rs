@@ -4,26 +4,26 @@ mod cheat;
 mod errand;
 mod holding;
 mod journal;
-mod keeping;
-mod kept;
-mod locks;
+mod want;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, ConnectionPool};
+use lockkeeper::{ConnectionManager, ConnectionPool, HandOffPolicy, Mutex};
+use lockkeeper_test_recipes::SharedMutexes;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::errand::Errand;
 use self::journal::Journal;
-use self::keeping::Keeping;
 use crate::Failure;
 use crate::fenced::FencedClient;
-use crate::fixture::WORK;
+use crate::fixture::{SITES, WORK};
 use crate::history::What;
 
 /// What a client is told.
@@ -59,7 +59,7 @@ pub struct ClientOptions {
 #[derive(Debug)]
 struct Common {
     pool: ConnectionPool,
-    keeping: Keeping,
+    shared: SharedMutexes,
     journal: Journal,
     fenced: FencedClient,
     session: Duration,
@@ -84,12 +84,12 @@ pub async fn run_client(options: ClientOptions) -> Result<(), Failure> {
         .connect_deadline(Duration::from_secs(300))
         .connect_pool(options.sessions)
         .await?;
-    let keeping = Keeping::of(&pool, session, options.seed)?;
+    let shared = shared_mutexes(&pool, session, options.seed)?;
     let fenced = FencedClient::connect(options.fenced).await?;
     let quiet = CancellationToken::new();
     let common = Arc::new(Common {
         pool,
-        keeping,
+        shared,
         journal,
         fenced,
         session,
@@ -125,4 +125,19 @@ pub async fn run_client(options: ClientOptions) -> Result<(), Failure> {
     common.pool.shutdown().await?;
     // A blocked read of standard input would keep the runtime from ending.
     std::process::exit(0);
+}
+
+/// The mutexes that the tasks of one process share. Each process keeps nodes for a while of its own.
+fn shared_mutexes(pool: &ConnectionPool, session: Duration, seed: u64) -> Result<SharedMutexes, Failure> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut shared = |path: String| {
+        let idle_time = if rng.random_bool(0.5) { session / 20 } else { Duration::ZERO };
+        let policy = HandOffPolicy::default()
+            .max_handoffs(rng.random_range(1..20))
+            .max_time(session.mul_f64(rng.random_range(0.02..0.2)))
+            .idle_time(idle_time);
+        let mutex = Mutex::new(pool.for_path(&path), path.as_str())?.with_handoff(policy)?;
+        Ok((path, mutex))
+    };
+    SITES.into_iter().map(|site| shared(site.path())).collect()
 }
