@@ -3,10 +3,13 @@
 //! Every await is tried: the future is polled once, twice, three times …, and dropped there, until it gets to its
 //! end. What the server then has is asked past the library.
 
-use lockkeeper::{ConnectionManager, Mutex, Owner, ReentrantMutex};
-use lockkeeper_tests::{After, Ensemble, dropped_after};
+use std::collections::BTreeSet;
 
-use crate::support::{connect, no_node_is_left, nodes_become};
+use lockkeeper::{ConnectionManager, Hold, Mutex, Owner, ReentrantMutex};
+use lockkeeper_test_recipes::{AnyAdapter, LOCKS, Target};
+use lockkeeper_tests::{After, Ensemble, Timing, dropped_after, eventually};
+
+use crate::support::{connect, no_node_is_left};
 
 async fn start() -> (Ensemble, ConnectionManager) {
     let ensemble = Ensemble::start(1).await.unwrap();
@@ -14,20 +17,44 @@ async fn start() -> (Ensemble, ConnectionManager) {
     (ensemble, manager)
 }
 
+/// Waits until all clients together have so many nodes.
+async fn ephemerals_become(ensemble: &Ensemble, count: usize) {
+    let seen = eventually(format!("{count} nodes"), Timing::settle(), async || {
+        let nodes: usize = ensemble.dump().await.ok()?.ephemerals.values().map(BTreeSet::len).sum();
+        (nodes == count).then_some(())
+    });
+    seen.await.unwrap();
+}
+
+/// Each lock, with its name, at a path of its own whose directory exists.
+async fn locks(manager: &ConnectionManager) -> Vec<(&'static str, AnyAdapter)> {
+    for (name, adapter) in LOCKS {
+        adapter.prepare(at(manager, name)).await.unwrap();
+        adapter.acquire(at(manager, name)).await.unwrap().release().await.unwrap();
+    }
+    LOCKS.to_vec()
+}
+
+fn at(manager: &ConnectionManager, name: &str) -> Target {
+    Target::new(manager, &format!("/locks/{name}"))
+}
+
 #[tokio::test]
 async fn an_acquire_dropped_anywhere_leaves_no_node() {
     let (ensemble, manager) = start().await;
-    for polls in 0.. {
-        // A path of its own each time, so that making the directory is among the awaits.
-        let path = format!("/fresh/{polls}/lock");
-        let mutex = Mutex::new(&manager, &path).unwrap();
-        let after = dropped_after(polls, mutex.acquire()).await;
-        let done = matches!(after, After::Done(_));
-        drop(after);
-        no_node_is_left(&ensemble, &path).await;
-        if done {
-            assert!(polls > 4, "{polls} polls: making a directory takes more awaits");
-            break;
+    for (name, adapter) in LOCKS {
+        for polls in 0.. {
+            // A path of its own each time, so that making the directory is among the awaits.
+            let name = format!("{name}/{polls}");
+            adapter.prepare(at(&manager, &name)).await.unwrap();
+            let after = dropped_after(polls, adapter.acquire(at(&manager, &name))).await;
+            let done = matches!(after, After::Done(_));
+            drop(after);
+            ephemerals_become(&ensemble, 0).await;
+            if done {
+                assert!(polls > 4, "{name}, {polls} polls: making a directory takes more awaits");
+                break;
+            }
         }
     }
     manager.shutdown().await.unwrap();
@@ -37,59 +64,58 @@ async fn an_acquire_dropped_anywhere_leaves_no_node() {
 async fn a_wait_in_line_dropped_anywhere_leaves_no_node_and_the_next_is_served() {
     let (ensemble, manager) = start().await;
     let other = connect(&ensemble.connect_string()).await;
-    let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
-    for polls in 0.. {
-        let held = others.acquire().await.unwrap();
-        let after = dropped_after(polls, mutex.acquire()).await;
-        let asleep = matches!(after, After::Asleep);
-        assert!(!matches!(after, After::Done(_)), "two holders");
-        drop(after);
-        nodes_become(&ensemble, "/lock", 1).await;
-        held.release().await.unwrap();
-        if asleep {
-            assert!(polls > 2, "{polls} polls: a wait takes more awaits");
-            break;
+    for (name, adapter) in locks(&manager).await {
+        for polls in 0.. {
+            let held = adapter.exclude(at(&other, name)).await.unwrap();
+            let after = dropped_after(polls, adapter.acquire(at(&manager, name))).await;
+            let asleep = matches!(after, After::Asleep);
+            assert!(!matches!(after, After::Done(_)), "{name}: two holders");
+            drop(after);
+            ephemerals_become(&ensemble, held.holds().into_iter().map(Hold::node_count).sum()).await;
+            held.release().await.unwrap();
+            if asleep {
+                assert!(polls > 2, "{name}, {polls} polls: a wait takes more awaits");
+                break;
+            }
         }
+        adapter.acquire(at(&manager, name)).await.unwrap().release().await.unwrap();
+        ephemerals_become(&ensemble, 0).await;
     }
-    mutex.acquire().await.unwrap().release().await.unwrap();
-    no_node_is_left(&ensemble, "/lock").await;
 }
 
 #[tokio::test]
 async fn a_wait_dropped_at_the_moment_of_its_grant_passes_it_on() {
     let (ensemble, manager) = start().await;
     let other = connect(&ensemble.connect_string()).await;
-    let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
-    for extra in 0..4 {
-        let held = others.acquire().await.unwrap();
-        let waiting = {
-            let mutex = mutex.clone();
-            async move { mutex.acquire().await }
-        };
-        let mut waiting = Box::pin(waiting);
-        // In line and asleep.
-        assert!(matches!(dropped_after(usize::MAX, &mut waiting).await, After::Asleep));
-        let release = tokio::spawn(held.release());
-        // Awake again: dropped after none, one, two … polls of the hand-over.
-        let after = dropped_after(extra, &mut waiting).await;
-        drop(after);
-        drop(waiting);
-        release.await.unwrap().unwrap();
-        no_node_is_left(&ensemble, "/lock").await;
-        others.acquire().await.unwrap().release().await.unwrap();
+    for (name, adapter) in locks(&manager).await {
+        for extra in 0..4 {
+            let held = adapter.exclude(at(&other, name)).await.unwrap();
+            let mut waiting = adapter.acquire(at(&manager, name));
+            assert!(matches!(dropped_after(usize::MAX, &mut waiting).await, After::Asleep), "{name}");
+            let release = tokio::spawn(held.release());
+            // Awake again: dropped after none, one, two … polls of the hand-over.
+            let after = dropped_after(extra, &mut waiting).await;
+            drop(after);
+            drop(waiting);
+            release.await.unwrap().unwrap();
+            ephemerals_become(&ensemble, 0).await;
+            adapter.acquire(at(&other, name)).await.unwrap().release().await.unwrap();
+        }
     }
 }
 
 #[tokio::test]
 async fn a_try_dropped_anywhere_leaves_no_node() {
     let (ensemble, manager) = start().await;
-    let mutex = Mutex::new(&manager, "/lock").unwrap();
-    mutex.acquire().await.unwrap().release().await.unwrap();
-    for polls in 0.. {
-        let done = matches!(dropped_after(polls, mutex.try_acquire()).await, After::Done(_));
-        no_node_is_left(&ensemble, "/lock").await;
-        if done {
-            break;
+    for (name, adapter) in locks(&manager).await {
+        for polls in 0.. {
+            let after = dropped_after(polls, adapter.try_acquire(at(&manager, name))).await;
+            let done = matches!(after, After::Done(_));
+            drop(after);
+            ephemerals_become(&ensemble, 0).await;
+            if done {
+                break;
+            }
         }
     }
 }
@@ -97,13 +123,14 @@ async fn a_try_dropped_anywhere_leaves_no_node() {
 #[tokio::test]
 async fn a_release_dropped_anywhere_goes_on() {
     let (ensemble, manager) = start().await;
-    let mutex = Mutex::new(&manager, "/lock").unwrap();
-    for polls in 0.. {
-        let guard = mutex.acquire().await.unwrap();
-        let done = matches!(dropped_after(polls, guard.release()).await, After::Done(_));
-        no_node_is_left(&ensemble, "/lock").await;
-        if done {
-            break;
+    for (name, adapter) in locks(&manager).await {
+        for polls in 0.. {
+            let grant = adapter.acquire(at(&manager, name)).await.unwrap();
+            let done = matches!(dropped_after(polls, grant.release()).await, After::Done(_));
+            ephemerals_become(&ensemble, 0).await;
+            if done {
+                break;
+            }
         }
     }
 }
