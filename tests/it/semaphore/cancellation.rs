@@ -1,61 +1,8 @@
-//! Dropping a future at any await leaves no node behind.
+//! Dropping a future at any await leaves no node behind: beside holders of other permits, and with all of them.
 
-use lockkeeper::{Mutex, Semaphore, SharedLimit};
-use lockkeeper_tests::{After, Ensemble, dropped_after};
+use lockkeeper_tests::{After, dropped_after};
 
 use super::{head_sleeps, semaphore, settled, two};
-use crate::support::{connect, no_node_is_left};
-
-#[tokio::test]
-async fn an_acquire_of_permits_dropped_anywhere_leaves_no_node() {
-    let ensemble = Ensemble::start(1).await.unwrap();
-    let manager = connect(&ensemble.connect_string()).await;
-    for polls in 0.. {
-        // A path of its own each time, so that making the directories is among the awaits.
-        let path = format!("/fresh/{polls}");
-        let semaphore = Semaphore::new(&manager, &path, 3).unwrap();
-        let after = dropped_after(polls, semaphore.acquire_many(2)).await;
-        let is_done = matches!(after, After::Done(_));
-        drop(after);
-        for directory in ["locks", "leases"] {
-            no_node_is_left(&ensemble, &format!("{path}/{directory}")).await;
-        }
-        if is_done {
-            assert!(polls > 8, "{polls} polls: making two directories takes more awaits");
-            break;
-        }
-    }
-    manager.shutdown().await.unwrap();
-}
-
-#[tokio::test]
-async fn a_shared_acquire_or_a_try_dropped_anywhere_leaves_no_node() {
-    let ensemble = Ensemble::start(1).await.unwrap();
-    let manager = connect(&ensemble.connect_string()).await;
-    let limit = SharedLimit::new(&manager, "/limit").unwrap();
-    limit.set(2).await.unwrap();
-    let semaphore = Semaphore::with_shared_limit(&manager, super::PATH, &limit).unwrap();
-    let mutex = Mutex::in_semaphore_layout(&manager, "/mutex").unwrap();
-    let mut is_left = [true; 3];
-    for polls in 0.. {
-        if is_left[0] {
-            is_left[0] = !matches!(dropped_after(polls, semaphore.acquire_many(2)).await, After::Done(_));
-        }
-        settled(&ensemble, 0, 0).await;
-        if is_left[1] {
-            is_left[1] = !matches!(dropped_after(polls, semaphore.try_acquire_many(2)).await, After::Done(_));
-        }
-        settled(&ensemble, 0, 0).await;
-        if is_left[2] {
-            is_left[2] = !matches!(dropped_after(polls, mutex.acquire()).await, After::Done(_));
-        }
-        no_node_is_left(&ensemble, "/mutex/leases").await;
-        no_node_is_left(&ensemble, "/mutex/locks").await;
-        if is_left == [false; 3] {
-            break;
-        }
-    }
-}
 
 #[tokio::test]
 async fn a_wait_for_permits_dropped_anywhere_leaves_no_node_and_the_next_is_served() {
