@@ -19,7 +19,7 @@ use crate::limit::within;
 use crate::oracle::nodes;
 use crate::server_fixture::{LOCK, ServerFixture, builder, in_line, target};
 
-/// What lies in wait while a future is dropped.
+/// A fault that is armed while a future is dropped.
 #[derive(Clone, Copy, Debug)]
 struct Trap {
     name: &'static str,
@@ -65,7 +65,7 @@ async fn ops_of(server_fixture: &ServerFixture, work: impl Future) -> Vec<Op> {
     ops
 }
 
-/// Nothing of the actor is left, and the lock works for everyone.
+/// No node of the actor is left, and both clients get the lock.
 async fn nothing_is_left(
     adapter: AnyAdapter,
     server_fixture: &ServerFixture,
@@ -108,7 +108,7 @@ async fn dropped_anywhere<F: Future>(adapter: AnyAdapter, make: impl Fn(Connecti
             let after = dropped_after(polls, make(actor.clone())).await;
             let is_end = after.is_end();
             drop(after);
-            // Lets go of what is held back.
+            // Lets pass what is held back.
             drop(set);
             nothing_is_left(adapter, &server_fixture, &actor, &case).await;
             if is_end {
@@ -175,7 +175,7 @@ async fn wait(adapter: AnyAdapter) {
 }
 
 async fn wait_at_its_grant(adapter: AnyAdapter) {
-    // The event is on its way, or comes with its connection's end; then what the waiter asks next.
+    // The event is in flight, or lost with its connection; then the next requests of the waiter.
     for trap in traps(&[Op::GetChildren, Op::Exists, Op::Sync, Op::Multi]) {
         let (server_fixture, actor) = start(adapter).await;
         for polls in 0.. {
@@ -378,7 +378,7 @@ async fn a_shutdown_dropped_anywhere_goes_on() {
             let set = fault.map(|fault| server_fixture.server.fault(When::op(Op::CloseSession), fault));
             let after = dropped_after(polls, actor.shutdown()).await;
             let is_end = after.is_end();
-            // Once asked for, a shutdown does not need its asker; nor, unasked, do the last handles.
+            // A shutdown goes on without its future. So does that of the last handles.
             drop((after, actor, guard));
             drop(set);
             let gone = server_fixture.server.wait_until(|machine| machine.sessions().len() == 1);

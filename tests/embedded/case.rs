@@ -1,4 +1,4 @@
-//! One case: a scenario, a site in it, and what happens there; and everything that must hold afterwards.
+//! One case: a scenario, an injection point, and a fault; and everything that must hold afterwards.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(crate) struct Kept {
 }
 
 /// Runs a scenario to which nothing happens, and says what passed meanwhile. `None` if something happened all the same:
-/// on a machine that stands still the client takes its link for broken, or a lease runs out.
+/// on a machine that is paused the client takes its link for broken, or a lease runs out.
 pub(crate) async fn record<S: Scenario>(scenario: S) -> Result<Option<Vec<InjectionPoint>>, String> {
     let fixture = set(scenario, None).await?;
     let recorded = record_on(scenario, &fixture).await;
@@ -89,7 +89,7 @@ async fn set<S: Scenario>(scenario: S, injected_fault: Option<InjectedFault>) ->
 }
 
 impl<S: Scenario> Case<S> {
-    /// `None` when the operation came to its end before it got to the site.
+    /// `None` if the operation ended before it reached the injection point.
     pub(crate) async fn run(self) -> Result<Option<Kept>, String> {
         let fixture = set(self.scenario, Some(self.injected_fault)).await?;
         let armed = self.injected_fault.arm(
@@ -107,7 +107,7 @@ impl<S: Scenario> Case<S> {
             ending.map_err(|error| format!("{error}; {}", fixture.report()))?
         };
         let (ending, played) = tokio::join!(act, self.play(&fixture, &armed));
-        // What went wrong with the mishap first: the operation cannot come to its end then.
+        // The errors of the fault first: the operation cannot end then.
         let played = played?;
         let Ending { said, hold } = ending?;
         let Some((behind, healed_at)) = played else { return Ok(None) };
@@ -116,7 +116,7 @@ impl<S: Scenario> Case<S> {
         Ok(Some(Kept { said, healed_within: BootInstant::now().since(healed_at) }))
     }
 
-    /// Waits for the strike and does what belongs to it; meanwhile somebody stands behind the actor.
+    /// Waits for the fault and does what belongs to it; meanwhile another contender waits behind the actor.
     async fn play(
         &self,
         fixture: &Fixture,
@@ -139,7 +139,7 @@ impl<S: Scenario> Case<S> {
             () = has_ended() => armed.hit_soon().await,
         }
         let has_hit = armed.has_hit();
-        fixture.struck.send_replace(true);
+        fixture.injected.send_replace(true);
         let mut behind = None;
         if has_hit {
             if !S::WAITS {
@@ -153,7 +153,7 @@ impl<S: Scenario> Case<S> {
     }
 }
 
-/// Somebody who waits behind the actor, or in front of it if the actor comes back from a lost session.
+/// A contender behind the actor, or ahead of it if the actor returns from a lost session.
 struct Behind(JoinHandle<Result<(), String>>);
 
 impl Behind {
@@ -163,7 +163,7 @@ impl Behind {
         Self(tokio::spawn(async move {
             let guard = exclusion.await.map_err(say)?;
             let hold = oracle.enter("the one behind", guard);
-            // Its connection may be cut, too; that the node goes is seen in the line.
+            // Its connection may be cut, too; the queue shows that the node is deleted.
             let _ = hold.release().await;
             Ok(())
         }))
@@ -190,7 +190,7 @@ async fn aftermath<S: Scenario>(
     let actor = fixture.actor().ok();
     let is_closed = actor.as_ref().is_none_or(|actor| actor.state() == lockkeeper::State::Closed);
     if let Some(actor) = actor.clone().filter(|_| !is_closed) {
-        // The actor is well again: it gets the lock like everyone else, and nobody else has it meanwhile.
+        // The actor is well again: it gets the lock, and no other contender holds it meanwhile.
         let guard =
             within("the lock for the actor, once more", fixture.adapter.acquire(target(&actor))).await?;
         let hold = server_fixture.oracle.enter("the actor again", guard.map_err(say)?);

@@ -1,4 +1,4 @@
-//! The stage set for a scenario, and what every scenario does on it.
+//! The fixture of a scenario, and the steps that scenarios share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -24,7 +24,7 @@ pub(crate) struct Fixture {
     pub(crate) server_fixture: Arc<ServerFixture>,
     pub(crate) adapter: AnyAdapter,
     pub(crate) injected_fault: Option<InjectedFault>,
-    /// Whom things happen to; made by the scenario itself where that is what it does.
+    /// The client that faults are injected at. A scenario about connecting makes it itself.
     actor: Mutex<Option<ConnectionManager>>,
     /// The actor's session; 0 before there is one.
     session: AtomicI64,
@@ -34,13 +34,13 @@ pub(crate) struct Fixture {
     mine: Mutex<Option<Hold>>,
     theirs: Mutex<Option<Hold>>,
     waiting: Mutex<Option<JoinHandle<Result<Granted, Error>>>>,
-    /// Somebody else of the rival's who waits behind what it holds.
+    /// Another contender of the rival's, which waits behind its hold.
     next: Mutex<Option<JoinHandle<Result<Granted, Error>>>>,
-    /// What the scenario does is done, though it may have more to look at.
+    /// The operation has ended, though the scenario may check more.
     pub(crate) ended: watch::Sender<bool>,
-    /// The mishap has struck.
-    pub(crate) struck: watch::Sender<bool>,
-    /// Nothing is in the way of healing any more.
+    /// The fault was injected.
+    pub(crate) injected: watch::Sender<bool>,
+    /// The fault is over.
     pub(crate) healed: watch::Sender<bool>,
 }
 
@@ -51,9 +51,9 @@ struct LinkLog {
     breaks: u64,
 }
 
-/// Setting it.
+/// The preparation.
 impl Fixture {
-    /// Nobody but the rival.
+    /// With the rival alone.
     pub(crate) async fn new(
         adapter: AnyAdapter,
         injected_fault: Option<InjectedFault>,
@@ -74,7 +74,7 @@ impl Fixture {
             waiting: Mutex::default(),
             next: Mutex::default(),
             ended: watch::Sender::new(false),
-            struck: watch::Sender::new(false),
+            injected: watch::Sender::new(false),
             healed: watch::Sender::new(false),
         })
     }
@@ -99,11 +99,11 @@ impl Fixture {
         Ok(())
     }
 
-    /// Somebody else of the rival's waits behind what it holds.
+    /// Another contender of the rival's waits behind its hold.
     pub(crate) async fn another_waits(&self) -> Result<(), String> {
-        let standing = self.server_fixture.server.inspect(in_line).len();
+        let before = self.server_fixture.server.inspect(in_line).len();
         *self.next.lock() = Some(tokio::spawn(self.adapter.exclude(target(&self.server_fixture.rival))));
-        self.server_fixture.line_becomes(standing + 1).await
+        self.server_fixture.line_becomes(before + 1).await
     }
 
     pub(crate) async fn actor_connects(&self) -> Result<(), String> {
@@ -113,7 +113,7 @@ impl Fixture {
     }
 
     pub(crate) fn set_actor(&self, actor: ConnectionManager) {
-        // The newest: a connect that took too long leaves one behind that is nobody's.
+        // The newest: a connect that took too long leaves a session behind that no client uses.
         let session = self.server_fixture.sessions_of_actor().last().copied().unwrap_or_default();
         self.session.store(session, Ordering::Relaxed);
         self.link.lock().transitions = Some(actor.transitions());
@@ -131,8 +131,8 @@ impl Fixture {
         Ok(())
     }
 
-    /// Every connection breaks, is known to have broken, and no other one comes about before the scenario begins. Until
-    /// then answers from before the break may still come in.
+    /// Every connection breaks, the clients know it, and there is no other one before the scenario begins. Until then
+    /// answers from before the break may still arrive.
     pub(crate) async fn cut_off(&self) -> Result<(), String> {
         let managers = [self.actor()?, self.server_fixture.rival.clone()];
         let transitions = managers.map(|manager| (manager.transitions(), manager));
@@ -148,7 +148,7 @@ impl Fixture {
     }
 }
 
-/// What is there.
+/// The state.
 impl Fixture {
     pub(crate) fn actor(&self) -> Result<ConnectionManager, String> {
         self.actor.lock().clone().ok_or_else(|| "no actor".to_owned())
@@ -163,16 +163,16 @@ impl Fixture {
         self.session.load(Ordering::Relaxed)
     }
 
-    /// What the actor holds, for whoever takes it over.
+    /// Takes the actor's hold out.
     pub(crate) fn take_mine(&self) -> Result<Hold, String> {
         self.mine.lock().take().ok_or_else(|| "nothing is held".to_owned())
     }
 
-    /// Whether nothing happened that excuses a doubt: everything was answered, on the connection it was asked on.
+    /// Whether no doubt is allowed: everything was answered, on the connection on which it was sent.
     ///
-    /// A mild mishap alone does not say so: on a machine that stands still for less than half a second the client takes
+    /// A mild fault alone does not say so: on a machine that is paused for less than half a second the client takes
     /// a healthy link for broken, and rightly says that it does not know what became of its requests. The loss of the
-    /// link may be told later than the request's, so it is waited for.
+    /// link may be reported later than that of the request, so it is waited for.
     pub(crate) async fn was_undisturbed(&self) -> bool {
         if !self.injected_fault.is_none_or(InjectedFault::is_mild) {
             return false;
@@ -204,7 +204,7 @@ impl Fixture {
         link.breaks
     }
 
-    /// Whether a try of the actor came first for certain: the one behind comes with the strike.
+    /// Whether a try of the actor was first for certain: the contender behind it is added at the fault.
     async fn was_first(&self) -> bool {
         let is_applied_at_once = self.injected_fault.is_none_or(|injected_fault| {
             matches!(injected_fault, InjectedFault::HoldReply | InjectedFault::DelayReply)
@@ -214,16 +214,16 @@ impl Fixture {
             && self.was_undisturbed().await
     }
 
-    /// How everything stands, for a case that does not come to its end.
+    /// The whole state, for a case that does not end.
     pub(crate) fn report(&self) -> String {
         let actor = self.actor.lock().as_ref().map(ConnectionManager::state);
-        let (rival, struck, healed) =
-            (self.server_fixture.rival.state(), *self.struck.borrow(), *self.healed.borrow());
+        let (rival, injected, healed) =
+            (self.server_fixture.rival.state(), *self.injected.borrow(), *self.healed.borrow());
         let server = self.server_fixture.server.inspect(|machine| {
             let sessions = machine.sessions();
             format!("sessions {sessions:x?}, line {:?}, {} watches", in_line(machine), machine.watch_count(0))
         });
-        format!("actor {actor:?}, rival {rival:?}, struck {struck}, healed {healed}, {server}")
+        format!("actor {actor:?}, rival {rival:?}, injected {injected}, healed {healed}, {server}")
     }
 
     pub(crate) fn written(&self) -> usize {
@@ -231,9 +231,9 @@ impl Fixture {
     }
 }
 
-/// What everybody does.
+/// The steps.
 impl Fixture {
-    /// Waits until the actor watches whom it waits for. Nobody else sets watches.
+    /// Waits until the actor has so many watches. No other client sets any.
     pub(crate) async fn actor_watches(&self, watches: usize) -> Result<(), String> {
         let set = self.server_fixture.server.wait_until(|machine| machine.watch_count(0) >= watches);
         within("the waiter's watch", set).await
@@ -253,7 +253,7 @@ impl Fixture {
             () = refused => return Ok(()),
             watches = self.actor_watches(count) => watches?,
         }
-        if *self.struck.borrow() {
+        if *self.injected.borrow() {
             self.everything_healed().await?;
             // Healing may have cost the watch; a waiter that is well has one again, unless it was refused.
             if !self.injected_fault.is_some_and(InjectedFault::refuses) {
@@ -266,29 +266,30 @@ impl Fixture {
     pub(crate) async fn everything_healed(&self) -> Result<(), String> {
         let mut healed = self.healed.subscribe();
         let healing = healed.wait_for(|healed| *healed);
-        within("the mishap", healing).await?.map(|_| ()).map_err(say)
+        within("the end of the fault", healing).await?.map(|_| ()).map_err(say)
     }
 
     pub(crate) async fn rival_releases(&self) -> Result<(), String> {
         let Some(hold) = self.theirs.lock().take() else { return Ok(()) };
-        // Its connection may have been cut together with the other's: the manager sees to the rest.
+        // Its connection may have been cut together with the other's: the manager does the rest.
         match hold.release().await {
             None | Some(Ok(()) | Err(ReleaseError::Unconfirmed { .. })) => Ok(()),
-            Some(Err(error)) => Err(format!("the rival, whom nothing happened to: {error}")),
+            Some(Err(error)) => Err(format!("the rival, without a fault: {error}")),
         }
     }
 
-    /// Who waited behind what the rival held has its turn.
+    /// The contender behind the rival's hold is granted.
     pub(crate) async fn another_holds(&self) -> Result<(), String> {
         let Some(next) = self.next.lock().take() else { return Ok(()) };
-        let guard = within("the turn of the rival's other one", next).await?.map_err(say)?.map_err(say)?;
+        let guard =
+            within("the grant of the rival's other contender", next).await?.map_err(say)?.map_err(say)?;
         *self.theirs.lock() = Some(self.server_fixture.oracle.enter("the rival's other one", guard));
         Ok(())
     }
 
     /// How the wait ended that was begun before.
     pub(crate) async fn waited(&self) -> Result<Ending, String> {
-        let waiting = self.waiting.lock().take().ok_or("nobody waits")?;
+        let waiting = self.waiting.lock().take().ok_or("no acquire is waiting")?;
         self.acquired(waiting.await.map_err(say)?)
     }
 
@@ -305,7 +306,7 @@ impl Fixture {
         }
     }
 
-    /// A try ends at once. Who is told that a lock is taken that nobody has, was told wrong.
+    /// A try ends at once. It may return `None` only if another client holds the lock.
     pub(crate) async fn tried(&self, result: Result<Option<Granted>, Error>) -> Result<Ending, String> {
         match result {
             Ok(None) if self.theirs.lock().is_some() || !self.was_first().await => {
@@ -318,12 +319,12 @@ impl Fixture {
         }
     }
 
-    /// A release ends as it should: what reads as released is gone, and what was lost says so.
+    /// A release ends as it should: a node that reads as released does not exist, and a lost one is reported.
     pub(crate) async fn release(&self, hold: &Hold) -> Result<String, String> {
         let path = hold.path().unwrap_or_default();
-        let stands = || self.server_fixture.server.inspect(|machine| machine.tree().node(&path).is_some());
+        let exists = || self.server_fixture.server.inspect(|machine| machine.tree().node(&path).is_some());
         match hold.release().await.ok_or("nothing to release")? {
-            Ok(()) if stands() => Err(format!("released, and {path} stands")),
+            Ok(()) if exists() => Err(format!("released, and {path} exists")),
             Ok(()) => Ok("released".to_owned()),
             Err(ReleaseError::Lost(lost)) if lost.reason != LossReason::NodeDeleted => {
                 Ok(format!("lost: {:?}", lost.reason))

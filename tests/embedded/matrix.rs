@@ -20,12 +20,13 @@ use crate::scenario::{
 /// How many cases run side by side: most of their time they wait.
 const SIDE_BY_SIDE: usize = 24;
 
-/// How often a scenario is recorded, as many at a time as there are cases. A site is one only if all recordings have
-/// it: whether an event still comes for a watch that is being given up, for example, is a matter of chance.
+/// How often a scenario is recorded, as many at a time as there are cases. An injection point counts only
+/// if all recordings have it: whether an event still arrives for a watch that is being given up, for example, is a matter
+/// of chance.
 const RECORDINGS: usize = 12;
 
-/// How often a case is tried whose site was not come by. A site that would be missed so often has no chance of being in
-/// every recording.
+/// How often a case is tried that does not reach its injection point. A point that is missed so often has no chance of
+/// being in every recording.
 const TRIES: usize = 10;
 
 async fn recorded<S: Scenario>(scenario: S) -> Vec<InjectionPoint> {
@@ -76,7 +77,7 @@ async fn tried<S: Scenario>(case: Case<S>) -> Result<Kept, String> {
             return Ok(kept);
         }
     }
-    Err("the operation ended without coming by there".to_owned())
+    Err("the operation ended before its injection point".to_owned())
 }
 
 fn report<S: Scenario>(scenario: S, results: &[(Case<S>, Result<Kept, String>)]) {
@@ -122,7 +123,7 @@ macro_rules! rules {
     };
 }
 
-/// What every recipe has to outlive.
+/// What every lock has to outlive.
 macro_rules! recipes {
     ($($name:ident: $adapter:expr,)*) => {
         $(

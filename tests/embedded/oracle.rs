@@ -1,4 +1,4 @@
-//! The oracle: every grant is entered, and compared with what everyone else holds.
+//! The oracle: every grant is entered, and compared with all other holds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ pub(crate) struct Oracle {
 
 #[derive(Default)]
 struct Record {
-    /// A session was ended by decree: what its client holds is valid for a while longer, and nobody can know.
+    /// A server ended a session by itself: a hold of its client is valid for a while longer, and no client can know.
     is_suspended: bool,
     holds: Vec<(&'static str, Kept)>,
     last_tokens: HashMap<String, LastTokens>,
     violations: Vec<String>,
 }
 
-/// The greatest tokens of one lock so far, and whose node had the first of them.
+/// The greatest tokens of one lock so far, and the node of the first of them.
 #[derive(Default)]
 struct LastTokens {
     of_all: Option<(FencingToken, String)>,
@@ -32,26 +32,26 @@ struct LastTokens {
 /// Where a guard is kept until it is taken out.
 type Kept = Arc<Mutex<Option<Arc<Granted>>>>;
 
-/// A grant that was entered. Taken out of the books before the guard is given back, so that from then on it claims
+/// A grant that was entered. It is taken out of the record before the guard is released: from then on it claims
 /// nothing.
 pub(crate) struct Hold(Kept);
 
 impl Oracle {
     /// Enters a grant. At this moment every other hold that is valid allows it, and its token is greater than those it
     /// has to be greater than.
-    pub(crate) fn enter(&self, who: &'static str, grant: Granted) -> Hold {
+    pub(crate) fn enter(&self, holder: &'static str, grant: Granted) -> Hold {
         let now = BootInstant::now();
         let mut record = self.record.lock();
         let mut violations = Vec::new();
         for (claim, hold) in grant.claims().iter().zip(grant.holds()).filter(|(_, hold)| hold.is_valid()) {
-            violations.extend(record.judge(claim, now).map(|what| format!("{who} {what}")));
-            violations.extend(record.judge_token(claim, hold).map(|what| format!("{who}'s {what}")));
+            violations.extend(record.judge(claim, now).map(|what| format!("{holder} {what}")));
+            violations.extend(record.judge_token(claim, hold).map(|what| format!("{holder}'s {what}")));
         }
         if !record.is_suspended {
             record.violations.append(&mut violations);
         }
         let hold = Arc::new(Mutex::new(Some(Arc::new(grant))));
-        record.holds.push((who, Arc::clone(&hold)));
+        record.holds.push((holder, Arc::clone(&hold)));
         Hold(hold)
     }
 
@@ -67,12 +67,12 @@ impl Oracle {
 }
 
 impl Record {
-    /// Whether everyone else who holds this lock lets this claim be.
+    /// What is wrong with this claim, beside the other holds of the lock.
     fn judge(&self, claim: &Claim, now: BootInstant) -> Option<String> {
         let mut all = vec![claim.share];
         let mut others = Vec::new();
         for (other, hold) in &self.holds {
-            // Not cloned: whoever takes the guard out needs it alone.
+            // Not cloned: a release needs the only reference.
             let kept = hold.lock();
             for (theirs, held) in kept.iter().flat_map(|grant| grant.claims().into_iter().zip(grant.holds()))
             {
@@ -84,7 +84,7 @@ impl Record {
                 }
             }
         }
-        (!may_stand_together(&all))
+        (!may_be_held_together(&all))
             .then(|| format!("was granted {:?} ({:?}) while {}", claim.nodes, claim.share, others.join(", ")))
     }
 
@@ -114,7 +114,7 @@ impl Record {
 }
 
 /// Whether all these may be held at once.
-fn may_stand_together(shares: &[Share]) -> bool {
+fn may_be_held_together(shares: &[Share]) -> bool {
     let permits: usize = shares.iter().map(|share| share.permits()).sum();
     let has_room = |share: &Share| share.limit().is_some_and(|limit| permits <= limit);
     let is_alone = matches!(shares, [Share::Exclusive]);
@@ -127,7 +127,7 @@ pub(crate) fn nodes(grant: &Granted) -> usize {
 }
 
 impl Hold {
-    /// The path of its first node; none once it was taken.
+    /// The path of its first node. `None` once it was taken out.
     pub(crate) fn path(&self) -> Option<String> {
         self.of_grant(|grant| grant.holds().first().map(|hold| hold.path().to_owned()))?
     }
@@ -141,7 +141,7 @@ impl Hold {
         self.of_grant(|grant| grant.is_valid()).unwrap_or_default()
     }
 
-    /// Until when it is valid, as far as is known; the past once it was taken.
+    /// Until when it is valid, as far as is known. In the past once it was taken out.
     pub(crate) fn valid_until(&self) -> BootInstant {
         self.of_grant(|grant| grant.valid_until()).unwrap_or_else(BootInstant::now)
     }
@@ -155,7 +155,7 @@ impl Hold {
         self.0.lock().clone()
     }
 
-    /// Takes the guard out of the books. `None` if it was, or while somebody else uses it.
+    /// Takes the guard out of the record. `None` if it was, or while another task uses it.
     pub(crate) fn take(&self) -> Option<Granted> {
         let grant = self.0.lock().take();
         grant.and_then(Arc::into_inner)
@@ -173,9 +173,9 @@ fn readers_share_permits_fit_and_the_exclusive_is_alone() {
     const W: Share = Share::Exclusive;
     let permits = |permits| Share::Permits { permits, limit: 3 };
     for together in [&[W][..], &[R, R], &[permits(3)], &[permits(2), permits(1)]] {
-        assert!(may_stand_together(together), "{together:?}");
+        assert!(may_be_held_together(together), "{together:?}");
     }
     for apart in [&[W, W][..], &[R, W], &[permits(4)], &[permits(2), permits(2)], &[permits(1), W]] {
-        assert!(!may_stand_together(apart), "{apart:?}");
+        assert!(!may_be_held_together(apart), "{apart:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is contended for: the locks of a run, and who takes which.
+//! What is contended for: the locks of a run, and the tasks that take them.
 
 use lockkeeper_test_recipes::AnyAdapter;
 use lockkeeper_test_recipes::handoff::Keeping;

@@ -9,7 +9,7 @@ use crate::limit::within;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acquire(pub(crate) AnyAdapter);
 
-/// The same, and its directory has to be made first.
+/// The same, with a directory that has to be created first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AcquireMakingDirectory(pub(crate) AnyAdapter);
 

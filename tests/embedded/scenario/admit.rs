@@ -11,7 +11,7 @@ use crate::fixture::{Fixture, say};
 use crate::injected_fault::InjectedFault;
 use crate::server_fixture::LOCK;
 
-/// An admission. What stands behind the actor is a mutex beside it.
+/// An admission. The contender behind the actor takes a mutex beside it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Admit;
 
@@ -43,8 +43,8 @@ impl Scenario for Admit {
         }
     }
 
-    /// What is written down is what was committed: the try that was answered, and for each break of the link one whose
-    /// answer was lost; a mishap alone loses one.
+    /// The starts that are written are those that were committed: the try that was answered, and for each break of the
+    /// link one whose answer was lost; a fault alone loses one.
     fn verdict(self, fixture: &Fixture) -> Result<(), String> {
         let starts = format!("{LOCK}/starts");
         let written = fixture

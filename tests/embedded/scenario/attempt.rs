@@ -7,7 +7,7 @@ use crate::fixture::Fixture;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TryFree(pub(crate) AnyAdapter);
 
-/// A try at a lock that somebody holds.
+/// A try at a lock that the rival holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TryTaken(pub(crate) AnyAdapter);
 

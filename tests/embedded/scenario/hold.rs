@@ -72,7 +72,7 @@ async fn hold_on(fixture: &Fixture, hold: Hold) -> Result<Ending, String> {
         // On a busy machine, by itself, before anything happened to it: then nothing may happen any more.
         () = lost => {}
     }
-    if *fixture.struck.borrow() {
+    if *fixture.injected.borrow() {
         fixture.everything_healed().await?;
     }
     let begun = hold.valid_until();

@@ -1,4 +1,4 @@
-//! What is done with a lock while something happens: one scenario for each way through each recipe.
+//! What the actor does with a lock while a fault is injected: one scenario for each operation.
 
 mod acquire;
 mod admit;
@@ -31,9 +31,9 @@ use crate::fixture::Fixture;
 use crate::injection_point::InjectionPoint;
 use crate::oracle::Hold;
 
-/// One way through a recipe.
+/// One operation, of any recipe.
 pub(crate) trait Scenario: Copy + Debug + Send + Sync + 'static {
-    /// Whether somebody else is in line, so that nobody may be put in front of the actor's turn.
+    /// Whether another contender is in the queue, so that no contender may be added behind the actor at the fault.
     const WAITS: bool = false;
 
     /// How often it reconnects by itself.
@@ -42,16 +42,16 @@ pub(crate) trait Scenario: Copy + Debug + Send + Sync + 'static {
     /// What the actor takes. What excludes it is taken before and behind it.
     fn adapter(self) -> AnyAdapter;
 
-    /// Sets the stage, up to the moment from which the mishap may strike.
+    /// Prepares everything up to the moment from which the fault may be injected.
     fn set(self, fixture: &Fixture) -> impl Future<Output = Result<(), String>> + Send;
 
     /// Does what the scenario is about. An error is a broken promise.
     fn act(self, fixture: &Fixture) -> impl Future<Output = Result<Ending, String>> + Send;
 
-    /// Which requests come by the clock and are what it is about: it is recorded until there were two.
+    /// The requests by the clock that the scenario is about: it is recorded until there were two.
     const BY_CLOCK: Option<Op> = None;
 
-    /// Which of the recorded sites are tried: by default all but those that come by the clock.
+    /// Which of the recorded injection points are tried: by default all but those of requests by the clock.
     fn is_tried(self, injection_point: &InjectionPoint) -> bool {
         match Self::BY_CLOCK {
             Some(op) => injection_point.is(op),
@@ -59,7 +59,7 @@ pub(crate) trait Scenario: Copy + Debug + Send + Sync + 'static {
         }
     }
 
-    /// What must hold besides, at the very end.
+    /// What else must hold at the end.
     fn verdict(self, _: &Fixture) -> Result<(), String> {
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::server_fixture::in_line;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release(pub(crate) AnyAdapter);
 
-/// A guard is dropped, and what it held is given back in the background.
+/// A guard is dropped, and its nodes are deleted in the background.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DropGuard(pub(crate) AnyAdapter);
 

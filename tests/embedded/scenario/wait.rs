@@ -7,23 +7,23 @@ use crate::fixture::{Fixture, say};
 use crate::limit::within;
 use crate::server_fixture::LOCK;
 
-/// A wait in line; the holder leaves once the waiter has settled down.
+/// A wait; the holder releases once the waiter has its watch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait(pub(crate) AnyAdapter);
 
-/// A wait in line; the holder leaves at the very moment the mishap strikes.
+/// A wait; the holder releases at the moment of the fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitOvertaken(pub(crate) AnyAdapter);
 
-/// A wait behind two others. They leave one after the other, the second once the waiter has come near.
+/// A wait behind two others. They release one after the other, the second once the waiter is next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitBehindTwo(pub(crate) AnyAdapter);
 
-/// A wait in line whose connection broke.
+/// A wait whose connection broke.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitReconnecting(pub(crate) AnyAdapter);
 
-/// A wait that is not served in time.
+/// A wait that is not granted in time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitTimesOut(pub(crate) AnyAdapter);
 
@@ -65,10 +65,10 @@ impl Scenario for WaitOvertaken {
 
     async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         fixture.begin_to_wait()?;
-        let mut struck = fixture.struck.subscribe();
+        let mut injected = fixture.injected.subscribe();
         tokio::select! {
             watches = fixture.actor_watches_or_failed(1) => watches?,
-            _ = struck.wait_for(|struck| *struck) => {}
+            _ = injected.wait_for(|injected| *injected) => {}
         }
         fixture.rival_releases().await?;
         fixture.waited().await

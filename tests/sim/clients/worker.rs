@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::rng::Rng;
 use crate::world::World;
 
-/// One task of a process, and what it goes by.
+/// One task of a process.
 pub(super) struct Worker {
     pub(super) name: String,
     pub(super) world: World,
@@ -99,7 +99,7 @@ impl Worker {
         let grant = Arc::new(grant);
         let entry = self.oracle.granted(&self.world, &self.process, &grant);
         let claims = grant.claims();
-        // What an owner holds already it may take again, and turn into something less.
+        // An owner may acquire its hold again, and downgrade it.
         let is_own = |claim: &Claim| {
             !claim.ignored.is_empty() || claim.is_inherited && !matches!(claim.share, Share::Permits { .. })
         };
@@ -108,7 +108,7 @@ impl Worker {
             self.oracle.breach(&self.world, text);
         }
         if let Some(monitor) = grant.monitor().filter(|_| self.rng.percent(30)) {
-            // It looks on for a while after the hold: what it sees then is nobody's loss.
+            // It monitors for a while after the hold: what it sees then is no loss.
             let limit = Duration::from_millis(self.plan.timeout);
             self.process.run(async move { tokio::time::timeout(limit, monitor.lost()).await.is_ok() });
         }
@@ -124,13 +124,13 @@ impl Worker {
         if is_lost {
             self.oracle.told(&entry);
             self.world.note(|| format!("{} is told that it lost {claims:?}", self.name));
-            // It keeps the guard for a while, as someone who cleans up.
+            // It keeps the guard for a while, as a holder does that cleans up.
             self.idle(self.plan.timeout / 20).await;
         }
         // From here on it claims nothing.
         drop(entry);
         let Ok(grant) = Arc::try_unwrap(grant) else {
-            return self.oracle.breach(&self.world, "the books kept a guard".to_owned());
+            return self.oracle.breach(&self.world, "the record kept a guard".to_owned());
         };
         let way = if self.world.is_healing() { 0 } else { self.rng.index(10) };
         self.world.note(|| format!("{} gives {claims:?} back in way {way}", self.name));

@@ -70,7 +70,7 @@ impl Errand {
         match taken {
             Some(Ok(Some(grant))) => return Some(grant),
             Some(Err(error)) if !error.is_timeout() => self.failed(attempt, &error).await,
-            // It tells who was in front.
+            // The timeout names the predecessor.
             Some(Err(timeout)) => self.say(What::GaveUp { attempt, why: timeout.to_string() }),
             _ => self.say(What::GaveUp { attempt, why: String::new() }),
         }

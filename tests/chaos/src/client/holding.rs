@@ -25,7 +25,7 @@ struct Told {
 }
 
 impl Errand {
-    /// Holds it for a while, and gives it back in one of the ways there are.
+    /// Holds it for a while, and converts, drops or releases it.
     pub(super) async fn keep(&mut self, sites: &[Site], attempt: u64, mut grant: Granted) {
         loop {
             let told = self.tell(sites, attempt, &*grant);
@@ -148,7 +148,7 @@ impl Errand {
         valid
     }
 
-    /// A hold that is not valid tells so also to those who wait for it. Looked for often rather than for long: a
+    /// `lost()` of a hold that is not valid resolves, too. Polled often rather than for long: a
     /// process that was frozen finds every limit passed.
     async fn expect_loss(&self, hold: &Hold, number: u64) {
         for _ in 0..LOSS_LOOKS {
