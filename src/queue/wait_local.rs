@@ -47,9 +47,9 @@ impl QueuedNode {
         predecessor: &QueueEntry,
         deadline: Deadline,
     ) -> Result<(), StepError> {
-        let behind = predecessor.node.name();
-        let who = || node_data::shown(predecessor.node.data());
-        debug!(path = me.node.path(), behind, who = who(), ahead = me.ahead(), "waiting in the queue");
+        let (path, name) = (me.node.path(), predecessor.node.name());
+        let owner = || node_data::shown(predecessor.node.data());
+        debug!(path, predecessor = name, owner = owner(), ahead = me.ahead(), "waiting in the queue");
         let session = self.session().clone();
         // In a short wait, the predecessor's release ends the wait.
         let mut own_watch_due = Some(self.own_watch_due());
@@ -82,11 +82,11 @@ impl QueuedNode {
                 }
                 () = limit.passed() => {
                     if deadline.has_passed() {
-                        return Err(queued_timeout(deadline, me.directory(), behind, who(), me.ahead()));
+                        return Err(queued_timeout(deadline, me.directory(), name, owner(), me.ahead()));
                     }
                     if own_watch_due.take().is_none() {
-                        let (who, waited) = (who(), deadline.waited());
-                        info!(path = me.node.path(), behind, who, ?waited, "still waiting in the queue");
+                        let (owner, waited) = (owner(), deadline.waited());
+                        info!(path, predecessor = name, owner, ?waited, "still waiting in the queue");
                     }
                     None
                 }

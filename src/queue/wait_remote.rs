@@ -59,7 +59,7 @@ impl QueuedNode {
         let own_watch = if is_told_by_event { self.ask_own_watch() } else { None };
         let answer = self.session().clone().await_reply(pending.reply.get_mut(), deadline).await;
         Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
-        let (who, watch) = match answer {
+        let (owner, watch) = match answer {
             Ok((data, _, watch)) => (node_data::shown(&data), watch),
             Err(WireError::Refused(Refusal::NoNode)) => {
                 return Box::pin(self.on_predecessor_deleted(
@@ -75,9 +75,9 @@ impl QueuedNode {
                 return Box::pin(self.retry_after(&error, Operation::Read, &path, deadline)).await;
             }
         };
-        debug!(path = self.registration.0.path(), behind = %watched, who, ahead, "waiting in the queue");
+        debug!(path = self.registration.0.path(), predecessor = %watched, owner, ahead, "waiting in the queue");
         let PendingWatch { room: _room, connection, .. } = pending;
-        match self.sleep(watched, &who, watch, connection, deadline).await? {
+        match self.sleep(watched, &owner, watch, connection, deadline).await? {
             // The server sends the event of the own node first, if that node was deleted first.
             _ if self.registration.0.check().is_err() => Err(self.deleted()),
             WakeReason::Blocker(WatchEvent::Deleted) => {
@@ -101,7 +101,7 @@ impl QueuedNode {
             WakeReason::Myself => Err(self.deleted()),
             WakeReason::SessionOver => Err(self.session().loss().map_or(StepError::Restart, StepError::from)),
             WakeReason::Time => {
-                Err(queued_timeout(deadline, queue.directory().as_str(), watched.as_str(), who, ahead))
+                Err(queued_timeout(deadline, queue.directory().as_str(), watched.as_str(), owner, ahead))
             }
         }
     }
@@ -109,8 +109,8 @@ impl QueuedNode {
     /// Waits for an event of `watch`. A long waiter also watches its own node, to notice when it is deleted.
     async fn sleep(
         &mut self,
-        behind: &NodeName,
-        who: &str,
+        predecessor: &NodeName,
+        owner: &str,
         mut watch: Watch,
         asked_on: Option<u64>,
         deadline: Deadline,
@@ -139,7 +139,7 @@ impl QueuedNode {
                         Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
                     } else {
                         let waited = deadline.waited();
-                        info!(path = me.path(), %behind, who, ?waited, "still waiting in the queue");
+                        info!(path = me.path(), %predecessor, owner, ?waited, "still waiting in the queue");
                     }
                 }
             }
