@@ -1,0 +1,64 @@
+//! What is sent for several locks.
+
+use std::collections::BTreeSet;
+
+use lockkeeper_tests::{Message, OpCode};
+
+use super::{all_of, asked, mutex, mutexes};
+use crate::support::{behind_proxy, connect};
+
+#[tokio::test]
+async fn free_locks_are_taken_by_one_transaction_and_one_read_and_released_by_one() {
+    let (_ensemble, proxies, manager) = behind_proxy().await;
+    let all = all_of(&mutexes(&manager, &["a", "b", "c", "d", "e"]));
+    // The directories are made by the first one.
+    all.acquire().await.unwrap().release().await.unwrap();
+    proxies.clear_log();
+    let guard = all.acquire().await.unwrap();
+    // The third tells the creation time, which 3.8.0 leaves out of a transaction's answer.
+    assert_eq!(asked(&proxies), [OpCode::Multi, OpCode::MultiRead, OpCode::Exists]);
+    let log = proxies.log();
+    let second = log.requests().find(|request| request.op == OpCode::MultiRead).unwrap();
+    assert!(second.in_flight >= 1, "the read waited for the answer to the transaction");
+    let tokens: BTreeSet<u64> = guard.fencing_tokens().map(|(_, token)| token.as_u64()).collect();
+    assert_eq!(tokens.len(), 1, "one transaction made all nodes");
+    assert!(!tokens.contains(&0));
+    proxies.clear_log();
+    guard.release().await.unwrap();
+    assert_eq!(asked(&proxies), [OpCode::Multi]);
+}
+
+#[tokio::test]
+async fn used_again_and_again_it_asks_for_the_creation_time_before_it_knows_the_name() {
+    let (ensemble, proxies, manager) = behind_proxy().await;
+    let all = all_of(&mutexes(&manager, &["a", "b"]));
+    for _ in 0..2 {
+        all.acquire().await.unwrap().release().await.unwrap();
+    }
+    proxies.clear_log();
+    let guard = all.acquire().await.unwrap();
+    assert_eq!(asked(&proxies), [OpCode::Multi, OpCode::Exists, OpCode::MultiRead]);
+    let log = proxies.log();
+    assert!(log.requests().all(|request| request.op == OpCode::Multi || request.in_flight >= 1));
+    let earlier = guard.fencing_tokens().map(|(_, token)| token).max().unwrap();
+    guard.release().await.unwrap();
+
+    // The number that was expected is another one's: what was asked for was not there.
+    let other = connect(&ensemble.connect_string()).await;
+    mutex(&other, "a").acquire().await.unwrap().release().await.unwrap();
+    proxies.clear_log();
+    let guard = all.acquire().await.unwrap();
+    assert_eq!(asked(&proxies), [OpCode::Multi, OpCode::Exists, OpCode::MultiRead, OpCode::Exists]);
+    assert!(guard.fencing_tokens().all(|(_, token)| token > earlier));
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_nodes_of_several_locks_are_watched_only_while_waiting() {
+    let (_ensemble, proxies, manager) = behind_proxy().await;
+    let guard = all_of(&mutexes(&manager, &["a", "b"])).acquire().await.unwrap();
+    let watches =
+        proxies.log().requests().filter(|r| r.message == Message::Request && r.op == OpCode::GetData).count();
+    assert_eq!(watches, 0);
+    guard.release().await.unwrap();
+}
