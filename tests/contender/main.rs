@@ -1,17 +1,20 @@
-//! One process that contends for a mutex and writes down when it believed to hold it.
+//! A process that contends for a mutex and records when its guard said that it was valid.
 //!
-//! `contender CONNECT LOCK REGISTER SESSION_MS TICK_MS SESSIONS`: takes the lock again and again until its standard input
+//! `contender CONNECT LOCK REGISTER SESSION_MS TICK_MS SESSIONS`: acquires the lock again and again until its standard input
 //! ends. One line for each event, with nanoseconds of the machine's boot clock, which all processes share:
 //!
 //! * `granted TOKEN AT`, `valid TOKEN AT` (at AT the guard still said that it was valid), `over TOKEN AT`
 //! * `written TOKEN VERSION`: a fenced write was committed as this version of the register
 //!
-//! It takes it through a pool of so many sessions. With a further word `once` it takes the lock once, and works under it until it is lost: `polled AT` for each poll of
-//! the work, `look AT true|false` for each look at the guard, and `ended how` for the release.
+//! The contender acquires through a pool of SESSIONS sessions. With a further argument `once` it acquires the lock once,
+//! and works under it until the hold is lost: `polled AT` for each poll of the work, `checked AT true|false` for each
+//! check of the guard, and `ended RESULTS` for the release.
 //!
-//! The test reads the lines and judges; this program judges nothing.
+//! The test reads the lines and judges them; this program judges nothing.
 //!
-//! `contender peer CONNECT SESSION_MS`: does what it is told, see [`peer`].
+//! `contender peer CONNECT SESSION_MS`: obeys requests on its standard input, see [`peer`].
+//!
+//! `contender java CONNECT SESSION_MS`: starts a Java peer, prints its process id, and waits until it is killed.
 
 mod peer;
 
@@ -21,18 +24,22 @@ use std::task::Poll;
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, Mutex, MutexGuard, TxnResult, ZnodePath};
+use lockkeeper_tests::CuratorPeer;
 use tokio::io::AsyncReadExt;
 
-/// Between two looks, and between two polls of the work.
+/// The time between two checks of the guard, and between two polls of the work.
 const PAUSE: Duration = Duration::from_millis(50);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [verb, connect, session] = arguments.as_slice()
-        && verb == "peer"
-    {
-        return peer::serve(connect, Duration::from_millis(session.parse()?)).await;
+    if let [verb, connect, session] = arguments.as_slice() {
+        let session = Duration::from_millis(session.parse()?);
+        return match verb.as_str() {
+            "peer" => peer::serve(connect, session).await,
+            "java" => start_java(connect, session).await,
+            _ => Err(format!("unknown verb {verb}").into()),
+        };
     }
     let [connect, lock, register, session, tick, sessions, once @ ..] = arguments.as_slice() else {
         return Err("usage: contender CONNECT LOCK REGISTER SESSION_MS TICK_MS SESSIONS [once]".into());
@@ -57,6 +64,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     std::process::exit(0);
 }
 
+/// Waits with a Java peer as its child until this process is killed.
+async fn start_java(connect: &str, session: Duration) -> Result<(), Box<dyn Error>> {
+    let java = CuratorPeer::start(connect, session).await?;
+    say(&java.pid().await.ok_or("the Java process has ended")?.to_string())?;
+    std::future::pending().await
+}
+
 async fn contend(mutex: &Mutex, register: &ZnodePath) -> Result<(), Box<dyn Error>> {
     loop {
         let guard = match mutex.acquire().await {
@@ -78,7 +92,7 @@ async fn contend(mutex: &Mutex, register: &ZnodePath) -> Result<(), Box<dyn Erro
 
 async fn hold(guard: &MutexGuard, token: u64, register: &ZnodePath) -> Result<(), Box<dyn Error>> {
     for step in 0..8 {
-        // The clock is read first: at that instant the guard was valid, if it says so afterwards.
+        // The clock is read before the guard: a guard that is valid afterwards was valid at that instant.
         let at = now();
         if !guard.is_valid() {
             return Ok(());
@@ -92,36 +106,38 @@ async fn hold(guard: &MutexGuard, token: u64, register: &ZnodePath) -> Result<()
                 say(&format!("written {token} {version}"))?;
             }
         } else {
+            // The passing of time is the subject: the hold samples its guard while the test kills or stops the process.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
     Ok(())
 }
 
-/// Works and looks until the hold is lost. Both say when they did, by a clock they read first.
+/// Works, and checks the guard, until the hold is lost. Each prints its instant by a clock that it reads first.
 async fn work_once(mutex: &Mutex) -> Result<(), Box<dyn Error>> {
     let guard = mutex.acquire().await?;
     say(&format!("granted {} {}", guard.fencing_token().as_u64(), now()))?;
     let mut pause = tokio::time::interval(PAUSE);
     let work = std::future::poll_fn(|context| {
-        // Whatever woke it.
+        // Every poll counts, whatever its wakeup.
         let said = say(&format!("polled {}", now()));
         while pause.poll_tick(context).is_ready() {}
         said.map_or_else(|error| Poll::Ready(Err::<(), _>(error)), |()| Poll::Pending)
     });
-    let looks = async {
+    let checks = async {
         loop {
             let at = now();
             let is_valid = guard.is_valid();
-            say(&format!("look {at} {is_valid}"))?;
+            say(&format!("checked {at} {is_valid}"))?;
             if !is_valid {
                 return std::io::Result::Ok(());
             }
+            // The passing of time is the subject: the clock alone makes a guard invalid, with no event to wait for.
             tokio::time::sleep(PAUSE).await;
         }
     };
-    let (worked, looked) = tokio::join!(guard.run(work), looks);
-    looked?;
+    let (worked, checked) = tokio::join!(guard.run(work), checks);
+    checked?;
     say(&format!("ended {:?} {:?}", worked.map(|_| ()), guard.release().await))?;
     Ok(())
 }
@@ -132,7 +148,7 @@ fn now() -> u128 {
     seconds * 1_000_000_000 + u128::try_from(time.tv_nsec).unwrap_or_default()
 }
 
-/// Writes a line at once: what was said before a kill counts.
+/// Writes a line and flushes it: lines printed before a kill count.
 fn say(line: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;

@@ -1,8 +1,8 @@
-//! This library, told what to do line by line, as the drivers of other languages in `tests/peers/` are.
+//! This library behind the line protocol of the drivers of other languages in `tests/peers/`.
 //!
 //! ```text
 //! acquire THREAD PATH -1              a Mutex; answers "TOKEN NODE"
-//! release THREAD PATH                 answers nothing, as all that give something back
+//! release THREAD PATH                 answers nothing, as do all verbs that give something back
 //! read THREAD PATH -1                 an RwLock, for reading; given back by unread
 //! write THREAD PATH -1                an RwLock, for writing; given back by unwrite
 //! enter THREAD PATH -1                a Mutex in semaphore layout; given back by leave
@@ -46,7 +46,7 @@ pub(crate) async fn serve(connect: &str, session: Duration) -> Result<(), Box<dy
             }
         });
     }
-    // Whoever started this is gone: so is this, as in a crash.
+    // The process that started this one has ended: this one ends as in a crash.
     std::process::exit(1);
 }
 

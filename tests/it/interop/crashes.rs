@@ -1,10 +1,10 @@
-//! Those who die make way, and no sooner than they may.
+//! Holders and waiters that crash: their locks are freed when their sessions end, and not before.
 
+use std::fs;
 use std::process::Stdio;
-use std::{env, fs};
 
 use lockkeeper::Mutex;
-use lockkeeper_tests::{CuratorPeer, Ensemble, Proxies, Timing, eventually, left_out};
+use lockkeeper_tests::{Ensemble, Proxies, Timing, eventually, left_out};
 use parking_lot::Mutex as Shared;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
@@ -13,7 +13,7 @@ use super::fixture::{InteropFixture, Outcome, SESSION};
 use crate::support::connect;
 
 #[tokio::test]
-async fn a_killed_java_holder_makes_way_when_its_session_ends() -> Outcome {
+async fn the_lock_of_a_killed_java_holder_is_granted_when_its_session_ends() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -33,26 +33,26 @@ async fn a_killed_java_holder_makes_way_when_its_session_ends() -> Outcome {
 }
 
 #[tokio::test]
-async fn a_java_waiter_that_is_killed_does_not_let_the_next_one_in() -> Outcome {
+async fn a_killed_java_waiter_does_not_grant_its_successor() -> Outcome {
     if left_out() {
         return Ok(());
     }
     let fixture = InteropFixture::at("/interop/java-waiter-dies").await?;
     let guard = fixture.mutex().acquire().await?;
-    let doomed = fixture.java("waiter");
-    let doomed = tokio::spawn(async move { doomed.acquire().await.map(drop) });
+    let java = fixture.java("waiter");
+    let java = tokio::spawn(async move { java.acquire().await.map(drop) });
     fixture.line_of(2).await?;
     let mutex = fixture.mutex();
     let waiter = tokio::spawn(async move { mutex.acquire().await });
     fixture.line_of(3).await?;
 
     fixture.java.kill().await?;
-    assert!(doomed.await?.is_err());
-    let line = fixture.line_of(2).await?;
-    assert_eq!(line[0], guard.path());
+    assert!(java.await?.is_err());
+    let queue = fixture.line_of(2).await?;
+    assert_eq!(queue[0], guard.path());
     assert!(guard.is_valid() && !waiter.is_finished());
     guard.release().await?;
-    assert_eq!(waiter.await??.path(), line[1]);
+    assert_eq!(waiter.await??.path(), queue[1]);
     Ok(())
 }
 
@@ -86,49 +86,29 @@ async fn a_severed_guard_is_lost_before_java_is_granted() -> Outcome {
     assert_eq!(*order.lock(), ["lost", "granted"]);
     assert!(hold.token() > guard.fencing_token().as_u64());
     assert!(!guard.is_valid());
-    assert!(guard.release().await.is_err(), "a release of what was lost says so");
+    assert!(guard.release().await.is_err(), "the release of a lost hold returns the loss");
     hold.release().await
 }
 
-/// What the victim says before the number of its Java process, among what the test runner says.
-const JAVA_IS: &str = "java is ";
-
-/// Not a test: the process that [`a_java_peer_dies_with_the_process_that_started_it`] starts and kills.
 #[tokio::test]
-#[ignore = "started by another test"]
-async fn victim() -> Outcome {
-    let Ok(servers) = env::var("LOCKKEEPER_VICTIM_SERVERS") else { return Ok(()) };
-    let java = CuratorPeer::start(&servers, SESSION).await?;
-    println!("{JAVA_IS}{}", java.pid().await.expect("a process"));
-    std::future::pending().await
-}
-
-#[tokio::test]
-async fn a_java_peer_dies_with_the_process_that_started_it() -> Outcome {
+async fn a_java_peer_ends_with_the_process_that_started_it() -> Outcome {
     if left_out() {
         return Ok(());
     }
     let ensemble = Ensemble::shared().await?;
-    let mut victim = Command::new(env::current_exe()?)
-        .args(["--ignored", "--exact", "--nocapture", "interop::crashes::victim"])
-        .env("LOCKKEEPER_VICTIM_SERVERS", ensemble.connect_string())
+    let mut parent = Command::new(env!("CARGO_BIN_EXE_contender"))
+        .args(["java", &ensemble.connect_string(), &SESSION.as_millis().to_string()])
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()?;
-    let mut lines = BufReader::new(victim.stdout.take().expect("its output")).lines();
-    let java = loop {
-        let line = lines.next_line().await?.expect("the number of the Java process");
-        // The runner may have begun the line with the name of the test.
-        if let Some((_, java)) = line.split_once(JAVA_IS) {
-            break java.to_owned();
-        }
-    };
+    let mut lines = BufReader::new(parent.stdout.take().expect("its output")).lines();
+    let java = lines.next_line().await?.expect("the id of the Java process");
     let lives = || {
-        // A zombie, which nobody has reaped yet, has no command line.
+        // A zombie has no command line.
         fs::read_to_string(format!("/proc/{java}/cmdline")).is_ok_and(|line| line.contains("CuratorPeer"))
     };
     assert!(lives());
-    victim.kill().await?;
-    eventually("the Java process is gone", Timing::signal(), async || (!lives()).then_some(())).await?;
+    parent.kill().await?;
+    eventually("the end of the Java process", Timing::signal(), async || (!lives()).then_some(())).await?;
     Ok(())
 }

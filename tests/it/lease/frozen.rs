@@ -1,4 +1,4 @@
-//! A holder that stood still for longer than its session (SIGSTOP) is no holder any more when it goes on.
+//! A holder that was stopped for longer than its session (SIGSTOP) holds nothing when it continues.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -59,7 +59,7 @@ fn now() -> u128 {
 }
 
 #[tokio::test]
-async fn a_thawed_holder_sees_its_loss_at_its_first_look_and_its_work_is_not_polled_again() {
+async fn a_continued_holder_finds_its_loss_at_its_first_check_and_its_work_is_not_polled_again() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
@@ -69,32 +69,32 @@ async fn a_thawed_holder_sees_its_loss_at_its_first_look_and_its_work_is_not_pol
         let next = mutex.acquire();
         let frozen = async {
             nodes_become(&ensemble, "/lock", 2).await;
-            // Right behind a poll: not between the look at the clock and the poll it allows.
+            // Right after a poll: not between the check of the clock and the poll that it allows.
             worker.says("polled").await;
             worker.signal(Signal::STOP);
         };
         let (next, ()) = tokio::join!(next, frozen);
         let granted = now();
         worker.signal(Signal::CONT);
-        let (mut polls, mut looks) = (0, Vec::new());
+        let (mut polls, mut checks) = (0, Vec::new());
         loop {
             let line = worker.next().await;
             let words: Vec<&str> = line.split(' ').collect();
             match words.as_slice() {
                 ["polled", at] => polls += usize::from(at.parse::<u128>().unwrap() > granted),
-                ["look", at, is_valid] if at.parse::<u128>().unwrap() > granted => {
-                    looks.push(is_valid == &"true")
+                ["checked", at, is_valid] if at.parse::<u128>().unwrap() > granted => {
+                    checks.push(is_valid == &"true")
                 }
-                ["ended", how @ ..] => {
-                    let how = how.join(" ");
-                    assert!(how.starts_with("Err(Lost") && how.contains(" Err(Lost("), "{how}");
+                ["ended", results @ ..] => {
+                    let results = results.join(" ");
+                    assert!(results.starts_with("Err(Lost") && results.contains(" Err(Lost("), "{results}");
                     break;
                 }
                 _ => {}
             }
         }
-        assert_eq!(polls, 0, "work was polled after another one was granted");
-        assert_eq!(looks, [false], "the first look after the thaw");
+        assert_eq!(polls, 0, "the work was polled after another contender was granted");
+        assert_eq!(checks, [false], "the first check after the stop");
         next.unwrap().release().await.unwrap();
         no_node_is_left(&ensemble, "/lock").await;
     }
