@@ -72,7 +72,7 @@ fn install() -> Result<PrometheusHandle, Failure> {
     Ok(handle)
 }
 
-/// Serves whoever connects, until it is dropped with the runtime.
+/// Serves every connection until the runtime is dropped.
 async fn serve(listener: TcpListener, recorded: PrometheusHandle) {
     while let Ok((stream, _)) = listener.accept().await {
         let recorded = recorded.clone();

@@ -16,13 +16,14 @@ const MANY: usize = 1_000;
 /// Long enough for a busy machine.
 const SESSION: Duration = Duration::from_secs(4);
 
-/// Waits until the lease was set forward.
+/// Waits until the session's lease is extended.
 async fn is_confirmed(guard: &MutexGuard) {
     let before = guard.valid_until();
     while guard.is_valid() && guard.valid_until() <= before {
+        // A guard announces its loss, and no extension of its lease: the test has to poll.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(guard.is_valid(), "it was not confirmed any more");
+    assert!(guard.is_valid(), "the lease was not extended any more");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

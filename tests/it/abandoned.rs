@@ -1,4 +1,4 @@
-//! Work and waits that are given up in the ways programs give them up: nothing is left behind.
+//! Acquires and work that a program abandons by `select!`, by a timeout or with its runtime: no node is left.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -9,14 +9,13 @@ use lockkeeper_tests::{After, Ensemble, Timing, dropped_after, eventually};
 
 use crate::support::{builder, children, connect, no_node_is_left, nodes_become};
 
-/// How long it is waited before it is given up.
+/// The times after which an acquire is dropped: from none to more than an acquire takes.
 fn spans() -> impl Iterator<Item = Duration> {
-    // From no time at all to more than an acquire takes.
     (0..12).map(|number| Duration::from_micros(300) * number * number)
 }
 
 #[tokio::test]
-async fn a_select_that_goes_another_way_and_a_timeout_leave_no_node() {
+async fn an_acquire_dropped_by_select_or_by_a_timeout_leaves_no_node() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let (manager, other) =
         (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
@@ -32,10 +31,11 @@ async fn a_select_that_goes_another_way_and_a_timeout_leave_no_node() {
                     drop(guard.unwrap());
                     taken += 1;
                 }
+                // The passing of time is the subject: the acquire is dropped wherever it is then.
                 () = tokio::time::sleep(span) => {}
             }
             let _ = tokio::time::timeout(span, mutex.acquire()).await;
-            // Its own limit.
+            // The timeout of the library.
             let _ = mutex.acquire_timeout(span).await;
             let _ = tokio::time::timeout(span, permits.acquire_many(2)).await;
             nodes_become(&ensemble, "/lock", usize::from(!is_free)).await;
@@ -47,11 +47,11 @@ async fn a_select_that_goes_another_way_and_a_timeout_leave_no_node() {
             no_node_is_left(&ensemble, path).await;
         }
     }
-    assert!(taken > 0, "no acquire was ever given its time");
+    assert!(taken > 0, "no acquire was granted in time");
 }
 
 #[test]
-fn the_end_of_a_runtime_in_the_midst_leaves_no_node() {
+fn an_acquire_that_ends_with_its_runtime_leaves_no_node() {
     let ours = tokio::runtime::Runtime::new().unwrap();
     let (ensemble, manager) = ours.block_on(async {
         let ensemble = Ensemble::start(1).await.unwrap();

@@ -11,7 +11,7 @@ const PATH: &str = "/rate";
 const STARTS: &str = "/rate/starts";
 const LOCKS: &str = "/rate/locks";
 
-/// No test waits for it to pass.
+/// No test waits so long.
 const LONG: Duration = Duration::from_secs(600);
 
 fn limiter(manager: &ConnectionManager, starts: usize, window: Duration) -> RateLimiter {
@@ -69,7 +69,7 @@ async fn no_window_has_more_starts_than_the_limit() {
 }
 
 #[tokio::test]
-async fn what_is_used_up_stays_so_whoever_crashes() {
+async fn starts_stay_used_when_the_session_that_used_them_expires() {
     let (ensemble, proxies, doomed) = behind_proxy().await;
     let other = connect(&ensemble.connect_string()).await;
     let admission = limiter(&doomed, 2, LONG).admit_many(2).await.unwrap();
@@ -97,7 +97,7 @@ fn sent(proxies: &Proxies) -> Vec<OpCode> {
 }
 
 #[tokio::test]
-async fn an_admission_costs_two_round_trips_where_there_is_room_and_asks_the_time_where_not() {
+async fn an_admission_costs_two_round_trips_and_a_refusal_reads_the_server_time() {
     let (_ensemble, proxies, manager) = behind_proxy().await;
     let limiter = limiter(&manager, 5, LONG);
     for permits in [2, 1, 1] {
@@ -106,7 +106,7 @@ async fn an_admission_costs_two_round_trips_where_there_is_room_and_asks_the_tim
     proxies.clear_log();
     let _ = limiter.admit().await.unwrap();
     let all = [OpCode::Create2, OpCode::GetChildren2, OpCode::GetData, OpCode::Multi];
-    // Its number tells that nobody is in line, and it reads the one start that it made since its last look.
+    // The sequence number shows an empty queue, and the limiter reads the one start made since its last list.
     assert_eq!(sent(&proxies), all);
     proxies.clear_log();
     assert!(limiter.try_admit().await.unwrap().is_none());
@@ -130,17 +130,17 @@ async fn a_lost_reply_admits_at_most_as_many_as_it_uses_up() {
 }
 
 #[tokio::test]
-async fn an_admission_that_comes_too_late_says_so_and_is_used_up() {
+async fn an_admission_whose_reply_is_late_is_stale_and_uses_its_start() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let grace = Duration::from_millis(200);
     let limiter = limiter(&manager, 3, LONG).grace(grace);
-    // Makes the directory.
+    // This admission creates the directory.
     let _ = limiter.admit().await.unwrap();
     let held = proxies.on(Match::new().op(OpCode::Multi).path_contains("start-")).hold_reply();
     let admitting = tokio::spawn(async move { limiter.admit().await.unwrap() });
     held.triggered().await.unwrap();
     nodes_become(&ensemble, STARTS, 2).await;
-    // Not to let anything happen: the grace must have passed when the reply comes.
+    // The passing of time is the subject: the reply arrives after the grace.
     tokio::time::sleep(grace).await;
     held.release();
     let admission = admitting.await.unwrap();
@@ -149,7 +149,7 @@ async fn an_admission_that_comes_too_late_says_so_and_is_used_up() {
 }
 
 #[tokio::test]
-async fn an_admit_dropped_anywhere_leaves_nobody_in_line() {
+async fn an_admit_dropped_at_any_await_leaves_no_node_in_the_queue() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     for polls in 0.. {

@@ -1,4 +1,4 @@
-//! One seed, from its dice to its verdict.
+//! The run of one seed, from its random numbers to its verdict.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::rng::Rng;
 use crate::world::World;
 
-/// What came of one seed.
+/// The result of one seed.
 pub(crate) struct Run {
     pub(crate) plan: Plan,
     pub(crate) broken: Vec<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Run {
     pub(crate) losses: u64,
 }
 
-/// Runs a seed; `traced` keeps what happened, line by line.
+/// Runs a seed; with `traced` the run keeps a trace.
 pub(crate) fn run(seed: u64, traced: bool) -> Run {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(simulate(seed, traced))
@@ -46,13 +46,14 @@ async fn simulate(seed: u64, traced: bool) -> Run {
             process.run(client)
         })
         .collect();
-    let turning = {
+    let running = {
         let (world, oracle) = (world.clone(), oracle.clone());
-        tokio::spawn(async move { world.turn(&oracle).await })
+        tokio::spawn(async move { world.run(&oracle).await })
     };
+    // The passing of simulated time is the subject: faults strike for as long as the safety phase lasts.
     tokio::time::sleep(Duration::from_millis(plan.safety)).await;
     world.heal();
-    // What was cut off without noticing expires; then all take their turns.
+    // Sessions that were cut off without noticing expire; then every client is served.
     let patience = Duration::from_millis(plan.patience());
     let served = tokio::time::timeout(patience, futures::future::join_all(clients)).await;
     match served {
@@ -72,17 +73,17 @@ async fn simulate(seed: u64, traced: bool) -> Run {
             }
         }
     }
-    turning.abort();
-    if turning.await.is_err_and(|error| error.is_panic()) {
+    running.abort();
+    if running.await.is_err_and(|error| error.is_panic()) {
         oracle.breach(&world, "the world ended in a panic".to_owned());
     }
-    oracle.look_at_the_log(&world);
+    oracle.check_log(&world);
     lost::end();
     let (grants, losses) = oracle.counts();
     Run { plan, broken: oracle.broken(), trace: world.trace(), grants, losses }
 }
 
-/// Waits until the sessions that nobody needed are connected again, too: what is not connected cannot be closed in order.
+/// Waits until the unused sessions are connected again, too: a session without a connection cannot be closed in order.
 async fn all_connected(pool: &ConnectionPool) {
     for manager in pool.managers() {
         let mut transitions = manager.transitions();
@@ -92,7 +93,7 @@ async fn all_connected(pool: &ConnectionPool) {
     }
 }
 
-/// Promise 6: with everybody gone and the sessions alive, no node is left, and no watch.
+/// Promise 6: when every guard is released and the sessions live, no node is left, and no watch.
 async fn leave_nothing(world: &World, oracle: &Oracle) {
     let patience = world.timeout() * 3;
     let left = || {
@@ -110,11 +111,12 @@ async fn leave_nothing(world: &World, oracle: &Oracle) {
             let text = format!("promise 6: {nodes:?} and {watches} watches left after {patience:?} of peace");
             return oracle.breach(world, text);
         }
+        // In paused time, so the poll costs nothing and misses nothing.
         tokio::time::sleep(patience / 100).await;
     }
 }
 
-/// The contenders' nodes of one lock: whatever carries a number. Starts of a rate limiter are meant to stay.
+/// The contenders' nodes of one lock: all with a sequence number. Starts of a rate limiter are meant to stay.
 fn below(tree: &Tree, directory: &str) -> Vec<String> {
     let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
     let contends = |name: &&String| !name.contains("start-");

@@ -6,7 +6,7 @@ use lockkeeper::{Mutex, MutexGuard, RwLock};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 use tokio::task::JoinHandle;
 
-use super::hold_the_clients_up;
+use super::block_the_clients;
 use crate::limit::within;
 use crate::server_fixture::{LOCK, ServerFixture, builder, children, in_line};
 
@@ -48,7 +48,7 @@ async fn who_is_no_longer_in_line_is_not_granted_by_the_going_of_who_was_in_fron
     let mine = server_fixture.server.inspect(in_line).into_iter().find(|path| *path != front).unwrap();
     assert!(server_fixture.server.delete_node(&mine));
     assert!(server_fixture.server.delete_node(&front));
-    hold_the_clients_up();
+    block_the_clients();
     let guard = within("a turn in a new place", waiter).await.unwrap().unwrap();
     assert!(guard.path() != mine, "granted without a node");
     assert!(guard.is_valid());

@@ -1,5 +1,5 @@
-//! What happens between two steps of a recipe, where no fault at one request can put it. Each of these interleavings
-//! takes away what one rule is there for.
+//! Faults between two steps of a recipe, where no fault at a single request can strike. Each of these interleavings
+//! needs one rule of the library.
 
 mod authors;
 mod confirmation;
@@ -23,13 +23,16 @@ use lockkeeper_testserver::{Fault, When};
 use crate::limit::within;
 use crate::server_fixture::ServerFixture;
 
-/// What the server sends meanwhile, the clients of this test see all at once: they are tasks of its only thread.
-#[expect(clippy::disallowed_methods, reason = "it is this thread that is to stand still")]
-fn hold_the_clients_up() {
+/// Blocks the thread of the clients of this test. They receive all messages that the server sends meanwhile at once.
+///
+/// The test cannot wait for a state instead: the server sees when it writes to a socket, not when the bytes have
+/// arrived at the other end. A pause that is too short lets the test pass without its interleaving, not fail.
+#[expect(clippy::disallowed_methods, reason = "blocking this thread is the purpose")]
+fn block_the_clients() {
     std::thread::sleep(Duration::from_millis(50));
 }
 
-/// Breaks the link of `client`, and has no other one made until the answer is dropped.
+/// Breaks the link of `client`, and prevents another connection until the returned fault is dropped.
 async fn cut_off(
     server_fixture: &ServerFixture,
     client: &ConnectionManager,

@@ -8,7 +8,7 @@ use lockkeeper::{Mutex, MutexGuard};
 use lockkeeper_testserver::{ArmedFault, ErrorCode, Fault, Op, When};
 use tokio::runtime::{Builder, Runtime};
 
-use super::hold_the_clients_up;
+use super::block_the_clients;
 use super::own::used_again_and_again;
 use crate::limit::within;
 use crate::server_fixture::{LOCK, ServerFixture, builder};
@@ -107,7 +107,7 @@ async fn is_carried_over() -> bool {
         server_fixture.server.fault(When::op(Op::Sync).session(session), Fault::DelayRequest(Duration::ZERO));
     // The client sees nothing of this before this thread goes on.
     server_fixture.server.drop_connections();
-    hold_the_clients_up();
+    block_the_clients();
 
     assert!(server_fixture.server.delete_node(LOCK));
     let (first, second) = (stranger.clone(), stranger);

@@ -1,4 +1,4 @@
-//! Between a rate limiter's transaction, which has no answer, and the look that finds it.
+//! Faults between a rate limiter's transaction, whose answer is lost, and the list that finds its nodes.
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ fn limiter(manager: &ConnectionManager, starts: usize) -> RateLimiter {
     RateLimiter::new(manager, PATH, starts, WINDOW).unwrap().grace(GRACE)
 }
 
-/// The transaction is held on its way, its connection breaks, and a look finds nothing. Then it is applied,
-/// behind the look that precedes the second try; the answer to that look is late by more than the grace, and
-/// the second try finds the nodes of the first one.
+/// The transaction is held on its way, its connection breaks, and a list finds no node. Then the server applies the
+/// transaction, after the list that precedes the second try. The answer to that list is late by more than the grace,
+/// and the second try finds the nodes of the first one.
 #[tokio::test]
-async fn a_start_that_was_written_down_late_is_fresh_only_from_its_own_request_on() {
+async fn a_start_that_is_committed_late_is_fresh_only_from_its_own_request_on() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(10));
     let actor = actor.connect().await.unwrap();
     let session = server_fixture.sessions_of_actor()[0];
-    // Makes the directory.
+    // This admission creates the directory.
     let _ = limiter(&actor, 2).admit().await.unwrap();
 
     let held = server_fixture
@@ -43,35 +43,35 @@ async fn a_start_that_was_written_down_late_is_fresh_only_from_its_own_request_o
         }
     });
     within("the transaction", held.hit()).await.unwrap();
-    let look = server_fixture
+    let list = server_fixture
         .server
         .fault(When::op(Op::GetChildren2).path(STARTS).session(session), Fault::HoldReply);
     server_fixture.server.drop_connections();
-    within("the look before the second try", look.hit()).await.unwrap();
+    within("the list before the second try", list.hit()).await.unwrap();
     held.release();
     let applied = server_fixture
         .server
         .wait_until(|machine| children(machine, STARTS).len() == 2 && children(machine, LOCKS).is_empty());
     within("the first transaction", applied).await.unwrap();
     let written = BootInstant::now();
-    // Not to let anything happen: the grace must have passed when the answer comes.
+    // The passing of time is the subject: the answer arrives after the grace.
     tokio::time::sleep(GRACE).await;
-    look.release();
-    let (is_fresh, told) = within("an admission", admitting).await.unwrap().unwrap();
-    // Given up for another start, or told to be stale.
-    let is_its_own = server_fixture.server.inspect(|machine| children(machine, STARTS).len()) > 2;
-    assert!(!is_fresh || is_its_own, "a start that counts for {:?} is fresh", told.since(written));
+    list.release();
+    let (is_fresh, admitted) = within("an admission", admitting).await.unwrap().unwrap();
+    // Either the limiter made another start, or it reports the first one as stale.
+    let is_another = server_fixture.server.inspect(|machine| children(machine, STARTS).len()) > 2;
+    assert!(!is_fresh || is_another, "a start that counts for {:?} is fresh", admitted.since(written));
 }
 
-/// An event makes the contender the head while the link is down. The reads of the admission are asked for then, and are
-/// answered over the next connection: the only one that carries them and the transaction.
+/// An event makes the contender the head while the link is down. The limiter sends the reads of the admission then, and
+/// their answers arrive over the next connection, which carries both the reads and the transaction.
 #[tokio::test]
-async fn an_admission_that_is_read_for_without_a_link_uses_one_start() {
+async fn an_admission_whose_reads_are_sent_without_a_link_uses_one_start() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(10));
     let actor = actor.connect().await.unwrap();
     let limiter_of_actor = limiter(&actor, 100);
-    // Makes the directory.
+    // This admission creates the directory.
     let _ = limiter_of_actor.admit().await.unwrap();
     for starts in [1, 3, 5, 7] {
         let session = server_fixture.server.sessions()[0];

@@ -83,6 +83,7 @@ async fn is_not_starved(fixture: &HandOffFixture, hold: Duration) {
             tokio::spawn(async move {
                 while !is_over.load(Ordering::Relaxed) {
                     let guard = mutex.acquire().await.unwrap();
+                    // The passing of time is the subject: holds of this length use up `max_time`.
                     tokio::time::sleep(hold).await;
                     guard.release().await.unwrap();
                 }

@@ -1,4 +1,4 @@
-//! Three servers whose links can be cut, a holder at one of them, and who waits behind it at the others.
+//! Three servers whose links can be cut, a holder at one of them, and a waiter at the others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use super::expiry::expired_at;
 use super::slack::{Slack, micros};
 use crate::support::nodes_become;
 
-/// How many ticks a server goes on without hearing of its peers: longer than any session here.
+/// The number of ticks that a server serves without hearing from its peers: longer than any session here.
 const SYNC_LIMIT: u32 = 120;
 
 pub(super) struct LeaseFixture {
@@ -22,7 +22,7 @@ pub(super) struct LeaseFixture {
     cases: AtomicUsize,
 }
 
-/// A lock that is held by way of one server, with the next in line at the others.
+/// A lock whose holder is connected to one server, and whose waiter is connected to the others.
 pub(super) struct Case<'a> {
     fixture: &'a LeaseFixture,
     server: usize,
@@ -33,16 +33,16 @@ pub(super) struct Case<'a> {
     next: JoinHandle<Next>,
 }
 
-/// How the hold ended, as its holder saw it.
+/// How the hold ended, as the holder observed it.
 struct End {
     valid_until: BootInstant,
     told: BootInstant,
 }
 
-/// How the next one was granted.
+/// How the waiter was granted the lock.
 pub(super) struct Next {
     at: BootInstant,
-    /// Whether the first guard said then that it was still valid.
+    /// Whether the first guard was still valid by its own account.
     both_valid: bool,
     guard: MutexGuard,
 }
@@ -102,29 +102,30 @@ impl LeaseFixture {
         let next = tokio::spawn(see_the_next(next, Arc::clone(&guard)));
         nodes_become(&self.ensemble, &path, 2).await;
         confirmed(&guard, rand::rng().random_range(0..4)).await;
-        // For variety: nothing waits for this.
+        // The passing of time is the subject: the fault strikes at a random moment between two confirmations.
         tokio::time::sleep(session.mul_f64(rand::rng().random_range(0.0..0.16))).await;
         Case { fixture: self, server, proxies, guard, session: id, end, next }
     }
 }
 
-/// Waits until the lease was set forward so many times.
+/// Waits until the lease was extended `times` times.
 pub(super) async fn confirmed(guard: &MutexGuard, times: usize) {
     for _ in 0..times {
         let before = guard.valid_until();
         while guard.is_valid() && guard.valid_until() == before {
+            // A guard announces its loss, and no extension of its lease: the test has to poll.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 }
 
 impl Case<'_> {
-    /// Waits until the next one in line is granted.
+    /// Waits until the waiter is granted the lock.
     pub(super) async fn granted(&mut self) -> Next {
         (&mut self.next).await.unwrap()
     }
 
-    /// Heals everything, and says how much earlier the guard had turned invalid.
+    /// Heals everything, and returns how much earlier than the grant the guard had become invalid.
     pub(super) async fn slack(self, next: Next) -> Slack {
         self.fixture.heal().await;
         let end = tokio::time::timeout(Timing::settle(), self.end).await.unwrap().unwrap();
@@ -146,10 +147,11 @@ async fn see_the_end(guard: Arc<MutexGuard>) -> End {
         tokio::select! {
             biased;
             _ = &mut lost => return End { valid_until, told: BootInstant::now() },
+            // A guard announces its loss, and no extension of its lease: the test has to poll.
             () = tokio::time::sleep(Duration::from_millis(5)) => {}
         }
         let seen = guard.valid_until();
-        // Once it is lost, it lies in the past.
+        // `valid_until` of a lost guard lies in the past.
         if guard.is_valid() {
             valid_until = seen;
         }

@@ -201,7 +201,7 @@ impl Oracle {
     }
 
     /// A loss is said of what was held, and "another client" of what somebody else deleted.
-    pub(crate) fn look_at_the_log(&self, world: &World) {
+    pub(crate) fn check_log(&self, world: &World) {
         for said in lost::said() {
             let (path, reason) = (&said.path, &said.reason);
             let is = |expected: LossReason| *reason == expected.to_string();
@@ -221,7 +221,7 @@ impl Oracle {
 
     /// Looks at everything after something has happened.
     pub(crate) fn look(&self, world: &World) {
-        self.look_at_the_log(world);
+        self.check_log(world);
         if let Some(session) = world.overdue() {
             self.breach(
                 world,

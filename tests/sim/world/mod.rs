@@ -71,7 +71,7 @@ impl World {
     }
 
     /// Lets happen what happens, for as long as it is polled.
-    pub(crate) async fn turn(&self, oracle: &Oracle) {
+    pub(crate) async fn run(&self, oracle: &Oracle) {
         loop {
             let poked = self.poked.notified();
             let next = self.state.lock().queue.first_key_value().map(|((at, _), _)| *at);
