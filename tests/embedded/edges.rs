@@ -1,5 +1,5 @@
-//! Where servers differ or fail in ways of their own: the end of the sequence, no containers, replaced sessions,
-//! servers that show the past.
+//! Servers that differ or fail in unusual ways: the end of the sequence, no containers, replaced sessions, servers that
+//! are behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ async fn make_directory(server_fixture: &ServerFixture) {
     Mutex::new(&server_fixture.rival, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
 }
 
-/// So many tasks of each client take the lock again and again.
+/// `tasks_each` tasks of each client acquire the lock `rounds` times.
 async fn contend(
     server_fixture: &ServerFixture,
     clients: &[ConnectionManager],
@@ -35,7 +35,7 @@ async fn contend(
         }));
     }
     for task in tasks {
-        within("a turn for everyone", task).await.unwrap().unwrap();
+        within("a grant for every task", task).await.unwrap().unwrap();
     }
     server_fixture.oracle.verdict().unwrap();
     server_fixture.line_becomes(0).await.unwrap();
@@ -46,7 +46,7 @@ async fn at_the_end_of_the_sequence_there_is_one_holder_at_a_time() {
     for is_ahead in [false, true] {
         for before in 0..6 {
             let server_fixture = ServerFixture::start().await.unwrap();
-            // As long as that of the other: nothing here is about sessions.
+            // As long as the rival's session: no session ends in this test.
             let long =
                 builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(30));
             let other = long.connect().await.unwrap();
@@ -72,8 +72,8 @@ async fn without_containers_directories_are_persistent_and_the_lock_is_the_same(
     }
 }
 
-/// Who is granted next, and when.
-fn next(server_fixture: &ServerFixture) -> tokio::task::JoinHandle<(BootInstant, MutexGuard)> {
+/// The rival's grant, and its instant.
+fn rival_grant(server_fixture: &ServerFixture) -> tokio::task::JoinHandle<(BootInstant, MutexGuard)> {
     let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();
     tokio::spawn(async move {
         let guard = mutex.acquire().await.unwrap();
@@ -82,13 +82,13 @@ fn next(server_fixture: &ServerFixture) -> tokio::task::JoinHandle<(BootInstant,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_replaced_on_reconnect_is_lost_before_anyone_else_is_granted() {
+async fn a_session_replaced_on_reconnect_is_lost_before_another_contender_is_granted() {
     for is_reset in [false, true] {
         let server_fixture = ServerFixture::start().await.unwrap();
         let actor = server_fixture.actor().await.unwrap();
         let session = server_fixture.sessions_of_actor()[0];
         let guard = Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap();
-        let next = next(&server_fixture);
+        let next = rival_grant(&server_fixture);
         server_fixture.line_becomes(2).await.unwrap();
         let swapped = server_fixture.server.fault(When::connect().session(session), Fault::SwapSession);
         server_fixture.server.reset_connections(is_reset);
@@ -109,13 +109,13 @@ async fn a_session_replaced_on_reconnect_is_lost_before_anyone_else_is_granted()
         assert!(guard.release().await.unwrap_err().is_lost());
         granted.release().await.unwrap();
         server_fixture.line_becomes(0).await.unwrap();
-        // The manager goes on with a session of its own.
+        // The manager continues with a new session.
         Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
     }
 }
 
-/// The answer to a downgrade is lost, and the next connection carries another session: it finds the node that
-/// was made, which says nothing of that connection.
+/// The answer to a downgrade is lost, and the next connection carries another session. The client finds the node that
+/// was created, but that says nothing about the session of the connection.
 #[tokio::test]
 async fn a_node_found_after_a_lost_answer_does_not_show_whose_session_a_connection_carries() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -130,7 +130,7 @@ async fn a_node_found_after_a_lost_answer_does_not_show_whose_session_a_connecti
     assert!(lost.hits() == 1 && swapped.hits() == 1);
     server_fixture.line_becomes(0).await.unwrap();
     let gone_at = BootInstant::now();
-    // Either way: it was lost before the downgrade could say so, or is now.
+    // The hold is lost either before the answer of the downgrade, or now.
     if let Ok(reading) = reading {
         assert!(!reading.is_valid() && reading.valid_until() < gone_at, "valid without a session");
         let lost = within("the loss", reading.lost()).await.unwrap();
@@ -139,8 +139,8 @@ async fn a_node_found_after_a_lost_answer_does_not_show_whose_session_a_connecti
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_show_its_session_is_believed_only_by_its_lease() {
-    // Neither `getEphemerals` nor anything else tells whose connection it is: the reconnect ends the session.
+async fn without_get_ephemerals_a_reconnect_ends_the_session() {
+    // Without `getEphemerals` the client cannot verify the session of its connection.
     let server_fixture = ServerFixture::start().await.unwrap();
     let _unknown = server_fixture
         .server
@@ -154,7 +154,7 @@ async fn a_server_that_cannot_show_its_session_is_believed_only_by_its_lease() {
     Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
 }
 
-/// Three servers; the holder is a client of the last one only, the other of the first two.
+/// Three servers. The holder connects to the last one only, the other client to the first two.
 struct Trio {
     ensemble: TestEnsemble,
     holder: ConnectionManager,
@@ -183,7 +183,7 @@ impl Trio {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_holder_at_a_server_that_shows_the_past_is_lost_before_anyone_else_is_granted() {
+async fn a_holder_at_a_server_that_is_behind_is_lost_before_another_contender_is_granted() {
     for isolation in [Isolation::Stale, Isolation::Deposed] {
         let trio = Trio::start().await;
         let oracle = Arc::<Oracle>::default();
@@ -193,39 +193,43 @@ async fn a_holder_at_a_server_that_shows_the_past_is_lost_before_anyone_else_is_
             let guard = others.acquire().await.unwrap();
             (BootInstant::now(), guard)
         });
-        within("both in line", trio.server(0).wait_until(|machine| in_line(machine).len() == 2))
+        within("both nodes in the queue", trio.server(0).wait_until(|machine| in_line(machine).len() == 2))
             .await
             .unwrap();
         trio.server(2).cut_off(isolation);
-        // It pings its server, and is answered, all the time.
+        // The server answers the holder's pings all the time.
         let lost = within("the loss", guard.lost()).await.unwrap();
         let lost_at = BootInstant::now();
         assert_eq!(lost.reason, LossReason::LeaseRanOut, "{isolation:?}");
         assert!(!guard.is_valid());
         let (granted_at, granted) = within("the next grant", next).await.unwrap().unwrap();
         assert!(guard.valid_until() < granted_at, "{isolation:?}");
-        // That is by the clock, and exact; being told takes a turn of the scheduler.
+        // `valid_until` is exact; the notification of the loss needs the scheduler.
         let late = lost_at.since(granted_at);
-        assert!(late < TICK, "{isolation:?}: told {late:?} after the grant");
+        assert!(late < TICK, "{isolation:?}: lost {late:?} after the grant");
         assert!(granted.fencing_token() > guard.fencing_token());
         drop(guard);
         let hold = oracle.enter("the next", Box::new(granted));
-        // Back among the others, it learns that its session is over, and begins anew, at the end of the line.
+        // After the partition the client learns that its session has expired, and contends again at the end of the
+        // queue.
         trio.server(2).heal();
         let mutex = Mutex::new(&trio.holder, LOCK).unwrap();
         let again = tokio::spawn(async move { mutex.acquire().await.unwrap() });
-        within("in line again", trio.server(0).wait_until(|machine| in_line(machine).len() == 2))
-            .await
-            .unwrap();
+        within(
+            "both nodes in the queue again",
+            trio.server(0).wait_until(|machine| in_line(machine).len() == 2),
+        )
+        .await
+        .unwrap();
         hold.release().await.unwrap().unwrap();
-        let again = oracle.enter("the first", Box::new(within("a turn", again).await.unwrap().unwrap()));
+        let again = oracle.enter("the first", Box::new(within("a grant", again).await.unwrap().unwrap()));
         again.release().await.unwrap().unwrap();
         oracle.verdict().unwrap();
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_deleted_by_hand_is_told_to_its_holder_and_its_waiter_starts_over() {
+async fn a_node_deleted_by_hand_ends_the_hold_and_a_waiter_without_a_node_starts_over() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
     let mutex = Mutex::new(&actor, LOCK).unwrap();
@@ -242,12 +246,12 @@ async fn a_node_deleted_by_hand_is_told_to_its_holder_and_its_waiter_starts_over
         server_fixture.server.inspect(in_line).into_iter().find(|path| path != guard.path()).unwrap();
     assert!(server_fixture.server.delete_node(&waiter));
     let is_anew = |path: &str| {
-        let gone = path.to_owned();
+        let deleted = path.to_owned();
         server_fixture
             .server
-            .wait_until(move |machine| in_line(machine).len() == 2 && !in_line(machine).contains(&gone))
+            .wait_until(move |machine| in_line(machine).len() == 2 && !in_line(machine).contains(&deleted))
     };
-    within("a new place", is_anew(&waiter)).await.unwrap();
+    within("a new node", is_anew(&waiter)).await.unwrap();
     let path = guard.path().to_owned();
     assert!(server_fixture.server.delete_node(&path));
     let next = within("the next grant", waiting).await.unwrap().unwrap();
@@ -259,7 +263,7 @@ async fn a_node_deleted_by_hand_is_told_to_its_holder_and_its_waiter_starts_over
     server_fixture.line_becomes(0).await.unwrap();
 }
 
-/// The server hears nothing of the crash: only its clock frees the lock.
+/// The server does not notice the crash: the lock is freed when the session expires.
 #[tokio::test]
 async fn a_crashed_holder_frees_its_lock_at_most_a_session_timeout_and_a_tick_later() {
     const TIMEOUT: Duration = Duration::from_secs(20);
@@ -283,13 +287,13 @@ async fn a_crashed_holder_frees_its_lock_at_most_a_session_timeout_and_a_tick_la
 
     process.shutdown_background();
     std::mem::forget(held);
-    let gone = server_fixture.server.wait_until(|machine| machine.client_count(0) == 2);
-    within("the end of its connection", gone).await.unwrap();
-    assert!(server_fixture.server.sessions().contains(&session), "it said goodbye");
+    let disconnected = server_fixture.server.wait_until(|machine| machine.client_count(0) == 2);
+    within("the end of its connection", disconnected).await.unwrap();
+    assert!(server_fixture.server.sessions().contains(&session), "the session was closed");
     let crashed = BootInstant::now();
     server_fixture.server.advance_clock(TIMEOUT + TICK);
     let next = within("the next grant", waiting).await.unwrap().unwrap();
     let late = BootInstant::now().since(crashed);
-    assert!(late < TIMEOUT / 2, "freed {late:?} after the time was up");
+    assert!(late < TIMEOUT / 2, "freed {late:?} after the session timeout");
     next.release().await.unwrap();
 }

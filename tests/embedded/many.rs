@@ -1,4 +1,4 @@
-//! Many on one session: more than there is room for watches, and all at once.
+//! Many locks of one session, more than it has room for watches; and many contenders at once.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use lockkeeper_testserver::fault::Subject;
 use crate::limit::within;
 use crate::server_fixture::{LOCK, ServerFixture, builder};
 
-/// Each with a path of some 75 bytes: together beyond the 56 KiB for watches that only save time.
+/// Each path has some 75 bytes: together they exceed the 56 KiB of room for optional watches.
 const MANY: usize = 1_000;
 
 /// Long enough for a busy machine.
@@ -27,7 +27,7 @@ async fn is_confirmed(guard: &MutexGuard) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_held_for_long_without_room_for_a_watch_stays_confirmed() {
+async fn a_long_hold_without_room_for_a_watch_stays_confirmed() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let connecting = builder(&server_fixture.server.connect_string()).session_timeout(SESSION).connect();
     let manager = connecting.await.unwrap();
@@ -37,7 +37,7 @@ async fn what_is_held_for_long_without_room_for_a_watch_stays_confirmed() {
     });
     let mut held = within("all locks", try_join_all(taking)).await.unwrap().unwrap();
 
-    // What has been held for long gets watches, as far as there is room.
+    // Long holds get watches, as far as there is room.
     let watched = server_fixture.server.wait_until(|machine| machine.watch_count(0) > MANY / 2);
     within("watches", watched).await.unwrap();
     for _ in 0..3 {
@@ -46,7 +46,7 @@ async fn what_is_held_for_long_without_room_for_a_watch_stays_confirmed() {
     assert!(held.iter().all(|guard| guard.is_valid()));
     assert!(server_fixture.server.inspect(|machine| machine.watch_count(0)) < MANY);
 
-    // What gets free goes to those that had none.
+    // The freed room goes to the holds without a watch.
     let rest = held.split_off(MANY / 2);
     let released = within("all releases", join_all(held.into_iter().map(MutexGuard::release))).await;
     assert!(released.unwrap().iter().all(Result::is_ok));
@@ -54,9 +54,9 @@ async fn what_is_held_for_long_without_room_for_a_watch_stays_confirmed() {
     within("a watch for each", watched).await.unwrap();
 }
 
-/// The whole line would be told to each of them.
+/// If each of them listed, the server would send the whole queue to each.
 #[tokio::test]
-async fn of_many_that_come_at_once_behind_one_of_ours_one_reads_the_line() {
+async fn of_many_contenders_that_come_at_once_behind_an_own_node_one_lists_the_queue() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let connecting = builder(&server_fixture.server.connect_string()).session_timeout(SESSION).connect();
     let mutex = Mutex::new(&connecting.await.unwrap(), LOCK).unwrap();
@@ -68,7 +68,7 @@ async fn of_many_that_come_at_once_behind_one_of_ours_one_reads_the_line() {
         server_fixture.line_becomes(101).await.unwrap();
         held.release().await
     };
-    let (served, released) = within("all turns", join(served, released)).await.unwrap();
+    let (served, released) = within("all grants", join(served, released)).await.unwrap();
     assert!(released.is_ok() && served.iter().all(Result::is_ok));
     let lists =
         transcript.passed().into_iter().filter(|passed| passed.subject == Subject::Request(Op::GetChildren));

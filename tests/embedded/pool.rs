@@ -1,4 +1,4 @@
-//! Several sessions of one process: what they share, and what each has for itself.
+//! A pool of sessions: what they share, and what each session has for itself.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::server_fixture::{ServerFixture, builder};
 
 const SIZE: usize = 4;
 
-/// Enough for every session to have some.
+/// So many paths that every session has some.
 const PATHS: usize = 24;
 
 /// More than any test waits.
@@ -38,14 +38,14 @@ async fn take_all(pool: &ConnectionPool) -> Result<Vec<MutexGuard>, Error> {
     .await
 }
 
-/// The session of whoever holds `path`.
+/// The session of the holder of `path`.
 async fn session_of(server_fixture: &ServerFixture, path: &str) -> i64 {
     let seen = Mutex::new(&server_fixture.rival, path).unwrap().inspect().await.unwrap();
     seen.holders().next().unwrap().session()
 }
 
-/// The place of a path's manager in the pool.
-fn place(pool: &ConnectionPool, path: &str) -> usize {
+/// The index of a path's manager in the pool.
+fn index(pool: &ConnectionPool, path: &str) -> usize {
     pool.managers().position(|manager| manager.is_same_as(pool.for_path(path))).unwrap()
 }
 
@@ -59,8 +59,8 @@ async fn a_path_has_one_session_of_a_pool_and_the_paths_have_them_all() {
     let _held = take_all(&pool).await.unwrap();
     let mut used = vec![BTreeSet::new(); SIZE];
     for path in paths() {
-        used[place(&pool, &path)].insert(session_of(&server_fixture, &path).await);
-        // A path that was read has the same as its text.
+        used[index(&pool, &path)].insert(session_of(&server_fixture, &path).await);
+        // A parsed path has the same manager as its text.
         assert!(pool.for_path(path.parse::<ZnodePath>().unwrap()).is_same_as(pool.for_path(&path)));
         assert!(pool.clone().for_path(&path).is_same_as(pool.for_path(path)));
     }
@@ -76,25 +76,25 @@ async fn when_one_session_of_a_pool_expires_only_its_locks_are_lost() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let pool = pool(&server_fixture, Duration::from_secs(20)).await;
     let held = take_all(&pool).await.unwrap();
-    let victim = place(&pool, "/locks/0");
+    let victim = index(&pool, "/locks/0");
     assert!(server_fixture.server.expire(session_of(&server_fixture, "/locks/0").await));
 
     let mut lost = 0;
     for (path, guard) in paths().zip(&held) {
-        if place(&pool, &path) == victim {
+        if index(&pool, &path) == victim {
             within("the loss", guard.lost()).await.unwrap();
             lost += 1;
         }
     }
     assert!(lost > 0 && lost < PATHS);
     for (path, guard) in paths().zip(held) {
-        let stands = place(&pool, &path) != victim;
-        assert_eq!(guard.is_valid(), stands, "{path}");
+        let is_unaffected = index(&pool, &path) != victim;
+        assert_eq!(guard.is_valid(), is_unaffected, "{path}");
         // The server agrees.
-        assert_eq!(guard.release().await.is_ok(), stands, "{path}");
+        assert_eq!(guard.release().await.is_ok(), is_unaffected, "{path}");
     }
-    // Its next session serves them again.
-    within("all locks once more", take_all(&pool)).await.unwrap().unwrap();
+    // The locks are acquired again in its next session.
+    within("all locks again", take_all(&pool)).await.unwrap().unwrap();
     let epochs: Vec<u64> = pool.health().iter().map(|health| health.epoch.unwrap().as_u64()).collect();
     for (number, epoch) in epochs.into_iter().enumerate() {
         assert_eq!(epoch, if number == victim { 2 } else { 1 });
@@ -113,7 +113,7 @@ async fn a_pool_that_is_shut_down_closes_every_session() {
 }
 
 #[tokio::test]
-async fn a_pool_that_ends_in_order_waits_for_the_holders_of_each_session_and_counts_who_was_cut_off() {
+async fn an_orderly_shutdown_of_a_pool_waits_for_the_holders_of_each_session_and_counts_the_lost_ones() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let first = pool(&server_fixture, LONG).await;
     let held = take_all(&first).await.unwrap();
@@ -121,7 +121,7 @@ async fn a_pool_that_ends_in_order_waits_for_the_holders_of_each_session_and_cou
         let pool = first.clone();
         async move { pool.shutdown_within(LONG).await }
     });
-    // Nobody is let in any more, by none of them.
+    // From now on no session grants a lock.
     for manager in first.managers() {
         within("the beginning of the end", manager.closing()).await.unwrap();
     }
@@ -139,7 +139,7 @@ async fn a_pool_that_ends_in_order_waits_for_the_holders_of_each_session_and_cou
 }
 
 #[tokio::test]
-async fn a_pool_that_ends_lets_nobody_in_by_a_hand_over_of_any_of_its_sessions() {
+async fn a_pool_that_shuts_down_grants_nothing_by_a_hand_off_of_any_of_its_sessions() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let pool = pool(&server_fixture, LONG).await;
     let held = take_all(&pool).await.unwrap();
@@ -147,14 +147,14 @@ async fn a_pool_that_ends_lets_nobody_in_by_a_hand_over_of_any_of_its_sessions()
         let mutex = Mutex::new(pool.for_path(&path), path).unwrap();
         mutex.acquire().await
     })));
-    let in_line = server_fixture.server.wait_until(|machine| {
+    let queued = server_fixture.server.wait_until(|machine| {
         let sessions = machine.sessions();
         sessions.iter().map(|session| machine.tree().ephemerals(*session).count()).sum::<usize>() == 2 * PATHS
     });
     tokio::select! {
         biased;
         _ = &mut waiting => panic!("all are held"),
-        _ = within("everyone in line", in_line) => {}
+        _ = within("a node of each waiter", queued) => {}
     }
     let ending = tokio::spawn({
         let pool = pool.clone();
@@ -170,7 +170,7 @@ async fn a_pool_that_ends_lets_nobody_in_by_a_hand_over_of_any_of_its_sessions()
 }
 
 #[tokio::test]
-async fn a_pool_of_which_one_cannot_be_opened_leaves_no_session() {
+async fn a_pool_with_a_session_that_cannot_be_opened_leaves_no_session() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let refused =
         server_fixture.server.fault(When::op(Op::Auth).nth(3), Fault::Refuse(ErrorCode::AuthFailed));
@@ -179,7 +179,7 @@ async fn a_pool_of_which_one_cannot_be_opened_leaves_no_session() {
     let error = within("an answer", connect.connect_pool(SIZE)).await.unwrap().unwrap_err();
     assert!(matches!(error, ConnectError::AuthFailed { .. }), "{error}");
     assert_eq!(refused.hits(), 1);
-    // The rival's, and of the one that was refused, which nobody can close: it expires.
+    // The rival's session, and the refused one, which the client cannot close: it expires.
     within(
         "the end of all others",
         server_fixture.server.wait_until(|machine| machine.sessions().len() <= 2),
@@ -189,7 +189,7 @@ async fn a_pool_of_which_one_cannot_be_opened_leaves_no_session() {
 }
 
 #[tokio::test]
-async fn several_locks_of_a_pool_are_taken_through_one_of_its_managers() {
+async fn several_locks_of_a_pool_are_acquired_through_one_of_its_managers() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let pool = pool(&server_fixture, LONG).await;
     let of_another = |path: &String| !pool.for_path(path).is_same_as(pool.for_path("/locks/0"));
@@ -201,7 +201,7 @@ async fn several_locks_of_a_pool_are_taken_through_one_of_its_managers() {
     let by_first = [&first, &second].map(|path| Mutex::new(pool.for_path(&first), path).unwrap());
     let both = MultiLock::builder().lock(&by_first[0]).lock(&by_first[1]).build().unwrap();
     let guard = both.acquire().await.unwrap();
-    // Whoever takes one alone, through whichever session, is excluded.
+    // The contender of a single member is excluded, whichever session it uses.
     for mutex in &by_path {
         assert!(mutex.try_acquire().await.unwrap().is_none());
     }

@@ -1,4 +1,4 @@
-//! One server, the client that things happen to, and another one that competes with it.
+//! A server, the client that faults strike, and a rival client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::oracle::Oracle;
 /// The tick of the servers here.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
 
-/// The session of the client that things happen to: short, so that losing it is quick.
+/// The session timeout of the client that faults strike: short, so that its loss is quick.
 pub(crate) const SESSION: Duration = Duration::from_millis(1_000);
 
-/// The lock that everybody wants.
+/// The lock that both clients contend for.
 pub(crate) const LOCK: &str = "/locks/lock";
 
-/// What one case plays in.
+/// The server and the clients of a test.
 pub(crate) struct ServerFixture {
     pub(crate) server: TestServer,
     pub(crate) oracle: Arc<Oracle>,
-    /// The other client. Its session outlasts what happens to the server.
+    /// The other client. Its session outlasts the faults.
     pub(crate) rival: ConnectionManager,
 }
 
@@ -42,29 +42,30 @@ impl ServerFixture {
         Ok(Self { server, oracle: Arc::default(), rival })
     }
 
-    /// Another client, with a short session.
+    /// A client with a short session.
     pub(crate) async fn actor(&self) -> Result<ConnectionManager, String> {
         builder(&self.server.connect_string()).connect().await.map_err(|error| error.to_string())
     }
 
-    /// The sessions of everyone but the rival, oldest first.
+    /// The sessions of all clients but the rival, oldest first.
     pub(crate) fn sessions_of_actor(&self) -> Vec<i64> {
         self.server.sessions().into_iter().skip(1).collect()
     }
 
-    /// The other client asks the server something and gets its answer.
+    /// The rival sends a request and gets its answer.
     pub(crate) async fn round_trip_of_rival(&self) -> Result<(), String> {
         let root = "/zookeeper".parse().map_err(|error| format!("{error}"))?;
         let read = async {
-            // It may have been cut off together with the client that was meant.
+            // A fault may have broken the rival's link, too.
             while self.rival.znodes().read(&root).await.is_err() {}
         };
-        within("an answer to the other client", read).await
+        within("an answer to the rival", read).await
     }
 
+    /// Waits until the queue of the lock has `count` nodes.
     pub(crate) async fn line_becomes(&self, count: usize) -> Result<(), String> {
-        let line = self.server.wait_until(|machine| in_line(machine).len() == count);
-        within(&format!("{count} nodes in line"), line)
+        let queue = self.server.wait_until(|machine| in_line(machine).len() == count);
+        within(&format!("{count} nodes in the queue"), queue)
             .await
             .map_err(|error| format!("{error}; there are {:?}", self.server.inspect(in_line)))
     }
@@ -75,7 +76,7 @@ pub(crate) fn builder(servers: &str) -> ConnectionManagerBuilder {
     ConnectionManager::builder(servers)
         .session_timeout(SESSION)
         .tick_time(TICK)
-        // In a process with thousands of sockets, most of the time would go into looking for them.
+        // In a process with thousands of sockets, setting the option would take most of the time.
         .tcp_nodelay(false)
         .retry(RetryPolicy::exponential(Duration::from_millis(5), Duration::from_millis(100)))
         .connect_deadline(Duration::from_secs(30))

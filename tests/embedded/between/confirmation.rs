@@ -1,4 +1,4 @@
-//! Between the sending of a confirmation and its answer.
+//! Faults between the sending of a confirmation and its answer.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::server_fixture::{LOCK, ServerFixture, builder};
 
 const SESSION: Duration = Duration::from_secs(3);
 
-/// How often it is tried, until the second confirmation was sent long enough after the first one's answer.
+/// The number of tries. The second confirmation has to be sent long enough after the answer to the first.
 const TRIES: usize = 10;
 
 #[tokio::test]
@@ -33,15 +33,15 @@ async fn is_counted_from_before() -> bool {
         server_fixture.server.fault(when, Fault::HoldRequest)
     };
     let guard = Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap();
-    // The very first one is as good as the create it follows.
+    // The first confirmation extends the lease no further than the create before it.
     let (first, third) = (confirmation(2), confirmation(4));
     let opened = guard.valid_until();
     within("a confirmation", first.hit()).await.unwrap();
     let arrived = BootInstant::now();
-    // The world moves on, and the answer comes later than the request by as much.
+    // The server handles other requests, which delay the answer.
     server_fixture.round_trip_of_rival().await.unwrap();
     first.release();
-    // Sent behind the second one's answer, by which the first one counts.
+    // The third confirmation is sent after the answer to the second, by which the first counts.
     within("another one", third.hit()).await.unwrap();
     let valid_until = guard.valid_until();
     assert!(valid_until <= arrived.after(SESSION - SESSION / 100), "counted from the answer");

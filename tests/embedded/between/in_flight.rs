@@ -1,4 +1,4 @@
-//! Between the sending of a transaction and its commit, which may come late, over a connection that is gone.
+//! Faults between the sending of a transaction and its commit, which may be late, over a connection that has ended.
 
 use futures::poll;
 use lockkeeper::Mutex;
@@ -19,8 +19,8 @@ async fn a_lock_is_not_handed_off_in_memory_while_a_dropped_transaction_may_stil
     let mine = held.path().to_owned();
     let next = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     server_fixture.line_becomes(2).await.unwrap();
-    let behind = server_fixture.server.inspect(in_line).into_iter().find(|path| *path != mine).unwrap();
-    // Until the waiter knows whom it waits for.
+    let waiter = server_fixture.server.inspect(in_line).into_iter().find(|path| *path != mine).unwrap();
+    // By then the waiter knows its predecessor.
     server_fixture.round_trip_of_rival().await.unwrap();
 
     let written = When::op(Op::Multi).path(WRITTEN).session(session);
@@ -32,9 +32,9 @@ async fn a_lock_is_not_handed_off_in_memory_while_a_dropped_transaction_may_stil
     server_fixture.server.drop_connections();
     server_fixture.round_trip_of_rival().await.unwrap();
 
-    // The delete alone, or behind a check of the next node.
+    // The delete alone, or after a check of the waiter's node.
     let alone = server_fixture.server.fault(When::op(Op::Delete).path(&mine), Fault::HoldRequest);
-    let checking = When::op(Op::Multi).paths(&[behind.as_str(), mine.as_str()]);
+    let checking = When::op(Op::Multi).paths(&[waiter.as_str(), mine.as_str()]);
     let checking = server_fixture.server.fault(checking, Fault::HoldRequest);
     drop(held);
     tokio::select! {
@@ -44,8 +44,8 @@ async fn a_lock_is_not_handed_off_in_memory_while_a_dropped_transaction_may_stil
     written.release();
     let committed = server_fixture.server.wait_until(|machine| machine.tree().node(WRITTEN).is_some());
     within("the late commit", committed).await.unwrap();
-    assert!(!next.is_finished(), "a transaction of the holder before was committed under the next hold");
+    assert!(!next.is_finished(), "a transaction of the previous holder was committed under the next hold");
     alone.release();
     checking.release();
-    within("the next turn", next).await.unwrap().unwrap().release().await.unwrap();
+    within("the next grant", next).await.unwrap().unwrap().release().await.unwrap();
 }

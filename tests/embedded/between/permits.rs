@@ -1,4 +1,4 @@
-//! Between a semaphore's look and its transaction.
+//! Faults between a semaphore's list of the leases and its transaction.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::limit::within;
 use crate::server_fixture::{ServerFixture, children};
 
 const PERMITS: &str = "/permits";
-const IN_LINE: &str = "/permits/locks";
+const QUEUE: &str = "/permits/locks";
 const LEASES: &str = "/permits/leases";
 
 fn semaphore(manager: &ConnectionManager) -> Semaphore {
@@ -18,9 +18,9 @@ fn semaphore(manager: &ConnectionManager) -> Semaphore {
 }
 
 /// The answer to the transaction is lost, and its leases are found over another connection than the one that carried
-/// the read of the leases. A server that shows the past is played by a lease that the read has not shown.
+/// the list of the leases. A lease that this list does not show stands for a server that is behind.
 #[tokio::test]
-async fn permits_taken_over_another_connection_than_they_were_looked_at_are_looked_at_again() {
+async fn permits_taken_over_another_connection_than_their_list_are_listed_again() {
     let server_fixture = ServerFixture::start().await.unwrap();
     semaphore(&server_fixture.rival).acquire().await.unwrap().release().await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
@@ -36,20 +36,20 @@ async fn permits_taken_over_another_connection_than_they_were_looked_at_are_look
     server_fixture.rival.znodes().create(&unseen, b"", CreateMode::Persistent).await.unwrap();
     let out = |leases: usize, in_line: usize| {
         server_fixture.server.wait_until(move |machine| {
-            children(machine, LEASES).len() == leases && children(machine, IN_LINE).len() == in_line
+            children(machine, LEASES).len() == leases && children(machine, QUEUE).len() == in_line
         })
     };
-    within("a permit too many", out(2, 0)).await.unwrap();
+    within("a permit too many is granted", out(2, 0)).await.unwrap();
     server_fixture.server.drop_connections();
-    within("the permit too many is given back, and waited for", out(1, 1)).await.unwrap();
-    assert!(!acquiring.is_finished(), "a permit too many");
+    within("the lease too many is deleted, and the contender waits", out(1, 1)).await.unwrap();
+    assert!(!acquiring.is_finished(), "a permit too many is granted");
     server_fixture.rival.znodes().delete(&unseen).await.unwrap();
     within("a permit", acquiring).await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// The taker in front takes the permit between the next taker's create and the look at its answer.
+/// The predecessor takes the permit between the next contender's create and the processing of the answer.
 #[tokio::test]
-async fn leases_read_while_another_taker_was_in_front_are_read_again() {
+async fn leases_listed_while_another_contender_was_ahead_are_listed_again() {
     const DOOR: &str = "/door";
     let server_fixture = ServerFixture::start().await.unwrap();
     let session = server_fixture.server.sessions()[0];
@@ -67,27 +67,27 @@ async fn leases_read_while_another_taker_was_in_front_are_read_again() {
     let taking = tokio::spawn(async move { both.acquire().await.unwrap() });
     let in_line = |count: usize| {
         server_fixture.server.wait_until(move |machine| {
-            (children(machine, IN_LINE).len(), children(machine, DOOR).len()) == (count, 2)
+            (children(machine, QUEUE).len(), children(machine, DOOR).len()) == (count, 2)
         })
     };
-    within("a taker that waits for its other lock", in_line(1)).await.unwrap();
+    within("a contender that waits for its other lock", in_line(1)).await.unwrap();
     let mut next = Box::pin(semaphore.acquire());
     assert!(poll!(&mut next).is_pending());
-    within("the next taker behind it", in_line(2)).await.unwrap();
+    within("the next contender behind it", in_line(2)).await.unwrap();
     closed.release().await.unwrap();
     let first = within("both locks", taking).await.unwrap().unwrap();
-    let look = When::op(Op::GetChildren2).path(LEASES).session(session);
-    let look = server_fixture.server.fault(look, Fault::DelayRequest(Duration::ZERO));
+    let list = When::op(Op::GetChildren2).path(LEASES).session(session);
+    let list = server_fixture.server.fault(list, Fault::DelayRequest(Duration::ZERO));
     tokio::select! {
-        _ = &mut next => panic!("a permit too many"),
-        looked = within("a look at the leases", look.hit()) => looked.unwrap(),
+        _ = &mut next => panic!("a permit too many is granted"),
+        listed = within("a list of the leases", list.hit()) => listed.unwrap(),
     }
     first.release().await.unwrap();
     within("a permit", next).await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// Curator's client, whose place in line went with its session: it makes its lease all the same, in its next session, and
-/// holds it if the list behind it has no more leases than the limit.
+/// A Curator client whose node in the queue ended with its session: the client creates its lease all the same, in its
+/// next session, and holds the permit if its list afterwards has no more leases than the limit.
 async fn curator_makes_a_lease(server_fixture: &ServerFixture) -> (ZnodePath, usize) {
     let lease = format!("{LEASES}/_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-lease-").parse().unwrap();
     server_fixture.rival.znodes().create(&lease, b"10.0.0.9", CreateMode::EphemeralSequential).await.unwrap();
@@ -96,36 +96,36 @@ async fn curator_makes_a_lease(server_fixture: &ServerFixture) -> (ZnodePath, us
     (format!("{LEASES}/{own}").parse().unwrap(), listed.len())
 }
 
-/// Of a list of leases that was read before Curator's lease was made, and whose answer is late.
+/// A list of the leases is read before Curator's lease is created, and its answer is late.
 async fn nothing_is_granted_beside_curators_lease(
     server_fixture: &ServerFixture,
     actor: ConnectionManager,
     acquiring: impl Future<Output = ()> + Send + 'static,
 ) {
     let session = server_fixture.sessions_of_actor()[0];
-    let look = server_fixture
+    let list = server_fixture
         .server
         .fault(When::op(Op::GetChildren2).path(LEASES).session(session), Fault::HoldReply);
     let acquiring = tokio::spawn(acquiring);
-    within("the look", look.hit()).await.unwrap();
+    within("the list", list.hit()).await.unwrap();
     let (lease, listed) = curator_makes_a_lease(server_fixture).await;
     assert_eq!(listed, 1, "Curator holds the permit");
-    look.release();
+    list.release();
     let settled = server_fixture.server.wait_until(|machine| {
-        // It has given its lease back, and waits at the head of the line for Curator's to go.
+        // The head of the queue has deleted its own lease, and waits for the end of Curator's.
         children(machine, LEASES).len() == 1
-            && children(machine, IN_LINE).len() == 1
+            && children(machine, QUEUE).len() == 1
             && machine.watch_count(0) >= 1
     });
     within("a wait for the permit", settled).await.unwrap();
-    assert!(!acquiring.is_finished(), "a permit too many");
+    assert!(!acquiring.is_finished(), "a permit too many is granted");
     server_fixture.rival.znodes().delete(&lease).await.unwrap();
     within("the permit", acquiring).await.unwrap().unwrap();
     drop(actor);
 }
 
 #[tokio::test]
-async fn no_permit_is_granted_beside_a_lease_that_curator_made_out_of_turn() {
+async fn no_permit_is_granted_beside_a_lease_that_curator_made_without_the_queue() {
     for is_recorded in [false, true] {
         let server_fixture = ServerFixture::start().await.unwrap();
         let actor = server_fixture.actor().await.unwrap();
@@ -144,7 +144,7 @@ async fn no_permit_is_granted_beside_a_lease_that_curator_made_out_of_turn() {
 }
 
 #[tokio::test]
-async fn no_mutex_in_semaphore_layout_is_granted_beside_a_lease_that_curator_made_out_of_turn() {
+async fn no_mutex_in_semaphore_layout_is_granted_beside_a_lease_that_curator_made_without_the_queue() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
     let mutex = Mutex::in_semaphore_layout(&actor, PERMITS).unwrap();
@@ -154,7 +154,7 @@ async fn no_mutex_in_semaphore_layout_is_granted_beside_a_lease_that_curator_mad
 }
 
 #[tokio::test]
-async fn no_permit_of_a_shared_limit_is_granted_beside_a_lease_that_curator_made_out_of_turn() {
+async fn no_permit_of_a_shared_limit_is_granted_beside_a_lease_that_curator_made_without_the_queue() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
     let limit = SharedLimit::new(&actor, "/limit").unwrap();
@@ -165,9 +165,9 @@ async fn no_permit_of_a_shared_limit_is_granted_beside_a_lease_that_curator_made
     nothing_is_granted_beside_curators_lease(&server_fixture, actor, acquiring).await;
 }
 
-/// Who is told by the one before how many permits are out lists none.
+/// A contender that gets the number of permits in use from its predecessor lists no leases.
 #[tokio::test]
-async fn no_permit_is_handed_over_in_memory_beside_a_lease_that_curator_made_out_of_turn() {
+async fn no_permit_is_handed_over_in_memory_beside_a_lease_that_curator_made_without_the_queue() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
     let semaphore = Semaphore::new(&actor, PERMITS, 2).unwrap();
@@ -175,29 +175,29 @@ async fn no_permit_is_handed_over_in_memory_beside_a_lease_that_curator_made_out
     let session = server_fixture.sessions_of_actor()[0];
     let both = semaphore.acquire_many(2).await.unwrap();
     let mut waiting = Vec::new();
-    for place in 1..=2 {
+    for position in 1..=2 {
         let semaphore = semaphore.clone();
         waiting.push(tokio::spawn(async move { semaphore.acquire().await.unwrap() }));
         let in_line =
-            server_fixture.server.wait_until(move |machine| children(machine, IN_LINE).len() == place);
-        within("a place in line", in_line).await.unwrap();
+            server_fixture.server.wait_until(move |machine| children(machine, QUEUE).len() == position);
+        within("a node in the queue", in_line).await.unwrap();
     }
-    // The first one's exchange, and then the second one's, which rests on what the first one told.
+    // The first contender's exchange, and then the second one's, which rests on the number from the first.
     let second = When::op(Op::Multi).path("/permits/leases/*-lease-").session(session).nth(2);
     let exchange = server_fixture.server.fault(second, Fault::HoldRequest);
     both.release().await.unwrap();
-    within("the second one's exchange", exchange.hit()).await.unwrap();
+    within("the exchange of the second contender", exchange.hit()).await.unwrap();
     let (lease, listed) = curator_makes_a_lease(&server_fixture).await;
     assert_eq!(listed, 2, "Curator holds the second permit");
     exchange.release();
     let settled = server_fixture.server.wait_until(|machine| {
         children(machine, LEASES).len() == 2
-            && children(machine, IN_LINE).len() == 1
+            && children(machine, QUEUE).len() == 1
             && machine.watch_count(0) >= 1
     });
     within("a wait for the permit", settled).await.unwrap();
     let second = waiting.pop().unwrap();
-    assert!(!second.is_finished(), "a permit too many");
+    assert!(!second.is_finished(), "a permit too many is granted");
     server_fixture.rival.znodes().delete(&lease).await.unwrap();
     let second = within("the permit", second).await.unwrap().unwrap();
     let first = within("the first permit", waiting.pop().unwrap()).await.unwrap().unwrap();
@@ -206,14 +206,15 @@ async fn no_permit_is_handed_over_in_memory_beside_a_lease_that_curator_made_out
     second.release().await.unwrap();
 }
 
-/// Curator's lease comes behind ours, and waits by Curator's own rule: ours stays, or nobody would hold the permit.
+/// Curator's lease is created after ours, so Curator waits by its own rule: if ours were deleted, no client would hold
+/// the permit.
 #[tokio::test]
 async fn a_permit_is_kept_when_curator_makes_a_lease_behind_it() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
     let semaphore = semaphore(&actor);
     let session = server_fixture.sessions_of_actor()[0];
-    // Without the number that tells it: the directory is of nobody that writes it.
+    // Without a permit count in its data: the directory was created by a client that writes none.
     for path in [PERMITS, LEASES] {
         let data: &[u8] = if path == LEASES { b"10.0.0.9" } else { b"" };
         server_fixture
@@ -232,7 +233,7 @@ async fn a_permit_is_kept_when_curator_makes_a_lease_behind_it() {
     let again = When::op(Op::GetChildren2).path(LEASES).session(session);
     let again = server_fixture.server.fault(again, Fault::HoldRequest);
     exchange.release();
-    within("the list behind the exchange", again.hit()).await.unwrap();
+    within("the list after the exchange", again.hit()).await.unwrap();
     let (lease, listed) = curator_makes_a_lease(&server_fixture).await;
     assert_eq!(listed, 2, "Curator waits");
     again.release();

@@ -1,5 +1,5 @@
-//! Between two connections of one session: what was learned over the first connection does not hold on the
-//! second.
+//! Faults between two connections of one session: what the client learned over the first connection does not hold on
+//! the second.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn number(guard: &MutexGuard) -> i32 {
     guard.path()[guard.path().len() - 10..].parse().unwrap()
 }
 
-/// The mutex is held and released once more; the number of that node.
+/// Acquires and releases the mutex once, and returns the sequence number of that node.
 async fn last_number(mutex: &Mutex) -> i32 {
     let guard = mutex.acquire().await.unwrap();
     let number = number(&guard);
@@ -38,8 +38,8 @@ async fn last_number(mutex: &Mutex) -> i32 {
 #[tokio::test]
 async fn a_directory_watch_of_an_earlier_connection_does_not_show_that_the_directory_is_the_same() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let stranger = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(30));
-    let stranger = Mutex::new(&stranger.connect().await.unwrap(), LOCK).unwrap();
+    let foreign = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(30));
+    let foreign = Mutex::new(&foreign.connect().await.unwrap(), LOCK).unwrap();
     let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();
     used_again_and_again(&server_fixture, &mutex).await;
     let session = server_fixture.server.sessions()[0];
@@ -51,15 +51,15 @@ async fn a_directory_watch_of_an_earlier_connection_does_not_show_that_the_direc
     let last = last_number(&mutex).await;
 
     assert!(server_fixture.server.delete_node(LOCK));
-    last_number(&stranger).await;
+    last_number(&foreign).await;
     assert!(server_fixture.server.set_sequence(LOCK, last));
-    let held = stranger.acquire().await.unwrap();
+    let held = foreign.acquire().await.unwrap();
     assert_eq!(number(&held), last);
     assert!(mutex.try_acquire().await.unwrap().is_none(), "two holders");
     held.release().await.unwrap();
 }
 
-/// A runtime whose clients go on while the thread of the test, and with it the other clients, stands still.
+/// A runtime whose clients run while the thread of the test, and with it the other clients, is blocked.
 struct Apart(Option<Runtime>);
 
 impl Apart {
@@ -67,7 +67,7 @@ impl Apart {
         Self(Some(Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()))
     }
 
-    /// Does `work` while this thread stands still.
+    /// Runs `work` while this thread is blocked.
     fn meanwhile<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let (done, doing) = mpsc::channel();
         self.0.as_ref().unwrap().spawn(async move { done.send(work.await).unwrap() });
@@ -95,9 +95,9 @@ async fn a_create_carried_over_a_reconnect_is_judged_by_a_list() {
 /// link. False when it wrote the create to the broken link.
 async fn is_carried_over() -> bool {
     let (server_fixture, apart) = (ServerFixture::start().await.unwrap(), Apart::new());
-    let stranger = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(30));
-    let stranger =
-        apart.meanwhile(async move { Mutex::new(&stranger.connect().await.unwrap(), LOCK).unwrap() });
+    let foreign = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(30));
+    let foreign =
+        apart.meanwhile(async move { Mutex::new(&foreign.connect().await.unwrap(), LOCK).unwrap() });
     let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();
     used_again_and_again(&server_fixture, &mutex).await;
     let last = last_number(&mutex).await;
@@ -105,12 +105,12 @@ async fn is_carried_over() -> bool {
     let _refused = refuse_watches(&server_fixture, session);
     let syncs =
         server_fixture.server.fault(When::op(Op::Sync).session(session), Fault::DelayRequest(Duration::ZERO));
-    // The client sees nothing of this before this thread goes on.
+    // The client does not notice the break before this thread continues.
     server_fixture.server.drop_connections();
     block_the_clients();
 
     assert!(server_fixture.server.delete_node(LOCK));
-    let (first, second) = (stranger.clone(), stranger);
+    let (first, second) = (foreign.clone(), foreign);
     apart.meanwhile(async move { last_number(&first).await });
     assert!(server_fixture.server.set_sequence(LOCK, last));
     let held = apart.meanwhile(async move { second.acquire().await.unwrap() });

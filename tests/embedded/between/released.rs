@@ -1,4 +1,4 @@
-//! Between the release of a mutex and the delete of its node: a create of the same session is in flight.
+//! Faults between the release of a mutex and the delete of its node, while a create of the same session is in flight.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -26,7 +26,7 @@ async fn fixture() -> Fixture {
     let actor = builder(&server_fixture.server.connect_string()).operation_timeout(Duration::from_secs(300));
     let actor = actor.connect().await.unwrap();
     let mutex = Mutex::new(&actor, LOCK).unwrap();
-    // So often that a create is expected to follow a node of its own session, and is sent without a list.
+    // After so many acquires the client expects a create to follow a node of its own session, and lists nothing.
     for _ in 0..8 {
         mutex.acquire().await.unwrap().release().await.unwrap();
     }
@@ -45,10 +45,10 @@ async fn a_release_waits_for_a_create_in_flight_and_saves_its_contender_a_list()
     let Fixture { server_fixture, actor, mutex, held, create } = fixture().await;
     let counts = [Op::GetChildren, Op::Delete, Op::Multi].map(|op| counted(&server_fixture, op));
     let mut next = Box::pin(mutex.acquire());
-    assert!(poll!(&mut next).is_pending(), "it waits");
+    assert!(poll!(&mut next).is_pending(), "the lock is held");
     within("the create", create.hit()).await.unwrap();
     let mut release = Box::pin(held.release());
-    assert!(poll!(&mut release).is_pending(), "it waits for the create");
+    assert!(poll!(&mut release).is_pending(), "the release waits for the create");
     create.release();
     let (released, guard) = within("the hand-off", join(release, next)).await.unwrap();
     released.unwrap();
@@ -65,15 +65,15 @@ async fn a_release_waits_for_a_create_in_flight_and_saves_its_contender_a_list()
 async fn a_release_that_is_dropped_while_it_waits_for_a_create_sends_its_delete() {
     let Fixture { server_fixture, actor, mutex, held, create } = fixture().await;
     let mut next = Box::pin(mutex.acquire());
-    assert!(poll!(&mut next).is_pending(), "it waits");
+    assert!(poll!(&mut next).is_pending(), "the lock is held");
     within("the create", create.hit()).await.unwrap();
     let mut release = Box::pin(held.release());
-    assert!(poll!(&mut release).is_pending(), "it waits for the create");
+    assert!(poll!(&mut release).is_pending(), "the release waits for the create");
     assert_eq!(server_fixture.server.inspect(in_line).len(), 2);
     drop(release);
     server_fixture.line_becomes(1).await.unwrap();
     create.release();
-    let guard = within("the next turn", next).await.unwrap().unwrap();
+    let guard = within("the next grant", next).await.unwrap().unwrap();
     guard.release().await.unwrap();
     server_fixture.line_becomes(0).await.unwrap();
     actor.shutdown().await.unwrap();
@@ -83,9 +83,9 @@ async fn a_release_that_is_dropped_while_it_waits_for_a_create_sends_its_delete(
 async fn a_create_that_nobody_polls_holds_up_a_release_for_a_short_time_only() {
     let Fixture { server_fixture, actor, mutex, held, create } = fixture().await;
     let mut next = Box::pin(mutex.acquire());
-    assert!(poll!(&mut next).is_pending(), "it waits");
+    assert!(poll!(&mut next).is_pending(), "the lock is held");
     within("the create", create.hit()).await.unwrap();
-    // Its answer is here, and its task does not run.
+    // The answer has arrived, and the contender's task does not run.
     create.release();
     let release = pin!(held.release());
     let deleted = pin!(server_fixture.line_becomes(1));

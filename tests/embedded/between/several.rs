@@ -1,4 +1,4 @@
-//! Between the turn in one line and the turn in another.
+//! Faults between the grant in one queue and the grant in another.
 
 use lockkeeper::{MultiLock, Mutex};
 
@@ -9,7 +9,7 @@ const FIRST: &str = "/several/a";
 const SECOND: &str = "/several/b";
 
 #[tokio::test]
-async fn a_place_that_went_while_another_was_waited_for_is_not_held() {
+async fn a_member_whose_node_was_deleted_during_the_wait_for_another_is_not_held() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let (first, second) = (
         Mutex::new(&server_fixture.rival, FIRST).unwrap(),
@@ -24,13 +24,13 @@ async fn a_place_that_went_while_another_was_waited_for_is_not_held() {
         .build()
         .unwrap();
     let taking = tokio::spawn(async move { both.acquire().await.unwrap() });
-    let in_lines = |one: usize, two: usize| {
+    let queues = |one: usize, two: usize| {
         server_fixture.server.wait_until(move |machine| {
             (children(machine, FIRST).len(), children(machine, SECOND).len()) == (one, two)
         })
     };
-    within("both in line", in_lines(2, 1)).await.unwrap();
-    // Its watches: on who is in front, and on its own node.
+    within("a node in both queues", queues(2, 1)).await.unwrap();
+    // The waiter watches its predecessor and its own node.
     within("its watches", server_fixture.server.wait_until(|machine| machine.watch_count(0) == 2))
         .await
         .unwrap();
@@ -38,7 +38,7 @@ async fn a_place_that_went_while_another_was_waited_for_is_not_held() {
     assert!(server_fixture.server.delete_node(&mine));
     let taken = second.acquire().await.unwrap();
     held.release().await.unwrap();
-    within("in line again, in both", in_lines(1, 2)).await.unwrap();
+    within("a node in both queues again", queues(1, 2)).await.unwrap();
     assert!(!taking.is_finished() && taken.is_valid());
     taken.release().await.unwrap();
     within("both", taking).await.unwrap().unwrap().release().await.unwrap();

@@ -1,17 +1,17 @@
-//! A holder that lets go after the beginning lets nobody in.
+//! A holder that releases after the shutdown has begun hands off to no contender.
 
 use futures::FutureExt;
 use futures::future::join_all;
 use lockkeeper::{Lock, LockGuard, Mutex, Owner, ReentrantMutex, RwLock};
 
-use super::scene::{Scene, acquire, exclusive, is_closed};
+use super::fixture::{ClosingFixture, acquire, exclusive, is_closed};
 use crate::limit::within;
 use crate::server_fixture::LOCK;
 
-/// How many nodes of contenders stand while one holds and two wait.
+/// The number of contender nodes while one contender holds and two wait.
 fn nodes(lock: &str) -> usize {
     match lock {
-        // One stands in the line for all.
+        // All contenders share one node in the queue.
         "mutex that keeps its node" | "mutex that lingers" => 1,
         "several in order" => 4,
         "several at once" => 6,
@@ -19,28 +19,28 @@ fn nodes(lock: &str) -> usize {
     }
 }
 
-async fn give_up(guard: LockGuard, by_drop: bool) {
+async fn release(guard: LockGuard, by_drop: bool) {
     match by_drop {
         true => drop(guard),
         false => guard.release().await.unwrap(),
     }
 }
 
-/// The waiters are polled only after the holder has let go: what they are told first must not count.
+/// The waiters are polled only after the release: a hand-off that reaches them first must not grant.
 #[tokio::test]
-async fn a_holder_that_lets_go_after_the_beginning_lets_no_waiter_of_its_process_in() {
+async fn a_holder_that_releases_after_the_beginning_grants_no_waiter_of_its_process() {
     for by_drop in [true, false] {
         for number in 0.. {
-            let scene = Scene::set().await;
-            let Some((name, lock)) = exclusive(&scene.actor).into_iter().nth(number) else { break };
+            let fixture = ClosingFixture::set().await;
+            let Some((name, lock)) = exclusive(&fixture.actor).into_iter().nth(number) else { break };
             let guard = lock.acquire().await.unwrap();
             let mut waiting = join_all([acquire(&*lock), acquire(&*lock)]);
-            scene.waits_with(&mut waiting, nodes(name)).await;
-            let closing = scene.begin().await;
-            give_up(guard, by_drop).await;
+            fixture.waits_with(&mut waiting, nodes(name)).await;
+            let closing = fixture.begin().await;
+            release(guard, by_drop).await;
             let results = within(&format!("an answer: {name}"), waiting).await.unwrap();
             assert!(results.iter().all(is_closed), "{name}, drop {by_drop}: {results:?}");
-            assert!(is_closed(&acquire(&*lock).await), "{name}: a new one");
+            assert!(is_closed(&acquire(&*lock).await), "{name}: a new acquire");
             assert!(is_closed(&lock.try_acquire().await), "{name}: a new try");
             closing.ends(name).await;
         }
@@ -48,14 +48,14 @@ async fn a_holder_that_lets_go_after_the_beginning_lets_no_waiter_of_its_process
 }
 
 #[tokio::test]
-async fn a_writer_that_lets_go_after_the_beginning_lets_no_reader_in() {
-    let scene = Scene::set().await;
-    let lock = RwLock::new(&scene.actor, LOCK).unwrap();
+async fn a_writer_that_releases_after_the_beginning_grants_no_reader() {
+    let fixture = ClosingFixture::set().await;
+    let lock = RwLock::new(&fixture.actor, LOCK).unwrap();
     let (reader, writer) = (lock.reader(), lock.writer());
     let guard = writer.acquire().await.unwrap();
     let mut waiting = join_all([acquire(&reader), acquire(&reader), acquire(&writer)]);
-    scene.waits_with(&mut waiting, 4).await;
-    let closing = scene.begin().await;
+    fixture.waits_with(&mut waiting, 4).await;
+    let closing = fixture.begin().await;
     drop(guard);
     let results = within("an answer", waiting).await.unwrap();
     assert!(results.iter().all(is_closed), "{results:?}");
@@ -63,14 +63,14 @@ async fn a_writer_that_lets_go_after_the_beginning_lets_no_reader_in() {
 }
 
 #[tokio::test]
-async fn readers_that_let_go_after_the_beginning_let_no_writer_in() {
-    let scene = Scene::set().await;
-    let lock = RwLock::new(&scene.actor, LOCK).unwrap();
+async fn readers_that_release_after_the_beginning_grant_no_writer() {
+    let fixture = ClosingFixture::set().await;
+    let lock = RwLock::new(&fixture.actor, LOCK).unwrap();
     let (reader, writer) = (lock.reader(), lock.writer());
     let guards = [reader.acquire().await.unwrap(), reader.acquire().await.unwrap()];
     let mut waiting = join_all([acquire(&writer), acquire(&reader)]);
-    scene.waits_with(&mut waiting, 4).await;
-    let closing = scene.begin().await;
+    fixture.waits_with(&mut waiting, 4).await;
+    let closing = fixture.begin().await;
     drop(guards);
     let results = within("an answer", waiting).await.unwrap();
     assert!(results.iter().all(is_closed), "{results:?}");
@@ -78,11 +78,11 @@ async fn readers_that_let_go_after_the_beginning_let_no_writer_in() {
 }
 
 #[tokio::test]
-async fn a_holder_of_another_process_that_lets_go_after_the_beginning_lets_nobody_of_this_one_in() {
+async fn a_holder_of_another_process_that_releases_after_the_beginning_grants_no_waiter_of_this_one() {
     for number in 0.. {
-        let scene = Scene::set().await;
-        let Some((name, lock)) = exclusive(&scene.actor).into_iter().nth(number) else { break };
-        let (_, theirs) = exclusive(&scene.server_fixture.rival).into_iter().nth(number).unwrap();
+        let fixture = ClosingFixture::set().await;
+        let Some((name, lock)) = exclusive(&fixture.actor).into_iter().nth(number) else { break };
+        let (_, theirs) = exclusive(&fixture.server_fixture.rival).into_iter().nth(number).unwrap();
         let guard = theirs.acquire().await.unwrap();
         let mut waiting = acquire(&*lock);
         let nodes = match name {
@@ -90,47 +90,47 @@ async fn a_holder_of_another_process_that_lets_go_after_the_beginning_lets_nobod
             "several at once" => 4,
             _ => 2,
         };
-        scene.waits_with(&mut waiting, nodes).await;
-        let closing = scene.begin().await;
+        fixture.waits_with(&mut waiting, nodes).await;
+        let closing = fixture.begin().await;
         guard.release().await.unwrap();
         drop(theirs);
-        closing.scene().server_fixture.round_trip_of_rival().await.unwrap();
+        closing.fixture().server_fixture.round_trip_of_rival().await.unwrap();
         let result = within(&format!("an answer: {name}"), waiting).await.unwrap();
         assert!(is_closed(&result), "{name}: {result:?}");
         closing.ends(name).await;
     }
 }
 
-/// It holds the lock, and what it does under it may need the lock again.
+/// The owner holds the lock, and its work under the lock may need the lock again.
 #[tokio::test]
-async fn an_owner_that_holds_takes_again_after_the_beginning_and_nobody_else_does() {
-    let scene = Scene::set().await;
-    let mutex = ReentrantMutex::new(&scene.actor, LOCK).unwrap();
+async fn an_owner_that_holds_acquires_again_after_the_beginning_and_no_other_owner_does() {
+    let fixture = ClosingFixture::set().await;
+    let mutex = ReentrantMutex::new(&fixture.actor, LOCK).unwrap();
     let (owner, other) = (Owner::new("one"), Owner::new("other"));
     let held = mutex.acquire(&owner).await.unwrap();
     let mut waiting = Box::pin(mutex.acquire(&other));
-    scene.waits_with(&mut waiting, 2).await;
+    fixture.waits_with(&mut waiting, 2).await;
     // Behind a task of the same owner.
     let mut second = Box::pin(mutex.acquire(&other));
     assert!((&mut second).now_or_never().is_none());
-    let closing = scene.begin().await;
+    let closing = fixture.begin().await;
     let again = mutex.acquire(&owner).await.unwrap();
     assert!(mutex.try_acquire(&owner).await.unwrap().is_some());
     again.release().await.unwrap();
     held.release().await.unwrap();
-    assert!(is_closed(&mutex.acquire(&owner).await), "it holds no more");
+    assert!(is_closed(&mutex.acquire(&owner).await), "the owner holds nothing any more");
     assert!(is_closed(&within("an answer", waiting).await.unwrap()));
     assert!(is_closed(&within("an answer", second).await.unwrap()));
     closing.ends("an owner").await;
 }
 
-/// Neither makes more of what is held.
+/// Neither operation acquires more than the owner holds.
 #[tokio::test]
 async fn a_writer_reads_and_becomes_a_reader_after_the_beginning() {
-    let scene = Scene::set().await;
-    let lock = RwLock::new(&scene.actor, LOCK).unwrap().for_owner(&Owner::new("one"));
+    let fixture = ClosingFixture::set().await;
+    let lock = RwLock::new(&fixture.actor, LOCK).unwrap().for_owner(&Owner::new("one"));
     let writing = lock.write().await.unwrap();
-    let closing = scene.begin().await;
+    let closing = fixture.begin().await;
     lock.read().await.unwrap().release().await.unwrap();
     let reading = writing.downgrade().await.unwrap();
     lock.read().await.unwrap().release().await.unwrap();
@@ -139,13 +139,13 @@ async fn a_writer_reads_and_becomes_a_reader_after_the_beginning() {
 }
 
 #[tokio::test]
-async fn an_immediate_shutdown_lets_no_waiter_in_either() {
-    let scene = Scene::set().await;
-    let mutex = Mutex::new(&scene.actor, LOCK).unwrap();
+async fn an_immediate_shutdown_grants_no_waiter_either() {
+    let fixture = ClosingFixture::set().await;
+    let mutex = Mutex::new(&fixture.actor, LOCK).unwrap();
     let guard = mutex.acquire().await.unwrap();
     let mut waiting = Box::pin(mutex.acquire());
-    scene.waits_with(&mut waiting, 2).await;
-    let mut ending = Box::pin(scene.actor.shutdown());
+    fixture.waits_with(&mut waiting, 2).await;
+    let mut ending = Box::pin(fixture.actor.shutdown());
     assert!((&mut ending).now_or_never().is_none());
     drop(guard);
     let result = waiting.now_or_never();

@@ -1,11 +1,11 @@
-//! What was asked of the server before the beginning is not granted by an answer after it.
+//! The answer to a request from before the beginning of a shutdown grants nothing after it.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockkeeper::{ConnectionManager, Error, Lock, Mutex, RateLimiter, RwLock};
 use lockkeeper_testserver::{Fault, Op, When};
 
-use super::scene::{Scene, acquire, exclusive, is_closed};
+use super::fixture::{ClosingFixture, acquire, exclusive, is_closed};
 use crate::limit::within;
 use crate::server_fixture::LOCK;
 
@@ -45,19 +45,22 @@ fn locks(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn Lock>)> {
     locks
 }
 
-/// Each of them with its `nth` write without an answer when the shutdown begins: yields whom that has met.
+/// Holds the answer to the `nth` write of each lock while the shutdown begins. Returns the names of the locks that send
+/// so many writes.
 async fn all_with_held(nth: u64, acquire: Acquire) -> Vec<&'static str> {
     let mut met = Vec::new();
     for is_answered in [true, false] {
         for number in 0.. {
-            let scene = Scene::set().await;
-            let Some((name, mut acquiring)) = acquire(scene.actor.clone(), number) else { break };
-            // The directories are there.
-            acquire(scene.server_fixture.rival.clone(), number).unwrap().1.await.unwrap();
-            scene.waits_for_nobody().await;
+            let fixture = ClosingFixture::set().await;
+            let Some((name, mut acquiring)) = acquire(fixture.actor.clone(), number) else { break };
+            // This acquire creates the directories.
+            acquire(fixture.server_fixture.rival.clone(), number).unwrap().1.await.unwrap();
+            fixture.queue_is_empty().await;
             let writes = When::ops([Op::Create, Op::Create2, Op::Multi]).path("/locks/**");
-            let held =
-                scene.server_fixture.server.fault(writes.session(scene.session()).nth(nth), Fault::HoldReply);
+            let held = fixture
+                .server_fixture
+                .server
+                .fault(writes.session(fixture.session()).nth(nth), Fault::HoldReply);
             let is_done = tokio::select! {
                 biased;
                 done = &mut acquiring => { done.unwrap(); true }
@@ -67,10 +70,10 @@ async fn all_with_held(nth: u64, acquire: Acquire) -> Vec<&'static str> {
                 continue;
             }
             met.push(name);
-            let closing = scene.begin().await;
+            let closing = fixture.begin().await;
             if is_answered {
                 held.release();
-                closing.scene().server_fixture.round_trip_of_rival().await.unwrap();
+                closing.fixture().server_fixture.round_trip_of_rival().await.unwrap();
             }
             let result = within(&format!("an answer: {name}"), acquiring).await.unwrap();
             assert!(is_closed(&result), "{name}, write {nth}, answered {is_answered}: {result:?}");
@@ -82,37 +85,37 @@ async fn all_with_held(nth: u64, acquire: Acquire) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn a_place_that_was_asked_for_before_the_beginning_is_not_granted_after_it() {
+async fn a_node_whose_create_was_sent_before_the_beginning_grants_nothing_after_it() {
     for acquire in [waits as Acquire, tries, admits] {
         assert!(!all_with_held(1, acquire).await.is_empty());
     }
 }
 
 #[tokio::test]
-async fn permits_starts_and_second_locks_that_were_asked_for_before_the_beginning_are_not_granted_after_it() {
+async fn permits_starts_and_second_locks_requested_before_the_beginning_are_not_granted_after_it() {
     for acquire in [waits as Acquire, tries, admits] {
         assert!(!all_with_held(2, acquire).await.is_empty());
     }
 }
 
-/// So often that its number alone would tell that the lock is free.
+/// After so many acquires the sequence number alone would show that the lock is free.
 #[tokio::test]
-async fn a_number_that_tells_after_the_beginning_grants_nothing() {
-    let scene = Scene::set().await;
-    let mutex = Mutex::new(&scene.actor, LOCK).unwrap();
+async fn a_sequence_number_that_arrives_after_the_beginning_grants_nothing() {
+    let fixture = ClosingFixture::set().await;
+    let mutex = Mutex::new(&fixture.actor, LOCK).unwrap();
     for _ in 0..8 {
         mutex.acquire().await.unwrap().release().await.unwrap();
     }
-    scene.server_fixture.round_trip_of_rival().await.unwrap();
-    let create = When::create().path("/locks/**").session(scene.session());
-    let held = scene.server_fixture.server.fault(create, Fault::HoldReply);
+    fixture.server_fixture.round_trip_of_rival().await.unwrap();
+    let create = When::create().path("/locks/**").session(fixture.session());
+    let held = fixture.server_fixture.server.fault(create, Fault::HoldReply);
     let mut acquiring = Box::pin(mutex.acquire());
     assert!((&mut acquiring).now_or_never().is_none());
     within("the create", held.hit()).await.unwrap();
-    let closing = scene.begin().await;
+    let closing = fixture.begin().await;
     held.release();
-    closing.scene().server_fixture.round_trip_of_rival().await.unwrap();
+    closing.fixture().server_fixture.round_trip_of_rival().await.unwrap();
     let result = within("an answer", acquiring).await.unwrap();
     assert!(is_closed(&result), "{result:?}");
-    closing.ends("by its number").await;
+    closing.ends("by its sequence number").await;
 }

@@ -1,6 +1,7 @@
-//! Once a shutdown has begun nobody is granted a lock: neither by the server, nor by a holder of the same process.
+//! After the beginning of a shutdown no contender is granted a lock: neither by the server, nor by a holder of the same
+//! process.
 
+mod fixture;
 mod hand_over;
 mod in_flight;
-mod scene;
 mod ticket;

@@ -1,4 +1,4 @@
-//! What is never passed on.
+//! Holds that are never handed off, and the end of a node.
 
 use std::time::Duration;
 
@@ -15,19 +15,19 @@ use crate::server_fixture::LOCK;
 const LONG: Duration = Duration::from_secs(20);
 
 #[tokio::test]
-async fn the_end_of_the_session_tells_the_holder_and_the_next_one_takes_a_new_place_meanwhile() {
+async fn the_end_of_the_session_ends_the_hold_and_the_next_waiter_gets_a_new_node_meanwhile() {
     let fixture = HandOffFixture::set(keep()).await;
     let held = fixture.mutex.acquire().await.unwrap();
     let first = Waiter::of(&fixture.mutex);
     let second = Waiter::of(&fixture.mutex);
     assert!(fixture.server_fixture.server.expire(fixture.session()));
-    // The lost guard is still there.
+    // The lost guard is still alive.
     let next = first.guard().await;
     assert!(!held.is_valid() && next.is_valid());
     assert!(next.fencing_token().as_u64() > held.fencing_token().as_u64());
     let lost = held.release().await.unwrap_err();
     assert!(matches!(lost, ReleaseError::Lost(_)), "{lost}");
-    assert!(next.is_valid(), "ended by a guard that was lost");
+    assert!(next.is_valid(), "the release of a lost guard ended the next hold");
     let node = next.path().to_owned();
     next.release().await.unwrap();
     let last = second.guard().await;
@@ -37,7 +37,7 @@ async fn the_end_of_the_session_tells_the_holder_and_the_next_one_takes_a_new_pl
 }
 
 #[tokio::test]
-async fn a_lingering_node_that_is_lost_is_not_held_again() {
+async fn an_idle_node_that_is_lost_is_not_held_again() {
     let fixture = HandOffFixture::lingering().await;
     let held = fixture.mutex.acquire().await.unwrap();
     let (node, token) = (held.path().to_owned(), held.fencing_token());
@@ -56,7 +56,7 @@ async fn a_lingering_node_that_is_lost_is_not_held_again() {
 }
 
 #[tokio::test]
-async fn a_lock_under_which_a_transaction_may_still_be_committed_is_not_passed_on() {
+async fn a_lock_under_which_a_transaction_may_still_be_committed_is_not_handed_off() {
     let fixture = HandOffFixture::set(keep()).await;
     let held = fixture.mutex.acquire().await.unwrap();
     let node = held.path().to_owned();
@@ -71,19 +71,19 @@ async fn a_lock_under_which_a_transaction_may_still_be_committed_is_not_passed_o
     drop(held);
     multi.release();
     let guard = waiter.guard().await;
-    assert!(guard.path() != node, "it may be committed in the time of the next guard");
+    assert!(guard.path() != node, "the transaction may be committed under the next guard");
     guard.release().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_lock_that_somebody_asked_for_is_not_passed_on() {
+async fn a_lock_that_a_revoker_asked_for_is_not_handed_off() {
     let fixture = HandOffFixture::set(keep()).await;
     let held = fixture.mutex.acquire().await.unwrap();
     let node = held.path().to_owned();
     let waiter = Waiter::of(&fixture.mutex);
     let inspection = fixture.mutex.inspect().await.unwrap();
     Revoker::new(&fixture.server_fixture.rival).ask(inspection.contenders()).await.unwrap();
-    within("to be asked", held.revoke_requested()).await.unwrap().unwrap();
+    within("a revoke request", held.revoke_requested()).await.unwrap().unwrap();
     held.release().await.unwrap();
     let guard = waiter.guard().await;
     assert!(guard.path() != node);
@@ -91,7 +91,7 @@ async fn a_lock_that_somebody_asked_for_is_not_passed_on() {
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_a_linger_and_waits_for_nobody() {
+async fn a_shutdown_deletes_an_idle_node_without_waiting() {
     let fixture = HandOffFixture::lingering().await;
     fixture.mutex.acquire().await.unwrap().release().await.unwrap();
     let cut_off = within("an end in order", fixture.actor.shutdown_within(LONG)).await.unwrap().unwrap();
@@ -101,7 +101,7 @@ async fn a_shutdown_ends_a_linger_and_waits_for_nobody() {
 }
 
 #[tokio::test]
-async fn a_shutdown_lets_the_holder_finish_and_sends_who_waits_away() {
+async fn a_shutdown_waits_for_the_holder_and_refuses_the_waiters() {
     let fixture = HandOffFixture::lingering().await;
     let held = fixture.mutex.acquire().await.unwrap();
     let waiter = Waiter::of(&fixture.mutex);
@@ -115,7 +115,7 @@ async fn a_shutdown_lets_the_holder_finish_and_sends_who_waits_away() {
 }
 
 #[tokio::test]
-async fn once_nobody_is_let_in_a_lingering_node_is_not_held_again() {
+async fn after_the_beginning_of_a_shutdown_an_idle_node_is_not_held_again() {
     let fixture = HandOffFixture::lingering().await;
     let other = Mutex::new(&fixture.actor, "/locks/other").unwrap().acquire().await.unwrap();
     fixture.mutex.acquire().await.unwrap().release().await.unwrap();
@@ -129,7 +129,7 @@ async fn once_nobody_is_let_in_a_lingering_node_is_not_held_again() {
 }
 
 #[tokio::test]
-async fn a_lock_taken_from_its_holder_by_hand_is_not_passed_on() {
+async fn a_lock_whose_node_is_deleted_by_hand_is_not_handed_off() {
     let fixture = HandOffFixture::set(keep()).await;
     let held = fixture.mutex.acquire().await.unwrap();
     let (node, token) = (held.path().to_owned(), held.fencing_token());
@@ -149,7 +149,7 @@ async fn a_lock_taken_from_its_holder_by_hand_is_not_passed_on() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_so_is_refused() {
+async fn an_impossible_hand_off_policy_is_refused() {
     let fixture = HandOffFixture::set(keep()).await;
     let mutex = || Mutex::new(&fixture.actor, LOCK).unwrap();
     let minute = Duration::from_secs(60);
@@ -160,7 +160,7 @@ async fn what_cannot_be_kept_so_is_refused() {
         (HandOffPolicy::default().idle_time(minute), "idle_time"),
     ] {
         let Err(Error::Config(ConfigError::Setting { name, .. })) = mutex().with_handoff(keep) else {
-            panic!("{keep:?} was taken");
+            panic!("{keep:?} was accepted");
         };
         assert_eq!(name, named);
     }
@@ -168,9 +168,9 @@ async fn what_cannot_be_kept_so_is_refused() {
     assert!(matches!(in_layout.with_handoff(HandOffPolicy::default()), Err(Error::Config(_))));
 }
 
-/// Nobody holds it while it is on its way from one to the other.
+/// No guard exists while the hand-off is in flight.
 #[tokio::test]
-async fn a_lock_that_is_lost_on_its_way_to_the_next_one_is_not_held() {
+async fn a_lock_that_is_lost_during_its_hand_off_is_not_held() {
     let fixture = HandOffFixture::set(keep()).await;
     let held = fixture.mutex.acquire().await.unwrap();
     let node = held.path().to_owned();
@@ -189,9 +189,9 @@ async fn a_lock_that_is_lost_on_its_way_to_the_next_one_is_not_held() {
     guard.release().await.unwrap();
 }
 
-/// Said by a transaction, before anybody else in the process knows.
+/// The transaction returns the loss before any other part of the process notices it.
 #[tokio::test]
-async fn a_release_of_what_is_lost_says_so_though_it_might_linger() {
+async fn the_release_of_a_lost_hold_returns_the_loss_even_if_its_node_could_be_kept() {
     let fixture = HandOffFixture::lingering().await;
     let held = fixture.mutex.acquire().await.unwrap();
     assert!(fixture.server_fixture.server.delete_node(held.path()));

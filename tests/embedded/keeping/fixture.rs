@@ -10,13 +10,13 @@ use lockkeeper_testserver::fault::{Passed, Subject};
 use crate::limit::within;
 use crate::server_fixture::{LOCK, ServerFixture, builder};
 
-/// Long, so that only what is tested ends anything.
+/// So long that only the tested events end a hold.
 const SESSION: Duration = Duration::from_secs(60);
 
-/// So often a node is passed on while others wait.
+/// The number of hand-offs of a node while contenders of other processes wait.
 pub(super) const AT_MOST: u32 = 3;
 
-/// A process whose tasks share one mutex, and another one that wants it.
+/// A process whose tasks share one mutex, and a rival process.
 pub(super) struct HandOffFixture {
     pub(super) server_fixture: ServerFixture,
     pub(super) actor: ConnectionManager,
@@ -43,7 +43,7 @@ impl HandOffFixture {
         self.server_fixture.sessions_of_actor()[0]
     }
 
-    /// Somebody else stands in line, behind us.
+    /// The rival's contender waits behind the actor's.
     pub(super) async fn rival_waits(&self) -> tokio::task::JoinHandle<MutexGuard> {
         let mutex = Mutex::new(&self.server_fixture.rival, LOCK).unwrap();
         let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
@@ -51,19 +51,19 @@ impl HandOffFixture {
         waiting
     }
 
-    /// So many of our tasks wait, in this order.
+    /// `count` tasks of the actor wait, in this order.
     pub(super) fn waiters(&self, count: usize) -> Vec<Waiter> {
         (0..count).map(|_| Waiter::of(&self.mutex)).collect()
     }
 
-    /// Every task that can go on, does: there is one thread for all.
+    /// Lets every task run until it has to wait: all tasks share a thread.
     pub(super) async fn let_all_run(&self) {
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
     }
 
-    /// It is looked who else wants the node.
+    /// Waits until the client watches for contenders of other processes.
     pub(super) async fn is_watched(&self) {
         let watches = self.server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 2);
         within("the watches", watches).await.unwrap();
@@ -74,8 +74,7 @@ pub(super) fn keep() -> HandOffPolicy {
     HandOffPolicy::default().max_handoffs(AT_MOST).max_time(SESSION / 3)
 }
 
-/// What was asked by this session for its locks; what keeps the session alive, and what takes watches
-/// back, left out.
+/// The requests of `session` for its locks, without those that keep the session alive and those that remove watches.
 pub(super) fn asked(passed: Vec<Passed>, session: i64) -> Vec<Passed> {
     let is_asked = |passed: &Passed| {
         passed.session == session
@@ -86,19 +85,19 @@ pub(super) fn asked(passed: Vec<Passed>, session: i64) -> Vec<Passed> {
 
 type Acquiring = Pin<Box<dyn Future<Output = Result<MutexGuard, Error>> + Send>>;
 
-/// An acquire that has begun.
+/// An acquire in progress.
 pub(super) struct Waiter(Acquiring);
 
 impl Waiter {
     pub(super) fn of(mutex: &Mutex) -> Self {
         let mutex = mutex.clone();
         let mut acquiring: Acquiring = Box::pin(async move { mutex.acquire().await });
-        assert!((&mut acquiring).now_or_never().is_none(), "nothing to wait for");
+        assert!((&mut acquiring).now_or_never().is_none(), "the lock was free");
         Self(acquiring)
     }
 
     pub(super) async fn result(self) -> Result<MutexGuard, Error> {
-        within("a turn", self.0).await.unwrap()
+        within("a grant", self.0).await.unwrap()
     }
 
     pub(super) async fn guard(self) -> MutexGuard {
@@ -106,13 +105,13 @@ impl Waiter {
     }
 }
 
-/// The guards of all of them, one after another: the node of each. The last one is given back, too.
+/// Takes the guard of each waiter and releases it, one after another. Returns the node of each guard.
 pub(super) async fn nodes_of(waiters: Vec<Waiter>) -> Vec<String> {
     let mut nodes = Vec::new();
     let mut token = None;
     for waiter in waiters {
         let guard = waiter.guard().await;
-        assert!(guard.is_valid() && token < Some(guard.fencing_token()), "tokens that do not grow");
+        assert!(guard.is_valid() && token < Some(guard.fencing_token()), "the fencing tokens do not grow");
         token = Some(guard.fencing_token());
         nodes.push(guard.path().to_owned());
         guard.release().await.unwrap();

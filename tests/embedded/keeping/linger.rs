@@ -1,4 +1,4 @@
-//! A node that stands though nobody holds it.
+//! A node that is kept for `idle_time` after the last release.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use super::fixture::{HandOffFixture, asked, keep};
 use crate::limit::within;
 use crate::server_fixture::LOCK;
 
-/// Less than a linger.
+/// Less than the idle time.
 const PROMPTLY: Duration = Duration::from_secs(10);
 
 #[tokio::test]
-async fn a_lingering_node_is_taken_again_and_again_without_a_request() {
+async fn an_idle_node_is_acquired_again_and_again_without_a_request() {
     let fixture = HandOffFixture::lingering().await;
     let first = fixture.mutex.acquire().await.unwrap();
     let (node, mut token) = (first.path().to_owned(), first.fencing_token());
@@ -22,7 +22,7 @@ async fn a_lingering_node_is_taken_again_and_again_without_a_request() {
     for round in 0..100 {
         let guard = match round % 2 {
             0 => fixture.mutex.acquire().await.unwrap(),
-            _ => fixture.mutex.try_acquire().await.unwrap().expect("a node that lingers"),
+            _ => fixture.mutex.try_acquire().await.unwrap().expect("an idle node"),
         };
         assert!(guard.is_valid() && guard.path() == node && guard.fencing_token() > token);
         token = guard.fencing_token();
@@ -39,7 +39,7 @@ async fn a_lingering_node_is_taken_again_and_again_without_a_request() {
 }
 
 #[tokio::test]
-async fn a_first_hold_is_not_looked_after_before_it_is_given_back() {
+async fn a_first_hold_sends_no_request_for_its_hand_off_before_its_release() {
     let fixture = HandOffFixture::lingering().await;
     let transcript = fixture.server_fixture.server.transcript();
     let held = fixture.mutex.acquire().await.unwrap();
@@ -55,7 +55,7 @@ async fn a_first_hold_is_not_looked_after_before_it_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_lingering_node_makes_way_when_another_process_comes() {
+async fn an_idle_node_is_deleted_when_another_process_contends() {
     let fixture = HandOffFixture::lingering().await;
     for is_seen_before in [false, true] {
         fixture.mutex.acquire().await.unwrap().release().await.unwrap();
@@ -68,9 +68,9 @@ async fn a_lingering_node_makes_way_when_another_process_comes() {
     fixture.server_fixture.line_becomes(0).await.unwrap();
 }
 
-/// Another object of the same process is another contender.
+/// Another `Mutex` of the same process is another contender.
 #[tokio::test]
-async fn a_lingering_node_makes_way_when_another_mutex_of_the_process_comes() {
+async fn an_idle_node_is_deleted_when_another_mutex_of_the_process_contends() {
     let fixture = HandOffFixture::lingering().await;
     fixture.mutex.acquire().await.unwrap().release().await.unwrap();
     let other = Mutex::new(&fixture.actor, LOCK).unwrap();
@@ -83,7 +83,7 @@ async fn a_lingering_node_makes_way_when_another_mutex_of_the_process_comes() {
 }
 
 #[tokio::test]
-async fn a_linger_ends_by_itself() {
+async fn an_idle_node_is_deleted_when_its_idle_time_ends() {
     let fixture = HandOffFixture::set(keep().idle_time(Duration::from_millis(20))).await;
     for _ in 0..3 {
         fixture.mutex.acquire().await.unwrap().release().await.unwrap();
@@ -92,7 +92,7 @@ async fn a_linger_ends_by_itself() {
 }
 
 #[test]
-fn a_linger_ends_with_the_last_clone_of_the_mutex_also_outside_a_runtime() {
+fn an_idle_node_is_deleted_with_the_last_clone_of_the_mutex_also_outside_a_runtime() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let fixture = runtime.block_on(HandOffFixture::lingering());
     let clone = fixture.mutex.clone();
@@ -107,7 +107,7 @@ fn a_linger_ends_with_the_last_clone_of_the_mutex_also_outside_a_runtime() {
 }
 
 #[tokio::test]
-async fn a_linger_keeps_no_session_alive() {
+async fn an_idle_node_keeps_no_session_alive() {
     let fixture = HandOffFixture::lingering().await;
     fixture.mutex.acquire().await.unwrap().release().await.unwrap();
     let HandOffFixture { server_fixture, actor, mutex } = fixture;
@@ -117,7 +117,7 @@ async fn a_linger_keeps_no_session_alive() {
 }
 
 #[tokio::test]
-async fn a_lingering_node_goes_when_somebody_asks_for_it() {
+async fn an_idle_node_is_deleted_when_a_revoker_asks_for_it() {
     let fixture = HandOffFixture::lingering().await;
     fixture.mutex.acquire().await.unwrap().release().await.unwrap();
     let theirs = Mutex::new(&fixture.server_fixture.rival, LOCK).unwrap();

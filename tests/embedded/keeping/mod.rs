@@ -1,4 +1,5 @@
-//! A mutex that keeps its node: who of its process comes next, when the node has to go, and what is never passed on.
+//! A mutex that hands its node off within its process: the order of its tasks, when the node is deleted, and which holds
+//! are never handed off.
 
 mod ending;
 mod fixture;

@@ -1,4 +1,4 @@
-//! From one task to the next.
+//! The hand-off from one task to the next.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::limit::within;
 use crate::server_fixture::LOCK;
 
 #[tokio::test]
-async fn tasks_of_a_process_are_served_in_the_order_in_which_they_came_on_one_node() {
+async fn tasks_of_a_process_are_granted_in_the_order_of_their_acquires_on_one_node() {
     let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
     let held = fixture.mutex.acquire().await.unwrap();
     let node = held.path().to_owned();
@@ -30,7 +30,7 @@ async fn tasks_of_a_process_are_served_in_the_order_in_which_they_came_on_one_no
     }
     let first = held.fencing_token();
     held.release().await.unwrap();
-    // The last to be polled first.
+    // The last waiter is polled first.
     served.reverse();
     futures::future::join_all(served).await;
     let order = order.into_inner();
@@ -40,12 +40,12 @@ async fn tasks_of_a_process_are_served_in_the_order_in_which_they_came_on_one_no
     fixture.server_fixture.line_becomes(0).await.unwrap();
     let ops: Vec<_> =
         asked(transcript.passed(), fixture.session()).into_iter().map(|passed| passed.subject).collect();
-    // One look at who else is there, and the end of the node.
+    // One check for contenders of other processes, and the delete of the node.
     assert_eq!(ops, [Op::GetChildren2, Op::GetData, Op::Delete].map(Subject::Request));
 }
 
 #[tokio::test]
-async fn while_another_process_waits_a_node_is_passed_on_so_many_times_and_no_more() {
+async fn while_another_process_waits_a_node_is_handed_off_at_most_max_handoffs_times() {
     let fixture = HandOffFixture::set(keep()).await;
     let held = fixture.mutex.acquire().await.unwrap();
     let (node, token) = (held.path().to_owned(), held.fencing_token());
@@ -53,25 +53,25 @@ async fn while_another_process_waits_a_node_is_passed_on_so_many_times_and_no_mo
     let waiters = fixture.waiters(8);
     let serving = tokio::spawn(nodes_of(waiters));
     held.release().await.unwrap();
-    let theirs = within("a turn of the other process", rival).await.unwrap().unwrap();
+    let theirs = within("a grant to the other process", rival).await.unwrap().unwrap();
     assert!(theirs.fencing_token() > token);
     theirs.release().await.unwrap();
-    let nodes = within("all of ours", serving).await.unwrap().unwrap();
+    let nodes = within("the grants of all waiters", serving).await.unwrap().unwrap();
     let on_the_first = nodes.iter().filter(|other| **other == node).count();
     assert_eq!(on_the_first, AT_MOST as usize);
     assert!(nodes[AT_MOST as usize..].iter().all(|other| *other != node), "{nodes:?}");
 }
 
 #[tokio::test]
-async fn while_another_process_waits_a_node_is_passed_on_for_so_long_and_no_longer() {
+async fn while_another_process_waits_a_node_is_handed_off_no_longer_than_max_time() {
     let brief = Duration::from_millis(1);
     let fixture = HandOffFixture::set(HandOffPolicy::default().max_handoffs(u32::MAX).max_time(brief)).await;
     is_not_starved(&fixture, brief * 2).await;
 }
 
-/// Who comes when the process has been alone for a while: the watch tells.
+/// The rival comes after the process was alone for a while: the watch reports it.
 #[tokio::test]
-async fn who_comes_while_a_node_is_passed_on_again_and_again_is_not_starved() {
+async fn a_contender_that_comes_while_a_node_is_handed_off_again_and_again_is_not_starved() {
     is_not_starved(&HandOffFixture::set(keep()).await, Duration::ZERO).await;
 }
 
@@ -93,7 +93,7 @@ async fn is_not_starved(fixture: &HandOffFixture, hold: Duration) {
     fixture.is_watched().await;
     for _ in 0..3 {
         let theirs = Mutex::new(&fixture.server_fixture.rival, LOCK).unwrap();
-        let guard = within("a turn of the other process", theirs.acquire()).await.unwrap().unwrap();
+        let guard = within("a grant to the other process", theirs.acquire()).await.unwrap().unwrap();
         guard.release().await.unwrap();
     }
     is_over.store(true, Ordering::Relaxed);
@@ -103,9 +103,9 @@ async fn is_not_starved(fixture: &HandOffFixture, hold: Duration) {
     fixture.server_fixture.line_becomes(0).await.unwrap();
 }
 
-/// Somebody may come meanwhile and is not seen.
+/// A contender of another process may come meanwhile, unseen.
 #[tokio::test]
-async fn without_a_connection_others_are_taken_to_wait() {
+async fn without_a_connection_other_processes_are_assumed_to_wait() {
     let fixture = HandOffFixture::set(keep()).await;
     let held = fixture.mutex.acquire().await.unwrap();
     let node = held.path().to_owned();
@@ -125,20 +125,20 @@ async fn without_a_connection_others_are_taken_to_wait() {
     held.release().await.unwrap();
     fixture.let_all_run().await;
     fixture.server_fixture.server.accept_connections();
-    let nodes = within("all of ours", serving).await.unwrap().unwrap();
-    // What was passed on before the first answer may have been counted, too.
+    let nodes = within("the grants of all waiters", serving).await.unwrap().unwrap();
+    // Hand-offs before the first answer may count, too.
     assert!(nodes.iter().filter(|other| **other == node).count() <= AT_MOST as usize);
 }
 
 #[tokio::test]
-async fn a_waiter_that_gives_up_is_passed_over_and_a_turn_on_its_way_to_it_is_the_next_ones() {
+async fn a_dropped_waiter_is_skipped_and_a_hand_off_in_flight_to_it_grants_its_successor() {
     let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
     let held = fixture.mutex.acquire().await.unwrap();
     let node = held.path().to_owned();
     let mut waiters = fixture.waiters(4);
     drop(waiters.remove(1));
     held.release().await.unwrap();
-    // It has been told, and does not know it yet.
+    // The hand-off to this waiter is sent, and the waiter has not been polled since.
     drop(waiters.remove(0));
     let nodes = nodes_of(waiters).await;
     assert_eq!(nodes, [node.clone(), node]);
@@ -146,25 +146,25 @@ async fn a_waiter_that_gives_up_is_passed_over_and_a_turn_on_its_way_to_it_is_th
 }
 
 #[tokio::test]
-async fn who_stands_in_line_for_all_and_gives_up_is_followed_by_the_next() {
+async fn a_dropped_waiter_that_had_the_shared_node_is_followed_by_the_next() {
     let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
     let theirs = Mutex::new(&fixture.server_fixture.rival, LOCK).unwrap().acquire().await.unwrap();
     let mutex = fixture.mutex.clone();
-    let in_line = tokio::spawn(async move { mutex.acquire().await });
+    let queued = tokio::spawn(async move { mutex.acquire().await });
     fixture.server_fixture.line_becomes(2).await.unwrap();
     let waiters = fixture.waiters(2);
-    in_line.abort();
+    queued.abort();
     theirs.release().await.unwrap();
     assert_eq!(nodes_of(waiters).await.len(), 2);
     fixture.server_fixture.line_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
-async fn who_gives_up_waiting_says_that_it_waited_for_its_own_process() {
+async fn a_timeout_behind_the_own_process_says_so() {
     let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
     let held = fixture.mutex.acquire().await.unwrap();
     let waiter = Waiter::of(&fixture.mutex);
-    // The first of them is gone when the second comes.
+    // The first acquire has timed out when the second begins.
     for _ in 0..2 {
         let refused = fixture.mutex.acquire_timeout(Duration::from_millis(10)).await.unwrap_err();
         let Error::Timeout { phase: Phase::InProcess { ahead: 2 }, .. } = refused else {
@@ -179,7 +179,7 @@ async fn who_gives_up_waiting_says_that_it_waited_for_its_own_process() {
 }
 
 #[tokio::test]
-async fn an_owner_that_holds_it_does_not_wait_for_itself() {
+async fn an_owner_that_holds_the_lock_does_not_wait_for_itself() {
     let fixture = HandOffFixture::set(keep()).await;
     let owner = Owner::new("one");
     let work = async {
@@ -193,7 +193,7 @@ async fn an_owner_that_holds_it_does_not_wait_for_itself() {
 }
 
 #[tokio::test]
-async fn each_guard_is_told_of_and_none_before_the_one_before_it_ended() {
+async fn each_guard_has_its_events_and_none_before_the_previous_guard_ended() {
     let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
     let mut events = Lock::events(&fixture.mutex);
     let held = fixture.mutex.acquire().await.unwrap();
@@ -211,7 +211,7 @@ async fn each_guard_is_told_of_and_none_before_the_one_before_it_ended() {
 }
 
 #[test]
-fn a_guard_that_is_dropped_outside_a_runtime_is_passed_on() {
+fn a_guard_that_is_dropped_outside_a_runtime_is_handed_off() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (fixture, held, waiter) = runtime.block_on(async {
         let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
@@ -227,9 +227,9 @@ fn a_guard_that_is_dropped_outside_a_runtime_is_passed_on() {
     runtime.block_on(fixture.server_fixture.line_becomes(0)).unwrap();
 }
 
-/// Nobody would see who else comes.
+/// No task would notice contenders of other processes.
 #[test]
-fn a_node_whose_runtime_is_gone_is_not_passed_on() {
+fn a_node_whose_runtime_has_ended_is_not_handed_off() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let fixture = runtime.block_on(HandOffFixture::lingering());
     let brief = tokio::runtime::Runtime::new().unwrap();
@@ -246,7 +246,7 @@ fn a_node_whose_runtime_is_gone_is_not_passed_on() {
 }
 
 #[tokio::test]
-async fn until_it_is_known_who_else_is_there_others_are_taken_to_wait() {
+async fn until_the_first_list_other_processes_are_assumed_to_wait() {
     let fixture = HandOffFixture::set(keep()).await;
     let list = When::op(Op::GetChildren2).path(LOCK).session(fixture.session());
     let list = fixture.server_fixture.server.fault(list, Fault::HoldReply);
@@ -258,6 +258,6 @@ async fn until_it_is_known_who_else_is_there_others_are_taken_to_wait() {
     within("the list", list.hit()).await.unwrap();
     fixture.let_all_run().await;
     list.release();
-    let nodes = within("all of ours", serving).await.unwrap().unwrap();
+    let nodes = within("the grants of all waiters", serving).await.unwrap().unwrap();
     assert_eq!(nodes.iter().filter(|other| **other == node).count(), AT_MOST as usize);
 }

@@ -2,7 +2,7 @@
 
 use lockkeeper_tests::{After, Match, OpCode, Timing, dropped_after, eventually};
 
-use super::{all_at_once, all_of, mutex, mutexes, start};
+use super::{all_atomic, all_of, mutex, mutexes, start};
 use crate::support::{behind_proxy, children, connect, no_node_is_left, nodes_become};
 
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn an_acquire_dropped_anywhere_leaves_no_node() {
                 true => Some(mutex(&other, &name("b")).acquire().await.unwrap()),
                 false => None,
             };
-            let all = if atomic { all_at_once(&locks) } else { all_of(&locks) };
+            let all = if atomic { all_atomic(&locks) } else { all_of(&locks) };
             let after = dropped_after(polls, all.acquire()).await;
             let is_end = after.is_end();
             assert!(!(occupied && matches!(after, After::Done(_))), "two holders");
@@ -33,7 +33,7 @@ async fn an_acquire_dropped_anywhere_leaves_no_node() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_to_the_transaction_leaves_all_places_or_none() {
+async fn a_lost_answer_to_the_transaction_leaves_all_nodes_or_none() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let all = all_of(&mutexes(&manager, &["a", "b", "c"]));
     all.acquire().await.unwrap().release().await.unwrap();
@@ -50,7 +50,7 @@ async fn a_lost_answer_to_the_transaction_leaves_all_places_or_none() {
         }
         let fault = proxies.on(Match::new().op(OpCode::Multi).path_contains("lock-")).drop_reply_and_cut();
         let released = guard.release().await;
-        // A confirmation may have come in between, and been cut instead: then it is released and said so.
+        // The fault may have struck a confirmation instead: then the release succeeds.
         assert!(fault.has_triggered() || released.is_ok());
         for path in ["a", "b", "c"] {
             no_node_is_left(&ensemble, &format!("/multi/{path}")).await;
@@ -60,19 +60,19 @@ async fn a_lost_answer_to_the_transaction_leaves_all_places_or_none() {
 }
 
 #[tokio::test]
-async fn a_session_lost_on_the_way_starts_over_in_the_next_one() {
+async fn an_acquire_whose_session_is_lost_starts_over_in_the_next_one() {
     for atomic in [false, true] {
         let (ensemble, proxies, one) = behind_proxy().await;
         let other = connect(&ensemble.connect_string()).await;
         let held = mutex(&other, "b").acquire().await.unwrap();
         let locks = mutexes(&one, &["a", "b"]);
-        let all = if atomic { all_at_once(&locks) } else { all_of(&locks) };
+        let all = if atomic { all_atomic(&locks) } else { all_of(&locks) };
         let taking = tokio::spawn(async move { all.acquire().await });
         nodes_become(&ensemble, "/multi/a", 1).await;
         nodes_become(&ensemble, "/multi/b", 2).await;
         let before = children(&ensemble, "/multi/a").await;
         proxies.expire_session(proxies.sessions().last().unwrap().id).await.unwrap();
-        let again = eventually("a place in the next session", Timing::settle(), || async {
+        let again = eventually("nodes of the next session", Timing::settle(), || async {
             let now = children(&ensemble, "/multi/a").await;
             (now.len() == 1 && now != before && children(&ensemble, "/multi/b").await.len() == 2)
                 .then_some(())

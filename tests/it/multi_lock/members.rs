@@ -27,7 +27,7 @@ async fn any_mix_is_held_by_one_guard_with_a_token_for_each() {
             .build()
             .unwrap()
     };
-    // One mode after the other: the first is gone before the second is built.
+    // One mode after the other: the first lock is dropped before the second is built.
     for atomic in [false, true] {
         let all = mix(if atomic { MultiLock::builder().atomic() } else { MultiLock::builder() });
         assert_eq!(all.paths().count(), 5, "permits of one semaphore are added up");
@@ -50,7 +50,7 @@ async fn any_mix_is_held_by_one_guard_with_a_token_for_each() {
 }
 
 #[tokio::test]
-async fn each_side_of_a_read_write_lock_tells_of_itself() {
+async fn each_side_of_a_read_write_lock_has_its_own_events() {
     let (_ensemble, one, _other) = start().await;
     let lock = RwLock::new(&one, "/multi/rw").unwrap();
     let (mut reads, mut writes) = (lock.reader().events(), lock.writer().events());
@@ -79,14 +79,14 @@ async fn the_loss_of_one_member_is_the_loss_of_all_and_nothing_is_committed() {
     let lost = guard.lost().await;
     assert_eq!((lost.path.as_str(), lost.reason), (victim.as_str(), LossReason::NodeDeleted));
     assert!(!guard.is_valid());
-    assert!(matches!(events.next().await, Some(HoldEvent::Lost(told)) if told == lost));
-    // The other member is given back all the same, and the loss is said.
+    assert!(matches!(events.next().await, Some(HoldEvent::Lost(event)) if event == lost));
+    // The other member is released all the same, and the release returns the loss.
     assert!(guard.release().await.unwrap_err().is_lost());
     no_node_is_left(&ensemble, "/multi/a").await;
 }
 
 #[tokio::test]
-async fn a_member_deleted_before_the_release_does_not_keep_the_others() {
+async fn a_member_deleted_before_the_release_does_not_prevent_the_release_of_the_others() {
     let (ensemble, one, _other) = start().await;
     let guard = all_of(&mutexes(&one, &["a", "b", "c"])).acquire().await.unwrap();
     let mut admin = ensemble.raw().await.unwrap();

@@ -23,11 +23,11 @@ fn all_of(locks: &[Mutex]) -> MultiLock {
     locks.iter().fold(MultiLock::builder(), |builder, lock| builder.lock(lock)).build().unwrap()
 }
 
-fn all_at_once(locks: &[Mutex]) -> MultiLock {
+fn all_atomic(locks: &[Mutex]) -> MultiLock {
     locks.iter().fold(MultiLock::builder(), |builder, lock| builder.lock(lock)).atomic().build().unwrap()
 }
 
-/// What was asked, the confirmations of the session left out: those are transactions that only check.
+/// The requests that were sent, without the confirmations of the session, which are transactions of checks only.
 fn asked(proxies: &Proxies) -> Vec<OpCode> {
     let log = proxies.log();
     let changes = |parts: &[(OpCode, String)]| parts.iter().any(|(op, _)| *op != OpCode::Check);

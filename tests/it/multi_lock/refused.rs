@@ -2,23 +2,23 @@
 
 use lockkeeper::{Error, MultiLock, Owner, ReentrantMutex, RwLock};
 
-use super::{all_at_once, all_of, mutex, mutexes, start};
+use super::{all_atomic, all_of, mutex, mutexes, start};
 
 #[tokio::test]
-async fn one_path_cannot_be_taken_both_ways_in_one_process() {
+async fn one_path_cannot_be_in_both_modes_in_one_process() {
     let (_ensemble, one, other) = start().await;
     let ordered = all_of(&mutexes(&one, &["a", "b"]));
     let mixed = MultiLock::builder().lock(&mutex(&one, "b")).lock(&mutex(&one, "c")).atomic().build();
     assert!(matches!(mixed, Err(Error::Config(_))), "{mixed:?}");
     drop(ordered);
-    let _atomic = all_at_once(&mutexes(&one, &["b", "c"]));
-    // Members of two managers are of two sessions.
+    let _atomic = all_atomic(&mutexes(&one, &["b", "c"]));
+    // Members of two managers belong to two sessions.
     let two = MultiLock::builder().lock(&mutex(&one, "x")).lock(&mutex(&other, "y")).build();
     assert!(matches!(two, Err(Error::Config(_))), "{two:?}");
 }
 
 #[tokio::test]
-async fn what_cannot_be_taken_together_is_refused_before_anything_is_sent() {
+async fn members_that_exclude_each_other_are_refused_before_a_request_is_sent() {
     let (_ensemble, one, _other) = start().await;
     let (owner, someone) = (Owner::new("one"), Owner::new("other"));
     let reentrant = ReentrantMutex::new(&one, "/multi/a").unwrap();
@@ -49,7 +49,7 @@ async fn what_cannot_be_taken_together_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn whoever_holds_a_lock_is_refused_more_unless_nesting_is_allowed() {
+async fn an_owner_that_holds_a_lock_is_refused_more_unless_nesting_is_allowed() {
     let (_ensemble, one, _other) = start().await;
     let owner = Owner::new("nested");
     let outer = ReentrantMutex::new(&one, "/multi/outer").unwrap().for_owner(&owner);

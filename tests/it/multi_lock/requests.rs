@@ -8,20 +8,20 @@ use super::{all_of, asked, mutex, mutexes};
 use crate::support::{behind_proxy, connect};
 
 #[tokio::test]
-async fn free_locks_are_taken_by_one_transaction_and_one_read_and_released_by_one() {
+async fn free_locks_are_acquired_by_one_transaction_and_one_read_and_released_by_one_transaction() {
     let (_ensemble, proxies, manager) = behind_proxy().await;
     let all = all_of(&mutexes(&manager, &["a", "b", "c", "d", "e"]));
-    // The directories are made by the first one.
+    // The first acquire creates the directories.
     all.acquire().await.unwrap().release().await.unwrap();
     proxies.clear_log();
     let guard = all.acquire().await.unwrap();
-    // The third tells the creation time, which 3.8.0 leaves out of a transaction's answer.
+    // The third request reads the creation time, which 3.8.0 leaves out of a transaction's answer.
     assert_eq!(asked(&proxies), [OpCode::Multi, OpCode::MultiRead, OpCode::Exists]);
     let log = proxies.log();
     let second = log.requests().find(|request| request.op == OpCode::MultiRead).unwrap();
     assert!(second.in_flight >= 1, "the read waited for the answer to the transaction");
     let tokens: BTreeSet<u64> = guard.fencing_tokens().map(|(_, token)| token.as_u64()).collect();
-    assert_eq!(tokens.len(), 1, "one transaction made all nodes");
+    assert_eq!(tokens.len(), 1, "one transaction creates all nodes");
     assert!(!tokens.contains(&0));
     proxies.clear_log();
     guard.release().await.unwrap();
@@ -29,7 +29,7 @@ async fn free_locks_are_taken_by_one_transaction_and_one_read_and_released_by_on
 }
 
 #[tokio::test]
-async fn used_again_and_again_it_asks_for_the_creation_time_before_it_knows_the_name() {
+async fn after_some_acquires_the_creation_time_is_requested_before_the_name_is_known() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let all = all_of(&mutexes(&manager, &["a", "b"]));
     for _ in 0..2 {
@@ -43,7 +43,7 @@ async fn used_again_and_again_it_asks_for_the_creation_time_before_it_knows_the_
     let earlier = guard.fencing_tokens().map(|(_, token)| token).max().unwrap();
     guard.release().await.unwrap();
 
-    // The number that was expected is another one's: what was asked for was not there.
+    // Another contender got the expected sequence number, so the node that the client asked for does not exist.
     let other = connect(&ensemble.connect_string()).await;
     mutex(&other, "a").acquire().await.unwrap().release().await.unwrap();
     proxies.clear_log();

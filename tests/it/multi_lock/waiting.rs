@@ -8,11 +8,11 @@ use futures::future::join_all;
 use lockkeeper::{Error, Lock, Mutex, Phase};
 use lockkeeper_tests::Timing;
 
-use super::{all_at_once, all_of, mutex, mutexes, start};
+use super::{all_atomic, all_of, mutex, mutexes, start};
 use crate::support::{no_node_is_left, nodes_become};
 
 #[tokio::test]
-async fn a_try_in_vain_leaves_nothing_behind_and_waits_for_nobody() {
+async fn a_failed_try_leaves_no_node_and_does_not_wait() {
     let (ensemble, one, other) = start().await;
     let (locks, others) = (mutexes(&one, &["a", "b", "c"]), mutexes(&other, &["a", "b", "c"]));
     for held in &others {
@@ -30,7 +30,7 @@ async fn a_try_in_vain_leaves_nothing_behind_and_waits_for_nobody() {
 }
 
 #[tokio::test]
-async fn members_are_taken_in_the_order_of_their_paths_whatever_order_they_are_named_in() {
+async fn members_are_acquired_in_the_order_of_their_paths_whatever_order_they_are_named_in() {
     let (ensemble, one, other) = start().await;
     let named = [mutex(&one, "c"), mutex(&one, "a"), mutex(&one, "b")];
     let all = all_of(&named);
@@ -38,7 +38,7 @@ async fn members_are_taken_in_the_order_of_their_paths_whatever_order_they_are_n
     assert_eq!(paths, ["/multi/a", "/multi/b", "/multi/c"]);
     let held = mutex(&other, "b").acquire().await.unwrap();
     let taking = tokio::spawn(async move { all.acquire().await });
-    // It has the first, waits for the second, and has no place at the third.
+    // The acquire holds the first, waits for the second, and has no node at the third.
     nodes_become(&ensemble, "/multi/b", 2).await;
     nodes_become(&ensemble, "/multi/a", 1).await;
     nodes_become(&ensemble, "/multi/c", 0).await;
@@ -47,11 +47,11 @@ async fn members_are_taken_in_the_order_of_their_paths_whatever_order_they_are_n
 }
 
 #[tokio::test]
-async fn no_time_at_all_is_one_try_in_either_way() {
+async fn a_timeout_of_zero_is_one_try_in_both_modes() {
     let (ensemble, one, other) = start().await;
     for atomic in [false, true] {
         let locks = mutexes(&one, &["a", "b"]);
-        let all = if atomic { all_at_once(&locks) } else { all_of(&locks) };
+        let all = if atomic { all_atomic(&locks) } else { all_of(&locks) };
         all.acquire_timeout(Duration::ZERO).await.unwrap().release().await.unwrap();
         let held = mutex(&other, "b").acquire().await.unwrap();
         assert!(all.acquire_timeout(Duration::ZERO).await.unwrap_err().is_timeout());
@@ -61,7 +61,7 @@ async fn no_time_at_all_is_one_try_in_either_way() {
 }
 
 #[tokio::test]
-async fn one_limit_holds_for_all_and_everything_taken_before_is_given_back() {
+async fn one_timeout_covers_all_members_and_the_acquired_ones_are_released() {
     let (ensemble, one, other) = start().await;
     let held = mutex(&other, "c").acquire().await.unwrap();
     let all = all_of(&mutexes(&one, &["a", "b", "c", "d"]));
@@ -77,10 +77,10 @@ async fn one_limit_holds_for_all_and_everything_taken_before_is_given_back() {
 }
 
 #[tokio::test]
-async fn atomic_takers_wait_in_all_lines_at_once() {
+async fn an_atomic_acquire_waits_in_all_queues_at_once() {
     let (ensemble, one, other) = start().await;
     let held = mutex(&other, "b").acquire().await.unwrap();
-    let all = all_at_once(&mutexes(&one, &["a", "b", "c"]));
+    let all = all_atomic(&mutexes(&one, &["a", "b", "c"]));
     let taking = tokio::spawn(async move { all.acquire().await });
     for (path, nodes) in [("a", 1), ("b", 2), ("c", 1)] {
         nodes_become(&ensemble, &format!("/multi/{path}"), nodes).await;
@@ -91,8 +91,8 @@ async fn atomic_takers_wait_in_all_lines_at_once() {
     guard.release().await.unwrap();
 }
 
-/// Takers of overlapping sets, named in any order, with takers of single locks among them, and of several by hand where
-/// that may be: all are served, and never two at one lock.
+/// Acquires of overlapping sets, named in any order, together with acquires of single locks and, in the ordered mode, of
+/// several locks one by one: each is granted, and no lock has two holders.
 async fn overlapping(atomic: bool) {
     let (ensemble, one, other) = start().await;
     let names = ["a", "b", "c", "d"];
@@ -104,8 +104,8 @@ async fn overlapping(atomic: bool) {
         let locks: Vec<Mutex> = set.iter().map(|at| mutex(manager, names[*at])).collect();
         let mut ways: Vec<Box<dyn Lock>> = match (set.len(), atomic) {
             (1, _) => vec![Box::new(locks[0].clone())],
-            (_, true) => vec![Box::new(all_at_once(&locks))],
-            // By hand, one after another: in the order of the paths.
+            (_, true) => vec![Box::new(all_atomic(&locks))],
+            // One by one, in the order of the paths.
             (_, false) if number % 3 == 0 => {
                 locks.into_iter().map(|lock| Box::new(lock) as Box<dyn Lock>).collect()
             }
@@ -120,7 +120,7 @@ async fn overlapping(atomic: bool) {
                     guards.push(way.acquire().await.unwrap());
                 }
                 for at in &set {
-                    assert_eq!(inside[*at].fetch_add(1, Ordering::SeqCst), 0, "two at one lock");
+                    assert_eq!(inside[*at].fetch_add(1, Ordering::SeqCst), 0, "two holders of one lock");
                 }
                 tokio::task::yield_now().await;
                 for at in &set {
@@ -141,11 +141,11 @@ async fn overlapping(atomic: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn overlapping_sets_in_any_order_never_stop_each_other() {
+async fn overlapping_sets_in_any_order_never_deadlock() {
     overlapping(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn overlapping_sets_at_once_never_stop_each_other() {
+async fn overlapping_atomic_sets_never_deadlock() {
     overlapping(true).await;
 }

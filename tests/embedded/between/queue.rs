@@ -1,4 +1,4 @@
-//! Between a place in line and its turn.
+//! Faults between the create of a node and the grant.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::block_the_clients;
 use crate::limit::within;
 use crate::server_fixture::{LOCK, ServerFixture, builder, children, in_line};
 
-/// The rival holds; the actor waits, and watches whom it waits for.
+/// The rival holds; the actor waits, and watches its predecessor.
 async fn one_waits() -> (ServerFixture, MutexGuard, JoinHandle<MutexGuard>) {
     let server_fixture = ServerFixture::start().await.unwrap();
     let held = Mutex::new(&server_fixture.rival, LOCK).unwrap().acquire().await.unwrap();
@@ -24,32 +24,32 @@ async fn one_waits() -> (ServerFixture, MutexGuard, JoinHandle<MutexGuard>) {
 }
 
 #[tokio::test]
-async fn a_note_on_the_node_in_front_grants_nothing() {
+async fn a_write_to_the_predecessors_node_grants_nothing() {
     let (server_fixture, held, waiter) = one_waits().await;
     let session = server_fixture.sessions_of_actor()[0];
-    let looks = server_fixture
+    let lists = server_fixture
         .server
         .fault(When::op(Op::GetChildren).path(LOCK).session(session), Fault::DelayRequest(Duration::ZERO));
     server_fixture.rival.znodes().write(&held.path().parse().unwrap(), b"a note", -1).await.unwrap();
-    within("another look at the line", looks.hit()).await.unwrap();
+    within("another list of the queue", lists.hit()).await.unwrap();
     within("its watches", server_fixture.server.wait_until(|machine| machine.watch_count(0) == 2))
         .await
         .unwrap();
     assert!(!waiter.is_finished() && held.is_valid());
     held.release().await.unwrap();
-    within("a turn", waiter).await.unwrap().unwrap().release().await.unwrap();
+    within("a grant", waiter).await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// One thread for all clients: the waiter learns of both at once.
+/// All clients share a thread: the waiter receives both events at once.
 #[tokio::test]
-async fn who_is_no_longer_in_line_is_not_granted_by_the_going_of_who_was_in_front() {
+async fn a_waiter_whose_own_node_is_deleted_is_not_granted_by_the_deletion_of_its_predecessor() {
     let (server_fixture, held, waiter) = one_waits().await;
     let front = held.path().to_owned();
     let mine = server_fixture.server.inspect(in_line).into_iter().find(|path| *path != front).unwrap();
     assert!(server_fixture.server.delete_node(&mine));
     assert!(server_fixture.server.delete_node(&front));
     block_the_clients();
-    let guard = within("a turn in a new place", waiter).await.unwrap().unwrap();
+    let guard = within("a grant with a new node", waiter).await.unwrap().unwrap();
     assert!(guard.path() != mine, "granted without a node");
     assert!(guard.is_valid());
     guard.release().await.unwrap();
@@ -57,7 +57,7 @@ async fn who_is_no_longer_in_line_is_not_granted_by_the_going_of_who_was_in_fron
 }
 
 #[tokio::test]
-async fn a_directory_that_is_reaped_before_the_place_is_taken_is_made_again() {
+async fn a_directory_that_is_reaped_before_the_create_is_created_again() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
     for reaped in 0..3 {
@@ -70,7 +70,7 @@ async fn a_directory_that_is_reaped_before_the_place_is_taken_is_made_again() {
                 .server
                 .fault(When::op(Op::Create2).path(&pattern).session(session).nth(nth), Fault::HoldRequest)
         };
-        // The first one finds no directory at all.
+        // The first create finds no directory.
         let creates: Vec<_> = (0..reaped).map(|nth| at(nth + 2)).collect();
         let acquiring = tokio::spawn(async move { mutex.acquire().await.unwrap() });
         for create in creates {
@@ -78,19 +78,19 @@ async fn a_directory_that_is_reaped_before_the_place_is_taken_is_made_again() {
             assert!(server_fixture.server.delete_node(&path));
             create.release();
         }
-        within("a turn", acquiring).await.unwrap().unwrap().release().await.unwrap();
+        within("a grant", acquiring).await.unwrap().unwrap().release().await.unwrap();
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_gets_no_room_for_a_watch_looks_now_and_then_and_is_served() {
-    // More than may be watched: 112 KiB of paths.
+async fn a_waiter_without_room_for_a_watch_polls_and_is_granted() {
+    // More than the room for watches, which is 112 KiB of paths.
     const LOCKS: usize = 40;
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(4));
     let actor = actor.connect().await.unwrap();
     let session = server_fixture.sessions_of_actor()[0];
-    let looks = server_fixture
+    let polls = server_fixture
         .server
         .fault(When::op(Op::Exists).session(session).always(), Fault::DelayRequest(Duration::ZERO));
     let (mut held, mut waiting) = (Vec::new(), Vec::new());
@@ -100,42 +100,43 @@ async fn who_gets_no_room_for_a_watch_looks_now_and_then_and_is_served() {
         let mutex = Mutex::new(&actor, &path).unwrap();
         waiting.push(tokio::spawn(async move { mutex.acquire().await.unwrap().release().await.unwrap() }));
         let both = server_fixture.server.wait_until(move |machine| children(machine, &path).len() == 2);
-        within("both in line", both).await.unwrap();
+        within("both nodes in the queue", both).await.unwrap();
     }
-    within("looks instead of watches", looks.hit_times(3)).await.unwrap();
+    within("polls instead of watches", polls.hit_times(3)).await.unwrap();
     assert!(server_fixture.server.inspect(|machine| machine.watch_count(0)) < LOCKS);
     for guard in held {
         guard.release().await.unwrap();
     }
     for waiter in waiting {
-        within("a turn", waiter).await.unwrap().unwrap();
+        within("a grant", waiter).await.unwrap().unwrap();
     }
 }
 
-/// Numbers begin anew in a directory that is made anew: what left the old one with the same number was somebody else.
+/// Sequence numbers begin anew in a directory that is created again: an earlier node with the same number belonged to
+/// another contender.
 #[tokio::test]
-async fn a_number_of_a_directory_that_is_gone_does_not_tell_who_is_in_front_in_the_next_one() {
+async fn a_sequence_number_of_a_deleted_directory_grants_nothing_in_the_next_one() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let stranger = Mutex::new(&server_fixture.actor().await.unwrap(), LOCK).unwrap();
+    let foreign = Mutex::new(&server_fixture.actor().await.unwrap(), LOCK).unwrap();
     let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();
     for _ in 0..8 {
         mutex.acquire().await.unwrap().release().await.unwrap();
     }
     assert!(server_fixture.server.delete_node(LOCK));
     for _ in 0..4 {
-        stranger.acquire().await.unwrap().release().await.unwrap();
+        foreign.acquire().await.unwrap().release().await.unwrap();
     }
-    // Number 4: the new directory is watched from then on.
+    // Sequence number 4: the client watches the new directory from then on.
     mutex.acquire().await.unwrap().release().await.unwrap();
     server_fixture.round_trip_of_rival().await.unwrap();
-    let held = stranger.acquire().await.unwrap();
+    let held = foreign.acquire().await.unwrap();
     assert!(mutex.try_acquire().await.unwrap().is_none(), "two holders");
     held.release().await.unwrap();
 }
 
-/// Only where the event in front grants by itself, the own node has to be watched from the beginning.
+/// The waiter has to watch its own node from the beginning only if the event of its predecessor grants by itself.
 #[tokio::test]
-async fn a_waiter_behind_several_asks_for_no_watch_on_its_own_node_at_first() {
+async fn a_waiter_behind_several_contenders_sets_no_watch_on_its_own_node_at_first() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let lock = RwLock::new(&server_fixture.rival, LOCK).unwrap();
     let (first, second) = (lock.read().await.unwrap(), lock.read().await.unwrap());
@@ -146,20 +147,20 @@ async fn a_waiter_behind_several_asks_for_no_watch_on_its_own_node_at_first() {
         let read = When::op(Op::GetData).path("/locks/lock/*").session(session).nth(number);
         server_fixture.server.fault(read, Fault::DelayRequest(Duration::ZERO))
     };
-    let (front, own) = (watches(1), watches(2));
+    let (predecessor, own) = (watches(1), watches(2));
     let waiting = tokio::spawn({
         let lock = RwLock::new(&writer, LOCK).unwrap();
         async move { lock.write().await.unwrap() }
     });
-    within("a watch on the reader in front", front.hit()).await.unwrap();
-    // What was asked for together with that watch comes before this.
+    within("a watch on the predecessor", predecessor.hit()).await.unwrap();
+    // The answers to all requests that were sent together with that watch arrive before the answer to this read.
     writer.znodes().read(&"/zookeeper".parse().unwrap()).await.unwrap();
     assert_eq!(own.hits(), 0, "a watch that saves nothing");
     drop((first, second));
-    within("its turn", waiting).await.unwrap().unwrap().release().await.unwrap();
+    within("its grant", waiting).await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// A follower that is behind would list the directory without the node, and the place would be lost.
+/// A follower that is behind would list the directory without the node, and the contender would lose its position.
 #[tokio::test]
 async fn the_search_for_a_create_without_an_answer_syncs_before_it_lists() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -177,12 +178,12 @@ async fn the_search_for_a_create_without_an_answer_syncs_before_it_lists() {
     }
     assert_eq!(lost.hits(), 1);
     sync.release();
-    within("its turn", acquiring).await.unwrap().unwrap().release().await.unwrap();
+    within("its grant", acquiring).await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// The server refuses the watch on the own node, whose deletion by hand is not seen then.
+/// The server refuses the watch on the own node, so the waiter gets no event when that node is deleted by hand.
 #[tokio::test]
-async fn without_a_watch_on_the_own_node_the_deletion_of_the_node_in_front_grants_nothing() {
+async fn without_a_watch_on_the_own_node_the_deletion_of_the_predecessor_grants_nothing() {
     let world = ServerFixture::start().await.unwrap();
     let held = Mutex::new(&world.rival, LOCK).unwrap().acquire().await.unwrap();
     let long = builder(&world.server.connect_string()).session_timeout(Duration::from_secs(60));
@@ -196,7 +197,7 @@ async fn without_a_watch_on_the_own_node_the_deletion_of_the_node_in_front_grant
     let mine = world.server.inspect(in_line).into_iter().find(|path| *path != front).unwrap();
     assert!(world.server.delete_node(&mine));
     held.release().await.unwrap();
-    let guard = within("a turn in a new place", waiting).await.unwrap().unwrap();
+    let guard = within("a grant with a new node", waiting).await.unwrap().unwrap();
     assert!(guard.path() != mine, "granted without a node");
     guard.release().await.unwrap();
 }

@@ -15,20 +15,20 @@ use crate::server_fixture::{LOCK, ServerFixture, builder};
 const LONG: Duration = Duration::from_secs(600);
 
 /// One manager that is about to be shut down, and another one.
-pub(super) struct Scene {
+pub(super) struct ClosingFixture {
     pub(super) server_fixture: ServerFixture,
     pub(super) actor: ConnectionManager,
-    /// Held through the same manager, so that the shutdown waits.
+    /// A hold of the same manager, so that the shutdown waits.
     busy: MutexGuard,
 }
 
 /// A shutdown that waits for the holders.
 pub(super) struct Closing {
-    scene: Scene,
+    fixture: ClosingFixture,
     ending: JoinHandle<Result<usize, Error>>,
 }
 
-impl Scene {
+impl ClosingFixture {
     pub(super) async fn set() -> Self {
         let server_fixture = ServerFixture::start().await.unwrap();
         let actor = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(60));
@@ -41,22 +41,22 @@ impl Scene {
         self.server_fixture.sessions_of_actor()[0]
     }
 
-    /// The shutdown begins; nothing but its own task and the manager's has run since.
+    /// Begins the shutdown. Only its own task and the manager's tasks have run since.
     pub(super) async fn begin(self) -> Closing {
         let actor = self.actor.clone();
         let ending = tokio::spawn(async move { actor.shutdown_within(LONG).await });
         within("the beginning", self.actor.closing()).await.unwrap();
-        Closing { scene: self, ending }
+        Closing { fixture: self, ending }
     }
 
-    pub(super) async fn waits_for_nobody(&self) {
-        let nobody = self.server_fixture.server.wait_until(|machine| contenders(machine) == 0);
-        within("an empty line", nobody).await.unwrap();
+    pub(super) async fn queue_is_empty(&self) {
+        let empty = self.server_fixture.server.wait_until(|machine| contenders(machine) == 0);
+        within("an empty queue", empty).await.unwrap();
     }
 
-    /// Polls `waiting` until so many nodes of contenders stand.
+    /// Polls `waiting` until there are `nodes` nodes of contenders.
     pub(super) async fn waits_with<T>(&self, waiting: &mut (impl Future<Output = T> + Unpin), nodes: usize) {
-        let in_line = async {
+        let queued = async {
             let count = self.server_fixture.server.wait_until(|machine| contenders(machine) == nodes);
             within(&format!("{nodes} contenders"), count).await.unwrap();
             for _ in 0..3 {
@@ -65,29 +65,29 @@ impl Scene {
         };
         tokio::select! {
             biased;
-            _ = waiting => panic!("it was to wait"),
-            () = in_line => {}
+            _ = waiting => panic!("granted while the lock is held"),
+            () = queued => {}
         }
     }
 }
 
 impl Closing {
-    /// Every lock but one is given up: the shutdown ends in order.
+    /// Every lock but one is released: the shutdown ends in order.
     pub(super) async fn ends(self, what: &str) {
-        let Scene { server_fixture, busy, .. } = self.scene;
+        let ClosingFixture { server_fixture, busy, .. } = self.fixture;
         assert!(!self.ending.is_finished() && busy.is_valid(), "{what}");
-        let given_up = server_fixture.server.wait_until(|machine| contenders(machine) == 0);
-        within(&format!("no contender: {what}"), given_up).await.unwrap();
+        let released = server_fixture.server.wait_until(|machine| contenders(machine) == 0);
+        within(&format!("no contender: {what}"), released).await.unwrap();
         busy.release().await.unwrap();
         assert_eq!(within("the end", self.ending).await.unwrap().unwrap().unwrap(), 0, "{what}");
     }
 
-    pub(super) fn scene(&self) -> &Scene {
-        &self.scene
+    pub(super) fn fixture(&self) -> &ClosingFixture {
+        &self.fixture
     }
 }
 
-/// How many nodes of contenders stand below the locks of these tests.
+/// The number of contender nodes below the locks of these tests.
 fn contenders(machine: &Machine) -> usize {
     let sessions = machine.sessions();
     let ephemerals = sessions.iter().flat_map(|session| machine.tree().ephemerals(*session));
@@ -98,7 +98,7 @@ pub(super) fn is_closed<T>(result: &Result<T, Error>) -> bool {
     matches!(result, Err(error) if error.is_closed())
 }
 
-/// Acquires, and gives up at once what was granted.
+/// Acquires the lock, and releases it at once.
 pub(super) fn acquire(lock: &dyn Lock) -> BoxFuture<'_, Result<(), Error>> {
     Box::pin(async move { lock.acquire().await.map(drop) })
 }
@@ -107,7 +107,7 @@ pub(super) fn acquire(lock: &dyn Lock) -> BoxFuture<'_, Result<(), Error>> {
 pub(super) fn exclusive(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn Lock>)> {
     let mutex = |path| Mutex::new(manager, path).unwrap();
     let keep = HandOffPolicy::default().idle_time(Duration::from_secs(5));
-    // A path is always taken in order, or always at once.
+    // A path is a member either of ordered locks only, or of atomic locks only.
     let both = |one, other| MultiLock::builder().lock(&mutex(one)).lock(&mutex(other));
     vec![
         ("mutex", Box::new(mutex(LOCK))),
