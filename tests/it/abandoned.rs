@@ -75,7 +75,7 @@ fn an_acquire_that_ends_with_its_runtime_leaves_no_node() {
         theirs.spawn(async move { mutex.acquire().await });
     }
     ours.block_on(nodes_become(&ensemble, "/lock", 4));
-    // The manager lives on another one, and goes on.
+    // The manager lives on the other runtime, and continues.
     drop(theirs);
     ours.block_on(async {
         no_node_is_left(&ensemble, "/lock").await;
@@ -102,7 +102,7 @@ async fn a_wait_dropped_outside_a_runtime_leaves_no_node() {
 }
 
 #[tokio::test]
-async fn a_panic_in_work_that_is_run_releases_and_work_that_is_dropped_does_not() {
+async fn a_panic_in_the_work_releases_the_lock_and_dropping_the_work_does_not() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
@@ -131,7 +131,7 @@ async fn a_panic_in_work_that_is_run_releases_and_work_that_is_dropped_does_not(
 }
 
 #[tokio::test]
-async fn a_commit_dropped_anywhere_is_done_once_or_not_at_all_and_keeps_the_hold() {
+async fn a_commit_dropped_at_any_await_is_applied_at_most_once_and_keeps_the_hold() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
@@ -147,7 +147,7 @@ async fn a_commit_dropped_anywhere_is_done_once_or_not_at_all_and_keeps_the_hold
         let version = async || ensemble.raw().await.unwrap().data("/register").await.unwrap().1.version;
         let before = version().await;
         let is_done = matches!(dropped_after(polls, write()).await, After::Done(_));
-        // Answers come in order: behind this one nothing of the other is under way.
+        // Answers arrive in order: after this answer no request of the commit is in flight.
         let results = write().await.unwrap();
         let Some(TxnResult::Written { version: after }) = results.first() else { panic!("{results:?}") };
         assert!((before + 1..=before + 2).contains(after), "{before} became {after}");
@@ -161,7 +161,7 @@ async fn a_commit_dropped_anywhere_is_done_once_or_not_at_all_and_keeps_the_hold
 }
 
 #[tokio::test]
-async fn a_connect_or_a_shutdown_dropped_anywhere_leaves_no_session() {
+async fn a_connect_or_a_shutdown_dropped_at_any_await_leaves_no_session() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let no_session = async || {
         eventually("no session", Timing::settle(), async || {

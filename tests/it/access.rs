@@ -1,4 +1,4 @@
-//! Access lists: on every node that is made, and what they keep strangers from.
+//! Access lists: every node that the library creates carries them, and they keep foreign clients out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::support::builder;
 const SHOP: &str = "shop:dzbWUe+BoZHFZvyDrDT/LzC6kmA=";
 const NO_AUTH: i32 = -102;
 const NOT_EMPTY: i32 = -111;
-/// No test waits for it to pass.
+/// No test waits so long.
 const LONG: Duration = Duration::from_secs(600);
 
-/// Everything lives below a chroot, which is made as well.
+/// All nodes are below a chroot, which the library creates as well.
 fn shop(ensemble: &Ensemble) -> ConnectionManagerBuilder {
     builder(&format!("{}/guarded/app", ensemble.connect_string()))
         .digest_auth("shop", "secret")
         .acl(Acl::creator_only())
 }
 
-/// All nodes below `/guarded` with their access lists, by an eye that may see them.
+/// All nodes below `/guarded` with their access lists, read by a client that may read them.
 async fn access_lists(raw: &mut RawClient) -> BTreeMap<String, Vec<(i32, String, String)>> {
     let (mut found, mut open) = (BTreeMap::new(), vec!["/guarded".to_owned()]);
     while let Some(path) = open.pop() {
@@ -37,7 +37,7 @@ async fn access_lists(raw: &mut RawClient) -> BTreeMap<String, Vec<(i32, String,
     found
 }
 
-/// Keeps what was taken until it is dropped itself.
+/// Keeps the guards and waits that it is given until it is dropped.
 #[derive(Default)]
 struct Kept(JoinSet<()>);
 
@@ -54,7 +54,7 @@ impl Kept {
     }
 }
 
-/// Holds everything there is to hold, and has someone wait for all that can be waited for.
+/// Acquires every recipe, and starts a waiter for every recipe that has waiters.
 async fn everything_taken(manager: &ConnectionManager) -> Result<Kept, Error> {
     let mut kept = Kept::default();
     for mutex in [Mutex::new(manager, "/mutex")?, Mutex::in_semaphore_layout(manager, "/one")?] {
@@ -92,7 +92,7 @@ fn several(manager: &ConnectionManager, below: &str) -> MultiLockBuilder {
     members.iter().fold(MultiLock::builder(), |builder, member| builder.lock(member))
 }
 
-/// How often each kind of node occurs when everything is taken: the number taken off, and whose UUID it is.
+/// How often each kind of node occurs after [`everything_taken`], without sequence numbers and UUIDs.
 fn kinds(paths: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     for path in paths {
@@ -106,7 +106,7 @@ fn kinds(paths: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     kinds
 }
 
-/// What is there once everything is taken.
+/// The nodes after [`everything_taken`].
 fn expected() -> BTreeMap<String, usize> {
     let nodes = "/guarded /mutex /one /one/locks /one/leases /reentrant /rw /semaphore /semaphore/locks \
         /semaphore/leases /limits /limits/shared /shared /shared/locks /shared/leases /rate /rate/locks /rate/starts \
@@ -137,7 +137,7 @@ fn expected() -> BTreeMap<String, usize> {
     expected
 }
 
-/// Waits until all waiters are in line.
+/// Waits until every waiter has a node in its queue.
 async fn settled(raw: &mut RawClient) -> BTreeMap<String, Vec<(i32, String, String)>> {
     let begun = tokio::time::Instant::now();
     loop {
@@ -151,7 +151,7 @@ async fn settled(raw: &mut RawClient) -> BTreeMap<String, Vec<(i32, String, Stri
 }
 
 #[tokio::test]
-async fn every_node_made_carries_the_access_list_and_strangers_can_do_nothing() {
+async fn every_created_node_carries_the_access_list_and_foreign_clients_can_do_nothing() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let owner = shop(&ensemble).connect().await.unwrap();
     let kept = everything_taken(&owner).await.unwrap();
@@ -162,7 +162,7 @@ async fn every_node_made_carries_the_access_list_and_strangers_can_do_nothing() 
         assert_eq!(*list, [(31, "digest".to_owned(), SHOP.to_owned())], "{path}");
     }
 
-    // By another identity and by none; as a recipe, and as whoever writes his own requests.
+    // By another identity and by none; by a recipe and by raw requests.
     for identity in [None, Some("bank:vault")] {
         let stranger = builder(&format!("{}/guarded/app", ensemble.connect_string()));
         let stranger = match identity.and_then(|identity| identity.split_once(':')) {
@@ -190,7 +190,7 @@ async fn every_node_made_carries_the_access_list_and_strangers_can_do_nothing() 
                 assert_eq!(refused.unwrap_err().code(), Some(NO_AUTH), "{path}");
             }
             let code = raw.delete(path).await.unwrap_err().code();
-            // The root is everyone's, but what is below keeps it.
+            // Every client may change the root, but its children prevent its removal.
             assert!(
                 code == Some(NO_AUTH) || (path == "/guarded" && code == Some(NOT_EMPTY)),
                 "{path}: {code:?}"
@@ -202,7 +202,7 @@ async fn every_node_made_carries_the_access_list_and_strangers_can_do_nothing() 
     owner.shutdown().await.unwrap();
 }
 
-/// What becomes of each recipe in the hands of a stranger.
+/// The error of each recipe for a foreign client.
 async fn tries(manager: &ConnectionManager) -> Vec<(&'static str, Error)> {
     let owner = Owner::new("stranger");
     let mutex = Mutex::new(manager, "/mutex").unwrap();
@@ -249,7 +249,7 @@ async fn by_default_nodes_are_open_as_curators_are() {
 }
 
 #[tokio::test]
-async fn who_may_only_look_sees_who_holds_and_cannot_stand_in_line() {
+async fn a_client_that_may_only_read_sees_the_holder_and_cannot_contend() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let acl = Acl::new(Permissions::ALL, "digest", SHOP).and(Permissions::READ, "world", "anyone");
     let owner = shop(&ensemble).acl(acl).connect().await.unwrap();
@@ -276,7 +276,7 @@ async fn another_password_is_another_identity() {
     let same = shop(&ensemble).connect().await.unwrap();
     assert!(Mutex::new(&same, "/mutex").unwrap().try_acquire().await.unwrap().is_none());
     let wrong = shop(&ensemble).digest_auth("shop", "guess");
-    // Both identities are its own: what it makes is for both, and what it was let into by one it may use.
+    // The client has both identities: both may use its nodes, and it may use the nodes that either of them may use.
     assert!(
         Mutex::new(&wrong.connect().await.unwrap(), "/mutex").unwrap().try_acquire().await.unwrap().is_none()
     );

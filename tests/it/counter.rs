@@ -1,5 +1,5 @@
-//! The end of the numbers on a real server, whose parent's counter stops at 2147483647 and goes on below zero while
-//! creates are under way (ZOOKEEPER-3249).
+//! The end of the sequence numbers on a real server: the parent's counter stops at 2147483647, and continues below zero
+//! while creates are in flight (ZOOKEEPER-3249).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use parking_lot::Mutex as Shared;
 
 use crate::support::{children, connect, no_node_is_left};
 
-/// A server whose counter at `path` has so many numbers left, and two clients.
+/// A server whose counter at `path` has `left` numbers left, and two clients.
 async fn near_the_end(path: &str, left: i32) -> (Ensemble, ConnectionManager, ConnectionManager) {
     let ensemble = Ensemble::builder().counter(path, i32::MAX - left).start().await.unwrap();
     let one = connect(&ensemble.connect_string()).await;
@@ -19,12 +19,12 @@ async fn near_the_end(path: &str, left: i32) -> (Ensemble, ConnectionManager, Co
     (ensemble, one, other)
 }
 
-/// How many tasks there are, and how often each comes in.
+/// The number of tasks, and of the acquires of each.
 const TASKS: usize = 8;
 const ROUNDS: usize = 6;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn across_the_end_of_the_numbers_one_mutex_is_held_at_a_time_and_tokens_grow() {
+async fn across_the_end_of_the_sequence_a_mutex_has_one_holder_and_tokens_grow() {
     for left in [0, 2, 9] {
         let (ensemble, one, other) = near_the_end("/locks/a", left).await;
         let inside = Arc::new(AtomicUsize::new(0));
@@ -35,9 +35,12 @@ async fn across_the_end_of_the_numbers_one_mutex_is_held_at_a_time_and_tokens_gr
             tokio::spawn(async move {
                 for _ in 0..ROUNDS {
                     let guard = mutex.acquire().await.unwrap();
-                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two inside at once");
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two holders at once");
                     let before = newest.lock().replace(guard.fencing_token());
-                    assert!(before.is_none_or(|before| before < guard.fencing_token()), "a token went back");
+                    assert!(
+                        before.is_none_or(|before| before < guard.fencing_token()),
+                        "the fencing tokens do not grow"
+                    );
                     tokio::task::yield_now().await;
                     inside.fetch_sub(1, Ordering::SeqCst);
                     guard.release().await.unwrap();
@@ -48,7 +51,7 @@ async fn across_the_end_of_the_numbers_one_mutex_is_held_at_a_time_and_tokens_gr
             task.unwrap();
         }
         no_node_is_left(&ensemble, "/locks/a").await;
-        // It was the end indeed: the next number is not a higher one.
+        // The sequence did end: the next number is not higher.
         let guard = Mutex::new(&one, "/locks/a").unwrap().acquire().await.unwrap();
         let name = children(&ensemble, "/locks/a").await.remove(0);
         assert!(name.ends_with("lock-2147483647") || name.contains("lock--"), "{name}");
@@ -57,7 +60,7 @@ async fn across_the_end_of_the_numbers_one_mutex_is_held_at_a_time_and_tokens_gr
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn across_the_end_of_the_numbers_no_more_permits_are_out_than_there_are() {
+async fn across_the_end_of_the_sequence_no_permit_too_many_is_granted() {
     const LIMIT: usize = 3;
     let (ensemble, one, other) = near_the_end("/limited/locks", 5).await;
     let out = Arc::new(AtomicUsize::new(0));
@@ -83,10 +86,10 @@ async fn across_the_end_of_the_numbers_no_more_permits_are_out_than_there_are() 
 }
 
 #[tokio::test]
-async fn at_the_end_of_the_numbers_a_read_write_lock_says_so_before_exclusion_breaks() {
+async fn at_the_end_of_the_sequence_a_read_write_lock_fails_before_exclusion_breaks() {
     let (ensemble, one, other) = near_the_end("/locks/rw", 3).await;
     let (lock, others) = (RwLock::new(&one, "/locks/rw").unwrap(), RwLock::new(&other, "/locks/rw").unwrap());
-    // The last numbers are good; the node of the downgrade counts, too.
+    // The last numbers are valid; the node of the downgrade needs one, too.
     lock.write().await.unwrap().downgrade().await.unwrap().release().await.unwrap();
     others.read().await.unwrap().release().await.unwrap();
     for lock in [lock, others] {

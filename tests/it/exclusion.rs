@@ -1,8 +1,8 @@
-//! Two holders never: four processes, and everything that may befall them.
+//! Never two holders: four contending processes under faults.
 //!
-//! Each contender writes down when its guard was valid. The oracle lays those spans side by side: by the lease clock
-//! no two may overlap, whatever was killed, paused or cut; the tokens must grow with the grants; and the register,
-//! written through the guard's transaction, must never have gone back to an older token.
+//! Each contender records when its guard was valid. The oracle compares these spans: by the lease clock no two may
+//! overlap, whatever was killed, paused or cut; the tokens must grow with the grants; and the register, written through
+//! the guard's transaction, must never return to an older token.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -18,14 +18,14 @@ use crate::support::no_node_is_left;
 const SESSION: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(200);
 
-/// Over how many sessions each contender takes its locks: pools of one size, of another, and none.
+/// The number of sessions of each contender's pool.
 const SESSIONS: [usize; 4] = [1, 2, 2, 3];
 
-/// A contender process, and all it has said.
+/// A contender process, and all lines of its output.
 struct Contender {
     child: Child,
     lines: mpsc::UnboundedReceiver<String>,
-    said: Vec<String>,
+    output: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ impl Contender {
         let mut child = Command::new(env!("CARGO_BIN_EXE_contender"))
             .args([
                 connect,
-                "/locks/seat",
+                "/locks/lock",
                 "/register",
                 &SESSION.as_millis().to_string(),
                 &TICK.as_millis().to_string(),
@@ -60,7 +60,7 @@ impl Contender {
                 }
             }
         });
-        Self { child, lines, said: Vec::new() }
+        Self { child, lines, output: Vec::new() }
     }
 
     fn signal(&self, signal: Signal) {
@@ -68,23 +68,23 @@ impl Contender {
         kill_process(pid, signal).unwrap();
     }
 
-    /// Waits until it was granted the lock once more.
+    /// Waits until this contender is granted the lock once more.
     async fn granted(&mut self) {
         loop {
             let line = tokio::time::timeout(Timing::settle(), self.lines.recv()).await;
             let line = line.expect("a grant in time").expect("a living contender");
             let is_grant = line.starts_with("granted");
-            self.said.push(line);
+            self.output.push(line);
             if is_grant {
                 return;
             }
         }
     }
 
-    /// Grants said since it was last listened to do not count.
-    fn listen(&mut self) {
+    /// Reads the output so far: its grants do not count for the next [`Contender::granted`].
+    fn drain(&mut self) {
         while let Ok(line) = self.lines.try_recv() {
-            self.said.push(line);
+            self.output.push(line);
         }
     }
 
@@ -93,16 +93,16 @@ impl Contender {
         let _ = tokio::time::timeout(Timing::settle(), self.child.wait()).await;
         let _ = self.child.kill().await;
         while let Some(line) = self.lines.recv().await {
-            self.said.push(line);
+            self.output.push(line);
         }
-        std::mem::take(&mut self.said)
+        std::mem::take(&mut self.output)
     }
 }
 
-/// The spans of one process: from each grant to the last instant at which its guard said that it was valid.
-fn spans(said: &[String]) -> Vec<Span> {
+/// The spans of one process: from each grant to the last instant at which its guard was valid.
+fn spans(output: &[String]) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
-    for line in said {
+    for line in output {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
             ["granted", token, at] => {
@@ -120,8 +120,8 @@ fn spans(said: &[String]) -> Vec<Span> {
     spans
 }
 
-fn judge(all_said: &[Vec<String>]) -> usize {
-    let mut all: Vec<Span> = all_said.iter().flat_map(|said| spans(said)).collect();
+fn judge(outputs: &[Vec<String>]) -> usize {
+    let mut all: Vec<Span> = outputs.iter().flat_map(|output| spans(output)).collect();
     all.sort_by_key(|span| span.token);
     for pair in all.windows(2) {
         let (earlier, later) = (&pair[0], &pair[1]);
@@ -129,7 +129,7 @@ fn judge(all_said: &[Vec<String>]) -> usize {
         assert!(earlier.valid < later.granted, "two valid guards at once: {earlier:?} {later:?}");
     }
     let mut written: Vec<(u64, u64)> = Vec::new();
-    for line in all_said.iter().flatten() {
+    for line in outputs.iter().flatten() {
         if let ["written", token, version] = line.split(' ').collect::<Vec<_>>().as_slice() {
             written.push((version.parse().unwrap(), token.parse().unwrap()));
         }
@@ -159,67 +159,67 @@ async fn start(servers: usize) -> (Ensemble, Proxies, Vec<Contender>) {
     (ensemble, proxies, contenders)
 }
 
-/// After the faults everyone is served again; then all stop, the oracle judges, and no node is left.
-async fn finish(ensemble: &Ensemble, mut contenders: Vec<Contender>, mut said: Vec<Vec<String>>) {
+/// After the faults every contender is granted the lock again; then all stop, the oracle judges, and no node is left.
+async fn finish(ensemble: &Ensemble, mut contenders: Vec<Contender>, mut outputs: Vec<Vec<String>>) {
     for contender in &mut contenders {
-        contender.listen();
+        contender.drain();
         contender.granted().await;
     }
     for contender in &mut contenders {
-        said.push(contender.stop().await);
+        outputs.push(contender.stop().await);
     }
-    let grants = judge(&said);
+    let grants = judge(&outputs);
     assert!(grants > 20, "only {grants} grants: nothing was tested");
-    no_node_is_left(ensemble, "/locks/seat").await;
+    no_node_is_left(ensemble, "/locks/lock").await;
 }
 
 #[tokio::test]
-async fn two_holders_never_when_processes_are_killed() {
+async fn never_two_holders_when_processes_are_killed() {
     let (ensemble, proxies, mut contenders) = start(1).await;
-    let mut said = Vec::new();
+    let mut outputs = Vec::new();
     for round in 0..6 {
         let victim = &mut contenders[round % 4];
-        victim.listen();
-        // In the middle of holding, as often as not.
+        victim.drain();
+        // Often in the middle of a hold.
         victim.granted().await;
         victim.child.kill().await.unwrap();
-        said.push(victim.stop().await);
+        outputs.push(victim.stop().await);
         *victim = Contender::start(&proxies.connect_string(), SESSIONS[round % 4]);
         victim.granted().await;
     }
-    finish(&ensemble, contenders, said).await;
+    finish(&ensemble, contenders, outputs).await;
 }
 
 #[tokio::test]
-async fn two_holders_never_when_a_holder_is_paused_for_longer_than_its_session() {
+async fn never_two_holders_when_a_holder_is_paused_for_longer_than_its_session() {
     let (ensemble, _proxies, mut contenders) = start(1).await;
     for round in 0..4 {
         let (victim, other) = (round % 4, (round + 1) % 4);
-        contenders[victim].listen();
+        contenders[victim].drain();
         contenders[victim].granted().await;
         contenders[victim].signal(Signal::STOP);
-        // Someone else was granted: the paused one's session is over, if it was holding.
-        contenders[other].listen();
+        // Another contender was granted: if the paused process held the lock, its session has expired.
+        contenders[other].drain();
         contenders[other].granted().await;
         contenders[other].granted().await;
         contenders[victim].signal(Signal::CONT);
-        contenders[victim].listen();
+        contenders[victim].drain();
         contenders[victim].granted().await;
     }
     finish(&ensemble, contenders, Vec::new()).await;
 }
 
 #[tokio::test]
-async fn two_holders_never_when_links_are_cut_and_stall() {
+async fn never_two_holders_when_links_are_cut_and_stall() {
     let (ensemble, proxies, mut contenders) = start(3).await;
     for round in 0..9 {
         match round % 3 {
             0 => proxies.cut().await.unwrap(),
             1 => {
-                // One server's answers stall until its clients have gone elsewhere.
+                // The answers of one server stall until its clients have connected to another.
                 let stalled = proxies.proxy(round % proxies_len());
                 stalled.hold(Direction::ToClient);
-                contenders[round % 4].listen();
+                contenders[round % 4].drain();
                 contenders[round % 4].granted().await;
                 stalled.cut().await.unwrap();
                 stalled.release(Direction::ToClient);
@@ -227,13 +227,13 @@ async fn two_holders_never_when_links_are_cut_and_stall() {
             _ => {
                 let stalled = proxies.proxy(round % proxies_len());
                 stalled.hold(Direction::ToServer);
-                contenders[round % 4].listen();
+                contenders[round % 4].drain();
                 contenders[round % 4].granted().await;
                 stalled.cut().await.unwrap();
                 stalled.release(Direction::ToServer);
             }
         }
-        contenders[round % 4].listen();
+        contenders[round % 4].drain();
         contenders[round % 4].granted().await;
     }
     finish(&ensemble, contenders, Vec::new()).await;
@@ -244,7 +244,7 @@ fn proxies_len() -> usize {
 }
 
 #[tokio::test]
-async fn two_holders_never_when_replies_are_lost() {
+async fn never_two_holders_when_replies_are_lost() {
     let (ensemble, proxies, mut contenders) = start(1).await;
     for op in [OpCode::Create2, OpCode::GetChildren, OpCode::Multi, OpCode::Delete, OpCode::GetData] {
         for nth in 1..4 {
@@ -253,7 +253,7 @@ async fn two_holders_never_when_replies_are_lost() {
             let unsent = proxies.on(Match::new().op(op).nth(nth)).cut_before_forward();
             unsent.triggered().await.unwrap();
         }
-        contenders[0].listen();
+        contenders[0].drain();
         contenders[0].granted().await;
     }
     finish(&ensemble, contenders, Vec::new()).await;

@@ -26,8 +26,8 @@ async fn another_leads(ensemble: &Ensemble, deposed: usize) -> Result<usize, Har
     .await
 }
 
-/// A leader is deposed by `cut`, and follows when that is mended.
-async fn a_leader_gives_way(cut: impl Fn(&Between, usize)) -> Outcome {
+/// `cut` deposes the leader, which becomes a follower when the cut is mended.
+async fn a_leader_is_deposed(cut: impl Fn(&Between, usize)) -> Outcome {
     let ensemble = apart().await?;
     let between = ensemble.between().unwrap();
     let old = ensemble.leader().await?.index();
@@ -50,23 +50,23 @@ async fn a_leader_gives_way(cut: impl Fn(&Between, usize)) -> Outcome {
 }
 
 #[tokio::test]
-async fn a_leader_that_is_cut_off_is_replaced_and_follows_when_it_is_back() -> Outcome {
+async fn a_leader_that_is_cut_off_is_replaced_and_returns_as_a_follower() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    a_leader_gives_way(|between, leader| between.isolate(leader)).await
+    a_leader_is_deposed(|between, leader| between.isolate(leader)).await
 }
 
-/// Electors tell each other where they listen, so that the one with the greater number can call back: past the relays, if
-/// these let it be told.
+/// Electors send each other their addresses, so that the one with the greater number can call back. A relay that let
+/// these addresses pass would be bypassed.
 #[tokio::test]
-async fn who_is_cut_off_hears_no_votes() -> Outcome {
+async fn a_server_that_is_cut_off_receives_no_votes() -> Outcome {
     if left_out() {
         return Ok(());
     }
     let ensemble = apart().await?;
     let cut_off = ensemble.server(2);
-    // Those with smaller numbers call it.
+    // The servers with smaller numbers call it.
     for peer in [0, 1] {
         ensemble.server(peer).restart().await?;
         ensemble.settled().await?;
@@ -77,19 +77,19 @@ async fn who_is_cut_off_hears_no_votes() -> Outcome {
     let since = eventually("an election without a vote", Timing::settle(), async || {
         let log = fs::read_to_string(cut_off.log_file()).unwrap();
         let since = log.get(before..).unwrap_or_default();
-        // Said when no vote came for a while; then it waits for longer.
+        // The server logs this line when no vote arrives for a while, and waits longer each time.
         (since.matches("Notification time out").count() >= 2).then(|| since.to_owned())
     });
-    assert!(!since.await?.contains("FOLLOWING"), "it knows of a leader");
+    assert!(!since.await?.contains("FOLLOWING"), "the server follows a leader");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_leader_whom_nobody_hears_is_replaced() -> Outcome {
+async fn a_leader_whose_messages_are_lost_is_replaced() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    a_leader_gives_way(|between, leader| {
+    a_leader_is_deposed(|between, leader| {
         for peer in (0..3).filter(|peer| *peer != leader) {
             between.cut(leader, peer);
         }
@@ -98,11 +98,11 @@ async fn a_leader_whom_nobody_hears_is_replaced() -> Outcome {
 }
 
 #[tokio::test]
-async fn a_leader_who_hears_nobody_is_replaced() -> Outcome {
+async fn a_leader_that_receives_no_messages_is_replaced() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    a_leader_gives_way(|between, leader| {
+    a_leader_is_deposed(|between, leader| {
         for peer in (0..3).filter(|peer| *peer != leader) {
             between.cut(peer, leader);
         }

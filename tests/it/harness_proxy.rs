@@ -12,7 +12,7 @@ type Outcome = Result<(), HarnessError>;
 
 const PERSISTENT: CreateMode = CreateMode::Persistent;
 
-/// Proxies before a server of one's own, a client behind them, and a client that goes straight to the server.
+/// Proxies before a server of the test's own, a client behind them, and a client that connects to the server directly.
 struct ProxyFixture {
     ensemble: Ensemble,
     proxies: Proxies,
@@ -156,7 +156,7 @@ async fn a_watch_event_can_be_held() -> Outcome {
 }
 
 #[tokio::test]
-async fn a_held_direction_passes_nothing_and_breaks_nothing() -> Outcome {
+async fn a_held_direction_forwards_nothing_and_breaks_nothing() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -217,7 +217,7 @@ async fn a_refusing_proxy_is_as_a_server_that_is_down() -> Outcome {
 }
 
 #[tokio::test]
-async fn a_session_that_came_by_can_be_expired() -> Outcome {
+async fn a_session_that_the_proxy_has_seen_can_be_expired() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -252,7 +252,7 @@ async fn a_severed_session_expires_by_itself() -> Outcome {
 }
 
 #[tokio::test]
-async fn the_log_tells_what_passed_in_which_order() -> Outcome {
+async fn the_log_has_the_messages_in_their_order() -> Outcome {
     if left_out() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The harness's servers do what their verbs say.
+//! The servers of the harness: starting, killing, pausing, restarting.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use tokio::process::Command;
 type Outcome = Result<(), HarnessError>;
 
 #[tokio::test]
-async fn one_server_stands_alone_and_serves() -> Outcome {
+async fn a_standalone_server_serves() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -45,7 +45,7 @@ async fn three_servers_agree_on_a_leader() -> Outcome {
 }
 
 #[tokio::test]
-async fn a_killed_leader_is_replaced_and_comes_back_as_follower() -> Outcome {
+async fn a_killed_leader_is_replaced_and_returns_as_a_follower() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -106,7 +106,7 @@ async fn a_restarted_server_keeps_its_data_and_its_address() -> Outcome {
 }
 
 #[tokio::test]
-async fn an_expired_session_takes_its_ephemeral_nodes_along() -> Outcome {
+async fn the_ephemeral_nodes_of_an_expired_session_are_deleted() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -138,7 +138,7 @@ async fn a_silent_session_expires_after_its_timeout() -> Outcome {
 }
 
 #[tokio::test]
-async fn reports_tell_of_watches_and_packets() -> Outcome {
+async fn reports_count_watches_and_packets() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -181,7 +181,7 @@ async fn a_server_that_cannot_start_shows_its_log() -> Outcome {
     Ok(())
 }
 
-/// What an ensemble leaves in the system while it lives.
+/// The processes and the folder of a running ensemble.
 struct Traces {
     pids: Vec<u32>,
     folder: PathBuf,
@@ -194,7 +194,7 @@ impl Traces {
         Self { pids, folder }
     }
 
-    /// No process of these servers but a zombie that nobody has reaped yet, and no folder.
+    /// True when neither the folder nor a process of these servers exists. A zombie does not count.
     fn are_gone(&self) -> bool {
         let folder = self.folder.to_str().unwrap();
         let ours = |pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| contains(&line, folder));
@@ -206,7 +206,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// Not a test: the process that [`nothing_is_left_however_the_test_process_dies`] starts and kills.
+/// Not a test: the process that [`no_server_outlives_its_test_process`] starts and kills.
 #[tokio::test]
 #[ignore = "started by another test"]
 async fn victim() -> Outcome {
@@ -224,7 +224,7 @@ async fn victim() -> Outcome {
 }
 
 #[tokio::test]
-async fn nothing_is_left_however_the_test_process_dies() -> Outcome {
+async fn no_server_outlives_its_test_process() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -232,7 +232,7 @@ async fn nothing_is_left_however_the_test_process_dies() -> Outcome {
         [(Signal::KILL, false), (Signal::KILL, true), (Signal::INT, false), (Signal::TERM, true)]
     {
         let report = env::temp_dir().join(format!("lockkeeper-victim-{}", process::id()));
-        // A shell that starts a job in the background has it ignore SIGINT, and whatever that starts in turn.
+        // A job that a shell starts in the background ignores SIGINT, and so do the children of that job.
         let mut command = Command::new("env");
         command
             .arg("--default-signal=INT,TERM")
@@ -243,12 +243,12 @@ async fn nothing_is_left_however_the_test_process_dies() -> Outcome {
             command.env("LOCKKEEPER_VICTIM_PAUSES", "1");
         }
         let mut victim = command.stdout(Stdio::null()).kill_on_drop(true).spawn().unwrap();
-        let told = eventually("the victim reports its server", Timing::settle(), async || {
+        let reported = eventually("the victim reports its server", Timing::settle(), async || {
             fs::read_to_string(&report).ok()
         });
-        let told = told.await?;
+        let reported = reported.await?;
         fs::remove_file(&report).unwrap();
-        let (pid, folder) = told.split_once(' ').unwrap();
+        let (pid, folder) = reported.split_once(' ').unwrap();
         let traces = Traces { pids: vec![pid.parse().unwrap()], folder: folder.into() };
         assert!(!traces.are_gone());
 
@@ -261,7 +261,7 @@ async fn nothing_is_left_however_the_test_process_dies() -> Outcome {
     Ok(())
 }
 
-/// Runs one test of this binary in a process of its own; yields whether it passed, and all it wrote.
+/// Runs one test of this binary in a process of its own. Returns whether it passed, and its output.
 async fn run_alone(test: &str, variable: &str, value: &str) -> (bool, String) {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", test]).env_remove("JAVA_HOME").env_remove("LOCKKEEPER_WITHOUT_ZOOKEEPER");
@@ -275,15 +275,15 @@ async fn without_java_a_test_fails_and_says_what_to_install() {
     if left_out() {
         return;
     }
-    let test = "harness_servers::one_server_stands_alone_and_serves";
+    let test = "harness_servers::a_standalone_server_serves";
     let (passed, text) = run_alone(test, "PATH", "/nowhere").await;
     assert!(!passed);
     assert!(text.contains("apt-get install zookeeper"), "{text}");
 }
 
 #[tokio::test]
-async fn a_test_that_is_left_out_says_so_aloud() {
-    let test = "harness_servers::one_server_stands_alone_and_serves";
+async fn a_test_that_is_left_out_prints_so() {
+    let test = "harness_servers::a_standalone_server_serves";
     let (passed, text) = run_alone(test, "LOCKKEEPER_WITHOUT_ZOOKEEPER", "1").await;
     assert!(passed);
     assert!(text.contains(&format!("LEFT OUT (LOCKKEEPER_WITHOUT_ZOOKEEPER=1): {test}")), "{text}");

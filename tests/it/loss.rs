@@ -1,4 +1,4 @@
-//! What a holder learns, and when.
+//! How and when a holder learns that its hold is lost.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn epoch(state: State) -> Option<Epoch> {
 }
 
 #[tokio::test]
-async fn a_holder_cut_off_learns_its_loss_before_anyone_else_is_granted() {
+async fn a_holder_that_is_cut_off_learns_its_loss_before_another_contender_is_granted() {
     for direction in [Direction::Both, Direction::ToServer, Direction::ToClient] {
         let (ensemble, proxies, manager) = behind_proxy().await;
         let other = connect(&ensemble.connect_string()).await;
@@ -37,7 +37,7 @@ async fn a_holder_cut_off_learns_its_loss_before_anyone_else_is_granted() {
         let (granted_at, granted) = next.await.unwrap();
         assert!(lost_at < granted_at, "{direction:?}: lost {:?} after the grant", lost_at.since(granted_at));
         assert!(granted.fencing_token() > guard.fencing_token());
-        // Late, as a paused process would be: nothing is written, and the release does not read as one.
+        // Late, as in a paused process: the transaction writes nothing, and the release returns the loss.
         let error = guard.txn().create("/late".parse().unwrap(), Vec::new()).commit().await.unwrap_err();
         assert!(error.is_lost());
         proxies.release(direction);
@@ -48,8 +48,8 @@ async fn a_holder_cut_off_learns_its_loss_before_anyone_else_is_granted() {
 }
 
 #[tokio::test]
-async fn a_loss_is_for_ever_and_its_node_makes_way_when_the_session_lives_on() {
-    // The server is the one that stands still: it keeps the session, the holder cannot know.
+async fn a_loss_is_final_and_its_node_is_deleted_when_the_session_survives() {
+    // The server is paused: it keeps the session, which the holder cannot know.
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
@@ -116,13 +116,13 @@ async fn a_node_deleted_by_hand_is_a_loss_for_its_holder() {
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let guard = mutex.acquire().await.unwrap();
     ensemble.raw().await.unwrap().delete(guard.path()).await.unwrap();
-    // Exact, and at once: the server itself refuses what comes under the lost hold.
+    // At once and exactly: the server itself refuses a transaction of the lost hold.
     let error = guard.txn().create("/late".parse().unwrap(), Vec::new()).commit().await.unwrap_err();
     assert!(error.is_lost());
     assert!(manager.znodes().read(&"/late".parse().unwrap()).await.unwrap().is_none());
     assert_eq!(guard.lost().await.reason, LossReason::NodeDeleted);
 
-    // And without a write, by the confirmation of what is held.
+    // Without a write, by the confirmation of the holds.
     let guard = mutex.acquire().await.unwrap();
     ensemble.raw().await.unwrap().delete(guard.path()).await.unwrap();
     assert_eq!(guard.lost().await.reason, LossReason::NodeDeleted);
@@ -130,7 +130,7 @@ async fn a_node_deleted_by_hand_is_a_loss_for_its_holder() {
 }
 
 #[tokio::test]
-async fn a_waiter_whose_node_is_deleted_by_hand_stands_in_line_again() {
+async fn a_waiter_whose_node_is_deleted_by_hand_queues_again() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let (manager, other) =
         (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
@@ -158,9 +158,9 @@ async fn work_under_a_lost_hold_is_dropped_and_not_polled_again() {
     proxies.hold(Direction::Both);
     let mut polls_when_invalid = 0;
     let endless = std::future::poll_fn(|context| {
-        // The clock may pass the end within this very poll; there must be no further one.
+        // The clock may pass the end within this poll; no further poll may follow.
         polls_when_invalid += usize::from(!guard.is_valid());
-        // Woken all the time, as busy work is.
+        // Woken again at once, like busy work.
         context.waker().wake_by_ref();
         std::task::Poll::<()>::Pending
     });
@@ -172,7 +172,7 @@ async fn work_under_a_lost_hold_is_dropped_and_not_polled_again() {
 }
 
 #[tokio::test]
-async fn a_killed_server_of_three_costs_no_session_and_no_hold() {
+async fn the_kill_of_one_server_of_three_ends_no_session_and_no_hold() {
     let ensemble = Ensemble::start(3).await.unwrap();
     let proxies = Proxies::start(&ensemble).await.unwrap();
     let manager = connect(&proxies.connect_string()).await;

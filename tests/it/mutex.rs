@@ -7,7 +7,7 @@ use lockkeeper_tests::{Ensemble, Match, OpCode, Proxies, Timing, eventually};
 
 use crate::support::{behind_proxy, connect, nodes_become};
 
-/// What was sent, but for the confirmations of the session, which come by themselves.
+/// The requests that were sent, without the confirmations of the session, which the library sends at any time.
 fn sent(proxies: &Proxies) -> Vec<OpCode> {
     proxies.log().ops().into_iter().filter(|op| *op != OpCode::Multi).collect()
 }
@@ -16,14 +16,14 @@ fn sent(proxies: &Proxies) -> Vec<OpCode> {
 async fn an_uncontended_acquire_is_one_round_trip_and_a_release_one() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let mutex = Mutex::new(&manager, "/locks/a").unwrap();
-    // The directory is made by the first one.
+    // The first acquire creates the directory.
     mutex.acquire().await.unwrap().release().await.unwrap();
     proxies.clear_log();
     let answer = proxies.on(Match::new().op(OpCode::Create2)).hold_reply();
     let acquiring = mutex.clone();
     let acquiring = tokio::spawn(async move { acquiring.acquire().await.unwrap() });
     answer.triggered().await.unwrap();
-    // The second request is on its way before the answer to the first: both are one round trip.
+    // The second request is in flight before the answer to the first: both are one round trip.
     let both = eventually("both requests", Timing::answer(), || async {
         (sent(&proxies) == [OpCode::Create2, OpCode::GetChildren]).then_some(())
     });
@@ -35,20 +35,20 @@ async fn an_uncontended_acquire_is_one_round_trip_and_a_release_one() {
     proxies.clear_log();
     guard.release().await.unwrap();
     assert_eq!(sent(&proxies), [OpCode::Delete]);
-    // The server's own count agrees with the proxy's: nothing went past it.
+    // The server's own count agrees with the proxy's: no request bypassed it.
     let packets = ensemble.server(0).packets_received().await.unwrap() - before;
     let relayed = proxies.log().counts().values().sum::<usize>();
     assert!(packets >= 1 && packets <= relayed as u64 + 2, "{packets} packets, {relayed} relayed");
 }
 
 #[tokio::test]
-async fn a_hand_over_to_a_waiter_needs_no_read_after_the_event() {
+async fn a_grant_to_a_waiter_needs_no_read_after_the_event() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let other = connect(&ensemble.connect_string()).await;
     let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
     let held = others.acquire().await.unwrap();
     let waiter = tokio::spawn(async move { mutex.acquire().await.unwrap() });
-    // In line, with a watch on the holder and one on itself.
+    // Queued, with a watch on the holder's node and one on its own.
     let watching = eventually("both watches", Timing::answer(), || async {
         (proxies.log().count(OpCode::GetData) == 2).then_some(())
     });
@@ -82,7 +82,7 @@ async fn a_wait_leaves_no_watch_behind() {
 }
 
 #[tokio::test]
-async fn waiters_are_served_in_the_order_in_which_they_came_with_growing_tokens() {
+async fn waiters_are_granted_in_the_order_of_their_acquires_with_growing_tokens() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let managers = [connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await];
     let held = Mutex::new(&managers[0], "/l").unwrap().acquire().await.unwrap();
@@ -107,7 +107,7 @@ async fn waiters_are_served_in_the_order_in_which_they_came_with_growing_tokens(
 }
 
 #[tokio::test]
-async fn only_one_holds_and_the_next_follows() {
+async fn one_contender_holds_and_its_successor_is_next() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let (a, b) = (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let (one, two) = (Mutex::new(&a, "/l").unwrap(), Mutex::new(&b, "/l").unwrap());
@@ -125,7 +125,7 @@ async fn only_one_holds_and_the_next_follows() {
     let second = waiter.await.unwrap();
     assert!(second.fencing_token() > token);
     second.release().await.unwrap();
-    // No time for waiting is time enough for a lock that is free.
+    // A timeout of zero is enough for a free lock.
     one.acquire_timeout(Duration::ZERO).await.unwrap().release().await.unwrap();
     a.shutdown().await.unwrap();
     b.shutdown().await.unwrap();

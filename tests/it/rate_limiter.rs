@@ -18,7 +18,7 @@ fn limiter(manager: &ConnectionManager, starts: usize, window: Duration) -> Rate
     RateLimiter::new(manager, PATH, starts, window).unwrap()
 }
 
-/// Creations of starts, by the server's clock, past the library.
+/// Creation times of the starts by the server's clock, read without the library.
 async fn times(raw: &mut RawClient, into: &mut std::collections::BTreeMap<String, i64>) {
     for name in raw.children(STARTS).await.unwrap_or_default() {
         let path = format!("{STARTS}/{name}");
@@ -48,7 +48,7 @@ async fn no_window_has_more_starts_than_the_limit() {
             });
         }
     }
-    // Seen while they are there: whoever is admitted removes those that are over.
+    // Read while they exist: each admission removes the starts whose window is over.
     let (mut raw, mut seen) = (ensemble.raw().await.unwrap(), std::collections::BTreeMap::new());
     while !tasks.is_empty() {
         times(&mut raw, &mut seen).await;
@@ -114,7 +114,7 @@ async fn an_admission_costs_two_round_trips_and_a_refusal_reads_the_server_time(
 }
 
 #[tokio::test]
-async fn a_lost_reply_admits_at_most_as_many_as_it_uses_up() {
+async fn a_lost_reply_admits_no_more_than_it_uses_up() {
     for is_committed in [true, false] {
         let (ensemble, proxies, manager) = behind_proxy().await;
         let limiter = limiter(&manager, 3, LONG).grace(Duration::from_secs(60));

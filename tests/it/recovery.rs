@@ -1,4 +1,4 @@
-//! Replies that never come.
+//! Replies that are lost.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn a_create_whose_reply_is_lost_is_found_again() {
     let lost = proxies.on(Match::new().op(OpCode::Create2).path_contains("lock-")).drop_reply_and_cut();
     let guard = mutex.acquire().await.unwrap();
     assert!(lost.has_triggered());
-    // The very node whose reply was lost: no second one was made.
+    // The node whose reply was lost: the client created no second one.
     assert_eq!(children(&ensemble, "/lock").await.len(), 1);
     assert_eq!(
         proxies.log().count(OpCode::Create2),
@@ -29,7 +29,7 @@ async fn a_create_whose_reply_is_lost_is_found_again() {
 }
 
 #[tokio::test]
-async fn a_create_that_never_arrived_is_made_again() {
+async fn a_create_that_never_arrived_is_sent_again() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let unsent =
@@ -42,14 +42,14 @@ async fn a_create_that_never_arrived_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_release_whose_reply_is_lost_is_done_all_the_same() {
+async fn a_release_whose_reply_is_lost_still_deletes_the_node() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     for fault in 0..2 {
         let guard = mutex.acquire().await.unwrap();
         let arming = proxies.on(Match::new().op(OpCode::Delete).path_contains("lock-"));
         let fault = if fault == 0 { arming.drop_reply_and_cut() } else { arming.cut_before_forward() };
-        // It may not read as released, since nobody could know.
+        // The release may not return success, since the client cannot know.
         let error = guard.release().await.unwrap_err();
         assert!(error.outcome_unknown(), "{error}");
         assert!(fault.has_triggered());
@@ -58,7 +58,7 @@ async fn a_release_whose_reply_is_lost_is_done_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_create_given_up_before_its_answer_leaves_nothing() {
+async fn a_create_dropped_before_its_answer_leaves_no_node() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     mutex.acquire().await.unwrap().release().await.unwrap();
@@ -72,7 +72,7 @@ async fn a_create_given_up_before_its_answer_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_waiters_lost_reads_never_cost_it_its_turn() {
+async fn a_waiter_with_lost_reads_keeps_its_position() {
     for op in [OpCode::GetChildren, OpCode::GetData] {
         let (ensemble, proxies, manager) = behind_proxy().await;
         let other = connect(&ensemble.connect_string()).await;

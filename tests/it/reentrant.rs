@@ -1,4 +1,4 @@
-//! Ownership.
+//! The owners of a reentrant mutex.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn nested_holds_cost_no_round_trip_and_share_token_and_node() {
     let owner = Owner::new("one");
     let outer = mutex.acquire(&owner).await.unwrap();
     proxies.clear_log();
-    // Another object on the same path counts together with the first.
+    // Another `ReentrantMutex` of the same path shares the count of the first.
     let same = ReentrantMutex::new(&manager, "/lock").unwrap();
     let inner = same.acquire(&owner).await.unwrap();
     let tried = mutex.try_acquire(&owner).await.unwrap().unwrap();
@@ -32,7 +32,7 @@ async fn nested_holds_cost_no_round_trip_and_share_token_and_node() {
 }
 
 #[tokio::test]
-async fn the_last_guard_releases_in_whatever_order_they_go() {
+async fn the_last_guard_releases_the_lock_in_any_order_of_the_drops() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
@@ -53,7 +53,7 @@ async fn owners_exclude_each_other_and_tasks_of_one_owner_do_not() {
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
     let (one, two) = (Owner::new("same name"), Owner::new("same name"));
-    // At the same moment: one goes over the network, the other waits for it in this process.
+    // At the same time: one acquire creates a node, the other waits for it in this process.
     let (first, second) = tokio::join!(mutex.acquire(&one), mutex.acquire(&one));
     let (first, second) = (first.unwrap(), second.unwrap());
     assert_eq!(children(&ensemble, "/lock").await.len(), 1);
@@ -69,7 +69,7 @@ async fn owners_exclude_each_other_and_tasks_of_one_owner_do_not() {
 }
 
 #[tokio::test]
-async fn a_scope_carries_the_owner_down_the_calls() {
+async fn a_scope_gives_its_owner_to_nested_calls() {
     async fn inner(mutex: &ReentrantMutex) {
         mutex.acquire_scoped().await.unwrap().release().await.unwrap();
     }
@@ -112,7 +112,7 @@ async fn a_mutex_taken_again_under_its_own_owner_is_an_error_and_not_a_deadlock(
 }
 
 #[tokio::test]
-async fn an_owner_may_acquire_again_while_its_release_is_under_way() {
+async fn an_owner_may_acquire_again_while_its_release_is_in_flight() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
     let owner = Owner::new("one");
@@ -124,13 +124,13 @@ async fn an_owner_may_acquire_again_while_its_release_is_under_way() {
         let (mutex, owner) = (mutex.clone(), owner.clone());
         async move { mutex.acquire(&owner).await }
     });
-    // In line behind nobody: the old node is gone, its answer is only late.
+    // The queue is empty: the old node is deleted, only the answer is late.
     nodes_become(&ensemble, "/lock", 1).await;
     answer.release();
     releasing.await.unwrap().unwrap();
     let again = again.await.unwrap().unwrap();
     assert_eq!(mutex.hold_count(&owner), 1);
-    // The books of the hold that went did not take this one's entry along.
+    // The end of the earlier hold did not remove the entry of this one.
     let plain = Mutex::new(&manager, "/lock").unwrap();
     let error = owner.scope(async { plain.acquire().await.unwrap_err() }).await;
     assert!(matches!(error, Error::WouldDeadlock { .. }));

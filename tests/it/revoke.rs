@@ -1,4 +1,4 @@
-//! Locks that are taken away: by asking, and by force.
+//! Revocation: asking a holder to release, and releasing by force.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use lockkeeper_tests::{Ensemble, OpCode, Proxies, Record, Timing, eventually};
 
 use crate::support::{behind_proxy, builder, connect, no_node_is_left};
 
-/// The longest the servers grant: what is done at fractions of it is told apart from what is done at once.
+/// The longest session that the servers grant. Reactions after fractions of it differ from immediate ones.
 const LONG: Duration = Duration::from_secs(10);
 
 #[tokio::test]
-async fn a_request_to_let_go_reaches_its_holder_and_takes_nothing_away() {
+async fn a_revoke_request_reaches_the_holder_and_ends_no_hold() {
     let ensemble = Ensemble::shared().await.unwrap();
     let (one, ops) = (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let semaphore = Semaphore::new(&one, "/revoke/ask", 5).unwrap();
@@ -23,7 +23,7 @@ async fn a_request_to_let_go_reaches_its_holder_and_takes_nothing_away() {
     let mut untold = std::pin::pin!(other.revoke_requested());
     assert!(futures::poll!(&mut untold).is_pending());
 
-    // One of its nodes is enough.
+    // A request for one of its nodes is enough.
     let node = lease.hold().paths().last().unwrap().to_owned();
     let asked = tokio::spawn(async move {
         lease.revoke_requested().await.unwrap();
@@ -33,14 +33,14 @@ async fn a_request_to_let_go_reaches_its_holder_and_takes_nothing_away() {
     });
     assert!(revoker.ask_node(node.as_str()).await.unwrap());
     asked.await.unwrap();
-    assert!(!revoker.ask_node(node.as_str()).await.unwrap(), "there is no such node any more");
+    assert!(!revoker.ask_node(node.as_str()).await.unwrap(), "the node is deleted");
     assert!(futures::poll!(&mut untold).is_pending());
     assert_eq!(revoker.ask(semaphore.inspect().await.unwrap().holders()).await.unwrap().len(), 1);
     untold.await.unwrap();
 }
 
 #[tokio::test]
-async fn a_request_survives_a_reconnect_and_a_loss_is_told_instead() {
+async fn a_revoke_request_survives_a_reconnect_and_a_loss_replaces_it() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
     let path = guard.path().to_owned();
@@ -61,7 +61,7 @@ async fn a_request_survives_a_reconnect_and_a_loss_is_told_instead() {
 }
 
 #[tokio::test]
-async fn of_several_locks_the_first_that_is_asked_for_is_told() {
+async fn a_guard_of_several_locks_reports_the_first_revoke_request() {
     let ensemble = Ensemble::shared().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let (a, b) = (Mutex::new(&manager, "/revoke/m/a").unwrap(), Mutex::new(&manager, "/revoke/m/b").unwrap());
@@ -72,7 +72,7 @@ async fn of_several_locks_the_first_that_is_asked_for_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_taken_by_force_is_told_with_its_token_and_its_holder_learns_at_once() {
+async fn a_forced_release_returns_the_token_and_the_holder_learns_its_loss_at_once() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let one = builder(&ensemble.connect_string()).session_timeout(LONG).connect().await.unwrap();
     let ops = connect(&ensemble.connect_string()).await;
@@ -80,8 +80,8 @@ async fn what_is_taken_by_force_is_told_with_its_token_and_its_holder_learns_at_
     let mut events = mutex.events();
     let guard = mutex.acquire().await.unwrap();
     let mut ticket = Mutex::new(&ops, "/lock").unwrap().enqueue().await.unwrap();
-    // The holder's node is watched once it has been held for a while, beside the waiter's two.
-    eventually("a watch on what is held", Timing::settle(), || async {
+    // A long hold watches its node, in addition to the waiter's two watches.
+    eventually("a watch on the holder's node", Timing::settle(), || async {
         let watches = lockkeeper_tests::inspect::watches(ensemble.server(0).address()).await.ok()?;
         watches.contains_key(guard.path()).then_some(())
     })
@@ -102,7 +102,7 @@ async fn what_is_taken_by_force_is_told_with_its_token_and_its_holder_learns_at_
     assert!(matches!(events.next().await, Some(HoldEvent::Acquired { .. })));
     assert!(
         matches!(events.next().await, Some(HoldEvent::Lost(_))),
-        "nobody asked the guard, and it was told"
+        "the guard reports a revoke request that was never made"
     );
     assert!(Revoker::new(&ops).force_release_node(seen.contenders()[0].path()).await.unwrap().is_none());
     granted.release().await.unwrap();
@@ -110,7 +110,7 @@ async fn what_is_taken_by_force_is_told_with_its_token_and_its_holder_learns_at_
 }
 
 #[tokio::test]
-async fn only_what_was_seen_and_chosen_is_deleted_and_nothing_that_is_no_contender() {
+async fn only_the_chosen_contenders_are_deleted_and_no_other_node() {
     let ensemble = Ensemble::shared().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let semaphore = Semaphore::new(&manager, "/revoke/chosen", 4).unwrap();
@@ -121,7 +121,11 @@ async fn only_what_was_seen_and_chosen_is_deleted_and_nothing_that_is_no_contend
     let chosen = seen.holders().filter(|of| of.path() == leases[1].path());
     assert_eq!(revoker.force_release(chosen).await.unwrap().len(), 1);
     assert_eq!(leases[1].lost().await.reason, LossReason::NodeDeleted);
-    assert_eq!(revoker.force_release(seen.holders()).await.unwrap().len(), 1, "one of the two was gone");
+    assert_eq!(
+        revoker.force_release(seen.holders()).await.unwrap().len(),
+        1,
+        "one of the two was deleted before"
+    );
     assert_eq!(leases[0].lost().await.reason, LossReason::NodeDeleted);
     later.release().await.unwrap();
 
@@ -133,7 +137,7 @@ async fn only_what_was_seen_and_chosen_is_deleted_and_nothing_that_is_no_contend
         assert!(revoker.ask_node(path).await.is_err());
     }
     assert!(manager.znodes().read(&config.parse().unwrap()).await.unwrap().is_some());
-    // A start cannot be given back.
+    // A start cannot be released.
     let calls = RateLimiter::new(&manager, "/revoke/starts", 2, Duration::from_secs(3600)).unwrap();
     drop(calls.admit().await.unwrap());
     let seen = calls.inspect().await.unwrap();
@@ -143,7 +147,7 @@ async fn only_what_was_seen_and_chosen_is_deleted_and_nothing_that_is_no_contend
 }
 
 #[tokio::test]
-async fn a_hold_that_is_short_costs_no_watch() {
+async fn a_short_hold_sets_no_watch() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let proxies = Proxies::start(&ensemble).await.unwrap();
     let manager = builder(&proxies.connect_string()).session_timeout(LONG).connect().await.unwrap();
@@ -151,7 +155,7 @@ async fn a_hold_that_is_short_costs_no_watch() {
     mutex.acquire().await.unwrap().release().await.unwrap();
     let guard = mutex.acquire().await.unwrap();
     let path = guard.path().to_owned();
-    eventually("a read of what is held", Timing::settle(), || async {
+    eventually("a read of the holder's node", Timing::settle(), || async {
         let is_read = |request: &Record| {
             request.op == OpCode::GetData && request.path.as_deref() == Some(path.as_str())
         };
@@ -159,7 +163,7 @@ async fn a_hold_that_is_short_costs_no_watch() {
     })
     .await
     .unwrap();
-    // One for the hold that lasted, none for the one before.
+    // One for the long hold, none for the short one.
     let log = proxies.log();
     assert_eq!(log.requests().filter(|request| request.op == OpCode::GetData).count(), 1);
     guard.release().await.unwrap();

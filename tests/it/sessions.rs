@@ -1,4 +1,4 @@
-//! Opening and closing, chroot, access.
+//! Sessions: opening and closing, chroot, access.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use lockkeeper_tests::{Ensemble, Timing, eventually};
 use crate::support::{builder, children, connect, no_node_is_left, nodes_become};
 
 #[tokio::test]
-async fn a_shutdown_tells_waiters_first_and_leaves_nothing() {
+async fn a_shutdown_ends_the_waits_first_and_leaves_no_node() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
@@ -21,7 +21,7 @@ async fn a_shutdown_tells_waiters_first_and_leaves_nothing() {
     assert!(waiter.await.unwrap().unwrap_err().is_closed());
     assert!(!guard.is_valid());
     assert_eq!(manager.state(), State::Closed);
-    // At once: the shutdown waited for the server.
+    // Without waiting: the shutdown has waited for the server.
     assert_eq!(children(&ensemble, "/lock").await, Vec::<String>::new());
     assert!(mutex.acquire().await.unwrap_err().is_closed());
     assert!(mutex.try_acquire().await.unwrap_err().is_closed());
@@ -29,7 +29,7 @@ async fn a_shutdown_tells_waiters_first_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn the_last_handle_closes_the_session_and_a_guard_is_one() {
+async fn the_last_handle_closes_the_session_and_a_guard_is_a_handle() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
@@ -59,7 +59,7 @@ async fn sessions_become(ensemble: &Ensemble, count: usize) {
 }
 
 #[tokio::test]
-async fn without_a_server_connect_says_so_in_time() {
+async fn without_a_server_connect_fails_in_time() {
     let connecting =
         ConnectionManager::builder("127.0.0.1:1").connect_deadline(Duration::from_millis(300)).connect();
     let error = connecting.await.unwrap_err();
@@ -68,7 +68,7 @@ async fn without_a_server_connect_says_so_in_time() {
 }
 
 #[tokio::test]
-async fn a_chroot_is_put_in_front_and_made_on_first_use() {
+async fn a_chroot_prefixes_every_path_and_is_created_on_first_use() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&format!("{}/shop/eu", ensemble.connect_string())).await;
     let mutex = Mutex::new(&manager, "/locks/a").unwrap();
@@ -137,9 +137,9 @@ async fn data_too_large_for_a_request_is_refused_before_it_is_sent() {
     guard.release().await.unwrap();
 }
 
-/// Events for watches that were just given up make the client answer them behind its close, and miss the reply to that.
+/// Events for watches that were just removed make the client answer them after its close, and miss the reply to that.
 #[tokio::test]
-async fn a_shutdown_amid_waiters_is_confirmed_and_leaves_nothing() {
+async fn a_shutdown_with_waiters_is_confirmed_and_leaves_no_node() {
     let ensemble = Ensemble::start(1).await.unwrap();
     for round in 0..4 {
         let manager = connect(&ensemble.connect_string()).await;

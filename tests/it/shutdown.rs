@@ -1,4 +1,4 @@
-//! The end of a manager in order, and how it says it does.
+//! The orderly shutdown of a manager, and its health.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::support::{behind_proxy, builder, children, connect, nodes_become};
 const LONG: Duration = Duration::from_secs(600);
 
 #[tokio::test]
-async fn waiters_are_sent_away_and_holders_may_finish() {
+async fn a_shutdown_refuses_waiters_and_waits_for_holders() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let (manager, other) =
         (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
@@ -30,7 +30,7 @@ async fn waiters_are_sent_away_and_holders_may_finish() {
     let read = lock.read().await.unwrap();
 
     let queued = Mutex::new(&manager, "/theirs").unwrap();
-    // Behind somebody of their own process, who goes on holding.
+    // Behind a holder of their own process, which keeps its hold.
     let ours = Mutex::new(&manager, "/ours").unwrap();
     let held = ours.acquire().await.unwrap();
     let waiters = [
@@ -59,7 +59,7 @@ async fn waiters_are_sent_away_and_holders_may_finish() {
         let sent_away = tokio::time::timeout(Timing::settle(), waiter).await.expect("an answer");
         assert!(sent_away.unwrap().unwrap_err().is_closed());
     }
-    // Those who hold are not hindered.
+    // The holders are not affected.
     assert!(guard.is_valid() && lease.is_valid() && read.is_valid());
     assert!(manager.health().is_closing && !manager.health().is_ready());
     assert_eq!(manager.health().held, 4);
@@ -80,7 +80,7 @@ async fn waiters_are_sent_away_and_holders_may_finish() {
 }
 
 #[tokio::test]
-async fn who_does_not_finish_in_time_is_cut_off_and_told() {
+async fn a_holder_that_does_not_release_in_time_is_lost_and_reported() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
@@ -94,7 +94,7 @@ async fn who_does_not_finish_in_time_is_cut_off_and_told() {
 }
 
 #[tokio::test]
-async fn an_end_that_is_given_up_half_way_lets_nobody_in_and_can_be_taken_up_again() {
+async fn a_shutdown_that_is_dropped_grants_nothing_more_and_can_be_continued() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
@@ -108,7 +108,7 @@ async fn an_end_that_is_given_up_half_way_lets_nobody_in_and_can_be_taken_up_aga
 }
 
 #[tokio::test]
-async fn a_dead_server_does_not_keep_a_shutdown_beyond_its_limit() {
+async fn a_dead_server_does_not_delay_a_shutdown_beyond_its_limit() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager =
         builder(&ensemble.connect_string()).session_timeout(Duration::from_secs(10)).connect().await.unwrap();
@@ -117,14 +117,14 @@ async fn a_dead_server_does_not_keep_a_shutdown_beyond_its_limit() {
     let releasing = tokio::spawn(guard.release());
     let limit = Duration::from_millis(800);
     let ended = tokio::time::timeout(Timing::event(), manager.shutdown_within(limit)).await;
-    let error = ended.expect("it ends by itself").unwrap_err();
+    let error = ended.expect("the shutdown ends by itself").unwrap_err();
     assert!(error.is_timeout(), "{error}");
     assert!(releasing.await.unwrap().is_err());
     ensemble.server(0).resume().await.unwrap();
 }
 
 #[tokio::test]
-async fn health_tells_the_link_the_lease_and_what_is_left_to_delete() {
+async fn health_shows_the_link_the_lease_and_the_pending_deletes() {
     let (_ensemble, proxies, manager) = behind_proxy().await;
     let healthy = manager.health();
     assert!(healthy.is_ready() && healthy.can_read && healthy.can_write, "{healthy}");
@@ -152,7 +152,7 @@ async fn health_tells_the_link_the_lease_and_what_is_left_to_delete() {
 async fn a_link_over_which_no_write_is_answered_is_not_ready() {
     let (_ensemble, proxies, manager) = behind_proxy().await;
     let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
-    // As by a server without a quorum: the link stands, the confirmations are not answered.
+    // As with a server without a quorum: the link is up, and the confirmations get no answer.
     proxies.hold(Direction::ToClient);
     health_becomes(&manager, "silent", |health| !health.can_write).await;
     proxies.release(Direction::ToClient);

@@ -1,11 +1,11 @@
-//! What the integration tests share.
+//! Helpers of the integration tests.
 
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, ConnectionManagerBuilder};
 use lockkeeper_tests::{Ensemble, Proxies, Timing, eventually};
 
-/// The tick of the servers the tests start.
+/// The tick of the servers that the tests start.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
 
 /// A builder with a short session, for servers with short ticks.
@@ -28,7 +28,7 @@ pub(crate) async fn behind_proxy() -> (Ensemble, Proxies, ConnectionManager) {
     (ensemble, proxies, manager)
 }
 
-/// What stands in a directory, asked past the library; empty when there is no directory.
+/// The children of a directory, read without the library; none when there is no directory.
 pub(crate) async fn children(ensemble: &Ensemble, path: &str) -> Vec<String> {
     let mut oracle = ensemble.raw().await.expect("a raw connection");
     oracle.sync("/").await.expect("a sync");
@@ -39,15 +39,15 @@ pub(crate) async fn children(ensemble: &Ensemble, path: &str) -> Vec<String> {
     }
 }
 
-/// Waits until nothing is left of ours.
+/// Waits until the directory has no children.
 pub(crate) async fn no_node_is_left(ensemble: &Ensemble, path: &str) {
     nodes_become(ensemble, path, 0).await;
 }
 
-/// Waits until so many contenders stand in the line.
+/// Waits until the queue has `count` contenders.
 pub(crate) async fn nodes_become(ensemble: &Ensemble, path: &str, count: usize) {
     let seen = eventually(format!("{count} nodes at {path}"), Timing::settle(), || async {
         (children(ensemble, path).await.len() == count).then_some(())
     });
-    seen.await.expect("the line to settle");
+    seen.await.expect("the queue to settle");
 }

@@ -1,6 +1,7 @@
-//! Very many on one session: waiters of one lock, and locks that are held. The server is killed meanwhile and comes back.
+//! Ten thousand waiters of one lock, and ten thousand holds, on one session. The server is killed and restarted
+//! meanwhile.
 //!
-//! What they cost in memory is printed.
+//! The tests print the cost in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,13 +18,13 @@ const TICK: Duration = Duration::from_secs(2);
 
 const MANY: usize = 10_000;
 
-/// For all of them together.
+/// The time limit for all of them together.
 fn patience() -> Duration {
     Timing::scaled(Duration::from_secs(240))
 }
 
 async fn server() -> Ensemble {
-    // The whole line is told to each of many at a time.
+    // The server sends the whole queue to many waiters at a time.
     Ensemble::builder().tick(TICK).heap_mebibytes(2048).start().await.unwrap()
 }
 
@@ -40,7 +41,8 @@ async fn ephemerals_become(ensemble: &Ensemble, count: usize) {
     seen.await.unwrap();
 }
 
-/// Kills the server and starts it again on what it has stored, until all managers have noticed both. Yields an instant in between.
+/// Kills the server and starts it again on its data, and waits until all managers have noticed both. Returns an instant in
+/// between.
 async fn killed_and_started(ensemble: &Ensemble, managers: &[&ConnectionManager]) -> BootInstant {
     ensemble.server(0).kill().await.unwrap();
     for manager in managers {
@@ -60,7 +62,7 @@ async fn killed_and_started(ensemble: &Ensemble, managers: &[&ConnectionManager]
     between
 }
 
-/// What is printed at the end: how long each part took, what it asked of the server, and what the process had in memory.
+/// The report of each part: its duration, its requests, and the memory of the process.
 struct Account<'a> {
     ensemble: &'a Ensemble,
     begun: BootInstant,
@@ -72,11 +74,11 @@ impl<'a> Account<'a> {
         Self { ensemble, begun: BootInstant::now(), asked: 0 }
     }
 
-    async fn tell(&mut self, part: &str) {
+    async fn report(&mut self, part: &str) {
         let address = self.ensemble.server(0).address();
         let asked = inspect::counter(address, "zk_packets_received").await.unwrap();
         let watches = inspect::counter(address, "zk_watch_count").await.unwrap();
-        // A server that was started again counts from 0.
+        // A restarted server counts from 0.
         let since = asked.checked_sub(self.asked).unwrap_or(asked);
         let (seconds, resident) = (BootInstant::now().since(self.begun).as_secs_f64(), resident());
         eprintln!("{part}: {seconds:.1} s, {since} requests, {watches} watches, {resident} KiB in memory");
@@ -84,25 +86,25 @@ impl<'a> Account<'a> {
     }
 }
 
-/// Kibibytes of this process in memory.
+/// The resident memory of this process, in KiB.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
-/// The number at the end of its node's name.
+/// The sequence number of a node.
 fn number(guard: &MutexGuard) -> u32 {
     guard.path().rsplit('-').next().unwrap().parse().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_waiters_of_one_lock_outlive_a_restart_and_are_served_in_line() {
+async fn ten_thousand_waiters_of_one_lock_survive_a_restart_and_are_granted_in_order() {
     let ensemble = server().await;
     let (manager, other) = (connect(&ensemble).await, connect(&ensemble).await);
     let held = Mutex::new(&other, "/locks/one").unwrap().acquire().await.unwrap();
     let mut account = Account::new(&ensemble);
-    account.tell("before").await;
+    account.report("before").await;
 
     let (served, inside) = (Arc::new(Shared::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
     let in_line = Arc::new(AtomicUsize::new(0));
@@ -120,17 +122,17 @@ async fn ten_thousand_waiters_of_one_lock_outlive_a_restart_and_are_served_in_li
             guard.release().await.unwrap();
         });
     }
-    // All have their answers: who has none looks through the whole line for its node when the server is back.
-    let all_know = eventually("all know their places", patience(), || async {
+    // Every waiter has its answers: one without would list the whole queue for its node after the restart.
+    let all_know = eventually("every waiter knows its predecessor", patience(), || async {
         (in_line.load(Ordering::SeqCst) == MANY).then_some(())
     });
     all_know.await.unwrap();
-    account.tell("all in line").await;
+    account.report("all queued").await;
 
     killed_and_started(&ensemble, &[&manager, &other]).await;
     ephemerals_become(&ensemble, MANY + 1).await;
     assert!(held.is_valid() && served.lock().is_empty());
-    account.tell("the server is back").await;
+    account.report("the server is back").await;
 
     held.release().await.unwrap();
     let all = async {
@@ -140,42 +142,42 @@ async fn ten_thousand_waiters_of_one_lock_outlive_a_restart_and_are_served_in_li
     };
     let in_time = tokio::time::timeout(patience(), all).await;
     assert!(in_time.is_ok(), "only {} of {} were served", served.lock().len(), MANY);
-    account.tell("all served").await;
+    account.report("all served").await;
 
     let served = std::mem::take(&mut *served.lock());
     assert_eq!(served.len(), MANY);
-    // Each once, and each after those in front of it.
-    assert!(served.windows(2).all(|pair| pair[0] < pair[1]), "not in the order of the line");
+    // Each once, and each after its predecessors.
+    assert!(served.windows(2).all(|pair| pair[0] < pair[1]), "not in the order of the queue");
     ephemerals_become(&ensemble, 0).await;
     nothing_is_left(&ensemble, &manager).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_locks_of_one_session_outlive_a_restart() {
+async fn ten_thousand_locks_of_one_session_survive_a_restart() {
     let ensemble = server().await;
     let manager = connect(&ensemble).await;
     let mut account = Account::new(&ensemble);
-    account.tell("before").await;
+    account.report("before").await;
     let held = take_all(&manager).await;
     ephemerals_become(&ensemble, MANY).await;
-    account.tell("all held").await;
-    // As many as there is room for.
-    let watched = eventually("watches on what is held for long", patience(), || async {
+    account.report("all held").await;
+    // As many watches as there is room for.
+    let watched = eventually("watches on the long holds", patience(), || async {
         let watches = inspect::watch_count(ensemble.server(0).address()).await.ok()?;
         (watches > 500).then_some(())
     });
     watched.await.unwrap();
-    account.tell("held for long").await;
+    account.report("held for long").await;
 
     let restart = killed_and_started(&ensemble, &[&manager]).await;
-    // All nodes were checked by the server that came back.
+    // The restarted server has checked all nodes.
     let confirmed = eventually("the lease is from after the restart", patience(), || async {
         (held[0].valid_until().since(restart) >= SESSION.mul_f64(0.99)).then_some(())
     });
     confirmed.await.unwrap();
     assert!(held.iter().all(|guard| guard.is_valid()));
     assert_eq!(manager.health().held, MANY);
-    account.tell("the server is back").await;
+    account.report("the server is back").await;
 
     let mut releases = JoinSet::new();
     for guard in held {
@@ -183,12 +185,12 @@ async fn ten_thousand_locks_of_one_session_outlive_a_restart() {
     }
     let all = async {
         while let Some(released) = releases.join_next().await {
-            // A node that was gone would say so.
+            // The release of a deleted node would return an error.
             released.unwrap().unwrap();
         }
     };
     tokio::time::timeout(patience(), all).await.expect("all are released");
-    account.tell("all released").await;
+    account.report("all released").await;
     ephemerals_become(&ensemble, 0).await;
     nothing_is_left(&ensemble, &manager).await;
 }
@@ -209,7 +211,7 @@ async fn take_all(manager: &ConnectionManager) -> Vec<MutexGuard> {
     held
 }
 
-/// Neither work for the janitor, nor a hold, nor a watch, and it is the session of the beginning.
+/// No cleanup work, no hold and no watch is left, and the session is still the first one.
 async fn nothing_is_left(ensemble: &Ensemble, manager: &ConnectionManager) {
     let Health { held, pending_deletes, epoch, .. } = manager.health();
     assert_eq!((held, pending_deletes, epoch.unwrap().as_u64()), (0, 0, 1));

@@ -1,4 +1,4 @@
-//! Arguments that cannot be right: a typed error that says what to change, and nothing is sent.
+//! Invalid arguments: a typed error that says what to change, and no request.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use lockkeeper_tests::{OpCode, Proxies, Record};
 
 use crate::support::{behind_proxy, builder};
 
-/// Longer than any path may be.
+/// Longer than the limit for paths.
 fn too_long() -> String {
     format!("/{}", "x".repeat(5000))
 }
 
-/// Paths no server would take, and a word of what to change.
+/// Paths that a server refuses, and a word of the error's advice.
 fn bad_paths() -> Vec<(String, &'static str)> {
     let mut paths: Vec<(String, &str)> = [
         ("", "is empty"),
@@ -42,7 +42,7 @@ fn bad_paths() -> Vec<(String, &'static str)> {
 
 type Constructor = fn(&ConnectionManager, &str) -> Option<Error>;
 
-/// Each recipe that takes a path; whether the root is one for it.
+/// Each recipe with a path, and whether it accepts the root.
 const CONSTRUCTORS: [(&str, Constructor, bool); 8] = [
     ("Mutex", |manager, path| Mutex::new(manager, path).err(), false),
     ("Mutex, semaphore layout", |manager, path| Mutex::in_semaphore_layout(manager, path).err(), false),
@@ -61,7 +61,7 @@ const CONSTRUCTORS: [(&str, Constructor, bool); 8] = [
     ("SharedLimit", |manager, path| SharedLimit::new(manager, path).err(), true),
 ];
 
-/// What callers asked for; the session's own requests are not theirs.
+/// The requests of callers, without the session's own.
 fn nothing_was_sent(proxies: &Proxies, after: &str) {
     let log = proxies.log();
     let own = |parts: &[(OpCode, String)]| parts.iter().all(|(op, _)| *op == OpCode::Check);
@@ -71,7 +71,7 @@ fn nothing_was_sent(proxies: &Proxies, after: &str) {
 }
 
 #[tokio::test]
-async fn bad_paths_are_refused_by_every_recipe_before_anything_is_sent() {
+async fn bad_paths_are_refused_by_every_recipe_before_a_request_is_sent() {
     let (_ensemble, proxies, manager) = behind_proxy().await;
     for (name, construct, takes_root) in CONSTRUCTORS {
         for (path, word) in bad_paths() {
@@ -91,7 +91,7 @@ async fn bad_paths_are_refused_by_every_recipe_before_anything_is_sent() {
         }
         nothing_was_sent(&proxies, name);
     }
-    // What the library appends counts as well.
+    // The names that the library appends count as well.
     let nearly = format!("/{}", "x".repeat(4090));
     assert!(matches!(Semaphore::new(&manager, nearly.as_str(), 1).unwrap_err(), Error::Config(_)));
     assert!(matches!(RateLimiter::new(&manager, nearly, 1, Duration::MAX).unwrap_err(), Error::Config(_)));
@@ -99,7 +99,7 @@ async fn bad_paths_are_refused_by_every_recipe_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn numbers_that_make_no_sense_are_refused_before_anything_is_sent() {
+async fn senseless_numbers_are_refused_before_a_request_is_sent() {
     let (_ensemble, proxies, manager) = behind_proxy().await;
     let second = Duration::from_secs(1);
     let semaphore = Semaphore::new(&manager, "/s", 2).unwrap();
@@ -173,7 +173,7 @@ async fn numbers_that_make_no_sense_are_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn no_time_is_a_try_and_endless_time_no_panic() {
+async fn a_timeout_of_zero_is_a_try_and_an_endless_one_does_not_panic() {
     let (_ensemble, _proxies, manager) = behind_proxy().await;
     let (mutex, lock) = (Mutex::new(&manager, "/m").unwrap(), RwLock::new(&manager, "/w").unwrap());
     let semaphore = Semaphore::new(&manager, "/s", 1).unwrap();
@@ -182,7 +182,7 @@ async fn no_time_is_a_try_and_endless_time_no_panic() {
     let limiter = RateLimiter::new(&manager, "/r", 1, Duration::MAX).unwrap();
     let all = MultiLock::builder().lock(&mutex).lock(&lock.writer()).build().unwrap();
     for time in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
-        // What is free is had without a wait; one too short for an answer may also be too short for this.
+        // A free lock needs no wait, but a timeout shorter than an answer may be too short even for that.
         let is_enough = time != Duration::from_nanos(1);
         let had = [
             all.acquire_timeout(time).await.map(drop).map_err(Error::from),
@@ -225,8 +225,8 @@ async fn no_time_is_a_try_and_endless_time_no_panic() {
 type Setting = fn(ConnectionManagerBuilder) -> ConnectionManagerBuilder;
 
 #[tokio::test]
-async fn a_connection_that_cannot_be_right_is_refused_before_anything_is_sent() {
-    // Nobody listens there: whoever tried would say so, and only after a while.
+async fn invalid_connection_settings_are_refused_before_a_request_is_sent() {
+    // No server listens there: an attempt to connect would return another error, and only after a while.
     for text in [
         "",
         " ",

@@ -1,5 +1,5 @@
-//! A server that lies. No promise holds then, and one thing must hold all the same: nothing of ours panics or hangs,
-//! every call ends with what it was asked for or a typed error, and when the truth is told again all is well.
+//! A server that sends false answers. The library promises only this then: it does not panic or hang, every call ends with
+//! its result or a typed error, and when the answers are true again every recipe works.
 
 use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +15,12 @@ use tokio::task::JoinSet;
 
 use crate::support::builder;
 
-/// So many at once.
+/// The number of clients at once.
 const SEEDS: u64 = 12;
 const ROUNDS: usize = 8;
 const SHORTLY: Duration = Duration::from_millis(300);
 
-/// Panics of anyone but the client crate, whose own task may fall over what it is told; see `docs/architecture.md`.
+/// Panics outside the client crate, whose own task may panic on false answers; see `docs/architecture.md`.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
 fn count_panics() {
@@ -28,11 +28,11 @@ fn count_panics() {
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            let place = info.location().map_or("", panic::Location::file);
-            if place.contains("/zookeeper-client-") {
+            let file = info.location().map_or("", panic::Location::file);
+            if file.contains("/zookeeper-client-") {
                 return;
             }
-            if place.contains("lockkeeper") || place.starts_with("src/") || place.starts_with("recipes/") {
+            if file.contains("lockkeeper") || file.starts_with("src/") || file.starts_with("recipes/") {
                 PANICS.fetch_add(1, Ordering::SeqCst);
             }
             before(info);
@@ -43,7 +43,7 @@ fn count_panics() {
 type Ended = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 type Call = fn(ConnectionManager, String) -> BoxFuture<'static, Ended>;
 
-/// Each recipe, each way to ask for it that has an end.
+/// Each recipe, by each of its calls that ends.
 const CALLS: [(&str, Call); 9] = [
     ("mutex", |manager, path| {
         Box::pin(async move {
@@ -131,7 +131,7 @@ const CALLS: [(&str, Call); 9] = [
     }),
 ];
 
-/// One client of a liar, from its connection to its end.
+/// One client of a lying server, from its connection to its end.
 async fn lied_to(ensemble: &'static Ensemble, seed: u64) -> (Vec<Lie>, usize) {
     let proxies = Proxies::start(ensemble).await.unwrap();
     let path = format!("/lies/{seed}");
@@ -144,7 +144,7 @@ async fn lied_to(ensemble: &'static Ensemble, seed: u64) -> (Vec<Lie>, usize) {
             .connect()
     };
     let manager = loop {
-        // A liar may also keep us from coming in: an error, in time.
+        // False answers may also prevent the connection: then `connect` returns an error in time.
         match ends("connect", seed, connect()).await {
             Ok(manager) => break manager,
             Err(error) => assert!(!error.to_string().is_empty()),
@@ -165,12 +165,12 @@ async fn lied_to(ensemble: &'static Ensemble, seed: u64) -> (Vec<Lie>, usize) {
         });
     }
     let done = tasks.join_all().await.into_iter().sum();
-    let told = proxies.tell_the_truth();
+    let lies = proxies.tell_the_truth();
 
-    // Whoever was lied to is well again, at the latest with the next session.
+    // The client works again, at the latest with its next session.
     let mutex = Mutex::new(&manager, format!("{path}/mutex")).unwrap();
     let last = parking_lot::Mutex::new(String::new());
-    let recovered = eventually("the mutex is had again", Timing::scaled(Duration::from_secs(30)), || {
+    let recovered = eventually("the mutex is granted again", Timing::scaled(Duration::from_secs(30)), || {
         let again = ends("acquire", seed, mutex.acquire_timeout(Duration::from_secs(2)));
         let last = &last;
         async move {
@@ -185,9 +185,9 @@ async fn lied_to(ensemble: &'static Ensemble, seed: u64) -> (Vec<Lie>, usize) {
     });
     if recovered.await.is_err() {
         let dump = ensemble.server(0).dump().await.unwrap();
-        panic!("seed {seed}: not well again, {}: {}; {dump:#?}", manager.state(), last.lock());
+        panic!("seed {seed}: not working again, {}: {}; {dump:#?}", manager.state(), last.lock());
     }
-    // Its close may have to be taken on trust, where the session in use is not the one that the server knows.
+    // The close may end without an answer if the client's session is not the one that the server knows.
     let closed = ends("shutdown", seed, manager.shutdown()).await;
     assert!(matches!(closed, Ok(()) | Err(Error::Timeout { .. })), "seed {seed}: {closed:?}");
     eventually(format!("no node of seed {seed} is left"), Timing::settle(), || async {
@@ -198,17 +198,17 @@ async fn lied_to(ensemble: &'static Ensemble, seed: u64) -> (Vec<Lie>, usize) {
     })
     .await
     .unwrap();
-    (told, done)
+    (lies, done)
 }
 
-/// Nothing takes longer than some requests that go unanswered, and a session.
+/// No call takes longer than some unanswered requests and a session.
 async fn ends<T>(name: &str, seed: u64, call: impl Future<Output = T>) -> T {
     let limit = Timing::scaled(Duration::from_secs(30));
     tokio::time::timeout(limit, call).await.unwrap_or_else(|_| panic!("{name} hangs, seed {seed}"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_a_server_says_nothing_panics_or_hangs_and_all_is_well_when_it_tells_the_truth() {
+async fn false_answers_cause_no_panic_and_no_hang_and_true_answers_restore_every_recipe() {
     count_panics();
     let ensemble = Ensemble::shared().await.unwrap();
     let is_soak = std::env::var_os("LOCKKEEPER_SOAK").is_some();
@@ -219,16 +219,19 @@ async fn whatever_a_server_says_nothing_panics_or_hangs_and_all_is_well_when_it_
         let begin = first.unwrap_or(batch * SEEDS);
         let clients: JoinSet<_> = (begin..begin + SEEDS).map(|seed| lied_to(ensemble, seed)).collect();
         let ended = clients.join_all().await;
-        assert_eq!(PANICS.load(Ordering::SeqCst), before, "something of ours panicked");
-        let (mut told, mut done) = (Vec::new(), 0);
+        assert_eq!(PANICS.load(Ordering::SeqCst), before, "the library panicked");
+        let (mut all_lies, mut done) = (Vec::new(), 0);
         for (lies, calls) in ended {
-            told.extend(lies);
+            all_lies.extend(lies);
             done += calls;
         }
-        // Or it was no test: lies of all kinds, and yet calls that got somewhere.
-        told.sort_unstable();
-        let total = told.len();
-        told.dedup();
-        assert!(total > 300 && told.len() == 9 && done > 20, "{total} lies, of {told:?}; {done} calls done");
+        // The test is void without lies of every kind and calls that succeed nevertheless.
+        all_lies.sort_unstable();
+        let total = all_lies.len();
+        all_lies.dedup();
+        assert!(
+            total > 300 && all_lies.len() == 9 && done > 20,
+            "{total} lies, of {all_lies:?}; {done} calls done"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! What cannot be right: arguments, what others left in ZooKeeper, and what a server says.
+//! Bad input: invalid arguments, foreign nodes in ZooKeeper, and false answers of a server.
 
 mod arguments;
+mod foreign;
 mod lies;
-mod strangers;

@@ -1,4 +1,4 @@
-//! Looking at locks from outside, and standing in their lines without waiting.
+//! Inspections of locks, and queue tickets.
 
 mod seen;
 mod tickets;

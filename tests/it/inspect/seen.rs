@@ -1,4 +1,4 @@
-//! What `inspect()` shows.
+//! The results of `inspect()`.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn roles(seen: &Inspection) -> Vec<Role> {
 }
 
 #[tokio::test]
-async fn everyone_in_the_line_is_seen_in_its_order_whoever_they_are() {
+async fn every_contender_is_shown_in_the_order_of_the_queue_whoever_created_it() {
     let ensemble = Ensemble::shared().await.unwrap();
     let (one, other) = (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let path = "/inspect/mutex";
@@ -32,7 +32,7 @@ async fn everyone_in_the_line_is_seen_in_its_order_whoever_they_are() {
     let onlooker = connect(&ensemble.connect_string()).await;
     let before = children(ensemble, path).await;
     let seen = Mutex::new(&onlooker, path).unwrap().inspect().await.unwrap();
-    assert_eq!(children(ensemble, path).await, before, "looking changed something");
+    assert_eq!(children(ensemble, path).await, before, "an inspection changed nodes");
     assert_eq!(roles(&seen), [Role::Holder, Role::Waiter, Role::Waiter, Role::Waiter, Role::Foreign]);
     let positions: Vec<Option<usize>> = seen.contenders().iter().map(|of| of.position()).collect();
     assert_eq!(positions, [Some(0), Some(1), Some(2), Some(3), None]);
@@ -53,7 +53,7 @@ async fn everyone_in_the_line_is_seen_in_its_order_whoever_they_are() {
     for part in ["order 4711", "10.1.2.3", "\\xff\\u{1b}!", &format!("{:#x}", raw.session()), all[0].name()] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
-    // Columns stand below each other.
+    // The columns are aligned.
     let starts: Vec<Option<usize>> = shown
         .lines()
         .skip(1)
@@ -66,7 +66,7 @@ async fn everyone_in_the_line_is_seen_in_its_order_whoever_they_are() {
 }
 
 #[tokio::test]
-async fn ages_are_told_by_the_servers_clock_once_it_was_heard() {
+async fn ages_are_by_the_servers_clock_once_it_is_known() {
     let ensemble = Ensemble::shared().await.unwrap();
     let (one, other) = (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let guard = Mutex::new(&one, "/inspect/age").unwrap().acquire().await.unwrap();
@@ -80,14 +80,14 @@ async fn ages_are_told_by_the_servers_clock_once_it_was_heard() {
     let (holder, waiter) = (&seen.contenders()[0], &seen.contenders()[1]);
     assert_eq!(holder.age_clock(), AgeClock::Server);
     assert!(!seen.to_string().contains('~'), "{seen}");
-    // Both by one clock: the difference of the ages is that of the times.
+    // Both ages are by one clock: their difference is that of the creation times.
     let apart = waiter.since().duration_since(holder.since()).unwrap();
     assert_eq!(holder.age() - waiter.age(), apart);
     drop((ticket, guard));
 }
 
 #[tokio::test]
-async fn a_line_longer_than_a_batch_is_seen_whole() {
+async fn a_queue_longer_than_a_batch_is_shown_whole() {
     let ensemble = Ensemble::shared().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/inspect/long").unwrap();
@@ -104,7 +104,7 @@ async fn a_line_longer_than_a_batch_is_seen_whole() {
 }
 
 #[tokio::test]
-async fn readers_and_writers_are_told_apart() {
+async fn readers_and_writers_are_distinguished() {
     let ensemble = Ensemble::shared().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let lock = RwLock::new(&manager, "/inspect/rw").unwrap();
@@ -125,7 +125,7 @@ async fn readers_and_writers_are_told_apart() {
 }
 
 #[tokio::test]
-async fn permits_that_are_out_and_free_are_counted_and_the_line_is_shown() {
+async fn permits_in_use_and_free_permits_are_counted_and_the_queue_is_shown() {
     let ensemble = Ensemble::shared().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let semaphore = Semaphore::new(&manager, "/inspect/semaphore", 4).unwrap();
@@ -134,7 +134,7 @@ async fn permits_that_are_out_and_free_are_counted_and_the_line_is_shown() {
     let lease = semaphore.acquire_many(3).await.unwrap();
     let _first = semaphore.enqueue_many(2).await.unwrap();
     let _second = semaphore.enqueue().await.unwrap();
-    // Another limit was asked for: the one in force is told.
+    // The semaphore has another limit: the inspection shows the one in force.
     let seen = Semaphore::new(&manager, "/inspect/semaphore", 9).unwrap().inspect().await.unwrap();
     assert_eq!((seen.limit(), seen.free()), (Some(4), Some(1)));
     assert_eq!(seen.holders().count(), 3);
@@ -152,7 +152,7 @@ async fn permits_that_are_out_and_free_are_counted_and_the_line_is_shown() {
 }
 
 #[tokio::test]
-async fn a_mutex_in_semaphore_layout_shows_its_holder_and_its_line() {
+async fn a_mutex_in_semaphore_layout_shows_its_holder_and_its_queue() {
     let ensemble = Ensemble::shared().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::in_semaphore_layout(&manager, "/inspect/by-semaphore").unwrap();
@@ -165,7 +165,7 @@ async fn a_mutex_in_semaphore_layout_shows_its_holder_and_its_line() {
 }
 
 #[tokio::test]
-async fn starts_that_count_are_shown_and_those_that_are_over_are_not() {
+async fn starts_within_the_window_are_shown_and_earlier_ones_are_not() {
     let ensemble = Ensemble::shared().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let calls = RateLimiter::new(&manager, "/inspect/starts", 3, Duration::from_secs(3600)).unwrap();
@@ -179,14 +179,14 @@ async fn starts_that_count_are_shown_and_those_that_are_over_are_not() {
     let short = RateLimiter::new(&manager, "/inspect/over", 1, Duration::from_millis(1)).unwrap();
     let short = short.grace(Duration::from_millis(1));
     drop(short.admit().await.unwrap());
-    // The servers' clock goes on by what is written.
+    // The client learns the servers' clock from writes.
     while short.inspect().await.unwrap().free() == Some(0) {
         drop(calls.try_admit().await);
     }
 }
 
 #[tokio::test]
-async fn several_are_shown_one_by_one_also_as_objects() {
+async fn members_of_a_multi_lock_are_shown_one_by_one_also_through_the_trait() {
     let ensemble = Ensemble::shared().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let (a, b) =
@@ -202,7 +202,7 @@ async fn several_are_shown_one_by_one_also_as_objects() {
 }
 
 #[tokio::test]
-async fn the_right_to_read_is_enough_and_what_may_not_be_read_is_there_all_the_same() {
+async fn the_permission_to_read_is_enough_and_unreadable_nodes_are_shown_all_the_same() {
     let ensemble = Ensemble::shared().await.unwrap();
     let (servers, path) = (ensemble.connect_string(), "/inspect-rights/lock");
     let readable = Acl::new(Permissions::ALL, "auth", "").and(Permissions::READ, "world", "anyone");

@@ -1,4 +1,4 @@
-//! Places that are taken first and waited for later.
+//! Queue tickets: the node is created first, and the wait comes later.
 
 use std::time::Duration;
 
@@ -15,50 +15,50 @@ async fn manager() -> (&'static Ensemble, ConnectionManager) {
 }
 
 #[tokio::test]
-async fn a_place_outlives_waits_that_time_out_or_are_dropped() {
+async fn a_ticket_keeps_its_node_when_a_wait_times_out_or_is_dropped() {
     let (ensemble, manager) = manager().await;
-    for (path, below) in [("/tickets/line", ""), ("/tickets/semaphore", "/locks")] {
+    for (path, below) in [("/tickets/mutex", ""), ("/tickets/semaphore", "/locks")] {
         let mutex = match below {
             "" => Mutex::new(&manager, path).unwrap(),
             _ => Mutex::in_semaphore_layout(&manager, path).unwrap(),
         };
-        // In the layout of a semaphore the holder stands elsewhere.
-        let held_in_line = usize::from(below.is_empty());
-        let line = format!("{path}{below}");
+        // In semaphore layout the holder's node is in another directory.
+        let holder_nodes = usize::from(below.is_empty());
+        let queue = format!("{path}{below}");
         let guard = mutex.acquire().await.unwrap();
         let mut first = mutex.enqueue().await.unwrap();
         let mut second = mutex.enqueue().await.unwrap();
-        assert_eq!((first.position(), second.position()), (Some(held_in_line), Some(held_in_line + 1)));
+        assert_eq!((first.position(), second.position()), (Some(holder_nodes), Some(holder_nodes + 1)));
 
         for polls in 0..6 {
             if let After::Done(done) = dropped_after(polls, first.wait()).await {
-                panic!("granted what is held: {done:?}");
+                panic!("granted while the lock is held: {done:?}");
             }
         }
         let error = first.wait_timeout(SHORTLY).await.unwrap_err();
         assert!(error.is_timeout(), "{error}");
         let error = second.wait_timeout(Duration::ZERO).await.unwrap_err();
         assert!(error.is_timeout(), "{error}");
-        nodes_become(ensemble, &line, held_in_line + 2).await;
+        nodes_become(ensemble, &queue, holder_nodes + 2).await;
 
         guard.release().await.unwrap();
         let guard = first.wait().await.unwrap();
         assert!(guard.is_valid());
-        assert_eq!(second.refresh().await.unwrap(), held_in_line);
+        assert_eq!(second.refresh().await.unwrap(), holder_nodes);
         assert!(second.wait_timeout(SHORTLY).await.unwrap_err().is_timeout());
         guard.release().await.unwrap();
         second.wait().await.unwrap().release().await.unwrap();
-        no_node_is_left(ensemble, &line).await;
+        no_node_is_left(ensemble, &queue).await;
     }
 }
 
 #[tokio::test]
-async fn a_dropped_ticket_leaves_the_line_and_no_node() {
+async fn a_dropped_ticket_leaves_the_queue_and_no_node() {
     let (ensemble, manager) = manager().await;
     let mutex = Mutex::new(&manager, "/tickets/dropped").unwrap();
     let (first, mut second) = (mutex.enqueue().await.unwrap(), mutex.enqueue().await.unwrap());
     assert_eq!(second.position(), Some(1));
-    // At the head of the line it keeps the others out, though nobody waits for it.
+    // A ticket at the head of the queue excludes the others, even if its `wait` is not called.
     assert!(mutex.try_acquire().await.unwrap().is_none());
     drop(first);
     let guard = second.wait().await.unwrap();
@@ -67,7 +67,7 @@ async fn a_dropped_ticket_leaves_the_line_and_no_node() {
 }
 
 #[tokio::test]
-async fn a_ticket_whose_session_expired_takes_a_new_place() {
+async fn a_ticket_whose_session_expired_creates_a_new_node() {
     let (_ensemble, proxies, manager) = behind_proxy().await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let mut ticket = mutex.enqueue().await.unwrap();
@@ -81,7 +81,7 @@ async fn a_ticket_whose_session_expired_takes_a_new_place() {
 }
 
 #[tokio::test]
-async fn readers_and_writers_keep_their_places() {
+async fn readers_and_writers_keep_their_positions() {
     let (ensemble, manager) = manager().await;
     let path = "/tickets/rw";
     let lock = RwLock::new(&manager, path).unwrap();
@@ -99,7 +99,7 @@ async fn readers_and_writers_keep_their_places() {
 }
 
 #[tokio::test]
-async fn an_owners_ticket_is_its_own_and_gives_what_it_holds_already_at_once() {
+async fn a_ticket_grants_to_its_owner_and_at_once_if_that_owner_already_holds() {
     let (ensemble, manager) = manager().await;
     let (a, b) = (Owner::new("a"), Owner::new("b"));
     let path = "/tickets/owners";
@@ -110,7 +110,7 @@ async fn an_owners_ticket_is_its_own_and_gives_what_it_holds_already_at_once() {
     let read = again.wait().await.unwrap();
     let error = lock.for_owner(&b).enqueue_write().await.unwrap().wait_timeout(SHORTLY).await.unwrap_err();
     assert!(error.is_timeout(), "{error}");
-    // The owner for whom the place was taken gets it, whoever waits.
+    // The hold belongs to the owner of the ticket, whichever task waits.
     let mut theirs = b.scope(lock.enqueue_write()).await.unwrap();
     drop((write, read));
     let write = theirs.wait().await.unwrap();
@@ -126,7 +126,7 @@ async fn an_owners_ticket_is_its_own_and_gives_what_it_holds_already_at_once() {
     assert_eq!(mutex.hold_count(&a), 2);
     let mut ticket = mutex.enqueue(&b).await.unwrap();
     assert!(ticket.wait_timeout(SHORTLY).await.unwrap_err().is_timeout());
-    // Its other tasks wait for it.
+    // The owner's other tasks wait for it.
     let error = mutex.acquire_timeout(&b, SHORTLY).await.unwrap_err();
     assert!(error.to_string().contains("another task of the same owner"), "{error}");
     drop((guard, inner));
@@ -138,7 +138,7 @@ async fn an_owners_ticket_is_its_own_and_gives_what_it_holds_already_at_once() {
 }
 
 #[tokio::test]
-async fn a_turn_at_the_head_of_a_semaphore_is_kept_until_there_are_permits() {
+async fn a_ticket_at_the_head_of_a_semaphore_waits_for_permits() {
     let (ensemble, manager) = manager().await;
     let path = "/tickets/permits";
     let semaphore = Semaphore::new(&manager, path, 3).unwrap();
@@ -148,11 +148,11 @@ async fn a_turn_at_the_head_of_a_semaphore_is_kept_until_there_are_permits() {
     assert!(ticket.wait_timeout(SHORTLY).await.unwrap_err().is_timeout());
     for polls in 0..6 {
         if let After::Done(done) = dropped_after(polls, ticket.wait()).await {
-            panic!("granted what is not free: {done:?}");
+            panic!("granted a permit in use: {done:?}");
         }
     }
     assert_eq!(ticket.position(), Some(0));
-    // A small request behind it is not let past.
+    // A small request behind it is not granted first.
     assert!(behind.wait_timeout(SHORTLY).await.unwrap_err().is_timeout());
     assert_eq!(behind.refresh().await.unwrap(), 1);
     nodes_become(ensemble, &format!("{path}/locks"), 2).await;

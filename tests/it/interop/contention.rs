@@ -1,4 +1,4 @@
-//! Threads and tasks at random on one path.
+//! Random contention of Java threads and Rust tasks on one path.
 
 use std::env;
 use std::mem::{Discriminant, discriminant};
@@ -18,20 +18,20 @@ use super::fixture::{Contender, Failure, Hold, InteropFixture, Outcome};
 /// Java or Rust.
 type Language = Discriminant<Hold>;
 
-/// What the lock protects, and what notices when it does not.
+/// The data that the lock protects, and the checks of exclusion.
 struct Witness {
     inside: AtomicBool,
     register: String,
-    /// Used by one at a time, but for each request alone: it protects nothing.
+    /// The mutex covers single requests only, so it does not replace the lock under test.
     client: AsyncMutex<RawClient>,
     /// Token and language, in the order of the visits.
     grants: Shared<Vec<(u64, Language)>>,
 }
 
 impl Witness {
-    /// Reads the register, dawdles, and writes it: whoever else does so meanwhile makes a visit go uncounted.
+    /// Reads the register, yields, and writes it: a second holder meanwhile would lose one of the counts.
     async fn visit(&self, hold: &Hold, dawdle: usize) -> Outcome {
-        assert!(!self.inside.swap(true, Ordering::SeqCst), "two inside at once");
+        assert!(!self.inside.swap(true, Ordering::SeqCst), "two holders at once");
         self.grants.lock().push((hold.token(), discriminant(hold)));
         let visits = self.visits().await?;
         for _ in 0..dawdle {
@@ -39,7 +39,7 @@ impl Witness {
         }
         let visits = (visits + 1).to_string();
         self.client.lock().await.set_data(&self.register, visits.as_bytes()).await?;
-        assert!(self.inside.swap(false, Ordering::SeqCst), "two inside at once");
+        assert!(self.inside.swap(false, Ordering::SeqCst), "two holders at once");
         Ok(())
     }
 
@@ -49,12 +49,12 @@ impl Witness {
     }
 }
 
-/// Of this many in each language, each comes in this often.
+/// The number of contenders of each language, and of the acquires of each.
 const CONTENDERS: usize = 3;
 const VISITS: usize = 15;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn under_random_contention_one_is_inside_and_grants_follow_the_line() -> Outcome {
+async fn under_random_contention_one_contender_holds_and_grants_follow_the_queue() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -77,7 +77,7 @@ async fn under_random_contention_one_is_inside_and_grants_follow_the_line() -> O
         let witness = Arc::clone(&witness);
         tokio::spawn(contend(contender, witness, StdRng::seed_from_u64(seed ^ number)))
     });
-    // Nobody begins before all are there: else the quicker language is done before the other has come.
+    // All contenders start together: else the faster language would finish before the other begins.
     let start = fixture.rust().acquire().await?;
     let tasks: Vec<_> = tasks.collect();
     fixture.line_of(1 + tasks.len()).await?;
@@ -87,9 +87,9 @@ async fn under_random_contention_one_is_inside_and_grants_follow_the_line() -> O
     }
     assert_eq!(witness.visits().await?, 2 * CONTENDERS * VISITS);
     let grants = witness.grants.lock().clone();
-    assert!(grants.is_sorted_by(|(earlier, _), (later, _)| earlier < later), "someone overtook");
+    assert!(grants.is_sorted_by(|(earlier, _), (later, _)| earlier < later), "a grant out of order");
     let handovers = grants.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
-    assert!(handovers > VISITS, "{handovers} between the languages: they hardly met");
+    assert!(handovers > VISITS, "{handovers} between the languages: hardly any contention");
     fixture.line_of(0).await?;
     Ok(())
 }

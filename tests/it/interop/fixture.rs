@@ -1,4 +1,4 @@
-//! What the tests with Java share.
+//! The fixture of the tests with Java.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -17,10 +17,10 @@ pub(super) type Outcome = Result<(), Failure>;
 /// Long enough for a Java process on a busy machine, short enough to wait for its end.
 pub(super) const SESSION: Duration = Duration::from_secs(4);
 
-/// Enough for a server to answer many times, and not to be granted what is held.
+/// Long enough for many answers of a server; no wait of this time for a held lock is granted.
 pub(super) const SHORTLY: Duration = Duration::from_millis(300);
 
-/// A server, a Java service and ours, a path for both, and a client that belongs to neither.
+/// A server, a Java process and our manager, a path for both, and a raw client.
 pub(super) struct InteropFixture {
     pub(super) ensemble: &'static Ensemble,
     pub(super) java: CuratorPeer,
@@ -30,7 +30,7 @@ pub(super) struct InteropFixture {
 }
 
 impl InteropFixture {
-    /// On the server that all these tests share, at a path of the test's own.
+    /// Uses the server that all these tests share, and a path of the test's own.
     pub(super) async fn at(path: &str) -> Result<Self, Failure> {
         let ensemble = Ensemble::shared().await?;
         let java = CuratorPeer::start(&ensemble.connect_string(), SESSION).await?;
@@ -51,37 +51,37 @@ impl InteropFixture {
         Contender::Java(self.java.thread(thread), self.path.clone())
     }
 
-    /// Waits until so many stand in line; yields the paths of their nodes, the first in line first.
+    /// Waits until the queue has `contenders` contenders. Returns the paths of their nodes in the order of the queue.
     pub(super) async fn line_of(&self, contenders: usize) -> Result<Vec<String>, HarnessError> {
         line_of(self.ensemble, &self.path, contenders).await
     }
 }
 
-/// Asks the server itself, so that it depends on no client.
+/// Reads the server directly, without a client under test.
 pub(super) async fn line_of(
     ensemble: &Ensemble,
     path: &str,
     contenders: usize,
 ) -> Result<Vec<String>, HarnessError> {
     let below = format!("{path}/");
-    eventually(format!("{contenders} stand in line at {path}"), Timing::event(), async || {
+    eventually(format!("{contenders} contenders at {path}"), Timing::event(), async || {
         let dump = ensemble.server(0).dump().await.ok()?;
-        let mut line: Vec<String> =
+        let mut queue: Vec<String> =
             dump.ephemerals.into_values().flatten().filter(|node| node.starts_with(&below)).collect();
-        line.sort_by_key(|node| node[node.len() - 10..].to_owned());
-        (line.len() == contenders).then_some(line)
+        queue.sort_by_key(|node| node[node.len() - 10..].to_owned());
+        (queue.len() == contenders).then_some(queue)
     })
     .await
 }
 
-/// Someone who wants the lock, in either language.
+/// A contender in either language.
 #[derive(Clone)]
 pub(super) enum Contender {
     Java(CuratorThread, String),
     Rust(Mutex),
 }
 
-/// The lock in someone's hands.
+/// A hold in either language.
 pub(super) enum Hold {
     Java(CuratorThread, String, CuratorGrant),
     Rust(MutexGuard),

@@ -1,4 +1,4 @@
-//! kazoo, whose locks agree with ours when they are told our names, and what becomes of it when they cannot.
+//! kazoo, whose locks exclude ours when kazoo is given our node names, and the results without these names.
 
 use lockkeeper::{Error, Mutex, RwLock};
 use lockkeeper_tests::{Ensemble, Peer, left_out};
@@ -12,39 +12,39 @@ async fn kazoo(ensemble: &Ensemble) -> Peer {
 }
 
 #[tokio::test]
-async fn kazoo_and_rust_stand_in_one_line() -> Outcome {
+async fn kazoo_and_rust_share_one_queue() -> Outcome {
     if left_out() {
         return Ok(());
     }
     let ensemble = Ensemble::shared().await?;
     let (kazoo, manager) = (kazoo(ensemble).await, connect(&ensemble.connect_string()).await);
     for kazoo_is_first in [true, false] {
-        let path = format!("/interop/kazoo-line-{kazoo_is_first}");
+        let path = format!("/interop/kazoo-queue-{kazoo_is_first}");
         let mutex = Mutex::new(&manager, path.as_str())?;
         let held = mutex.acquire().await?;
         let (granted, mut grants) = mpsc::unbounded_channel();
-        for place in 0..4 {
+        for position in 0..4 {
             let (granted, kazoo, mutex) = (granted.clone(), kazoo.clone(), mutex.clone());
-            let (line, thread) = (path.clone(), format!("t{place}"));
+            let (path_of_task, thread) = (path.clone(), format!("t{position}"));
             tokio::spawn(async move {
-                if (place % 2 == 0) == kazoo_is_first {
-                    let grant = kazoo.take("acquire", &thread, &line).await.unwrap();
-                    granted.send((place, grant.czxid)).unwrap();
-                    kazoo.ask(&format!("release {thread} {line}")).await.unwrap();
+                if (position % 2 == 0) == kazoo_is_first {
+                    let grant = kazoo.take("acquire", &thread, &path_of_task).await.unwrap();
+                    granted.send((position, grant.czxid)).unwrap();
+                    kazoo.ask(&format!("release {thread} {path_of_task}")).await.unwrap();
                 } else {
                     let guard = mutex.acquire().await.unwrap();
-                    granted.send((place, guard.fencing_token().as_u64())).unwrap();
+                    granted.send((position, guard.fencing_token().as_u64())).unwrap();
                     guard.release().await.unwrap();
                 }
             });
-            line_of(ensemble, &path, place + 2).await?;
+            line_of(ensemble, &path, position + 2).await?;
         }
-        assert!(grants.is_empty(), "someone was granted what is held");
+        assert!(grants.is_empty(), "granted while the lock is held");
         let mut token = held.fencing_token().as_u64();
         held.release().await?;
         for expected in 0..4 {
-            let (place, next) = grants.recv().await.ok_or("no grant")?;
-            assert!(place == expected && next > token, "{place} of token {next} after {token}");
+            let (position, next) = grants.recv().await.ok_or("no grant")?;
+            assert!(position == expected && next > token, "{position} with token {next} after {token}");
             token = next;
         }
         line_of(ensemble, &path, 0).await?;
@@ -52,9 +52,9 @@ async fn kazoo_and_rust_stand_in_one_line() -> Outcome {
     Ok(())
 }
 
-/// By default kazoo counts no names but its own. Nothing of ours can keep it out; `docs/protocol.md` says so.
+/// By default kazoo counts only its own node names, so our locks do not exclude it; `docs/protocol.md` says so.
 #[tokio::test]
-async fn kazoo_that_was_not_told_our_names_does_not_see_us_and_we_see_it() -> Outcome {
+async fn kazoo_without_our_names_ignores_our_locks_and_we_respect_its_locks() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -63,7 +63,7 @@ async fn kazoo_that_was_not_told_our_names_does_not_see_us_and_we_see_it() -> Ou
     let path = "/interop/kazoo-blind";
     let mutex = Mutex::new(&manager, path)?;
     let guard = mutex.acquire().await?;
-    assert!(kazoo.take_within("acquire", "told", path, SHORTLY).await?.is_none());
+    assert!(kazoo.take_within("acquire", "aware", path, SHORTLY).await?.is_none());
     assert!(kazoo.take_within("blind", "blind", path, SHORTLY).await?.is_some());
     guard.release().await?;
     assert!(mutex.acquire_timeout(SHORTLY).await.unwrap_err().is_timeout());
@@ -102,9 +102,10 @@ async fn readers_of_kazoo_and_ours_share_and_wait_for_our_writers() -> Outcome {
     Ok(())
 }
 
-/// kazoo's writers have the name of its mutex: on a path of ours they are another kind, and we do not enter beside them.
+/// kazoo's writers have the node name of its mutex: on a path of our read/write lock they are another kind, and we do not
+/// contend beside them.
 #[tokio::test]
-async fn a_writer_of_kazoo_on_our_path_is_reported_and_nobody_enters_beside_it() -> Outcome {
+async fn a_writer_of_kazoo_on_our_path_is_reported_and_we_do_not_contend_beside_it() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -126,7 +127,7 @@ async fn a_writer_of_kazoo_on_our_path_is_reported_and_nobody_enters_beside_it()
     }
     line_of(ensemble, path, 1).await?;
     kazoo.ask(&format!("unwrite a {path}")).await?;
-    // A mutex is told of readers in the same way.
+    // A mutex reports readers in the same way.
     kazoo.take("read", "a", path).await?;
     let error = Mutex::new(&manager, path)?.acquire().await.unwrap_err();
     assert!(matches!(error, Error::ConflictingKind { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! A node that our process keeps, and Java in the same line.
+//! A node that our process hands off, and Java in the same queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +10,11 @@ use parking_lot::Mutex as Shared;
 
 use super::fixture::{Failure, InteropFixture, Outcome};
 
-/// Each language gets in this often.
+/// The number of grants of each language.
 const VISITS: usize = 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tasks_that_pass_a_node_on_and_linger_do_not_keep_java_out() -> Outcome {
+async fn hand_offs_and_idle_nodes_do_not_starve_java() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -32,10 +32,10 @@ async fn tasks_that_pass_a_node_on_and_linger_do_not_keep_java_out() -> Outcome 
     let java = fixture.java.thread("visitor");
     for _ in 0..VISITS {
         let grant = java.acquire(&fixture.path).await?;
-        assert!(!is_inside.swap(true, Ordering::SeqCst), "two inside at once");
+        assert!(!is_inside.swap(true, Ordering::SeqCst), "two holders at once");
         let newest = tokens.lock().last().map(|token: &FencingToken| token.as_u64());
-        assert!(newest.is_none_or(|newest| newest < grant.czxid), "an old place was granted again");
-        assert!(is_inside.swap(false, Ordering::SeqCst), "two inside at once");
+        assert!(newest.is_none_or(|newest| newest < grant.czxid), "an old node was granted again");
+        assert!(is_inside.swap(false, Ordering::SeqCst), "two holders at once");
         java.release(&fixture.path).await?;
     }
     is_over.store(true, Ordering::Relaxed);
@@ -43,9 +43,9 @@ async fn tasks_that_pass_a_node_on_and_linger_do_not_keep_java_out() -> Outcome 
         task.await??;
     }
     let tokens = tokens.lock().clone();
-    assert!(tokens.is_sorted_by(|earlier, later| earlier < later), "tokens that do not grow");
-    assert!(tokens.iter().any(|token| token.handover() > 0), "nothing was ever passed on");
-    // What lingers goes by itself.
+    assert!(tokens.is_sorted_by(|earlier, later| earlier < later), "the fencing tokens do not grow");
+    assert!(tokens.iter().any(|token| token.handover() > 0), "no hand-off happened");
+    // The idle node is deleted when its time ends.
     fixture.line_of(0).await?;
     Ok(())
 }
@@ -55,10 +55,10 @@ type Ours = (Mutex, Arc<AtomicBool>, Arc<AtomicBool>, Arc<Shared<Vec<FencingToke
 async fn visit_until((mutex, is_over, is_inside, tokens): Ours) -> Result<(), Failure> {
     while !is_over.load(Ordering::Relaxed) {
         let guard = mutex.acquire().await?;
-        assert!(!is_inside.swap(true, Ordering::SeqCst), "two inside at once");
+        assert!(!is_inside.swap(true, Ordering::SeqCst), "two holders at once");
         tokens.lock().push(guard.fencing_token());
         tokio::task::yield_now().await;
-        assert!(is_inside.swap(false, Ordering::SeqCst), "two inside at once");
+        assert!(is_inside.swap(false, Ordering::SeqCst), "two holders at once");
         guard.release().await?;
     }
     Ok(())

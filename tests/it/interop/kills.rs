@@ -1,4 +1,4 @@
-//! Random contention between languages while processes of each are killed (`kill -9`): ours are processes, too.
+//! Random contention between languages while processes of each are killed (`kill -9`), ours as well.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use tokio::task::JoinSet;
 
 use super::fixture::{Failure, Outcome};
 
-/// Short: it is waited out for each one killed.
+/// Short: the test waits for it after each kill.
 const SESSION: Duration = Duration::from_secs(2);
-/// How often each thread of each process comes in, and how often a process of each language is killed.
+/// The acquires of each thread of each process, and the kills of each language.
 const VISITS: usize = 8;
 const KILLS: usize = 2;
 const THREADS: usize = 2;
-/// Of a semaphore.
+/// The permits of the semaphore.
 const LIMIT: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ impl Language {
     }
 }
 
-/// What is taken, and what others may have meanwhile.
+/// What a thread acquires, and which holds may exist beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
     Mutex,
@@ -51,19 +51,19 @@ enum Claim {
 }
 
 impl Claim {
-    /// By one of these on one path.
+    /// A random claim of the same recipe.
     fn any_like(self, language: Language, rng: &mut StdRng) -> Self {
         match self {
             Self::Read | Self::Write if rng.random_bool(0.6) => Self::Read,
             Self::Read | Self::Write => Self::Write,
-            // Curator takes several one by one, and then two who want several can wait for each other for ever.
+            // Curator acquires several permits one by one, so two such requests can deadlock.
             Self::Permits(_) if matches!(language, Language::Java) => Self::Permits(1),
             Self::Permits(_) => Self::Permits(rng.random_range(1..=2)),
             other => other,
         }
     }
 
-    /// The words to take it, and to give it back.
+    /// The verbs to acquire and to release it.
     fn words(self, thread: &str, path: &str) -> (String, String) {
         let words = |take: &str, back: &str| {
             (format!("{take} {thread} {path} -1"), format!("{back} {thread} {path}"))
@@ -89,7 +89,7 @@ impl Claim {
     }
 }
 
-/// Who is inside; a register that is read and written there, by a client that belongs to nobody; and the order of grants.
+/// The current holds; a register that the holders read and write through a raw client; and the order of the grants.
 struct Witness {
     inside: Shared<Vec<Claim>>,
     register: String,
@@ -123,36 +123,36 @@ impl Witness {
             self.writes.fetch_add(1, Ordering::SeqCst);
         } else if claim == Claim::Read {
             let now = self.client.lock().await.data(&self.register).await?.0;
-            assert_eq!(now, before.to_string().as_bytes(), "someone wrote beside a reader");
+            assert_eq!(now, before.to_string().as_bytes(), "a write beside a reader");
         }
         let mut inside = self.inside.lock();
-        let place = inside.iter().position(|other| *other == claim).ok_or("not inside")?;
-        inside.swap_remove(place);
+        let index = inside.iter().position(|other| *other == claim).ok_or("not inside")?;
+        inside.swap_remove(index);
         Ok(())
     }
 }
 
-/// The process of a language that runs now; killed ones are replaced.
-struct Seat {
+/// The current process of a language; a killed one is replaced.
+struct PeerSlot {
     language: Language,
     servers: String,
     peer: watch::Sender<Peer>,
     kills: AtomicUsize,
-    /// One is killed, and replaced, after the other.
-    turn: AsyncMutex<()>,
+    /// Held during a kill and the start of the next process.
+    killing: AsyncMutex<()>,
 }
 
-impl Seat {
-    /// Kills it while it holds, and starts another one.
+impl PeerSlot {
+    /// Kills the process while it holds, and starts another one.
     async fn die(&self) -> Outcome {
-        let _turn = self.turn.lock().await;
+        let _killing = self.killing.lock().await;
         let peer = self.peer.borrow().clone();
         peer.kill().await?;
         self.peer.send_replace(self.language.start(&self.servers).await?);
         Ok(())
     }
 
-    /// Whether this is the moment for one of the kills that are to be.
+    /// Decides at random whether to use one of the remaining kills now.
     fn is_to_die(&self, rng: &mut StdRng) -> bool {
         rng.random_bool(0.3)
             && self
@@ -163,7 +163,7 @@ impl Seat {
 }
 
 async fn contend(
-    seat: Arc<Seat>,
+    slot: Arc<PeerSlot>,
     witness: Arc<Witness>,
     kind: Claim,
     thread: String,
@@ -172,13 +172,13 @@ async fn contend(
 ) -> Result<usize, Failure> {
     let mut visits = 0;
     while visits < VISITS {
-        let claim = kind.any_like(seat.language, &mut rng);
+        let claim = kind.any_like(slot.language, &mut rng);
         let (take, give_back) = claim.words(&thread, &path);
-        let mut changed = seat.peer.subscribe();
+        let mut changed = slot.peer.subscribe();
         let peer = changed.borrow_and_update().clone();
         let grant = match peer.ask(&take).await {
             Ok(grant) => grant,
-            // Killed by its other thread: go on in the next process.
+            // The process was killed by its other thread: continue in the next process.
             Err(PeerError::Ended { .. }) => {
                 changed.changed().await?;
                 continue;
@@ -187,8 +187,8 @@ async fn contend(
         };
         witness.visit(claim, &grant, rng.random_range(0..4)).await?;
         visits += 1;
-        if seat.is_to_die(&mut rng) {
-            seat.die().await?;
+        if slot.is_to_die(&mut rng) {
+            slot.die().await?;
             continue;
         }
         match peer.ask(&give_back).await {
@@ -220,44 +220,44 @@ async fn with(language: Language, kind: Claim, path: &str) -> Outcome {
         writes: AtomicUsize::new(0),
     });
     let mut tasks = JoinSet::new();
-    let mut seats = Vec::new();
+    let mut slots = Vec::new();
     for language in [language, Language::Rust] {
         let peer = watch::Sender::new(language.start(&servers).await?);
         let servers = servers.clone();
-        seats.push(Arc::new(Seat {
+        slots.push(Arc::new(PeerSlot {
             language,
             servers,
             peer,
             kills: AtomicUsize::new(KILLS),
-            turn: AsyncMutex::new(()),
+            killing: AsyncMutex::new(()),
         }));
     }
-    for (number, seat) in (0..).zip(seats.iter().flat_map(|seat| [seat; THREADS])) {
-        let (seat, witness) = (Arc::clone(seat), Arc::clone(&witness));
+    for (number, slot) in (0..).zip(slots.iter().flat_map(|slot| [slot; THREADS])) {
+        let (slot, witness) = (Arc::clone(slot), Arc::clone(&witness));
         let rng = StdRng::seed_from_u64(seed ^ number);
-        tasks.spawn(contend(seat, witness, kind, format!("t{number}"), path.to_owned(), rng));
+        tasks.spawn(contend(slot, witness, kind, format!("t{number}"), path.to_owned(), rng));
     }
     let mut visits = 0;
     while let Some(ended) = tasks.join_next().await {
         visits += ended??;
     }
     assert_eq!(visits, 2 * THREADS * VISITS);
-    let killed: usize = seats.iter().map(|seat| KILLS - seat.kills.load(Ordering::SeqCst)).sum();
-    assert!(killed > 0, "nobody was killed");
+    let killed: usize = slots.iter().map(|slot| KILLS - slot.kills.load(Ordering::SeqCst)).sum();
+    assert!(killed > 0, "no process was killed");
     let written = String::from_utf8(oracle.data(&register).await?.0)?;
     assert_eq!(written, witness.writes.load(Ordering::SeqCst).to_string(), "a write was lost");
     let tokens = witness.tokens.lock().clone();
-    assert!(tokens.is_sorted_by(|earlier, later| earlier < later), "someone overtook");
+    assert!(tokens.is_sorted_by(|earlier, later| earlier < later), "a grant out of order");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mutex_is_held_by_one_of_java_and_rust_while_both_are_killed() -> Outcome {
+async fn a_mutex_has_one_holder_in_java_and_rust_while_both_are_killed() -> Outcome {
     with(Language::Java, Claim::Mutex, "/interop/kills/java-mutex").await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_semaphore_mutex_is_held_by_one_of_java_and_rust_while_both_are_killed() -> Outcome {
+async fn a_semaphore_mutex_has_one_holder_in_java_and_rust_while_both_are_killed() -> Outcome {
     with(Language::Java, Claim::MutexInSemaphoreLayout, "/interop/kills/java-one").await
 }
 
@@ -272,6 +272,6 @@ async fn permits_of_java_and_rust_stay_within_the_limit_while_both_are_killed() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mutex_is_held_by_one_of_kazoo_and_rust_while_both_are_killed() -> Outcome {
+async fn a_mutex_has_one_holder_in_kazoo_and_rust_while_both_are_killed() -> Outcome {
     with(Language::Kazoo, Claim::Mutex, "/interop/kills/kazoo-mutex").await
 }

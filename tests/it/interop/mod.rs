@@ -11,7 +11,7 @@ mod keeping;
 mod kills;
 mod multi;
 mod nodes;
-mod one_line;
+mod one_queue;
 mod out_of_turn;
 mod revoke;
 mod rw;

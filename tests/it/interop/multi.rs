@@ -1,4 +1,4 @@
-//! Java Curator's own `InterProcessMultiLock`, given its paths in order, and our multi-lock stand in the same lines.
+//! Java Curator's own `InterProcessMultiLock`, given its paths in order, and our multi-lock use the same queues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ fn ours(fixture: &InteropFixture, paths: &[&str]) -> MultiLock {
 }
 
 #[tokio::test]
-async fn each_keeps_the_other_out_and_a_try_in_vain_leaves_nothing() -> Outcome {
+async fn each_excludes_the_other_and_a_failed_try_leaves_no_node() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -40,12 +40,12 @@ async fn each_keeps_the_other_out_and_a_try_in_vain_leaves_nothing() -> Outcome 
     Ok(())
 }
 
-/// Of this many in each language, each comes in this often.
+/// The number of contenders of each language, and of the acquires of each.
 const TAKERS: usize = 3;
 const VISITS: usize = 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn overlapping_sets_of_both_languages_never_stop_each_other() -> Outcome {
+async fn overlapping_sets_of_both_languages_never_deadlock() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -55,7 +55,7 @@ async fn overlapping_sets_of_both_languages_never_stop_each_other() -> Outcome {
         let (fixture, inside) = (Arc::clone(&fixture), Arc::clone(&inside));
         tokio::spawn(async move {
             let paths = paths(&fixture);
-            // Curator takes them in the order given: the order of the paths.
+            // Curator acquires them in the given order: the order of the paths.
             let sets: [&[usize]; 4] = [&[0, 1], &[1, 2], &[0, 2], &[0, 1, 2]];
             let thread = fixture.java.thread(&format!("taker-{number}"));
             for visit in 0..VISITS {
@@ -69,7 +69,7 @@ async fn overlapping_sets_of_both_languages_never_stop_each_other() -> Outcome {
                     _ => Some(ours(&fixture, &named).acquire().await?),
                 };
                 for at in set {
-                    assert!(!inside[*at].swap(true, Ordering::SeqCst), "two inside at once");
+                    assert!(!inside[*at].swap(true, Ordering::SeqCst), "two holders at once");
                 }
                 tokio::task::yield_now().await;
                 for at in set {

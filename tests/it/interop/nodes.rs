@@ -1,4 +1,4 @@
-//! What is written on the server: each side reads the other, and whoever else may come.
+//! The nodes on the server: each library reads the other's, and those of further clients.
 
 use lockkeeper::{Error, Mutex, Phase};
 use lockkeeper_tests::{CreateMode, CuratorPeer, Ensemble, Timing, eventually, left_out};
@@ -8,7 +8,7 @@ use super::fixture::{Contender, InteropFixture, Outcome, SESSION, SHORTLY, line_
 use crate::support::connect;
 
 #[tokio::test]
-async fn each_reads_the_others_nodes() -> Outcome {
+async fn each_library_reads_the_nodes_of_the_other() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -17,14 +17,14 @@ async fn each_reads_the_others_nodes() -> Outcome {
     let grant = holder.acquire(&fixture.path).await?;
     let mutex = fixture.mutex().node_data("the train office");
     let mut waiter = tokio::spawn(async move { mutex.acquire().await });
-    let line = fixture.line_of(2).await?;
+    let queue = fixture.line_of(2).await?;
 
-    // Curator sorts our node where it belongs, and reads what it says.
-    assert_eq!(line[0], grant.node);
-    assert_eq!(fixture.java.participants(&fixture.path).await?, line);
-    assert_eq!(fixture.java.data(&line[1]).await?, "the train office");
+    // Curator sorts our node correctly, and reads its data.
+    assert_eq!(queue[0], grant.node);
+    assert_eq!(fixture.java.participants(&fixture.path).await?, queue);
+    assert_eq!(fixture.java.data(&queue[1]).await?, "the train office");
 
-    // We name Curator's node to those who wait in vain, with what it says.
+    // The error of a timeout names Curator's node, with its data.
     waiter.abort();
     assert!((&mut waiter).await.unwrap_err().is_cancelled());
     fixture.line_of(1).await?;
@@ -44,11 +44,11 @@ async fn each_reads_the_others_nodes() -> Outcome {
 }
 
 #[tokio::test]
-async fn directories_of_either_are_containers_and_once_reaped_are_made_anew_by_the_other() -> Outcome {
+async fn directories_of_both_are_containers_and_each_recreates_a_reaped_one_of_the_other() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    // A server tells no client which nodes are containers; but it removes no other kind.
+    // A server does not tell clients which nodes are containers, but it removes no other kind.
     let ensemble = Ensemble::builder().property("znode.container.checkIntervalMs", "100").start().await?;
     let java = CuratorPeer::start(&ensemble.connect_string(), SESSION).await?;
     let manager = connect(&ensemble.connect_string()).await;
@@ -71,7 +71,7 @@ async fn directories_of_either_are_containers_and_once_reaped_are_made_anew_by_t
 }
 
 #[tokio::test]
-async fn contenders_of_go_and_kazoo_stand_in_our_line() -> Outcome {
+async fn contenders_of_go_and_kazoo_share_our_queue() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -121,7 +121,7 @@ async fn another_kind_of_lock_on_the_path_is_reported_and_left_alone() -> Outcom
         assert_eq!(
             line_of(ensemble, "/interop/mixed", 1).await?,
             *std::slice::from_ref(&node),
-            "ours are taken back"
+            "our own nodes are deleted"
         );
         foreign.delete(&node).await?;
         mutex.acquire().await?.release().await?;

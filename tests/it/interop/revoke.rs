@@ -1,4 +1,4 @@
-//! Who asks whom to let go, in either language.
+//! Revoke requests between the languages.
 
 use lockkeeper::{Revoker, RwLock};
 use lockkeeper_tests::left_out;
@@ -6,7 +6,7 @@ use lockkeeper_tests::left_out;
 use super::fixture::{InteropFixture, Outcome};
 
 #[tokio::test]
-async fn java_asks_us_to_let_go() -> Outcome {
+async fn a_revoke_request_of_java_reaches_our_holder() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -21,7 +21,7 @@ async fn java_asks_us_to_let_go() -> Outcome {
     let (asked, revoked) = tokio::join!(guard.revoke_requested(), thread.revoke(guard.path()));
     asked?;
     revoked?;
-    assert!(guard.is_valid(), "it is a request");
+    assert!(guard.is_valid(), "a request ends no hold");
     assert!(mutex.inspect().await?.holders().all(lockkeeper::ContenderInfo::is_revoked));
     guard.release().await?;
     waiter.await??;
@@ -29,7 +29,7 @@ async fn java_asks_us_to_let_go() -> Outcome {
 }
 
 #[tokio::test]
-async fn we_ask_java_to_let_go() -> Outcome {
+async fn our_revoke_request_reaches_java() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -48,7 +48,7 @@ async fn we_ask_java_to_let_go() -> Outcome {
 }
 
 #[tokio::test]
-async fn who_waits_is_asked_all_the_same_once_it_holds() -> Outcome {
+async fn a_revoke_request_to_a_waiter_is_reported_once_it_holds() -> Outcome {
     if left_out() {
         return Ok(());
     }

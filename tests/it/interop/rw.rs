@@ -17,7 +17,7 @@ fn lock(fixture: &InteropFixture) -> RwLock {
 }
 
 #[tokio::test]
-async fn a_java_reader_shares_with_our_readers_and_a_java_writer_with_nobody() -> Outcome {
+async fn a_java_reader_shares_with_our_readers_and_a_java_writer_excludes_all() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -34,7 +34,7 @@ async fn a_java_reader_shares_with_our_readers_and_a_java_writer_with_nobody() -
     assert!(lock.try_read().await?.is_none());
     assert!(lock.try_write().await?.is_none());
     assert!(lock.write_timeout(SHORTLY).await.unwrap_err().is_timeout());
-    assert_eq!(fixture.line_of(1).await?, [write.node], "a try in vain leaves no node");
+    assert_eq!(fixture.line_of(1).await?, [write.node], "a failed try leaves no node");
     thread.end_write(&fixture.path).await?;
     let ours = lock.try_write().await?.expect("free");
     assert!(ours.fencing_token().as_u64() > write.czxid);
@@ -43,7 +43,7 @@ async fn a_java_reader_shares_with_our_readers_and_a_java_writer_with_nobody() -
 }
 
 #[tokio::test]
-async fn our_reader_shares_with_java_readers_and_our_writer_with_nobody() -> Outcome {
+async fn our_reader_shares_with_java_readers_and_our_writer_excludes_all() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -59,7 +59,7 @@ async fn our_reader_shares_with_java_readers_and_our_writer_with_nobody() -> Out
     let write = lock.write().await?;
     assert_eq!(thread.read_timeout(path, AT_ONCE).await?, None);
     assert_eq!(thread.write_timeout(path, SHORTLY).await?, None);
-    // Under it we read; without the write, Java reads, too.
+    // We read under our write; after its release Java reads, too.
     let read = lock.read().await?;
     assert_eq!(thread.read_timeout(path, AT_ONCE).await?, None);
     write.release().await?;
@@ -72,7 +72,7 @@ async fn our_reader_shares_with_java_readers_and_our_writer_with_nobody() -> Out
     Ok(())
 }
 
-/// A side of the lock in someone's hands.
+/// A hold of one side in either language.
 enum Held {
     JavaRead(CuratorThread, CuratorGrant),
     JavaWrite(CuratorThread, CuratorGrant),
@@ -117,16 +117,16 @@ impl Held {
 }
 
 #[tokio::test]
-async fn readers_and_writers_of_both_stand_in_one_line() -> Outcome {
+async fn readers_and_writers_of_both_share_one_queue() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let fixture = InteropFixture::at("/interop/rw-line").await?;
+    let fixture = InteropFixture::at("/interop/rw-queue").await?;
     let lock = lock(&fixture);
     let mut held = vec![Held::take(&lock, None, false).await?];
     let (sender, mut grants) = mpsc::unbounded_channel();
     // Each changes the side or the language: Java's writer behind our reader, ours behind Java's, and so on.
-    let line = [
+    let contenders = [
         ("a", true),
         ("", true),
         ("b", false),
@@ -136,29 +136,29 @@ async fn readers_and_writers_of_both_stand_in_one_line() -> Outcome {
         ("d", false),
         ("", false),
     ];
-    for (place, (java, reads)) in line.into_iter().enumerate() {
+    for (position, (java, reads)) in contenders.into_iter().enumerate() {
         let thread = (!java.is_empty()).then(|| fixture.java.thread(java));
         let (lock, sender) = (lock.clone(), sender.clone());
-        tokio::spawn(async move { sender.send((place, Held::take(&lock, thread, reads).await)).ok() });
-        fixture.line_of(place + 2).await?;
+        tokio::spawn(async move { sender.send((position, Held::take(&lock, thread, reads).await)).ok() });
+        fixture.line_of(position + 2).await?;
     }
-    // The two readers in front come in together.
+    // The two first readers are granted together.
     for expected in [vec![0, 1], vec![2], vec![3], vec![4], vec![5], vec![6], vec![7]] {
-        assert!(grants.is_empty(), "someone was granted what is held");
+        assert!(grants.is_empty(), "granted while the lock is held");
         let newest = held.iter().map(Held::token).max();
         for one in held.drain(..) {
             one.give_back(&fixture.path).await?;
         }
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         for _ in &expected {
-            let (place, next) = grants.recv().await.expect("the next in line");
+            let (position, next) = grants.recv().await.expect("the next grant");
             let next = next?;
             assert!(Some(next.token()) > newest);
-            places.push(place);
+            positions.push(position);
             held.push(next);
         }
-        places.sort_unstable();
-        assert_eq!(places, expected);
+        positions.sort_unstable();
+        assert_eq!(positions, expected);
     }
     for one in held {
         one.give_back(&fixture.path).await?;
@@ -168,7 +168,7 @@ async fn readers_and_writers_of_both_stand_in_one_line() -> Outcome {
 }
 
 #[tokio::test]
-async fn a_java_writer_that_waits_does_not_slip_in_when_we_downgrade() -> Outcome {
+async fn a_waiting_java_writer_is_not_granted_by_our_downgrade() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -183,24 +183,24 @@ async fn a_java_writer_that_waits_does_not_slip_in_when_we_downgrade() -> Outcom
     fixture.line_of(2).await?;
 
     let read = write.downgrade().await?;
-    let line = fixture.line_of(2).await?;
-    assert_eq!(line[0], read.path());
-    // It saw the writer go, and watches the reader that is in its place.
-    eventually("Java looked again", Timing::event(), async || {
+    let queue = fixture.line_of(2).await?;
+    assert_eq!(queue[0], read.path());
+    // The Java writer has noticed the end of our writer, and watches the reader that replaced it.
+    eventually("Java has listed again", Timing::event(), async || {
         let watched = fixture.ensemble.server(0).watches().await.ok()?;
         watched.contains_key(read.path()).then_some(())
     })
     .await?;
-    assert_eq!(reader.read_timeout(&path, AT_ONCE).await?, None, "past a writer that waits");
+    assert_eq!(reader.read_timeout(&path, AT_ONCE).await?, None, "granted before a waiting writer");
     assert!(read.is_valid() && !waiting.is_finished());
     read.release().await?;
-    assert_eq!(waiting.await??.node, line[1]);
+    assert_eq!(waiting.await??.node, queue[1]);
     writer.end_write(&path).await?;
     Ok(())
 }
 
-/// Curator's own flaw (CURATOR-621, mended in 5.5): its downgraded reader has a number behind those who wait, so the
-/// next writer is let in beside it. Ours is let in no earlier than its own.
+/// A defect of Curator (CURATOR-621, fixed in 5.5): its downgraded reader gets a sequence number behind the waiters, so
+/// the next writer is granted beside it. Our writer is granted no earlier than a writer of Curator.
 #[tokio::test]
 async fn curator_5_4_lets_any_waiting_writer_in_beside_its_own_downgraded_reader() -> Outcome {
     if left_out() {
@@ -217,12 +217,12 @@ async fn curator_5_4_lets_any_waiting_writer_in_beside_its_own_downgraded_reader
         });
         fixture.line_of(2).await?;
         let grant = thread.read(&path).await?;
-        let line = fixture.line_of(3).await?;
-        assert_eq!(line[2], grant.node, "behind the one who waits");
+        let queue = fixture.line_of(3).await?;
+        assert_eq!(queue[2], grant.node, "behind the waiter");
         assert!(!waiting.is_finished());
         thread.end_write(&path).await?;
         waiting.await??.give_back(&path).await?;
-        // Whoever comes later does wait for that reader.
+        // A later contender does wait for that reader.
         assert!(lock.try_write().await?.is_none());
         thread.end_read(&path).await?;
         lock.write().await?.release().await?;
@@ -231,7 +231,7 @@ async fn curator_5_4_lets_any_waiting_writer_in_beside_its_own_downgraded_reader
 }
 
 #[tokio::test]
-async fn a_java_reader_that_is_killed_makes_way_for_our_writer_when_its_session_ends() -> Outcome {
+async fn our_writer_is_granted_when_the_session_of_a_killed_java_reader_ends() -> Outcome {
     if left_out() {
         return Ok(());
     }

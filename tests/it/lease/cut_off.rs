@@ -1,4 +1,4 @@
-//! Servers that are cut off from their peers, and hold on to what they know.
+//! Servers that are cut off from their peers, and continue with their old state.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::slack::{self, Slack};
 
 const TICK: Duration = Duration::from_millis(200);
 
-/// One run, or with `LOCKKEEPER_SOAK=1` as many as tell how the slack is distributed. It is printed.
+/// One run, or with `LOCKKEEPER_SOAK=1` so many that they show the distribution of the slack, which is printed.
 async fn runs(case: &str, run: impl AsyncFn(Duration) -> Slack) -> Vec<Slack> {
     let soak = std::env::var_os("LOCKKEEPER_SOAK").is_some();
     let mut runs = Vec::new();
@@ -42,7 +42,7 @@ async fn a_guard_at_a_follower_that_is_cut_off_turns_invalid_in_time() {
 }
 
 #[tokio::test]
-async fn a_follower_that_is_cut_off_answers_for_a_session_that_is_over() {
+async fn a_follower_that_is_cut_off_answers_for_an_expired_session() {
     let fixture = LeaseFixture::start(TICK).await;
     let (leader, follower) = (fixture.leader().await, fixture.follower().await);
     let session = Duration::from_secs(2);
@@ -52,13 +52,13 @@ async fn a_follower_that_is_cut_off_answers_for_a_session_that_is_over() {
     client.create("/node", b"", CreateMode::Ephemeral).await.unwrap();
     fixture.between().isolate(follower);
     loop {
-        assert!(client.exists("/node").await.unwrap().is_some(), "the follower knows");
+        assert!(client.exists("/node").await.unwrap().is_some(), "the follower still has the node");
         if others.exists("/node").await.unwrap().is_none() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(client.exists("/node").await.unwrap().is_some(), "the follower knows");
+    assert!(client.exists("/node").await.unwrap().is_some(), "the follower still has the node");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -70,9 +70,9 @@ async fn a_guard_at_a_deposed_leader_turns_invalid_in_time() {
     .await;
 }
 
-/// What the weaker confirmation loses.
+/// The weaker confirmation does not prevent this.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn confirmed_by_sync_alone_a_guard_at_a_deposed_leader_is_valid_beside_the_next_one() {
+async fn confirmed_by_sync_alone_a_guard_at_a_deposed_leader_is_valid_beside_the_next_guard() {
     let fixture = LeaseFixture::start(TICK).await;
     let case = "a leader deposed, confirmed by sync";
     for slack in runs(case, async |session| deposed(&fixture, session, LeaseRenewal::Sync).await).await {
@@ -90,21 +90,21 @@ async fn deposed(fixture: &LeaseFixture, session: Duration, confirm: LeaseRenewa
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sign_of_life_that_dies_with_its_follower_does_not_keep_a_guard_valid() {
+async fn a_ping_that_is_lost_with_its_follower_does_not_keep_a_guard_valid() {
     let fixture = LeaseFixture::start(TICK).await;
     always_in_time("a follower killed after a late write", async |session| {
         let follower = fixture.follower().await;
         let mut case = fixture.case(follower, session, LeaseRenewal::Quorum).await;
-        // The client gives a link up after a fifth of its session, and a reconnect would touch the leader.
+        // The client abandons a link after a fifth of its session, and a reconnect would touch the session at the leader.
         let stalled = BootInstant::now();
         case.proxies.hold(Direction::Both);
-        eventually("the link has stood still for long", Timing::event(), async || {
+        eventually("the link is silent for long", Timing::event(), async || {
             (BootInstant::now().since(stalled) > session * 17 / 100).then_some(())
         })
         .await
         .unwrap();
         case.proxies.release(Direction::Both);
-        // Where the machine stood still for too long, the link is given up, and the follower dies without a late write.
+        // If the machine paused for too long, the client abandons the link, and the follower dies without a late write.
         let late = case.guard.txn().set("/".parse().unwrap(), Vec::new(), -1).commit().await;
         late.inspect_err(|error| eprintln!("no late write: {error}")).ok();
         fixture.ensemble.server(follower).kill().await.unwrap();
@@ -115,7 +115,7 @@ async fn a_sign_of_life_that_dies_with_its_follower_does_not_keep_a_guard_valid(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_guard_that_came_through_a_leader_change_turns_invalid_in_time() {
+async fn a_guard_that_survived_a_leader_change_turns_invalid_in_time() {
     let fixture = LeaseFixture::start(TICK).await;
     always_in_time("a server cut off after a leader change", async |session| {
         let server = fixture.follower().await;

@@ -1,4 +1,4 @@
-//! When a leader expired a session, by its own log.
+//! The instant at which a leader expired a session, by its own log.
 
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,8 +8,8 @@ use lockkeeper_tests::Ensemble;
 
 const DAY: u64 = 86_400_000;
 
-/// The instant at which the first of the servers, but for one, decided that `session` is over. At most a millisecond
-/// early, for that is how the log is written; its clock is UTC by the [scene's](super::fixture) setting.
+/// The instant at which the first server, except one, decided that `session` has expired. It is at most a millisecond
+/// early, the resolution of the log; the log's clock is UTC by a setting of the [fixture](super::fixture).
 pub(super) fn expired_at(ensemble: &Ensemble, session: i64, but: usize) -> Option<BootInstant> {
     let servers = ensemble.servers().iter().filter(|server| server.index() != but);
     let logs = servers.map(|server| fs::read_to_string(server.log_file()).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! How long a holder that was killed keeps others out.
+//! The time for which a killed holder excludes others.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::expiry::expired_at;
 use super::frozen::{SESSION, Worker};
 use crate::support::{TICK, connect, nodes_become};
 
-/// What a server on a busy machine may take beyond what it promises.
+/// The additional time of a server on a busy machine.
 const BUSY: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn a_killed_holder_keeps_others_out_for_its_session_and_a_tick_at_most() {
+async fn a_killed_holder_excludes_others_for_its_session_and_a_tick_at_most() {
     let ensemble = Ensemble::builder().property("user.timezone", "UTC").start().await.unwrap();
     let proxies = Proxies::start(&ensemble).await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;

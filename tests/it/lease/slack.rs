@@ -1,27 +1,27 @@
-//! How long before the end of its session a guard turned invalid.
+//! The time between the invalidity of a guard and the end of its session.
 
 use std::fmt::{self, Display, Formatter};
 
 use lockkeeper::BootInstant;
 
-/// What was seen of one hold, in microseconds; below zero is a broken promise.
+/// The measurements of one hold, in microseconds; a negative one is a broken promise.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slack {
     /// From the end of the guard's validity until the leader expired the session.
     pub(super) clock: i128,
-    /// From the moment the holder was told until the next one was granted.
+    /// From the notification of the holder until the next grant.
     pub(super) told: i128,
-    /// Whether the guard said at that grant that it was still valid.
+    /// Whether the guard was still valid at that grant.
     pub(super) both_valid: bool,
 }
 
-/// Microseconds from one instant to another, backward too.
+/// Microseconds from one instant to another, negative if the second is earlier.
 pub(super) fn micros(from: BootInstant, to: BootInstant) -> i128 {
     let forward = to.since(from).as_micros().cast_signed();
     forward - from.since(to).as_micros().cast_signed()
 }
 
-/// Prints how the slack was distributed over the runs of one case.
+/// Prints the distribution of the slack over the runs of one case.
 pub(super) fn print(case: &str, runs: &[Slack]) {
     let of = |pick: fn(&Slack) -> i128| Spread(runs.iter().map(pick).collect());
     eprintln!("{case}: {} runs; clock {}; told {}", runs.len(), of(|run| run.clock), of(|run| run.told));

@@ -1,4 +1,4 @@
-//! Many of one process on one read/write lock.
+//! Many contenders of one process on one read/write lock.
 
 use lockkeeper::{ReadGuard, RwLock};
 use lockkeeper_tests::{Match, OpCode, Proxies, Timing, eventually};
@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use super::{PATH, lock, reading, sent, watches_become, writing};
 use crate::support::{behind_proxy, connect, nodes_become};
 
-/// Readers that hold, so many that their numbers tell who is in front, and the directory is watched.
+/// So many readers hold that the client grants by sequence numbers, and watches the directory.
 async fn readers_hold(lock: &RwLock, proxies: &Proxies) -> Vec<ReadGuard> {
     let mut held = Vec::new();
     while !proxies
@@ -22,7 +22,7 @@ async fn readers_hold(lock: &RwLock, proxies: &Proxies) -> Vec<ReadGuard> {
 }
 
 #[tokio::test]
-async fn who_reads_behind_a_reader_of_its_process_needs_no_list() {
+async fn a_reader_behind_a_reader_of_its_process_needs_no_list() {
     let (_ensemble, proxies, manager) = behind_proxy().await;
     let lock = lock(&manager);
     let held = readers_hold(&lock, &proxies).await;
@@ -36,7 +36,7 @@ async fn who_reads_behind_a_reader_of_its_process_needs_no_list() {
 }
 
 #[tokio::test]
-async fn a_writer_lets_the_readers_of_its_process_in_with_its_delete() {
+async fn a_writer_hands_off_to_the_readers_of_its_process_with_its_delete() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let lock = lock(&manager);
     let held = readers_hold(&lock, &proxies).await;
@@ -45,7 +45,7 @@ async fn a_writer_lets_the_readers_of_its_process_in_with_its_delete() {
     proxies.clear_log();
     drop(held);
     let write = writer.await.unwrap();
-    // One list, when all readers of its own are gone.
+    // One list, after the last reader of this process.
     let lists = sent(&proxies).into_iter().filter(|op| *op == OpCode::GetChildren).count();
     assert_eq!(lists, 1, "{:?}", sent(&proxies));
 
@@ -55,7 +55,7 @@ async fn a_writer_lets_the_readers_of_its_process_in_with_its_delete() {
         readers.push(reading(&lock));
         nodes_become(&ensemble, PATH, 1 + waiting).await;
     }
-    // A reader of another process waits as well, and is let in by the event.
+    // A reader of another process waits as well, and is granted by the event.
     let other = reading(&super::lock(&connect(&ensemble.connect_string()).await));
     nodes_become(&ensemble, PATH, 6).await;
     proxies.clear_log();
@@ -64,7 +64,7 @@ async fn a_writer_lets_the_readers_of_its_process_in_with_its_delete() {
     for reader in readers {
         assert!(reader.await.unwrap().fencing_token() > token);
     }
-    // Who waits for long watches its own node, and takes that back.
+    // A long waiter watches its own node, and removes that watch.
     let but_watches = || {
         let asked = sent(&proxies).into_iter();
         asked.filter(|op| !matches!(op, OpCode::GetData | OpCode::RemoveWatches)).collect::<Vec<_>>()
@@ -77,7 +77,7 @@ async fn a_writer_lets_the_readers_of_its_process_in_with_its_delete() {
     drop(other.await.unwrap());
 }
 
-/// So many the release of a writer checks; who else waits for it looks.
+/// The number of readers that the release of a writer checks. The other readers list.
 const LET_IN_AT_ONCE: usize = 32;
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn readers_behind_a_writer_of_their_process_hold_before_its_release_is_ans
     proxies.clear_log();
     let readers: Vec<_> = (0..LET_IN_AT_ONCE + 3).map(|_| reading(&lock)).collect();
     nodes_become(&ensemble, PATH, 1 + readers.len()).await;
-    // Who waits, and the writer who holds, watch their own nodes after a while.
+    // The waiters and the holding writer watch their own nodes after a while.
     watches_become(&proxies, 1 + readers.len()).await;
 
     let answer = proxies.on(Match::new().op(OpCode::Multi).path_contains("__READ__")).hold_reply();
@@ -112,7 +112,7 @@ async fn readers_behind_a_writer_of_their_process_hold_before_its_release_is_ans
 }
 
 #[tokio::test]
-async fn a_reader_of_this_process_is_not_let_in_past_a_writer_of_another_one() {
+async fn a_reader_is_not_granted_before_an_earlier_writer_of_another_process() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let other = lock(&connect(&ensemble.connect_string()).await);
     let lock = lock(&manager);
@@ -121,7 +121,7 @@ async fn a_reader_of_this_process_is_not_let_in_past_a_writer_of_another_one() {
     let write = lock.write().await.unwrap();
     let stranger = writing(&other);
     nodes_become(&ensemble, PATH, 2).await;
-    // So many that the last ones' numbers tell them who is in front: readers that wait for the stranger.
+    // So many readers wait for the foreign writer that the last ones find their predecessor by sequence number.
     let mut readers = Vec::new();
     for waiting in 1..=6 {
         readers.push(reading(&lock));

@@ -1,4 +1,4 @@
-//! Dropping any of its futures at any await leaves no node behind.
+//! Dropping any future of a read/write lock at any await leaves no node.
 
 use lockkeeper::{ConnectionManager, Owner, RwLock};
 use lockkeeper_tests::{After, Ensemble, dropped_after};
@@ -14,7 +14,7 @@ async fn start() -> (Ensemble, ConnectionManager, Owner, RwLock) {
     (ensemble, manager, owner, lock)
 }
 
-/// Nothing stands, nobody holds, and the next one is served.
+/// No node is left, no owner holds, and the next acquire is granted.
 async fn all_is_as_before(ensemble: &Ensemble, lock: &RwLock, owner: &Owner) {
     no_node_is_left(ensemble, PATH).await;
     assert_eq!((lock.read_hold_count(owner), lock.write_hold_count(owner)), (0, 0));
@@ -23,7 +23,7 @@ async fn all_is_as_before(ensemble: &Ensemble, lock: &RwLock, owner: &Owner) {
 }
 
 #[tokio::test]
-async fn an_acquire_of_either_side_dropped_anywhere_leaves_no_node() {
+async fn an_acquire_of_either_side_dropped_at_any_await_leaves_no_node() {
     let (ensemble, _manager, owner, lock) = start().await;
     for polls in 0.. {
         let reads = matches!(dropped_after(polls, lock.read()).await, After::Done(_));
@@ -39,7 +39,7 @@ async fn an_acquire_of_either_side_dropped_anywhere_leaves_no_node() {
 }
 
 #[tokio::test]
-async fn a_wait_of_either_side_dropped_anywhere_leaves_no_node() {
+async fn a_wait_of_either_side_dropped_at_any_await_leaves_no_node() {
     let (ensemble, _manager, owner, lock) = start().await;
     let other = super::lock(&connect(&ensemble.connect_string()).await);
     for polls in 0.. {
@@ -58,7 +58,7 @@ async fn a_wait_of_either_side_dropped_anywhere_leaves_no_node() {
 }
 
 #[tokio::test]
-async fn a_read_under_a_write_dropped_anywhere_leaves_the_write() {
+async fn a_read_under_a_write_dropped_at_any_await_leaves_the_write() {
     let (ensemble, _manager, owner, lock) = start().await;
     for polls in 0.. {
         let write = lock.write().await.unwrap();
@@ -74,13 +74,13 @@ async fn a_read_under_a_write_dropped_anywhere_leaves_the_write() {
 }
 
 #[tokio::test]
-async fn a_downgrade_dropped_anywhere_leaves_no_node_and_no_hold() {
+async fn a_downgrade_dropped_at_any_await_leaves_no_node_and_no_hold() {
     let (ensemble, _manager, owner, lock) = start().await;
     for polls in 0.. {
         let write = lock.write().await.unwrap();
         let done = matches!(dropped_after(polls, write.downgrade()).await, After::Done(_));
         all_is_as_before(&ensemble, &lock, &owner).await;
-        // The way by a read that is there already, and that with another write guard.
+        // Also with a read guard that exists already, and with a second write guard.
         let (write, read) = (lock.write().await.unwrap(), lock.read().await.unwrap());
         let shared = matches!(dropped_after(polls, write.downgrade()).await, After::Done(_));
         drop(read);
@@ -98,7 +98,7 @@ async fn a_downgrade_dropped_anywhere_leaves_no_node_and_no_hold() {
 }
 
 #[tokio::test]
-async fn a_try_to_upgrade_dropped_anywhere_leaves_no_node_and_no_hold() {
+async fn a_try_upgrade_dropped_at_any_await_leaves_no_node_and_no_hold() {
     let (ensemble, _manager, owner, lock) = start().await;
     let other = super::lock(&connect(&ensemble.connect_string()).await);
     for polls in 0.. {
@@ -117,7 +117,7 @@ async fn a_try_to_upgrade_dropped_anywhere_leaves_no_node_and_no_hold() {
 }
 
 #[tokio::test]
-async fn a_release_of_either_side_dropped_anywhere_goes_on() {
+async fn a_release_of_either_side_dropped_at_any_await_still_completes() {
     let (ensemble, _manager, owner, lock) = start().await;
     for polls in 0.. {
         let (write, read) = (lock.write().await.unwrap(), lock.read().await.unwrap());

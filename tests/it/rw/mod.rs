@@ -2,8 +2,8 @@
 
 mod crowd;
 mod dropped;
-mod line;
 mod owners;
+mod queue;
 mod sides;
 mod trouble;
 
@@ -41,7 +41,7 @@ fn writing(lock: &RwLock) -> JoinHandle<WriteGuard> {
     tokio::spawn(async move { lock.write().await.unwrap() })
 }
 
-/// The nodes that stand in line, first come first.
+/// The nodes of the queue in their order.
 async fn standing(ensemble: &Ensemble) -> Vec<String> {
     let mut line = children(ensemble, PATH).await;
     line.sort_by_key(|node| node[node.len() - 10..].to_owned());
@@ -52,12 +52,12 @@ fn number(path: &str) -> &str {
     &path[path.len() - 10..]
 }
 
-/// What was sent, but for the confirmations of the session, which come by themselves.
+/// The requests that were sent, without the confirmations of the session, which the library sends at any time.
 fn sent(proxies: &Proxies) -> Vec<OpCode> {
     sent_but_watches(proxies, "")
 }
 
-/// As [`sent`], without the watches on the node at `held`: who holds for long gets one, whenever that falls due.
+/// As [`sent`], without the watches on the node at `held`: a long hold sets one at some time.
 fn sent_but_watches(proxies: &Proxies, held: &str) -> Vec<OpCode> {
     let own = |parts: &[(OpCode, String)]| parts.iter().any(|(op, _)| *op != OpCode::Check);
     let log = proxies.log();
@@ -72,7 +72,7 @@ fn events(proxies: &Proxies) -> usize {
     proxies.log().iter().filter(|record| record.message == Message::Event).count()
 }
 
-/// Waits until so many reads with a watch have been answered: two for each who waits.
+/// Waits until `count` reads with a watch have been answered: two for each waiter.
 async fn watches_become(proxies: &Proxies, count: usize) {
     let set = eventually(format!("{count} watches"), Timing::answer(), async || {
         let log = proxies.log();
@@ -82,5 +82,5 @@ async fn watches_become(proxies: &Proxies, count: usize) {
     set.await.unwrap_or_else(|error: HarnessError| panic!("{error}: {:?}", proxies.log().ops()));
 }
 
-/// Enough for a server to answer many times, and not to be granted what is held.
+/// Long enough for many answers of a server; no wait of this time for a held lock is granted.
 const SHORTLY: Duration = Duration::from_millis(300);

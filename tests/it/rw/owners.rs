@@ -1,4 +1,4 @@
-//! Whose a hold is.
+//! The owners of a read/write lock.
 
 use lockkeeper::{Mutex, Owner};
 
@@ -38,7 +38,7 @@ async fn a_writer_writes_again_and_its_last_guard_releases() {
     outer.release().await.unwrap();
     assert!(inner.is_valid());
     assert!(other.try_read().await.unwrap().is_none());
-    // A downgrade of one of two leaves the other a writer.
+    // A downgrade of one of two write guards leaves the other one a write guard.
     let again = one.for_owner(&owner).write().await.unwrap();
     let read = again.downgrade().await.unwrap();
     assert_eq!((one.read_hold_count(&owner), one.write_hold_count(&owner)), (1, 1));
@@ -58,7 +58,7 @@ async fn owners_exclude_each_other_and_without_one_nothing_is_reentrant() {
     let write = one.write().await.unwrap();
     assert!(two.try_read().await.unwrap().is_none());
     assert!(lock.try_read().await.unwrap().is_none());
-    // The owner it is bound to goes before the one in scope.
+    // The bound owner takes precedence over the owner in scope.
     let in_scope = Owner::new("other");
     assert!(in_scope.scope(one.try_write()).await.unwrap().is_some());
     assert!(in_scope.scope(lock.try_write()).await.unwrap().is_none());
@@ -70,7 +70,7 @@ async fn owners_exclude_each_other_and_without_one_nothing_is_reentrant() {
 }
 
 #[tokio::test]
-async fn tasks_of_one_owner_go_over_the_network_one_after_the_other() {
+async fn tasks_of_one_owner_acquire_one_after_the_other() {
     let (ensemble, [lock]) = processes().await;
     let lock = lock.for_owner(&Owner::new("one"));
     let (first, second, third) = tokio::join!(lock.read(), lock.read(), lock.read());
@@ -78,7 +78,7 @@ async fn tasks_of_one_owner_go_over_the_network_one_after_the_other() {
     assert_eq!(standing(&ensemble).await.len(), 1);
     drop(guards);
     no_node_is_left(&ensemble, PATH).await;
-    // One becomes the writer, the other its own reader: whoever is second finds what the first has.
+    // One task becomes the writer, the other a reader under it: the second finds the hold of the first.
     let (write, read) = tokio::join!(lock.write(), lock.read());
     let (write, read) = (write.unwrap(), read.unwrap());
     assert_eq!(write.fencing_token(), read.fencing_token());
@@ -86,7 +86,7 @@ async fn tasks_of_one_owner_go_over_the_network_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_mutex_on_its_path_is_refused_and_its_node_says_whose_it_is() {
+async fn a_mutex_on_its_path_is_refused_and_its_node_names_the_owner() {
     let (ensemble, [one]) = processes().await;
     let manager = connect(&ensemble.connect_string()).await;
     let named = one.clone().node_data("note").for_owner(&Owner::new("order 4711"));

@@ -1,4 +1,4 @@
-//! Sharing, reading under a write, downgrade and upgrade.
+//! Shared reads, a read under a write, downgrade and upgrade.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{
 use crate::support::{behind_proxy, connect, no_node_is_left, nodes_become};
 
 #[tokio::test]
-async fn readers_share_and_a_writer_shares_with_nobody() {
+async fn readers_share_and_a_writer_excludes_all() {
     let (ensemble, [one, two]) = processes().await;
     let (first, second) = (one.read().await.unwrap(), two.read().await.unwrap());
     assert!(one.try_write().await.unwrap().is_none());
@@ -31,7 +31,7 @@ async fn readers_share_and_a_writer_shares_with_nobody() {
 }
 
 #[tokio::test]
-async fn a_read_under_ones_own_write_stays_when_the_write_ends_and_no_writer_comes_between() {
+async fn a_read_under_an_own_write_outlives_the_write_and_no_writer_is_granted_between() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let (owner, other) = (Owner::new("one"), lock(&connect(&ensemble.connect_string()).await));
     let one = lock(&manager).for_owner(&owner);
@@ -42,13 +42,13 @@ async fn a_read_under_ones_own_write_stays_when_the_write_ends_and_no_writer_com
     let read = one.read().await.unwrap();
     assert_eq!(sent(&proxies), [OpCode::Multi]);
     let again = one.read().await.unwrap();
-    assert_eq!(sent(&proxies), [OpCode::Multi], "a further one goes over the network");
+    assert_eq!(sent(&proxies), [OpCode::Multi], "a further read guard creates a node");
     assert_eq!((one.read_hold_count(&owner), one.write_hold_count(&owner)), (2, 1));
     assert_eq!(read.fencing_token(), write.fencing_token());
     assert_eq!(number(read.path()), number(write.path()));
     assert_eq!(again.path(), read.path());
     write.release().await.unwrap();
-    assert!(other.try_read().await.unwrap().is_none(), "past a writer that waits");
+    assert!(other.try_read().await.unwrap().is_none(), "granted before a waiting writer");
     assert!(!waiter.is_finished() && read.is_valid());
     read.release().await.unwrap();
     assert!(!waiter.is_finished() && again.is_valid());
@@ -58,7 +58,7 @@ async fn a_read_under_ones_own_write_stays_when_the_write_ends_and_no_writer_com
 }
 
 #[tokio::test]
-async fn a_downgrade_lets_readers_in_and_no_writer_and_keeps_its_token() {
+async fn a_downgrade_grants_readers_and_no_writer_and_keeps_its_token() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let [one, other] = [lock(&manager), lock(&connect(&ensemble.connect_string()).await)];
     let write = one.write().await.unwrap();
@@ -75,7 +75,7 @@ async fn a_downgrade_lets_readers_in_and_no_writer_and_keeps_its_token() {
     let beside = reader.await.unwrap();
     assert!(beside.fencing_token() > token);
     beside.release().await.unwrap();
-    // Nobody but the reader is in front of it any more, and it knows.
+    // Only the reader is ahead of the writer any more, and the writer knows.
     assert_eq!(other.write_timeout(SHORTLY).await.unwrap_err().is_timeout(), !writer.is_finished());
     assert!(read.is_valid());
     assert_eq!(standing(&ensemble).await.len(), 2);
@@ -84,7 +84,7 @@ async fn a_downgrade_lets_readers_in_and_no_writer_and_keeps_its_token() {
 }
 
 #[tokio::test]
-async fn a_writer_that_waits_is_not_granted_beside_a_reader_that_was_the_writer_in_front() {
+async fn a_waiting_writer_is_not_granted_beside_a_reader_that_was_the_writer_ahead() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let waiting = lock(&manager);
     let other = lock(&connect(&ensemble.connect_string()).await);
@@ -93,7 +93,7 @@ async fn a_writer_that_waits_is_not_granted_beside_a_reader_that_was_the_writer_
     watches_become(&proxies, 2).await;
     proxies.clear_log();
     let read = write.downgrade().await.unwrap();
-    // It listed again, and watches what it found.
+    // The waiter has listed again, and watches its new predecessor.
     watches_become(&proxies, 1).await;
     assert_eq!(sent(&proxies), [OpCode::GetChildren, OpCode::GetData]);
     assert!(!waiter.is_finished() && read.is_valid());
@@ -111,7 +111,7 @@ async fn a_writer_behind_a_reader_behind_a_writer_that_downgrades_waits_for_both
     let reader = reading(&two);
     nodes_become(&ensemble, PATH, 2).await;
     let waiter = writing(&waiting);
-    // On the reader, who is the nearest: the writer goes unseen.
+    // The watch is on the reader, the nearest predecessor: the waiter does not notice the end of the first writer.
     watches_become(&proxies, 2).await;
     let first = write.downgrade().await.unwrap();
     let second = reader.await.unwrap();
@@ -124,7 +124,7 @@ async fn a_writer_behind_a_reader_behind_a_writer_that_downgrades_waits_for_both
 }
 
 #[tokio::test]
-async fn a_write_while_reading_is_refused_before_anything_is_sent() {
+async fn a_write_while_reading_is_refused_before_a_request_is_sent() {
     let (_ensemble, proxies, manager) = behind_proxy().await;
     let one = lock(&manager).for_owner(&Owner::new("one"));
     let read = one.read().await.unwrap();
@@ -151,16 +151,16 @@ async fn a_sole_reader_may_become_the_writer() {
     nodes_become(&ensemble, PATH, 1).await;
     assert!(other.try_read().await.unwrap().is_none());
     write.release().await.unwrap();
-    // With other guards of its own it is still the only one who reads; they stay.
+    // With further guards of the same owner it is still the only reader; these guards stay valid.
     let (read, kept) = (one.read().await.unwrap(), one.read().await.unwrap());
     let write = read.try_upgrade().await.unwrap();
     assert_eq!((one.read_hold_count(&owner), one.write_hold_count(&owner)), (1, 1));
-    // Down again with the write's token, since a resource may have seen that: not with the older read's.
+    // A downgrade keeps the token of the write, since a resource may have seen it, and not that of the older read.
     let token = write.fencing_token();
     let read = write.downgrade().await.unwrap();
     assert_eq!(read.fencing_token(), token);
     assert!(kept.fencing_token() < token && kept.is_valid());
-    // And once more, past both of its own nodes.
+    // Once more, with two own nodes in the queue.
     let write = read.try_upgrade().await.unwrap();
     assert!(write.fencing_token() > token && kept.is_valid());
     drop((write, kept));
@@ -179,7 +179,7 @@ async fn a_reader_among_others_stays_one_when_it_tries_to_write() {
     assert!(mine.is_valid());
     nodes_become(&ensemble, PATH, 2).await;
     theirs.release().await.unwrap();
-    // A writer that waits behind it is somebody, too.
+    // A waiting writer behind it prevents the upgrade, too.
     let writer = writing(&other);
     nodes_become(&ensemble, PATH, 2).await;
     let mine = mine.try_upgrade().await.unwrap_err().into_guard();

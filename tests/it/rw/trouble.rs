@@ -1,4 +1,4 @@
-//! Lost answers and lost sessions.
+//! Lost answers and lost sessions of a read/write lock.
 
 use lockkeeper::{LossReason, Owner, RwLock, State};
 use lockkeeper_tests::{Match, OpCode, Timing, eventually};
@@ -31,7 +31,7 @@ async fn a_downgrade_without_an_answer_is_done_once() {
 }
 
 #[tokio::test]
-async fn a_read_under_a_write_without_an_answer_is_made_once() {
+async fn a_read_under_a_write_without_an_answer_creates_one_node() {
     for is_done in [true, false] {
         let (ensemble, proxies, manager) = behind_proxy().await;
         let lock = lock(&manager).for_owner(&Owner::new("one"));
@@ -47,7 +47,7 @@ async fn a_read_under_a_write_without_an_answer_is_made_once() {
 }
 
 #[tokio::test]
-async fn all_guards_of_a_dead_session_are_lost_and_must_go_before_the_next() {
+async fn all_guards_of_an_expired_session_are_lost_and_must_be_dropped_before_the_next_acquire() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let lock = lock(&manager).for_owner(&Owner::new("one"));
     let write = lock.write().await.unwrap();
@@ -62,7 +62,7 @@ async fn all_guards_of_a_dead_session_are_lost_and_must_go_before_the_next() {
     assert!(lock.read().await.unwrap_err().is_lost());
     assert!(lock.try_write().await.unwrap_err().is_lost());
     assert!(write.downgrade().await.unwrap_err().is_lost());
-    // The read alone is enough of a reason.
+    // The read guard alone is reason enough.
     assert!(lock.write().await.unwrap_err().is_lost());
     let error = read.try_upgrade().await.unwrap_err();
     assert!(!error.is_not_alone(), "{error}");
@@ -73,7 +73,7 @@ async fn all_guards_of_a_dead_session_are_lost_and_must_go_before_the_next() {
 }
 
 #[tokio::test]
-async fn a_waiting_writer_of_a_dead_session_waits_behind_the_readers_of_the_next() {
+async fn a_waiting_writer_of_an_expired_session_waits_behind_the_readers_of_the_next() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let (lock, other) = (lock(&manager), lock(&connect(&ensemble.connect_string()).await));
     let held = other.read().await.unwrap();
@@ -81,7 +81,7 @@ async fn a_waiting_writer_of_a_dead_session_waits_behind_the_readers_of_the_next
     nodes_become(&ensemble, PATH, 2).await;
     let before = standing(&ensemble).await;
     proxies.expire_session(proxies.sessions()[0].id).await.unwrap();
-    let moved = eventually("a place in the next session", Timing::settle(), async || {
+    let moved = eventually("a node of the next session", Timing::settle(), async || {
         let line = standing(&ensemble).await;
         (line.len() == 2 && line[1] != before[1]).then_some(())
     });
@@ -92,7 +92,7 @@ async fn a_waiting_writer_of_a_dead_session_waits_behind_the_readers_of_the_next
 }
 
 #[tokio::test]
-async fn a_release_waits_for_a_read_that_the_owners_other_task_makes_beside_it() {
+async fn a_release_waits_for_a_read_of_another_task_of_its_owner() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let lock = RwLock::new(&manager, "/rw").unwrap().for_owner(&Owner::new("two tasks"));
     let write = lock.write().await.unwrap();
@@ -103,7 +103,7 @@ async fn a_release_waits_for_a_read_that_the_owners_other_task_makes_beside_it()
     });
     answer.triggered().await.unwrap();
     let releasing = tokio::spawn(write.release());
-    // Both stand: nothing has been released, and nobody is told so.
+    // Both nodes exist: nothing has been released, and no caller was told otherwise.
     nodes_become(&ensemble, "/rw", 2).await;
     assert!(!releasing.is_finished());
     answer.release();

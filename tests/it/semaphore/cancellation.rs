@@ -5,7 +5,7 @@ use lockkeeper_tests::{After, dropped_after};
 use super::{head_sleeps, semaphore, settled, two};
 
 #[tokio::test]
-async fn a_wait_for_permits_dropped_anywhere_leaves_no_node_and_the_next_is_served() {
+async fn a_wait_for_permits_dropped_at_any_await_leaves_no_node_and_its_successor_is_granted() {
     let (ensemble, a, b) = two().await;
     let (one, other) = (semaphore(&a, 2), semaphore(&b, 2));
     for polls in 0.. {
@@ -25,7 +25,7 @@ async fn a_wait_for_permits_dropped_anywhere_leaves_no_node_and_the_next_is_serv
 }
 
 #[tokio::test]
-async fn a_wait_dropped_at_the_moment_it_gets_its_permits_passes_them_on() {
+async fn a_wait_dropped_at_the_moment_of_its_grant_releases_its_permits() {
     let (ensemble, a, b) = two().await;
     let (one, other) = (semaphore(&a, 2), semaphore(&b, 2));
     for extra in 0..5 {
@@ -46,7 +46,7 @@ async fn a_wait_dropped_at_the_moment_it_gets_its_permits_passes_them_on() {
 }
 
 #[tokio::test]
-async fn a_lease_given_back_in_any_way_comes_back() {
+async fn a_lease_released_in_any_way_is_free_again() {
     let (ensemble, a, _) = two().await;
     let semaphore = semaphore(&a, 3);
     for polls in 0.. {

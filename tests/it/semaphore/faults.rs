@@ -1,4 +1,4 @@
-//! What breaks on the way.
+//! Lost replies, lost sessions and deleted nodes of a semaphore.
 
 use lockkeeper::{LossReason, Semaphore};
 use lockkeeper_tests::{Ensemble, Match, OpCode, Proxies};
@@ -44,7 +44,7 @@ async fn a_lost_reply_to_any_request_of_a_wait_costs_no_permit() {
 }
 
 #[tokio::test]
-async fn the_leases_of_a_crashed_client_come_back_with_its_session() {
+async fn the_leases_of_a_crashed_client_are_free_when_its_session_ends() {
     let (ensemble, proxies, _manager, doomed) = behind_proxy_with(2).await;
     let other = semaphore(&connect(&ensemble.connect_string()).await, 2);
     let lost = doomed.acquire_many(2).await.unwrap();
@@ -59,8 +59,8 @@ async fn the_leases_of_a_crashed_client_come_back_with_its_session() {
 }
 
 #[tokio::test]
-async fn a_waiter_of_a_dead_session_gets_its_permits_on_the_next_one() {
-    // In line, and at the head.
+async fn a_waiter_of_an_expired_session_gets_its_permits_on_the_next_session() {
+    // Behind a predecessor, and at the head.
     for in_front in [1, 0] {
         let (ensemble, proxies, _manager, one) = behind_proxy_with(1).await;
         let other = semaphore(&connect(&ensemble.connect_string()).await, 1);
@@ -97,19 +97,19 @@ async fn a_lease_of_which_one_node_is_deleted_by_hand_is_lost_as_a_whole() {
     let error = lease.txn().create("/late".parse().unwrap(), Vec::new()).commit().await.unwrap_err();
     assert!(error.is_lost(), "{error}");
     assert_eq!(lease.lost().await.reason, LossReason::NodeDeleted);
-    // Two permits of a lease that is lost come back, too.
+    // The other permits of a lost lease are free again, too.
     drop(lease);
     settled(&ensemble, 0, 0).await;
     manager.shutdown().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_directory_that_is_removed_on_the_way_is_made_again() {
+async fn a_directory_that_is_removed_during_an_acquire_is_created_again() {
     let (ensemble, proxies, _manager, semaphore) = behind_proxy_with(2).await;
     let taking = exchange(&proxies).hold_request();
     let acquiring = tokio::spawn(async move { semaphore.acquire_many(2).await.unwrap() });
     taking.triggered().await.unwrap();
-    // As the server's own reaper does it.
+    // As the server's own removal of containers does.
     ensemble.raw().await.unwrap().delete(LEASES).await.unwrap();
     taking.release();
     let lease = acquiring.await.unwrap();
@@ -118,7 +118,7 @@ async fn a_directory_that_is_removed_on_the_way_is_made_again() {
 }
 
 #[tokio::test]
-async fn who_is_moved_to_a_server_that_is_behind_takes_no_permit_too_many() {
+async fn a_contender_that_moves_to_a_server_that_is_behind_takes_no_permit_too_many() {
     let ensemble = Ensemble::start(3).await.unwrap();
     let proxies = Proxies::start(&ensemble).await.unwrap();
     let a = connect(&proxies.connect_string()).await;

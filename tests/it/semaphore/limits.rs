@@ -1,4 +1,4 @@
-//! How many permits there are.
+//! The limit of a semaphore.
 
 use lockkeeper::{Error, Semaphore, SemaphoreError, SharedLimit};
 use lockkeeper_tests::{CreateMode, OpCode, Timing, eventually};
@@ -8,7 +8,7 @@ use super::{LEASES, LOCKS, PATH, head_sleeps, leases, semaphore, sent, settled, 
 const LIMIT: &str = "/limit";
 
 #[tokio::test]
-async fn a_raised_limit_wakes_who_waits_and_a_lowered_one_revokes_nothing() {
+async fn a_raised_limit_wakes_the_waiters_and_a_lowered_one_revokes_nothing() {
     let (ensemble, a, b) = two().await;
     let limit = SharedLimit::new(&a, LIMIT).unwrap();
     limit.set(1).await.unwrap();
@@ -27,7 +27,7 @@ async fn a_raised_limit_wakes_who_waits_and_a_lowered_one_revokes_nothing() {
     assert!(first.is_valid() && second.is_valid());
     assert_eq!(one.available().await.unwrap(), 0);
     second.release().await.unwrap();
-    // One is out, and one is all there is.
+    // One permit is in use, and the limit is one.
     assert!(other.try_acquire().await.unwrap().is_none());
     first.release().await.unwrap();
     other.acquire().await.unwrap().release().await.unwrap();
@@ -35,7 +35,7 @@ async fn a_raised_limit_wakes_who_waits_and_a_lowered_one_revokes_nothing() {
 }
 
 #[tokio::test]
-async fn who_wants_more_than_there_are_is_told_and_leaves_the_line() {
+async fn a_request_beyond_the_limit_fails_and_leaves_the_queue() {
     let (ensemble, a, b) = two().await;
     let error = semaphore(&a, 2).acquire_many(3).await.unwrap_err();
     assert!(
@@ -51,7 +51,7 @@ async fn who_wants_more_than_there_are_is_told_and_leaves_the_line() {
         matches!(error.recipe(), Some(SemaphoreError::TooManyPermits { asked: 4, limit: 3, .. })),
         "{error}"
     );
-    // Lowered while it stands at the head: who is behind goes on.
+    // The limit is lowered while the request is at the head: the request fails, and its successor proceeds.
     let held = one.acquire().await.unwrap();
     let large = tokio::spawn({
         let one = one.clone();
@@ -84,7 +84,7 @@ async fn a_limit_that_is_lowered_at_the_last_moment_is_kept() {
     let semaphore = Semaphore::with_shared_limit(&manager, PATH, &limited).unwrap();
     let taking = super::exchange(&proxies).hold_request();
     let waiter = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
-    // It has seen room for two.
+    // The contender has read room for two.
     taking.triggered().await.unwrap();
     limit.set(1).await.unwrap();
     taking.release();
@@ -95,7 +95,7 @@ async fn a_limit_that_is_lowered_at_the_last_moment_is_kept() {
 }
 
 #[tokio::test]
-async fn a_shared_limit_that_is_lowered_while_the_turn_is_handed_over_is_kept() {
+async fn a_shared_limit_that_is_lowered_during_a_hand_off_is_kept() {
     let (ensemble, proxies, manager) = crate::support::behind_proxy().await;
     let other = crate::support::connect(&ensemble.connect_string()).await;
     let limit = SharedLimit::new(&other, LIMIT).unwrap();
@@ -112,16 +112,16 @@ async fn a_shared_limit_that_is_lowered_while_the_turn_is_handed_over_is_kept() 
     let (second, first) = (waiting.pop().unwrap(), waiting.pop().unwrap());
     let taken = super::exchange(&proxies).hold_reply();
     held.release().await.unwrap();
-    // One of two is taken, and the second one is not told yet.
+    // One of two permits is taken, and the hand-off to the second contender has not arrived yet.
     taken.triggered().await.unwrap();
     proxies.clear_log();
     limit.set(1).await.unwrap();
     taken.release();
     let first = first.await.unwrap();
-    let looked = eventually("the second one looks", Timing::answer(), async || {
+    let listed = eventually("a list of the second contender", Timing::answer(), async || {
         sent(&proxies).contains(&OpCode::GetChildren2).then_some(())
     });
-    looked.await.unwrap();
+    listed.await.unwrap();
     head_sleeps(&ensemble, 0).await;
     assert!(leases(&ensemble).await == 1 && !second.is_finished());
     first.release().await.unwrap();
@@ -143,7 +143,7 @@ async fn limits_that_disagree_are_an_error_that_names_both() {
     }
     settled(&ensemble, 1, 0).await;
     held.release().await.unwrap();
-    // Nobody holds by the old one any more.
+    // No hold under the old limit is left.
     let held = other.acquire_many(3).await.unwrap();
     let error = one.acquire().await.unwrap_err();
     assert!(
@@ -155,21 +155,21 @@ async fn limits_that_disagree_are_an_error_that_names_both() {
 }
 
 #[tokio::test]
-async fn the_first_limit_is_recorded_where_curator_or_a_stranger_has_been() {
+async fn the_first_limit_is_recorded_in_directories_of_curator_or_another_client() {
     let (ensemble, a, _) = two().await;
     let mut raw = ensemble.raw().await.unwrap();
     raw.create(PATH, b"", CreateMode::Persistent).await.unwrap();
     raw.create(LEASES, b"", CreateMode::Persistent).await.unwrap();
-    // As Curator makes them: not recorded anywhere, and counted.
+    // As Curator creates them: without a recorded limit, and its leases count.
     raw.create(&format!("{LEASES}/_c_1-lease-"), b"10.0.0.1", CreateMode::EphemeralSequential).await.unwrap();
     let one = semaphore(&a, 2);
     let held = one.acquire().await.unwrap();
     assert!(one.try_acquire().await.unwrap().is_none());
     assert_eq!(raw.data(LEASES).await.unwrap().0, [0, 0, 0, 2]);
     held.release().await.unwrap();
-    raw.set_data(LEASES, b"a stranger's").await.unwrap();
+    raw.set_data(LEASES, b"foreign data").await.unwrap();
     one.acquire().await.unwrap().release().await.unwrap();
-    assert_eq!(raw.data(LEASES).await.unwrap().0, b"a stranger's");
+    assert_eq!(raw.data(LEASES).await.unwrap().0, b"foreign data");
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn a_shared_limit_that_cannot_be_read_is_an_error_that_says_what_to_do() {
     let error = semaphore.acquire().await.unwrap_err();
     assert!(error.to_string().contains("SharedLimit::set()"), "{error}");
     raw.create(LIMIT, b"four", CreateMode::Persistent).await.unwrap();
-    // Four bytes are a number, and this one would be some 1.7 milliards.
+    // Four bytes are a number, and this one is about 1.7 billion.
     assert_eq!(limit.read().await.unwrap(), 0x666f_7572);
     for wrong in [&b"4"[..], b"", &[0xff; 4]] {
         raw.set_data(LIMIT, wrong).await.unwrap();

@@ -3,7 +3,7 @@
 mod cancellation;
 mod faults;
 mod limits;
-mod turns;
+mod order;
 
 use lockkeeper::{ConnectionManager, Semaphore};
 use lockkeeper_tests::{Arming, Ensemble, Match, OpCode, Proxies, Timing, eventually, inspect};
@@ -25,7 +25,7 @@ async fn two() -> (Ensemble, ConnectionManager, ConnectionManager) {
     (ensemble, a, b)
 }
 
-/// A server, a client through a proxy and a semaphore whose directories are there.
+/// A server, a client through a proxy, and a semaphore whose directories exist.
 async fn behind_proxy_with(permits: usize) -> (Ensemble, Proxies, ConnectionManager, Semaphore) {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let semaphore = semaphore(&manager, permits);
@@ -35,25 +35,25 @@ async fn behind_proxy_with(permits: usize) -> (Ensemble, Proxies, ConnectionMana
     (ensemble, proxies, manager, semaphore)
 }
 
-/// Waits until so many permits are out and so many stand in line.
-async fn settled(ensemble: &Ensemble, leases: usize, in_line: usize) {
+/// Waits until `leases` permits are in use and the queue has `waiting` nodes.
+async fn settled(ensemble: &Ensemble, leases: usize, waiting: usize) {
     nodes_become(ensemble, LEASES, leases).await;
-    nodes_become(ensemble, LOCKS, in_line).await;
+    nodes_become(ensemble, LOCKS, waiting).await;
 }
 
-/// How many watches there are, those on children too, which `wchs` and `wchp` leave out.
+/// The number of watches, including those on children, which `wchs` and `wchp` omit.
 async fn watches(ensemble: &Ensemble) -> u64 {
     inspect::counter(ensemble.server(0).address(), "zk_watch_count").await.unwrap()
 }
 
-/// Waits until the head of the line watches the leases, and so many behind it watch who is in front and themselves.
+/// Waits until the head of the queue watches the leases, and `behind` waiters watch their predecessor and their own node.
 async fn head_sleeps(ensemble: &Ensemble, behind: u64) {
     let all = 1 + 2 * behind;
     let watched = || async { (watches(ensemble).await >= all).then_some(()) };
     eventually("a watch on the leases", Timing::settle(), watched).await.unwrap();
 }
 
-/// What was sent, but for the confirmations of the session, which come by themselves.
+/// The requests that were sent, without the confirmations of the session, which the library sends at any time.
 fn sent(proxies: &Proxies) -> Vec<OpCode> {
     let log = proxies.log();
     let is_asked = |parts: &[(OpCode, String)]| parts.iter().any(|(op, _)| *op != OpCode::Check);

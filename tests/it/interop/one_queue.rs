@@ -1,4 +1,4 @@
-//! Who holds keeps the others out, and who comes first comes in first, whatever the language.
+//! A holder excludes all contenders, and grants follow the queue, whatever the language.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::fixture::{InteropFixture, Outcome, SESSION, SHORTLY};
 use crate::support::connect;
 
 #[tokio::test]
-async fn while_java_holds_we_do_not_get_in() -> Outcome {
+async fn while_java_holds_we_are_not_granted() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -22,7 +22,7 @@ async fn while_java_holds_we_do_not_get_in() -> Outcome {
     assert!(mutex.try_acquire().await?.is_none());
     assert!(reentrant.try_acquire(&Owner::new("o")).await?.is_none());
     assert!(mutex.acquire_timeout(SHORTLY).await.unwrap_err().is_timeout());
-    assert_eq!(fixture.line_of(1).await?, [grant.node], "a try in vain leaves no node");
+    assert_eq!(fixture.line_of(1).await?, [grant.node], "a failed try leaves no node");
 
     thread.release(&fixture.path).await?;
     let guard = mutex.try_acquire().await?.expect("free");
@@ -32,7 +32,7 @@ async fn while_java_holds_we_do_not_get_in() -> Outcome {
 }
 
 #[tokio::test]
-async fn while_we_hold_java_does_not_get_in() -> Outcome {
+async fn while_we_hold_java_is_not_granted() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -53,7 +53,7 @@ async fn while_we_hold_java_does_not_get_in() -> Outcome {
 }
 
 #[tokio::test]
-async fn java_and_rust_stand_in_one_line() -> Outcome {
+async fn java_and_rust_share_one_queue() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -62,7 +62,7 @@ async fn java_and_rust_stand_in_one_line() -> Outcome {
         let holder = if holder_is_java { fixture.java("holder") } else { fixture.rust() };
         let mut hold = holder.acquire().await?;
         let (granted, mut grants) = mpsc::unbounded_channel();
-        let line = [
+        let contenders = [
             fixture.java("a"),
             fixture.rust(),
             fixture.java("b"),
@@ -70,17 +70,17 @@ async fn java_and_rust_stand_in_one_line() -> Outcome {
             fixture.java("c"),
             fixture.rust(),
         ];
-        for (place, contender) in line.into_iter().enumerate() {
+        for (position, contender) in contenders.into_iter().enumerate() {
             let granted = granted.clone();
-            tokio::spawn(async move { granted.send((place, contender.acquire().await)).ok() });
-            fixture.line_of(place + 2).await?;
+            tokio::spawn(async move { granted.send((position, contender.acquire().await)).ok() });
+            fixture.line_of(position + 2).await?;
         }
         for expected in 0..6 {
             let token = hold.token();
-            assert!(grants.is_empty(), "someone was granted what is held");
+            assert!(grants.is_empty(), "granted while the lock is held");
             hold.release().await?;
-            let (place, next) = grants.recv().await.expect("the next in line");
-            assert_eq!(place, expected);
+            let (position, next) = grants.recv().await.expect("the next grant");
+            assert_eq!(position, expected);
             hold = next?;
             assert!(hold.token() > token);
         }
@@ -91,7 +91,7 @@ async fn java_and_rust_stand_in_one_line() -> Outcome {
 }
 
 #[tokio::test]
-async fn a_reentrant_hold_keeps_the_other_out_until_its_last_release() -> Outcome {
+async fn a_reentrant_hold_excludes_the_other_language_until_its_last_release() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -108,11 +108,11 @@ async fn a_reentrant_hold_keeps_the_other_out_until_its_last_release() -> Outcom
         let (thread, path) = (thread.clone(), fixture.path.clone());
         async move { thread.acquire(&path).await }
     });
-    let line = fixture.line_of(2).await?;
-    assert!(fixture.java.data(&line[0]).await?.ends_with("owner=order 4711"));
+    let queue = fixture.line_of(2).await?;
+    assert!(fixture.java.data(&queue[0]).await?.ends_with("owner=order 4711"));
     outer.release().await?;
     let grant = waiter.await??;
-    assert_eq!(grant.node, line[1]);
+    assert_eq!(grant.node, queue[1]);
 
     assert_eq!(thread.acquire(&fixture.path).await?, grant, "the same hold");
     thread.release(&fixture.path).await?;

@@ -1,4 +1,4 @@
-//! Who gets permits, and when.
+//! The order in which contenders get permits.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{LOCKS, PATH, behind_proxy_with, head_sleeps, leases, semaphore, sent
 use crate::support::{children, connect, no_node_is_left};
 
 #[tokio::test]
-async fn no_more_permits_are_out_than_there_are_and_what_comes_back_is_given_out_again() {
+async fn no_permit_too_many_is_granted_and_released_permits_are_granted_again() {
     let (ensemble, a, b) = two().await;
     let (one, other) = (semaphore(&a, 3), semaphore(&b, 3));
     assert_eq!(one.available().await.unwrap(), 3);
@@ -27,8 +27,8 @@ async fn no_more_permits_are_out_than_there_are_and_what_comes_back_is_given_out
     assert!(error.to_string().contains("at the head of the queue for 2 permits, 0 of them free"), "{error}");
     settled(&ensemble, 3, 0).await;
     second.release().await.unwrap();
-    let third = one.try_acquire().await.unwrap().expect("one came back");
-    // No time for waiting is time enough for what is free.
+    let third = one.try_acquire().await.unwrap().expect("one permit was released");
+    // A timeout of zero is enough for free permits.
     first.release().await.unwrap();
     other.acquire_many_timeout(2, Duration::ZERO).await.unwrap().release().await.unwrap();
     third.release().await.unwrap();
@@ -36,7 +36,7 @@ async fn no_more_permits_are_out_than_there_are_and_what_comes_back_is_given_out
 }
 
 #[tokio::test]
-async fn two_who_want_three_of_four_never_stop_each_other() {
+async fn two_requests_for_three_of_four_permits_never_deadlock() {
     let (ensemble, a, b) = two().await;
     let tasks = [&a, &b].map(|manager| {
         let semaphore = semaphore(manager, 4);
@@ -66,7 +66,7 @@ async fn a_large_request_is_not_overtaken_by_small_ones_behind_it() {
     settled(&ensemble, 2, 1).await;
     let small = tokio::spawn(async move { one.acquire().await.unwrap() });
     settled(&ensemble, 2, 2).await;
-    // One is free, and stays free for the one in front.
+    // One permit is free, and stays free for the predecessor.
     assert!(other.try_acquire().await.unwrap().is_none());
     let error = other.acquire_timeout(Duration::ZERO).await.unwrap_err();
     assert!(matches!(&error, Error::Timeout { phase: Phase::Queued { ahead: 2, .. }, .. }), "{error}");
@@ -82,7 +82,7 @@ async fn a_large_request_is_not_overtaken_by_small_ones_behind_it() {
 }
 
 #[tokio::test]
-async fn permits_are_given_in_the_order_in_which_they_were_asked_for() {
+async fn permits_are_granted_in_the_order_of_the_requests() {
     let (ensemble, a, b) = two().await;
     let managers = [a, b];
     let held = semaphore(&managers[0], 2).acquire_many(2).await.unwrap();
@@ -102,7 +102,7 @@ async fn permits_are_given_in_the_order_in_which_they_were_asked_for() {
     }
 }
 
-/// Takes permits until the directory of the line is watched: then numbers tell that nobody is in front.
+/// Acquires permits until the client watches the queue's directory: then sequence numbers show an empty queue.
 async fn numbers_tell(proxies: &Proxies, semaphore: &Semaphore) {
     loop {
         proxies.clear_log();
@@ -128,7 +128,7 @@ async fn free_permits_cost_two_round_trips_however_many_and_a_release_one() {
             async move { semaphore.acquire_many(permits).await.unwrap() }
         });
         answer.triggered().await.unwrap();
-        // The reads are on their way before the answer to the create, the list of the line first.
+        // The reads are in flight before the answer to the create, the list of the queue first.
         let first_round = eventually("one round trip", Timing::answer(), || async {
             (sent(&proxies) == [&[OpCode::Create2], reads].concat()).then_some(())
         });
@@ -145,7 +145,7 @@ async fn free_permits_cost_two_round_trips_however_many_and_a_release_one() {
     }
 }
 
-/// Takes them one after another, so that each is in line when the one before it is served; then lets them go on.
+/// Starts the acquires one after another, so that each is queued when its predecessor is granted.
 async fn queued(
     ensemble: &Ensemble,
     manager: &ConnectionManager,
@@ -162,7 +162,7 @@ async fn queued(
 }
 
 #[tokio::test]
-async fn who_follows_in_the_same_process_takes_what_the_one_before_has_seen() {
+async fn a_successor_in_the_same_process_uses_the_permit_count_of_its_predecessor() {
     let (ensemble, proxies, manager, _) = behind_proxy_with(4).await;
     let out = semaphore(&manager, 4).acquire_many(4).await.unwrap();
     proxies.clear_log();
@@ -170,7 +170,7 @@ async fn who_follows_in_the_same_process_takes_what_the_one_before_has_seen() {
     looks_become(&proxies, 2).await;
     proxies.clear_log();
     out.release().await.unwrap();
-    // The first one looks; three take what it left; the fifth looks for more, and then waits for that.
+    // The first contender lists; three take the remaining permits; the fifth lists, and then waits.
     looks_become(&proxies, 3).await;
     settled(&ensemble, 4, 1).await;
     assert!(!sent(&proxies).contains(&OpCode::GetChildren), "{:?}", sent(&proxies));
@@ -181,40 +181,40 @@ async fn who_follows_in_the_same_process_takes_what_the_one_before_has_seen() {
     let _last = last.await.unwrap();
 }
 
-/// Waits until so many looks at the leases were answered, and no more.
+/// Waits until `count` lists of the leases were answered, and no more.
 async fn looks_become(proxies: &Proxies, count: usize) {
-    let seen = eventually(format!("{count} looks"), Timing::settle(), || async {
+    let seen = eventually(format!("{count} lists"), Timing::settle(), || async {
         let log = proxies.log();
-        let looks = log.requests().filter(|request| request.op == OpCode::GetChildren2);
-        let answered = looks.filter(|request| log.reply_to(request).is_some()).count();
-        assert!(answered <= count, "{answered} looks");
+        let lists = log.requests().filter(|request| request.op == OpCode::GetChildren2);
+        let answered = lists.filter(|request| log.reply_to(request).is_some()).count();
+        assert!(answered <= count, "{answered} lists");
         (answered == count).then_some(())
     });
     seen.await.unwrap();
 }
 
 #[tokio::test]
-async fn who_was_deleted_by_hand_while_waiting_is_not_passed_the_turn() {
+async fn a_waiter_whose_node_was_deleted_by_hand_gets_no_hand_off() {
     let (ensemble, _proxies, manager, _) = behind_proxy_with(4).await;
     let out = semaphore(&manager, 4).acquire_many(4).await.unwrap();
     let waiting = queued(&ensemble, &manager, &out, 2).await;
-    // A stranger is behind the second one, whose place is then gone.
+    // A foreign contender is behind the second one, whose node is then deleted.
     let other = connect(&ensemble.connect_string()).await;
-    let stranger = tokio::spawn({
+    let foreign = tokio::spawn({
         let semaphore = semaphore(&other, 4);
         async move { semaphore.acquire_many(4).await.unwrap() }
     });
     settled(&ensemble, 4, 3).await;
-    let mut line = children(&ensemble, LOCKS).await;
-    line.sort_by_key(|name| name.split('-').next_back().map(str::to_owned));
+    let mut queue = children(&ensemble, LOCKS).await;
+    queue.sort_by_key(|name| name.split('-').next_back().map(str::to_owned));
     let mut raw = ensemble.raw().await.unwrap();
-    raw.delete(&format!("{LOCKS}/{}", line[1])).await.unwrap();
+    raw.delete(&format!("{LOCKS}/{}", queue[1])).await.unwrap();
     out.release().await.unwrap();
     let mut waiting = waiting.into_iter();
     let first = waiting.next().unwrap().await.unwrap();
     first.release().await.unwrap();
-    // All four are the stranger's before the second one gets any.
-    let all = stranger.await.unwrap();
+    // The foreign contender gets all four permits before the second one gets any.
+    let all = foreign.await.unwrap();
     let second = waiting.next().unwrap();
     settled(&ensemble, 4, 1).await;
     assert!(!second.is_finished());
@@ -223,7 +223,7 @@ async fn who_was_deleted_by_hand_while_waiting_is_not_passed_the_turn() {
 }
 
 #[tokio::test]
-async fn an_object_that_is_new_reads_the_recorded_limit_along() {
+async fn a_new_semaphore_reads_the_recorded_limit_with_its_first_list() {
     let (_ensemble, proxies, manager, _semaphore) = behind_proxy_with(2).await;
     proxies.clear_log();
     let lease = semaphore(&manager, 2).acquire().await.unwrap();
@@ -233,7 +233,7 @@ async fn an_object_that_is_new_reads_the_recorded_limit_along() {
 }
 
 #[tokio::test]
-async fn a_wait_at_the_head_leaves_no_watch_behind() {
+async fn a_wait_at_the_head_leaves_no_watch() {
     let (ensemble, a, b) = two().await;
     let held = semaphore(&a, 1).acquire().await.unwrap();
     let other = semaphore(&b, 1);
@@ -247,7 +247,7 @@ async fn a_wait_at_the_head_leaves_no_watch_behind() {
 }
 
 #[tokio::test]
-async fn leases_tell_who_holds_them() {
+async fn leases_name_their_holder() {
     let (_ensemble, a, b) = two().await;
     let one = semaphore(&a, 4).node_data("the nightly report");
     let first = one.acquire_many(2).await.unwrap();

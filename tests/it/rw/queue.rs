@@ -1,4 +1,4 @@
-//! One line, and who is woken in it.
+//! The queue of a read/write lock, and which waiters a release wakes.
 
 use futures::future::join_all;
 use lockkeeper::RwLock;
@@ -9,7 +9,7 @@ use super::{PATH, events, lock, processes, reading, sent, watches_become, writin
 use crate::support::{behind_proxy, connect, nodes_become};
 
 #[tokio::test]
-async fn readers_and_writers_are_served_in_the_order_in_which_they_came() {
+async fn readers_and_writers_are_granted_in_the_order_of_their_acquires() {
     let (ensemble, [one, two]) = processes().await;
     let held = one.write().await.unwrap();
     let (sender, mut served) = mpsc::unbounded_channel();
@@ -38,7 +38,7 @@ async fn readers_and_writers_are_served_in_the_order_in_which_they_came() {
         order.push(place);
         tokens.push(token);
     }
-    // Readers side by side come in in any order.
+    // Adjacent readers are granted in any order.
     order[..2].sort_unstable();
     tokens[..2].sort_unstable();
     assert_eq!(order, [0, 1, 2, 3, 4, 5]);
@@ -49,7 +49,7 @@ async fn readers_and_writers_are_served_in_the_order_in_which_they_came() {
 }
 
 #[tokio::test]
-async fn a_writers_end_wakes_only_those_it_blocked() {
+async fn the_release_of_a_writer_wakes_only_the_waiters_that_it_blocked() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let (waiting, other) = (lock(&manager), lock(&connect(&ensemble.connect_string()).await));
     let [third, fourth, fifth]: [RwLock; 3] =
@@ -63,13 +63,13 @@ async fn a_writers_end_wakes_only_those_it_blocked() {
     let writer = writing(&fourth);
     nodes_become(&ensemble, PATH, 4).await;
     let late = reading(&fifth);
-    // Each on whom it waits for, and on itself.
+    // Each waiter watches its predecessor and its own node.
     watches_become(&proxies, 8).await;
     proxies.clear_log();
     held.release().await.unwrap();
     let (one, two) = (one.await.unwrap(), two.await.unwrap());
     assert_eq!(events(&proxies), 2, "the two readers, each by one event");
-    assert_eq!(sent(&proxies), [], "nobody read anything");
+    assert_eq!(sent(&proxies), [], "no waiter sent a read");
     assert!(!writer.is_finished() && !late.is_finished());
     one.release().await.unwrap();
     two.release().await.unwrap();
@@ -83,7 +83,7 @@ async fn a_writers_end_wakes_only_those_it_blocked() {
 async fn an_uncontended_acquire_of_either_side_is_one_round_trip() {
     let (_ensemble, proxies, manager) = behind_proxy().await;
     let lock = lock(&manager);
-    // From then on numbers tell, and the directory is watched.
+    // From then on the client grants by sequence numbers, and watches the directory.
     for _ in 0..4 {
         lock.read().await.unwrap().release().await.unwrap();
     }
@@ -99,7 +99,7 @@ async fn an_uncontended_acquire_of_either_side_is_one_round_trip() {
 }
 
 #[tokio::test]
-async fn a_reader_that_gives_up_in_front_of_a_writer_lets_nobody_in() {
+async fn a_dropped_reader_ahead_of_a_writer_grants_nothing() {
     let (ensemble, [one, two]) = processes().await;
     let held = one.read().await.unwrap();
     let writer = writing(&two);

@@ -1,4 +1,4 @@
-//! What others left in ZooKeeper: children and data that are not ours, and parents that take no children.
+//! Foreign nodes in ZooKeeper: children and data of other clients, and parents that cannot have children.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn make(raw: &mut RawClient, path: &str, data: &[u8], mode: CreateMode) {
 }
 
 #[tokio::test]
-async fn children_without_a_number_are_nobody_whatever_they_are_called() {
+async fn children_without_a_sequence_number_are_no_contenders_whatever_their_names() {
     let ensemble = Ensemble::shared().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mut raw = ensemble.raw().await.unwrap();
@@ -56,7 +56,7 @@ async fn children_without_a_number_are_nobody_whatever_they_are_called() {
 }
 
 #[tokio::test]
-async fn data_that_is_not_ours_is_left_alone_or_named() {
+async fn foreign_data_is_ignored_or_shown() {
     let ensemble = Ensemble::shared().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mut raw = ensemble.raw().await.unwrap();
@@ -64,7 +64,7 @@ async fn data_that_is_not_ours_is_left_alone_or_named() {
         [&b"\xff\xfe\0"[..], b"", b"12345", b"{}", &[0xff; 4], &[0; 100_000]].into_iter().enumerate()
     {
         let at = |name: &str| format!("/data/{number}/{name}");
-        // A limit is said by four bytes, and not below zero.
+        // A limit has four bytes, and is not below zero.
         make(&mut raw, &at("limit"), data, CreateMode::Persistent).await;
         let limit = SharedLimit::new(&manager, at("limit")).unwrap();
         let error = limit.read().await.unwrap_err();
@@ -77,16 +77,16 @@ async fn data_that_is_not_ours_is_left_alone_or_named() {
         assert!(matches!(shared.acquire().await.unwrap_err().recipe(), Some(SemaphoreError::NoLimit { .. })));
         limit.set(1).await.unwrap();
         shared.acquire().await.unwrap().release().await.unwrap();
-        // Data of a directory is not ours to read.
+        // The library does not read the data of a directory.
         make(&mut raw, &at("m"), data, CreateMode::Persistent).await;
         make(&mut raw, &at("s/leases"), data, CreateMode::Persistent).await;
         Mutex::new(&manager, at("m")).unwrap().acquire().await.unwrap().release().await.unwrap();
         Semaphore::new(&manager, at("s"), 3).unwrap().acquire_many(3).await.unwrap().release().await.unwrap();
-        // Starts that say nothing of how long they count, count for as long as ours do.
+        // Starts without a window in their data count for as long as our own.
         make(&mut raw, &at("r/starts/_c_x-start-"), data, CreateMode::PersistentSequential).await;
         let limiter = RateLimiter::new(&manager, at("r"), 1, Duration::from_secs(60)).unwrap();
         assert!(limiter.try_admit().await.unwrap().is_none());
-        // Who is in front is shown, be it with bytes that are no text.
+        // The error shows the predecessor's data even if the bytes are no text.
         let held = at("h/_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-lock-");
         make(&mut raw, &held, data, CreateMode::EphemeralSequential).await;
         let error = Mutex::new(&manager, at("h"))
@@ -99,7 +99,7 @@ async fn data_that_is_not_ours_is_left_alone_or_named() {
 }
 
 #[tokio::test]
-async fn below_an_ephemeral_node_there_are_no_locks_and_that_is_said() {
+async fn a_lock_below_an_ephemeral_node_fails_with_an_error_that_says_so() {
     let ensemble = Ensemble::shared().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mut raw = ensemble.raw().await.unwrap();
