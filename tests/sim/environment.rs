@@ -60,7 +60,7 @@ impl Process {
         }
     }
 
-    /// Ends all its tasks where they stand.
+    /// Ends all its tasks at their current await.
     pub(crate) fn crash(&self) {
         self.gate.lock().is_crashed = true;
         self.tasks.lock().drain(..).for_each(|task| task.abort());
@@ -74,7 +74,7 @@ impl Process {
         self.gate.lock().is_frozen
     }
 
-    /// Whether it has been running for long enough that every task had its turn.
+    /// Whether the process has been running for long enough that every task was polled.
     pub(crate) fn is_awake(&self) -> bool {
         let gate = self.gate.lock();
         !gate.is_frozen && gate.thawed.is_none_or(|thawed| thawed.elapsed() > Duration::from_millis(1))
@@ -113,7 +113,7 @@ impl Environment for SimulatedHost {
     }
 }
 
-/// A task that is not polled while its process stands still.
+/// A task that is not polled while its process is paused.
 struct Stoppable<T> {
     process: Arc<Process>,
     task: BoxFuture<'static, T>,

@@ -1,48 +1,48 @@
-/// What can strike.
+/// A fault of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A connection breaks; what is on its way may be lost or not.
+    /// A connection breaks; messages in flight may be lost.
     Cut,
-    /// What a server answers is lost from here on, until the client gives the connection up.
+    /// The answers of a server are lost until the client abandons the connection.
     LoseReplies,
     /// A process reaches no server for a while.
     Partition,
-    /// A server hangs up on everyone and is away for a while.
+    /// A server closes all connections and is down for a while.
     Restart,
     /// A server is cut off from the others without noticing.
     Stale,
     /// The same, and it believes it leads.
     Depose,
-    /// A process stands still, and only its clock runs.
+    /// A process is paused, and only its clock runs.
     Freeze,
     /// The network is slow for a while.
     Slow,
     /// Empty directories are removed.
     Reap,
-    /// A server silently gives a client that comes back another session, as ClickHouse Keeper does.
+    /// A server silently gives a reconnecting client another session, as ClickHouse Keeper does.
     Swap,
-    /// Somebody deletes a contender's node by hand.
+    /// A contender's node is deleted by hand.
     DeleteByHand,
-    /// Somebody writes into a contender's node by hand, and deletes it a little later.
+    /// A contender's node is written by hand, and deleted a little later.
     Meddle,
-    /// Somebody deletes all contenders of a lock by hand, the last one first; while a process reaches nobody,
-    /// or not.
+    /// All contenders of a lock are deleted by hand, the last one first; with or without a process that reaches no server
+    /// meanwhile.
     Clear,
-    /// Numbers run on past the end of their range, as while creates are under way, or no longer.
+    /// Sequence numbers continue past the end of their range, as while creates are in flight, or stop to.
     CountAhead,
-    /// A process reaches no server for a long while, from the moment on that a write of its was answered: nothing is
-    /// heard of it after what its lease counts from.
+    /// A process reaches no server for a long while, from the answer to one of its writes on: the servers hear nothing from
+    /// it after the instant that its lease counts from.
     Strand,
-    /// A process is gone, and closes nothing.
+    /// A process crashes, and closes nothing.
     Crash,
-    /// A transaction that makes something is held on its way and its connection breaks; it is applied right behind a later
-    /// look at the same directory, whose answer is late.
+    /// A transaction with creates is held on its way and its connection breaks; it is applied right after a later list of the
+    /// same directory, whose answer is late.
     HoldTransaction,
-    /// Curator's client makes a lease of a semaphore out of turn: its place in line went with its session.
+    /// A Curator client creates a lease of a semaphore without a node in the queue, which ended with its session.
     CuratorsLease,
 }
 
-/// What strikes in most plans.
+/// The faults of most plans.
 pub(crate) const COMMON: [Fault; 9] = [
     Fault::Cut,
     Fault::LoseReplies,

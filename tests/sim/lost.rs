@@ -1,4 +1,4 @@
-//! What the log says of losses. On call, that line means that promises are void: so it is judged as one.
+//! The log lines about losses. To an operator such a line means a lost hold, so the oracle checks that it is true.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -28,13 +28,13 @@ pub(crate) struct SaidLost {
 
 /// From now on what is said on this thread is said in this world.
 pub(crate) fn listen(world: &World) {
-    // One for all threads, as a log line that nobody listens to when it is first met is switched off for all of them.
+    // One for all threads: a log line without a subscriber at its first use is switched off for all threads.
     static EVERYWHERE: Once = Once::new();
     EVERYWHERE.call_once(|| tracing::subscriber::set_global_default(Listener).expect("the only one"));
     LISTENING.set(Some((world.clone(), Vec::new())));
 }
 
-/// What was said since this was asked last.
+/// The log lines since the last call.
 pub(crate) fn said() -> Vec<SaidLost> {
     LISTENING.with_borrow_mut(|listening| match listening {
         Some((_, said)) => std::mem::take(said),

@@ -1,8 +1,8 @@
 //! The simulation: the real manager and recipes over a simulated ensemble, network and machine, in paused time.
 //!
-//! One seed decides everything: latency, broken connections, lost answers, expiry, processes that stand still, servers
+//! One seed decides everything: latency, broken connections, lost answers, expiry, paused processes, servers
 //! that are behind, cancellation, the rates of clocks. First faults strike (the safety phase), then all is healed, and
-//! everyone must be served (the healing phase). The [`oracle`] checks the promises of `docs/failure-model.md` all the
+//! every client must be granted its locks (the healing phase). The [`oracle`] checks the promises of `docs/failure-model.md` all the
 //! while.
 
 #![allow(

@@ -4,7 +4,7 @@ use crate::fault::{self, Fault};
 use crate::locks::{self, Lock};
 use crate::rng::Rng;
 
-/// What one seed makes of the world: drawn before anything happens.
+/// The settings of one seed, drawn before the simulation starts.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) servers: usize,
@@ -13,14 +13,14 @@ pub(crate) struct Plan {
     pub(crate) tick: u64,
     pub(crate) relay_touches: bool,
     pub(crate) container_interval: u64,
-    /// The first number of a line: near a carry, or near the end of the range.
+    /// The first sequence number of a queue: near a carry, or near the end of the range.
     pub(crate) first_sequence: i32,
-    /// Longest way of a message, in milliseconds.
+    /// The longest delay of a message, in milliseconds.
     pub(crate) latency: u64,
     /// Client processes, and tasks in each.
     pub(crate) processes: usize,
     pub(crate) workers: usize,
-    /// What is contended for.
+    /// The recipes under contention.
     pub(crate) locks: Vec<Lock>,
     /// How long faults strike, in milliseconds, and the mean time between two.
     pub(crate) safety: u64,
@@ -30,11 +30,11 @@ pub(crate) struct Plan {
     pub(crate) drift: u64,
     /// How many sessions each process has: every lock has one of them.
     pub(crate) sessions: usize,
-    /// Whether processes may shut their manager down in the midst of it, and go on with another.
+    /// Whether processes may shut their manager down during the run, and continue with another.
     pub(crate) shuts_down: bool,
 }
 
-/// What is promised: rates differ by less than one in a hundred.
+/// The assumption of the promises: rates differ by less than one in a hundred.
 const DRIFT_MAX: u64 = 9_999;
 
 impl Plan {
@@ -71,7 +71,7 @@ impl Plan {
             faults.push(Fault::CountAhead);
         }
         let locks = locks::draw(rng, first_sequence);
-        // A start is made by nothing but a transaction, and seldom.
+        // Only transactions create starts, and seldom.
         if locks.iter().any(|lock| lock.time_per_grant() > 0) {
             faults.extend([Fault::HoldTransaction; 3]);
         }
@@ -94,7 +94,7 @@ impl Plan {
             faults,
             drift: rng.pick(&[0, 1_000, DRIFT_MAX, DRIFT_MAX]),
             shuts_down: rng.percent(20),
-            // Of a copy of the dice: so everything else stays as it is.
+            // Drawn from a copy of the generator, so that all other draws stay the same.
             sessions: rng.clone().pick(&[1, 1, 1, 2]),
         }
     }
@@ -103,12 +103,12 @@ impl Plan {
         self.latency.min(self.timeout / 40)
     }
 
-    /// How long, once all faults have ended, until everyone must have been served: what was cut off expires, the
-    /// lease is confirmed anew, and then each takes its turns, some round trips each.
+    /// The time after the last fault within which every client must be granted its locks: cut-off sessions expire, the lease
+    /// is confirmed again, and then each worker acquires, with some round trips each.
     pub(crate) fn patience(&self) -> u64 {
         let workers = (self.processes * self.workers) as u64;
         let turns = workers * (self.locks.len() + 1) as u64;
-        // Each worker ends the turn that it is in, and takes one more.
+        // Each worker ends its current round, and does one more.
         let waiting: u64 = self.locks.iter().map(|lock| 2 * workers * lock.time_per_grant()).sum();
         self.timeout * 6 + turns * (40 * self.latency_in_peace() + 10) + waiting
     }

@@ -9,7 +9,7 @@ impl Rng {
         rng
     }
 
-    /// Dice of their own for someone whose throws must not depend on how often others throw.
+    /// A new generator for a user whose draws must not depend on the number of draws of others.
     pub(crate) fn fork(&mut self) -> Self {
         Self::new(self.throw())
     }
@@ -26,7 +26,7 @@ impl Rng {
         low + self.throw() % (high.max(low) - low + 1)
     }
 
-    /// True so many times in a hundred.
+    /// True with a probability of `chance` in a hundred.
     pub(crate) fn percent(&mut self, chance: u64) -> bool {
         self.throw() % 100 < chance
     }

@@ -11,16 +11,16 @@ use tokio::time::Instant;
 
 use crate::run::run;
 
-/// So many by default: some seconds.
+/// The default number of seeds: some seconds.
 const SEEDS: u64 = 2_000;
 
-/// What came of them all.
+/// The results of all seeds.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) seeds: u64,
     pub(crate) grants: u64,
     pub(crate) losses: u64,
-    /// What each failing seed broke.
+    /// The broken promises of each failing seed.
     pub(crate) failed: BTreeMap<u64, Vec<String>>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn number(variable: &str) -> Option<u64> {
 }
 
 impl Seeds {
-    /// So many of the same ones, or, as a soak, new ones for so long.
+    /// A number of fixed seeds, or, as a soak, new ones for a time.
     pub(crate) fn chosen() -> Self {
         if std::env::var_os("LOCKKEEPER_SOAK").is_some_and(|soak| soak == "1") {
             let minutes = number("LOCKKEEPER_SIM_MINUTES").unwrap_or(10);

@@ -17,14 +17,14 @@ pub(crate) struct Answer {
     pub(crate) watch: Option<oneshot::Receiver<WatchEvent>>,
 }
 
-/// What a request asked to be told of.
+/// The watch that a request sets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Watched {
     Data(String),
     Children(String),
 }
 
-/// One request, and where its answer goes.
+/// One request, and the receiver of its answer.
 pub(crate) struct Call {
     pub(crate) request: Request,
     pub(crate) watched: Option<Watched>,
@@ -37,7 +37,7 @@ pub(crate) struct ClientSession {
     pub(crate) process: Arc<Process>,
     /// 0 until the server has given one.
     pub(crate) id: i64,
-    /// What it attaches to: another one than its own, if the server has swapped them without a word.
+    /// The session it attaches to: another one than its own, if the server has swapped them silently.
     pub(crate) attached: i64,
     pub(crate) password: Vec<u8>,
     /// The newest transaction it has seen; an event does not move it.
@@ -49,7 +49,7 @@ pub(crate) struct ClientSession {
     pub(crate) queued: VecDeque<Call>,
     pub(crate) under_way: VecDeque<(i32, Call)>,
     pub(crate) watches: BTreeMap<Watched, Vec<oneshot::Sender<WatchEvent>>>,
-    /// Milliseconds; when a byte last came and went.
+    /// The times of the last received and sent bytes, in milliseconds.
     pub(crate) last_heard: u64,
     pub(crate) last_sent: u64,
     /// Told once, of the first connection.
@@ -94,7 +94,7 @@ impl ClientSession {
         matches!(self.link, Link::Ended(_))
     }
 
-    /// Every change of the link counts as an interruption, and is published before any reply that came after it.
+    /// Every change of the link counts as an interruption, and is published before any reply that arrives after it.
     pub(crate) fn set_link(&mut self, link: Link) {
         if self.link == link || self.has_ended() {
             return;
@@ -132,7 +132,7 @@ impl ClientSession {
         }
     }
 
-    /// The answer to the oldest request under way.
+    /// The answer to the oldest request in flight.
     pub(crate) fn answer(&mut self, xid: i32, zxid: i64, result: Result<Reply, ErrorCode>) {
         self.seen = self.seen.max(zxid);
         let Some((expected, call)) = self.under_way.pop_front() else { return };
@@ -161,12 +161,12 @@ impl ClientSession {
         }
     }
 
-    /// The request to close it is under way.
+    /// The request to close the session is in flight.
     pub(crate) fn asks_to_close(&self) -> bool {
         self.under_way.iter().any(|(_, call)| call.request == Request::CloseSession)
     }
 
-    /// What is still watched.
+    /// The watches that are still set.
     pub(crate) fn watched(&mut self) -> Vec<Watched> {
         for watchers in self.watches.values_mut() {
             watchers.retain(|watcher| !watcher.is_closed());

@@ -97,7 +97,7 @@ impl SimulatedWire {
     }
 }
 
-/// A watch that somebody waits for. The client takes it back at the server when nobody does any more.
+/// A watch that a task waits for. The client removes the watch at the server when no task waits any more.
 struct Watching {
     world: World,
     number: usize,

@@ -1,6 +1,6 @@
-//! A resource that checks fencing tokens: it refuses whoever comes with a smaller one than it has seen.
+//! A resource that checks fencing tokens: it refuses a smaller one than it has seen.
 //!
-//! It lives in the driver, outside of what is struck, so that the order in which it was asked is certain.
+//! It runs in the driver, where no fault strikes it, so that the order of its requests is certain.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! What is contended for: the locks of a run, and the tasks that take them.
+//! The locks of a run, and the work of each task.
 
 use lockkeeper_test_recipes::AnyAdapter;
 use lockkeeper_test_recipes::handoff::Keeping;
@@ -72,7 +72,7 @@ pub(crate) fn members() -> impl Iterator<Item = Site> {
     SITES.into_iter().filter(|site| site.name.starts_with("multi-"))
 }
 
-/// The site of this name.
+/// The lock of this name.
 pub(crate) fn named(name: &str) -> Option<Site> {
     SITES.into_iter().find(|site| site.name == name)
 }
@@ -89,10 +89,10 @@ impl Site {
     }
 }
 
-/// What one task of a client does all the time.
+/// The work that one task of a client repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Takes the site of this name.
+    /// Acquires the lock of this name.
     Site(&'static str),
     /// Takes some members of the multi-lock together.
     Several,
@@ -121,7 +121,7 @@ pub(crate) const WORK: [Work; 16] = [
 ];
 
 impl Work {
-    /// Whether this work takes the site at times.
+    /// Whether this work acquires the lock at times.
     pub(crate) fn takes(self, site: Site) -> bool {
         match self {
             Self::Site(name) => name == site.name,

@@ -1,4 +1,4 @@
-//! The client processes: some tasks each, which take locks, work under them, and give them back or up.
+//! The client processes: some tasks each, which acquire locks, work under them, and release or drop them.
 
 mod cancelled;
 mod worker;
@@ -19,8 +19,8 @@ use crate::rng::Rng;
 use crate::wire::Network;
 use crate::world::World;
 
-/// Runs one process until its workers have had their last lock; returns its managers. It may shut them down before, and go on
-/// with others.
+/// Runs one process until its workers have had their last lock, and returns its managers. The process may shut them down
+/// before, and continue with others.
 pub(crate) async fn run(world: World, oracle: Oracle, process: Arc<Process>, mut rng: Rng) -> ConnectionPool {
     let plan = world.plan();
     loop {
@@ -45,7 +45,7 @@ pub(crate) async fn run(world: World, oracle: Oracle, process: Arc<Process>, mut
                 process.run(worker.work())
             })
             .collect();
-        // Theirs alone: with the last of them goes what lingers.
+        // Only the workers have these handles: an idle node is deleted with the last of them.
         drop(shared);
         if plan.shuts_down && !world.is_healing() {
             sleep(Duration::from_millis(rng.between(1, plan.safety))).await;
@@ -66,7 +66,7 @@ pub(crate) async fn run(world: World, oracle: Oracle, process: Arc<Process>, mut
     }
 }
 
-/// Promise 6: once a shutdown has said that all is closed, no node is left. Within a limit, holders may finish.
+/// Promise 6: after a successful shutdown no node is left. Within a limit, the shutdown waits for holders.
 async fn shut_down(
     world: &World,
     oracle: &Oracle,
@@ -82,10 +82,10 @@ async fn shut_down(
     world.note(|| format!("p{} has shut down: {closed:?}", process.number));
     let session = world.newest_session(process);
     let stands = |session: i64| world.machine(|machine| machine.tree().ephemerals(session).next().is_some());
-    // Where a server swaps sessions, what was closed may have been another one.
+    // If a server swaps sessions, the closed session may have been another one.
     let is_ours = !world.plan().faults.contains(&Fault::Swap);
     if closed.is_ok() && is_ours && session.is_some_and(stands) {
-        oracle.breach(world, "promise 6: a shutdown is done, and nodes of its session stand".to_owned());
+        oracle.breach(world, "promise 6: a shutdown has returned, and nodes of its session exist".to_owned());
     }
 }
 

@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::rng::Rng;
 use crate::world::World;
 
-/// One task of a process.
+/// One task of a process, and its settings.
 pub(super) struct Worker {
     pub(super) name: String,
     pub(super) world: World,
@@ -39,7 +39,7 @@ impl Worker {
                 return;
             }
         }
-        // The last one, undisturbed: everyone is served.
+        // The last attempt, without cancellation: every worker is granted a lock.
         for lock in self.plan.locks.clone() {
             let adapter = lock.adapter(&mut self.rng);
             match adapter.take(self.target(lock), AcquireMode::Wait).await {
@@ -94,7 +94,7 @@ impl Worker {
         }
     }
 
-    /// Works under a lock, and gives it back in one way or another.
+    /// Works under a lock, and releases it in one of several ways.
     async fn hold(&mut self, grant: Granted, lock: Lock) {
         let grant = Arc::new(grant);
         let entry = self.oracle.granted(&self.world, &self.process, &grant);
@@ -108,7 +108,7 @@ impl Worker {
             self.oracle.breach(&self.world, text);
         }
         if let Some(monitor) = grant.monitor().filter(|_| self.rng.percent(30)) {
-            // It monitors for a while after the hold: what it sees then is no loss.
+            // The worker keeps watching for a while after the release: a loss must not be reported then.
             let limit = Duration::from_millis(self.plan.timeout);
             self.process.run(async move { tokio::time::timeout(limit, monitor.lost()).await.is_ok() });
         }
@@ -124,10 +124,10 @@ impl Worker {
         if is_lost {
             self.oracle.told(&entry);
             self.world.note(|| format!("{} is told that it lost {claims:?}", self.name));
-            // It keeps the guard for a while, as a holder does that cleans up.
+            // The worker keeps the guard for a while, as during a cleanup.
             self.idle(self.plan.timeout / 20).await;
         }
-        // From here on it claims nothing.
+        // From here on the worker claims no hold.
         drop(entry);
         let Ok(grant) = Arc::try_unwrap(grant) else {
             return self.oracle.breach(&self.world, "the record kept a guard".to_owned());

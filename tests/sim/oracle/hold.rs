@@ -6,7 +6,7 @@ use lockkeeper_test_recipes::{Claim, Granted};
 
 use crate::environment::{Process, SimulatedHost};
 
-/// One hold, and what its holder may believe.
+/// One hold, and the beliefs of its holder.
 #[derive(Clone)]
 pub(super) struct Held {
     pub(super) process: Arc<Process>,
@@ -16,7 +16,7 @@ pub(super) struct Held {
     pub(super) is_told: bool,
     /// The servers no longer have one of its nodes.
     pub(super) is_gone: bool,
-    /// What the lease clock said when the process stopped.
+    /// The end of the lease when the process was paused.
     frozen_until: Option<BootInstant>,
 }
 
@@ -32,7 +32,7 @@ impl Held {
         }
     }
 
-    /// Whether the lease clock says that it is valid; of a process that stands still, without waking it.
+    /// Whether the hold is valid by the lease clock; for a paused process, without waking it.
     pub(super) fn is_valid(&self) -> bool {
         match self.frozen_until {
             Some(until) => SimulatedHost(Arc::clone(&self.process)).now() < until,

@@ -1,6 +1,6 @@
-//! The judge: sees the servers as they are and the holders as they believe to be, and writes down every broken promise.
+//! The oracle: compares the state of the servers with the beliefs of the holders, and records every broken promise.
 //!
-//! It knows a grant only by its [claims](Claim): what it stands on, and what others may have at the same time.
+//! It knows a grant only by its [claims](Claim): the nodes of the hold, and the holds that may exist beside it.
 
 mod hold;
 pub(crate) mod order;
@@ -23,7 +23,7 @@ use crate::environment::Process;
 use crate::lost;
 use crate::world::World;
 
-/// A handle to the books.
+/// A handle to the records.
 #[derive(Clone, Default)]
 pub(crate) struct Oracle(Arc<Mutex<Books>>);
 
@@ -31,20 +31,20 @@ pub(crate) struct Oracle(Arc<Mutex<Books>>);
 struct Books {
     holds: BTreeMap<u64, Held>,
     next: u64,
-    /// What was granted in each directory.
+    /// The grants of each directory.
     tokens: BTreeMap<String, Tokens>,
     /// The last token written into each register.
     registers: BTreeMap<String, u64>,
     queues: Queues,
     windows: Windows,
     broken: Vec<String>,
-    /// The last transaction looked at.
+    /// The last transaction that was checked.
     zxid: i64,
     grants: u64,
     losses: u64,
 }
 
-/// One hold in the books, until it is dropped.
+/// The record of one hold, until it is dropped.
 pub(crate) struct Entry {
     oracle: Oracle,
     number: u64,
@@ -67,13 +67,13 @@ impl Oracle {
         self.0.lock().broken.clone()
     }
 
-    /// How many grants and losses there were.
+    /// The number of grants and losses.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let books = self.0.lock();
         (books.grants, books.losses)
     }
 
-    /// Something was granted just now.
+    /// Records a grant.
     pub(crate) fn granted(&self, world: &World, process: &Arc<Process>, grant: &Arc<Granted>) -> Entry {
         let held = Held::new(process, grant);
         if let Some(starts) = grant.starts() {
@@ -82,7 +82,7 @@ impl Oracle {
                 self.breach(world, wrong);
             }
         }
-        // An upgraded reader brings its older claim along.
+        // An upgraded reader keeps its older claim.
         let mut claims: Vec<&Claim> = held.claims.iter().collect();
         claims.sort_by_key(|claim| claim.token);
         let leaving = world.leaving();
@@ -98,12 +98,12 @@ impl Oracle {
             // granted. This does not apply to a claim that is older than its node, nor to a node that its process keeps
             // and has held before: like any holder, it learns of a delete by its watch.
             let is_told = !claim.is_inherited && claim.ignored.is_empty() && claim.handover == 0;
-            // Nor to a contender behind one of its own session, whose delete checks its node: the answer tells.
-            for node in claim.nodes.iter().filter(|node| is_told && world.was_deleted_in_line(node)) {
+            // Nor to a contender behind one of its own session, whose delete checks the contender's node.
+            for node in claim.nodes.iter().filter(|node| is_told && world.was_deleted_in_queue(node)) {
                 if world.is_being_checked(node) {
                     continue;
                 }
-                self.breach(world, format!("beyond promise 1: {node} was deleted in line, and granted"));
+                self.breach(world, format!("beyond promise 1: {node} was deleted in the queue, and granted"));
             }
             self.check_token(world, claim);
         }
@@ -115,7 +115,7 @@ impl Oracle {
         Entry { oracle: self.clone(), number }
     }
 
-    /// Promise 1: what is valid at the same time may be so.
+    /// Promise 1: only compatible holds are valid at the same time.
     fn check_rivals(&self, world: &World, claim: &Claim) {
         let holds: Vec<Held> = self.0.lock().holds.values().cloned().collect();
         let mut permits = claim.share.permits();
@@ -146,7 +146,7 @@ impl Oracle {
         }
     }
 
-    /// Promise 1 towards Curator's client, which is granted by its own rule.
+    /// Promise 1 with a Curator client, which is granted by its own rule.
     fn check_curators(&self, world: &World) {
         for (directory, limit) in world.granted_to_curator() {
             let holds: Vec<Held> = self.0.lock().holds.values().cloned().collect();
@@ -191,21 +191,21 @@ impl Oracle {
         }
     }
 
-    /// A release said that it is done.
+    /// A release returned success.
     pub(crate) fn released(&self, world: &World, claims: &[Claim]) {
         for node in claims.iter().flat_map(|claim| &claim.nodes) {
             if world.machine(|machine| machine.tree().node(node).is_some()) {
-                self.breach(world, format!("promise 8: {node} reads as released and stands"));
+                self.breach(world, format!("promise 8: {node} is released and exists"));
             }
         }
     }
 
-    /// A loss is said of what was held, and "another client" of what somebody else deleted.
+    /// Checks the log: it reports the loss of holds only, and "another client" only for deletes of others.
     pub(crate) fn check_log(&self, world: &World) {
         for said in lost::said() {
             let (path, reason) = (&said.path, &said.reason);
             let is = |expected: LossReason| *reason == expected.to_string();
-            // A release that finds no node says so, too.
+            // A release that finds no node logs it, too.
             let is_true = if is(LossReason::NodeDeleted) {
                 world.was_deleted_by_hand(path)
             } else if is(LossReason::NodeMissing) {
@@ -219,8 +219,8 @@ impl Oracle {
         }
     }
 
-    /// Looks at everything after something has happened.
-    pub(crate) fn look(&self, world: &World) {
+    /// Checks all promises after an event.
+    pub(crate) fn check_all(&self, world: &World) {
         self.check_log(world);
         if let Some(session) = world.overdue() {
             self.breach(
@@ -253,22 +253,25 @@ impl Oracle {
         }
         let wrong = {
             let mut books = self.0.lock();
-            world.machine_and_given_up(|machine, given_up| books.queues.look(machine, given_up))
+            world.machine_and_given_up(|machine, given_up| books.queues.check(machine, given_up))
         };
         wrong.into_iter().for_each(|wrong| self.breach(world, wrong));
         self.read_registers(world);
     }
 
-    /// Promises 1 and 2: a node of a hold went, and its holder must have known before.
+    /// Promises 1 and 2: a node of a hold was deleted, and its holder must have known before.
     fn judge_end(&self, world: &World, held: &Held, node: &str) {
         if held.is_valid() {
-            self.breach(world, format!("promise 1: {node} is gone, and its guard is valid"));
+            self.breach(world, format!("promise 1: {node} is deleted, and its guard is valid"));
         } else if held.process.is_awake() && !held.is_told {
-            self.breach(world, format!("promise 2: {node} is gone, and its holder was not told"));
+            self.breach(
+                world,
+                format!("promise 2: {node} is deleted, and `lost()` of its holder has not resolved"),
+            );
         }
     }
 
-    /// Promise 4: what is written under a hold is never older than what is there.
+    /// Promise 4: a write under a hold is never older than the register's value.
     fn read_registers(&self, world: &World) {
         let written: Vec<(String, u64)> = world.machine(|machine| {
             let tree = machine.tree();

@@ -1,4 +1,4 @@
-//! Promise 5 at the moment of a grant, and that what is granted stands.
+//! Promise 5 at the moment of a grant, and that the granted node exists.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use lockkeeper_core::{Kind, NodeName};
 use lockkeeper_test_recipes::{Claim, Share};
 use lockkeeper_testserver::tree::Tree;
 
-/// What is wrong with a claim that was granted just now, by what the quorum has. `leaving` are nodes whose own session
-/// has asked for their end: within a session they are followed before they are gone.
+/// The broken promise of a claim that was granted just now, by the state of the quorum. `leaving` are nodes whose own
+/// session has sent their delete: within a session the successor is granted before the delete is applied.
 pub(super) fn check(tree: &Tree, claim: &Claim, leaving: &BTreeSet<String>) -> Result<(), String> {
     let mut mine = i64::MAX;
     for path in &claim.nodes {
@@ -15,7 +15,7 @@ pub(super) fn check(tree: &Tree, claim: &Claim, leaving: &BTreeSet<String>) -> R
             return Err(format!("promise 1: {path} was granted without a node"));
         };
         mine = mine.min(node.stat().czxid);
-        // A node that took over another's place has that one's token, and never its own.
+        // A node that replaced another one has that node's token, and never its own.
         if claim.is_inherited == (node.stat().czxid.cast_unsigned() == claim.token) {
             return Err(format!(
                 "promise 3: {path} has token {}, its node {}",
@@ -25,10 +25,10 @@ pub(super) fn check(tree: &Tree, claim: &Claim, leaving: &BTreeSet<String>) -> R
         }
     }
     let ahead = match claim.share {
-        // A semaphore's line is another directory.
+        // The queue of a semaphore is in another directory.
         Share::Permits { .. } => 0,
         Share::Exclusive | Share::Shared => {
-            // It stands where its first hold stood, not where its own node was made.
+            // Its position is that of its first hold, not that of its own node's create.
             let place = |node: &String| match claim.is_inherited {
                 true => claim.token.cast_signed(),
                 false => czxid(tree, node),
@@ -48,7 +48,7 @@ pub(super) fn check(tree: &Tree, claim: &Claim, leaving: &BTreeSet<String>) -> R
     }
 }
 
-/// How many nodes that stand in front of this one make it wait.
+/// The number of predecessors that make this node wait.
 pub(crate) fn ahead(tree: &Tree, path: &str) -> usize {
     in_front(tree, path, czxid(tree, path), &|_| false)
 }
@@ -61,12 +61,12 @@ fn czxid(tree: &Tree, path: &str) -> i64 {
     tree.node(path).map_or(0, |node| node.stat().czxid)
 }
 
-/// How many stand in front of a node whose place was taken at `mine`, but for some.
+/// The number of nodes ahead of a node whose position is `mine`, except some.
 fn in_front(tree: &Tree, path: &str, mine: i64, is_passed: &dyn Fn(&String) -> bool) -> usize {
     let Some((directory, name)) = path.rsplit_once('/') else { return 0 };
     let Some(me) = NodeName::parse(name) else { return 0 };
     let waits_for = |other: &NodeName| match me.kind() {
-        // A writer with a reader's number is that reader.
+        // A writer with a reader's sequence number is that reader.
         Kind::READ => other.kind() == Kind::WRITE && other.sequence() != me.sequence(),
         _ => true,
     };

@@ -5,11 +5,11 @@ use lockkeeper_testserver::tree::Tree;
 
 use crate::world::OUT_OF_TURN;
 
-/// Promise 5 for semaphores: permits are created in the order of the queue beside them.
+/// Promise 5 for semaphores: permits are granted in the order of the queue.
 ///
-/// In Curator's layout a permit is a node in `leases`, and its contender has a node in `locks`; both change in one
-/// transaction. So when leases appear, the head of the queue must have left it. A node that its own session has given
-/// up does not count for that session: there its successor goes on before the delete is done.
+/// In Curator's layout a permit is a node in `leases`, and a contender a node in `locks`; both change in one transaction.
+/// So whenever leases appear, the head of the queue must have left it. A node whose delete its own session has sent does
+/// not count: within that session the successor is granted before the delete is applied.
 #[derive(Default)]
 pub(super) struct Queues {
     zxid: i64,
@@ -21,9 +21,9 @@ pub(super) struct Queues {
 type Nodes = BTreeMap<i64, (String, i64)>;
 
 impl Queues {
-    /// What is wrong with what happened since the last look.
-    pub(super) fn look(&mut self, machine: &Machine, given_up: &BTreeSet<String>) -> Vec<String> {
-        // Several transactions at once do not tell which came first.
+    /// The promises that were broken since the last check.
+    pub(super) fn check(&mut self, machine: &Machine, given_up: &BTreeSet<String>) -> Vec<String> {
+        // The order of several transactions at once is unknown.
         let is_single = machine.zxid() == self.zxid + 1;
         self.zxid = machine.zxid();
         let tree = machine.tree();

@@ -5,7 +5,7 @@ use lockkeeper_test_recipes::Starts;
 /// Clocks of different rates measure the window and the time an admission is fresh, and both in whole milliseconds.
 const INEXACT: u64 = 50;
 
-/// What a rate limiter promises: at most so many starts in any window, by nobody's clock.
+/// The promise of a rate limiter: at most `limit` starts in any window, by the true time.
 #[derive(Default)]
 pub(super) struct Windows {
     /// By path: when each start was.

@@ -152,7 +152,7 @@ impl State {
         self.forward(client, ToServer::Connect(request));
     }
 
-    /// The client's end of a connection is gone.
+    /// The client's end of a connection has closed.
     pub(super) fn lose_connection(&mut self, client: ClientId) {
         let Some(connection) = self.connections.get_mut(&client).filter(|connection| connection.at_client)
         else {
@@ -182,7 +182,7 @@ impl State {
         }
         let silent = self.now - session.last_heard;
         if session.link != Link::Up && session.id != 0 && silent > timeout * 7 / 5 {
-            self.note(|| format!("s{number} gives up after {silent} ms of silence"));
+            self.note(|| format!("s{number} abandons its connection after {silent} ms of silence"));
             let client = self.sessions[number].connection;
             self.sessions[number].end();
             if let Some(client) = client {
@@ -223,7 +223,7 @@ impl State {
             Output::Connected { response, .. } => {
                 let session = &mut self.sessions[number];
                 if response.session == 0 {
-                    self.note(|| format!("s{number} is told that it has expired"));
+                    self.note(|| format!("s{number} learns that it has expired"));
                     self.sessions[number].end();
                     return;
                 }

@@ -1,6 +1,6 @@
-//! Curator's client, whose place in a semaphore's line went with its session: its create is sent again in the
-//! next one, and makes a lease out of turn. It holds the permit once a list behind that has no more leases
-//! than the limit.
+//! A Curator client whose node in a semaphore's queue ended with its session. The client sends its create again in the
+//! next session, which creates a lease without a node in the queue. The client holds the permit once a later list has no
+//! more leases than the limit.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::happening::Happening;
 use super::state::State;
 use crate::wire::create;
 
-/// How its leases are called, which the order of the line does not bind.
+/// The name of its leases, which do not follow the order of the queue.
 pub(crate) const OUT_OF_TURN: &str = "curators-lease-";
 
-/// At most one in each directory: two that wait with a lease each stop each other.
+/// At most one in each directory: two that wait with a lease each would deadlock.
 #[derive(Default)]
 pub(super) struct Curators {
     by_directory: BTreeMap<String, Lease>,
@@ -37,7 +37,7 @@ impl Curators {
 }
 
 impl State {
-    /// A list of this directory was read: what comes behind it, whoever read it does not see.
+    /// A list of this directory was read: its reader does not see later changes.
     pub(super) fn curator_follows(&mut self, directory: &str) {
         let is_free = !self.curators.by_directory.contains_key(directory);
         if self.curator_is_next && is_free && self.limit_of(directory).is_some() {
@@ -98,7 +98,7 @@ impl State {
         self.emit(outputs);
         let names = &self.machine.tree().node(directory)?.children;
         let path = format!("{directory}/{}", names.iter().find(|name| name.starts_with(OUT_OF_TURN))?);
-        self.note(|| format!("FAULT Curator makes {path} out of turn"));
+        self.note(|| format!("FAULT Curator creates {path} without the queue"));
         Some(path)
     }
 }

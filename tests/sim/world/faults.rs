@@ -1,4 +1,4 @@
-//! What can go wrong, and the end of it.
+//! The faults, and their end.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl State {
                 if self.processes[process].is_frozen() {
                     return;
                 }
-                self.note(|| format!("FAULT process {process} stands still for {span}"));
+                self.note(|| format!("FAULT process {process} is paused for {span}"));
                 self.processes[process].freeze();
                 self.after(span, Happening::Thaw(process));
             }
@@ -134,7 +134,7 @@ impl State {
         }
     }
 
-    /// From now on, and for so long, the process reaches nobody.
+    /// From now on the process reaches no server for a time.
     pub(super) fn part(&mut self, process: usize, span: u64) {
         self.note(|| format!("FAULT partition of process {process} for {span}"));
         self.partitioned.insert(process, self.now + span);
@@ -150,7 +150,7 @@ impl State {
         self.after(span, Happening::Calm);
     }
 
-    /// A node of one of those who wait or hold.
+    /// The node of a random contender.
     fn some_contender(&mut self) -> Option<String> {
         let sessions = self.machine.sessions();
         let of =
@@ -165,7 +165,7 @@ impl State {
             return;
         }
         self.deleted_by_hand.insert(path.to_owned());
-        // Where numbers have ended, who is in front is asked one by one, and not seen in one list.
+        // Past the end of the sequence, a client compares its predecessors one by one, and not by one list.
         if order::ahead(tree, path) > 0 && self.plan.first_sequence < i32::MAX / 2 {
             self.deleted_in_line.insert(path.to_owned());
         }
@@ -174,7 +174,7 @@ impl State {
         self.emit(outputs);
     }
 
-    /// From the last one on: of each but the first somebody is in front when it goes.
+    /// Starting with the last node, so that each node but the first has a predecessor when it is deleted.
     pub(super) fn clear_by_hand(&mut self, directory: &str) {
         let tree = self.machine.tree();
         let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
@@ -206,7 +206,7 @@ impl State {
         self.emit(outputs);
     }
 
-    /// One process goes, if another stays.
+    /// One process crashes, if another remains.
     fn crash_one(&mut self) {
         let alive: Vec<_> =
             self.processes.iter().filter(|process| !process.is_crashed()).map(Arc::clone).collect();
@@ -232,7 +232,7 @@ impl State {
     }
 
     /// Promise 7: from now, or anew from now, the sessions of crashed processes live for their timeout and a tick at
-    /// most; and what they last sent may be on its way, and wait in a follower for half a tick.
+    /// most; and their last messages may be in flight, and wait in a follower for half a tick.
     pub(super) fn give_crashed_time(&mut self) {
         let (timeout, tick) = (self.plan.timeout, self.plan.tick);
         let on_its_way = self.plan.latency.max(timeout / 8);
@@ -240,13 +240,13 @@ impl State {
         self.crashed.values_mut().for_each(|due| *due = until);
     }
 
-    /// Both ends are apart from now on. What the client sent may still reach the server, be it later than what it
-    /// sends on its next connection; what the server sent is lost.
+    /// Disconnects both ends. The client's messages in flight may still reach the server, even later than messages of its
+    /// next connection; those of the server are lost.
     pub(super) fn cut(&mut self, client: ClientId) {
         if self.rng.percent(50) {
             self.break_up(client);
         } else {
-            // What is on its way is lost, or is applied when the connection is long gone.
+            // Messages in flight are lost, or are applied long after the end of the connection.
             let late = self.rng.percent(50).then(|| self.machine.origin(client)).flatten();
             let on_its_way: Vec<(u64, u64)> = self
                 .queue

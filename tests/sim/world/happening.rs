@@ -4,12 +4,12 @@ use lockkeeper_testserver::protocol::{ConnectRequest, Request};
 
 use super::state::State;
 
-/// What can happen next.
+/// An event of the simulation.
 pub(super) enum Happening {
     Dial(usize),
     ToServer(ClientId, ToServer),
     ToClient(ClientId, Output),
-    /// The server notices that the client is gone.
+    /// The server notices the end of the client's connection.
     HangUp(ClientId),
     /// The client's timers.
     Tick(usize),
@@ -27,7 +27,7 @@ pub(super) enum Happening {
     Calm,
 }
 
-/// What a client sends.
+/// A message of a client.
 pub(super) enum ToServer {
     Connect(ConnectRequest),
     Request(i32, Request),
@@ -36,7 +36,7 @@ pub(super) enum ToServer {
 impl State {
     pub(super) fn happen(&mut self, happening: Happening) {
         let now = self.server_time();
-        // A process that stands still leaves everything until later, in order.
+        // A paused process handles its events later, in order.
         let process = match &happening {
             Happening::Dial(session) | Happening::Tick(session) => Some(&self.sessions[*session].process),
             Happening::ToClient(client, _) => {
@@ -90,9 +90,9 @@ impl State {
             }
             Happening::Strike => self.strike(),
             Happening::Thaw(process) => {
-                self.note(|| format!("process {process} goes on"));
+                self.note(|| format!("process {process} continues"));
                 self.processes[process].thaw();
-                // Its tasks may have their turn before it reads what has come.
+                // Its tasks may run before it reads the messages that have arrived.
                 let wait = self.rng.between(0, 2);
                 self.after(wait, Happening::CatchUp(process));
             }

@@ -1,5 +1,5 @@
-//! A transaction that is applied late: behind a look that did not see it, and long before its client sees
-//! that look.
+//! A transaction that is applied late: after a list that does not show it, and long before its client gets the answer to
+//! that list.
 
 use lockkeeper_testserver::machine::{ClientId, Origin, Output};
 use lockkeeper_testserver::protocol::{Request, WriteOp};
@@ -7,7 +7,7 @@ use lockkeeper_testserver::protocol::{Request, WriteOp};
 use super::happening::{Happening, ToServer};
 use super::state::State;
 
-/// A transaction on its way, of a connection that is gone.
+/// A transaction in flight, of a connection that has ended.
 pub(super) struct HeldTransaction {
     session: usize,
     origin: Origin,
@@ -15,14 +15,14 @@ pub(super) struct HeldTransaction {
 }
 
 impl HeldTransaction {
-    /// Whether it makes something in this directory.
+    /// Whether the transaction creates a node in this directory.
     fn is_of(&self, directory: &str) -> bool {
         self.request.paths().iter().any(|path| path.rsplit_once('/').is_some_and(|(of, _)| of == directory))
     }
 }
 
 impl State {
-    /// Keeps the message back if it is the one; else yields it.
+    /// Holds the message if it is the chosen one; else returns it.
     pub(super) fn hold_transaction(&mut self, client: ClientId, message: ToServer) -> Option<ToServer> {
         let is_making = |writes: &[WriteOp]| writes.iter().any(|write| matches!(write, WriteOp::Create(_)));
         let is_it = matches!(&message, ToServer::Request(_, Request::Multi(writes)) if is_making(writes));
@@ -37,7 +37,7 @@ impl State {
         None
     }
 
-    /// Through which server a transaction of this session is held.
+    /// The server at which a transaction of this session is held.
     pub(super) fn server_of_held(&self, session: usize) -> Option<usize> {
         self.held
             .as_ref()
@@ -45,7 +45,7 @@ impl State {
             .map(|held| held.origin.server)
     }
 
-    /// Sends the answer to a list of `directory`, behind which something may happen that it does not show.
+    /// Sends the answer to a list of `directory`. Changes after the list may follow at once.
     pub(super) fn emit_list(&mut self, client: ClientId, directory: &str, outputs: Vec<Output>) {
         let session = self.connections.get(&client).map(|connection| connection.session);
         let is_behind = |held: &mut HeldTransaction| Some(held.session) == session && held.is_of(directory);

@@ -1,7 +1,7 @@
-//! The simulated ensemble and network: one queue of what happens next, and one task that lets it happen.
+//! The simulated ensemble and network: one queue of events, and one task that executes them.
 //!
-//! Times are milliseconds. What is decided by chance is decided by the world's own dice, in the order in which things
-//! happen, so that the same seed gives the same world.
+//! Times are milliseconds. All random decisions come from the world's own generator, in the order of the events, so that
+//! the same seed gives the same world.
 
 mod client_end;
 mod connection;
@@ -36,7 +36,7 @@ use crate::session::{Answer, Call, ClientSession, Watched};
 #[derive(Clone)]
 pub(crate) struct World {
     state: Arc<Mutex<State>>,
-    /// Something was put into the queue.
+    /// An event was put into the queue.
     poked: Arc<Notify>,
     started: Instant,
 }
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    /// Keeps what happens from now on, line by line.
+    /// Keeps a trace of the events from now on.
     pub(crate) fn keep_trace(&self) {
         self.state.lock().trace = Some(Vec::new());
     }
@@ -61,7 +61,7 @@ impl World {
         self.state.lock().processes.push(Arc::clone(process));
     }
 
-    /// Milliseconds since the beginning, by nobody's clock.
+    /// Milliseconds since the beginning, by the true time.
     pub(crate) fn now(&self) -> u64 {
         self.elapsed()
     }
@@ -70,7 +70,7 @@ impl World {
         u64::try_from(self.started.elapsed().as_millis()).unwrap()
     }
 
-    /// Lets happen what happens, for as long as it is polled.
+    /// Executes the events, for as long as it is polled.
     pub(crate) async fn run(&self, oracle: &Oracle) {
         loop {
             let poked = self.poked.notified();
@@ -90,8 +90,8 @@ impl World {
                     state.happen(happening);
                 }
             }
-            oracle.look(self);
-            // Whoever was woken acts before the next thing happens.
+            oracle.check_all(self);
+            // Woken tasks run before the next event.
             tokio::task::yield_now().await;
         }
     }
@@ -101,23 +101,23 @@ impl World {
         look(&self.state.lock().machine)
     }
 
-    /// As [`machine`](Self::machine), with the nodes that their own sessions have given up.
+    /// As [`machine`](Self::machine), with the nodes whose delete their own sessions have sent.
     pub(crate) fn machine_and_given_up<T>(&self, look: impl FnOnce(&Machine, &BTreeSet<String>) -> T) -> T {
         let state = self.state.lock();
         look(&state.machine, &state.given_up)
     }
 
-    /// The nodes for whose end their own sessions have asked.
+    /// The nodes whose delete their own sessions have sent.
     pub(crate) fn leaving(&self) -> BTreeSet<String> {
         self.state.lock().leaving.clone()
     }
 
-    /// Whether its own session has asked for its delete, with nothing to be made in its place.
+    /// Whether its own session has sent its delete, without a create of a replacement.
     pub(crate) fn was_given_up(&self, path: &str) -> bool {
         self.state.lock().given_up.contains(path)
     }
 
-    /// Whether a delete of its own session has deleted the node, with nothing made in its place.
+    /// Whether its own session has deleted the node, without a create of a replacement.
     pub(crate) fn was_released(&self, path: &str) -> bool {
         self.state.lock().released.contains(path)
     }
@@ -134,13 +134,12 @@ impl World {
         self.state.lock().deleted_by_hand.contains(path)
     }
 
-    /// Whether it was deleted by hand while somebody was in front of it.
-    pub(crate) fn was_deleted_in_line(&self, path: &str) -> bool {
+    /// Whether the node was deleted by hand while it had a predecessor.
+    pub(crate) fn was_deleted_in_queue(&self, path: &str) -> bool {
         self.state.lock().deleted_in_line.contains(path)
     }
 
-    /// Whether a request that checks that this node stands is on its way, and not kept for when there is a
-    /// connection.
+    /// Whether a request that checks the existence of this node is in flight, and does not wait for a connection.
     pub(crate) fn is_being_checked(&self, path: &str) -> bool {
         let checks = |request: &Request| match request {
             Request::Multi(writes) => writes
@@ -153,7 +152,7 @@ impl World {
         under_way.any(|(_, call)| checks(&call.request))
     }
 
-    /// Whether Curator's client holds a permit in this directory, made out of turn.
+    /// Whether a Curator client holds a permit in this directory by a lease without a node in the queue.
     pub(crate) fn curator_holds(&self, directory: &str) -> bool {
         self.state.lock().curators.holds(directory)
     }
@@ -163,7 +162,7 @@ impl World {
         self.state.lock().curators.take_granted()
     }
 
-    /// The session of a crashed process whose nodes should be gone and are not.
+    /// The session of a crashed process whose nodes exist for longer than promised.
     pub(crate) fn overdue(&self) -> Option<i64> {
         let mut state = self.state.lock();
         if state.crashed.is_empty() {
@@ -243,7 +242,7 @@ impl World {
         receiver
     }
 
-    /// Takes a watch back that nobody waits for any more.
+    /// Removes a watch that no task waits for any more.
     pub(crate) fn unwatch(&self, number: usize, watched: &Watched) {
         let mut state = self.state.lock();
         state.now = self.elapsed();

@@ -15,7 +15,7 @@ use crate::rng::Rng;
 use crate::session::ClientSession;
 use crate::wire::create;
 
-/// All there is: servers, network, the clients' ends of their sessions, and what happens next.
+/// The state of the simulation: servers, network, the clients' ends of their sessions, and the coming events.
 pub(super) struct State {
     pub(super) plan: Plan,
     pub(super) rng: Rng,
@@ -24,44 +24,44 @@ pub(super) struct State {
     pub(super) sessions: Vec<ClientSession>,
     pub(super) connections: BTreeMap<ClientId, Connection>,
     pub(super) processes: Vec<Arc<Process>>,
-    /// What happens next, by time and then by the order in which it was decided.
+    /// The coming events, by time and then by the order in which they were decided.
     pub(super) queue: BTreeMap<(u64, u64), Happening>,
     next_number: u64,
     pub(super) next_advance: u64,
     pub(super) latency: u64,
-    /// The servers that are away, and the processes that reach nobody, until then.
+    /// The servers that are down, and the processes that reach no server, until these times.
     pub(super) away: BTreeMap<usize, u64>,
     pub(super) partitioned: BTreeMap<usize, u64>,
     pub(super) is_healing: bool,
-    /// The next client that comes back gets another session.
+    /// The next client that reconnects gets another session.
     pub(super) swaps_next: bool,
-    /// The process that next hears of a write of its reaches nobody from then on.
+    /// The next process that gets the answer to a write reaches no server from then on.
     pub(super) strands_next: bool,
-    /// The next transaction that makes something is held.
+    /// The next transaction with creates is held.
     pub(super) holds_next: bool,
     pub(super) held: Option<HeldTransaction>,
-    /// Behind the next list of a semaphore's leases Curator makes one.
+    /// Curator creates a lease after the next list of a semaphore's leases.
     pub(super) curator_is_next: bool,
     pub(super) curators: Curators,
-    /// What waits for each process that stands still.
+    /// The waiting events of each paused process.
     pub(super) backlogs: BTreeMap<usize, Vec<Happening>>,
     pub(super) deleted_by_hand: BTreeSet<String>,
-    /// Those of them that were deleted while somebody was in front.
+    /// Those of them that were deleted while they had a predecessor.
     pub(super) deleted_in_line: BTreeSet<String>,
-    /// Nodes for whose end their own sessions have asked.
+    /// Nodes whose delete their own sessions have sent.
     pub(super) leaving: BTreeSet<String>,
-    /// Those of them that nothing was to be made in the place of.
+    /// Those of them whose delete comes without a create of a replacement.
     pub(super) given_up: BTreeSet<String>,
-    /// Nodes that a delete of their own session has deleted, with nothing made in their place.
+    /// Nodes that their own session has deleted, without a create of a replacement.
     pub(super) released: BTreeSet<String>,
     pub(super) counts_ahead: bool,
-    /// The sessions of processes that crashed, and when their nodes must be gone.
+    /// The sessions of crashed processes, and the times by which their nodes must be deleted.
     pub(super) crashed: BTreeMap<i64, u64>,
-    /// What happened, if anybody wants to know.
+    /// The trace, if one is kept.
     pub(super) trace: Option<Vec<String>>,
 }
 
-/// How much of what happened is kept.
+/// The maximum length of the trace.
 const TRACE_MAX: usize = 200_000;
 
 impl State {
@@ -138,7 +138,7 @@ impl State {
     }
 }
 
-/// What holders write into.
+/// The registers that holders write.
 fn make_registers(machine: &mut Machine, plan: &Plan, now: i64) {
     let client = machine.open(0, "10.0.0.2");
     machine.connect(client, ConnectRequest { timeout: 10_000, ..ConnectRequest::default() }, now);

@@ -1,4 +1,4 @@
-//! Who may be valid beside whom.
+//! Which holds may be valid at the same time.
 
 use super::{Rule, Violation};
 use crate::fixture;

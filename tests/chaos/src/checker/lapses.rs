@@ -1,25 +1,26 @@
 //! Where the ensemble itself has broken its word.
 //!
 //! All promises rest on it: the quorum keeps what it has committed. No client can undo a committed write of a register,
-//! whose node nobody deletes, nor bring about that servers differ for long.
+//! whose node no client deletes, nor make servers differ for long.
 
 use super::by_lock;
 use crate::history::{History, Hold};
 
-/// What the ensemble did that no ensemble may do; empty when it kept its word, as far as can be seen.
+/// The errors of the ensemble itself; empty when it kept its guarantees, as far as the history shows.
 pub(crate) fn lapses(history: &History) -> Vec<String> {
     let mut lapses = history.account.disagreements.clone();
     let holds = history.holds();
     for (lock, holds) in by_lock(&holds) {
         let last = history.account.registers.get(lock).map(|(_, version)| *version);
-        lapses.extend(gone_back(&holds, last).map(|how| format!("the register of {lock} went back: {how}")));
+        lapses
+            .extend(gone_back(&holds, last).map(|how| format!("the register of {lock} lost a write: {how}")));
     }
     lapses
 }
 
-/// A version that was told, and later one that is no greater.
+/// A confirmed version, and a later one that is no greater.
 fn gone_back(holds: &[&Hold], last: Option<i32>) -> Option<String> {
-    // When each was told, and an instant before it was asked for.
+    // The instant of each confirmation, and an instant before its request.
     let told = holds
         .iter()
         .flat_map(|hold| hold.committed.iter().map(|(at, version)| (*at, *version, hold.granted)));

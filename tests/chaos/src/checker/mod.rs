@@ -1,8 +1,8 @@
 //! Judges a history. Pure: what was written down is all it knows.
 //!
-//! What a guard claims is an interval: from a look after its grant that found it valid until it was given back, was
-//! seen to be invalid, or its lease, as last read, ran out. So a process that was killed or frozen goes on claiming
-//! until its lease ends, as the promise has it. Whatever a stranger undid (a node deleted, a session closed) claims
+//! The claim of a guard is an interval: from a check after its grant that found it valid until it was released, was
+//! found invalid, or its lease, as last read, ran out. So a process that was killed or frozen continues to claim
+//! until its lease ends, as the promise has it. A hold that a foreign client ended (a node deleted, a session closed) claims
 //! nothing from then on; all else on the same lock still does.
 
 mod exclusion;
@@ -28,11 +28,11 @@ pub struct Violation {
     pub lock: String,
     /// When it was seen, in nanoseconds of the boot clock.
     pub at: u64,
-    /// What was seen.
+    /// The violation in words.
     pub text: String,
 }
 
-/// What is checked.
+/// The rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Rule {
@@ -41,17 +41,17 @@ pub enum Rule {
     /// No more permits are out than there are (promise 1).
     Capacity,
     /// Tokens grow in the order of grants, hand-overs included and readers among themselves excepted (promises 3 and 5):
-    /// who came first is served first, for a token begins with the place in the line.
+    /// grants follow the queue, for a token begins with the zxid of the contender's create.
     Order,
     /// Each semaphore grant has a token of its own, and a nested hold that of the first (promise 3).
     Token,
-    /// Who is valid is not refused by a resource that checks tokens, and no such resource goes back (promise 3).
+    /// A resource that checks tokens refuses no valid holder, and never returns to an older token (promise 3).
     Fence,
     /// Guarded transactions are committed in the order of their tokens (promise 4).
     Transaction,
     /// `lost()` and `is_valid()` agree (promise 2).
     Loss,
-    /// No node is left when nobody wants anything any more (promise 6).
+    /// No node is left after the last release (promise 6).
     Orphan,
     /// Everyone gets everything again when the faults are over.
     Liveness,
@@ -81,7 +81,7 @@ pub(crate) fn judge(history: &History) -> Vec<Violation> {
         violations.extend(order::judge(lock, &holds));
         violations.extend(register::fence(lock, &holds, &history.account.stamps));
     }
-    // What a stranger does voids nothing here.
+    // A foreign change voids nothing here.
     for (lock, holds) in by_lock(&told) {
         let last = history.account.registers.get(lock).copied();
         violations.extend(register::transactions(lock, &holds, last));
@@ -104,12 +104,12 @@ fn by_lock(holds: &[Hold]) -> BTreeMap<&str, Vec<&Hold>> {
     by_lock
 }
 
-/// Takes back what a hold claims after a stranger's deed.
+/// Shortens the claim of a hold to the time before a foreign change.
 fn void(hold: &mut Hold, incidents: &[Incident]) {
     for incident in incidents {
         for void in &incident.voids {
             match void {
-                // What was granted in the session's last moments cannot be told from what the next one got.
+                // A grant in the session's last moments cannot be distinguished from a grant of the next session.
                 Void::Session { client } if hold.client() == client && hold.granted < incident.stop => {
                     hold.clip(incident.start);
                 }

@@ -1,7 +1,7 @@
-//! Tokens tell who came first, and the line is served in that order.
+//! Tokens show the order of the contenders, and grants follow that order.
 //!
 //! Of two holds that exclude each other the intervals are apart, so it is certain which was granted first. A token is
-//! the creation of the contender's place in the line; so a grant with a smaller token than an earlier one has is a
+//! the creation of the contender's node; so a grant with a smaller token than an earlier one has is a
 //! contender that stood in front, with a living node, and was passed over.
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub(super) fn judge(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
                 of_any = greater(of_any, hold);
             }
             Mode::Reading => {
-                // A writer that went on as a reader keeps its token.
+                // A writer that became a reader keeps its token.
                 let passed = |writer: &&Hold| {
                     writer.token > hold.token || writer.token == hold.token && !writer.same_owner(hold)
                 };

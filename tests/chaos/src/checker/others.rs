@@ -1,11 +1,11 @@
-//! What needs no comparison.
+//! The rules for single holds, and for the run as a whole.
 
 use std::collections::BTreeSet;
 
 use super::{Rule, Violation};
 use crate::history::{Event, History, Hold, What, client_of};
 
-/// What a hold says against itself.
+/// The contradictions within a hold.
 pub(super) fn holds(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
     let violation = |hold: &Hold, at, text: &str| {
         let text = format!("{}: {text}", hold.title());
@@ -17,7 +17,7 @@ pub(super) fn holds(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
     holds.iter().flat_map(of).collect()
 }
 
-/// What is known of the run as a whole.
+/// The violations of the run as a whole.
 pub(super) fn run(history: &History) -> Vec<Violation> {
     let account = &history.account;
     let end = account.healed.unwrap_or_default();
@@ -46,9 +46,9 @@ pub(super) fn run(history: &History) -> Vec<Violation> {
     orphans.chain(unserved).chain(died).chain(errors).collect()
 }
 
-/// That a client did not get a lock again, and what it was told when it last gave up.
+/// A client that was not granted a lock again, with the error of its last attempt.
 fn waits_in_vain(history: &History, client: &str, lock: &str) -> String {
-    let mut told = (0, "");
+    let mut last = (0, "");
     for (process, events) in &history.processes {
         let mut attempts = BTreeSet::new();
         for Event { at, what, .. } in events.iter().filter(|_| client_of(process) == client) {
@@ -57,11 +57,11 @@ fn waits_in_vain(history: &History, client: &str, lock: &str) -> String {
                     attempts.insert(*attempt);
                 }
                 What::GaveUp { attempt, why } if attempts.contains(attempt) && !why.is_empty() => {
-                    told = told.max((*at, why));
+                    last = last.max((*at, why));
                 }
                 _ => {}
             }
         }
     }
-    format!("{client} did not get it again. {}", told.1)
+    format!("{client} was not granted it again. {}", last.1)
 }

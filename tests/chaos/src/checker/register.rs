@@ -1,14 +1,14 @@
-//! What the registers saw.
+//! The writes to the registers.
 
 use super::{Rule, Violation};
 use crate::history::{Entry, Hold, Token};
 
-/// The fenced register: it never takes a smaller token after a greater one, and refuses nobody who is valid.
+/// The fenced register: it never accepts a smaller token after a greater one, and refuses no valid holder.
 pub(super) fn fence(lock: &str, holds: &[&Hold], entries: &[Entry]) -> Vec<Violation> {
     let violation = |at, text| Violation { rule: Rule::Fence, lock: lock.to_owned(), at, text };
     let mut violations = Vec::new();
     for hold in holds {
-        // The validity was asked after the refusal, so it held then, unless a stranger's deed voids the claim.
+        // The validity was checked after the refusal, so it held then, unless a foreign change voids the claim.
         let claimed = |at| hold.valid.is_some_and(|(_, end)| at < end);
         let refused = hold.stamps.iter().find(|stamp| !stamp.accepted && stamp.valid && claimed(stamp.at));
         if let Some(stamp) = refused {
@@ -18,7 +18,7 @@ pub(super) fn fence(lock: &str, holds: &[&Hold], entries: &[Entry]) -> Vec<Viola
     let mut mark = Token::default();
     for entry in entries.iter().filter(|entry| entry.lock == lock && entry.accepted) {
         if entry.token < mark {
-            violations.push(violation(entry.at, format!("token {} is taken after {mark}", entry.token)));
+            violations.push(violation(entry.at, format!("token {} is accepted after {mark}", entry.token)));
         }
         if !entry.reading {
             mark = mark.max(entry.token);
@@ -48,13 +48,10 @@ pub(super) fn transactions(lock: &str, holds: &[&Hold], last: Option<(Token, i32
         }
     }
     if let (Some((version, token, at)), Some((last_token, last_version))) = (writes.last(), last) {
-        // Somebody may have written without having learned of it, but nobody older.
+        // A holder may have written without an answer, but no older holder.
         if last_version < *version || last_token < *token || last_version == *version && last_token != *token
         {
-            complain(
-                *at,
-                format!("{last_token} stands as version {last_version}, after {token} as {version}"),
-            );
+            complain(*at, format!("{last_token} is version {last_version}, after {token} as {version}"));
         }
     }
     violations

@@ -28,7 +28,7 @@ pub(crate) struct Launch {
     pub(crate) tick: Duration,
 }
 
-/// A client: one process after the other, and what stands between it and the servers.
+/// A client: one process after the other, and the proxies between it and the servers.
 #[derive(Debug)]
 pub(crate) struct Client {
     /// Such as `c1`.
@@ -52,7 +52,7 @@ struct Tail {
     seen: Seen,
 }
 
-/// What a client's history says by now.
+/// The progress of a client by its history.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     /// When each lock was granted last.
@@ -71,7 +71,7 @@ impl Client {
             name: format!("c{number}"),
             proxies: Proxies::start(ensemble).await?,
             cheats,
-            // One client takes its locks through a pool.
+            // One client acquires its locks through a pool.
             sessions: if number == 1 { 2 } else { 1 },
             launch,
             running: tokio::sync::Mutex::default(),
@@ -121,7 +121,7 @@ impl Client {
         Ok(())
     }
 
-    /// Starts a new process in the place of one that was killed.
+    /// Starts a new process that replaces a killed one.
     pub(crate) async fn revive(&self) -> Result<(), Failure> {
         {
             let mut tail = self.tail.lock();
@@ -137,10 +137,10 @@ impl Client {
         Ok(kill_process(pid.ok_or("no process to signal")?, signal)?)
     }
 
-    /// Says a line on its standard input.
-    pub(crate) async fn tell(&self, line: &str) -> Result<(), Failure> {
+    /// Writes a line to its standard input.
+    pub(crate) async fn command(&self, line: &str) -> Result<(), Failure> {
         let mut running = self.running.lock().await;
-        let input = running.as_mut().and_then(|child| child.stdin.as_mut()).ok_or("no process to tell")?;
+        let input = running.as_mut().and_then(|child| child.stdin.as_mut()).ok_or("no process to command")?;
         // One that has ended is noted when it is waited for.
         let _ = input.write_all(format!("{line}\n").as_bytes()).await;
         Ok(())
@@ -175,7 +175,7 @@ impl Client {
     }
 
     /// Reads on in the history of the present process.
-    pub(crate) fn look(&self) -> Seen {
+    pub(crate) fn progress(&self) -> Seen {
         let path = self.history();
         let mut tail = self.tail.lock();
         let Tail { offset, seen, .. } = &mut *tail;
@@ -184,7 +184,7 @@ impl Client {
         {
             let mut lines = BufReader::new(file);
             let mut line = Vec::new();
-            // A line that is being written is read when it is whole.
+            // A line that is being written is read when it is complete.
             while lines.read_until(b'\n', &mut line).is_ok() && line.ends_with(b"\n") {
                 *offset += line.len() as u64;
                 match serde_json::from_slice(&line) {

@@ -1,4 +1,4 @@
-//! After the faults: everyone is served, then nobody wants anything, then nothing is left.
+//! After the faults: every client is granted its locks, then all are released, then no node is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -13,10 +13,10 @@ use crate::Failure;
 use crate::fixture::{self, SITES, WORK};
 use crate::history::Token;
 
-/// Who was not granted what since `since`, when everyone was or `limit` has passed.
+/// The clients, and their locks, without a grant since `since`, when there are none or `limit` has passed.
 pub(super) async fn unserved(clients: &[Client], since: u64, limit: Duration) -> Vec<(String, String)> {
     let missing = Mutex::new(Vec::new());
-    let served = eventually("everyone is served", limit, async || {
+    let served = eventually("every client is granted its locks", limit, async || {
         let now: Vec<(String, String)> = clients.iter().flat_map(|client| lacks(client, since)).collect();
         let done = now.is_empty();
         *missing.lock() = now;
@@ -28,7 +28,7 @@ pub(super) async fn unserved(clients: &[Client], since: u64, limit: Duration) ->
 }
 
 fn lacks(client: &Client, since: u64) -> Vec<(String, String)> {
-    let seen = client.look();
+    let seen = client.progress();
     let taken = SITES.into_iter().filter(|site| WORK.into_iter().any(|work| work.takes(*site)));
     taken
         .filter(|site| seen.grants.get(site.name).is_none_or(|at| *at <= since))
@@ -36,14 +36,14 @@ fn lacks(client: &Client, since: u64) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Everyone gives everything back, and keeps the session; tells who does not.
+/// Every client releases everything, and keeps its session. Returns the clients that do not.
 pub(super) async fn become_quiet(clients: &[Client], limit: Duration) -> Result<Vec<String>, Failure> {
-    try_join_all(clients.iter().map(|client| client.tell("quiet"))).await?;
+    try_join_all(clients.iter().map(|client| client.command("quiet"))).await?;
     let loud = Mutex::new(Vec::new());
-    let quiet = eventually("everyone is quiet", limit, async || {
+    let quiet = eventually("every client is quiet", limit, async || {
         let now: Vec<String> = clients
             .iter()
-            .filter(|client| !client.look().quiet)
+            .filter(|client| !client.progress().quiet)
             .map(|client| format!("{} did not give everything back", client.name))
             .collect();
         let done = now.is_empty();
@@ -54,11 +54,11 @@ pub(super) async fn become_quiet(clients: &[Client], limit: Duration) -> Result<
     Ok(loud.into_inner())
 }
 
-/// What stands below the locks, when that is nothing or `limit` has passed. The clients' sessions are alive, so it is
-/// they who must have deleted their nodes.
+/// The nodes below the locks, when there are none or `limit` has passed. The clients' sessions are alive, so the clients
+/// must have deleted their nodes.
 pub(super) async fn orphans(ensemble: &Ensemble, limit: Duration) -> Result<Vec<String>, Failure> {
     let left = Mutex::new(Vec::new());
-    let gone = eventually("no node is left", limit, async || match standing(ensemble).await {
+    let gone = eventually("no node is left", limit, async || match remaining(ensemble).await {
         Ok(now) => {
             let done = now.is_empty();
             *left.lock() = now;
@@ -72,14 +72,14 @@ pub(super) async fn orphans(ensemble: &Ensemble, limit: Duration) -> Result<Vec<
     }
 }
 
-async fn standing(ensemble: &Ensemble) -> Result<Vec<String>, HarnessError> {
+async fn remaining(ensemble: &Ensemble) -> Result<Vec<String>, HarnessError> {
     nodes_at(ensemble.leader().await?.address()).await
 }
 
-/// What one server had at every look that another had not, when there is no such thing or `limit` has passed. They never
+/// The nodes that one server had at every check and another had not, when there are none or `limit` has passed. They never
 /// differ for long unless one of them has broken its word, and with it everything that the locks rest on.
 ///
-/// While locks are taken, too: it is other nodes each time that are on their way to a server.
+/// This also works while locks are acquired: each time, other nodes are on their way to a server.
 pub(super) async fn disagreements(ensemble: &Ensemble, limit: Duration) -> Result<Vec<String>, Failure> {
     let differ = Mutex::new(None::<BTreeSet<String>>);
     let agreed = eventually("the servers agree", limit, async || match differences(ensemble).await {
@@ -146,7 +146,7 @@ async fn nodes_at(server: SocketAddr) -> Result<Vec<String>, HarnessError> {
 
 async fn children(raw: &mut RawClient, path: &str) -> Result<Vec<String>, HarnessError> {
     match raw.children(path).await {
-        // An empty container, which the server has taken away.
+        // An empty container, which the server has removed.
         Err(error) if error.is_no_node() => Ok(Vec::new()),
         children => children,
     }

@@ -24,7 +24,7 @@ use crate::{Failure, clock, fixture, report};
 /// How often what the proxies remember is thrown away.
 const FORGET: Duration = Duration::from_secs(1);
 
-/// What came of a round.
+/// The result of a round.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// Every broken promise.
@@ -34,18 +34,18 @@ pub struct Verdict {
     pub lapses: Vec<String>,
     /// Where histories, pictures and summary are.
     pub folder: PathBuf,
-    /// How many of the grants came by a hand-over within their process.
+    /// The number of grants by a hand-off within their process.
     pub handovers: usize,
     /// For people.
     pub summary: String,
 }
 
-/// Rounds until the time is up or a promise is broken; the last one's verdict. Where the ensemble breaks its word it goes on,
+/// Rounds until the time is up or a promise is broken; the last one's verdict. After an error of the ensemble it continues,
 /// and keeps the round's folder.
 ///
 /// # Errors
 ///
-/// What kept a round from being judged.
+/// The failure that prevented the verdict of a round.
 pub async fn soak(options: Options, program: PathBuf) -> Result<Verdict, Failure> {
     let begun = clock::now();
     let mut options = options;
@@ -59,7 +59,7 @@ pub async fn soak(options: Options, program: PathBuf) -> Result<Verdict, Failure
         }
         println!("{}", verdict.summary);
         if is_sound {
-            // What went well for hours would fill the disk.
+            // Hours of successful rounds would fill the disk.
             fs::remove_dir_all(&verdict.folder)?;
         }
         options.seed += 1;
@@ -84,7 +84,7 @@ pub fn judge_again(folder: &Path) -> Result<Verdict, Failure> {
 ///
 /// # Errors
 ///
-/// What kept it from being judged.
+/// The failure that prevented its verdict.
 pub async fn round(options: &Options, program: &Path) -> Result<Verdict, Failure> {
     let name = format!("{}-servers-seed-{}", options.servers, options.seed);
     let folder = std::path::absolute(&options.folder)?.join(name);
@@ -115,7 +115,7 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
     let forgetting = tokio::spawn(forget(Arc::clone(&clients)));
 
     let patience = Timing::scaled(options.patience);
-    // A cheat lets nobody have everything.
+    // With a cheat, not every client is granted all locks.
     let unserved_before = if options.cheat { Vec::new() } else { unserved(&clients, 0, patience).await };
     let plan = if unserved_before.is_empty() {
         Plan::deal(options.seed, options.servers, options.session)
@@ -140,7 +140,7 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
         account.unserved = unserved(&clients, healed, patience).await;
     }
     if !account.unserved.is_empty() {
-        // Looked for now: a folder that is empty goes, and with it what only some servers have in it.
+        // Compared now: the servers remove empty containers, and with them nodes that only some servers have.
         account.disagreements = disagreements(&ensemble, 3 * options.session).await?;
     }
     account.died.extend(become_quiet(&clients, patience).await?);

@@ -19,7 +19,7 @@ pub struct Options {
     /// How long faults strike in one round, at least; each kind strikes once in any case.
     #[arg(long, default_value = "60s", value_parser = span)]
     pub round: Duration,
-    /// How long everyone may take to be served again, and the nodes to be gone.
+    /// The time limit for new grants to every client, and for the end of all nodes.
     #[arg(long, default_value = "90s", value_parser = span)]
     pub patience: Duration,
     /// Session timeout of the clients.
@@ -28,7 +28,7 @@ pub struct Options {
     /// The servers' tick.
     #[arg(long, default_value = "250ms", value_parser = span)]
     pub tick: Duration,
-    /// Where each round makes a folder of its own. What was in that is deleted.
+    /// The folder in which each round creates its own. Earlier contents of that are deleted.
     #[arg(long, default_value = "target/chaos")]
     pub folder: PathBuf,
     /// The first client breaks every rule, which must be found.

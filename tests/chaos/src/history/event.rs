@@ -1,4 +1,4 @@
-//! What a client writes down.
+//! The events that a client records.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,40 +23,40 @@ pub(crate) enum Mode {
     Alone,
     /// Beside other readers.
     Reading,
-    /// By so many permits.
+    /// By this number of permits.
     Permits(usize),
 }
 
-/// What happened. Attempts and holds are numbered within their process.
+/// The kind of an event. Attempts and holds are numbered within their process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub(crate) enum What {
     /// An attempt began.
     Asked { attempt: u64, locks: Vec<String> },
-    /// It ended without a lock, as may be; `why` is empty where nothing was said, as by a try.
+    /// It ended without a lock, which is allowed; `why` is empty without a reason, as for a try.
     GaveUp { attempt: u64, why: String },
     /// It ended with an error.
     Failed { attempt: u64, error: String, transient: bool },
-    /// A lock was granted; of several taken together, one of them.
+    /// A lock was granted, or one member of several locks.
     Granted { attempt: u64, hold: u64, lock: String, mode: Mode, token: Token, nodes: Vec<String> },
-    /// An owner took it once more, within the hold.
+    /// An owner acquired the lock once more, within the hold.
     Again { hold: u64, token: Token },
-    /// At this instant the guard said that it was valid, and until when it would be.
+    /// The guard was valid at this instant, and until when it would be.
     Valid { hold: u64, until: u64 },
-    /// The guard said that it was not.
+    /// The guard was invalid.
     Invalid { hold: u64, why: String },
     /// `lost()` resolved, though the guard says that it is valid; or did not, though it is not.
     Contradiction { hold: u64, text: String },
-    /// From here on the client claims nothing: the guard was given back, dropped or turned into another.
+    /// From here on the client claims nothing: the guard was released, dropped or turned into another.
     Ended { hold: u64 },
-    /// How giving it back ended.
+    /// The result of the release.
     Released { hold: u64, outcome: String },
-    /// A guarded transaction wrote the lock's register, whose version became this.
+    /// A guarded transaction wrote the lock's register, which now has this version.
     Committed { hold: u64, version: i32 },
-    /// It wrote nothing, or nobody knows.
+    /// The transaction wrote nothing, or its result is unknown.
     Uncommitted { hold: u64, why: String },
-    /// The fenced register has answered. Whether the guard was valid is asked after that.
+    /// The fenced register has answered. The validity of the guard is checked after that.
     Stamped { hold: u64, accepted: bool, valid: bool },
-    /// Everything was given back and dropped; the session stays.
+    /// Everything was released and dropped; the session stays.
     Quiet,
 }

@@ -16,7 +16,7 @@ pub(crate) struct Hold {
     pub(crate) token: Token,
     pub(crate) nodes: Vec<String>,
     pub(crate) granted: u64,
-    /// From when until when the guard claims to have been valid: from a look after the grant until it was given back,
+    /// The span in which the guard claims to be valid: from a check after the grant until it was released,
     /// was seen to be invalid, or its lease, as last read, ran out. `None` if it never was.
     pub(crate) valid: Option<(u64, u64)>,
     /// When the client stopped to believe in it.
@@ -25,7 +25,7 @@ pub(crate) struct Hold {
     pub(crate) lost: Option<(u64, String)>,
     /// How it was given back.
     pub(crate) released: Option<String>,
-    /// When it was told that it wrote the transactional register, and as which version.
+    /// The instant and the version of its confirmed write to the transactional register.
     pub(crate) committed: Vec<(u64, i32)>,
     pub(crate) stamps: Vec<Stamp>,
     /// Tokens of nested holds.
@@ -52,7 +52,7 @@ impl Hold {
         self.process == other.process && self.task == other.task
     }
 
-    /// What it must be called in a complaint.
+    /// Its name in a violation.
     pub(crate) fn title(&self) -> String {
         format!("{} task {} token {} ({:?})", self.process, self.task, self.token, self.mode)
     }
@@ -168,8 +168,8 @@ mod tests {
     #[test]
     fn a_hold_claims_validity_until_it_ends_or_its_lease_does() {
         let seen = |until| What::Valid { hold: 2, until };
-        assert_eq!(valid(&[]), None, "nobody looked");
-        assert_eq!(valid(&[(11, seen(90))]), Some((11, 90)), "killed: its lease stands");
+        assert_eq!(valid(&[]), None, "the guard was never checked");
+        assert_eq!(valid(&[(11, seen(90))]), Some((11, 90)), "killed: its lease counts");
         assert_eq!(valid(&[(11, seen(90)), (50, seen(120))]), Some((11, 120)));
         assert_eq!(valid(&[(11, seen(90)), (60, What::Ended { hold: 2 })]), Some((11, 60)));
         let invalid = What::Invalid { hold: 2, why: String::new() };

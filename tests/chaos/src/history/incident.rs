@@ -1,4 +1,4 @@
-//! What was done to servers and clients.
+//! The faults that struck servers and clients.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ pub(crate) struct Incident {
     pub(crate) kind: String,
     /// Faults of one lane follow each other.
     pub(crate) lane: Lane,
-    /// Who was struck.
+    /// The target.
     pub(crate) target: String,
     /// Before the first thing was done.
     pub(crate) start: u64,
     /// After it was undone.
     pub(crate) stop: u64,
-    /// What it takes out of the promises.
+    /// The promises that it voids.
     pub(crate) voids: Vec<Void>,
     /// Why it could not be done as it was meant.
     pub(crate) failed: Option<String>,
@@ -27,14 +27,14 @@ pub(crate) struct Incident {
 pub(crate) enum Lane {
     Servers,
     Clients,
-    Strangers,
+    Foreign,
 }
 
-/// A stranger's deed that no promise but that of the transaction covers.
+/// A foreign change that only the promise of the transaction covers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Void {
-    /// The session that this client had was closed by someone else, between the incident's start and its stop.
+    /// The session of this client was closed by a foreign client, between the incident's start and its stop.
     Session { client: String },
     /// This node was deleted by hand, not before this instant.
     Node { path: String, at: u64 },

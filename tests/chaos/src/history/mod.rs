@@ -1,4 +1,4 @@
-//! What happened: told by the clients, by whoever struck them, and by what was left.
+//! The history of a run: the events of the clients, the faults, and the nodes that were left.
 
 mod event;
 mod hold;
@@ -25,7 +25,7 @@ pub(crate) struct History {
     pub(crate) account: Account,
 }
 
-/// What the driver itself knows of a run.
+/// The observations of the driver.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Account {
     pub(crate) seed: u64,
@@ -37,12 +37,12 @@ pub(crate) struct Account {
     pub(crate) stamps: Vec<Entry>,
     /// The transactional registers in the end: token and version.
     pub(crate) registers: BTreeMap<String, (Token, i32)>,
-    /// Nodes that stood when nobody wanted anything any more.
+    /// Nodes that existed after the last release.
     pub(crate) orphans: Vec<String>,
     /// Nodes that only some servers had in the end.
     #[serde(default)]
     pub(crate) disagreements: Vec<String>,
-    /// Who did not get what after the healing.
+    /// The clients that were not granted a lock after the healing, and these locks.
     pub(crate) unserved: Vec<(String, String)>,
     /// Processes that ended by themselves, and how.
     pub(crate) died: Vec<String>,

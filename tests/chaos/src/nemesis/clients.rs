@@ -29,7 +29,7 @@ impl Nemesis {
                 proxies.cut().await?;
             }
             Fault::LoseMessages => {
-                // Without messages of a kind nothing is lost, and time goes on.
+                // Without messages of this kind nothing is lost, and the fault ends by time.
                 let _ = tokio::time::timeout(planned.lasting, lose(proxies, planned.target)).await;
                 proxies.disarm_all();
             }

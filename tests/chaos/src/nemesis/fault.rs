@@ -37,7 +37,7 @@ pub(crate) enum Fault {
     LoseServer,
     /// A client is cut off until its session has expired.
     ExpireSession,
-    /// A stranger closes a client's session.
+    /// A foreign client closes a client's session.
     CloseSession,
     /// SIGSTOP for longer than the session timeout.
     FreezeClient,
@@ -46,7 +46,7 @@ pub(crate) enum Fault {
 
     /// Nodes of the touched locks are deleted by hand.
     DeleteNodes,
-    /// More requests than a server takes at a time.
+    /// More requests than a server accepts at a time.
     FillQueue,
 }
 
@@ -87,7 +87,7 @@ const ALL: [Fault; 24] = [
 ];
 
 impl Fault {
-    /// The kinds that can strike so many servers and their clients.
+    /// The kinds that can strike an ensemble of this size and its clients.
     pub(crate) fn all(servers: usize) -> impl Iterator<Item = Self> {
         ALL.into_iter().filter(move |fault| match fault {
             Self::KillServer(role) | Self::PauseServer(role) | Self::IsolateServer(role) => {
@@ -107,7 +107,7 @@ impl Fault {
             | Self::LeaderUnheard
             | Self::LeaderDeaf
             | Self::Scatter => Lane::Servers,
-            Self::DeleteNodes | Self::FillQueue => Lane::Strangers,
+            Self::DeleteNodes | Self::FillQueue => Lane::Foreign,
             _ => Lane::Clients,
         }
     }
@@ -142,7 +142,7 @@ impl Fault {
         }
     }
 
-    /// How long it is to last: sometimes shorter and sometimes longer than what it takes to be noticed.
+    /// The duration: sometimes too short to be noticed, and sometimes longer.
     pub(crate) fn lasting(self, session: Duration, rng: &mut StdRng) -> Duration {
         let share = match self {
             Self::FreezeClient => rng.random_range(1.1..1.6),
@@ -156,11 +156,11 @@ impl Fault {
     }
 
     /// How long there is to be peace in its lane before it. A new leader gives every session its whole time once more: with
-    /// less than that between two faults of servers, a dead client would stand in the way for ever.
+    /// less than that between two faults of servers, a dead client would block the others for ever.
     pub(crate) fn peace(self, session: Duration, rng: &mut StdRng) -> Duration {
         let share = match self.lane() {
             Lane::Servers => rng.random_range(0.2..1.8),
-            Lane::Clients | Lane::Strangers => rng.random_range(0.0..0.4),
+            Lane::Clients | Lane::Foreign => rng.random_range(0.0..0.4),
         };
         session.mul_f64(share)
     }

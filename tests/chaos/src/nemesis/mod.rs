@@ -2,9 +2,9 @@
 
 mod clients;
 mod fault;
+mod foreign;
 mod plan;
 mod servers;
-mod strangers;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use crate::driver::Client;
 use crate::history::{Incident, Lane};
 use crate::{Failure, clock};
 
-/// Who carries out a plan.
+/// Executes a plan.
 #[derive(Debug)]
 pub(crate) struct Nemesis {
     ensemble: Arc<Ensemble>,
@@ -73,7 +73,7 @@ impl Nemesis {
         let struck = match lane {
             Lane::Servers => self.strike_servers(planned, &mut incident).await,
             Lane::Clients => self.strike_client(planned, &mut incident).await,
-            Lane::Strangers => self.interfere(planned, &mut incident).await,
+            Lane::Foreign => self.interfere(planned, &mut incident).await,
         };
         incident.failed = struck.err().map(|failure| failure.to_string());
         incident.stop = clock::now();

@@ -1,4 +1,4 @@
-//! What is to strike, from a seed. Pure.
+//! The plan of the faults, from a seed. Pure.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) struct Plan(pub(crate) Vec<Deck>);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Planned {
     pub(crate) fault: Fault,
-    /// Whom it strikes, out of those whom it can.
+    /// The target, among the possible ones.
     pub(crate) target: usize,
     pub(crate) lasting: Duration,
     /// The peace before it.
@@ -26,7 +26,7 @@ pub(crate) struct Planned {
 
 impl Plan {
     pub(crate) fn deal(seed: u64, servers: usize, session: Duration) -> Self {
-        let lanes = [Lane::Servers, Lane::Clients, Lane::Strangers].into_iter().enumerate();
+        let lanes = [Lane::Servers, Lane::Clients, Lane::Foreign].into_iter().enumerate();
         let deck = |(number, lane): (usize, Lane)| Deck {
             lane,
             kinds: Fault::all(servers).filter(|fault| fault.lane() == lane).collect(),
@@ -38,7 +38,7 @@ impl Plan {
     }
 }
 
-/// The faults of one lane. Every kind is dealt once, in any order, before one comes again.
+/// The faults of one lane. Every kind occurs once, in any order, before one repeats.
 #[derive(Debug)]
 pub(crate) struct Deck {
     pub(crate) lane: Lane,

@@ -39,7 +39,7 @@ impl Nemesis {
                 server.resume().await?;
             }
             fault => {
-                let between = self.ensemble.between().ok_or("nothing stands between the servers")?;
+                let between = self.ensemble.between().ok_or("there are no relays between the servers")?;
                 self.cut(fault, server.index(), between);
                 last(planned).await;
                 between.mend_all();

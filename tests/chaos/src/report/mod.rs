@@ -1,4 +1,4 @@
-//! What a person reads: a picture of each lock, and a summary.
+//! The report for a reader: a picture of each lock, and a summary.
 
 mod summary;
 mod svg;

@@ -8,7 +8,7 @@ use crate::checker::Violation;
 use crate::fixture::SITES;
 use crate::history::{History, Hold, What};
 
-/// So many violations are listed; the pictures mark all.
+/// The number of listed violations; the pictures mark all.
 const LISTED: usize = 50;
 
 /// The text, which begins with the verdict.
@@ -64,7 +64,7 @@ pub(super) fn write(
         );
     }
     if let Some(recovery) = recovery(history, holds) {
-        let _ = writeln!(text, "\neveryone had everything again {recovery:.1} s after the healing");
+        let _ = writeln!(text, "\nevery client had all its locks again {recovery:.1} s after the healing");
     }
     for lapse in lapses {
         let _ = writeln!(text, "lapse of the servers: {lapse}");
@@ -107,7 +107,7 @@ fn recovery(history: &History, holds: &[Hold]) -> Option<f64> {
     first.into_values().max().map(|last| (last - healed) as f64 / 1e9)
 }
 
-/// What became of all attempts, and why some failed.
+/// The results of all attempts, and the reasons of the failures.
 fn attempts(history: &History) -> String {
     let mut asked = 0;
     let mut gave_up = 0;
@@ -126,7 +126,7 @@ fn attempts(history: &History) -> String {
         }
     }
     let mut text =
-        format!("{asked} attempts, {gave_up} given up, {} failed", failures.values().sum::<usize>());
+        format!("{asked} attempts, {gave_up} not granted, {} failed", failures.values().sum::<usize>());
     for (error, count) in failures {
         let _ = write!(text, "\n{count:>5}  {error}");
     }

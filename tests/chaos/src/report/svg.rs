@@ -12,7 +12,7 @@ pub(super) struct Svg {
 pub(super) type Frame = (f64, f64, f64, f64);
 
 impl Svg {
-    /// A filled rectangle that tells `title` when it is pointed at.
+    /// A filled rectangle with `title` as its tooltip.
     pub(super) fn bar(&mut self, (x, y, width, height): Frame, class: &str, title: impl Display) {
         // Never too thin to be seen.
         let width = width.max(0.8);

@@ -10,7 +10,7 @@ use crate::history::{Event, History, Hold, Incident, Lane, Mode, What, client_of
 
 const STYLE: &str = "text{font:11px monospace}.title{font-size:15px}.bad{fill:#d00}.quiet{fill:#777}\
     .alone{fill:#2b6cb0}.reading{fill:#38a169}.permits{fill:#dd8a1f}.unsaid{fill:#bbb}.wait{fill:#9aa5b1}\
-    .shade{fill:#000;fill-opacity:.07}.servers{fill:#b794c9}.clients{fill:#e6a5a5}.strangers{fill:#d3c26b}\
+    .shade{fill:#000;fill-opacity:.07}.servers{fill:#b794c9}.clients{fill:#e6a5a5}.foreign{fill:#d3c26b}\
     .grid{fill:#ddd}.healed{fill:#38a169}.dead{fill:#000}rect.bad{fill-opacity:.8}";
 
 const LEFT: f64 = 90.0;
@@ -41,7 +41,7 @@ impl Axis {
     }
 }
 
-/// Draws what befell `site`.
+/// Draws the history of `site`.
 pub(super) fn draw(site: Site, history: &History, holds: &[Hold], violations: &[Violation]) -> String {
     let events = || history.processes.values().flatten();
     let axis = Axis {
@@ -70,7 +70,7 @@ pub(super) fn draw(site: Site, history: &History, holds: &[Hold], violations: &[
     for incident in &account.incidents {
         strike(&mut svg, axis, incident, faults, bottom);
     }
-    for (label, y) in [("servers", 0.0), ("clients", 1.0), ("strangers", 2.0)] {
+    for (label, y) in [("servers", 0.0), ("clients", 1.0), ("foreign", 2.0)] {
         svg.text(10.0, faults + y * LANE + 11.0, "quiet", label);
     }
     if let Some(healed) = account.healed {
@@ -128,7 +128,7 @@ fn strike(svg: &mut Svg, axis: Axis, incident: &Incident, faults: f64, bottom: f
     let (lane, class) = match incident.lane {
         Lane::Servers => (0.0, "servers"),
         Lane::Clients => (1.0, "clients"),
-        Lane::Strangers => (2.0, "strangers"),
+        Lane::Foreign => (2.0, "foreign"),
     };
     let (x, width) = axis.span(incident.start, incident.stop);
     let Incident { kind, target, failed, .. } = incident;
@@ -160,7 +160,7 @@ fn waits(svg: &mut Svg, axis: Axis, site: Site, events: &[Event], top: impl Fn(u
                     let how = match what {
                         What::Granted { .. } => "then granted".to_owned(),
                         What::Failed { error, .. } => format!("then fails: {error}"),
-                        _ => "then gives up".to_owned(),
+                        _ => "then not granted".to_owned(),
                     };
                     wait(from, *at, task, &how);
                 }

@@ -1,4 +1,4 @@
-//! What strangers do to the servers' data and to their time.
+//! Interventions of foreign clients: deleted nodes, and overload.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use crate::fixture::{REGISTERS, SITES};
 use crate::history::{Incident, Void};
 use crate::{Failure, clock};
 
-/// So many ask at once, each with one request at a time: more than the servers' limit.
+/// The number of clients, each with one request at a time: more than the servers' limit.
 const CROWD: usize = 150;
-/// So long a stranger looks on between two deletions.
+/// The time between two deletions.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Nemesis {
@@ -24,7 +24,7 @@ impl Nemesis {
         match planned.fault {
             Fault::FillQueue => {
                 let crowd = (0..CROWD).filter_map(|number| servers.get(number % servers.len()));
-                let asking = join_all(crowd.map(|server| ask_on(*server)));
+                let asking = join_all(crowd.map(|server| overload(*server)));
                 tokio::select! {
                     _ = asking => {}
                     () = last(planned) => {}
@@ -38,24 +38,24 @@ impl Nemesis {
                     () = async {
                         for number in planned.target.. {
                             let Some(folder) = touched.get(number % touched.len()) else { return };
-                            // With a server down there is nobody to ask now.
+                            // The chosen server may be down.
                             let _ = bounded(delete_one(server, folder, number, incident)).await;
                             tokio::time::sleep(LOOK).await;
                         }
                     } => {}
                 }
             }
-            other => return Err(format!("{other:?} is nothing a stranger does").into()),
+            other => return Err(format!("{other:?} is no fault of a foreign client").into()),
         }
         Ok(())
     }
 }
 
-/// Writes again and again. Little at a time: it is the number that counts, and servers have little memory.
-async fn ask_on(server: SocketAddr) -> Result<(), HarnessError> {
+/// Writes again and again. Little at a time: the number of requests matters, and servers have little memory.
+async fn overload(server: SocketAddr) -> Result<(), HarnessError> {
     let mut raw = RawClient::connect_for(server, Duration::from_secs(2)).await?;
     let data = vec![b'x'; 1 << 10];
-    let path = format!("{REGISTERS}/of-strangers");
+    let path = format!("{REGISTERS}/of-foreign-clients");
     let _ = raw.create(&path, b"", lockkeeper_tests::CreateMode::Persistent).await;
     loop {
         raw.set_data(&path, &data).await?;
@@ -71,12 +71,12 @@ async fn delete_one(
 ) -> Result<(), HarnessError> {
     let mut raw = RawClient::connect_for(server, Duration::from_secs(2)).await?;
     let mut contenders = raw.children(folder).await?;
-    // By the number at the end: the holder is the first.
+    // By sequence number: the holder is the first.
     contenders.sort_by_key(|name| name.rsplit('-').next().unwrap_or_default().to_owned());
-    let place = if number.is_multiple_of(3) { number % contenders.len().max(1) } else { 0 };
-    if let Some(name) = contenders.get(place).filter(|name| name.starts_with("_c_")) {
+    let index = if number.is_multiple_of(3) { number % contenders.len().max(1) } else { 0 };
+    if let Some(name) = contenders.get(index).filter(|name| name.starts_with("_c_")) {
         let path = format!("{folder}/{name}");
-        // Said before it is done, and even if nobody learns whether it was.
+        // Recorded before the delete, and even if its result is unknown.
         incident.voids.push(Void::Node { path: path.clone(), at: clock::now() });
         raw.delete(&path).await?;
     }
