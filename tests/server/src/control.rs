@@ -1,14 +1,14 @@
 use lockkeeper_testserver::{TestEnsemble, TestServer};
 
-/// What the program can be told on its standard input.
+/// The commands of the program on its standard input.
 const HELP: &str = "commands: stop [N], start [N], restart [N], freeze [N], thaw [N], drop [N], expire ID, \
                     status, help, quit; N is a server, counted from 1, and all of them if left out";
 
-/// Does what a line says. Answers what to print, or nothing when the program is to end.
+/// Executes a command. Returns the line to print, or nothing when the program has to end.
 ///
 /// # Errors
 ///
-/// Why the line was not obeyed, in one line.
+/// The reason of the failure, in one line.
 pub(crate) async fn obey(ensemble: &TestEnsemble, line: &str) -> Result<Option<String>, String> {
     let mut words = line.split_ascii_whitespace();
     let (command, argument) = (words.next().unwrap_or_default(), words.next());

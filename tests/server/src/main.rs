@@ -12,7 +12,7 @@ use crate::control::obey;
 
 /// A ZooKeeper look-alike for tests and demos. Never for production data: everything is kept in memory.
 ///
-/// The first line printed tells the addresses. Then the program reads commands from standard input, one a
+/// The first printed line has the addresses. Then the program reads commands from standard input, one a
 /// line, and answers each with one line: "ok", or "error:" and the reason. "help" lists them.
 #[derive(Debug, Parser)]
 #[command(version)]
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Err(reason) => println!("error: {reason}"),
             }
         }
-        // Nobody gives commands; the servers serve on.
+        // Without commands the servers continue to serve.
         std::future::pending().await
     })
 }

@@ -34,7 +34,7 @@ impl ArmedFault {
 
     /// Waits until it has hit that often.
     pub async fn hit_times(&self, n: u64) {
-        // The sender lives in our own rule, so waiting cannot fail.
+        // Our own rule has the sender, so waiting cannot fail.
         let _ = self.hits.clone().wait_for(|hits| *hits >= n).await;
     }
 
@@ -43,7 +43,7 @@ impl ArmedFault {
         self.rule.released.send_replace(true);
     }
 
-    /// Takes it back: it hits no more. What it holds stays held until it is released or dropped.
+    /// Disarms the fault: it hits no more. Messages that it holds stay held until it is released or dropped.
     pub fn disarm(&self) {
         if let Some(switchboard) = self.switchboard.upgrade() {
             switchboard.disarm(&self.rule);

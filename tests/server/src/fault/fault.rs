@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use crate::protocol::ErrorCode;
 
-/// What becomes of a chosen request, reply or event.
+/// The effect on a chosen request, reply or event.
 ///
-/// Order on one connection is kept whatever happens: what comes behind something held or delayed waits with it.
+/// The order on one connection is always kept: messages after a held or delayed one wait with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -15,7 +15,7 @@ pub enum Fault {
     DropConnectionAfter,
     /// The request waits, unapplied, until [`ArmedFault::release`](super::ArmedFault::release).
     ///
-    /// If its connection is gone by then, it is applied all the same, late, as a server may do that had read it
+    /// If its connection has ended by then, it is applied all the same, late, as a server may do that had read it
     /// already; unless its session is over.
     HoldRequest,
     /// The request waits that long before it is applied.

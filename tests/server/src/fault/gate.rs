@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep_until};
 pub(crate) enum Gate {
     /// Opens by itself.
     At(Instant),
-    /// Opens when the value turns true, or its sender is gone.
+    /// Opens when the value becomes true, or its sender is dropped.
     Released(watch::Receiver<bool>),
 }
 
@@ -15,7 +15,7 @@ impl Gate {
         match self {
             Self::At(instant) => sleep_until(instant).await,
             Self::Released(mut released) => {
-                // An error means that the fault is gone: nobody could release it any more.
+                // An error means that the fault was dropped: no caller can release it any more.
                 let _ = released.wait_for(|released| *released).await;
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! A [`Transcript`] says what passes, so that a test can find out which requests there are before it strikes at them.
 //!
-//! Nothing here rolls dice. A fault hits the n-th match of its rule and no other, and a test waits for the hit instead
+//! Nothing here is random. A fault hits the n-th match of its rule and no other, and a test waits for the hit instead
 //! of sleeping.
 //!
 //! ```no_run

@@ -1,7 +1,7 @@
 use crate::protocol::Op;
 use crate::tree::EventKind;
 
-/// What a rule is asked about.
+/// A message that a rule may match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// A request has come, the connect request included.
@@ -19,6 +19,6 @@ pub struct Occasion<'a> {
     pub paths: Vec<&'a str>,
     /// The session it belongs to; for a connect request the one it asks for; 0 if none.
     pub session: i64,
-    /// The server it goes through, counted from 0.
+    /// The server that handles it, counted from 0.
     pub server: usize,
 }

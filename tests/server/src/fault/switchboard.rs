@@ -69,12 +69,12 @@ impl Strike {
         self.rule.fault
     }
 
-    /// What is held waits at this gate.
+    /// Held messages wait at this gate.
     pub(crate) fn gate(&self) -> Gate {
         Gate::Released(self.rule.released.subscribe())
     }
 
-    /// Tells whoever waits for the hit that it happened.
+    /// Wakes the tasks that wait for the hit.
     pub(crate) fn done(&self) {
         self.rule.hits.send_modify(|hits| *hits += 1);
     }

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 
 use super::{Occasion, Subject};
 
-/// A request that came, or an event that was about to be sent.
+/// A received request, or an event that is about to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passed {
     /// Request or event.
@@ -13,7 +13,7 @@ pub struct Passed {
     pub paths: Vec<String>,
     /// The session it belongs to; for a connect request the one it asks for; 0 if none.
     pub session: i64,
-    /// The server it goes through, counted from 0.
+    /// The server that handles it, counted from 0.
     pub server: usize,
 }
 
@@ -30,13 +30,13 @@ impl From<&Occasion<'_>> for Passed {
 
 /// Everything that passes, in its order, until this is dropped.
 ///
-/// What a fault is asked about is in it, so the n-th entry of a kind is the n-th match of a [`When`](super::When).
+/// It has every message that a fault may match, so the n-th entry of a kind is the n-th match of a [`When`](super::When).
 #[derive(Debug)]
 #[must_use = "nothing is written down once this is dropped"]
 pub struct Transcript(pub(super) Arc<Mutex<Vec<Passed>>>);
 
 impl Transcript {
-    /// What has passed by now.
+    /// The messages so far.
     pub fn passed(&self) -> Vec<Passed> {
         self.0.lock().clone()
     }

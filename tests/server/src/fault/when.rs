@@ -66,7 +66,7 @@ impl When {
         Self::new(Chosen::Events(vec![kind]))
     }
 
-    /// Only with a path that matches. `*` stands for anything within a name, `**` between slashes for any names.
+    /// Only with a path that matches. `*` matches anything within a name, `**` between slashes for any names.
     ///
     /// Of a sequential create the path is the one asked for, without the number. A transaction matches if any of its
     /// paths does. A text that is no well-formed pattern matches itself.

@@ -42,7 +42,7 @@ impl Machine {
             self.commit(Txn { zxid: self.zxid, time: now, changes: Vec::new(), ended: None }, out);
             self.sessions.open(server, timeout, now)
         } else {
-            // The old connection goes before the password is looked at, as in the real server.
+            // The old connection is closed before the password is checked, as in the real server.
             let same = |(id, other): (&ClientId, &Client)| {
                 (other.session == Some(request.session) && other.server == server && *id != client)
                     .then_some(*id)

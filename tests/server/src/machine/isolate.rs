@@ -5,7 +5,7 @@ use super::{Isolation, Machine, Output};
 impl Machine {
     /// Cuts a server off from the others: from now on it shows the past.
     ///
-    /// Its clients stay connected, so its connection to the leader only stalls: what it was about to tell of their
+    /// Its clients stay connected, so its connection to the leader only stalls: its report of their
     /// sessions arrives later. A follower whose connection to the leader breaks closes those of its clients.
     pub fn cut_off(&mut self, server: usize, isolation: Isolation) {
         let (tree, zxid) = (&self.tree, self.zxid);
@@ -27,13 +27,13 @@ impl Machine {
         self.replicas.get(server).is_some_and(|replica| replica.past.is_some())
     }
 
-    /// Connects a server that was cut off: it catches up, tells its watchers, and then serves what waited.
+    /// Connects a server that was cut off: it catches up, sends the events of its watches, and then serves the waiting requests.
     pub fn heal(&mut self, server: usize, now: i64) -> Vec<Output> {
         let mut out = Vec::new();
         let Some(replica) = self.replicas.get_mut(server) else { return out };
         let Some(mut past) = replica.past.take() else { return out };
         if past.is_pinged || self.next_relay <= now {
-            // The stalled ping comes before everything else that the leader sends.
+            // The stalled ping precedes all other messages of the leader.
             self.ask_for_touches(server, now);
         }
         let Some(replica) = self.replicas.get_mut(server) else { return out };

@@ -48,7 +48,7 @@ impl Machine {
         }
     }
 
-    /// A connection is made to a server (counted from 0) by someone at that address.
+    /// A connection is made to a server (counted from 0) from that address.
     pub fn open(&mut self, server: usize, address: &str) -> ClientId {
         let id = ClientId(self.next_client);
         self.next_client += 1;
@@ -56,7 +56,7 @@ impl Machine {
         id
     }
 
-    /// A connection is gone. Its session lives on until it ends by time.
+    /// A connection has ended. Its session lives until it expires.
     pub fn disconnect(&mut self, client: ClientId) {
         if let Some(gone) = self.clients.remove(&client)
             && let Some(replica) = self.replicas.get_mut(gone.server)
@@ -75,7 +75,7 @@ impl Machine {
         past.map_or(self.zxid, |past| past.zxid)
     }
 
-    /// Applies a transaction and tells the watchers at every server that is connected.
+    /// Applies a transaction and sends the events of watches at every server that is connected.
     pub(super) fn commit(&mut self, txn: Txn, out: &mut Vec<Output>) -> Vec<Option<Stat>> {
         let mut stats = Vec::new();
         for change in &txn.changes {

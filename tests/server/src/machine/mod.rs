@@ -2,7 +2,7 @@
 //!
 //! [`Machine`] takes what happens — a connection, a request, time passing — together with the time it happens at, and
 //! answers with [`Output`]s in the order in which they leave the server. That order is the protocol's promise: an
-//! event always stands before the reply that shows the change. The same calls at the same times give the same
+//! event always precedes the reply that shows the change. The same calls at the same times give the same
 //! outputs, so a simulation can run on it with a seed.
 //!
 //! ```

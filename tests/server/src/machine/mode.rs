@@ -2,7 +2,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::Machine;
 
-/// What a server is in its ensemble.
+/// The mode of a server in its ensemble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// The only one.
@@ -30,7 +30,7 @@ impl Display for Mode {
 }
 
 impl Machine {
-    /// What that server is.
+    /// The mode of that server.
     pub fn mode(&self, server: usize) -> Mode {
         match self.leader() {
             _ if !self.is_running(server) => Mode::Stopped,

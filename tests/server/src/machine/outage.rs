@@ -49,12 +49,12 @@ impl Machine {
         gone.into_iter().map(|client| Output::Close { client }).collect()
     }
 
-    /// The leader of the servers that run. A leader that still runs goes on.
+    /// The leader of the servers that run. A leader that still runs stays the leader.
     fn elect(&self) -> Option<usize> {
         let running: Vec<usize> =
             (0..self.replicas.len()).filter(|server| self.is_running(*server)).collect();
         if !self.settings.quorum {
-            // Nobody is elected: the first server is called leader as long as any runs.
+            // There is no election: the first server is called leader as long as any runs.
             return (!running.is_empty()).then_some(0);
         }
         if running.len() * 2 <= self.replicas.len() {

@@ -7,14 +7,14 @@ use crate::tree::WatchEvent;
 pub enum Output {
     /// The answer to a connect request.
     Connected {
-        /// To whom.
+        /// The receiver.
         client: ClientId,
-        /// The answer; a [`Output::Close`] follows when the session is gone.
+        /// The answer; a [`Output::Close`] follows when the session has ended.
         response: ConnectResponse,
     },
     /// The answer to a request.
     Reply {
-        /// To whom.
+        /// The receiver.
         client: ClientId,
         /// The number the client gave the request.
         xid: i32,
@@ -25,20 +25,20 @@ pub enum Output {
     },
     /// A watch event.
     Event {
-        /// To whom.
+        /// The receiver.
         client: ClientId,
-        /// What happened.
+        /// The event.
         event: WatchEvent,
     },
     /// The server closes the connection.
     Close {
-        /// Whose.
+        /// The connection.
         client: ClientId,
     },
 }
 
 impl Output {
-    /// Whom it goes to.
+    /// The receiver.
     pub fn client(&self) -> ClientId {
         match self {
             Self::Connected { client, .. }

@@ -5,7 +5,7 @@ use super::Origin;
 use crate::protocol::{Create, CreateMode, CreateOp, ErrorCode, WriteOp};
 use crate::tree::{Acl, Change, Owner, Permissions, Tree, parent, validate};
 
-/// What a check needs to know of a node.
+/// The facts of a node that a check needs.
 #[derive(Clone)]
 struct Record {
     created_children: i32,
@@ -24,7 +24,7 @@ pub(super) struct Prepare<'a> {
     tree: &'a Tree,
     origin: &'a Origin,
     ttl_nodes: bool,
-    /// Counters of parents as creates that are under way would leave them.
+    /// Counters of parents after the creates in flight.
     ahead: &'a HashMap<String, i32>,
     pending: HashMap<String, Option<Record>>,
 }

@@ -48,7 +48,7 @@ pub(super) struct Past {
 pub(super) struct Replica {
     pub(super) watches: Watches,
     pub(super) past: Option<Past>,
-    /// Sessions heard of since the first server was last told, with their timeouts.
+    /// Live sessions since the last report to the first server, with their timeouts.
     pub(super) touched: BTreeMap<i64, i32>,
     /// Whether its process is away.
     pub(super) stopped: bool,

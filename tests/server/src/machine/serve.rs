@@ -54,7 +54,7 @@ impl Machine {
     fn touch(&mut self, server: usize, session: i64, timeout: i32, now: i64) {
         let Some(replica) = self.replicas.get_mut(server) else { return };
         if replica.past.is_some() {
-            // Nobody hears a server that is cut off.
+            // No other server receives the messages of a server that is cut off.
             return;
         }
         if self.settings.relay_touches && self.leader != Some(server) {

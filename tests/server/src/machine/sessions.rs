@@ -6,7 +6,7 @@ use sha1::{Digest, Sha1};
 struct Session {
     /// The server it was last attached to: the only one that may write for it.
     server: usize,
-    /// The tick at which it ends unless somebody touches it.
+    /// The tick at which it ends unless a client touches it.
     ends: i64,
     timeout: i32,
 }
@@ -89,7 +89,7 @@ impl Sessions {
         self.open.keys().copied()
     }
 
-    /// A session whose end has come.
+    /// A session that expires now.
     pub(super) fn first_due(&self, now: i64) -> Option<i64> {
         let (_, ids) = self.by_end.first_key_value().filter(|(ends, _)| **ends <= now)?;
         ids.first().copied()

@@ -22,14 +22,14 @@ pub struct Settings {
     /// Whether an ensemble serves only while more than half of its servers run, and elects a leader. Default false: it
     /// serves while any of them runs.
     pub quorum: bool,
-    /// Whether servers other than the leader tell it only every half tick which sessions are alive, as followers do.
+    /// Whether servers other than the leader report the live sessions to it only every half tick, as followers do.
     /// Default false.
     pub relay_touches: bool,
     /// The number of the first sequential child of every node made. Default 0.
     pub first_sequence: i32,
     /// Id of the first session; later ones count up. Default `0x1000000000000`.
     pub first_session: i64,
-    /// What session passwords are made from.
+    /// The secret for session passwords.
     pub secret: u64,
 }
 

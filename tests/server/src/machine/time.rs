@@ -38,7 +38,7 @@ impl Machine {
         }
     }
 
-    /// Time has passed: ends sessions whose time is up and removes containers.
+    /// Advances the time: expires sessions and removes containers.
     pub fn advance(&mut self, now: i64) -> Vec<Output> {
         let mut out = Vec::new();
         if self.leader.is_none() {

@@ -4,22 +4,22 @@ use super::{ClientId, Machine, Output};
 use crate::protocol::{CreateOp, ErrorCode, Reply, Request, WriteOp, WriteResult};
 use crate::tree::{Change, Identity, Stat, parent};
 
-/// Who a write comes from, apart from any connection.
+/// The source of a write, independent of any connection.
 ///
-/// A request that was read from a connection can be applied after the connection is gone: see
+/// A request that was read from a connection can be applied after the end of the connection: see
 /// [`Machine::late_write`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The server it came through.
+    /// The server that received it.
     pub server: usize,
     /// The session it belongs to.
     pub session: i64,
-    /// Who the requester is.
+    /// The identities of the requester.
     pub identities: Vec<Identity>,
 }
 
 impl Machine {
-    /// Who the requests of a connection come from. `None` before it has a session.
+    /// The source of the requests of a connection. `None` before it has a session.
     pub fn origin(&self, client: ClientId) -> Option<Origin> {
         let client = self.clients.get(&client)?;
         Some(Origin {
@@ -29,8 +29,8 @@ impl Machine {
         })
     }
 
-    /// Applies a write whose connection is gone, as happens when a server has read a request but not yet handed it
-    /// on. Nobody gets its reply. Refused when the session is over or has moved to
+    /// Applies a write whose connection has ended, as happens when a server has read a request but not yet handed it
+    /// on. No client gets its reply. Refused when the session has ended or has moved to
     /// another server, or when its server does not serve.
     pub fn late_write(&mut self, origin: &Origin, request: Request, now: i64) -> Vec<Output> {
         let mut out = Vec::new();
@@ -43,7 +43,7 @@ impl Machine {
 
     /// Makes sequence numbers run on past the end of their range from transaction to transaction, or no longer.
     ///
-    /// That is what the real server does while creates are under way: each takes its number from the one before, and
+    /// The real server does this while creates are in flight: each takes its number from the one before, and
     /// only when all are done does it go back to the counter of the node, which stops at its maximum.
     pub fn count_ahead(&mut self, ahead: bool) {
         self.counts_ahead = ahead;

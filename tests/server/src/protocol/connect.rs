@@ -16,18 +16,18 @@ pub struct ConnectRequest {
 /// The answer to a [`ConnectRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectResponse {
-    /// The negotiated timeout in milliseconds; 0 when the session is gone.
+    /// The negotiated timeout in milliseconds; 0 when the session has ended.
     pub timeout: i32,
-    /// The session; 0 when it is gone.
+    /// The session; 0 when it has ended.
     pub session: i64,
-    /// What the client needs to attach again; zeros when the session is gone.
+    /// The secret that the client needs to attach again; zeros when the session has ended.
     pub password: Vec<u8>,
     /// Whether to answer with the read-only flag, which clients older than 3.4 do not know.
     pub with_read_only: bool,
 }
 
 impl ConnectResponse {
-    /// The answer to a client whose session is gone, or who has the wrong password.
+    /// The answer to a client whose session has ended, or whose password is wrong.
     pub fn expired(with_read_only: bool) -> Self {
         Self { timeout: 0, session: 0, password: vec![0; 16], with_read_only }
     }

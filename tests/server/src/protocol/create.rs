@@ -16,7 +16,7 @@ pub enum CreateOp {
     Ttl,
 }
 
-/// What kind of node the flags of a create ask for.
+/// The kind of node that the flags of a create request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CreateMode {
     /// Stays until deleted.
@@ -27,7 +27,7 @@ pub enum CreateMode {
     PersistentSequential,
     /// Ephemeral, named by the parent's counter.
     EphemeralSequential,
-    /// Goes when its last child goes.
+    /// Removed after its last child.
     Container,
     /// Goes when it was empty and unchanged for a time.
     PersistentTtl,
@@ -54,7 +54,7 @@ impl CreateMode {
         }
     }
 
-    /// Whether the node goes with its session.
+    /// Whether the node ends with its session.
     pub fn is_ephemeral(self) -> bool {
         matches!(self, Self::Ephemeral | Self::EphemeralSequential)
     }

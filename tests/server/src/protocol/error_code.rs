@@ -37,7 +37,7 @@ pub enum ErrorCode {
     /// The session is over.
     #[error("session expired")]
     SessionExpired,
-    /// The access list is empty or has a line that means nothing.
+    /// The access list is empty or has an entry without a meaning.
     #[error("invalid ACL")]
     InvalidAcl,
     /// The credentials were not accepted.

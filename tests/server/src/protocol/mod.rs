@@ -1,4 +1,4 @@
-//! What clients ask and what they are answered: requests, replies and error codes, free of any wire format.
+//! Requests, replies and error codes, independent of any wire format.
 
 mod connect;
 mod create;

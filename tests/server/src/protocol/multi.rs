@@ -46,7 +46,7 @@ impl WriteOp {
 /// Result of one operation of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WriteResult {
-    /// A node was made; some releases tell its metadata and some do not.
+    /// A node was created; some releases return its metadata and some do not.
     Created {
         /// Path, sequence number included.
         path: String,

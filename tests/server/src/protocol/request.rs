@@ -3,7 +3,7 @@ use bytes::Bytes;
 use super::{CreateOp, Op, ReadOp, WriteOp};
 use crate::tree::{Acl, WatchKind, WatchMode};
 
-/// What a client of a session may ask.
+/// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// Make, delete, set or check one node.
@@ -90,7 +90,7 @@ pub enum Request {
     AddWatch {
         /// Path of the node.
         path: String,
-        /// How deep it looks.
+        /// The depth of the watch.
         mode: WatchMode,
     },
     /// Remove the own watches of a path.
@@ -113,7 +113,7 @@ pub enum Request {
     CloseSession,
     /// Change the ensemble; refused.
     Reconfig,
-    /// A request whose path is null, of an operation that does not take that for a malformed request: `setData`,
+    /// A request whose path is null, of an operation that does not treat that as a malformed request: `setData`,
     /// `setACL`, `check`, `sync`, `addWatch` or `removeWatches`.
     NullPath {
         /// The operation.
@@ -122,7 +122,7 @@ pub enum Request {
     /// An operation whose bytes could not be decoded. The real server spends a transaction number on it if it is a
     /// write.
     Malformed {
-        /// The operation, as far as it could be told.
+        /// The operation, as far as it could be decoded.
         op: Op,
     },
     /// An operation this server does not have.
@@ -203,7 +203,7 @@ impl Request {
         }
     }
 
-    /// Whether it goes through the leader, and so takes a transaction number even when it fails.
+    /// Whether the leader handles it, so that it uses a transaction number even when it fails.
     pub fn is_write(&self) -> bool {
         match self {
             Self::Write(_) | Self::Multi(_) | Self::SetAcl { .. } | Self::CloseSession | Self::Reconfig => {

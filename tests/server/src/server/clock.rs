@@ -10,10 +10,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "server and clients share one machine: all stand still together"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "server and clients share one machine: all pause together")]
     pub(super) fn new() -> Self {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self { start: Instant::now(), start_millis: millis(since_epoch), moved: AtomicI64::new(0) }

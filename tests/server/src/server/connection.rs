@@ -33,7 +33,7 @@ pub(super) async fn serve(shared: Arc<Shared>, server: usize, stream: TcpStream,
     connection.read_all(read).await;
     connection.outbox.finish();
     connection.shared.disconnect(client);
-    // The read half is gone by now; the socket closes when the writer has sent the rest.
+    // The read half is dropped by now; the socket closes when the writer has sent the rest.
     let _ = writer.await;
 }
 

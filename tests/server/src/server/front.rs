@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
-/// What can be done to one server apart from the tree behind it.
+/// The settings of one server, apart from the tree.
 #[derive(Debug)]
 pub(super) struct Front {
     frozen: watch::Sender<bool>,

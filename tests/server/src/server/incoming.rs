@@ -8,14 +8,14 @@ pub(super) enum Incoming {
     Request(i32, Request),
 }
 
-/// What becomes of the answer to a request.
+/// The treatment of the answer to a request.
 #[derive(Debug, Clone)]
 pub(super) enum Fate {
     /// It is sent.
     Sent,
     /// It is sent later.
     Gated(Gate),
-    /// It is not sent, but events that stand before it are.
+    /// It is not sent, but events before it are.
     Dropped,
     /// Nothing of what the request causes is sent to its sender.
     Silenced,

@@ -12,10 +12,10 @@ const FULL: usize = 1 << 20;
 /// From this many unsent bytes on, the client is given up: events have piled up that it does not take.
 const OVERFLOW: usize = 64 << 20;
 
-/// What a frame costs besides its bytes.
+/// The memory of a frame besides its bytes.
 const OVERHEAD: usize = 128;
 
-/// A frame on its way out, and what it waits for.
+/// A frame to send, and the gate that it waits for.
 #[derive(Debug)]
 pub(super) struct Parcel {
     pub(super) frame: Bytes,
@@ -32,7 +32,7 @@ impl Parcel {
 enum State {
     #[default]
     Open,
-    /// What is queued is still sent, then the connection is closed.
+    /// Queued frames are still sent, then the connection is closed.
     Finishing,
     /// Nothing more is sent.
     Cut,
@@ -137,7 +137,7 @@ impl Outbox {
         self.queue.lock().state == State::Open
     }
 
-    /// Tells those who wait for room that frames were taken out.
+    /// Wakes the tasks that wait for room after frames were taken out.
     pub(super) fn taken(&self) {
         self.changed.notify_waiters();
     }
@@ -147,13 +147,13 @@ impl Outbox {
         self.changed.notify_waiters();
     }
 
-    async fn wait<T>(&self, mut look: impl FnMut(&mut Queue) -> Option<T>) -> T {
+    async fn wait<T>(&self, mut check: impl FnMut(&mut Queue) -> Option<T>) -> T {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // Armed before looking, so that no change in between is missed.
+            // Armed before the check, so that no change in between is missed.
             changed.as_mut().enable();
-            if let Some(found) = look(&mut self.queue.lock()) {
+            if let Some(found) = check(&mut self.queue.lock()) {
                 return found;
             }
             changed.await;

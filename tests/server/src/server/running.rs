@@ -8,7 +8,7 @@ use super::shared::Shared;
 use super::{StartError, runtime};
 use crate::machine::{Machine, Settings};
 
-/// What all servers of an ensemble run on; stops with the last of them.
+/// The runtime of all servers of an ensemble; stops with the last of them.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) shared: Arc<Shared>,
@@ -34,7 +34,7 @@ impl Drop for Running {
 /// Lets the machine do what falls due.
 async fn tick(shared: Arc<Shared>) {
     loop {
-        // The leader keeps the sessions; while it is frozen, nobody's time runs out. Another one may take over.
+        // The leader keeps the sessions; while it is frozen, no session expires. Another one may take over.
         let leader = shared.inspect(Machine::leader);
         if let Some(front) = leader.and_then(|leader| shared.fronts.get(leader)) {
             tokio::select! {

@@ -19,21 +19,21 @@ use crate::wire::{FourLetter, Report, encode};
 struct State {
     machine: Machine,
     outboxes: HashMap<ClientId, (usize, Arc<Outbox>)>,
-    /// When the ticker will look next.
+    /// The time of the ticker's next check.
     armed_for: i64,
     received: u64,
     sent: u64,
 }
 
-/// What all connections of an ensemble share: the machine, and who listens to it.
+/// The state that all connections of an ensemble share: the machine, and its listeners.
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) clock: Clock,
     pub(super) fronts: Vec<Front>,
     pub(super) switchboard: Arc<Switchboard>,
-    /// The ticker has to look earlier than it meant to.
+    /// The ticker has to check earlier than planned.
     pub(super) rearm: Notify,
-    /// Something was sent or came: whoever waits for a state looks again.
+    /// A message was sent or received: the tasks that wait for a state check again.
     changed: Notify,
 }
 
@@ -123,7 +123,7 @@ impl Shared {
         self.state.lock().machine.origin(client)
     }
 
-    /// Applies a write whose connection is gone.
+    /// Applies a write whose connection has ended.
     pub(super) fn late_write(&self, origin: &Origin, request: Request) {
         self.act(None, |state, now| state.machine.late_write(origin, request, now));
     }
@@ -133,8 +133,8 @@ impl Shared {
         self.act(None, |state, now| act(&mut state.machine, now));
     }
 
-    pub(super) fn inspect<T>(&self, look: impl FnOnce(&Machine) -> T) -> T {
-        look(&self.state.lock().machine)
+    pub(super) fn inspect<T>(&self, read: impl FnOnce(&Machine) -> T) -> T {
+        read(&self.state.lock().machine)
     }
 
     /// Waits until the machine is in a state.

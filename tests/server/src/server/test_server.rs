@@ -13,7 +13,7 @@ use super::{Builder, StartError};
 use crate::fault::{ArmedFault, Fault, Transcript, When};
 use crate::machine::{Isolation, Machine, Mode};
 
-/// How often, and how long apart, a port is asked for that somebody else has taken.
+/// The number of tries to bind a port that another process uses, and the time between two.
 const PORT_TRIES: usize = 1_000;
 const PORT_PAUSE: Duration = Duration::from_millis(10);
 
@@ -107,7 +107,7 @@ impl TestServer {
     }
 
     /// From now on, connections that are dropped on order end with a reset, as those of a killed process do, and no
-    /// longer with an orderly close; or the other way round. Clients tell the two apart. Default: an orderly close.
+    /// longer with an orderly close; or the other way round. Clients distinguish the two. Default: an orderly close.
     pub fn reset_connections(&self, reset: bool) {
         self.front(|front| front.set_resetting(reset));
     }
@@ -128,7 +128,7 @@ impl TestServer {
         self.front(|front| front.set_frozen(true));
     }
 
-    /// Goes on. Sessions whose time ran out meanwhile expire.
+    /// Continues. Sessions whose timeout has passed meanwhile expire.
     pub fn thaw(&self) {
         self.front(|front| front.set_frozen(false));
     }
@@ -144,7 +144,7 @@ impl TestServer {
         self.mode() != Mode::Stopped
     }
 
-    /// What it is in its ensemble: leader, follower, stopped, …
+    /// Its mode in the ensemble: leader, follower, stopped, …
     pub fn mode(&self) -> Mode {
         self.inspect(|machine| machine.mode(self.index))
     }
@@ -152,7 +152,7 @@ impl TestServer {
     /// Stops as a killed process does: connections break and the port is closed. The tree and the sessions are kept
     /// for [`TestServer::restart`].
     ///
-    /// If no other server serves then (with [`Builder::quorum`]: not enough of them), time stands still for sessions,
+    /// If no other server serves then (with [`Builder::quorum`]: not enough of them), time stops for sessions,
     /// containers and nodes with a time to live until one is started again.
     pub async fn stop(&self) {
         let listening = self.close_port();
@@ -178,7 +178,7 @@ impl TestServer {
     ///
     /// # Errors
     ///
-    /// [`StartError::Listen`] when somebody else has taken the port meanwhile, and keeps it for longer than ten seconds.
+    /// [`StartError::Listen`] when another process has bound the port meanwhile, and keeps it for longer than ten seconds.
     pub async fn restart(&self) -> Result<(), StartError> {
         self.stop().await;
         self.shared().command(|machine, now| machine.start(self.index, now));
@@ -221,7 +221,7 @@ impl TestServer {
     }
 
     /// Makes sequence numbers run on past the end of their range (`2147483647`, then `-2147483648` and up), or stop
-    /// there again. The real server does the first while creates are under way and the second when none is. Default:
+    /// there again. The real server does the first while creates are in flight and the second when none is. Default:
     /// they stop.
     pub fn count_ahead(&self, ahead: bool) {
         self.shared().command(|machine, _| {
@@ -230,8 +230,8 @@ impl TestServer {
         });
     }
 
-    /// Deletes a node behind everybody's back, as an administrator might: no permission or version is asked for, and
-    /// watchers are told. Says whether there was such a node without children.
+    /// Deletes a node as an administrator might: without a check of permission or version. Watchers get their events.
+    /// Returns whether there was such a node without children.
     pub fn delete_node(&self, path: &str) -> bool {
         let mut deleted = false;
         self.shared().command(|machine, now| {
@@ -267,9 +267,9 @@ impl TestServer {
         self.shared().command(|machine, now| machine.heal(self.index, now));
     }
 
-    /// Looks at the state behind the server. The server waits meanwhile, so `look` must not call it.
-    pub fn inspect<T>(&self, look: impl FnOnce(&Machine) -> T) -> T {
-        self.shared().inspect(look)
+    /// Reads the state of the server. The server waits meanwhile, so `read` must not call it.
+    pub fn inspect<T>(&self, read: impl FnOnce(&Machine) -> T) -> T {
+        self.shared().inspect(read)
     }
 
     /// Waits until the state behind the server is so. It is asked again after every request and every change, and the

@@ -23,7 +23,7 @@ impl Permissions {
     pub const ADMIN: Self = Self(16);
     /// All of them.
     pub const ALL: Self = Self(31);
-    /// What `getACL` asks for: either of the two is enough.
+    /// The permissions for `getACL`: either of the two is enough.
     pub const READ_OR_ADMIN: Self = Self(17);
 
     fn overlaps(self, other: Self) -> bool {
@@ -31,10 +31,10 @@ impl Permissions {
     }
 }
 
-/// Who someone is: a scheme and an id in it. Both the answer to an `auth` request and one side of an [`Acl`].
+/// An identity: a scheme and an id in it. Both the answer to an `auth` request and one side of an [`Acl`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// `world`, `digest` or `ip`; `auth` in a request, where it stands for the requester.
+    /// `world`, `digest` or `ip`; `auth` in a request, where it means the requester.
     pub scheme: String,
     /// The id: `anyone`, `user:base64(sha1(user:password))`, an address with an optional prefix length. `None` is the
     /// wire's null, which only a request can carry: kazoo writes the empty id of `auth` so.
@@ -64,7 +64,7 @@ impl Identity {
         Self::new("digest", format!("{user}:{hash}"))
     }
 
-    /// The name without its secret part, as `whoAmI` tells it.
+    /// The name without its secret part, as `whoAmI` returns it.
     pub fn user(&self) -> &str {
         let id = self.id.as_deref().unwrap_or_default();
         if self.scheme == "digest" { id.split(':').next().unwrap_or_default() } else { id }
@@ -110,22 +110,22 @@ fn subnet(text: &str) -> Option<(u32, u32)> {
     Some((address.parse::<Ipv4Addr>().ok()?.into(), mask))
 }
 
-/// One line of an access list.
+/// One entry of an access list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Acl {
-    /// What is allowed.
+    /// The permissions.
     pub permissions: Permissions,
-    /// To whom.
+    /// The identity.
     pub identity: Identity,
 }
 
 impl Acl {
-    /// A line of an access list.
+    /// An entry of an access list.
     pub fn new(permissions: Permissions, identity: Identity) -> Self {
         Self { permissions, identity }
     }
 
-    /// Whether someone with these identities may do that.
+    /// Whether a client with these identities has the permission.
     pub fn permit(list: &[Self], wanted: Permissions, requester: &[Identity]) -> bool {
         list.is_empty()
             || list.iter().filter(|acl| acl.permissions.overlaps(wanted)).any(|acl| {
@@ -137,9 +137,9 @@ impl Acl {
     ///
     /// # Errors
     ///
-    /// [`ErrorCode::InvalidAcl`] when the list is empty, a scheme is unknown, an id has the wrong form, or `auth` stands
-    /// for nobody. [`ErrorCode::MarshallingError`] for a null id that the real server stumbles over: of a scheme that
-    /// needs an id, or in a line that is compared with an earlier one.
+    /// [`ErrorCode::InvalidAcl`] when the list is empty, a scheme is unknown, an id has the wrong form, or `auth`
+    /// means no identity. [`ErrorCode::MarshallingError`] for a null id that the real server cannot handle: of a scheme that
+    /// needs an id, or in an entry that is compared with an earlier one.
     pub fn expand(list: &[Self], requester: &[Identity]) -> Result<Vec<Self>, ErrorCode> {
         let mut unique: Vec<&Self> = Vec::new();
         for acl in list {
@@ -160,7 +160,7 @@ impl Acl {
                 expanded.push(acl.clone());
                 continue;
             }
-            // An address is an identity, but it authenticates nobody.
+            // An address is an identity, but it authenticates no client.
             let own = requester.iter().filter(|id| id.scheme == "digest");
             let before = expanded.len();
             expanded.extend(own.map(|id| Self::new(acl.permissions, id.clone())));
@@ -171,7 +171,7 @@ impl Acl {
         if expanded.is_empty() { Err(ErrorCode::InvalidAcl) } else { Ok(expanded) }
     }
 
-    /// The line as someone without the `ADMIN` permission sees it: the password hash is hidden.
+    /// The entry for a client without the `ADMIN` permission: the password hash is hidden.
     pub fn redacted(&self) -> Self {
         if self.identity.scheme != "digest" {
             return self.clone();

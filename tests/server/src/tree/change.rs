@@ -15,7 +15,7 @@ pub enum Change {
         data: Option<Bytes>,
         /// Access list, already expanded.
         acl: Arc<[Acl]>,
-        /// What ends its life.
+        /// The end of its life.
         owner: Owner,
         /// The parent's count of created children after this one.
         parent_created: i32,
@@ -45,9 +45,9 @@ pub enum Change {
     },
 }
 
-/// What a change means to watchers.
+/// The effect of a change on watchers.
 ///
-/// It carries the access lists of the nodes that watchers are told of: who may not read a node is not told
+/// It has the access lists of the changed nodes: a client that may not read a node gets no event
 /// (CVE-2024-23944, fixed in 3.8.4 and in Debian's 3.8.0).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {

@@ -8,11 +8,11 @@ use super::{Acl, Owner, Stat};
 /// One node: data, access list, children and counters.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// The data; `None` is the wire's null, which is told apart from empty.
+    /// The data; `None` is the wire's null, which differs from empty.
     pub data: Option<Bytes>,
-    /// Who may do what. Empty means anyone may do anything.
+    /// The access list. Empty means that any client may do anything.
     pub acl: Arc<[Acl]>,
-    /// What ends the node's life.
+    /// The end of the node's life.
     pub owner: Owner,
     /// Names (not paths) of the children.
     pub children: BTreeSet<String>,

@@ -1,4 +1,4 @@
-/// What ends the life of a node besides an explicit delete.
+/// The end of a node's life besides an explicit delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// Nothing: a persistent node.

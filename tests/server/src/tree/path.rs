@@ -18,7 +18,7 @@ pub fn validate(path: &str) -> bool {
 }
 
 fn is_allowed(character: char) -> bool {
-    // The real server looks at UTF-16 units, so that every character beyond the basic plane falls on a surrogate.
+    // The real server checks UTF-16 units, so that every character beyond the basic plane falls on a surrogate.
     !matches!(character,
         '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{10ffff}')
 }

@@ -8,7 +8,7 @@ use super::{Acl, Change, Effect, Identity, Node, Owner, Permissions, Stat, paren
 /// The node that lists the servers of an ensemble.
 const CONFIG: &str = "/zookeeper/config";
 
-/// All nodes, by path, and who owns them.
+/// All nodes, by path, and their owners.
 ///
 /// The root answers to `/` and to the empty string. A new tree holds `/zookeeper`, `/zookeeper/quota` and
 /// `/zookeeper/config`, as a real server does.
@@ -88,7 +88,7 @@ impl Tree {
     }
 
     /// Containers that were used and are empty, containers never used for longer than `max_never_used`
-    /// milliseconds (0: for ever), and TTL nodes whose time is up.
+    /// milliseconds (0: for ever), and TTL nodes whose time has passed.
     pub fn reapable(&self, now: i64, max_never_used: i64) -> Vec<String> {
         let due = |node: &Node| {
             let age = now.saturating_sub(node.mtime);

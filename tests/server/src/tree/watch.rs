@@ -2,7 +2,7 @@ use super::watch_list::WatchList;
 use super::{Acl, Effect, Tree, parent};
 use crate::machine::ClientId;
 
-/// What happened to a watched node.
+/// The kind of an event at a watched node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventKind {
     /// It was created.
@@ -32,11 +32,11 @@ impl EventKind {
 pub struct WatchEvent {
     /// Path of the node it happened to; below the watched one for a recursive watch.
     pub path: String,
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
 }
 
-/// How long a watch lasts and how deep it looks.
+/// The duration and the depth of a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WatchMode {
     /// Until the first event.
@@ -99,12 +99,12 @@ impl Watches {
         children || data
     }
 
-    /// Whether the path is watched, by whomever: `checkWatches` of 3.8 does not ask by whom.
+    /// Whether any client watches the path: `checkWatches` of 3.8 does not distinguish.
     pub fn is_watched(&self, path: &str, kind: WatchKind) -> bool {
         kind.children() && self.children.is_watched(path) || kind.data() && self.data.is_watched(path)
     }
 
-    /// Forgets all watches of a connection that is gone.
+    /// Forgets all watches of a connection that has ended.
     pub fn remove_client(&mut self, client: ClientId) {
         self.data.remove_client(client);
         self.children.remove_client(client);
@@ -115,7 +115,7 @@ impl Watches {
         self.data.len() + self.children.len()
     }
 
-    /// Whether nobody watches anything.
+    /// Whether there are no watches.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -163,7 +163,7 @@ impl Watches {
 
     /// Restores the one-event watches of a client that was away since `seen`, and answers what it missed.
     ///
-    /// What already happened is told at once and sets no watch.
+    /// An event that already happened is sent at once and sets no watch.
     pub fn restore_data(
         &mut self,
         tree: &Tree,

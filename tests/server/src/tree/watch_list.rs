@@ -45,7 +45,7 @@ impl WatchList {
         }
     }
 
-    /// Whether *anybody* watches the path: the real server asks no further here.
+    /// Whether *any* client watches the path: the real server does not distinguish here.
     pub(super) fn is_watched(&self, path: &str) -> bool {
         self.by_path.contains_key(path)
     }
@@ -54,7 +54,7 @@ impl WatchList {
         self.by_client.values().map(BTreeSet::len).sum()
     }
 
-    /// Who is to be told of an event at that path; watches for one event are used up.
+    /// The watchers of an event at that path; watches for one event are used up.
     pub(super) fn trigger(&mut self, path: &str, kind: EventKind) -> BTreeSet<ClientId> {
         let mut told = BTreeSet::new();
         let here: Vec<_> =

@@ -1,6 +1,6 @@
 use crate::machine::{Machine, Mode};
 
-/// A command of four letters, sent in place of a connect request.
+/// A command of four letters, sent instead of a connect request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FourLetter {
     /// "Are you ok?"
@@ -11,13 +11,13 @@ pub(crate) enum FourLetter {
     Mntr,
     /// Whether the server is read-only.
     Isro,
-    /// What the server runs on.
+    /// The environment of the server.
     Envi,
     /// Anything else.
     Other([u8; 4]),
 }
 
-/// What a summary tells besides the machine's own numbers.
+/// The contents of a summary besides the machine's own numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Report<'a> {
     pub(crate) machine: &'a Machine,

@@ -28,7 +28,7 @@ async fn read_length(from: &mut (impl AsyncRead + Unpin)) -> Result<Option<[u8; 
     }
 }
 
-/// What stands at the start of a frame.
+/// The beginning of a frame.
 pub(crate) enum Frame {
     /// A whole frame.
     Body(Bytes),
@@ -38,7 +38,7 @@ pub(crate) enum Frame {
     End,
 }
 
-/// Reads one frame. `first` allows a four-letter command in its place.
+/// Reads one frame. `first` allows a four-letter command instead.
 pub(crate) async fn read_frame(
     from: &mut (impl AsyncRead + Unpin),
     first: bool,

@@ -3,7 +3,7 @@ use thiserror::Error;
 
 use crate::tree::{Acl, Identity, Permissions};
 
-/// The length of a string, buffer or vector that is not there, which is told apart from an empty one.
+/// The length of a string, buffer or vector that is null, which differs from an empty one.
 const NULL: i32 = -1;
 
 /// The bytes are not what the record should be.

@@ -1,4 +1,4 @@
-//! The program for people who just want something on a port.
+//! The test server as a program.
 
 use std::process::Stdio;
 
@@ -8,7 +8,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::debian::four_letters;
 use crate::raw::{Body, Conn, op};
 
-/// The program, and a hand at its standard input.
+/// The program, with a pipe to its standard input.
 struct Program {
     process: Child,
     input: ChildStdin,
@@ -32,14 +32,14 @@ impl Program {
         Self { process, input, output, addresses }
     }
 
-    async fn told(&mut self, command: &str) -> String {
+    async fn command(&mut self, command: &str) -> String {
         self.input.write_all(format!("{command}\n").as_bytes()).await.unwrap();
         self.output.next_line().await.unwrap().unwrap()
     }
 }
 
 #[tokio::test]
-async fn program_tells_its_address_and_serves_there_without_anybody_at_its_input() {
+async fn program_prints_its_address_and_serves_there_without_commands() {
     let mut program = Program::start(3).await;
     assert_eq!(program.addresses.len(), 3);
     drop(program.input);
@@ -54,26 +54,26 @@ async fn program_stops_its_server_keeps_the_state_and_starts_it_again() {
     let at = program.addresses[0].clone();
     let mut client = Conn::new(&at, 2000).await;
     client.ok(op::CREATE, &Body::create("/mine", 1)).await;
-    assert_eq!(program.told("status").await, "ok 1=standalone");
-    assert_eq!(program.told("stop").await, "ok");
+    assert_eq!(program.command("status").await, "ok 1=standalone");
+    assert_eq!(program.command("stop").await, "ok");
     client.closed().await;
     assert_eq!(four_letters(&at, "ruok").await, None);
-    assert_eq!(program.told("status").await, "ok 1=stopped");
+    assert_eq!(program.command("status").await, "ok 1=stopped");
     for command in ["start", "start 1", "restart"] {
-        assert_eq!(program.told(command).await, "ok");
+        assert_eq!(program.command(command).await, "ok");
     }
     let mut again = client.again(&at).await.unwrap();
     assert_eq!(again.session, client.session);
     again.ok(op::EXISTS, &Body::watch("/mine", false)).await;
-    assert_eq!(program.told("drop").await, "ok");
+    assert_eq!(program.command("drop").await, "ok");
     again.closed().await;
-    assert_eq!(program.told(&format!("expire {:#x}", client.session)).await, "ok");
+    assert_eq!(program.command(&format!("expire {:#x}", client.session)).await, "ok");
     assert_eq!(client.again(&at).await.unwrap().session, 0);
     for wrong in ["", "dance", "stop 2", "stop 0", "stop 1 2", "expire 1", "expire"] {
-        let answer = program.told(wrong).await;
+        let answer = program.command(wrong).await;
         assert!(answer.starts_with("error: "), "{wrong}: {answer}");
     }
-    assert!(program.told("help").await.starts_with("ok "));
+    assert!(program.command("help").await.starts_with("ok "));
     program.input.write_all(b"quit\n").await.unwrap();
     assert!(program.process.wait().await.unwrap().success());
 }
@@ -83,17 +83,17 @@ async fn program_runs_an_ensemble_that_loses_its_majority_and_finds_it_again() {
     let mut program = Program::start(3).await;
     let at = program.addresses.clone();
     let mut client = Conn::new(&at[0], 2000).await;
-    assert_eq!(program.told("status").await, "ok 1=leader 2=follower 3=follower");
-    assert_eq!(program.told("stop 1").await, "ok");
+    assert_eq!(program.command("status").await, "ok 1=leader 2=follower 3=follower");
+    assert_eq!(program.command("stop 1").await, "ok");
     client.closed().await;
-    assert_eq!(program.told("status").await, "ok 1=stopped 2=follower 3=leader");
+    assert_eq!(program.command("status").await, "ok 1=stopped 2=follower 3=leader");
     let mut moved = client.again(&at[1]).await.unwrap();
     moved.ok(op::CREATE, &Body::create("/mine", 1)).await;
-    assert_eq!(program.told("stop 3").await, "ok");
+    assert_eq!(program.command("stop 3").await, "ok");
     moved.closed().await;
-    assert_eq!(program.told("status").await, "ok 1=stopped 2=not-serving 3=stopped");
+    assert_eq!(program.command("status").await, "ok 1=stopped 2=not-serving 3=stopped");
     assert!(moved.again(&at[1]).await.is_err());
-    assert_eq!(program.told("start").await, "ok");
+    assert_eq!(program.command("start").await, "ok");
     let mut again = moved.again(&at[2]).await.unwrap();
     assert_eq!(again.session, client.session);
     again.ok(op::EXISTS, &Body::watch("/mine", false)).await;

@@ -24,7 +24,7 @@ pub(crate) struct Debian {
 
 /// Whether tests against the real server are left out, because it is not there and that was said to be fine.
 ///
-/// Fails when it is not there and nobody said so.
+/// Fails when it is missing, unless its tests are left out on purpose.
 pub(crate) fn left_out() -> bool {
     let java = Command::new("java").arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if java.is_ok_and(|status| status.success()) && Path::new(JAR).exists() {
@@ -106,7 +106,7 @@ impl Debian {
         }
     }
 
-    /// What it is, once it serves: `standalone`, `leader` or `follower`.
+    /// The mode of the server once it serves: `standalone`, `leader` or `follower`.
     pub(crate) async fn serving(&self) -> String {
         for _ in 0..600 {
             let report = four_letters(&self.address, "srvr").await.unwrap_or_default();

@@ -15,7 +15,7 @@ async fn compare(seeds: impl Iterator<Item = u64>, script: fn(u64) -> Script, st
     if left_out() {
         return;
     }
-    // Containers are left to another test: when one is removed depends on when its server looks.
+    // Another test covers containers: the time of a removal depends on the server's checks.
     let hour = Duration::from_secs(3600);
     let look = format!("znode.container.checkIntervalMs={}", hour.as_millis());
     let real = Debian::start(TICK, &["zookeeper.extendedTypesEnabled=true", &look]).await;

@@ -67,9 +67,9 @@ async fn cut_off_server_answers_pings_and_shows_the_past() {
     reader.drain_only_pings().await;
     stale.heal();
     assert_eq!(reader.reply().await.unwrap().xid, sync);
-    assert_eq!(reader.events, [(1, "/after".to_owned())], "the missed event stands before the reply");
+    assert_eq!(reader.events, [(1, "/after".to_owned())], "the missed event precedes the reply");
     let reply = reader.reply().await.unwrap();
-    assert_eq!((reply.xid, reply.err), (read, 0), "a read keeps its place behind the sync");
+    assert_eq!((reply.xid, reply.err), (read, 0), "a read keeps its order after the sync");
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn client_that_has_seen_more_is_refused_by_no_connected_server() {
     let (ensemble, at) = three().await;
     let client = Conn::new(&at[0], T).await;
     let ahead = Conn::attach(&at[1], T, client.session, &client.password, 1 << 40).await;
-    assert!(ahead.is_err(), "nobody has seen that transaction");
+    assert!(ahead.is_err(), "no client has seen that transaction");
     assert_eq!(ensemble.server(0).unwrap().sessions(), [client.session]);
     client.again(&at[1]).await.unwrap();
 }
@@ -142,5 +142,5 @@ async fn follower_that_is_back_first_answers_the_ping_that_had_stalled() {
     leader.advance_clock(Duration::from_secs(1500));
     ensemble.server(1).unwrap().heal();
     leader.advance_clock(Duration::from_secs(1200));
-    assert_eq!(leader.sessions(), [client.session], "the follower told of the session when it was back");
+    assert_eq!(leader.sessions(), [client.session], "the follower reported the session when it was back");
 }

@@ -39,7 +39,7 @@ async fn kill_real(servers: &mut [Debian], victim: Victim) -> usize {
     index
 }
 
-/// What these servers are, in the order of the alphabet.
+/// The modes of these servers, in alphabetical order.
 async fn modes_of(servers: &[&Debian]) -> Vec<String> {
     let mut modes = Vec::new();
     for server in servers {

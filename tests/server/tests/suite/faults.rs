@@ -46,7 +46,7 @@ async fn connection_dropped_after_a_request_leaves_it_applied_and_unanswered() {
     fault.hit().await;
     assert!(has(&server, "/made"));
     let reply = client.reply().await.unwrap();
-    assert_eq!(reply.err, -101, "the reply before the lost one still comes");
+    assert_eq!(reply.err, -101, "the reply before the lost one still arrives");
     client.closed().await;
     assert!(client.events.is_empty(), "what the lost request caused is lost with it");
     let mut again = client.again(&address).await.unwrap();
@@ -264,7 +264,7 @@ async fn refused_connections_are_closed_until_they_are_accepted_again() {
 }
 
 #[tokio::test]
-async fn frozen_server_answers_nothing_and_expires_nobody_until_it_thaws() {
+async fn frozen_server_answers_nothing_and_expires_no_session_until_it_thaws() {
     let (server, address) = server().await;
     let mut client = Conn::new(&address, 300).await;
     server.freeze();

@@ -94,7 +94,7 @@ async fn client_that_reads_nothing_is_not_read_from_either() {
     client.ok(op::CREATE, &Body::create("/big", 0)).await;
     client.ok(op::SET_DATA, &Body::set("/big", &vec![7; 500_000], -1)).await;
     let before = resident();
-    // What stands behind the fields of a record is ignored; here it fills the socket's buffers.
+    // Bytes after the fields of a record are ignored; here they fill the socket's buffers.
     let mut request = Body::watch("/big", false);
     request.0.extend([0; 4096]);
     let flood = async {

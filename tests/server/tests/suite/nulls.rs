@@ -3,7 +3,7 @@
 use crate::protocol::on_both;
 use crate::raw::{Body, Conn, Fields, op};
 
-/// A line of an access list: permissions, scheme, id.
+/// An entry of an access list: permissions, scheme, id.
 type Line = (i32, Option<&'static str>, Option<&'static str>);
 
 const ANYONE: &[Line] = &[(31, Some("world"), Some("anyone"))];
@@ -27,7 +27,7 @@ fn auth(scheme: Option<&str>, credentials: Option<&[u8]>) -> Body {
     Body::new().int(0).bytes(scheme.map(str::as_bytes)).bytes(credentials)
 }
 
-/// What a server does with one request: error, transactions it takes, whether the connection stays open.
+/// A server's reaction to one request: its error, its number of transactions, whether the connection stays open.
 type Outcome = (i32, i64, bool);
 
 const fn refused(error: i32) -> Outcome {
@@ -76,8 +76,8 @@ async fn null_id_of_an_access_list_means_the_requester_and_else_nothing() {
             ("create", op::CREATE, create(AUTH, 1), written(0)),
             ("create2", op::CREATE2, create(AUTH, 1), written(0)),
             ("multi", op::MULTI, Body::multi(&[(op::CREATE, create(AUTH, 1))]), written(0)),
-            ("the same line twice", op::CREATE, twice, written(-5)),
-            ("a line with a null id and one with an empty id", op::CREATE, again, written(0)),
+            ("the same entry twice", op::CREATE, twice, written(-5)),
+            ("an entry with a null id and one with an empty id", op::CREATE, again, written(0)),
             ("setACL", op::SET_ACL, base(AUTH), written(0)),
             ("createContainer", op::CREATE_CONTAINER, create(AUTH, 4), written(0)),
         ];

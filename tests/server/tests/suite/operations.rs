@@ -1,4 +1,4 @@
-//! Each operation by its name, once, on this server and on Debian's. What they do together is compared at random.
+//! Each operation by its name, once, on this server and on Debian's. Random comparisons cover their combinations.
 
 use lockkeeper_testserver::TestServer;
 
@@ -15,7 +15,7 @@ fn strings(reply: &Reply) -> Vec<String> {
     Fields(&reply.body).strs()
 }
 
-/// The metadata that stands at the end of a reply: versions of data, children and list, owner, length, children.
+/// The metadata at the end of a reply: versions of data, children and list, owner, length, children.
 fn stat(reply: &Reply) -> (i32, i32, i32, i64, i32, i32) {
     let mut fields = Fields(&reply.body[reply.body.len() - 68..]);
     fields.take(32);
@@ -99,7 +99,7 @@ async fn multi_is_all_or_nothing_and_multi_read_tells_each() {
 async fn auth_who_am_i_and_access_lists_are_enforced() {
     on_both(async |at| {
         let mut owner = Conn::new(at, 4000).await;
-        let mut stranger = Conn::new(at, 4000).await;
+        let mut foreign = Conn::new(at, 4000).await;
         owner.ok(op::AUTH, &Body::new().int(0).str("digest").bytes(Some(b"u:p"))).await;
         let who = owner.ok(op::WHO_AM_I, &Body::new()).await;
         let mut fields = Fields(&who.body);
@@ -119,9 +119,9 @@ async fn auth_who_am_i_and_access_lists_are_enforced() {
             (op::GET_CHILDREN, Body::watch("/mine", false)),
             (op::SET_ACL, Body::new().str("/mine").acl(&[(31, "world", "anyone")]).int(-1)),
         ] {
-            assert_eq!(stranger.call(op, &body).await.unwrap().err, NO_AUTH, "op {op}");
+            assert_eq!(foreign.call(op, &body).await.unwrap().err, NO_AUTH, "op {op}");
         }
-        stranger.ok(op::EXISTS, &Body::watch("/mine", false)).await;
+        foreign.ok(op::EXISTS, &Body::watch("/mine", false)).await;
         owner.ok(op::CREATE, &Body::create("/mine/x", 0)).await;
     })
     .await;
@@ -152,7 +152,7 @@ async fn watches_are_set_found_set_again_and_removed() {
         client.ok(op::REMOVE_WATCHES, &Body::version("/w/r", 2)).await;
         assert_eq!(client.call(op::CHECK_WATCHES, &Body::version("/w/r", 2)).await.unwrap().err, NO_WATCHER);
         client.drain().await.unwrap();
-        // Set again after a reconnect: what was missed is told at once.
+        // Set again after a reconnect: missed events arrive at once.
         let seen = client.last_zxid;
         let mut again = client.again(at).await.unwrap();
         other.ok(op::DELETE, &Body::version("/w/r", -1)).await;
@@ -208,7 +208,7 @@ async fn connect_answers_the_read_only_flag_only_to_who_sent_it() {
 #[tokio::test]
 async fn operations_not_for_clients_are_unimplemented_and_never_hang() {
     let server = TestServer::start().await.unwrap();
-    // `createSession`, `deleteContainer`, `sasl`, `error`, and numbers that nobody has.
+    // `createSession`, `deleteContainer`, `sasl`, `error`, and unused numbers.
     for unknown in [-10, 20, 102, -1, 23, 108, i32::MIN, i32::MAX] {
         let mut client = Conn::new(&server.connect_string(), 4000).await;
         assert_eq!(client.call(unknown, &Body::new()).await.unwrap().err, -6, "op {unknown}");

@@ -1,4 +1,4 @@
-//! What becomes of sessions and containers while nothing serves, and what an ensemble says of itself.
+//! Sessions and containers while no server serves, and the reports of an ensemble about itself.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Servers {
         }
     }
 
-    /// What a server says it is, once it serves.
+    /// The mode of a server by its own report, once it serves.
     async fn mode(&self, index: usize) -> String {
         let mode =
             |report: String| Some(report.lines().find_map(|line| line.strip_prefix("Mode: "))?.to_owned());
@@ -119,8 +119,8 @@ async fn answer<T>(address: &str, command: &str, wanted: impl Fn(String) -> Opti
     timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("{command} is not answered as expected"))
 }
 
-/// Waits until a node is gone, and answers how long after `since` that was.
-async fn gone(observer: &mut Conn, path: &str, since: Instant) -> Duration {
+/// Waits until a node is deleted, and returns the time since `since`.
+async fn deleted_after(observer: &mut Conn, path: &str, since: Instant) -> Duration {
     while observer.call(op::EXISTS, &Body::watch(path, false)).await.unwrap().err == 0 {
         assert!(since.elapsed() < PATIENCE, "{path} stays");
         sleep(Duration::from_millis(20)).await;
@@ -152,20 +152,20 @@ async fn time_of_sessions_and_containers_stands_still_while_the_server_is_stoppe
             let found = again.call(op::EXISTS, &Body::watch(kept, false)).await.unwrap();
             assert_eq!(found.err, 0, "{name}: {kept} {:?} after the start", started.elapsed());
         }
-        let silent = gone(&mut again, "/silent", started).await;
+        let silent = deleted_after(&mut again, "/silent", started).await;
         assert!(
             silent >= Duration::from_millis(TIMEOUT as u64),
             "{name}: the session ended after {silent:?}"
         );
-        let used = gone(&mut again, "/used", started).await;
-        assert!(used >= INTERVAL, "{name}: the container went after {used:?}");
+        let used = deleted_after(&mut again, "/used", started).await;
+        assert!(used >= INTERVAL, "{name}: the container was removed after {used:?}");
         again.ok(op::EXISTS, &Body::watch("/mine", false)).await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn ensemble_without_a_majority_serves_nobody_and_its_time_stands_still() {
+async fn ensemble_without_a_majority_serves_no_client_and_its_time_stops() {
     on_both(3, async |mut servers| {
         let name = servers.name();
         let mut silent = Conn::new(&servers.at(0), TIMEOUT).await;
@@ -191,7 +191,7 @@ async fn ensemble_without_a_majority_serves_nobody_and_its_time_stands_still() {
         assert_eq!(again.session, client.session);
         again.ok(op::SYNC, &Body::new().str("/")).await;
         again.ok(op::EXISTS, &Body::watch("/silent", false)).await;
-        let silent = gone(&mut again, "/silent", started).await;
+        let silent = deleted_after(&mut again, "/silent", started).await;
         assert!(
             silent >= Duration::from_millis(TIMEOUT as u64),
             "{name}: the session ended after {silent:?}"

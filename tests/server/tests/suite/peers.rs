@@ -1,4 +1,4 @@
-//! Other people's clients and recipes work against this server.
+//! Clients and recipes of other projects work against this server.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,13 +14,13 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(name)
 }
 
-/// Runs a peer to its end and answers the checks it passed.
+/// Runs a peer to its end and returns the checks that it passed.
 async fn run(command: &mut Command, patience: Duration) -> Vec<String> {
     let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).output();
     let output = timeout(patience, running).await.expect("the peer hangs").unwrap();
-    let (told, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}\n{wrong}");
-    told.lines().filter_map(|line| line.strip_prefix("ok: ")).map(str::to_owned).collect()
+    let (passed, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{passed}\n{errors}");
+    passed.lines().filter_map(|line| line.strip_prefix("ok: ")).map(str::to_owned).collect()
 }
 
 /// Python with kazoo: the one that `LOCKKEEPER_KAZOO_PYTHON` names, or a fresh environment with kazoo in it.

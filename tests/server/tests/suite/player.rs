@@ -26,7 +26,7 @@ pub(crate) struct Player {
     root: String,
     /// The leaders' epochs, each with the transactions that were before it.
     epochs: Vec<(i64, i64)>,
-    /// The latest transaction that was told of.
+    /// The latest transaction in an answer.
     counted: i64,
 }
 
@@ -80,7 +80,7 @@ impl Player {
     /// From now on these servers serve. Sessions of others move, each with its password, and with `all` every session has
     /// lost its connection.
     pub(crate) async fn settle(&mut self, alive: &[usize], all: bool) -> String {
-        let mut told = String::new();
+        let mut output = String::new();
         self.alive = alive.to_vec();
         for session in 0..=SESSIONS {
             let is_gone = !alive.contains(&self.at[session]);
@@ -89,16 +89,16 @@ impl Player {
             }
             if session < SESSIONS && (is_gone || all) {
                 let again = self.again(session).await;
-                writeln!(told, "attached: {} for {} ms", self.id(again.session), again.timeout).unwrap();
+                writeln!(output, "attached: {} for {} ms", self.id(again.session), again.timeout).unwrap();
                 self.sessions[session] = again;
             }
         }
-        told
+        output
     }
 
-    /// Plays a step and tells everything that came of it, in words that are equal for equal servers.
+    /// Plays a step and returns its effects, in words that are equal for equal servers.
     pub(crate) async fn play(&mut self, step: &Step) -> String {
-        let mut told = String::new();
+        let mut output = String::new();
         match step {
             Step::Call { session, op, body, .. } => {
                 if *op == op::CHECK {
@@ -107,9 +107,9 @@ impl Player {
                 match self.sessions[*session].call(*op, body).await {
                     Ok(reply) => {
                         let before = format!("{:?}", self.sessions[*session].events);
-                        writeln!(told, "{}, after {before}", self.describe(*op, &reply)).unwrap();
+                        writeln!(output, "{}, after {before}", self.describe(*op, &reply)).unwrap();
                     }
-                    Err(error) => writeln!(told, "connection closed: {:?}", error.kind()).unwrap(),
+                    Err(error) => writeln!(output, "connection closed: {:?}", error.kind()).unwrap(),
                 }
             }
             Step::SetWatches { session, back, lists } => {
@@ -117,18 +117,18 @@ impl Player {
                 let body = lists.iter().fold(Body::new().long(seen), |body, list| body.strs(list));
                 let reply = self.sessions[*session].call(op::SET_WATCHES2, &body).await.unwrap();
                 let before = format!("{:?}", self.sessions[*session].events);
-                writeln!(told, "{}, after {before}", self.describe(op::SET_WATCHES2, &reply)).unwrap();
+                writeln!(output, "{}, after {before}", self.describe(op::SET_WATCHES2, &reply)).unwrap();
             }
             Step::Reconnect { session } => {
                 let again = self.again(*session).await;
-                writeln!(told, "attached: {} for {} ms", self.id(again.session), again.timeout).unwrap();
+                writeln!(output, "attached: {} for {} ms", self.id(again.session), again.timeout).unwrap();
                 self.sessions[*session].closed().await;
                 self.sessions[*session] = again;
             }
             Step::Move { session, server } => {
                 self.at[*session] = self.alive[server % self.alive.len()];
                 let moved = self.again(*session).await;
-                writeln!(told, "moved: {} for {} ms", self.id(moved.session), moved.timeout).unwrap();
+                writeln!(output, "moved: {} for {} ms", self.id(moved.session), moved.timeout).unwrap();
                 self.sessions[*session] = moved;
             }
             Step::WrongPassword { session } => {
@@ -142,14 +142,14 @@ impl Player {
                 let (answer, mut conn) = refused.unwrap();
                 conn.closed().await;
                 old.closed().await;
-                writeln!(told, "wrong password: {answer:?}").unwrap();
+                writeln!(output, "wrong password: {answer:?}").unwrap();
                 let again = self.again(*session).await;
-                writeln!(told, "right password: {}", self.id(again.session)).unwrap();
+                writeln!(output, "right password: {}", self.id(again.session)).unwrap();
                 self.sessions[*session] = again;
             }
             Step::Close { session } => {
                 let reply = self.sessions[*session].ok(op::CLOSE, &Body::new()).await;
-                writeln!(told, "closed: {}", self.describe(op::CLOSE, &reply)).unwrap();
+                writeln!(output, "closed: {}", self.describe(op::CLOSE, &reply)).unwrap();
                 self.sessions[*session].closed().await;
                 self.sessions[*session] = self.join(*session, SESSION_TIMEOUT).await;
             }
@@ -157,11 +157,11 @@ impl Player {
                 let mut doomed = self.join(SESSIONS, SHORT_TIMEOUT).await;
                 let path = format!("{}/doomed", self.root);
                 let reply = doomed.call(op::CREATE2, &Body::create(&path, 1)).await.unwrap();
-                writeln!(told, "doomed: {}", self.describe(op::CREATE2, &reply)).unwrap();
+                writeln!(output, "doomed: {}", self.describe(op::CREATE2, &reply)).unwrap();
                 if reply.err != 0 {
-                    // Without a node of its own nobody would see it end.
+                    // Without an own node the end of the session would be invisible.
                     doomed.ok(op::CLOSE, &Body::new()).await;
-                    return told;
+                    return output;
                 }
                 let (id, password) = (doomed.session, doomed.password.clone());
                 drop(doomed);
@@ -172,26 +172,26 @@ impl Player {
                 }
                 let mut late = Conn::attach(self.address(SESSIONS), 8000, id, &password, 0).await.unwrap();
                 late.closed().await;
-                writeln!(told, "too late: {:?}", (late.session, late.timeout, late.password)).unwrap();
+                writeln!(output, "too late: {:?}", (late.session, late.timeout, late.password)).unwrap();
             }
         }
-        // Whatever the step caused for anybody stands before the answer to a ping or, where the server of a session may
-        // be behind, to a sync.
+        // All effects of the step on other sessions arrive before the answer to a ping or, if the server of a session may be
+        // behind, to a sync.
         for index in 0..SESSIONS {
             match self.drain(index).await {
                 Ok(events) => {
                     // The nodes of a session go in the order of a Java hash set; everything else has an order.
                     let ordered = !matches!(step, Step::Close { .. } | Step::Expire { .. });
                     let events = if ordered { events } else { sorted(events) };
-                    writeln!(told, "events of {index}: {events:?}").unwrap();
+                    writeln!(output, "events of {index}: {events:?}").unwrap();
                 }
                 Err(_) => {
-                    writeln!(told, "connection of {index} was closed").unwrap();
+                    writeln!(output, "connection of {index} was closed").unwrap();
                     self.sessions[index] = self.again(index).await;
                 }
             }
         }
-        told
+        output
     }
 
     async fn drain(&mut self, session: usize) -> io::Result<Vec<Event>> {
@@ -217,7 +217,7 @@ impl Player {
 
     fn id(&self, session: i64) -> &str {
         if session == 0 {
-            return "nobody";
+            return "none";
         }
         self.ids.get(&session).map_or("an unknown session", String::as_str)
     }
@@ -281,7 +281,7 @@ impl Player {
         }
     }
 
-    /// Everything but the times, of which only the order is told.
+    /// Everything but the times, of which only the order is compared.
     fn stat(&mut self, fields: &mut Fields<'_>) -> String {
         let (czxid, mzxid) = (self.count(fields.long()), self.count(fields.long()));
         let (ctime, mtime) = (fields.long(), fields.long());

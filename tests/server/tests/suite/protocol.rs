@@ -1,4 +1,4 @@
-//! What the server promises every client, apart from faults.
+//! The server's behaviour towards every client, without faults.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::raw::{Body, Conn, Fields, op};
 const T: i32 = 10_000;
 
 /// Runs a check against Debian's server, where there is one, and against ours. Both have a tick of 200 ms, allow nodes
-/// with a time to live and look for containers every 300 ms.
+/// with a time to live and check for containers every 300 ms.
 pub(crate) async fn on_both<F: AsyncFn(&str)>(check: F) {
     if !left_out() {
         let options = ["zookeeper.extendedTypesEnabled=true", "znode.container.checkIntervalMs=300"];
@@ -36,7 +36,7 @@ async fn emptied_containers_and_overdue_nodes_are_removed_as_on_the_real_server(
             client.call(op::EXISTS, &Body::watch(path, true)).await.unwrap();
         }
         for path in ["/used/x", "/full/x", "/short-with-child/x"] {
-            // The short-lived parent may be gone already: then it is made again with its child at once.
+            // The short-lived parent may be deleted already: then it is created again together with its child.
             if client.call(op::CREATE, &Body::create(path, 0)).await.unwrap().err != 0 {
                 let parent = (op::CREATE_TTL, ttl("/short-with-child", 1));
                 client.ok(op::MULTI, &Body::multi(&[parent, (op::CREATE, Body::create(path, 0))])).await;
@@ -93,7 +93,7 @@ async fn odd_requests_end_as_on_the_real_server() {
             client.send_raw(bytes).await.unwrap();
             client.closed().await;
         }
-        // A client that has seen the future is sent away.
+        // A client that has seen later transactions is refused.
         let ahead = Conn::attach(at, 4000, 0, &[0; 16], i64::MAX).await;
         assert!(ahead.is_err());
         assert_eq!(four_letters(at, "ruok").await.unwrap(), "imok");
@@ -113,8 +113,8 @@ async fn environment_names_the_keys_and_the_version_of_the_real_server() {
         let (title, lines) = environment.split_once('\n').unwrap();
         assert_eq!(title, "Environment:");
         let lines: Vec<_> = lines.lines().map(|line| line.split_once('=').unwrap()).collect();
-        let told: Vec<_> = lines.iter().map(|(key, _)| *key).collect();
-        assert_eq!(told, keys.split_ascii_whitespace().collect::<Vec<_>>());
+        let answers: Vec<_> = lines.iter().map(|(key, _)| *key).collect();
+        assert_eq!(answers, keys.split_ascii_whitespace().collect::<Vec<_>>());
         // As kazoo reads it.
         assert_eq!(lines[0].1.split('-').next(), Some("3.8.0"));
     })
@@ -143,7 +143,7 @@ async fn create2_in_a_transaction_tells_no_metadata_unless_asked_to_as_later_rel
 }
 
 #[tokio::test]
-async fn event_stands_before_the_reply_that_shows_the_change() {
+async fn event_precedes_the_reply_that_shows_the_change() {
     let server = TestServer::start().await.unwrap();
     let mut client = Conn::new(&server.connect_string(), T).await;
     client.call(op::EXISTS, &Body::watch("/a", true)).await.unwrap();
@@ -179,7 +179,7 @@ async fn silent_session_ends_by_itself_and_not_before_its_timeout() {
 }
 
 #[tokio::test]
-async fn container_goes_when_it_was_used_and_is_empty() {
+async fn container_is_removed_when_it_was_used_and_is_empty() {
     let server = TestServer::start().await.unwrap();
     let mut client = Conn::new(&server.connect_string(), T).await;
     for path in ["/used", "/unused", "/full"] {
@@ -196,7 +196,7 @@ async fn container_goes_when_it_was_used_and_is_empty() {
 }
 
 #[tokio::test]
-async fn unused_container_goes_when_an_age_is_set() {
+async fn unused_container_is_removed_when_an_age_is_set() {
     let server =
         TestServer::builder().container_max_never_used(Duration::from_secs(300)).start().await.unwrap();
     let mut client = Conn::new(&server.connect_string(), 40_000).await;
@@ -208,7 +208,7 @@ async fn unused_container_goes_when_an_age_is_set() {
 }
 
 #[tokio::test]
-async fn hundred_servers_live_in_one_process_and_stop_when_dropped() {
+async fn hundred_servers_run_in_one_process_and_stop_when_dropped() {
     let started = tokio::time::Instant::now();
     let mut servers = Vec::new();
     for _ in 0..100 {
@@ -241,20 +241,20 @@ async fn server_is_ready_within_50_milliseconds() {
     assert!(best < Duration::from_millis(50), "{best:?}");
 }
 
-/// Makes sequential nodes where the counter ends, and tells their names and the parent's counters.
+/// Creates sequential nodes at the end of the counter, and returns their names and the parent's counters.
 async fn count_to_the_end(at: &str) -> Vec<String> {
     let mut client = Conn::new(at, 4000).await;
-    let mut told = Vec::new();
+    let mut answers = Vec::new();
     for (prefix, times) in [("a", 3), ("b", 2), ("a", 1)] {
         for _ in 0..times {
             let reply = client.call(op::CREATE, &Body::create(&format!("/q/{prefix}-"), 2)).await.unwrap();
-            told.push(if reply.err == 0 { reply.path() } else { reply.err.to_string() });
+            answers.push(if reply.err == 0 { reply.path() } else { reply.err.to_string() });
             let stat = client.ok(op::EXISTS, &Body::watch("/q", false)).await;
             let mut fields = Fields(&stat.body);
             fields.take(32);
             let versions = (fields.int(), fields.int(), fields.int());
             fields.take(8);
-            told.push(format!("{versions:?} {} {}", (fields.int(), fields.int()).1, fields.long()));
+            answers.push(format!("{versions:?} {} {}", (fields.int(), fields.int()).1, fields.long()));
         }
     }
     let three = ["x", "y", "z"].map(|prefix| (op::CREATE, Body::create(&format!("/q/{prefix}-"), 2)));
@@ -262,12 +262,12 @@ async fn count_to_the_end(at: &str) -> Vec<String> {
     let mut fields = Fields(&reply.body);
     for _ in three {
         fields.take(9);
-        told.push(fields.str());
+        answers.push(fields.str());
     }
     client.ok(op::DELETE, &Body::version("/q/a-2147483645", -1)).await;
     let reply = client.ok(op::CREATE, &Body::create("/q/after-delete-", 3)).await;
-    told.push(reply.path());
-    told
+    answers.push(reply.path());
+    answers
 }
 
 #[tokio::test]
@@ -277,9 +277,9 @@ async fn counter_ends_as_on_the_real_server() {
     // The real server starts from a snapshot whose newest transaction is the first.
     Conn::new(&ours.connect_string(), 4000).await.ok(op::CREATE, &Body::create("/q", 0)).await;
     ours.set_sequence("/q", FIRST);
-    let mut told = count_to_the_end(&ours.connect_string()).await;
-    assert_eq!(told[0], "/q/a-2147483645");
-    assert_eq!(told[12..15], ["/q/x-2147483647", "/q/y--2147483648", "/q/z--2147483647"]);
+    let mut answers = count_to_the_end(&ours.connect_string()).await;
+    assert_eq!(answers[0], "/q/a-2147483645");
+    assert_eq!(answers[12..15], ["/q/x-2147483647", "/q/y--2147483648", "/q/z--2147483647"]);
     if left_out() {
         return;
     }
@@ -291,10 +291,10 @@ async fn counter_ends_as_on_the_real_server() {
     let real = Debian::start_with(dir, 200, &[]).await;
     let mut expected = count_to_the_end(&real.address).await;
     // Transaction numbers started elsewhere; everything else is equal.
-    for line in told.iter_mut().chain(&mut expected) {
+    for line in answers.iter_mut().chain(&mut expected) {
         if let Some((rest, _)) = line.rsplit_once(' ') {
             *line = rest.to_owned();
         }
     }
-    assert_eq!(told, expected);
+    assert_eq!(answers, expected);
 }

@@ -1,4 +1,4 @@
-//! A client that sends what it is told, well-formed or not, and shows what comes back. Written apart from the
+//! A client that sends arbitrary requests, well-formed or not, and returns the raw answers. Written apart from the
 //! server's own wire layer, so that one mistake cannot hide in both.
 
 use std::io;
@@ -185,7 +185,7 @@ impl Conn {
         Self::attach(address, session_timeout, 0, &[0; 16], 0).await.unwrap()
     }
 
-    /// Attaches to a session. The session of the answer is 0 when it is gone.
+    /// Attaches to a session. The session of the answer is 0 when the session has ended.
     pub(crate) async fn attach(
         address: &str,
         wanted: i32,
@@ -211,7 +211,7 @@ impl Conn {
         Ok(conn)
     }
 
-    /// Asks for a session in bytes of its own, over a connection of its own, and tells the answer.
+    /// Requests a session by the given bytes, over a new connection, and returns the answer.
     pub(crate) async fn hello(&mut self, address: &str, hello: &Body) -> Vec<u8> {
         self.stream = TcpStream::connect(address).await.unwrap();
         self.send_frame(&hello.0).await.unwrap();
@@ -291,7 +291,7 @@ impl Conn {
         reply
     }
 
-    /// What was sent up to now has come, once this returns.
+    /// When this returns, all messages that the server had sent have arrived.
     pub(crate) async fn drain(&mut self) -> io::Result<Vec<Event>> {
         self.call(op::PING, &Body::new()).await?;
         Ok(std::mem::take(&mut self.events))
@@ -311,7 +311,7 @@ impl Conn {
 }
 
 impl Conn {
-    /// Pings, and fails if anything but the answer comes.
+    /// Pings, and fails if anything but the answer arrives.
     pub(crate) async fn drain_only_pings(&mut self) {
         assert_eq!(self.drain().await.unwrap(), []);
     }

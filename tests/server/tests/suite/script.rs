@@ -14,18 +14,18 @@ pub(crate) const SESSIONS: usize = 3;
 pub(crate) enum Step {
     /// A session asks for something.
     Call { session: usize, op: i32, name: String, body: Body },
-    /// A session sets watches again, as of so many transactions ago: data, absent, children, persistent, recursive.
+    /// A session sets watches again, as of some transactions ago: data, absent, children, persistent, recursive.
     SetWatches { session: usize, back: i64, lists: [Vec<String>; 5] },
     /// A session's connection breaks and is made again.
     Reconnect { session: usize },
-    /// A session goes to another server, if there are several.
+    /// A session moves to another server, if there are several.
     Move { session: usize, server: usize },
     /// A session re-attaches with a wrong password, which loses it the connection and not the session; a new session
-    /// takes its place.
+    /// replaces it.
     WrongPassword { session: usize },
-    /// A session is closed, and a new one takes its place.
+    /// A session is closed, and a new one replaces it.
     Close { session: usize },
-    /// A session falls silent until it is gone, and a new one takes its place.
+    /// A session is silent until it expires, and a new one replaces it.
     Expire { session: usize },
 }
 
