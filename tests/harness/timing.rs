@@ -1,6 +1,6 @@
 //! One scale for every wait of the harness and of the tests.
 //!
-//! Nothing here sleeps to let something happen: a wait polls a condition and has an end. On a slow machine
+//! No wait here is a blind sleep: it polls a condition and has a limit. On a slow machine
 //! one number makes all of them longer.
 
 use std::env;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::HarnessError;
 
-/// Between two looks at a condition. Short, as most conditions come true within a few milliseconds.
+/// The time between two checks of a condition. Short, as most conditions become true within a few milliseconds.
 const POLL: Duration = Duration::from_millis(10);
 
 /// The limits of all waits, times the factor in `LOCKKEEPER_TEST_TIMING` (default 1).
@@ -61,7 +61,7 @@ impl Timing {
     }
 }
 
-/// Polls `look` until it yields a value; `what` reads on after "until".
+/// Polls `check` until it yields a value; `what` completes a sentence after "until".
 ///
 /// # Errors
 ///
@@ -72,10 +72,10 @@ impl Timing {
 /// ```
 /// # use lockkeeper_tests::{Timing, eventually};
 /// # async fn example() -> Result<(), lockkeeper_tests::HarnessError> {
-/// let mut looks = 0;
-/// let seen = eventually("a third look", Timing::answer(), || {
-///     looks += 1;
-///     let now = looks;
+/// let mut checks = 0;
+/// let seen = eventually("a third check", Timing::answer(), || {
+///     checks += 1;
+///     let now = checks;
 ///     async move { (now == 3).then_some(now) }
 /// })
 /// .await?;
@@ -88,7 +88,7 @@ impl Timing {
 pub async fn eventually<T, F, Look>(
     what: impl Into<String>,
     limit: Duration,
-    mut look: F,
+    mut check: F,
 ) -> Result<T, HarnessError>
 where
     F: FnMut() -> Look,
@@ -96,7 +96,7 @@ where
 {
     let begun = Instant::now();
     loop {
-        if let Some(value) = look().await {
+        if let Some(value) = check().await {
             return Ok(value);
         }
         if begun.elapsed() >= limit {
@@ -106,7 +106,7 @@ where
     }
 }
 
-/// Bounds `work` by `limit`; `what` reads on after "until".
+/// Bounds `work` by `limit`; `what` completes a sentence after "until".
 pub(crate) async fn within<T>(
     what: impl Into<String>,
     limit: Duration,

@@ -1,4 +1,4 @@
-//! What is said of a hold that ended: a loss only of what was held, and never for a delete of our own.
+//! The events of a hold that ended: a loss only of a hold, and never for a delete of our own.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::seen::Seen;
 
 const LOST: &str = "hold lost";
 
-/// Once this is answered, so is what was sent before, and the events that came before are there.
+/// After the answer to this read, all earlier requests are answered, and all earlier events have arrived.
 async fn round_trip(manager: &ConnectionManager) {
     for _ in 0..3 {
         manager.znodes().read(&"/zookeeper".parse().unwrap()).await.unwrap();
@@ -34,22 +34,22 @@ async fn are_gone(server: &TestServer, manager: &ConnectionManager) {
     round_trip(manager).await;
 }
 
-/// What has become of the holds so far.
-fn told(events: &mut HoldEvents) -> Vec<&'static str> {
-    let mut told = Vec::new();
+/// The kinds of the events so far.
+fn kinds(events: &mut HoldEvents) -> Vec<&'static str> {
+    let mut kinds = Vec::new();
     while let Some(Some(event)) = events.next().now_or_never() {
-        told.push(match event {
+        kinds.push(match event {
             HoldEvent::Acquired { .. } => "acquired",
             HoldEvent::Released { .. } => "released",
             _ => "lost",
         });
     }
-    told
+    kinds
 }
 
 fn locks(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn Lock>)> {
     let mutex = |path| Mutex::new(manager, path).unwrap();
-    // A path is always taken in order, or always at once.
+    // A path is a member either of ordered locks only, or of atomic locks only.
     let both = |one, other| MultiLock::builder().lock(&mutex(one)).lock(&mutex(other));
     vec![
         ("mutex", Box::new(mutex("/locks/a"))),
@@ -62,9 +62,9 @@ fn locks(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn Lock>)> {
     ]
 }
 
-/// The watch that tells of the delete is looked at when nobody holds any more.
+/// The event of the delete is processed after the end of the hold.
 #[tokio::test]
-async fn a_guard_that_is_given_up_is_not_said_to_be_lost_by_its_own_delete() {
+async fn the_delete_of_a_released_guard_is_not_reported_as_a_loss() {
     for by_drop in [true, false] {
         for number in 0.. {
             let (seen, _listening) = Seen::begin();
@@ -89,19 +89,19 @@ async fn a_guard_that_is_given_up_is_not_said_to_be_lost_by_its_own_delete() {
                 );
             }
             assert_eq!(seen.events(LOST).len(), 0, "{name}, drop {by_drop}: {:?}", seen.events(LOST));
-            let told = told(&mut events);
+            let kinds = kinds(&mut events);
             let holds = outlooks.len();
-            assert_eq!(told.iter().filter(|told| **told == "released").count(), holds, "{name}: {told:?}");
-            assert_eq!(told.len(), 2 * holds, "{name}: {told:?}");
+            assert_eq!(kinds.iter().filter(|kind| **kind == "released").count(), holds, "{name}: {kinds:?}");
+            assert_eq!(kinds.len(), 2 * holds, "{name}: {kinds:?}");
             let [released, dropped, lost, unconfirmed] = recorded.held();
             assert_eq!((released + dropped, lost + unconfirmed), (holds, 0), "{name}");
         }
     }
 }
 
-/// A new connection is asked for the nodes that were there when it came.
+/// After a reconnect the client verifies the nodes that it held at that time.
 #[tokio::test]
-async fn a_guard_dropped_while_a_new_connection_is_verified_is_not_said_to_be_lost() {
+async fn a_guard_dropped_while_a_new_connection_is_verified_is_not_reported_as_lost() {
     let (seen, _listening) = Seen::begin();
     let (server, manager) = connected().await;
     let mutex = |path: &str| Mutex::new(&manager, path).unwrap();
@@ -116,15 +116,15 @@ async fn a_guard_dropped_while_a_new_connection_is_verified_is_not_said_to_be_lo
     drop(dropped);
     server.wait_until(|machine| machine.tree().node(&node).is_none()).await;
     verify.release();
-    // Nothing shows yet that the connection carries the session, with which the node may have ended.
+    // The connection is not verified yet: the session, and with it the node, may have ended.
     assert_eq!(taken.lost().await.reason, LossReason::NodeMissing);
     round_trip(&manager).await;
-    let lost: Vec<String> = seen.events(LOST).iter().map(|told| told.field("path").to_owned()).collect();
+    let lost: Vec<String> = seen.events(LOST).iter().map(|entry| entry.field("path").to_owned()).collect();
     assert_eq!(lost, [by_hand]);
 }
 
 #[tokio::test]
-async fn a_guard_dropped_before_its_session_expires_is_not_said_to_be_lost() {
+async fn a_guard_dropped_before_its_session_expires_is_not_reported_as_lost() {
     let (seen, _listening) = Seen::begin();
     let (server, manager) = connected().await;
     let mutex = Mutex::new(&manager, "/locks/a").unwrap();
@@ -141,11 +141,11 @@ async fn a_guard_dropped_before_its_session_expires_is_not_said_to_be_lost() {
     }
     let _ = outlook.lost().now_or_never();
     assert_eq!(seen.events(LOST).len(), 0, "{:?}", seen.events(LOST));
-    assert_eq!(told(&mut events), ["released"]);
+    assert_eq!(kinds(&mut events), ["released"]);
 }
 
 #[tokio::test]
-async fn a_node_that_nobody_holds_is_not_said_to_be_lost() {
+async fn a_node_without_a_hold_is_not_reported_as_lost() {
     let (seen, _listening) = Seen::begin();
     let (server, manager) = connected().await;
     let keep = HandOffPolicy::default().idle_time(crate::SESSION / 3);
@@ -161,7 +161,7 @@ async fn a_node_that_nobody_holds_is_not_said_to_be_lost() {
 }
 
 #[tokio::test]
-async fn a_guard_whose_node_was_deleted_by_hand_is_said_to_be_lost_once() {
+async fn a_guard_whose_node_was_deleted_by_hand_is_reported_as_lost_once() {
     for is_released in [true, false] {
         for number in 0.. {
             let (seen, _listening) = Seen::begin();
@@ -175,7 +175,7 @@ async fn a_guard_whose_node_was_deleted_by_hand_is_said_to_be_lost_once() {
             }
             assert!(server.delete_node(&nodes[0]));
             match is_released {
-                // Nobody has told before the delete that finds no node.
+                // The delete that finds no node is the first report of the loss.
                 true => assert!(guard.release().await.is_err(), "{name}"),
                 false => {
                     tokio::time::timeout(Duration::from_secs(20), guard.lost()).await.unwrap();
@@ -187,7 +187,7 @@ async fn a_guard_whose_node_was_deleted_by_hand_is_said_to_be_lost_once() {
             assert_eq!(lost.len(), 1, "{name}, released {is_released}: {lost:?}");
             assert_eq!(lost[0].field("path"), nodes[0]);
             assert_eq!(lost[0].field("reason"), "another client deleted its node");
-            let lost = told(&mut events).into_iter().filter(|told| *told == "lost").count();
+            let lost = kinds(&mut events).into_iter().filter(|kind| *kind == "lost").count();
             assert_eq!(lost, 1, "{name}, released {is_released}");
         }
     }

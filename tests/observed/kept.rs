@@ -1,4 +1,4 @@
-//! A mutex that keeps its node: who waits for its own process waits as everyone else does.
+//! A mutex that hands its node off: a wait for the own process is measured like any other wait.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::{SESSION, connected};
 
 const BRIEF: Duration = Duration::from_millis(30);
 
-/// A mutex that is kept so, with its server and its manager.
+/// A mutex with a hand-off policy, its server and its manager.
 async fn kept(keep: HandOffPolicy) -> (TestServer, ConnectionManager, Mutex) {
     let (server, manager) = connected().await;
     let mutex = Mutex::new(&manager, "/locks/kept").unwrap().with_handoff(keep).unwrap();
     (server, manager, mutex)
 }
 
-/// One who waits behind a guard of its own process.
+/// A waiter behind a guard of its own process.
 fn waiter(mutex: &Mutex) -> LocalBoxFuture<'_, Result<MutexGuard, Error>> {
     let mut waiter = mutex.acquire().boxed_local();
     assert!((&mut waiter).now_or_never().is_none());
@@ -29,7 +29,7 @@ fn waiter(mutex: &Mutex) -> LocalBoxFuture<'_, Result<MutexGuard, Error>> {
 }
 
 #[tokio::test]
-async fn a_wait_for_the_own_process_is_measured_by_what_came_of_it() {
+async fn a_wait_for_the_own_process_is_measured_by_its_result() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let (_server, manager, mutex) = kept(HandOffPolicy::default()).await;
@@ -62,14 +62,14 @@ async fn a_wait_for_the_own_process_is_measured_by_what_came_of_it() {
 }
 
 #[tokio::test]
-async fn who_waits_first_here_and_then_in_the_line_has_waited_once() {
+async fn a_wait_in_the_process_and_then_in_the_queue_is_one_wait() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let (server, manager, mutex) = kept(HandOffPolicy::default()).await;
     let held = mutex.acquire().await.unwrap();
     let next = waiter(&mutex);
     assert!(mutex.acquire_timeout(BRIEF).await.unwrap_err().is_timeout());
-    // Nothing is left to be passed on: it takes a place of its own.
+    // There is nothing left to hand off: the waiter creates its own node.
     assert!(server.delete_node(held.path()));
     held.lost().await;
     let next = next.await.unwrap();
@@ -81,7 +81,7 @@ async fn who_waits_first_here_and_then_in_the_line_has_waited_once() {
 }
 
 #[tokio::test]
-async fn a_lingering_node_is_granted_by_a_wait_and_each_guard_is_a_hold() {
+async fn a_grant_of_an_idle_node_is_a_wait_and_each_guard_is_a_hold() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let (_server, manager, mutex) = kept(HandOffPolicy::default().idle_time(SESSION / 3)).await;
@@ -94,7 +94,7 @@ async fn a_lingering_node_is_granted_by_a_wait_and_each_guard_is_a_hold() {
 }
 
 #[tokio::test]
-async fn how_a_guard_ended_is_told_also_when_its_node_is_passed_on() {
+async fn the_end_of_a_guard_is_reported_also_when_its_node_is_handed_off() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let (_server, manager, mutex) = kept(HandOffPolicy::default()).await;
@@ -113,22 +113,22 @@ async fn how_a_guard_ended_is_told_also_when_its_node_is_passed_on() {
 }
 
 #[tokio::test]
-async fn who_waits_for_its_own_process_for_long_says_so() {
+async fn a_long_wait_for_the_own_process_is_logged() {
     let (seen, _listening) = Seen::begin();
     let (_server, manager, mutex) = kept(HandOffPolicy::default()).await;
     let held = mutex.acquire().await.unwrap();
     let (mut next, mut last) = (waiter(&mutex), waiter(&mutex));
-    let told = || seen.events("still waiting for other tasks of this process");
+    let logged = || seen.events("still waiting for other tasks of this process");
     tokio::time::pause();
     for rounds in 1..=2 {
         tokio::time::advance(Duration::from_secs(31)).await;
         assert!((&mut next).now_or_never().is_none() && (&mut last).now_or_never().is_none());
-        assert_eq!(told().len(), 2 * rounds);
+        assert_eq!(logged().len(), 2 * rounds);
     }
     tokio::time::resume();
-    assert_eq!(told()[3].field("path"), "/locks/kept");
+    assert_eq!(logged()[3].field("path"), "/locks/kept");
     assert_eq!(
-        told().iter().map(|told| told.field("ahead").to_owned()).collect::<Vec<_>>(),
+        logged().iter().map(|entry| entry.field("ahead").to_owned()).collect::<Vec<_>>(),
         ["1", "2", "1", "2"]
     );
     drop((held, next, last));

@@ -1,4 +1,4 @@
-#![doc = "What an operator sees: metrics and spans, as docs/observability.md says."]
+#![doc = "Metrics and spans, as docs/observability.md describes them."]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,10 +19,10 @@ use std::time::Duration;
 use lockkeeper::{ConnectionManager, ConnectionManagerBuilder};
 use lockkeeper_testserver::TestServer;
 
-/// How long sessions are here.
+/// The session timeout of these tests.
 pub(crate) const SESSION: Duration = Duration::from_secs(2);
 
-/// The tick of the servers here.
+/// The tick of the servers of these tests.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(crate) async fn server() -> TestServer {

@@ -20,7 +20,7 @@ pub(crate) async fn all_is_back_to_zero(recorded: &Recorded, manager: Connection
 }
 
 #[tokio::test]
-async fn waits_and_holds_are_measured_by_what_came_of_them() {
+async fn waits_and_holds_are_measured_by_their_results() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let (_server, manager) = connected().await;
@@ -152,7 +152,7 @@ async fn the_page_has_every_metric_and_every_metric_is_described() {
         names::LEASE_MARGIN_SECONDS,
     ];
     for name in all {
-        // Only what was recorded is shown, and only in its own kind with what it was described as.
+        // A metric is shown only after its first record, and only with its own kind and description.
         metrics::counter!(name).increment(0);
         metrics::gauge!(name).increment(0.0);
         metrics::histogram!(name).record(0.0);

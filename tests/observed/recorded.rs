@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lockkeeper_tests::{Timing, eventually};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
-/// What was recorded since it was made: the samples of histograms, the sums of all others.
+/// The records since its creation: the samples of histograms, the sums of all others.
 pub(crate) struct Recorded {
     snapshotter: Snapshotter,
     values: RefCell<BTreeMap<String, Vec<f64>>>,
@@ -27,7 +27,7 @@ impl Recorded {
                 key.key().labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
             let name = format!("{} {}", key.key().name(), labels.join(" "));
             let series = values.entry(name.trim_end().to_owned()).or_default();
-            // A snapshot takes everything away.
+            // A snapshot removes all records.
             match value {
                 DebugValue::Histogram(samples) => series.extend(samples.iter().map(|sample| sample.0)),
                 DebugValue::Gauge(change) => add(series, change.0),
@@ -42,17 +42,17 @@ impl Recorded {
         self.values.borrow().get(series).cloned().unwrap_or_default()
     }
 
-    /// How long the waits for a mutex took that came to this.
+    /// The durations of the waits for a mutex with this result.
     pub(crate) fn waits(&self, outcome: &str) -> Vec<f64> {
         self.samples(&format!("lockkeeper_wait_seconds recipe=mutex outcome={outcome}"))
     }
 
-    /// How many waits for a mutex came to what: granted, busy, timeout, cancelled, error.
+    /// The number of waits for a mutex by result: granted, busy, timeout, cancelled, error.
     pub(crate) fn waited(&self) -> [usize; 5] {
         ["granted", "busy", "timeout", "cancelled", "error"].map(|outcome| self.waits(outcome).len())
     }
 
-    /// How many holds of a mutex ended how: released, dropped, lost, unconfirmed.
+    /// The number of holds of a mutex by their end: released, dropped, lost, unconfirmed.
     pub(crate) fn held(&self) -> [usize; 4] {
         ["released", "dropped", "lost", "unconfirmed"].map(|outcome| {
             self.samples(&format!("lockkeeper_hold_seconds recipe=mutex outcome={outcome}")).len()

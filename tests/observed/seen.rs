@@ -1,4 +1,4 @@
-//! What a subscriber is told, kept as text.
+//! The spans and events of a subscriber, kept as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -13,7 +13,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// A span or an event.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) target: String,
     pub(crate) level: String,
@@ -24,7 +24,7 @@ pub(crate) struct Told {
     pub(crate) is_closed: bool,
 }
 
-impl Told {
+impl Entry {
     fn of(metadata: &Metadata<'_>) -> Self {
         let (target, level) = (metadata.target().to_owned(), metadata.level().to_string());
         Self { name: metadata.name().to_owned(), target, level, ..Self::default() }
@@ -35,24 +35,24 @@ impl Told {
     }
 }
 
-impl Visit for Told {
+impl Visit for Entry {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.fields.insert(field.name().to_owned(), format!("{value:?}").trim_matches('"').to_owned());
     }
 }
 
-/// Everything that is said on the thread of one test.
+/// All spans and events on the thread of one test.
 #[derive(Clone, Default)]
 pub(crate) struct Seen(Arc<Mutex<Log>>);
 
 /// Spans with their numbers, and events without one, in order.
-type Log = Vec<(Option<Id>, Told)>;
+type Log = Vec<(Option<Id>, Entry)>;
 
 impl Seen {
-    /// Begins to listen, for as long as the guard is kept.
+    /// Records for as long as the guard is kept.
     pub(crate) fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
-        // What is first said on a thread where nobody listens is taken to interest nobody, on any thread: so somebody does
-        // on all of them.
+        // The first use of a callsite on a thread without a subscriber would disable it for all threads, so every thread has
+        // a subscriber.
         static EVERYWHERE: Once = Once::new();
         EVERYWHERE.call_once(|| {
             tracing::subscriber::set_global_default(tracing_subscriber::registry()).expect("none before");
@@ -62,26 +62,26 @@ impl Seen {
         (seen, tracing::subscriber::set_default(subscriber))
     }
 
-    pub(crate) fn all(&self) -> Vec<Told> {
-        self.0.lock().iter().map(|(_, told)| told.clone()).collect()
+    pub(crate) fn all(&self) -> Vec<Entry> {
+        self.0.lock().iter().map(|(_, entry)| entry.clone()).collect()
     }
 
     /// The spans of this name, in order.
-    pub(crate) fn spans(&self, name: &str) -> Vec<Told> {
-        let told = self.0.lock();
-        let spans = told.iter().filter(|(id, told)| id.is_some() && told.name == name);
-        spans.map(|(_, told)| told.clone()).collect()
+    pub(crate) fn spans(&self, name: &str) -> Vec<Entry> {
+        let entry = self.0.lock();
+        let spans = entry.iter().filter(|(id, entry)| id.is_some() && entry.name == name);
+        spans.map(|(_, entry)| entry.clone()).collect()
     }
 
     /// The events of this message, in order.
-    pub(crate) fn events(&self, message: &str) -> Vec<Told> {
-        self.all().into_iter().filter(|told| told.field("message") == message).collect()
+    pub(crate) fn events(&self, message: &str) -> Vec<Entry> {
+        self.all().into_iter().filter(|entry| entry.field("message") == message).collect()
     }
 
-    fn with(&self, id: &Id, change: impl FnOnce(&mut Told)) {
-        let mut told = self.0.lock();
-        // Numbers of spans that have closed are used again.
-        if let Some((_, span)) = told.iter_mut().rev().find(|(of, _)| of.as_ref() == Some(id)) {
+    fn with(&self, id: &Id, change: impl FnOnce(&mut Entry)) {
+        let mut entry = self.0.lock();
+        // The ids of closed spans are used again.
+        if let Some((_, span)) = entry.iter_mut().rev().find(|(of, _)| of.as_ref() == Some(id)) {
             change(span);
         }
     }
@@ -89,10 +89,10 @@ impl Seen {
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Seen {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let mut told = Told::of(attributes.metadata());
-        attributes.record(&mut told);
-        told.parent = context.span(id).and_then(|span| Some(span.parent()?.name().to_owned()));
-        self.0.lock().push((Some(id.clone()), told));
+        let mut entry = Entry::of(attributes.metadata());
+        attributes.record(&mut entry);
+        entry.parent = context.span(id).and_then(|span| Some(span.parent()?.name().to_owned()));
+        self.0.lock().push((Some(id.clone()), entry));
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, _: Context<'_, S>) {
@@ -100,9 +100,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Seen {
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut told = Told::of(event.metadata());
-        event.record(&mut told);
-        self.0.lock().push((None, told));
+        let mut entry = Entry::of(event.metadata());
+        event.record(&mut entry);
+        self.0.lock().push((None, entry));
     }
 
     fn on_close(&self, id: Id, _: Context<'_, S>) {

@@ -8,7 +8,7 @@ use crate::seen::Seen;
 use crate::{builder, connected, server};
 
 #[tokio::test]
-async fn a_hold_is_a_span_of_its_own_and_says_what_it_is() {
+async fn a_hold_is_a_span_with_its_path_and_token() {
     let (seen, _listening) = Seen::begin();
     let (server, manager) = connected().await;
     let session = format!("{:#x}", server.sessions()[0]);
@@ -58,33 +58,33 @@ async fn a_hold_is_a_span_of_its_own_and_says_what_it_is() {
 }
 
 #[tokio::test]
-async fn changes_of_the_connection_are_told_with_their_reason() {
+async fn changes_of_the_connection_are_logged_with_their_reason() {
     let (seen, _listening) = Seen::begin();
     let (server, manager) = connected().await;
-    let told = async |message: &str, count: usize| {
+    let logged = async |message: &str, count: usize| {
         let events = async || Some(seen.events(message)).filter(|events| events.len() == count);
         eventually(format!("{count} times {message}"), Timing::settle(), events).await.unwrap()
     };
 
     server.drop_connections();
-    told("suspended", 1).await;
-    let back = &told("connected", 2).await[1];
+    logged("suspended", 1).await;
+    let back = &logged("connected", 2).await[1];
     assert_eq!((back.level.as_str(), back.field("reason")), ("INFO", "the link is up again"));
     assert!(server.expire(server.sessions()[0]));
-    let lost = &told("session lost", 1).await[0];
+    let lost = &logged("session lost", 1).await[0];
     assert_eq!((lost.level.as_str(), lost.field("reason")), ("WARN", "the session expired"));
     assert_eq!(lost.field("epoch"), "1");
-    let new = &told("connected", 3).await[2];
+    let new = &logged("connected", 3).await[2];
     assert_eq!((new.field("epoch"), new.field("reason")), ("2", "a session was opened"));
     manager.shutdown().await.unwrap();
     assert_eq!(seen.events("closed").len(), 1);
 }
 
 #[tokio::test]
-async fn nothing_secret_is_told_and_nothing_shouts() {
+async fn no_secret_is_logged_and_no_warning_without_a_fault() {
     let (seen, _listening) = Seen::begin();
     let server = server().await;
-    let builder = builder(&server).digest_auth("shop", "tell-nobody").acl(Acl::creator_only());
+    let builder = builder(&server).digest_auth("shop", "top-secret").acl(Acl::creator_only());
     let manager = builder.connect().await.unwrap();
     let mutex = Mutex::new(&manager, "/locks/secret").unwrap();
     mutex.acquire().await.unwrap().release().await.unwrap();
@@ -94,14 +94,14 @@ async fn nothing_secret_is_told_and_nothing_shouts() {
     manager.shutdown().await.unwrap();
 
     let all = seen.all();
-    let ours: Vec<_> = all.iter().filter(|told| told.target.starts_with("lockkeeper")).collect();
+    let ours: Vec<_> = all.iter().filter(|entry| entry.target.starts_with("lockkeeper")).collect();
     assert!(ours.len() > 10, "{ours:?}");
-    for told in &all {
-        assert!(!format!("{told:?}").contains("tell-nobody"), "{told:?}");
+    for entry in &all {
+        assert!(!format!("{entry:?}").contains("top-secret"), "{entry:?}");
     }
-    // One session, its link broken once: opened and its states, and no more for those who do not look for a fault.
-    let loud: Vec<_> = ours.iter().filter(|told| told.level == "WARN" || told.level == "ERROR").collect();
+    // One session, whose link breaks once: at `info`, only its opening and its states are logged.
+    let loud: Vec<_> = ours.iter().filter(|entry| entry.level == "WARN" || entry.level == "ERROR").collect();
     assert!(loud.is_empty(), "{loud:?}");
-    let said: Vec<_> = ours.iter().filter(|told| told.level == "INFO").collect();
+    let said: Vec<_> = ours.iter().filter(|entry| entry.level == "INFO").collect();
     assert!(said.len() <= 5, "{said:?}");
 }
