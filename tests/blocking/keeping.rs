@@ -10,7 +10,7 @@ use lockkeeper_tests::Timing;
 
 use crate::support::{connect, contenders, server, until};
 
-/// A third of the session timeout: what is to be passed on is not given up for its time.
+/// A third of the session timeout: no hand-off ends by its time limit.
 const LONG: Duration = Duration::from_secs(6);
 
 const THREADS: usize = 4;
@@ -45,7 +45,7 @@ fn threads_hand_one_node_on_among_themselves_with_growing_tokens() {
     // It lingers, for no longer than the last clone is there.
     assert_eq!(contenders(&server, "/lock"), 1);
     drop(mutex);
-    until("the node is gone", || contenders(&server, "/lock") == 0);
+    until("the end of the node", || contenders(&server, "/lock") == 0);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_thread_that_gives_up_waited_for_its_own_process_and_a_shutdown_ends_its_wai
     let refused = mutex.acquire_timeout(Duration::from_millis(10)).unwrap_err();
     assert!(matches!(refused, Error::Timeout { phase: Phase::InProcess { ahead: 1 }, .. }), "{refused}");
     assert!(mutex.try_acquire().unwrap().is_none());
-    assert_eq!(contenders(&server, "/lock"), 1, "who waits here has no node");
+    assert_eq!(contenders(&server, "/lock"), 1, "a waiter of the same process has no node");
     thread::scope(|threads| {
         let waiting = threads.spawn(|| mutex.acquire());
         manager.shutdown().unwrap();

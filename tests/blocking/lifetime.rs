@@ -98,7 +98,7 @@ fn holders_of_a_pool_that_ends_may_finish_and_who_does_not_is_cut_off() {
     assert!(!held.is_valid() && server.sessions().is_empty());
 }
 
-/// The runtime's thread hands over in memory, on its way to the waiters' threads.
+/// The runtime's thread hands off in memory, and wakes the waiters' threads.
 #[test]
 fn a_guard_dropped_after_a_shutdown_has_begun_lets_no_thread_in() {
     let server = server();
@@ -194,7 +194,7 @@ fn a_thread_that_ends_is_refused_and_does_not_panic() {
     let (told, hear) = std::sync::mpsc::channel();
     thread::spawn(move || {
         AT_THE_END.with(|at_the_end| *at_the_end.0.borrow_mut() = Some((mutex.clone(), told)));
-        // Registered later, and so gone earlier: the locals that a wait needs.
+        // Registered later, and so destroyed earlier: the thread locals that a wait needs.
         mutex.try_acquire().unwrap().unwrap().release().unwrap();
     })
     .join()

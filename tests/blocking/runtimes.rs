@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::support::{builder, connect, contenders, is_refused, is_refused_connection, server, until};
 
-/// One thread each: whoever blocks it blocks everything.
+/// One thread each: a task that blocks it blocks all tasks.
 fn runtimes() -> [Runtime; 2] {
     let many = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     [Builder::new_current_thread().enable_all().build().unwrap(), many]

@@ -1,4 +1,4 @@
-//! What these tests share.
+//! Helpers of these tests.
 
 use std::future::Future;
 use std::time::Duration;
@@ -28,15 +28,15 @@ pub(crate) fn connect(server: &TestServer) -> ConnectionManager {
 }
 
 /// Waits until something is so.
-pub(crate) fn until(what: &str, mut look: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut check: impl FnMut() -> bool) {
     aside(eventually(what, Timing::event(), || {
-        let seen = look();
+        let seen = check();
         async move { seen.then_some(()) }
     }))
     .unwrap();
 }
 
-/// How many stand in line at the lock of this path.
+/// The number of contenders of the lock at this path.
 pub(crate) fn contenders(server: &TestServer, path: &str) -> usize {
     server.inspect(|machine| machine.tree().node(path).map_or(0, |node| node.children.len()))
 }

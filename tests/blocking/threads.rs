@@ -17,7 +17,7 @@ const ROUNDS: usize = 10;
 #[test]
 fn threads_exclude_each_other_and_their_tokens_grow() {
     let server = server();
-    // Every second thread comes by another session.
+    // Every second thread uses another session.
     let managers = [connect(&server), connect(&server)];
     let (inside, tokens) = (AtomicUsize::new(0), Plain::new(Vec::new()));
     thread::scope(|threads| {
@@ -91,7 +91,7 @@ fn a_timeout_says_behind_whom_and_leaves_no_node() {
         panic!("{refused:?}");
     };
     assert!(guard.path().ends_with(&predecessor));
-    until("the waiter's node is gone", || contenders(&server, "/lock") == 1);
+    until("the end of the waiter's node", || contenders(&server, "/lock") == 1);
     assert!(guard.wait_lost(Duration::from_millis(1)).is_none());
 }
 

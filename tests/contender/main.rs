@@ -1,14 +1,15 @@
 //! A process that contends for a mutex and records when its guard said that it was valid.
 //!
-//! `contender CONNECT LOCK REGISTER SESSION_MS TICK_MS SESSIONS`: acquires the lock again and again until its standard input
-//! ends. One line for each event, with nanoseconds of the machine's boot clock, which all processes share:
+//! `contender CONNECT LOCK REGISTER SESSION_MS TICK_MS SESSIONS`: acquires the lock again and again until its
+//! standard input ends. One line for each event, with nanoseconds of the machine's boot clock, which all processes
+//! share:
 //!
 //! * `granted TOKEN AT`, `valid TOKEN AT` (at AT the guard still said that it was valid), `over TOKEN AT`
 //! * `written TOKEN VERSION`: a fenced write was committed as this version of the register
 //!
-//! The contender acquires through a pool of SESSIONS sessions. With a further argument `once` it acquires the lock once,
-//! and works under it until the hold is lost: `polled AT` for each poll of the work, `checked AT true|false` for each
-//! check of the guard, and `ended RESULTS` for the release.
+//! The contender acquires through a pool of SESSIONS sessions. With a further argument `once` it acquires the lock
+//! once, and works under it until the hold is lost: `polled AT` for each poll of the work, `checked AT true|false`
+//! for each check of the guard, and `ended RESULTS` for the release.
 //!
 //! The test reads the lines and judges them; this program judges nothing.
 //!

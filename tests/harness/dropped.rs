@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::Timing;
 
-/// What became of a future that was given so many polls.
+/// The result of a future after a limited number of polls.
 #[derive(Debug, PartialEq, Eq)]
 pub enum After<T> {
     /// It got to its end.

@@ -1,4 +1,4 @@
-//! What can go wrong in the harness itself, said so that the reader knows what to do.
+//! The errors of the harness itself, with advice for the reader.
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ pub enum HarnessError {
          (Debian 12), or set LOCKKEEPER_WITHOUT_ZOOKEEPER=1 to leave these tests out"
     )]
     NotInstalled {
-        /// The file or command that was looked for.
+        /// The missing file or command.
         missing: String,
     },
 
@@ -93,14 +93,14 @@ pub enum HarnessError {
     /// Bytes on the wire, or a report, did not have the shape they must have.
     #[error("cannot read {what}: the harness and this ZooKeeper version disagree about its format")]
     Malformed {
-        /// What was being read.
+        /// The input that was being read.
         what: String,
     },
 
     /// The operating system said no.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// What was being done, in words that follow "cannot".
+        /// The failed operation, in words that follow "cannot".
         doing: String,
         /// The system's answer.
         source: io::Error,

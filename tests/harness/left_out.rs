@@ -1,4 +1,4 @@
-//! What a test does where there is no ZooKeeper: it fails, unless it was told to stand back.
+//! Tests on a machine without ZooKeeper: they fail, unless they are left out on purpose.
 
 use std::io::{self, Write};
 use std::{env, thread};

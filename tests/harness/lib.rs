@@ -1,10 +1,10 @@
-//! Test harness of lockkeeper: real ZooKeeper servers, and the faults that befall them.
+//! Test harness of lockkeeper: real ZooKeeper servers, and their faults.
 //!
 //! * [`Ensemble`] starts Debian's ZooKeeper on loopback, one server or three. Each [`Server`] has verbs
 //!   (`kill`, `stop`, `pause`, `resume`, `restart`), and a verb returns when its effect has been seen.
-//! * [`Proxies`] stand between a client and the servers. They cut, refuse and hold connections, strike at
+//! * [`Proxies`] are between a client and the servers. They cut, refuse and hold connections, strike at
 //!   chosen requests and replies ([`Match`]), and keep a [`Log`] of all that passed.
-//! * [`Between`] is what stands between the servers themselves, for partitions.
+//! * [`Between`] is between the servers themselves, for partitions.
 //! * [`RawClient`] speaks the wire protocol by itself, so that what a test believes does not depend on the
 //!   client under test.
 //! * [`CuratorPeer`] is a Java process that takes the same locks with Apache Curator; [`Peer`] is such a process in any

@@ -41,8 +41,8 @@ async fn ephemerals_become(ensemble: &Ensemble, count: usize) {
     seen.await.unwrap();
 }
 
-/// Kills the server and starts it again on its data, and waits until all managers have noticed both. Returns an instant in
-/// between.
+/// Kills the server and starts it again on its data, and waits until all managers have noticed both. Returns an
+/// instant in between.
 async fn killed_and_started(ensemble: &Ensemble, managers: &[&ConnectionManager]) -> BootInstant {
     ensemble.server(0).kill().await.unwrap();
     for manager in managers {

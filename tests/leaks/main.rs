@@ -1,4 +1,4 @@
-#![doc = "Nothing is left behind, round after round. A process of its own: it counts all memory that is in use."]
+#![doc = "No memory and no node leaks, round after round. A process of its own: it counts all memory in use."]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -20,10 +20,10 @@ use tokio::runtime::Handle;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The same rounds are gone through twice. Tables and buffers grow to their size in the first thousand, and with each session
-/// anew, so that only what the second thousand adds is left behind.
+/// The same rounds are executed twice. Tables and buffers grow to their size in the first thousand, and with each
+/// session anew, so that only what the second thousand adds is left behind.
 const ROUNDS: usize = 1_000;
-/// Every so often the session expires.
+/// The session expires once in this number of rounds.
 const EXPIRY: usize = 100;
 
 /// The server's own five nodes, and the directories of what a round takes: those that are empty may have been reaped.
@@ -32,7 +32,7 @@ const DIRECTORIES: u64 = 5 + 7;
 /// So much may differ by chance, such as the room in a buffer: less than anything of ours that one round could leave.
 const SLACK: usize = 32 * ROUNDS;
 
-/// What there is of something that is given back.
+/// The resources that must be released.
 #[derive(Clone, Copy, Debug)]
 struct Count {
     bytes: usize,
@@ -74,7 +74,7 @@ impl Fixture {
         })
     }
 
-    /// What there is once nothing is under way any more.
+    /// The resources once no request is in flight any more.
     async fn at_rest(&self) -> Count {
         eventually("nothing held, and nothing left to delete", Timing::settle(), || async {
             let idle = |manager: &ConnectionManager| {
@@ -131,7 +131,7 @@ impl Fixture {
         self.proxies.clear_log();
     }
 
-    /// The session goes, with something held and somebody waiting.
+    /// The session expires while one contender holds and another waits.
     async fn expire(&self, mutex: &Mutex) {
         let mut transitions = self.manager.transitions();
         let held = mutex.acquire().await.unwrap();
@@ -149,7 +149,7 @@ impl Fixture {
     }
 }
 
-/// Drops `future` after so many polls, or soon: here it is dropped a thousand times.
+/// Drops `future` after `polls` polls, or soon: here it is dropped a thousand times.
 async fn dropped_soon<F: Future>(polls: usize, future: F) {
     let _ = tokio::time::timeout(Duration::from_millis(5), dropped_after(polls, future)).await;
 }

@@ -1,4 +1,4 @@
-//! Connections over TLS: who is trusted, and who is let in.
+//! Connections over TLS: trusted servers and accepted clients.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn says_what_to_check(error: &ConnectError) {
 }
 
 #[tokio::test]
-async fn a_mutex_is_taken_over_tls_and_strangers_are_not_believed() -> Outcome {
+async fn a_mutex_is_acquired_over_tls_and_unknown_servers_are_not_trusted() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -36,19 +36,19 @@ async fn a_mutex_is_taken_over_tls_and_strangers_are_not_believed() -> Outcome {
     };
     let (one, other) = (trusting().connect().await?, trusting().connect().await?);
     a_mutex_passes_between(&one, &other).await?;
-    // Who comes over TLS and who does not see one tree.
+    // Clients with TLS and clients without it share one tree.
     let plain = builder(&ensemble.connect_string()).connect().await?;
     a_mutex_passes_between(&one, &plain).await?;
 
     says_what_to_check(&refused(&ensemble, Tls::new().authority(&theirs.pem())).await);
-    // Whom to believe has to be said.
+    // The trusted authority has to be configured.
     let nobody = refused(&ensemble, Tls::new()).await;
     assert!(matches!(nobody, ConnectError::Config(_)), "{nobody}");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_certificates_lets_in_whose_it_knows() -> Outcome {
+async fn a_server_that_requires_certificates_accepts_known_clients_only() -> Outcome {
     if left_out() {
         return Ok(());
     }
@@ -62,7 +62,7 @@ async fn a_server_that_asks_for_certificates_lets_in_whose_it_knows() -> Outcome
     a_mutex_passes_between(&one, &other).await?;
 
     says_what_to_check(&refused(&ensemble, Tls::new().authority(&ours.pem())).await);
-    says_what_to_check(&refused(&ensemble, with(theirs.sign("stranger"))).await);
+    says_what_to_check(&refused(&ensemble, with(theirs.sign("unknown"))).await);
     Ok(())
 }
 

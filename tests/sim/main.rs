@@ -2,8 +2,8 @@
 //!
 //! One seed decides everything: latency, broken connections, lost answers, expiry, paused processes, servers
 //! that are behind, cancellation, the rates of clocks. First faults strike (the safety phase), then all is healed, and
-//! every client must be granted its locks (the healing phase). The [`oracle`] checks the promises of `docs/failure-model.md` all the
-//! while.
+//! every client must be granted its locks (the healing phase). The [`oracle`] checks the promises of
+//! `docs/failure-model.md` all the while.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
 //! Imports point one way: between the folders of the core, and between the files of each folder.
 //!
-//! Read from the `use` declarations and the paths in the code of every file. What a `mod.rs` re-exports counts as
+//! Read from the `use` declarations and the paths in the code of every file. A re-export of a `mod.rs` counts as
 //! imported from the file that has it. Tests may import what they like.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -30,7 +30,7 @@ const ORDER: &[&str] = &[
 struct Crate {
     /// The file of each module. The root of the crate is the empty path.
     modules: BTreeMap<Path, String>,
-    /// By module and name: what the name stands for that the module makes known.
+    /// By module and name: the item that the module re-exports under the name.
     known: BTreeMap<(Path, String), Path>,
     imports: BTreeSet<(Path, Path)>,
 }
@@ -115,7 +115,7 @@ fn the_modules_of_the_core_import_only_those_before_them() {
     let core = Crate::read("src");
     let position = |module: &Path| {
         let name = module.first()?;
-        Some(ORDER.iter().position(|of| of == name).unwrap_or_else(|| panic!("{name} has no place in ORDER")))
+        Some(ORDER.iter().position(|of| of == name).unwrap_or_else(|| panic!("{name} is not in ORDER")))
     };
     for name in ORDER {
         let is_there = core.modules.keys().any(|module| module.first().is_some_and(|first| first == name));

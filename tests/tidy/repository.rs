@@ -82,8 +82,8 @@ fn packages_depend_one_way() {
     let ours = |manifest: &str| -> Vec<String> {
         dependencies(manifest).into_iter().filter(|name| name.starts_with("lockkeeper")).collect()
     };
-    assert_eq!(ours("Cargo.toml"), [""; 0], "the core stands on nothing of ours");
-    assert_eq!(ours("tests/server/Cargo.toml"), [""; 0], "the test server stands alone");
+    assert_eq!(ours("Cargo.toml"), [""; 0], "the core depends on no package of ours");
+    assert_eq!(ours("tests/server/Cargo.toml"), [""; 0], "the test server depends on no package of ours");
     assert_eq!(ours("recipes/Cargo.toml"), ["lockkeeper-core"]);
     for manifest in manifests() {
         let unpublished = setting(&manifest, "publish") == "false";
@@ -244,7 +244,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
-/// What a document's headings are linked by, as GitHub makes it of them.
+/// The anchors of a document's headings, as GitHub builds them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut in_code = false;
     let is_heading = |line: &&str| {
@@ -308,7 +308,7 @@ fn the_page_on_operations_has_every_line_of_the_log_from_info_on() {
 }
 
 #[test]
-fn ci_runs_what_everyone_runs() {
+fn ci_runs_the_documented_commands() {
     let script = read(".ci/run");
     let commands: Vec<&str> = script.lines().filter(|line| !line.starts_with('#')).collect();
     assert_eq!(commands, [r#"exec "$(dirname "${BASH_SOURCE[0]}")/../tests/run" "$@""#]);

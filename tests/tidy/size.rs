@@ -43,8 +43,8 @@ fn no_comment_is_wider_than_110_columns() {
     assert!(too_wide.is_empty(), "{too_wide:#?}");
 }
 
-/// The names of all functions with a body, and how many lines each has from `fn` on. rustfmt ends a body in the column where
-/// the function begins.
+/// The names of all functions with a body, and how many lines each has from `fn` on. rustfmt ends a body in the
+/// column where the function begins.
 fn functions_of(text: &str) -> Vec<(&str, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();

@@ -92,8 +92,8 @@ async fn a_waiter_whose_successor_is_granted_finds_that_its_own_node_is_deleted(
     drop((held, waiting));
 }
 
-/// Readers do not wait for readers, but the contenders of a mutex wait for every contender: the release of a reader says
-/// something to readers only.
+/// Readers do not wait for readers, but the contenders of a mutex wait for every contender: the release of a reader
+/// says something to readers only.
 #[tokio::test]
 async fn the_sequence_number_of_a_released_reader_grants_no_mutex_of_the_same_path() {
     let server_fixture = ServerFixture::start().await.unwrap();

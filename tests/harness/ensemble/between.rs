@@ -1,4 +1,4 @@
-//! What stands between the servers of one ensemble, so that they can be cut off from each other.
+//! Relays between the servers of one ensemble, so that they can be cut off from each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -23,22 +23,22 @@ const RETRY: Duration = Duration::from_millis(20);
 /// Relays before the ports at which the servers follow and elect each other, one for each pair and direction. Lives in
 /// the runtime that made it.
 ///
-/// Whatever one server tells another is held by [`Between::cut`], as by a network that loses its packets: connections
+/// [`Between::cut`] holds all messages from one server to another, as by a network that loses its packets: connections
 /// stay open, and what was held arrives after [`Between::mend`].
 #[derive(Debug)]
 pub struct Between {
     broken: Arc<watch::Sender<Broken>>,
-    /// What a server takes for another's ports: following, electing.
+    /// The ports that a server uses for another one: following, electing.
     addresses: BTreeMap<(usize, usize), (u16, u16)>,
     tasks: Vec<AbortHandle>,
 }
 
-/// What does not pass.
+/// The directions that are held.
 #[derive(Debug, Default)]
 struct Broken {
     /// The directions that are cut: from a server, to a server.
     cuts: BTreeSet<(usize, usize)>,
-    /// Servers whose peers hang up, and which are not told.
+    /// Servers whose peers close their connections without notice.
     deposed: BTreeSet<usize>,
 }
 
@@ -72,7 +72,7 @@ impl Between {
         Ok(port)
     }
 
-    /// The ports at which server `from` is to look for server `to`.
+    /// The ports at which server `from` connects to server `to`.
     pub(crate) fn ports(&self, from: usize, to: usize) -> Option<(u16, u16)> {
         self.addresses.get(&(from, to)).copied()
     }
@@ -88,14 +88,14 @@ impl Between {
         self.broken.send_modify(|broken| broken.cuts.extend(pairs));
     }
 
-    /// As [`isolate`](Self::isolate), but the peers of `server` are told: they see their connections end, and new ones too. A
-    /// leader goes on for its `syncLimit`, while its followers elect another one at once. Until [`mend_all`](Self::mend_all); what
-    /// was connected before ends then for `server`, too.
+    /// As [`isolate`](Self::isolate), but the peers of `server` notice: they see the end of their connections, and of
+    /// new ones. A leader continues for its `syncLimit`, while its followers elect another one at once. Until
+    /// [`mend_all`](Self::mend_all); what was connected before ends then for `server`, too.
     pub fn depose(&self, server: usize) {
         self.broken.send_modify(|broken| broken.deposed.extend([server]));
     }
 
-    /// What `from` says reaches `to` again, and so does what was held.
+    /// The messages from `from` reach `to` again, including the held ones.
     pub fn mend(&self, from: usize, to: usize) {
         self.broken.send_modify(|broken| broken.cuts.retain(|way| *way != (from, to)));
     }
@@ -112,7 +112,7 @@ impl Drop for Between {
     }
 }
 
-/// What a connection begins with.
+/// The first message of a connection.
 #[derive(Clone, Copy, Debug)]
 enum Greeting {
     Plain,
@@ -205,7 +205,7 @@ impl Relay {
         tokio::time::timeout(PATIENCE, dialling).await.ok()
     }
 
-    /// Passes on what comes, its end included, while the way is open.
+    /// Forwards all bytes, and the end of the connection, while the direction is open.
     async fn pump(
         &self,
         way: (usize, usize),

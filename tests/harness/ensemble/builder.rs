@@ -62,7 +62,7 @@ impl Default for EnsembleBuilder {
 }
 
 impl EnsembleBuilder {
-    /// How many servers: one, which stands alone, or three. Default 1.
+    /// The number of servers: one, which is standalone, or three. Default 1.
     pub fn servers(mut self, servers: usize) -> Self {
         self.servers = servers;
         self
@@ -106,7 +106,7 @@ impl EnsembleBuilder {
         self
     }
 
-    /// Where the ensemble's own folder is made. Default in memory, if the machine has such a place.
+    /// The parent of the ensemble's own folder. Default: a folder in memory, if the machine has one.
     pub fn folder_in(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
@@ -136,7 +136,7 @@ impl EnsembleBuilder {
         self
     }
 
-    /// Whether relays stand between the servers, so that they can be cut off from each other:
+    /// Whether there are relays between the servers, so that they can be cut off from each other:
     /// [`Ensemble::between`]. Default false.
     pub fn apart(mut self, apart: bool) -> Self {
         self.apart = apart;
@@ -149,7 +149,7 @@ impl EnsembleBuilder {
         self
     }
 
-    /// Who may authenticate by SASL DIGEST-MD5. Default: nobody.
+    /// The users that may authenticate by SASL DIGEST-MD5. Default: none.
     pub fn sasl_user(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
         self.sasl_users.push((user.into(), password.into()));
         self
@@ -209,7 +209,7 @@ impl EnsembleBuilder {
     }
 }
 
-/// A folder for the data of an ensemble, in memory if the machine has such a place and none is asked for.
+/// A folder for the data of an ensemble. Default: in memory, if the machine has such a folder.
 fn folder(asked: Option<&Path>) -> Result<TempDir, HarnessError> {
     let memory = Path::new("/dev/shm");
     let mut builder = tempfile::Builder::new();

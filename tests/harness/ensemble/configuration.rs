@@ -1,4 +1,4 @@
-//! What a server is told: `zoo.cfg` and its command line.
+//! The configuration of a server: `zoo.cfg` and its command line.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,7 +57,7 @@ impl EnsembleBuilder {
         fs::write(home.join("zoo.cfg"), lines).map_err(HarnessError::io("write zoo.cfg"))
     }
 
-    /// The command line of a server that lives in `home`, behind `java`.
+    /// The arguments of `java` for a server in `home`.
     pub(super) fn arguments(&self, installation: &Installation, home: &Path) -> Vec<String> {
         let mut arguments: Vec<String> = [
             "-Xshare:auto",

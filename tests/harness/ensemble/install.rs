@@ -17,7 +17,7 @@ const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
 /// `libnetty-java`, on which the package depends.
 const CODEC_JAR: &str = "/usr/share/java/netty-codec.jar";
 
-/// What is needed to run a server.
+/// The files that a server needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Installation {
     /// The Java launcher.

@@ -108,7 +108,7 @@ impl Ensemble {
         &self.servers[index]
     }
 
-    /// What stands between the servers, if they were started [apart](EnsembleBuilder::apart).
+    /// The relays between the servers, if they were started [apart](EnsembleBuilder::apart).
     #[must_use]
     pub fn between(&self) -> Option<&Between> {
         self.between.as_ref()

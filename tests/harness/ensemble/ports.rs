@@ -32,7 +32,7 @@ impl Ports {
         let turn = TURN.fetch_add(1, Ordering::Relaxed);
         let start = (process::id() % u32::from(BLOCKS)) as u16 * 7;
 
-        // One folder for each user, as nobody can open another's locks; a stranger's servers show as ports
+        // One folder for each user, as no user can open another's locks; servers of other users show as ports
         // that are taken.
         let user = rustix::process::getuid().as_raw();
         let folder = env::temp_dir().join(format!("lockkeeper-tests-ports-{user}"));

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::watchdog::Watchdog;
 use crate::error::HarnessError;
 
-/// Waits for one line, then becomes the server: so the watchdog knows the process before it does anything.
+/// Waits for one line, then becomes the server: so the watchdog knows the process before it acts.
 const GATE: &str = r#"IFS= read -r go && exec "$@" </dev/null"#;
 
 /// A running, paused or ended process. It is not reaped before [`Process::reap`], so its number stays its
@@ -23,7 +23,7 @@ pub(crate) struct Process {
     watchdog: Arc<Watchdog>,
 }
 
-/// What the system says of a process.
+/// The state of a process in the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessState {
     Running,
@@ -77,7 +77,7 @@ impl Process {
         kill_process(pid, signal).map_err(|error| HarnessError::io("signal a server")(error.into()))
     }
 
-    /// What the system says of the process now.
+    /// The current state of the process in the system.
     pub(crate) fn state(&self) -> ProcessState {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         // The state follows the name, which is in parentheses and may hold any character.
@@ -97,7 +97,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Sends nothing to a process that was reaped, whose number may be a stranger's by now.
+        // Sends no signal after the end of the process, as its id may belong to another process by now.
         let _ = self.child.kill();
         self.watchdog.forget(self.child.id());
         let _ = self.child.wait();

@@ -1,4 +1,4 @@
-//! What a server says of itself.
+//! The reports of a server about itself.
 
 use super::Server;
 use crate::error::HarnessError;

@@ -14,7 +14,7 @@ const LOGIN: &str = "jaas.conf";
 pub struct ServerTls {
     /// Its certificate, and its key.
     pub identity: String,
-    /// Who signed the certificates of the clients it lets in.
+    /// The certificate authority of the accepted clients.
     pub authorities: String,
     /// Whether clients must show one.
     pub asks_for_certificates: bool,

@@ -1,4 +1,4 @@
-//! One server, and what may befall it.
+//! One server, and the faults of its process.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub struct Server {
     address: SocketAddr,
     launch: Launch,
     process: Mutex<Option<Process>>,
-    /// Verbs of one server take turns.
+    /// The operations on one server exclude each other.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -39,7 +39,7 @@ impl Server {
         Self { index, address, launch, process: Mutex::new(None), turn: tokio::sync::Mutex::new(()) }
     }
 
-    /// Its place in the ensemble, from 0. (ZooKeeper's own `myid` is one more.)
+    /// Its index in the ensemble, from 0. (ZooKeeper's own `myid` is one more.)
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
@@ -130,7 +130,7 @@ impl Server {
     }
 
     /// Starts the server anew on its data and its ports (SIGTERM first if it is up), and waits until it
-    /// leads, follows or stands alone.
+    /// leads, follows or is standalone.
     ///
     /// Where the others are too few for a quorum, use [`Server::start`] and then
     /// [`Ensemble::settled`](super::Ensemble::settled).

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::error::HarnessError;
 
-/// Every line read replaces the processes to kill. A process number may have been given to a stranger in the
+/// Every line read replaces the processes to kill. A process id may belong to another process in the
 /// meantime, so only one whose command line names our folder is killed; paused ones die as well. A zombie's
 /// command line is empty, which ends the wait.
 const SCRIPT: &str = r#"
@@ -50,7 +50,7 @@ impl Watchdog {
             .args(["-c", SCRIPT, "lockkeeper-watchdog"])
             .arg(folder)
             .stdin(Stdio::piped())
-            // Not the test's own: who reads the test's output to its end would wait for the watchdog.
+            // Not the test's own: a reader of the test's output would wait for the watchdog.
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .current_dir("/")
@@ -65,20 +65,20 @@ impl Watchdog {
     pub(crate) fn watch(&self, pid: u32) -> Result<(), HarnessError> {
         let mut shell = self.shell.lock();
         shell.watched.insert(pid);
-        shell.tell().map_err(HarnessError::io("tell the watchdog of a new server"))
+        shell.write().map_err(HarnessError::io("tell the watchdog of a new server"))
     }
 
     /// `pid` has ended and is about to be reaped.
     pub(crate) fn forget(&self, pid: u32) {
         let mut shell = self.shell.lock();
         shell.watched.remove(&pid);
-        // A watchdog that is gone has nothing to forget.
-        let _ = shell.tell();
+        // A watchdog that has ended has nothing to forget.
+        let _ = shell.write();
     }
 }
 
 impl Shell {
-    fn tell(&mut self) -> io::Result<()> {
+    fn write(&mut self) -> io::Result<()> {
         let pids: Vec<String> = self.watched.iter().map(ToString::to_string).collect();
         let pipe = self.child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         // One write, so that the shell never acts on half a line.

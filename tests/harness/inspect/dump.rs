@@ -18,8 +18,8 @@ pub struct Dump {
     pub ephemerals: BTreeMap<i64, BTreeSet<String>>,
 }
 
-/// What the server at `address` knows now. The leader knows all sessions, but may be behind a follower that
-/// has answered already: [`Ensemble::dump`](crate::Ensemble::dump) waits for it.
+/// The sessions that the server at `address` knows now. The leader knows all sessions, but may be behind a follower
+/// that has answered already: [`Ensemble::dump`](crate::Ensemble::dump) waits for it.
 ///
 /// # Errors
 ///
@@ -28,7 +28,7 @@ pub async fn dump(address: SocketAddr) -> Result<Dump, HarnessError> {
     parse(&word(address, "dump").await?)
 }
 
-/// Waits until the leader among `servers` has forgotten `session`. Its ephemeral nodes are gone before that.
+/// Waits until the leader among `servers` has forgotten `session`. Its ephemeral nodes are deleted before that.
 ///
 /// # Errors
 ///
@@ -44,14 +44,14 @@ pub async fn session_gone(servers: &[SocketAddr], session: i64) -> Result<(), Ha
 
 /// Whether `leader` has forgotten `session`, rather than not heard of it yet.
 pub(crate) async fn forgotten(leader: SocketAddr, session: i64) -> Result<bool, HarnessError> {
-    // The second look is behind all that any server has answered. Two looks also because a session that is
+    // The second read is after all answers of any server. Two reads also because a session that is
     // touched moves from one set of the leader's to another, and a report that is written meanwhile may miss
     // it.
     Ok(!dump(leader).await?.sessions.contains(&session)
         && !settled_dump(leader).await?.sessions.contains(&session))
 }
 
-/// What `leader` knows once it has applied everything that any server has answered before.
+/// The sessions that `leader` knows after it has applied all transactions that any server has answered.
 ///
 /// A leader may apply a transaction later than a follower that has answered it already. A session made at the
 /// leader is a write behind all these.
@@ -60,7 +60,7 @@ pub(crate) async fn settled_dump(leader: SocketAddr) -> Result<Dump, HarnessErro
     dump(leader).await
 }
 
-/// The one among `servers` that leads or stands alone.
+/// The one among `servers` that leads or is standalone.
 pub(crate) async fn leader(servers: &[SocketAddr]) -> Option<SocketAddr> {
     for &server in servers {
         if matches!(role(server).await, Ok(Role::Leader | Role::Standalone)) {

@@ -1,4 +1,4 @@
-//! What the servers say of themselves: ZooKeeper's four-letter words, read.
+//! The reports of the servers: ZooKeeper's four-letter words, parsed.
 //!
 //! Each function asks one server by its address. Formats: the "Commands" part of ZooKeeper's administrator's
 //! guide, and `org.apache.zookeeper.server.command` of 3.8, which is more exact.

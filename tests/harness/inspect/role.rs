@@ -1,4 +1,4 @@
-//! Who leads (`srvr`).
+//! The roles of the servers (`srvr`).
 
 use std::net::SocketAddr;
 

@@ -36,14 +36,14 @@ pub struct CuratorPeer {
 /// A thread of a [`CuratorPeer`]. Curator's locks belong to threads: only the thread that acquired one may release
 /// it, or acquire it again at once.
 ///
-/// It does one thing after the other: a release that is asked for while it acquires comes after that.
+/// It executes one request after the other: a release during an acquire waits for that.
 #[derive(Clone, Debug)]
 pub struct CuratorThread {
     dialogue: Arc<Dialogue>,
     name: String,
 }
 
-/// What a thread got.
+/// The grant of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CuratorGrant {
     /// The transaction that created the node: Curator has no fencing token, and this is what one would be.
@@ -138,7 +138,7 @@ impl CuratorThread {
         self.wait("acquire", path).await
     }
 
-    /// Waits for the lock for at most `timeout` by Curator's clock; `None` if that was in vain. Zero is one look.
+    /// Waits for the lock for at most `timeout` by Curator's clock; `None` after a timeout. Zero is one try.
     ///
     /// # Errors
     ///

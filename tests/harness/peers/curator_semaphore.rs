@@ -26,7 +26,7 @@ impl CuratorThread {
         Ok((!answer.is_empty()).then(|| answer.split(' ').map(str::to_owned).collect()))
     }
 
-    /// Gives so many permits back, those first that were taken first.
+    /// Releases `count` permits, the oldest first.
     ///
     /// # Errors
     ///

@@ -66,7 +66,7 @@ impl Dialogue {
         let greeting = timeout(Timing::settle(), lines.next_line()).await;
         let greeting = greeting.map_err(|_| last_words.timeout("connect", Timing::settle()))?;
         let Ok(Some(greeting)) = greeting else {
-            // What it wrote last may still be on its way.
+            // Its last output may still be in the pipe.
             let _ = timeout(Timing::signal(), keeper).await;
             return Err(last_words.ended("connect"));
         };
@@ -86,7 +86,7 @@ impl Dialogue {
     pub(super) async fn ask(&self, request: &str, limit: Duration) -> Result<String, PeerError> {
         let (tag, answer) = self.asked.lock().enter().ok_or_else(|| self.last_words.ended(request))?;
         let line = format!("{tag} {request}\n");
-        // The pipe of a process that has ended is broken, which the missing answer tells better.
+        // The pipe of a process that has ended is broken, which the missing answer reports better.
         let _ = self.input.lock().await.write_all(line.as_bytes()).await;
         match timeout(limit, answer).await {
             Ok(Ok(Ok(answer))) => Ok(answer),
@@ -122,13 +122,13 @@ impl Asked {
         let (tag, rest) = line.split_once(' ')?;
         let (verdict, text) = rest.split_once(' ')?;
         let answer = if verdict == "ok" { Ok(text.to_owned()) } else { Err(text.to_owned()) };
-        // Nobody may wait for it any more.
+        // The caller may have stopped waiting for it.
         let _ = self.waiting.as_mut()?.remove(&tag.parse().ok()?)?.send(answer);
         Some(())
     }
 }
 
-/// Hands out the answers; at their end, all who still wait are told so.
+/// Hands out the answers; at their end, all remaining callers get an error.
 async fn hear(mut lines: Lines<BufReader<ChildStdout>>, asked: Arc<Mutex<Asked>>) {
     while let Ok(Some(line)) = lines.next_line().await {
         asked.lock().answered(&line);

@@ -92,7 +92,7 @@ impl Driver {
         match fs::rename(&made, classes) {
             // Another process was quicker, with the same.
             Err(_) if classes.is_dir() => Ok(()),
-            renamed => renamed.map_err(PeerError::io("put the Java driver in its place")),
+            renamed => renamed.map_err(PeerError::io("move the Java driver to its folder")),
         }
     }
 }

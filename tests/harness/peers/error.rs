@@ -1,4 +1,4 @@
-//! What can go wrong with a peer.
+//! The errors of a peer.
 
 use std::fmt::{self, Debug, Formatter};
 use std::io;
@@ -17,14 +17,14 @@ pub enum PeerError {
          these tests out"
     )]
     NotInstalled {
-        /// The file or command that was looked for.
+        /// The missing file or command.
         missing: String,
     },
 
     /// The driver does not compile against the Curator of this machine.
     #[error("javac refuses the driver of Java Curator; the harness knows Curator 5.4:\n{output}")]
     NotCompiled {
-        /// What the compiler said.
+        /// The output of the compiler.
         output: String,
     },
 
@@ -33,23 +33,23 @@ pub enum PeerError {
         "cannot fetch kazoo, for which a package index and `apt-get install python3-venv` are needed:\n{output}"
     )]
     NotFetched {
-        /// What was said about it.
+        /// The description of the problem.
         output: String,
     },
 
     /// The peer's library threw an exception.
     #[error("the peer failed to {request}: {exception}")]
     Failed {
-        /// What it was asked.
+        /// The request.
         request: String,
-        /// What it threw.
+        /// The exception.
         exception: String,
     },
 
     /// The process ended, or was killed, before it answered.
     #[error("the peer ended before it could {request}. It wrote at last:\n{last_words}")]
     Ended {
-        /// What it was asked.
+        /// The request.
         request: String,
         /// The last lines of its standard error.
         last_words: String,
@@ -61,7 +61,7 @@ pub enum PeerError {
          LOCKKEEPER_TEST_TIMING=3 to wait three times as long. It wrote at last:\n{last_words}"
     )]
     Timeout {
-        /// What it was asked.
+        /// The request.
         request: String,
         /// How long it was waited for.
         limit: Duration,
@@ -72,14 +72,14 @@ pub enum PeerError {
     /// An answer that cannot be read.
     #[error("cannot read what the peer says: {line:?}; the harness and its driver do not belong together")]
     Malformed {
-        /// What it said.
+        /// Its output.
         line: String,
     },
 
     /// The operating system said no.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// What was being done, in words that follow "cannot".
+        /// The failed operation, in words that follow "cannot".
         doing: &'static str,
         /// The system's answer.
         source: io::Error,

@@ -41,7 +41,7 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// What kept it from connecting.
+    /// The reason why it could not connect.
     pub async fn program(
         program: &Path,
         servers: &str,

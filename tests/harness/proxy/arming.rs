@@ -39,7 +39,7 @@ impl<'a> Arming<'a> {
         Hold::new(self.arm(Action::HoldRequest))
     }
 
-    /// The reply (or watch event), and what comes behind it on its connection, pings included, stay in the
+    /// The reply (or watch event), and all later messages on its connection, pings included, stay in the
     /// proxy until the handle says what to do. Requests pass.
     pub fn hold_reply(self) -> Hold {
         Hold::new(self.arm(Action::HoldReply))

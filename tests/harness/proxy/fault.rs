@@ -22,7 +22,7 @@ impl Fault {
     ///
     /// # Errors
     ///
-    /// [`HarnessError::Timeout`] if no such message comes by.
+    /// [`HarnessError::Timeout`] if there is no such message.
     pub async fn triggered(&self) -> Result<Record, HarnessError> {
         self.seen(|_| true).await
     }
@@ -40,7 +40,7 @@ impl Fault {
         record
             .ok()
             .and_then(|record| record.clone())
-            .ok_or_else(|| HarnessError::malformed("a fault whose proxy is gone"))
+            .ok_or_else(|| HarnessError::malformed("a fault whose proxy was dropped"))
     }
 }
 
@@ -60,7 +60,7 @@ impl Hold {
     ///
     /// # Errors
     ///
-    /// [`HarnessError::Timeout`] if no such message comes by.
+    /// [`HarnessError::Timeout`] if there is no such message.
     pub async fn triggered(&self) -> Result<Record, HarnessError> {
         self.fault.triggered().await
     }
@@ -79,7 +79,7 @@ impl Hold {
     ///
     /// # Errors
     ///
-    /// [`HarnessError::Timeout`] if no such message comes by.
+    /// [`HarnessError::Timeout`] if there is no such message.
     pub async fn drop_and_cut(self) -> Result<Record, HarnessError> {
         self.fault.rule.judge(Judgement::Cut);
         self.fault.seen(|record| record.fate == Fate::Dropped).await

@@ -4,7 +4,7 @@ use super::record::Record;
 use super::rule::{Judgement, Rule};
 use super::tap::Tap;
 
-/// Logs the message as dropped if its connection ends before the decision: then nobody will ever get it.
+/// Logs the message as dropped if its connection ends before the decision: then it is never delivered.
 #[derive(Debug)]
 pub(crate) struct Held<'a> {
     tap: &'a Tap,

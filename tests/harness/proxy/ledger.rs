@@ -7,7 +7,7 @@ use super::rule::Rule;
 use crate::error::HarnessError;
 use crate::wire::{OpCode, Reply, Request};
 
-/// What a proxy remembers of a connection.
+/// The record of a connection at a proxy.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) server: usize,
@@ -18,11 +18,11 @@ pub(crate) struct Ledger {
     unanswered: VecDeque<Unanswered>,
 }
 
-/// A request that was passed on.
+/// A request that was forwarded.
 #[derive(Clone, Debug)]
 pub(crate) struct Unanswered {
     pub(crate) request: Request,
-    /// What is to happen to its reply.
+    /// The fault for its reply.
     pub(crate) rule: Option<Arc<Rule>>,
 }
 

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::wire::OpCode;
 
-/// What is in front of a reply's body: xid, zxid, error.
+/// The header of a reply: xid, zxid, error.
 const HEADER: usize = 16;
 /// The numbers that clients give to what is not asked for by callers.
 const XIDS: [i32; 6] = [-1, -2, -4, -8, -9, 0];
@@ -21,7 +21,7 @@ pub(crate) struct Liar {
 #[derive(Debug)]
 struct State {
     rng: StdRng,
-    /// One message in so many is spoiled.
+    /// One message in this number is falsified.
     one_in: u32,
     told: Vec<Lie>,
 }
@@ -42,9 +42,9 @@ pub enum Lie {
     WrongNumber,
     /// It has another error code than it had, or one where there was none.
     WrongError,
-    /// An event that nobody waits for goes before it.
+    /// An unexpected event precedes it.
     Event,
-    /// It comes twice.
+    /// It is sent twice.
     Twice,
     /// It is nothing at all: random bytes.
     Noise,
@@ -68,28 +68,28 @@ impl Liar {
         Self { state: Mutex::new(State { rng, one_in, told: Vec::new() }) }
     }
 
-    /// The lies told so far.
-    pub(crate) fn told(&self) -> Vec<Lie> {
+    /// The lies so far.
+    pub(crate) fn lies(&self) -> Vec<Lie> {
         self.state.lock().told.clone()
     }
 
-    /// What to send instead of a message that answers `op`, lengths included; `None` for the message itself.
+    /// The message to send instead of a message that answers `op`, lengths included; `None` for the message itself.
     pub(crate) fn instead_of(&self, message: &[u8], op: OpCode, path: Option<&str>) -> Option<BytesMut> {
         let state = &mut *self.state.lock();
         if !state.rng.random_ratio(1, state.one_in) {
             return None;
         }
         let lie = *LIES.get(state.rng.random_range(0..LIES.len()))?;
-        // The client makes room for as many names as a list says to have, without a look at how long the message is:
+        // The client allocates room for the announced number of names, without a check of the message's length:
         // 24 bytes for each of up to 2³¹, which few machines have. It dies then, and no one can keep it from that.
         let lie = if op == OpCode::MultiRead && lie == Lie::Flipped { Lie::Noise } else { lie };
         state.told.push(lie);
-        Some(state.tell(lie, message, op, path.unwrap_or("/")))
+        Some(state.falsify(lie, message, op, path.unwrap_or("/")))
     }
 }
 
 impl State {
-    fn tell(&mut self, lie: Lie, message: &[u8], op: OpCode, path: &str) -> BytesMut {
+    fn falsify(&mut self, lie: Lie, message: &[u8], op: OpCode, path: &str) -> BytesMut {
         let rng = &mut self.rng;
         let mut spoiled = BytesMut::from(message);
         match lie {

@@ -68,7 +68,7 @@ impl Link {
             strike = self.requests(&mut from_client, &mut to_server) => strike,
             strike = self.replies(&mut from_server, &mut to_client) => strike,
         };
-        // An orderly end (FIN) in both directions: a reset could destroy what was passed on before.
+        // An orderly end (FIN) in both directions: a reset could destroy bytes that were forwarded before.
         let _ = tokio::join!(to_client.get_mut().shutdown(), to_server.get_mut().shutdown());
         self.tap.closed(self.connection);
         if let Some(Strike { rule, record }) = strike {

@@ -1,4 +1,4 @@
-//! Everything that came by, in order.
+//! All messages that the proxies have seen, in order.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -22,7 +22,7 @@ impl Log {
             .filter(move |record| record.message == Message::Request && !own.contains(&record.op))
     }
 
-    /// What [`Log::requests`] asked for: `assert_eq!(log.ops(), [OpCode::Create2, OpCode::GetChildren2])`.
+    /// The operations of [`Log::requests`]: `assert_eq!(log.ops(), [OpCode::Create2, OpCode::GetChildren2])`.
     #[must_use]
     pub fn ops(&self) -> Vec<OpCode> {
         self.requests().map(|record| record.op).collect()

@@ -28,7 +28,7 @@ impl Match {
         Self::default()
     }
 
-    /// Only requests of this kind, or of any given kind if called again. [`OpCode::Event`] stands for a watch
+    /// Only requests of this kind, or of any given kind if called again. [`OpCode::Event`] means a watch
     /// event.
     pub fn op(mut self, op: OpCode) -> Self {
         self.ops.push(op);

@@ -111,7 +111,7 @@ impl Proxies {
         self.proxies.iter().for_each(|proxy| proxy.release(direction));
     }
 
-    /// Chooses a message for a fault to strike once, whichever server it goes to. What is armed first,
+    /// Chooses a message for a fault to strike once, whichever server receives it. What is armed first,
     /// strikes first.
     pub fn on(&self, matching: Match) -> Arming<'_> {
         Arming::new(&self.tap, matching)
@@ -123,17 +123,17 @@ impl Proxies {
         self.tap.disarm_all();
     }
 
-    /// From now on one message in `one_in` that the servers send is spoiled on its way, as `seed` decides.
+    /// From now on one message in `one_in` from the servers is falsified, as `seed` decides.
     pub fn lie(&self, seed: u64, one_in: u32) {
         self.tap.lie(Some(Liar::new(seed, one_in)));
     }
 
-    /// What the servers send passes as it is again. Yields how it was spoiled before.
+    /// Forwards the servers' messages unchanged again. Returns the lies before.
     pub fn tell_the_truth(&self) -> Vec<Lie> {
         self.tap.lie(None)
     }
 
-    /// Everything that came by since the start or the last [`Proxies::clear_log`].
+    /// All messages since the start or the last [`Proxies::clear_log`].
     #[must_use]
     pub fn log(&self) -> Log {
         self.tap.log()
@@ -150,14 +150,14 @@ impl Proxies {
         self.log().counts()
     }
 
-    /// The sessions that came by, the last attached last, without those that were closed or expired through
-    /// these proxies.
+    /// The sessions that the proxies have seen, the last attached last, without those that were closed or expired
+    /// through these proxies.
     #[must_use]
     pub fn sessions(&self) -> Vec<RelayedSession> {
         self.tap.sessions()
     }
 
-    /// Expires a session that came by, and waits until the servers have forgotten it: see
+    /// Expires a session that the proxies have seen, and waits until the servers have forgotten it: see
     /// [`Ensemble::expire_session`].
     ///
     /// # Errors

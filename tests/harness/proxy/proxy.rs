@@ -73,7 +73,7 @@ impl Proxy {
         self.links.borrow().len()
     }
 
-    /// Ends all present connections, and returns when both sides of each have been told. New ones are
+    /// Ends all present connections, and returns when both sides of each are closed. New ones are
     /// welcome.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Proxy {
         self.gate.set(direction, true);
     }
 
-    /// What was held passes, and so does what follows.
+    /// Forwards the held and all further messages.
     pub fn release(&self, direction: Direction) {
         self.gate.set(direction, false);
     }
@@ -154,7 +154,7 @@ impl Port {
         loop {
             self.serve(&listener, &mut wanted).await;
             drop(listener);
-            // What it took is in `links` by now, for `refuse` to cut.
+            // The accepted connections are in `links` by now, for `refuse` to cut.
             listening.send_replace(false);
             if wanted.wait_for(|wanted| *wanted).await.is_err() {
                 return;

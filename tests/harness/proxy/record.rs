@@ -1,21 +1,21 @@
-//! One message that came by.
+//! One message that a proxy has seen.
 
 use super::ledger::Ledger;
 use crate::wire::{OpCode, Reply, Request};
 
-/// A message that a proxy has passed on or dropped.
+/// A message that a proxy has forwarded or dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
-    /// Its place in the order of all messages of these proxies.
+    /// Its position in the order of all messages of these proxies.
     pub at: u64,
-    /// Whether it asks, answers, or tells.
+    /// Whether it is a request, a reply or an event.
     pub message: Message,
     /// The request, or the request that is answered; [`OpCode::Event`] for a watch event.
     pub op: OpCode,
     /// The path of the request or event. A multi has its paths in `parts`, and a reply those of its request.
     pub path: Option<String>,
-    /// What a multi consists of.
+    /// The parts of a multi.
     pub parts: Vec<(OpCode, String)>,
     /// The session of the connection; 0 until the handshake is answered.
     pub session: i64,
@@ -61,7 +61,7 @@ impl Record {
         let (message, request) = match (&reply.event, asked) {
             (Some(path), _) => (Message::Event, Request::event(path)),
             (None, Some(request)) => (Message::Reply, request),
-            // A server that answers what nobody asked; the tests may want to know.
+            // A reply without a request; the tests may want to see it.
             (None, None) => {
                 let op = OpCode::Other(0);
                 (Message::Reply, Request { xid: reply.xid, op, path: None, parts: Vec::new() })
@@ -72,7 +72,7 @@ impl Record {
     }
 }
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// From the client.
@@ -83,7 +83,7 @@ pub enum Message {
     Event,
 }
 
-/// What a proxy did with a message.
+/// The treatment of a message by a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// Passed it on.

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use super::{Match, Record};
 use crate::wire::Request;
 
-/// What happens to the chosen message.
+/// The fault for the chosen message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     CutBeforeForward,
@@ -26,7 +26,7 @@ impl Action {
     }
 }
 
-/// What the test decides about a held message.
+/// The test's decision about a held message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
     Release,

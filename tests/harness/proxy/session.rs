@@ -1,14 +1,14 @@
-//! What a proxy learned of a session.
+//! A session that a proxy has seen.
 
 use std::time::Duration;
 
-/// A session whose handshake came by.
+/// A session whose handshake a proxy has seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RelayedSession {
     /// Its number.
     pub id: i64,
-    /// What proves its ownership.
+    /// The secret that proves its ownership.
     pub password: Vec<u8>,
     /// The timeout that the server granted.
     pub timeout: Duration,

@@ -1,4 +1,4 @@
-//! What the proxies of one client know and decide together: rules, log, sessions.
+//! The shared state of the proxies of one client: rules, log, sessions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Tap {
 
     pub(crate) fn lie(&self, liar: Option<Liar>) -> Vec<Lie> {
         let before = std::mem::replace(&mut self.state.lock().liar, liar.map(Arc::new));
-        before.map_or_else(Vec::new, |liar| liar.told())
+        before.map_or_else(Vec::new, |liar| liar.lies())
     }
 
     pub(crate) fn liar(&self) -> Option<Arc<Liar>> {
@@ -89,7 +89,7 @@ impl Tap {
         self.state.lock().ledgers.remove(&connection);
     }
 
-    /// Reads a request and looks whether a rule strikes it, or will strike its reply.
+    /// Reads a request and checks whether a rule strikes it, or will strike its reply.
     pub(crate) fn judge_request(
         &self,
         connection: u64,
@@ -106,7 +106,7 @@ impl Tap {
         })
     }
 
-    /// Reads a reply or event and looks whether a rule strikes it.
+    /// Reads a reply or event and checks whether a rule strikes it.
     pub(crate) fn judge_reply(&self, connection: u64, message: &[u8]) -> Result<Judged<Reply>, HarnessError> {
         let mut state = self.state.lock();
         let ledger = state.ledger(connection)?;
@@ -144,7 +144,7 @@ impl Tap {
         self.state.lock().note(Record { fate: Fate::Dropped, ..record })
     }
 
-    /// A request goes to the server, or not.
+    /// A request is forwarded to the server, or not.
     pub(crate) fn request(
         &self,
         connection: u64,
@@ -160,7 +160,7 @@ impl Tap {
         Ok(state.note(record))
     }
 
-    /// A reply or event goes to the client, or not.
+    /// A reply or event is forwarded to the client, or not.
     pub(crate) fn reply(
         &self,
         connection: u64,

@@ -1,4 +1,4 @@
-//! Ending someone else's session.
+//! The end of another client's session.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub async fn expire_session(
         if forgotten(leader, session).await.ok()? {
             return Some(());
         }
-        // What matters is not how this ends, but what the leader says afterwards.
+        // The result does not matter, only the leader's sessions afterwards.
         let _ = within("a session is closed", Timing::answer(), close(leader, session, password)).await;
         None
     })

@@ -64,7 +64,7 @@ impl Writer {
     }
 
     pub(crate) fn buffer(mut self, value: &[u8]) -> Self {
-        // Nothing in a test comes near 2 GiB.
+        // No message of a test is close to 2 GiB.
         self.message.put_i32(i32::try_from(value.len()).unwrap_or(i32::MAX));
         self.message.put_slice(value);
         self

@@ -1,4 +1,4 @@
-//! What a `multi` is made of.
+//! The parts of a `multi`.
 
 use super::{OpCode, Reader};
 use crate::error::HarnessError;

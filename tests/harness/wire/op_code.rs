@@ -1,6 +1,6 @@
 //! The kinds of request.
 
-/// What a request asks for (`ZooDefs.OpCode`), and the two messages that are no requests.
+/// The operation of a request (`ZooDefs.OpCode`), and the two messages that are no requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "named as in ZooKeeper")]

@@ -20,7 +20,7 @@ const XID_AUTH: i32 = -4;
 /// A plain ZooKeeper client: one connection, one request at a time, no pings and no reconnects.
 ///
 /// Its session lives until [`RawClient::close`], or 60 s beyond the last request: make one when there is
-/// something to look at. Dropping it leaves the session to expire, as a crashed client does.
+/// nodes to read. Dropping it leaves the session to expire, as a crashed client does.
 #[derive(Debug)]
 pub struct RawClient {
     frames: Framed<TcpStream, LengthDelimitedCodec>,
@@ -82,7 +82,7 @@ impl RawClient {
         self.session
     }
 
-    /// What proves the ownership of the session.
+    /// The secret that proves the ownership of the session.
     #[must_use]
     pub fn password(&self) -> &[u8] {
         &self.password
@@ -152,7 +152,7 @@ impl RawClient {
     ///
     /// As [`RawClient::create`].
     pub async fn exists(&mut self, path: &str) -> Result<Option<Stat>, HarnessError> {
-        self.look(path, false).await
+        self.read(path, false).await
     }
 
     /// As [`RawClient::exists`], and leaves a watch.
@@ -161,7 +161,7 @@ impl RawClient {
     ///
     /// As [`RawClient::create`].
     pub async fn watch(&mut self, path: &str) -> Result<Option<Stat>, HarnessError> {
-        self.look(path, true).await
+        self.read(path, true).await
     }
 
     /// The names of a node's children, sorted.
@@ -179,7 +179,7 @@ impl RawClient {
         Ok(names)
     }
 
-    /// Adds an identity to this connection; the server lets in whoever gives one.
+    /// Adds an identity to this connection; the server accepts any.
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ impl RawClient {
         self.request(OpCode::Sync, path, Writer::default().string(path)).await.map(|_| ())
     }
 
-    /// Ends the session; its ephemeral nodes are gone when this returns.
+    /// Ends the session; its ephemeral nodes are deleted when this returns.
     ///
     /// # Errors
     ///
@@ -219,7 +219,7 @@ impl RawClient {
         self.request(OpCode::CloseSession, "", Writer::default()).await.map(|_| ())
     }
 
-    async fn look(&mut self, path: &str, watch: bool) -> Result<Option<Stat>, HarnessError> {
+    async fn read(&mut self, path: &str, watch: bool) -> Result<Option<Stat>, HarnessError> {
         match self.request(OpCode::Exists, path, Writer::default().string(path).bool(watch)).await {
             Ok(reply) => Stat::decode(&mut Reader::new(&reply)).map(Some),
             Err(HarnessError::Answered { code: NO_NODE, .. }) => Ok(None),
@@ -247,7 +247,7 @@ impl RawClient {
             let mut reply = self.receive().await?.freeze();
             let mut header = Reader::new(&reply);
             let (xid, _zxid, code) = (header.int()?, header.long()?, header.int()?);
-            // Anything else is a watch event, which nobody here waits for.
+            // Anything else is a watch event, which no caller waits for.
             if xid == number {
                 return match code {
                     0 => Ok(reply.split_off(16)),

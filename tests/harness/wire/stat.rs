@@ -1,4 +1,4 @@
-//! What ZooKeeper knows of a node besides its data.
+//! The metadata of a node.
 
 use super::Reader;
 use crate::error::HarnessError;

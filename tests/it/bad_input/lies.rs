@@ -1,5 +1,5 @@
-//! A server that sends false answers. The library promises only this then: it does not panic or hang, every call ends with
-//! its result or a typed error, and when the answers are true again every recipe works.
+//! A server that sends false answers. The library promises only this then: it does not panic or hang, every call ends
+//! with its result or a typed error, and when the answers are true again every recipe works.
 
 use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -95,7 +95,8 @@ async fn a_ping_that_is_lost_with_its_follower_does_not_keep_a_guard_valid() {
     always_in_time("a follower killed after a late write", async |session| {
         let follower = fixture.follower().await;
         let mut case = fixture.case(follower, session, LeaseRenewal::Quorum).await;
-        // The client abandons a link after a fifth of its session, and a reconnect would touch the session at the leader.
+        // The client abandons a link after a fifth of its session, and a reconnect would touch the session at the
+        // leader.
         let stalled = BootInstant::now();
         case.proxies.hold(Direction::Both);
         eventually("the link is silent for long", Timing::event(), async || {

@@ -46,7 +46,8 @@ async fn watches(ensemble: &Ensemble) -> u64 {
     inspect::counter(ensemble.server(0).address(), "zk_watch_count").await.unwrap()
 }
 
-/// Waits until the head of the queue watches the leases, and `behind` waiters watch their predecessor and their own node.
+/// Waits until the head of the queue watches the leases, and `behind` waiters watch their predecessor and their own
+/// node.
 async fn head_sleeps(ensemble: &Ensemble, behind: u64) {
     let all = 1 + 2 * behind;
     let watched = || async { (watches(ensemble).await >= all).then_some(()) };

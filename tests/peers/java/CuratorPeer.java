@@ -27,7 +27,7 @@ import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
- * A Java service that takes Curator's own locks, told what to do line by line by a test in another language.
+ * A Java service that acquires Curator's own locks, driven line by line by a test in another language.
  *
  * <p>Started with the connect string and the session timeout in milliseconds. Says {@code ready <session, hex>}
  * once it is connected. Every line it reads is {@code <tag> <verb> <argument>...}, separated by single spaces:

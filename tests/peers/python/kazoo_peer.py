@@ -1,4 +1,4 @@
-"""A Python service that takes kazoo's own locks, told what to do line by line by a test in another language.
+"""A Python service that acquires kazoo's own locks, driven line by line by a test in another language.
 
 Started with the connect string and the session timeout in milliseconds. Says "ready <session, hex>" once it is
 connected. Every line it reads is "<tag> <verb> <argument>...", separated by single spaces:

@@ -240,8 +240,8 @@ impl State {
         self.crashed.values_mut().for_each(|due| *due = until);
     }
 
-    /// Disconnects both ends. The client's messages in flight may still reach the server, even later than messages of its
-    /// next connection; those of the server are lost.
+    /// Disconnects both ends. The client's messages in flight may still reach the server, even later than messages of
+    /// its next connection; those of the server are lost.
     pub(super) fn cut(&mut self, client: ClientId) {
         if self.rng.percent(50) {
             self.break_up(client);

@@ -1,7 +1,7 @@
 //! The simulated ensemble and network: one queue of events, and one task that executes them.
 //!
-//! Times are milliseconds. All random decisions come from the world's own generator, in the order of the events, so that
-//! the same seed gives the same world.
+//! Times are milliseconds. All random decisions come from the world's own generator, in the order of the events, so
+//! that the same seed gives the same world.
 
 mod client_end;
 mod connection;

@@ -2,8 +2,8 @@
 //!
 //! The claim of a guard is an interval: from a check after its grant that found it valid until it was released, was
 //! found invalid, or its lease, as last read, ran out. So a process that was killed or frozen continues to claim
-//! until its lease ends, as the promise has it. A hold that a foreign client ended (a node deleted, a session closed) claims
-//! nothing from then on; all else on the same lock still does.
+//! until its lease ends, as the promise has it. A hold that a foreign client ended (a node deleted, a session closed)
+//! claims nothing from then on; all else on the same lock still does.
 
 mod exclusion;
 mod lapses;
@@ -40,8 +40,8 @@ pub enum Rule {
     Exclusion,
     /// No more permits are out than there are (promise 1).
     Capacity,
-    /// Tokens grow in the order of grants, hand-overs included and readers among themselves excepted (promises 3 and 5):
-    /// grants follow the queue, for a token begins with the zxid of the contender's create.
+    /// Tokens grow in the order of grants, hand-overs included and readers among themselves excepted (promises 3 and
+    /// 5): grants follow the queue, for a token begins with the zxid of the contender's create.
     Order,
     /// Each semaphore grant has a token of its own, and a nested hold that of the first (promise 3).
     Token,

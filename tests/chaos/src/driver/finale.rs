@@ -54,8 +54,8 @@ pub(super) async fn become_quiet(clients: &[Client], limit: Duration) -> Result<
     Ok(loud.into_inner())
 }
 
-/// The nodes below the locks, when there are none or `limit` has passed. The clients' sessions are alive, so the clients
-/// must have deleted their nodes.
+/// The nodes below the locks, when there are none or `limit` has passed. The clients' sessions are alive, so the
+/// clients must have deleted their nodes.
 pub(super) async fn orphans(ensemble: &Ensemble, limit: Duration) -> Result<Vec<String>, Failure> {
     let left = Mutex::new(Vec::new());
     let gone = eventually("no node is left", limit, async || match remaining(ensemble).await {
@@ -76,8 +76,8 @@ async fn remaining(ensemble: &Ensemble) -> Result<Vec<String>, HarnessError> {
     nodes_at(ensemble.leader().await?.address()).await
 }
 
-/// The nodes that one server had at every check and another had not, when there are none or `limit` has passed. They never
-/// differ for long unless one of them has broken its word, and with it everything that the locks rest on.
+/// The nodes that one server had at every check and another had not, when there are none or `limit` has passed. They
+/// never differ for long unless one of them has broken its word, and with it everything that the locks rest on.
 ///
 /// This also works while locks are acquired: each time, other nodes are on their way to a server.
 pub(super) async fn disagreements(ensemble: &Ensemble, limit: Duration) -> Result<Vec<String>, Failure> {

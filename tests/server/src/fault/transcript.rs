@@ -30,7 +30,8 @@ impl From<&Occasion<'_>> for Passed {
 
 /// Everything that passes, in its order, until this is dropped.
 ///
-/// It has every message that a fault may match, so the n-th entry of a kind is the n-th match of a [`When`](super::When).
+/// It has every message that a fault may match, so the n-th entry of a kind is the n-th match of a
+/// [`When`](super::When).
 #[derive(Debug)]
 #[must_use = "nothing is written down once this is dropped"]
 pub struct Transcript(pub(super) Arc<Mutex<Vec<Passed>>>);

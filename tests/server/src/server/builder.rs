@@ -80,7 +80,8 @@ impl Builder {
         self
     }
 
-    /// Whether servers after the first report the live sessions to it only every half tick, as followers do. Default no.
+    /// Whether servers after the first report the live sessions to it only every half tick, as followers do. Default
+    /// no.
     pub fn relay_touches(mut self, relay: bool) -> Self {
         self.settings.relay_touches = relay;
         self

@@ -178,7 +178,8 @@ impl TestServer {
     ///
     /// # Errors
     ///
-    /// [`StartError::Listen`] when another process has bound the port meanwhile, and keeps it for longer than ten seconds.
+    /// [`StartError::Listen`] when another process has bound the port meanwhile, and keeps it for longer than ten
+    /// seconds.
     pub async fn restart(&self) -> Result<(), StartError> {
         self.stop().await;
         self.shared().command(|machine, now| machine.start(self.index, now));

@@ -138,8 +138,8 @@ impl Acl {
     /// # Errors
     ///
     /// [`ErrorCode::InvalidAcl`] when the list is empty, a scheme is unknown, an id has the wrong form, or `auth`
-    /// means no identity. [`ErrorCode::MarshallingError`] for a null id that the real server cannot handle: of a scheme that
-    /// needs an id, or in an entry that is compared with an earlier one.
+    /// means no identity. [`ErrorCode::MarshallingError`] for a null id that the real server cannot handle: of a
+    /// scheme that needs an id, or in an entry that is compared with an earlier one.
     pub fn expand(list: &[Self], requester: &[Identity]) -> Result<Vec<Self>, ErrorCode> {
         let mut unique: Vec<&Self> = Vec::new();
         for acl in list {

@@ -77,8 +77,8 @@ impl Player {
         self.sessions[session].again(self.address(session)).await.unwrap()
     }
 
-    /// From now on these servers serve. Sessions of others move, each with its password, and with `all` every session has
-    /// lost its connection.
+    /// From now on these servers serve. Sessions of others move, each with its password, and with `all` every session
+    /// has lost its connection.
     pub(crate) async fn settle(&mut self, alive: &[usize], all: bool) -> String {
         let mut output = String::new();
         self.alive = alive.to_vec();
@@ -175,8 +175,8 @@ impl Player {
                 writeln!(output, "too late: {:?}", (late.session, late.timeout, late.password)).unwrap();
             }
         }
-        // All effects of the step on other sessions arrive before the answer to a ping or, if the server of a session may be
-        // behind, to a sync.
+        // All effects of the step on other sessions arrive before the answer to a ping or, if the server of a session
+        // may be behind, to a sync.
         for index in 0..SESSIONS {
             match self.drain(index).await {
                 Ok(events) => {
