@@ -1,8 +1,8 @@
 //! Threads of a program without async sell the parts of a stock, and none is sold twice.
 //!
-//! What is left is a number in a node. Whoever sells reads it and writes one less: under a [`ReentrantMutex`] nobody else
-//! does so between the two. An order of two parts holds the lock for both, and calls the function that sells one and locks
-//! for itself: its thread is the owner, and may. With `--no-lock` parts are sold twice.
+//! What is left is a number in a node. A seller reads it and writes one less: under a [`ReentrantMutex`] no other
+//! seller does so between the two. An order of two parts holds the lock for both, and calls the function that sells
+//! one and locks for itself: its thread is the owner, and may. With `--no-lock` parts are sold twice.
 //!
 //! `cargo run --example blocking`, or `-- --no-lock`, or `-- --connect host:port,…`
 
@@ -39,7 +39,7 @@ struct Blocking {
 /// How long sessions are on the embedded server.
 const SESSION: Duration = Duration::from_secs(4);
 
-/// How long a thread waits for its turn.
+/// The timeout of a thread's acquire.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Between reading what is left and writing it.
@@ -61,11 +61,11 @@ struct Stock {
 }
 
 impl Stock {
-    /// Sells two parts, or the last one, with nobody in between. Tells how many it were.
+    /// Sells two parts, or the last one, without another seller in between. Returns the number.
     fn sell_two(&self) -> Result<u32, Failure> {
         let outer = self.lock.as_ref().map(|lock| lock.acquire_timeout(PATIENCE)).transpose()?;
         let sold = u32::from(self.sell()?) + u32::from(self.sell()?);
-        // The parts are sold, whatever becomes of the release: lockkeeper goes on trying.
+        // The parts are sold even if the release fails: lockkeeper continues to delete the node.
         let _ = outer.map(|guard| guard.release());
         Ok(sold)
     }
@@ -93,7 +93,7 @@ impl Stock {
     fn left(&self) -> Result<u32, Failure> {
         let read = self.manager.block_on(self.manager.as_async().znodes().read(&self.left))??;
         let number = read.and_then(|(data, _)| String::from_utf8(data).ok()?.parse().ok());
-        number.ok_or_else(|| Failure::Other("the stock is gone; did someone delete its node?".to_owned()))
+        number.ok_or_else(|| Failure::Other("the stock is missing; was its node deleted?".to_owned()))
     }
 }
 

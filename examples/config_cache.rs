@@ -1,7 +1,7 @@
-//! Many processes read a configuration while some write it, and nobody ever sees half of it.
+//! Many processes read a configuration while some write it, and no process ever sees half of it.
 //!
 //! The configuration is several nodes, written one after another. Under an [`RwLock`] readers read side by side, and a
-//! writer is alone. It then turns its write into a read and looks at what it wrote, before the next writer can come.
+//! writer is alone. It then downgrades to a reader and checks what it wrote, before the next writer is granted.
 //!
 //! A lock keeps others out; it finishes nothing. A writer that dies half way leaves half of it: what must never be seen
 //! half, crash or no crash, is written in one `write.txn()`.
@@ -17,7 +17,7 @@ use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, W
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
-/// Many read a configuration of several nodes, some write it, and nobody sees half of it.
+/// Many processes read a configuration of several nodes, some write it, and no process sees half of it.
 #[derive(Debug, Parser)]
 #[command(name = "config_cache")]
 struct ConfigCache {
@@ -51,14 +51,14 @@ const THINK: Duration = Duration::from_millis(2);
 const READERS_REST: Duration = Duration::from_millis(1);
 const WRITERS_REST: Duration = Duration::from_millis(40);
 
-/// What a process has seen.
+/// The observations of a process.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Seen {
     reads: u64,
     /// Of these, how many saw parts that do not belong together.
     torn: u64,
     writes: u64,
-    /// Of these, how many stood there as written when the writer looked.
+    /// The number of these that the writer found unchanged after its downgrade.
     verified: u64,
 }
 
@@ -67,17 +67,17 @@ fn main() -> ExitCode {
 }
 
 impl ConfigCache {
-    /// Reads all parts; nobody writes meanwhile.
+    /// Reads all parts; no process writes meanwhile.
     async fn read(&self, worker: &Worker, lock: &RwLock) -> Result<[Vec<u8>; 3], Failure> {
         let guard = lock.read().await?;
         let parts = guard.run(parts(worker)).await.map_err(lockkeeper::Error::from)??;
-        // What was read is good, whatever becomes of the release: lockkeeper goes on trying.
+        // The result is valid even if the release fails: lockkeeper continues to delete the node.
         let _ = guard.release().await;
         Ok(parts)
     }
 
-    /// Writes all parts one after another, and returns what stands there then; nobody reads meanwhile, and nobody else
-    /// writes before it has looked.
+    /// Writes all parts one after another, and returns what it reads afterwards. No process reads meanwhile, and no
+    /// other process writes before this check.
     async fn write(&self, worker: &Worker, lock: &RwLock, value: &str) -> Result<[Vec<u8>; 3], Failure> {
         let write = lock.write().await?;
         for part in PARTS {
@@ -106,7 +106,7 @@ impl ConfigCache {
 impl Example for ConfigCache {
     type News = Seen;
 
-    /// Nobody dies here: long, so that no writer is lost half way on a machine that has too much to do.
+    /// No process crashes here: long, so that no writer is lost in the middle on a busy machine.
     const SESSION: Duration = Duration::from_secs(5);
 
     fn common(&self) -> &Common {

@@ -1,7 +1,7 @@
 //! Several processes draw increasing ids, and none is drawn twice.
 //!
-//! The next id is a number in a node. Whoever draws reads it and writes the one behind it: under a [`Mutex`] nobody else
-//! does so between the two. With `--no-lock` somebody does.
+//! The next id is a number in a node. A process reads it and writes the next one: under a [`Mutex`] no other process
+//! does so between the two. With `--no-lock` another process does.
 //!
 //! `cargo run --example id_generator`, or `-- --no-lock`, or `-- --connect host:port,…`
 
@@ -56,7 +56,7 @@ impl IdGenerator {
         sleep(THINK).await;
         // Committed only if the lock is still ours, however long we were away.
         guard.txn().set(next, (id + 1).to_string().into_bytes(), ANY_VERSION).commit().await?;
-        // The id is ours, whatever becomes of the release: lockkeeper goes on trying.
+        // The id is ours even if the release fails: lockkeeper continues to delete the node.
         let _ = guard.release().await;
         Ok(id)
     }
@@ -128,6 +128,6 @@ impl Example for IdGenerator {
 fn number(data: Option<Vec<u8>>) -> Result<u64, Failure> {
     let number = data.and_then(|data| String::from_utf8(data).ok()?.parse().ok());
     number.ok_or_else(|| {
-        Failure::Other("the next id is gone; did someone delete the nodes of this run?".to_owned())
+        Failure::Other("the next id is missing; were the nodes of this run deleted?".to_owned())
     })
 }

@@ -1,10 +1,11 @@
 //! Processes that contend for a lock, and serve Prometheus what it costs them.
 //!
-//! Each process installs a recorder, and the feature `metrics` of lockkeeper does the rest: waits, holds, losses, sessions.
-//! A small HTTP service renders it at `/metrics`. The first process scrapes them all, shows one, and compares what it read with
-//! what the processes have counted themselves.
+//! Each process installs a recorder, and the feature `metrics` of lockkeeper does the rest: waits, holds, losses,
+//! sessions. A small HTTP service renders it at `/metrics`. The first process scrapes them all, shows one, and
+//! compares what it read with what the processes have counted themselves.
 //!
-//! `cargo run --example metrics`, or `-- --seconds 600` and `curl` on an address it prints, or `-- --connect host:port,…`
+//! `cargo run --example metrics`, or `-- --seconds 600` and `curl` on an address it prints, or `-- --connect
+//! host:port,…`
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -48,12 +49,12 @@ const BUCKETS: [f64; 8] = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0];
 /// How long the lock is held each time.
 const WORK: Duration = Duration::from_millis(5);
 
-/// What a process tells the one that leads.
+/// The messages of a process to the leading one.
 #[derive(Debug, Serialize, Deserialize)]
 enum News {
     /// Its metrics are served there.
     Serves(SocketAddr),
-    /// It had the lock so often, and goes on serving until it is told to end.
+    /// It has held the lock this number of times, and serves until its input ends.
     Had(u64),
 }
 
@@ -86,7 +87,7 @@ async fn serve(listener: TcpListener, recorded: PrometheusHandle) {
     }
 }
 
-/// What Prometheus would read there.
+/// The metrics, as Prometheus would read them.
 async fn scrape(address: SocketAddr) -> Result<String, Failure> {
     let stream = TcpStream::connect(address).await?;
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
@@ -127,7 +128,7 @@ impl Example for Metrics {
             let guard = patiently(|| mutex.acquire()).await?;
             had += 1;
             tokio::time::sleep(WORK).await;
-            // lockkeeper goes on trying.
+            // lockkeeper continues to delete the node.
             let _ = guard.release().await;
         }
         worker.tell(&News::Had(had))?;

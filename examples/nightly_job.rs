@@ -1,11 +1,11 @@
 //! Several processes wake up every night, and exactly one runs the job of that night.
 //!
-//! Whoever has the [`Mutex`] looks whether the night's mark stands, and if not, runs the job. What it writes is fenced in
-//! both ways there are: the mark goes into ZooKeeper by `guard.txn()`, and the report to an archive that knows nothing of
-//! ZooKeeper but refuses a fencing token smaller than one it has seen.
+//! The holder of the [`Mutex`] checks whether the night's mark exists, and if not, runs the job. Its writes are
+//! fenced in both possible ways: the mark goes into ZooKeeper by `guard.txn()`, and the report to an archive that
+//! knows nothing of ZooKeeper but refuses a fencing token smaller than one it has seen.
 //!
-//! In some nights the process that runs the job is stopped (SIGSTOP) for longer than its session lives. Another one runs
-//! the job; the first one wakes up and writes its results, too late. `--no-fence` has the archive take them.
+//! In some nights the process that runs the job is stopped (SIGSTOP) for longer than its session lives. Another one
+//! runs the job; the first one wakes up and writes its results, too late. `--no-fence` has the archive take them.
 //!
 //! `cargo run --example nightly_job`, or `-- --no-fence`, or `-- --connect host:port,…`
 
@@ -38,14 +38,14 @@ struct NightlyJob {
     common: Common,
 }
 
-/// What a process tells the one that leads, which is also the archive.
+/// The messages of a process to the leading one, which is also the archive.
 #[derive(Debug, Serialize, Deserialize)]
 enum News {
-    /// It runs the job, and wants to be told to go on.
+    /// It runs the job, and waits for the line to continue.
     Runs,
     /// The report for the archive, which says whether it took it.
     Report { token: u64 },
-    /// Its mark stands: the night is done.
+    /// Its mark exists: the night is done.
     Marked,
     /// Its mark was refused: it had lost the lock.
     MarkRefused,
@@ -80,7 +80,7 @@ impl Archive {
 }
 
 impl NightlyJob {
-    /// Runs the job of this night, unless somebody has.
+    /// Runs the job of this night, unless it is done.
     async fn run(&self, worker: &Worker, night: u32) -> Result<(), Failure> {
         let mutex = Mutex::new(worker.manager(), worker.path("lock")?)?;
         let mark = worker.path(&mark(night))?;
@@ -102,7 +102,7 @@ impl NightlyJob {
             marked?;
             worker.tell(&News::Marked)?;
         }
-        // The night is done, whatever becomes of the release: lockkeeper goes on trying.
+        // The night is done even if the release fails: lockkeeper continues to delete the node.
         let _ = guard.release().await;
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! Several processes call a service that refuses whoever calls too often, and none of them is refused.
+//! Several processes call a service that refuses calls above a rate, and none of them is refused.
 //!
-//! The service is a real one, over HTTP on loopback: it takes so many calls in any window of time, from all callers
-//! together, and answers the others with 429. It knows nothing of ZooKeeper. The callers share its quota by a
+//! The service is a real one, over HTTP on loopback: it accepts a number of calls in any window of time, from all
+//! callers together, and answers the others with 429. It knows nothing of ZooKeeper. The callers share its quota by a
 //! [`RateLimiter`]. With `--no-limiter` each calls as it likes.
 //!
 //! `cargo run --example rate_limited_api`, or `-- --no-limiter`, or `-- --connect host:port,…`
@@ -26,7 +26,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
-/// Calls a service from several processes that refuses whoever calls too often; none is refused.
+/// Calls a service that refuses calls above a rate from several processes; none is refused.
 #[derive(Debug, Parser)]
 #[command(name = "rate_limited_api")]
 struct RateLimitedApi {
@@ -53,19 +53,19 @@ struct RateLimitedApi {
 /// The service's window.
 const WINDOW: Duration = Duration::from_millis(500);
 
-/// How much longer ours is. The service counts when a call arrives, we count when it starts: one that was long under way
-/// arrives closer to the next ones. This is for how long it may be.
+/// The difference between our window and the service's. The service counts when a call arrives, we count when it
+/// starts: one that was long under way arrives closer to the next ones. This is for how long it may be.
 const ROOM: Duration = Duration::from_millis(250);
 
 /// Between two calls of a process.
 const REST: Duration = Duration::from_millis(5);
 
-/// What the service answered to a process.
+/// The answers of the service to a process.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Answers {
     taken: u64,
     refused: u64,
-    /// How often leave came too late to be used.
+    /// The number of admissions that arrived too late to be used.
     stale: u64,
 }
 
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
 }
 
 impl RateLimitedApi {
-    /// Waits until one more call may start, and returns how often leave came too late.
+    /// Waits until one more call may start, and returns the number of admissions that arrived too late.
     async fn wait_for_leave(&self, limiter: &RateLimiter) -> Result<u64, Failure> {
         let mut stale = 0;
         loop {
@@ -133,7 +133,7 @@ impl Example for RateLimitedApi {
         }
         let Answers { taken, refused, stale } = all;
         if stale > 0 {
-            println!("{stale} times leave came too late to be used, and was asked for again");
+            println!("{stale} admissions arrived too late to be used, and were requested again");
         }
         Ok(Verdict::of(
             refused == 0 && taken > u64::from(self.quota),
@@ -166,7 +166,7 @@ impl Desk {
     }
 }
 
-/// Serves whoever connects, until it is dropped with the runtime.
+/// Serves every connection until the runtime is dropped.
 async fn serve(listener: TcpListener, desk: Arc<Mutex<Desk>>) {
     while let Ok((stream, _)) = listener.accept().await {
         let desk = Arc::clone(&desk);

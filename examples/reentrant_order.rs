@@ -1,9 +1,9 @@
 //! An order is handled in steps, each of which takes the order's lock; so does the function that calls them all.
 //!
-//! A step may be called alone, and then it must lock the order itself. Called by `checkout`, which has the lock already,
-//! it takes it again: that is what a [`ReentrantMutex`] is for. Whose hold it is, an [`Owner`] in scope says, so that the
-//! steps need not be told. With a plain [`Mutex`] such a step would wait for its own caller for ever; lockkeeper sees that
-//! and says so.
+//! A step may be called alone, and then it must lock the order itself. Called by `checkout`, which has the lock
+//! already, it takes it again: that is what a [`ReentrantMutex`] is for. Whose hold it is, an [`Owner`] in scope
+//! says, so that the steps need not be told. With a plain [`Mutex`] such a step would wait for its own caller for
+//! ever; lockkeeper sees that and says so.
 //!
 //! `cargo run --example reentrant_order`, or `-- --connect host:port,…`
 
@@ -34,12 +34,12 @@ struct ReentrantOrder {
 const RESERVE: &str = "reserve";
 const CHARGE: &str = "charge";
 
-/// What a process has seen.
+/// The observations of a process.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Seen {
     /// How often a step took a lock that its caller had.
     again: u32,
-    /// What the step with a plain mutex was told.
+    /// The error of the step with a plain mutex.
     would_deadlock: Option<String>,
 }
 
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     play::<ReentrantOrder>()
 }
 
-/// The whole order: nobody else comes between its steps. Returns how often they took the lock again.
+/// The whole order: no other process acts between its steps. Returns the number of nested acquires.
 async fn checkout(worker: &Worker, order: u32) -> Result<u32, Failure> {
     let lock = ReentrantMutex::new(worker.manager(), worker.path(&lock(order))?)?;
     let outer = lock.acquire_scoped().await?;
@@ -55,7 +55,7 @@ async fn checkout(worker: &Worker, order: u32) -> Result<u32, Failure> {
     for step in [RESERVE, CHARGE] {
         again += u32::from(take_step(worker, order, step).await?);
     }
-    // The steps are done, whatever becomes of the release: lockkeeper goes on trying.
+    // The steps are done even if the release fails: lockkeeper continues to delete the node.
     let _ = outer.release().await;
     Ok(again)
 }
@@ -71,14 +71,14 @@ async fn take_step(worker: &Worker, order: u32, step: &str) -> Result<bool, Fail
     Ok(is_again)
 }
 
-/// A step by someone who thought that a plain mutex would do.
+/// A step that uses a plain mutex by mistake.
 async fn take_step_with_plain_mutex(worker: &Worker, order: u32, step: &str) -> Result<(), Failure> {
     let guard = Mutex::new(worker.manager(), worker.path(&lock(order))?)?.acquire().await?;
     once(worker, guard.hold(), order, step).await?;
     Ok(guard.release().await?)
 }
 
-/// Notes the step as done, if nobody has.
+/// Records the step as done, unless it is recorded already.
 async fn once(worker: &Worker, hold: &Hold, order: u32, step: &str) -> Result<(), Failure> {
     let done = worker.znodes().children(&worker.path(&steps(order))?).await?.unwrap_or_default();
     if !done.iter().any(|name| name.starts_with(step)) {
@@ -105,7 +105,7 @@ impl Example for ReentrantOrder {
                 seen.again += owner.scope(patiently(|| checkout(worker, order))).await?;
             }
         }
-        // The mistake: the caller has the lock, and the step asks for it like a stranger.
+        // The mistake: the caller holds the lock, and the step requests it like any other contender.
         let lock = ReentrantMutex::new(worker.manager(), worker.path(&lock(1))?)?;
         let owner = Owner::new("mistaken");
         let outer = lock.acquire(&owner).await?;
@@ -135,7 +135,7 @@ impl Example for ReentrantOrder {
         }
         println!("steps took {again} times a lock that their caller had");
         if let Some(told) = told.first() {
-            println!("a step with a plain mutex was told: {told}");
+            println!("a step with a plain mutex failed: {told}");
         }
         Ok(Verdict::of(
             once == self.orders && again > 0 && told.len() == self.processes as usize,

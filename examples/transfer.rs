@@ -1,8 +1,8 @@
-//! Money goes from account to account, in all directions at once, while processes are killed; none is lost.
+//! Transfers between accounts, in all directions at once, while processes are killed; no money is lost.
 //!
 //! A transfer needs two accounts. A [`MultiLock`] takes both, whatever order they are named in: two transfers in
 //! opposite directions do not wait for each other for ever. Both balances are written by one `guard.txn()`: both or
-//! neither, and neither once a lock is lost. With `--no-lock` money comes and goes.
+//! neither, and neither once a lock is lost. With `--no-lock` money appears and disappears.
 //!
 //! `cargo run --example transfer`, or `-- --no-lock`, or `-- --connect host:port,…`
 
@@ -49,7 +49,7 @@ const THINK: Duration = Duration::from_millis(2);
 /// On every account at the beginning.
 const PAID_IN: i64 = 1_000;
 
-/// What stands in the node of an account.
+/// The data of an account's node.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Account {
     balance: i64,
@@ -68,8 +68,8 @@ fn main() -> ExitCode {
 impl Transfer {
     /// Transfers some money; `from` and `to` are in no order.
     ///
-    /// Done again when a lock was lost or when the answer to the commit was: then two transfers may have been done, each
-    /// of them whole. Where that must not be, create a node of the transfer's own in the same transaction.
+    /// Done again when a lock was lost or when the answer to the commit was: then two transfers may have been done,
+    /// each of them whole. Where that must not be, create a node of the transfer's own in the same transaction.
     async fn transfer(&self, worker: &Worker, from: u32, to: u32, amount: i64) -> Result<(), Failure> {
         let (from, to) = (account(from), account(to));
         let both = MultiLock::builder()
@@ -89,7 +89,7 @@ impl Transfer {
                 .commit()
                 .await?;
         }
-        // It is done, whatever becomes of the release: lockkeeper goes on trying.
+        // The transfer is done even if the release fails: lockkeeper continues to delete the node.
         let _ = guard.release().await;
         Ok(())
     }
@@ -113,7 +113,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// All accounts as they are while all of them are locked: nobody, dead or alive, has a transfer under way.
+    /// All accounts while all of them are locked: no process, dead or alive, has a transfer in progress.
     async fn audit(&self, fixture: &Fixture<InTheMiddle>) -> Result<Vec<Account>, Failure> {
         let mutexes =
             (0..self.accounts).map(|number| mutex(fixture.manager(), fixture.path(&account(number))?));
@@ -197,7 +197,8 @@ fn account(number: u32) -> String {
     format!("accounts/{number}")
 }
 
-/// The mutex of the account in this node. It has a path of its own: nothing else may stand below it.
+/// The mutex of the account in this node. It has a path of its own, since a mutex needs a directory without other
+/// nodes.
 fn mutex(manager: &ConnectionManager, account: ZnodePath) -> Result<Mutex, Failure> {
     Ok(Mutex::new(manager, format!("{account}-lock"))?)
 }

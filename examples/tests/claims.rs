@@ -1,4 +1,4 @@
-//! What the examples claim, end to end: real processes, on the embedded server and on a real one.
+//! The claims of the examples, end to end: real processes, on the embedded server and on a real one.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ async fn played(name: &str, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), last.to_owned())
 }
 
-/// The claim holds, and the last line says so with `numbers`.
+/// The claim holds, and the last line has `numbers`.
 async fn assert_proved(name: &str, arguments: &[&str], numbers: &str) {
     let (code, last) = played(name, arguments).await;
     assert!(last.starts_with("proved: ") && last.contains(numbers), "{name}: {last}");
@@ -162,7 +162,7 @@ async fn processes_end_when_the_first_one_is_killed() {
         let mut processes = processes.iter();
         (!processes.any(|process| PathBuf::from(format!("/proc/{process}/exe")).exists())).then_some(())
     };
-    eventually("all processes are gone", Timing::event(), gone).await.unwrap();
+    eventually("the end of all processes", Timing::event(), gone).await.unwrap();
 }
 
 #[tokio::test]

@@ -22,13 +22,13 @@ pub(crate) fn program(name: &str) -> Command {
     command
 }
 
-/// What came of it, once it has ended.
+/// The result, once it has ended.
 pub(crate) async fn output(mut command: Command) -> Output {
     let limit = Timing::settle() * 4;
     timeout(limit, command.output()).await.expect("it ends").unwrap()
 }
 
-/// The processes it has started, once there are so many.
+/// The processes it has started, once there are `count`.
 pub(crate) async fn children(pid: u32, count: usize) -> Vec<String> {
     let all = async || {
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();

@@ -57,7 +57,7 @@ impl Office {
         command
     }
 
-    /// What is left below `chroot` of the runs that are over.
+    /// The nodes below `chroot` that ended runs have left.
     async fn left_behind(&self, chroot: &str) -> Vec<String> {
         let (mut oracle, runs) = (self.ensemble.raw().await.unwrap(), format!("{chroot}/ticket-office"));
         match oracle.exists(&runs).await.unwrap() {
@@ -80,7 +80,7 @@ async fn json(command: Command) -> (Option<i32>, Value) {
     (output.status.code(), serde_json::from_str(last).unwrap())
 }
 
-/// Every train is full, and everyone else was refused.
+/// Every train is full, and all other orders were refused.
 fn assert_sound(code: Option<i32>, report: &Value) {
     assert_eq!(code, Some(0), "{report}");
     assert_eq!((&report["sold"], &report["refused"]), (&90.into(), &(SEATS_ASKED - 90).into()), "{report}");
@@ -156,7 +156,7 @@ async fn an_interrupt_ends_the_sellers_and_takes_the_nodes_away() {
     let mut sale = office.sale("/interrupted", &["--think", "5000"]).spawn().unwrap();
     let pid = sale.id().unwrap();
     let sellers = children(pid, 4).await;
-    assert_eq!(office.left_behind("/interrupted").await.len(), 1, "the run is under way");
+    assert_eq!(office.left_behind("/interrupted").await.len(), 1, "the run is in progress");
 
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::INT).unwrap();
     let status = timeout(Timing::event(), sale.wait()).await.expect("it ends").unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 use super::ledger::{Entry, Ledger, LedgerError, Page};
 use super::orders::{Order, trains};
 
-/// What came of a sale, by the ledger alone. In seats, but for `lost`.
+/// The result of a sale, by the ledger alone. In seats, except `lost`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Books {
     pub(crate) trains: Vec<TrainBook>,
@@ -12,7 +12,7 @@ pub(crate) struct Books {
     pub(crate) lost: Vec<u32>,
 }
 
-/// What came of a train.
+/// The result of a train.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TrainBook {
     pub(crate) train: String,
@@ -69,7 +69,7 @@ impl Books {
         unbalanced.map(|train| train.train.as_str()).collect()
     }
 
-    /// Whether no seat was sold twice, no order lost, and the stock is what the entries say.
+    /// Whether no seat was sold twice, no order lost, and the stock agrees with the entries.
     pub(crate) fn is_sound(&self) -> bool {
         self.oversold() == 0 && self.lost.is_empty() && self.unbalanced().is_empty()
     }
@@ -94,7 +94,7 @@ impl TrainBook {
         }
     }
 
-    /// How many seats were sold that are not there.
+    /// The number of sold seats that do not exist.
     pub(crate) fn oversold(&self) -> u64 {
         self.sold.saturating_sub(u64::from(self.seats))
     }

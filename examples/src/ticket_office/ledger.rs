@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::orders::Order;
 use crate::fixture::{patiently, sweep};
 
-/// How many requests are under way at a time when many nodes are read.
+/// The number of requests in flight when many nodes are read.
 const AT_A_TIME: usize = 64;
 
 /// The state of one sale, in ZooKeeper.
@@ -22,14 +22,14 @@ const AT_A_TIME: usize = 64;
 /// An entry is created in the same transaction that takes its seats from the stock, and a node can be created only
 /// once. So an order is done exactly once, however often it is tried and by whomever.
 ///
-/// Reads outlast a broken connection; a write whose answer is lost is told to whoever asked for it.
+/// Reads outlast a broken connection; a write whose answer is lost returns an error to its caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     znodes: Znodes,
     root: ZnodePath,
 }
 
-/// What became of an order.
+/// The result of an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) user: String,
@@ -43,7 +43,7 @@ pub(crate) struct Entry {
     pub(crate) waited: u64,
 }
 
-/// What the ledger says of a train.
+/// The entries of a train in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     /// The seats left by the stock.
@@ -57,9 +57,9 @@ pub(crate) struct Page {
 pub(crate) enum LedgerError {
     #[error(transparent)]
     Node(#[from] Error),
-    #[error("{path} is gone; did someone delete the nodes of this run?")]
+    #[error("{path} is missing; were the nodes of this run deleted?")]
     Missing { path: ZnodePath },
-    #[error("{path} holds {found:?}; did someone else write it?")]
+    #[error("{path} holds {found:?}; did another program write it?")]
     Garbled { path: ZnodePath, found: String },
 }
 
@@ -84,7 +84,7 @@ impl Ledger {
         Ok(self.root.child("locks")?.child(train)?)
     }
 
-    /// The node that says how many seats are left.
+    /// The node with the number of seats that are left.
     pub(crate) fn stock(&self, train: &str) -> Result<ZnodePath, LedgerError> {
         Ok(self.root.child("stock")?.child(train)?)
     }
@@ -98,7 +98,7 @@ impl Ledger {
         Ok(self.root.child("sales")?.child(train)?)
     }
 
-    /// Makes the nodes of a sale that begins: every train with all its seats, and nothing sold.
+    /// Creates the nodes of a new sale: every train with all its seats, and nothing sold.
     pub(crate) async fn open(&self, trains: &BTreeSet<&str>, seats: u32) -> Result<(), LedgerError> {
         for part in ["locks", "stock", "sales"] {
             self.znodes.create(&self.root.child(part)?, b"", CreateMode::Persistent).await?;
@@ -120,12 +120,12 @@ impl Ledger {
         left.ok_or_else(|| garbled(path, &data))
     }
 
-    /// What became of the order; `None` when it is not done yet.
+    /// The result of the order; `None` when it is not done yet.
     pub(crate) async fn entry(&self, order: &Order) -> Result<Option<Entry>, LedgerError> {
         self.entry_at(self.sale(order)?).await
     }
 
-    /// Writes as one does who thinks no one else is about: what is left first, then the entry.
+    /// Writes as if no other seller existed: the remaining stock first, then the entry.
     pub(crate) async fn write_without_lock(
         &self,
         order: &Order,
@@ -151,7 +151,7 @@ impl Ledger {
         Ok(Page { left, entries: entries.try_collect().await? })
     }
 
-    /// Deletes all nodes of the sale. Nobody may be selling any more.
+    /// Deletes all nodes of the sale. No seller may be at work any more.
     pub(crate) async fn remove(&self) -> Result<(), LedgerError> {
         Ok(sweep(&self.znodes, self.root.clone()).await?)
     }
@@ -172,13 +172,13 @@ impl Ledger {
 }
 
 impl Entry {
-    /// What is written into its node.
+    /// The data of its node.
     pub(crate) fn data(&self) -> Vec<u8> {
         serde_json::json!(self).to_string().into_bytes()
     }
 }
 
-/// What is written into the node of a stock.
+/// The data of the node of a stock.
 pub(crate) fn stock_data(left: u32) -> Vec<u8> {
     left.to_string().into_bytes()
 }

@@ -1,7 +1,7 @@
-//! What the office and a seller say to each other: one JSON object a line, over the seller's standard input and output.
+//! The messages between the office and a seller: one JSON object a line, over the seller's standard input and output.
 //!
 //! The office says a [`Briefing`] first, then [`Order`](super::orders::Order)s. The seller answers each order with a
-//! [`Done`]. The end of its input tells the seller that the office has closed, however that came about.
+//! [`Done`]. The end of its input means that the office has closed, for whatever reason.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ pub(crate) struct Briefing {
     pub(crate) think: Duration,
 }
 
-/// An order stands in the ledger.
+/// An order is in the ledger.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Done {
     pub(crate) order: u32,
-    /// How many seats were sold; 0 when it was refused.
+    /// The number of sold seats; 0 for a refused order.
     pub(crate) sold: u32,
 }

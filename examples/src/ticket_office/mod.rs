@@ -1,13 +1,13 @@
 //! A railway ticket office: several processes sell the seats of the same trains at once, and no seat is sold twice.
 //!
-//! `cargo run --example ticket_office` sells a sample of 2,000 orders; `-- --help` tells what else it can do. Read it
+//! `cargo run --example ticket_office` sells a sample of 2,000 orders; `-- --help` lists its options. Read it
 //! in this order:
 //!
 //! * `sale`: how one order is served under the mutex of its train. This is what lockkeeper is for.
-//! * `ledger`: what stands in ZooKeeper, and where.
+//! * `ledger`: the nodes in ZooKeeper.
 //! * `seller`: a process that sells, with a session of its own and several tasks.
 //! * `office`: the process that hires sellers, hands out orders, and takes up what a dead seller left.
-//! * `audit`: whether it came out right, told from ZooKeeper alone.
+//! * `audit`: the check of the result, by ZooKeeper alone.
 
 mod audit;
 mod hired;
@@ -43,7 +43,7 @@ pub fn main() -> ExitCode {
     code.map_err(Into::into).flatten().unwrap_or_else(|error| failed(&*error))
 }
 
-/// Says what went wrong, and what to do about it if that is known.
+/// Prints the error, and advice if there is any.
 fn failed(error: &(dyn Error + 'static)) -> ExitCode {
     eprintln!("ticket_office: {error}");
     ExitCode::from(error.downcast_ref::<run::RunError>().map_or(TROUBLE, run::RunError::code))

@@ -13,17 +13,17 @@ use super::orders::Order;
 use super::progress::Progress;
 use crate::fixture::News;
 
-/// How many sellers may leave by themselves before the office gives up.
+/// The number of sellers that may leave by themselves before the office fails.
 const SPARE: u32 = 3;
 
 /// The office: hires sellers, hands out the orders, and sees to it that every one is done.
 ///
 /// Every seller has some more orders in hand than it can serve at a time, and gets a new one for each it has done.
-/// When one leaves, the ledger says which of its orders are done; the others go to whoever is free.
+/// When one leaves, the ledger says which of its orders are done; the others go to the free sellers.
 #[derive(Debug)]
 pub(crate) struct Office<'a> {
     ledger: &'a Ledger,
-    /// What each seller is told, but for its number.
+    /// The briefing of each seller, without its number.
     briefing: Briefing,
     orders: &'a [Order],
     waiting: VecDeque<&'a Order>,
@@ -41,7 +41,7 @@ pub(crate) struct Office<'a> {
     progress: Progress,
 }
 
-/// What the office knows of the seller it has killed.
+/// The office's record of the seller that it has killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Killed {
     pub(crate) seller: u32,
@@ -68,7 +68,7 @@ pub(crate) enum OfficeError {
 }
 
 impl<'a> Office<'a> {
-    /// An office for these orders, with nobody in it. With `kill`, one seller is killed on the way.
+    /// An office for these orders, without sellers. With `kill`, one seller is killed during the sale.
     pub(crate) fn new(ledger: &'a Ledger, orders: &'a [Order], briefing: Briefing, kill: bool) -> Self {
         let (sender, news) = mpsc::unbounded_channel();
         Self {
@@ -113,7 +113,7 @@ impl<'a> Office<'a> {
         Ok(())
     }
 
-    /// Sends everyone home and waits until they are gone.
+    /// Dismisses all sellers and waits for their end.
     pub(crate) async fn close(self) -> Option<Killed> {
         self.progress.end();
         join_all(self.staff.into_values().map(Hired::close)).await;
@@ -128,7 +128,7 @@ impl<'a> Office<'a> {
         Ok(())
     }
 
-    /// Gives orders to those who have the fewest, until everyone has enough.
+    /// Gives orders to the sellers with the fewest, until all have enough.
     async fn hand_out(&mut self) {
         let enough = self.briefing.tasks as usize * 2;
         while let Some(seller) = self.staff.values_mut().min_by_key(|seller| seller.in_hand.len()) {
@@ -140,7 +140,7 @@ impl<'a> Office<'a> {
         }
     }
 
-    /// Kills the seller who has the most orders in hand.
+    /// Kills the seller with the most orders in hand.
     fn kill(&mut self) -> Result<(), OfficeError> {
         let busiest = self.staff.values_mut().max_by_key(|seller| seller.in_hand.len());
         let Some(seller) = busiest.filter(|seller| !seller.in_hand.is_empty()) else { return Ok(()) };
@@ -159,7 +159,7 @@ impl<'a> Office<'a> {
         Ok(())
     }
 
-    /// Finds out what a seller who left has done, and has others do the rest.
+    /// Finds out which orders a seller that left has done, and gives the rest to others.
     async fn take_up(&mut self, seller: u32) -> Result<(), OfficeError> {
         let Some(left) = self.staff.remove(&seller) else { return Ok(()) };
         let in_hand = left.in_hand.len();
@@ -195,7 +195,7 @@ impl<'a> Office<'a> {
         self.progress.done(sold, asked);
     }
 
-    /// The orders stand as they are numbered, from 1.
+    /// The orders are in the order of their numbers, from 1.
     fn order(&self, number: u32) -> Option<&'a Order> {
         self.orders.get((number as usize).checked_sub(1)?)
     }

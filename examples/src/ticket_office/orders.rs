@@ -13,10 +13,10 @@ const COLUMNS: [&str; 3] = ["user", "train", "seats"];
 /// More than this is more than one sale: every order becomes a node.
 const ORDERS_MAX: usize = 100_000;
 
-/// What somebody wants.
+/// The order of a customer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Order {
-    /// Its place in the file, from 1: what it is known by.
+    /// Its number, the position in the file, from 1.
     pub(crate) number: u32,
     pub(crate) user: String,
     pub(crate) train: String,
@@ -38,7 +38,7 @@ pub(crate) enum OrdersError {
     TooMany { file: PathBuf },
 }
 
-/// What is wrong with a line.
+/// The error of a line.
 #[derive(Debug, Error)]
 pub(crate) enum Problem {
     #[error("{fields} fields where user,train,seats are wanted; put a field that has a comma in quotes")]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::audit::{Books, TrainBook};
 use super::office::Killed;
 
-/// What is told at the end: as text by [`Display`], as JSON by [`json`](Self::json).
+/// The final report: as text by [`Display`], as JSON by [`json`](Self::json).
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     pub(crate) books: Books,
@@ -65,7 +65,7 @@ impl Report {
         serde_json::to_string(&json)
     }
 
-    /// What it comes to, in plain words.
+    /// The verdict in plain words.
     fn verdict(&self) -> String {
         let (books, mut words) = (&self.books, Vec::new());
         if books.oversold() > 0 {

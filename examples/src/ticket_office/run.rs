@@ -45,7 +45,7 @@ pub(crate) enum RunError {
 }
 
 impl RunError {
-    /// What the process ends with.
+    /// The exit code of the process.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Orders(_) | Self::Connect(ConnectError::Config(_)) => USAGE,
@@ -55,7 +55,7 @@ impl RunError {
     }
 }
 
-/// Sells, and tells how it went.
+/// Runs the sale, and reports its result.
 pub(crate) async fn run(options: &Options) -> Result<ExitCode, RunError> {
     let orders = orders::read(&options.orders)?;
     let mut interrupt = Interrupt::listen()?;

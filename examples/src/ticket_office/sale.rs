@@ -33,9 +33,9 @@ pub(crate) enum SaleError {
 }
 
 impl Counter {
-    /// Sells what is ordered, or refuses it; returns what stands in the ledger then.
+    /// Fulfils the order, or refuses it; returns the entry in the ledger.
     ///
-    /// A lost lock, a new session, an answer that never came: after each of these it starts over, for as long as it
+    /// A lost lock, a new session, a lost answer: after each of these it starts over, for as long as it
     /// takes. That is safe, as the ledger takes every order only once.
     pub(crate) async fn serve(&self, order: &Order) -> Result<Entry, SaleError> {
         let mut waited = Duration::ZERO;
@@ -52,7 +52,7 @@ impl Counter {
         }
     }
 
-    /// Read what is left, think, sell: nobody else sells for this train meanwhile.
+    /// Read the stock, think, sell: no other seller sells for this train meanwhile.
     async fn under_lock(&self, order: &Order, waited: &mut Duration) -> Result<Entry, SaleError> {
         let mutex = Mutex::new(&self.manager, self.ledger.lock(&order.train)?)?;
         let asked = Instant::now();
@@ -74,7 +74,7 @@ impl Counter {
         }
         match txn.commit().await {
             Ok(_) => {
-                // The sale stands, whatever becomes of the release: lockkeeper goes on trying.
+                // The sale is valid even if the release fails: lockkeeper continues to delete the node.
                 let _ = guard.release().await;
                 Ok(entry)
             }
@@ -87,7 +87,7 @@ impl Counter {
         }
     }
 
-    /// The same without the lock: between reading and writing, everyone else does the same.
+    /// The same without the lock: between the read and the write, the other sellers do the same.
     async fn without_lock(&self, order: &Order) -> Result<Entry, SaleError> {
         if let Some(entry) = self.ledger.entry(order).await? {
             return Ok(entry);

@@ -14,7 +14,7 @@ use super::messages::{Briefing, Done};
 use super::orders::Order;
 use super::sale::{Counter, SaleError};
 
-/// Why a seller went home before the office closed.
+/// The reason why a seller left before the office closed.
 #[derive(Debug, Error)]
 pub(crate) enum SellerError {
     #[error("a seller found no ensemble: {0}")]
@@ -33,7 +33,7 @@ pub(crate) enum SellerError {
 
 type Queue = Arc<Mutex<mpsc::UnboundedReceiver<Order>>>;
 
-/// Sells what comes in on standard input until that ends, which it also does when the office dies.
+/// Sells the orders on standard input until that ends, which it also does when the office dies.
 pub(crate) async fn work() -> Result<(), SellerError> {
     let mut lines = BufReader::new(stdin()).lines();
     let Some(first) = lines.next_line().await? else { return Ok(()) };
@@ -62,7 +62,7 @@ pub(crate) async fn work() -> Result<(), SellerError> {
         _ = &mut closed => Ok(()),
         Some(ended) = tasks.join_next() => ended.unwrap_or_else(|error| Err(error.into())),
     };
-    // Whoever still holds or waits stops here; dropping guards and waits leaves nothing behind.
+    // All holds and waits stop here; dropping guards and waits leaves no nodes.
     tasks.shutdown().await;
     let closed = manager.shutdown().await;
     served?;
