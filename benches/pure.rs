@@ -1,4 +1,4 @@
-//! What the pure parts cost: `cargo bench -p lockkeeper-bench`.
+//! The cost of the pure parts: `cargo bench -p lockkeeper-bench`.
 
 use std::hint::black_box;
 
@@ -32,7 +32,7 @@ fn names(criterion: &mut Criterion) {
     }
 }
 
-fn who_waits_for_whom(criterion: &mut Criterion) {
+fn predecessors(criterion: &mut Criterion) {
     for (label, rule) in [("lock-", Rule::MUTEX), ("__READ__", Rule::READER), ("__WRIT__", Rule::WRITER)] {
         let mut group = criterion.benchmark_group(format!("line/{label}"));
         for length in [10, 1_000, 10_000] {
@@ -54,5 +54,5 @@ fn lease(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(pure, names, who_waits_for_whom, lease);
+criterion_group!(pure, names, predecessors, lease);
 criterion_main!(pure);

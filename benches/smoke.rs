@@ -39,7 +39,7 @@ async fn every_scenario_prints_one_line_and_breaks_nothing() {
         assert_eq!(report["scenario"], words.split(' ').next().unwrap());
         assert_eq!((&report["violations"], &report["stuck_workers"]), (&0.into(), &0.into()), "{line}");
         assert!(report["ops"].as_u64() > Some(0) && report["acq_p50_us"].as_f64() > Some(0.0), "{line}");
-        // The embedded server counts packets, and does not tell reads from writes.
+        // The embedded server counts packets, and does not distinguish reads and writes.
         let least = if words.contains("keep=1") { 0.0 } else { 1.0 };
         assert!(report["reqs_op"].as_f64() >= Some(least) && report["writes_op"].is_null(), "{line}");
     }

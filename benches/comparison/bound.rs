@@ -1,4 +1,4 @@
-//! What the bare writes and the protocol allow.
+//! The limit by the bare writes and the protocol.
 
 use crate::plan::{DROPPED, HELD, HELD_US, KEPT, Row, bare_name};
 use crate::results::Results;
@@ -16,27 +16,27 @@ pub(crate) fn share(results: &Results, kind: Kind, row: &Row) -> Option<Spread> 
 
 /// The operations each second that a row could reach at best.
 ///
-/// Two things bound it: how many writes the server takes from so many clients and sessions, whatever they are for; and,
-/// where the next holder sits behind another session, that it can learn of its turn only when the delete before it is
-/// committed.
+/// Two things bound it: the number of writes that the server accepts from this number of clients and sessions, of any
+/// kind; and, where the next holder belongs to another session, that it can learn of its grant only when the delete
+/// before it is committed.
 fn ops_per_second(results: &Results, kind: Kind, row: &Row) -> Option<f64> {
     let bare = |field: &str, of: (usize, usize)| results.median(kind, &bare_name(of), "bare", field);
     // A cycle is a create and a delete.
     let cycles = bare("ops_s", row.bare)?;
     let across_sessions = row.bare.1 > 1;
-    let turns = || Some(1e6 / bare("rel_p50_us", (1, 1))?);
+    let handoffs = || Some(1e6 / bare("rel_p50_us", (1, 1))?);
     match row.scenario() {
         // Waits for the create, and for nothing else.
         "uncontended" if row.name == DROPPED => Some(1e6 / bare("acq_p50_us", row.bare)?),
         // Asks the servers for nothing.
         "handoff" if row.name == KEPT => None,
         "handoff" if row.name == HELD => Some(1e6 / (HELD_US + bare("rel_p50_us", (1, 1))?)),
-        "handoff" if across_sessions => Some(cycles.min(turns()?)),
-        // The place in line, the exchange, and the lease's end: three writes. Two turns are one exchange apart.
-        "semaphore" if across_sessions => Some((cycles * 2.0 / 3.0).min(turns()?)),
+        "handoff" if across_sessions => Some(cycles.min(handoffs()?)),
+        // The create, the exchange, and the lease's delete: three writes. Two grants are one exchange apart.
+        "semaphore" if across_sessions => Some((cycles * 2.0 / 3.0).min(handoffs()?)),
         "semaphore" => Some(cycles * 2.0 / 3.0),
-        // Everyone is in line already: one delete each.
-        "herd" if across_sessions => Some((cycles * 2.0).min(turns()?)),
+        // Every contender is queued already: one delete each.
+        "herd" if across_sessions => Some((cycles * 2.0).min(handoffs()?)),
         "herd" => Some(cycles * 2.0),
         _ => Some(cycles),
     }

@@ -1,4 +1,4 @@
-//! `lockkeeper-compare`: the same loads by lockkeeper and its peers, in turns on the same servers, and the page that
+//! `lockkeeper-compare`: the same loads by lockkeeper and its peers, alternating on the same servers, and the page that
 //! says how they did. Started by `benches/compare`; explained in `benches/README.md`.
 
 mod bound;
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use crate::options::Options;
 use crate::results::Results;
 
-/// What may go wrong with a comparison, for a person to read.
+/// The error of a comparison, for a reader.
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 #[tokio::main]

@@ -1,4 +1,4 @@
-//! The runs, in turns.
+//! The runs, alternating between the peers.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::plan::{self, MEMORY, ROWS};
 use crate::results::Results;
 use crate::servers::{self, Kind};
 
-/// Longer than any run that goes well, its stuck workers included.
+/// Longer than any successful run, its stuck workers included.
 const RUN_MAX: Duration = Duration::from_secs(180);
 
 /// Where and when a run is.

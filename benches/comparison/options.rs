@@ -8,7 +8,7 @@ const USAGE: &str = "usage: benches/compare [--quick] [--rounds N] [--peers lock
     [--servers tmpfs,disk,three] [--add] [--write]\n  ROW is a part of a row's name, such as handoff; --add keeps \
     the results of earlier runs; --write only writes the page anew from them";
 
-/// What is to be compared.
+/// The comparison to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     /// Short runs, to see that everything works.

@@ -1,4 +1,4 @@
-//! Who is compared, and how each is started.
+//! The compared clients, and how each is started.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ const CURATOR_JAR: &str = "/usr/share/java/curator-recipes.jar";
 /// So that Curator's complaints are seen.
 const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
 
-/// The same kazoo for everyone.
+/// The same kazoo for all runs.
 const KAZOO: &str =
     "kazoo==2.11.0 --hash=sha256:aa6be17159540dae4087661b8d4e24c7b58d4dc26170a2d5b8468b06712d84a9\n";
 
-/// Who takes the locks.
+/// The client under load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     Lockkeeper,

@@ -1,4 +1,4 @@
-//! What is run, and what was aimed at.
+//! The runs, and the aims.
 
 use crate::options::Options;
 use crate::peers::Peer;
@@ -7,7 +7,7 @@ use crate::servers::Kind;
 /// One load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// What the page calls it.
+    /// Its name on the page.
     pub(crate) name: &'static str,
     scenario: &'static str,
     keys: &'static str,
@@ -24,7 +24,7 @@ pub(crate) struct Row {
 enum Length {
     /// For a time.
     Timed,
-    /// So many cycles.
+    /// This number of cycles.
     Counted,
     /// To its end.
     Whole,
@@ -74,7 +74,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("herd w=1000 s=10", "herd", "w=1000 s=10", Whole, (100, 10), 1.5),
 ];
 
-/// What a waiting task and a held lock cost in memory: ours alone, once.
+/// The memory of a waiting task and of a held lock: ours alone, once.
 pub(crate) const MEMORY: &[(&str, &str)] = &[
     ("10,000 waiters on one path", "herd w=10000 s=1"),
     ("10,000 locks of one session", "keep k=10000 s=1"),
@@ -105,13 +105,13 @@ impl Row {
     }
 }
 
-/// The bare writes of so many workers over so many sessions.
+/// The bare writes of `workers` workers over `sessions` sessions.
 pub(crate) fn bare(workers: usize, sessions: usize, options: &Options) -> String {
     let seconds = if options.quick { 1 } else { 2 };
     format!("bare w={workers} s={sessions} t={seconds} warm=1 timeout=30")
 }
 
-/// What the results call them.
+/// Their names in the results.
 pub(crate) fn bare_name((workers, sessions): (usize, usize)) -> String {
     format!("bare w={workers} s={sessions}")
 }

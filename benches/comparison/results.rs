@@ -1,4 +1,4 @@
-//! What was measured: one line for each run.
+//! The measurements: one line for each run.
 
 use std::fs::{self, File};
 use std::io::Write;

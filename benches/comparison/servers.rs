@@ -52,7 +52,7 @@ impl Kind {
     }
 }
 
-/// The numbers of the servers' processes, for those who measure their processor time.
+/// The ids of the servers' processes, to measure their processor time.
 pub(crate) fn pids(ensemble: &Ensemble) -> String {
     let pids: Vec<String> =
         ensemble.servers().iter().filter_map(Server::pid).map(|pid| pid.to_string()).collect();

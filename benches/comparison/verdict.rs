@@ -1,4 +1,4 @@
-//! What was aimed at, and whether it is reached.
+//! The aims, and whether they are reached.
 
 use crate::bound;
 use crate::plan::{DROPPED, HELD, MEMORY, ROWS, Row, UNCONTENDED};
@@ -114,7 +114,7 @@ fn handover(results: &Results, kind: Kind, row: &Row) -> Option<Spread> {
     }))
 }
 
-/// What each waiter or lock of the memory rows costs, in KiB.
+/// The cost of each waiter or lock of the memory rows, in KiB.
 fn memory(results: &Results) -> Vec<(&'static str, f64)> {
     let each = |name: &'static str| {
         let field = |field: &str| results.median(Kind::Tmpfs, name, "lockkeeper", field);

@@ -25,7 +25,7 @@ const COMMON: &[(&str, &str)] = &[("threads", "0"), ("timeout", "30")];
 /// Keys that may be zero.
 const MAY_BE_ZERO: &[&str] = &["warmn", "warm", "hold", "readpct", "pool", "threads", "keep"];
 
-/// What was asked for on the command line.
+/// The arguments of the command line.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     servers: String,
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     values: BTreeMap<&'static str, String>,
 }
 
-/// A command line that asks for nothing we can do.
+/// An invalid command line.
 #[derive(Debug, Error)]
 pub(crate) enum ArgumentError {
     #[error("usage: lockkeeper-bench CONNECT SCENARIO key=value…, such as localhost:2181 uncontended n=1000")]
@@ -80,7 +80,7 @@ impl Arguments {
         &self.servers
     }
 
-    /// What to do.
+    /// The scenario.
     pub(crate) fn scenario(&self) -> &'static str {
         self.scenario
     }

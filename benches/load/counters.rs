@@ -1,4 +1,4 @@
-//! What a load costs: the servers' own counters, and processor time.
+//! The cost of a load: the servers' own counters, and processor time.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -23,7 +23,7 @@ pub(crate) struct Meters {
     pids: Vec<u32>,
 }
 
-/// The counters at one instant. What cannot be read is `None`.
+/// The counters at one instant. An unreadable one is `None`.
 #[derive(Debug)]
 pub(crate) struct Reading {
     at: Instant,
@@ -78,7 +78,7 @@ impl Meters {
 }
 
 impl Reading {
-    /// What `ops` operations cost since `earlier`, as fields of the report.
+    /// The cost of `ops` operations since `earlier`, as fields of the report.
     #[expect(clippy::cast_precision_loss, reason = "figures for people to read")]
     pub(crate) fn since(&self, earlier: &Self, meters: &Meters, ops: u64) -> Map<String, Value> {
         let elapsed = (self.at - earlier.at).as_secs_f64();

@@ -1,4 +1,4 @@
-//! What a load is run on.
+//! The sessions and paths of a load.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::Outcome;
 use crate::arguments::Arguments;
 use crate::counters::Meters;
 
-/// Open sessions, and a folder of paths of its own, so that one run does not stand in another's lines.
+/// Open sessions, and a folder of paths of its own, so that runs do not share queues.
 #[derive(Debug)]
 pub(crate) struct Fixture<'a> {
     pub(crate) arguments: &'a Arguments,
@@ -28,14 +28,14 @@ impl<'a> Fixture<'a> {
         Ok(Self { arguments, meters, managers, pool: None })
     }
 
-    /// Opens a pool of so many sessions.
+    /// Opens a pool of `sessions` sessions.
     pub(crate) async fn open_pool(arguments: &'a Arguments, sessions: usize) -> Outcome<Self> {
         let pool = builder(arguments)?.connect_pool(sessions).await?;
         let meters = Arc::new(Meters::of(arguments.servers()).await);
         Ok(Self { arguments, meters, managers: pool.managers().cloned().collect(), pool: Some(pool) })
     }
 
-    /// The session of worker `number`: they are dealt out in turn.
+    /// The session of worker `number`: the workers use the sessions round-robin.
     pub(crate) fn manager(&self, number: usize) -> Outcome<&ConnectionManager> {
         let manager = number.checked_rem(self.managers.len()).and_then(|index| self.managers.get(index));
         manager.ok_or_else(|| "no session".into())

@@ -1,4 +1,5 @@
-//! `lockkeeper-bench CONNECT SCENARIO key=value…`: puts load on an ensemble and prints what it saw as one JSON line.
+//! `lockkeeper-bench CONNECT SCENARIO key=value…`: puts load on an ensemble and prints the measurements as one JSON
+//! line.
 //!
 //! The scenarios, their keys and the fields of the line are explained in `benches/README.md`. Exit code: 0, or 1 if
 //! exclusion or capacity was broken, or 2 if the load could not be run.
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 use crate::arguments::Arguments;
 use crate::report::Report;
 
-/// What may go wrong with a load, for a person to read.
+/// The error of a load, for a reader.
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> ExitCode {

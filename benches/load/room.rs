@@ -1,8 +1,8 @@
-//! The critical section, which counts who is inside.
+//! The critical section, which counts its holders.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// What a lock protects: a plain counter that sees broken exclusion and broken capacity.
+/// The protected resource: a plain counter that detects broken exclusion and broken capacity.
 #[derive(Debug)]
 pub(crate) struct Room {
     space: i64,
@@ -14,7 +14,7 @@ pub(crate) struct Room {
 pub(crate) const READERS_MAX: i64 = 1 << 32;
 
 impl Room {
-    /// A room with `space` for all who are inside together.
+    /// A room with `space` for all holders together.
     pub(crate) fn with_space(space: i64) -> Self {
         Self { space, taken: AtomicI64::new(0), violations: AtomicU64::new(0) }
     }

@@ -12,7 +12,7 @@ use crate::Outcome;
 use crate::counters::Meters;
 use crate::tally::{Lap, Tally};
 
-/// How long workers may take to come back when the time is over. Generous: who takes longer is stuck.
+/// How long workers may take to come back when the time is over. Generous: a worker that takes longer is stuck.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Does one operation after the other.
@@ -25,7 +25,7 @@ const WARMING: u8 = 0;
 const MEASURED: u8 = 1;
 const OVER: u8 = 2;
 
-/// What the workers share.
+/// The shared state of the workers.
 #[derive(Debug)]
 struct Field {
     phase: AtomicU8,
@@ -33,7 +33,7 @@ struct Field {
     tally: Tally,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) tally: Tally,

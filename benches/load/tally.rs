@@ -34,7 +34,7 @@ impl Times {
     }
 }
 
-/// What all workers did in the measured time.
+/// The operations of all workers in the measured time.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) acquire: Times,
@@ -67,7 +67,7 @@ pub(crate) struct Lap {
     pub(crate) handover: Option<Duration>,
 }
 
-/// The present instant. A plain stopwatch: nobody suspends a machine in the middle of a measurement.
+/// The present instant. A plain stopwatch: a machine is not suspended in the middle of a measurement.
 #[expect(clippy::disallowed_methods, reason = "a measurement, on which nothing is built")]
 pub(crate) fn now() -> Instant {
     Instant::now()

@@ -16,7 +16,7 @@ use crate::room::Room;
 use crate::run::{PATIENCE, joined};
 use crate::tally::{Lap, Tally, now};
 
-/// Acquire is timed from the holder's release, which is what the line can do anything about.
+/// An acquire is timed from the holder's release, the part that the queue determines.
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let (path, waiters) = (fixture.path("herd"), fixture.arguments.size("w")?);
     let (room, tally) = (Arc::new(Room::with_space(1)), Arc::new(Tally::new()));
@@ -29,7 +29,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
         let mutex = Mutex::new(fixture.manager(number)?, path.as_str())?;
         running.spawn(wait(mutex, Arc::clone(&room), Arc::clone(&tally), opening.clone()));
     }
-    in_line(fixture, &path, waiters).await?;
+    queued(fixture, &path, waiters).await?;
     let queued = queueing.elapsed();
     let waiting = resident();
     let earlier = fixture.meters.read().await;
@@ -46,7 +46,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
 }
 
 /// Waits until the holder and all waiters have their nodes.
-async fn in_line(fixture: &Fixture<'_>, path: &str, waiters: usize) -> Outcome<()> {
+async fn queued(fixture: &Fixture<'_>, path: &str, waiters: usize) -> Outcome<()> {
     let (znodes, directory) = (fixture.manager(0)?.znodes(), path.try_into()?);
     let all = async {
         while znodes.children(&directory).await?.map_or(0, |line| line.len()) <= waiters {
@@ -54,7 +54,7 @@ async fn in_line(fixture: &Fixture<'_>, path: &str, waiters: usize) -> Outcome<(
         }
         Outcome::Ok(())
     };
-    timeout(PATIENCE, all).await.map_err(|_| "the waiters did not get into line")?
+    timeout(PATIENCE, all).await.map_err(|_| "the waiters did not get their nodes")?
 }
 
 async fn wait(

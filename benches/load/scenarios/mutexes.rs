@@ -1,4 +1,4 @@
-//! Loads of a mutex: alone, passed on, and many of them.
+//! Loads of a mutex: alone, handed off, and many of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ pub(super) async fn uncontended(fixture: &Fixture<'_>) -> Outcome<Report> {
     Ok(report(fixture, measured, room.violations()))
 }
 
-/// A mutex that is passed on.
+/// A mutex that is handed off.
 pub(super) async fn handoff(fixture: &Fixture<'_>) -> Outcome<Report> {
     let (room, baton) = (Arc::new(Room::with_space(1)), Arc::new(Baton::new()));
     let mut workers = Vec::new();
@@ -134,7 +134,7 @@ impl Worker for Wanderer {
 #[derive(Debug)]
 struct Baton {
     origin: Instant,
-    /// Nanoseconds since the origin; 0 while it is not on its way.
+    /// Nanoseconds since the origin; 0 while no hand-off is in flight.
     given: AtomicU64,
 }
 
