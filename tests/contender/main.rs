@@ -16,6 +16,9 @@
 //! `contender peer CONNECT SESSION_MS`: obeys requests on its standard input, see [`peer`].
 //!
 //! `contender java CONNECT SESSION_MS`: starts a Java peer, prints its process id, and waits until it is killed.
+//!
+//! `contender server running|paused`: starts a ZooKeeper server, prints its process id and its folder, and waits until
+//! it is killed.
 
 mod peer;
 
@@ -25,7 +28,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, Mutex, MutexGuard, TxnResult, ZnodePath};
-use lockkeeper_tests::CuratorPeer;
+use lockkeeper_tests::{CuratorPeer, Ensemble};
 use tokio::io::AsyncReadExt;
 
 /// The time between two checks of the guard, and between two polls of the work.
@@ -34,6 +37,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [verb, state] = arguments.as_slice()
+        && verb == "server"
+    {
+        return start_server(state == "paused").await;
+    }
     if let [verb, connect, session] = arguments.as_slice() {
         let session = Duration::from_millis(session.parse()?);
         return match verb.as_str() {
@@ -63,6 +71,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
     pool.shutdown().await?;
     // A blocked read of standard input would keep the runtime from ending.
     std::process::exit(0);
+}
+
+/// Waits with a ZooKeeper server as its child until this process is killed.
+async fn start_server(is_paused: bool) -> Result<(), Box<dyn Error>> {
+    let ensemble = Ensemble::start(1).await?;
+    let server = ensemble.server(0);
+    if is_paused {
+        server.pause().await?;
+    }
+    let pid = server.pid().ok_or("the server has ended")?;
+    let log = server.log_file();
+    let folder = log.ancestors().nth(2).ok_or("no folder")?;
+    say(&format!("{pid} {}", folder.display()))?;
+    std::future::pending().await
 }
 
 /// Waits with a Java peer as its child until this process is killed.

@@ -1,12 +1,13 @@
 //! The servers of the harness: starting, killing, pausing, restarting.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
-use std::{env, fs, process};
+use std::{env, fs};
 
 use lockkeeper_tests::{CreateMode, Ensemble, HarnessError, RawClient, Role, Timing, eventually, left_out};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
 type Outcome = Result<(), HarnessError>;
@@ -206,57 +207,32 @@ fn contains(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// Not a test: the process that [`no_server_outlives_its_test_process`] starts and kills.
-#[tokio::test]
-#[ignore = "started by another test"]
-async fn victim() -> Outcome {
-    let Some(report) = env::var_os("LOCKKEEPER_VICTIM_REPORT") else { return Ok(()) };
-    let ensemble = Ensemble::start(1).await?;
-    if env::var_os("LOCKKEEPER_VICTIM_PAUSES").is_some() {
-        ensemble.server(0).pause().await?;
-    }
-    let Traces { pids, folder } = Traces::of(&ensemble);
-    let report = Path::new(&report);
-    // Renamed into place, so that it is read whole.
-    fs::write(report.with_extension("part"), format!("{} {}", pids[0], folder.display())).unwrap();
-    fs::rename(report.with_extension("part"), report).unwrap();
-    std::future::pending().await
-}
-
 #[tokio::test]
 async fn no_server_outlives_its_test_process() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    for (signal, pauses) in
-        [(Signal::KILL, false), (Signal::KILL, true), (Signal::INT, false), (Signal::TERM, true)]
-    {
-        let report = env::temp_dir().join(format!("lockkeeper-victim-{}", process::id()));
+    for (signal, state) in [
+        (Signal::KILL, "running"),
+        (Signal::KILL, "paused"),
+        (Signal::INT, "running"),
+        (Signal::TERM, "paused"),
+    ] {
         // A job that a shell starts in the background ignores SIGINT, and so do the children of that job.
         let mut command = Command::new("env");
-        command
-            .arg("--default-signal=INT,TERM")
-            .arg(env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "harness_servers::victim"])
-            .env("LOCKKEEPER_VICTIM_REPORT", &report);
-        if pauses {
-            command.env("LOCKKEEPER_VICTIM_PAUSES", "1");
-        }
-        let mut victim = command.stdout(Stdio::null()).kill_on_drop(true).spawn().unwrap();
-        let reported = eventually("the victim reports its server", Timing::settle(), async || {
-            fs::read_to_string(&report).ok()
-        });
-        let reported = reported.await?;
-        fs::remove_file(&report).unwrap();
-        let (pid, folder) = reported.split_once(' ').unwrap();
+        command.args(["--default-signal=INT,TERM", env!("CARGO_BIN_EXE_contender"), "server", state]);
+        let mut parent = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let mut lines = BufReader::new(parent.stdout.take().unwrap()).lines();
+        let line = lines.next_line().await.unwrap().expect("the server's process id and folder");
+        let (pid, folder) = line.split_once(' ').unwrap();
         let traces = Traces { pids: vec![pid.parse().unwrap()], folder: folder.into() };
         assert!(!traces.are_gone());
 
-        let process = victim.id().and_then(|id| Pid::from_raw(id.cast_signed())).unwrap();
+        let process = parent.id().and_then(|id| Pid::from_raw(id.cast_signed())).unwrap();
         kill_process(process, signal).unwrap();
-        tokio::time::timeout(Timing::signal(), victim.wait()).await.expect("the victim ends").unwrap();
+        tokio::time::timeout(Timing::signal(), parent.wait()).await.expect("the end of the parent").unwrap();
         let gone = async || traces.are_gone().then_some(());
-        eventually(format!("the server is gone after {signal:?}"), Timing::signal(), gone).await?;
+        eventually(format!("the end of the server after {signal:?}"), Timing::signal(), gone).await?;
     }
     Ok(())
 }
