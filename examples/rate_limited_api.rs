@@ -54,7 +54,7 @@ struct RateLimitedApi {
 const WINDOW: Duration = Duration::from_millis(500);
 
 /// The difference between our window and the service's. The service counts when a call arrives, we count when it
-/// starts: one that was long under way arrives closer to the next ones. This is for how long it may be.
+/// starts: one that was long in flight arrives closer to the next ones. This is for how long it may be.
 const ROOM: Duration = Duration::from_millis(250);
 
 /// Between two calls of a process.

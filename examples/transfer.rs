@@ -27,7 +27,7 @@ struct Transfer {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=64))]
     processes: u32,
 
-    /// How many of them are killed (kill -9) in the middle of a transfer; another one takes the place of each
+    /// How many of them are killed (kill -9) in the middle of a transfer; another one replaces each
     #[arg(long, value_name = "N", default_value_t = 2)]
     kills: u32,
 

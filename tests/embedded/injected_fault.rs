@@ -1,4 +1,4 @@
-//! What can happen at a request, an event or a connection: every fault of the server, and what is done to it then.
+//! The faults at a request, an event or a connection: every fault of the test server, and its consequences.
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::injection_point::InjectionPoint;
 use crate::limit::within;
 use crate::server_fixture::{SESSION, ServerFixture};
 
-/// One thing that happens at a [`InjectionPoint`].
+/// One fault at an [`InjectionPoint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InjectedFault {
     /// The connection is closed before the request is applied.
@@ -21,20 +21,20 @@ pub(crate) enum InjectedFault {
     /// As the two before, with a reset.
     ResetBefore,
     ResetAfter,
-    /// The request waits while the others go on.
+    /// The request waits while the others proceed.
     HoldRequest,
     /// The connection breaks, and the request is applied when its client has a new one.
     HoldPastReconnect,
-    /// The connection breaks, and the request is applied after the operation came to its end.
+    /// The connection breaks, and the request is applied after the end of the operation.
     HoldPastEnd,
     DelayRequest,
-    /// The request is applied; its reply, or the event, waits while the others go on.
+    /// The request is applied; its reply, or the event, waits while the others proceed.
     HoldReply,
     DelayReply,
     /// The request is applied and never answered.
     DropReply,
     Refuse(Refused),
-    /// The connection is closed, and the next one gets another session without a word.
+    /// The connection is closed, and the next one silently gets another session.
     SwapBefore,
     SwapAfter,
     /// The client is cut off until its session expired; the request is not applied.
@@ -45,9 +45,9 @@ pub(crate) enum InjectedFault {
     /// know of that: [`InjectedFault::is_decreed`].
     ExpireBefore,
     ExpireAfter,
-    /// The server stands still until the client has noticed.
+    /// The server is paused until the client has noticed.
     Freeze,
-    /// The server is killed after the request was applied, and comes back.
+    /// The server is killed after the request was applied, and restarted.
     Restart,
 }
 
@@ -87,10 +87,10 @@ impl Refused {
     }
 }
 
-/// How long what is delayed is delayed.
+/// The length of a delay.
 const DELAY: Duration = Duration::from_millis(30);
 
-/// How long a wait goes on for something that need not come.
+/// The limit of a wait for an event that may not occur.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl InjectedFault {
@@ -130,11 +130,11 @@ impl InjectedFault {
         Self::Restart,
     ];
 
-    /// Everything that can happen there.
+    /// All faults that are possible there.
     pub(crate) fn all_at(injection_point: &InjectionPoint) -> Vec<Self> {
         match injection_point.what {
             Subject::Event(_) => Self::OF_EVENTS.to_vec(),
-            // Whatever it is refused with, a connect request gets the answer of an expired session.
+            // With any error, a connect request gets the answer of an expired session.
             Subject::Request(Op::Connect) => {
                 Self::OF_REQUESTS.into_iter().chain([Self::Refuse(Refused::NoAuth)]).collect()
             }
@@ -146,18 +146,18 @@ impl InjectedFault {
         }
     }
 
-    /// Whether everything is answered, on the same connection, if a little later.
+    /// Whether every request is answered on the same connection, even if late.
     pub(crate) fn is_mild(self) -> bool {
         matches!(self, Self::HoldRequest | Self::DelayRequest | Self::HoldReply | Self::DelayReply)
     }
 
-    /// Whether the session ends though its client was heard from: then a hold may outlive it by its lease, as it may
-    /// outlive a node that was deleted by hand.
+    /// Whether the session ends although its client is connected: then a hold may outlive it by its lease, as it may
+    /// outlive a node that is deleted by hand.
     pub(crate) fn is_decreed(self) -> bool {
         matches!(self, Self::ExpireBefore | Self::ExpireAfter)
     }
 
-    /// Whether the session is over, and what was held in it is lost in any case.
+    /// Whether the session ends, and its holds are lost in any case.
     pub(crate) fn ends_session(self) -> bool {
         let is_replaced = matches!(self, Self::SwapBefore | Self::SwapAfter);
         is_replaced || matches!(self, Self::StarveBefore | Self::StarveAfter) || self.is_decreed()
@@ -193,7 +193,7 @@ impl InjectedFault {
         }
     }
 
-    /// Sets it up at that site of that session, which reconnects so often by itself.
+    /// Arms the fault at this point of this session, which reconnects `reconnects` times by itself.
     pub(crate) fn arm(
         self,
         server: &TestServer,
@@ -221,7 +221,7 @@ impl Display for InjectedFault {
     }
 }
 
-/// A mishap that waits for its site.
+/// A fault that waits for its injection point.
 pub(crate) struct Armed {
     injected_fault: InjectedFault,
     fault: ArmedFault,
@@ -233,7 +233,7 @@ impl Armed {
         self.fault.hit().await;
     }
 
-    /// Waits for it where it need not come.
+    /// Waits for a fault that may not strike.
     pub(crate) async fn hit_soon(&self) {
         let _ = tokio::time::timeout(SESSION, self.hit()).await;
     }
@@ -242,7 +242,7 @@ impl Armed {
         self.fault.hits() > 0
     }
 
-    /// Does to the server what belongs to it, and returns when nothing is in the way of healing any more.
+    /// Executes the server's part of the fault, and returns when nothing prevents healing any more.
     pub(crate) async fn play(
         &self,
         server_fixture: &ServerFixture,
@@ -252,7 +252,7 @@ impl Armed {
         let server = &server_fixture.server;
         match self.injected_fault {
             InjectedFault::HoldRequest | InjectedFault::HoldReply => {
-                // A round trip of the other client: the world has moved on meanwhile.
+                // A round trip of the rival: the server has made progress meanwhile.
                 server_fixture.round_trip_of_rival().await?;
             }
             InjectedFault::HoldPastReconnect => {
@@ -261,7 +261,7 @@ impl Armed {
             }
             InjectedFault::HoldPastEnd => {
                 server.drop_connections();
-                // What was sent arrives or dies within a session timeout: so the library may count on.
+                // A sent message arrives or is lost within a session timeout: the library relies on this.
                 let _ = tokio::time::timeout(SESSION / 2, act_ended).await;
             }
             InjectedFault::StarveBefore | InjectedFault::StarveAfter => {
@@ -300,7 +300,7 @@ impl Armed {
     }
 
     async fn at_most(&self, event: impl Future<Output = ()>) {
-        // Not an assertion: what is waited for may never come here, and the case goes on all the same.
+        // Not an assertion: the event may never occur here, and the case continues all the same.
         let _ = tokio::time::timeout(PATIENCE, event).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Which requests a scenario sends, and which events it is sent: recorded, not listed by hand.
+//! The requests and events of a scenario: recorded, not listed by hand.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
@@ -6,9 +6,9 @@ use std::fmt::{self, Display, Formatter};
 use lockkeeper_testserver::fault::{Passed, Subject};
 use lockkeeper_testserver::{Op, When};
 
-/// The n-th request or event of a kind, with these paths, from or to the client that things happen to.
+/// The n-th request or event of a kind, with these paths, from or to the client that faults strike.
 ///
-/// Counted among its own kind and paths only, so that what comes and goes by the clock moves no other.
+/// Counted among its own kind and paths only, so that periodic requests do not shift the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InjectionPoint {
     pub(crate) what: Subject,
@@ -18,7 +18,7 @@ pub(crate) struct InjectionPoint {
 }
 
 impl InjectionPoint {
-    /// Chooses it, of that session.
+    /// A rule that matches it, for this session.
     pub(crate) fn when(&self, session: i64) -> When {
         let when = match self.what {
             Subject::Request(op) => When::op(op),
@@ -31,7 +31,7 @@ impl InjectionPoint {
         self.what == Subject::Request(op)
     }
 
-    /// Whether it comes by the clock: a ping, or what keeps a lease confirmed, a transaction of one check.
+    /// Whether it is periodic: a ping, or a confirmation of the lease, which is a transaction of one check.
     pub(crate) fn is_by_clock(&self) -> bool {
         self.is(Op::Ping) || (self.is(Op::Multi) && self.paths.len() == 1)
     }
@@ -51,7 +51,7 @@ impl Display for InjectionPoint {
     }
 }
 
-/// What passed of one session, each as a site.
+/// The messages of one session as injection points.
 pub(crate) fn injection_points(passed: Vec<Passed>, session: i64) -> Vec<InjectionPoint> {
     let mut counts = HashMap::<_, u64>::new();
     let of_session = passed.into_iter().filter(|passed| passed.session == session);
@@ -64,14 +64,14 @@ pub(crate) fn injection_points(passed: Vec<Passed>, session: i64) -> Vec<Injecti
     each.collect()
 }
 
-/// The same path for every run: what is drawn by lot is left open.
+/// The same path for every run: random names become patterns.
 fn pattern(path: &str) -> String {
     let names = path.split('/').map(|name| if name.starts_with("_c_") { "*" } else { name });
     names.collect::<Vec<_>>().join("/")
 }
 
 #[test]
-fn a_site_is_counted_among_its_own_paths() {
+fn an_injection_point_is_counted_among_its_own_paths() {
     let passed = |path: &str| Passed {
         subject: Subject::Request(Op::GetData),
         paths: vec![path.to_owned()],

@@ -65,7 +65,7 @@ async fn simulate(seed: u64, traced: bool) -> Run {
             leave_nothing(&world, &oracle).await;
             for pool in pools {
                 if tokio::time::timeout(patience, all_connected(&pool)).await.is_err() {
-                    oracle.breach(&world, "liveness: a session that nobody uses is not connected".to_owned());
+                    oracle.breach(&world, "liveness: an unused session is not connected".to_owned());
                 }
                 if let Err(error) = pool.shutdown().await {
                     oracle.breach(&world, format!("shutdown: {error}"));

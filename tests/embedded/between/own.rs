@@ -146,7 +146,8 @@ async fn a_sequence_number_grants_nothing_if_the_directory_was_deleted_after_the
     held.release().await.unwrap();
 }
 
-/// Numbers begin anew, and the new directory is watched; who expects one of ours in front reads no list.
+/// Sequence numbers begin anew, and the client watches the new directory; a contender that expects an own predecessor
+/// lists nothing.
 #[tokio::test]
 async fn a_number_of_a_directory_that_is_gone_does_not_tell_who_comes_behind_another_create() {
     let server_fixture = ServerFixture::start().await.unwrap();

@@ -18,7 +18,7 @@ fn semaphore(manager: &ConnectionManager) -> Semaphore {
 }
 
 /// The answer to the transaction is lost, and its leases are found over another connection than the one that carried
-/// the list of the leases. A lease that this list does not show stands for a server that is behind.
+/// the list of the leases. A lease that this list does not show simulates a server that is behind.
 #[tokio::test]
 async fn permits_taken_over_another_connection_than_their_list_are_listed_again() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -54,7 +54,7 @@ async fn leases_listed_while_another_contender_was_ahead_are_listed_again() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let session = server_fixture.server.sessions()[0];
     let semaphore = semaphore(&server_fixture.rival);
-    // So often that sequence numbers tell.
+    // After so many acquires the client grants by sequence numbers.
     for _ in 0..8 {
         semaphore.acquire().await.unwrap().release().await.unwrap();
     }

@@ -116,9 +116,9 @@ impl Drop for Between {
 #[derive(Clone, Copy, Debug)]
 enum Greeting {
     Plain,
-    /// An elector says where it listens. A peer with the greater number hangs up and dials that address, past the
-    /// relays; so what it is told is the number alone, as electors did before 3.5, and it dials what it is configured
-    /// with.
+    /// An elector sends its address. A peer with the greater number closes the connection and connects to that address,
+    /// past the relays; so the relay forwards the number alone, as electors did before 3.5, and the peer connects to
+    /// its configured address.
     Elector,
 }
 

@@ -30,8 +30,8 @@ use crate::wire::{self, RawClient};
 
 /// A set of servers on loopback that serve one tree. Dropping it ends them and removes their folders.
 ///
-/// It holds nothing of a runtime, so that it may outlive the test that made it; except for what stands
-/// [between](Self::between) the servers, if that was asked for.
+/// It has no part in a runtime, so that it may outlive the test that started it; except for the relays
+/// [between](Self::between) the servers, if there are any.
 #[derive(Debug)]
 pub struct Ensemble {
     // In the order of their end: servers, their folder, their ports.
@@ -120,8 +120,8 @@ impl Ensemble {
         self.servers.iter().map(Server::address).collect()
     }
 
-    /// Waits until the running servers agree: exactly one leads and the others follow, or the only one stands
-    /// alone.
+    /// Waits until the running servers agree: exactly one leads and the others follow, or the only one is
+    /// standalone.
     ///
     /// A leader that has just lost its quorum may not know it yet, and is taken at its word.
     ///
@@ -176,7 +176,7 @@ impl Ensemble {
     }
 
     /// Waits until the servers have forgotten `session`: it expired or was closed, and its ephemeral nodes
-    /// are gone.
+    /// are deleted.
     ///
     /// # Errors
     ///

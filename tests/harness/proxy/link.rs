@@ -40,8 +40,8 @@ struct Strike {
 }
 
 impl Link {
-    /// Relays until a side ends, the proxy cuts, or a fault strikes. Calls `ended` when both sides have been
-    /// told so.
+    /// Relays until a side ends, the proxy cuts, or a fault strikes. Calls `ended` when both sides are
+    /// closed.
     pub(crate) async fn run(self, client: TcpStream, ended: impl FnOnce()) {
         let server = tokio::select! {
             biased;

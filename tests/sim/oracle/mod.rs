@@ -285,7 +285,7 @@ impl Oracle {
         for (name, token) in written {
             let last = self.0.lock().registers.insert(name.clone(), token).unwrap_or(0);
             if token < last {
-                self.breach(world, format!("promise 4: register {name} went back from {last} to {token}"));
+                self.breach(world, format!("promise 4: register {name} returned from {last} to {token}"));
             }
         }
     }
