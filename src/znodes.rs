@@ -125,8 +125,8 @@ impl Znodes {
     }
 }
 
-/// Reads over a connection that shows everything that the session has learned. A read that was asked for while
-/// the link changed is repeated: another connection may have carried it.
+/// Reads over a connection that shows everything that the session has learned. A read that was asked for
+/// while the link changed is repeated: another connection may have carried it.
 async fn read_in_sync<T>(
     session: &Session,
     send: impl Fn() -> Reply<T>,

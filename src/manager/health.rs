@@ -36,8 +36,8 @@ pub struct Health {
     /// The epoch of the session in use; `None` while there is none.
     pub epoch: Option<Epoch>,
     /// The time for which the servers cannot expire the session: holds stay valid for this long even if no
-    /// further answer comes. Without a node it is not renewed, and ends after an idle time or a reconnect: the
-    /// next acquire confirms the session. `None` while there is no session.
+    /// further answer comes. Without a node it is not renewed, and ends after an idle time or a reconnect:
+    /// the next acquire confirms the session. `None` while there is no session.
     pub lease_left: Option<Duration>,
     /// The number of holds.
     pub held: usize,

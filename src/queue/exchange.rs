@@ -333,8 +333,9 @@ fn in_place(path: &str, create_id: CreateId, label: Label) -> Option<(ZnodePath,
     let whole: ZnodePath = path.parse().ok()?;
     let directory = whole.parent()?;
     let own = NodeName::parse(whole.name()).filter(NodeName::has_ordered_sequence)?;
-    // Only behind a writer's node do no waiters pass it by a sequence number alone: a writer lists, and readers
-    // exclude no reader. Elsewhere, waiters that have passed the number would overlook a new node with it.
+    // Behind a writer's node no waiter that a new reader would exclude holds without a list: a writer lists,
+    // and readers exclude no reader. Elsewhere, waiters would overlook a new node with a number that they
+    // have passed.
     if own.kind() != Kind::WRITE || label.kind() != Kind::READ {
         return None;
     }

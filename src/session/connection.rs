@@ -62,8 +62,8 @@ impl Session {
     ///
     /// A watch event does not raise the zxid by which a server that is behind refuses a client. A contender
     /// that was granted a lock by an event, and is then moved to such a server, would read old data. One
-    /// `sync` per connection prevents this. Returns the number of the connection when the sync was asked for: if
-    /// that is the present one, it is in sync.
+    /// `sync` per connection prevents this. Returns the number of the connection when the sync was asked for:
+    /// if that is the present one, it is in sync.
     pub(crate) async fn ensure_synced(&self, deadline: Deadline) -> Result<u64, WireError> {
         let connection = self.wire()?.connection_id();
         if self.0.synced_on.load(Ordering::Acquire) == connection {

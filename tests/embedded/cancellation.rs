@@ -17,7 +17,7 @@ use lockkeeper_testserver::{ArmedFault, Fault, Op, When};
 
 use crate::limit::within;
 use crate::oracle::nodes;
-use crate::server_fixture::{LOCK, ServerFixture, builder, in_line, target};
+use crate::server_fixture::{LOCK, ServerFixture, builder, queue_nodes, target};
 
 /// A fault that is armed while a future is dropped.
 #[derive(Clone, Copy, Debug)]
@@ -72,12 +72,12 @@ async fn nothing_is_left(
     actor: &ConnectionManager,
     case: &str,
 ) {
-    server_fixture.line_becomes(0).await.unwrap_or_else(|error| panic!("{case}: {error}"));
+    server_fixture.queue_length_becomes(0).await.unwrap_or_else(|error| panic!("{case}: {error}"));
     for manager in [&server_fixture.rival, actor] {
         let guard = within(case, adapter.exclude(target(manager))).await.unwrap();
         let _ = guard.unwrap_or_else(|error| panic!("{case}: {error}")).release().await;
     }
-    server_fixture.line_becomes(0).await.unwrap_or_else(|error| panic!("{case}: {error}"));
+    server_fixture.queue_length_becomes(0).await.unwrap_or_else(|error| panic!("{case}: {error}"));
 }
 
 async fn is_well(actor: &ConnectionManager, case: &str) {
@@ -164,7 +164,10 @@ async fn wait(adapter: AnyAdapter) {
             let is_end = after.is_end();
             drop(after);
             drop(set);
-            server_fixture.line_becomes(nodes).await.unwrap_or_else(|error| panic!("{case}: {error}"));
+            server_fixture
+                .queue_length_becomes(nodes)
+                .await
+                .unwrap_or_else(|error| panic!("{case}: {error}"));
             held.release().await.unwrap();
             nothing_is_left(adapter, &server_fixture, &actor, &case).await;
             if is_end {
@@ -383,7 +386,7 @@ async fn a_shutdown_dropped_anywhere_goes_on() {
             drop(set);
             let gone = server_fixture.server.wait_until(|machine| machine.sessions().len() == 1);
             within(&case, gone).await.unwrap();
-            assert_eq!(server_fixture.server.inspect(in_line), [""; 0], "{case}");
+            assert_eq!(server_fixture.server.inspect(queue_nodes), [""; 0], "{case}");
             if is_end {
                 break;
             }

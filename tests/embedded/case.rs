@@ -14,7 +14,7 @@ use crate::injection_point::{InjectionPoint, injection_points};
 use crate::limit::within;
 use crate::oracle::Hold;
 use crate::scenario::{Ending, Scenario};
-use crate::server_fixture::{in_line, target};
+use crate::server_fixture::{queue_nodes, target};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Case<S> {
@@ -70,7 +70,7 @@ async fn record_on<S: Scenario>(
         return Ok(None);
     }
     // What is done in the background belongs to it.
-    fixture.server_fixture.line_becomes(ending.hold.as_ref().map_or(0, Hold::nodes)).await?;
+    fixture.server_fixture.queue_length_becomes(ending.hold.as_ref().map_or(0, Hold::nodes)).await?;
     let passed = transcript.passed();
     drop(transcript);
     aftermath(scenario, fixture, ending.hold, None).await?;
@@ -196,7 +196,7 @@ async fn aftermath<S: Scenario>(
         let hold = server_fixture.oracle.enter("the actor again", guard.map_err(say)?);
         within("the last release", fixture.release(&hold)).await??;
     }
-    server_fixture.line_becomes(0).await.map_err(|error| format!("an orphan: {error}"))?;
+    server_fixture.queue_length_becomes(0).await.map_err(|error| format!("an orphan: {error}"))?;
     server_fixture.oracle.verdict()?;
     scenario.verdict(fixture)?;
     if let Some(actor) = actor.filter(|_| !is_closed) {
@@ -214,7 +214,8 @@ async fn aftermath<S: Scenario>(
     .await
     .map_err(|error| format!("{error}; {}", fixture.report()))?;
     // Nothing came late.
-    let left = server_fixture.server.inspect(|machine| (in_line(machine), machine.tree().ephemeral_count()));
+    let left =
+        server_fixture.server.inspect(|machine| (queue_nodes(machine), machine.tree().ephemeral_count()));
     if left != (Vec::new(), 0) {
         return Err(format!("left behind: {left:?}"));
     }

@@ -10,7 +10,7 @@ use lockkeeper_testserver::{ErrorCode, Fault, Isolation, Op, TestEnsemble, TestS
 
 use crate::limit::within;
 use crate::oracle::Oracle;
-use crate::server_fixture::{LOCK, ServerFixture, TICK, builder, in_line};
+use crate::server_fixture::{LOCK, ServerFixture, TICK, builder, queue_nodes};
 
 async fn make_directory(server_fixture: &ServerFixture) {
     Mutex::new(&server_fixture.rival, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
@@ -38,7 +38,7 @@ async fn contend(
         within("a grant for every task", task).await.unwrap().unwrap();
     }
     server_fixture.oracle.verdict().unwrap();
-    server_fixture.line_becomes(0).await.unwrap();
+    server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -89,7 +89,7 @@ async fn a_session_replaced_on_reconnect_is_lost_before_another_contender_is_gra
         let session = server_fixture.sessions_of_actor()[0];
         let guard = Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap();
         let next = rival_grant(&server_fixture);
-        server_fixture.line_becomes(2).await.unwrap();
+        server_fixture.queue_length_becomes(2).await.unwrap();
         let swapped = server_fixture.server.fault(When::connect().session(session), Fault::SwapSession);
         server_fixture.server.reset_connections(is_reset);
         server_fixture.server.drop_connections();
@@ -108,7 +108,7 @@ async fn a_session_replaced_on_reconnect_is_lost_before_another_contender_is_gra
         assert!(guard.txn().check("/locks".parse().unwrap(), -1).commit().await.unwrap_err().is_lost());
         assert!(guard.release().await.unwrap_err().is_lost());
         granted.release().await.unwrap();
-        server_fixture.line_becomes(0).await.unwrap();
+        server_fixture.queue_length_becomes(0).await.unwrap();
         // The manager continues with a new session.
         Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
     }
@@ -128,7 +128,7 @@ async fn a_node_found_after_a_lost_answer_does_not_show_whose_session_a_connecti
     let swapped = server_fixture.server.fault(When::connect().session(session), Fault::SwapSession);
     let reading = writing.downgrade().await;
     assert!(lost.hits() == 1 && swapped.hits() == 1);
-    server_fixture.line_becomes(0).await.unwrap();
+    server_fixture.queue_length_becomes(0).await.unwrap();
     let gone_at = BootInstant::now();
     // The hold is lost either before the answer of the downgrade, or now.
     if let Ok(reading) = reading {
@@ -150,7 +150,7 @@ async fn without_get_ephemerals_a_reconnect_ends_the_session() {
     server_fixture.server.drop_connections();
     let lost = within("the loss", guard.lost()).await.unwrap();
     assert!(matches!(lost.reason, LossReason::SessionReplaced | LossReason::LeaseRanOut), "{lost}");
-    server_fixture.line_becomes(0).await.unwrap();
+    server_fixture.queue_length_becomes(0).await.unwrap();
     Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
 }
 
@@ -193,9 +193,12 @@ async fn a_holder_at_a_server_that_is_behind_is_lost_before_another_contender_is
             let guard = others.acquire().await.unwrap();
             (BootInstant::now(), guard)
         });
-        within("both nodes in the queue", trio.server(0).wait_until(|machine| in_line(machine).len() == 2))
-            .await
-            .unwrap();
+        within(
+            "both nodes in the queue",
+            trio.server(0).wait_until(|machine| queue_nodes(machine).len() == 2),
+        )
+        .await
+        .unwrap();
         trio.server(2).cut_off(isolation);
         // The server answers the holder's pings all the time.
         let lost = within("the loss", guard.lost()).await.unwrap();
@@ -217,7 +220,7 @@ async fn a_holder_at_a_server_that_is_behind_is_lost_before_another_contender_is
         let again = tokio::spawn(async move { mutex.acquire().await.unwrap() });
         within(
             "both nodes in the queue again",
-            trio.server(0).wait_until(|machine| in_line(machine).len() == 2),
+            trio.server(0).wait_until(|machine| queue_nodes(machine).len() == 2),
         )
         .await
         .unwrap();
@@ -238,18 +241,18 @@ async fn a_node_deleted_by_hand_ends_the_hold_and_a_waiter_without_a_node_starts
         let mutex = mutex.clone();
         async move { mutex.acquire().await.unwrap() }
     });
-    server_fixture.line_becomes(2).await.unwrap();
+    server_fixture.queue_length_becomes(2).await.unwrap();
     within("its watches", server_fixture.server.wait_until(|machine| machine.watch_count(0) == 2))
         .await
         .unwrap();
     let waiter =
-        server_fixture.server.inspect(in_line).into_iter().find(|path| path != guard.path()).unwrap();
+        server_fixture.server.inspect(queue_nodes).into_iter().find(|path| path != guard.path()).unwrap();
     assert!(server_fixture.server.delete_node(&waiter));
     let is_anew = |path: &str| {
         let deleted = path.to_owned();
-        server_fixture
-            .server
-            .wait_until(move |machine| in_line(machine).len() == 2 && !in_line(machine).contains(&deleted))
+        server_fixture.server.wait_until(move |machine| {
+            queue_nodes(machine).len() == 2 && !queue_nodes(machine).contains(&deleted)
+        })
     };
     within("a new node", is_anew(&waiter)).await.unwrap();
     let path = guard.path().to_owned();
@@ -260,7 +263,7 @@ async fn a_node_deleted_by_hand_ends_the_hold_and_a_waiter_without_a_node_starts
     assert!(guard.txn().check("/locks".parse().unwrap(), -1).commit().await.unwrap_err().is_lost());
     assert!(guard.release().await.unwrap_err().is_lost());
     next.release().await.unwrap();
-    server_fixture.line_becomes(0).await.unwrap();
+    server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 /// The server does not notice the crash: the lock is freed when the session expires.

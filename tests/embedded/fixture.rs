@@ -15,7 +15,7 @@ use crate::injected_fault::InjectedFault;
 use crate::limit::within;
 use crate::oracle::Hold;
 use crate::scenario::Ending;
-use crate::server_fixture::{ServerFixture, builder, children, in_line, target};
+use crate::server_fixture::{ServerFixture, builder, children, queue_nodes, target};
 
 /// Where scenarios write.
 pub(crate) const WRITTEN: &str = "/written";
@@ -101,9 +101,9 @@ impl Fixture {
 
     /// Another contender of the rival's waits behind its hold.
     pub(crate) async fn another_waits(&self) -> Result<(), String> {
-        let before = self.server_fixture.server.inspect(in_line).len();
+        let before = self.server_fixture.server.inspect(queue_nodes).len();
         *self.next.lock() = Some(tokio::spawn(self.adapter.exclude(target(&self.server_fixture.rival))));
-        self.server_fixture.line_becomes(before + 1).await
+        self.server_fixture.queue_length_becomes(before + 1).await
     }
 
     pub(crate) async fn actor_connects(&self) -> Result<(), String> {
@@ -221,7 +221,11 @@ impl Fixture {
             (self.server_fixture.rival.state(), *self.injected.borrow(), *self.healed.borrow());
         let server = self.server_fixture.server.inspect(|machine| {
             let sessions = machine.sessions();
-            format!("sessions {sessions:x?}, line {:?}, {} watches", in_line(machine), machine.watch_count(0))
+            format!(
+                "sessions {sessions:x?}, line {:?}, {} watches",
+                queue_nodes(machine),
+                machine.watch_count(0)
+            )
         });
         format!("actor {actor:?}, rival {rival:?}, injected {injected}, healed {healed}, {server}")
     }

@@ -65,7 +65,7 @@ async fn of_many_contenders_that_come_at_once_behind_an_own_node_one_lists_the_q
     // In one task: all creates are sent before any is answered.
     let served = join_all((0..100).map(async |_| mutex.acquire().await.unwrap().release().await));
     let released = async {
-        server_fixture.line_becomes(101).await.unwrap();
+        server_fixture.queue_length_becomes(101).await.unwrap();
         held.release().await
     };
     let (served, released) = within("all grants", join(served, released)).await.unwrap();

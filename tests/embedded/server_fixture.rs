@@ -63,11 +63,11 @@ impl ServerFixture {
     }
 
     /// Waits until the queue of the lock has `count` nodes.
-    pub(crate) async fn line_becomes(&self, count: usize) -> Result<(), String> {
-        let queue = self.server.wait_until(|machine| in_line(machine).len() == count);
+    pub(crate) async fn queue_length_becomes(&self, count: usize) -> Result<(), String> {
+        let queue = self.server.wait_until(|machine| queue_nodes(machine).len() == count);
         within(&format!("{count} nodes in the queue"), queue)
             .await
-            .map_err(|error| format!("{error}; there are {:?}", self.server.inspect(in_line)))
+            .map_err(|error| format!("{error}; there are {:?}", self.server.inspect(queue_nodes)))
     }
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn target(manager: &ConnectionManager) -> Target {
 }
 
 /// The paths of the contenders' nodes.
-pub(crate) fn in_line(machine: &Machine) -> Vec<String> {
+pub(crate) fn queue_nodes(machine: &Machine) -> Vec<String> {
     let sessions = machine.sessions();
     let ephemerals = sessions.iter().flat_map(|session| machine.tree().ephemerals(*session));
     let contenders =

@@ -107,14 +107,15 @@ async fn ten_thousand_waiters_of_one_lock_survive_a_restart_and_are_granted_in_o
     account.report("before").await;
 
     let (served, inside) = (Arc::new(Shared::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
-    let in_line = Arc::new(AtomicUsize::new(0));
+    let queue_nodes = Arc::new(AtomicUsize::new(0));
     let mut waiters = JoinSet::new();
     for _ in 0..MANY {
         let mutex = Mutex::new(&manager, "/locks/one").unwrap();
-        let (served, inside, in_line) = (Arc::clone(&served), Arc::clone(&inside), Arc::clone(&in_line));
+        let (served, inside, queue_nodes) =
+            (Arc::clone(&served), Arc::clone(&inside), Arc::clone(&queue_nodes));
         waiters.spawn(async move {
             let mut ticket = mutex.enqueue().await.unwrap();
-            in_line.fetch_add(1, Ordering::SeqCst);
+            queue_nodes.fetch_add(1, Ordering::SeqCst);
             let guard = ticket.wait().await.unwrap();
             assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two holders");
             served.lock().push((number(&guard), guard.fencing_token()));
@@ -124,7 +125,7 @@ async fn ten_thousand_waiters_of_one_lock_survive_a_restart_and_are_granted_in_o
     }
     // Every waiter has its answers: one without would list the whole queue for its node after the restart.
     let all_know = eventually("every waiter knows its predecessor", patience(), || async {
-        (in_line.load(Ordering::SeqCst) == MANY).then_some(())
+        (queue_nodes.load(Ordering::SeqCst) == MANY).then_some(())
     });
     all_know.await.unwrap();
     account.report("all queued").await;

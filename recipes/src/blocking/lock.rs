@@ -9,8 +9,8 @@ use super::runtime_thread::RuntimeThread;
 /// Any lock for threads: a mutex, the reading or the writing side of a read/write lock, permits of a
 /// semaphore, or several locks at once. The trait is object-safe and sealed.
 ///
-/// A [`ReentrantMutex`](super::ReentrantMutex) does not implement it: its owner is the thread that acquires it, and the
-/// guards of this trait can move to other threads.
+/// A [`ReentrantMutex`](super::ReentrantMutex) does not implement it: its owner is the thread that acquires
+/// it, and the guards of this trait can move to other threads.
 pub trait Lock: Debug + Send + Sync {
     /// The crate-private side of the lock.
     #[doc(hidden)]

@@ -151,7 +151,8 @@ impl ReentrantMutex {
     ///
     /// # Errors
     ///
-    /// [`Error::Recipe`] with [`NoOwner`](crate::NoOwner) if there is neither. Otherwise as [`acquire`](Self::acquire).
+    /// [`Error::Recipe`] with [`NoOwner`](crate::NoOwner) if there is neither. Otherwise as
+    /// [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///

@@ -34,8 +34,8 @@ use crate::owner::{Owner, OwnerHolds, Side};
 /// Acquire of a free lock: one round trip, for a write and a read that are sent together. Release, downgrade,
 /// and the first read under a write: one round trip each. Further guards of an owner: none. Hand-off: the
 /// commit of the release, and one event. One more read is needed in two cases: other contenders were ahead
-/// besides the predecessor, or a writer follows a writer. Readers of the same manager behind a writer hold as soon as its
-/// release is sent.
+/// besides the predecessor, or a writer follows a writer. Readers of the same manager behind a writer hold as
+/// soon as its release is sent.
 ///
 /// # Session loss
 ///

@@ -45,5 +45,5 @@ async fn two_recipes_on_one_path_are_refused_within_one_session() {
     let refused: Vec<Error> = turn.err().into_iter().chain(lock.err()).collect();
     let is_conflict = |error: &Error| matches!(error, Error::ConflictingKind { .. });
     assert!(!refused.is_empty() && refused.iter().all(is_conflict), "{refused:?}");
-    server_fixture.line_becomes(0).await.unwrap();
+    server_fixture.queue_length_becomes(0).await.unwrap();
 }

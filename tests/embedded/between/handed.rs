@@ -10,7 +10,7 @@ use lockkeeper_testserver::{Fault, Op, When};
 
 use super::cut_off;
 use crate::limit::within;
-use crate::server_fixture::{LOCK, ServerFixture, builder, in_line};
+use crate::server_fixture::{LOCK, ServerFixture, builder, queue_nodes};
 
 /// A server, and a client whose session outlasts a break of its link.
 struct HandOff {
@@ -32,7 +32,7 @@ impl HandOff {
 
     /// The only node in the directory besides that of the holder.
     fn waiter_behind(&self, holder: &str) -> String {
-        let mut nodes = self.server_fixture.server.inspect(in_line);
+        let mut nodes = self.server_fixture.server.inspect(queue_nodes);
         nodes.retain(|path| path != holder);
         assert_eq!(nodes.len(), 1, "{nodes:?}");
         nodes.remove(0)
@@ -54,7 +54,7 @@ impl HandOff {
         assert!(guard.path() != deleted, "granted without a node");
         assert!(guard.is_valid());
         guard.release().await.unwrap();
-        self.server_fixture.line_becomes(0).await.unwrap();
+        self.server_fixture.queue_length_becomes(0).await.unwrap();
     }
 }
 
@@ -83,7 +83,7 @@ async fn without_a_connection_a_writer_hands_off_to_no_reader() {
     let writing = lock.write().await.unwrap();
     let holder = writing.path().to_owned();
     let mut reading = Box::pin(lock.read());
-    while fixture.server_fixture.server.inspect(in_line).len() < 2 {
+    while fixture.server_fixture.server.inspect(queue_nodes).len() < 2 {
         assert!(poll!(&mut reading).is_pending(), "the writer holds the lock");
         tokio::task::yield_now().await;
     }
@@ -99,7 +99,7 @@ async fn without_a_connection_a_writer_hands_off_to_no_reader() {
     let guard = within("a grant with a new node", reading).await.unwrap().unwrap();
     assert!(guard.path() != waiter && guard.is_valid());
     guard.release().await.unwrap();
-    fixture.server_fixture.line_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn a_sequence_number_behind_a_holder_that_releases_meanwhile_grants_only_b
     let waiter = fixture.waiter_behind(&holder);
     assert!(fixture.server_fixture.server.delete_node(&waiter));
     drop(held);
-    fixture.server_fixture.line_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
     create.release();
     fixture.is_granted_with_a_new_node(waiting, &waiter).await;
 }

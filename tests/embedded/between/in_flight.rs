@@ -5,7 +5,7 @@ use lockkeeper::Mutex;
 use lockkeeper_testserver::{Fault, Op, When};
 
 use crate::limit::within;
-use crate::server_fixture::{LOCK, ServerFixture, in_line};
+use crate::server_fixture::{LOCK, ServerFixture, queue_nodes};
 
 const WRITTEN: &str = "/written";
 
@@ -18,8 +18,8 @@ async fn a_lock_is_not_handed_off_in_memory_while_a_dropped_transaction_may_stil
     let held = mutex.acquire().await.unwrap();
     let mine = held.path().to_owned();
     let next = tokio::spawn(async move { mutex.acquire().await.unwrap() });
-    server_fixture.line_becomes(2).await.unwrap();
-    let waiter = server_fixture.server.inspect(in_line).into_iter().find(|path| *path != mine).unwrap();
+    server_fixture.queue_length_becomes(2).await.unwrap();
+    let waiter = server_fixture.server.inspect(queue_nodes).into_iter().find(|path| *path != mine).unwrap();
     // By then the waiter knows its predecessor.
     server_fixture.round_trip_of_rival().await.unwrap();
 

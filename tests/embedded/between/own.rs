@@ -7,7 +7,7 @@ use lockkeeper::{Error, Mutex, RwLock};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use crate::limit::within;
-use crate::server_fixture::{LOCK, ServerFixture, builder, in_line};
+use crate::server_fixture::{LOCK, ServerFixture, builder, queue_nodes};
 
 /// The predecessor is a ticket that is not polled: it does not notice that its node is deleted.
 #[tokio::test]
@@ -15,7 +15,7 @@ async fn a_waiter_behind_an_idle_ticket_of_its_process_is_granted_when_that_node
     let server_fixture = ServerFixture::start().await.unwrap();
     let mutex = Mutex::new(&server_fixture.actor().await.unwrap(), LOCK).unwrap();
     let mut ticket = mutex.enqueue().await.unwrap();
-    let front = server_fixture.server.inspect(in_line).remove(0);
+    let front = server_fixture.server.inspect(queue_nodes).remove(0);
     let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     // A long waiter watches its own node and its predecessor's.
     let watched = server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 1);
@@ -38,14 +38,15 @@ async fn a_waiter_whose_node_was_written_by_hand_notices_its_deletion() {
     within("a long wait", server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 1))
         .await
         .unwrap();
-    let mine = server_fixture.server.inspect(in_line).into_iter().find(|path| path != held.path()).unwrap();
+    let mine =
+        server_fixture.server.inspect(queue_nodes).into_iter().find(|path| path != held.path()).unwrap();
     let watched =
         server_fixture.server.fault(When::op(Op::GetData).path(&mine), Fault::DelayRequest(Duration::ZERO));
     server_fixture.rival.znodes().write(&mine.parse().unwrap(), b"a note", -1).await.unwrap();
     within("another watch", watched.hit()).await.unwrap();
     server_fixture.round_trip_of_rival().await.unwrap();
     assert!(server_fixture.server.delete_node(&mine));
-    server_fixture.line_becomes(2).await.unwrap();
+    server_fixture.queue_length_becomes(2).await.unwrap();
     held.release().await.unwrap();
     let guard = within("its grant", waiting).await.unwrap().unwrap();
     assert!(guard.path() != mine && guard.is_valid());
@@ -77,7 +78,8 @@ async fn a_waiter_whose_successor_is_granted_finds_that_its_own_node_is_deleted(
     let mutex = Mutex::new(&actor, LOCK).unwrap();
     let first = mutex.acquire().await.unwrap();
     let mut second = mutex.enqueue().await.unwrap();
-    let mine = server_fixture.server.inspect(in_line).into_iter().find(|path| path != first.path()).unwrap();
+    let mine =
+        server_fixture.server.inspect(queue_nodes).into_iter().find(|path| path != first.path()).unwrap();
     let mut second = Box::pin(second.wait());
     assert!(poll!(&mut second).is_pending(), "the lock is held");
     assert!(server_fixture.server.delete_node(&mine));
@@ -168,7 +170,7 @@ async fn a_number_of_a_directory_that_is_gone_does_not_tell_who_comes_behind_ano
     let mut trying = Box::pin(mutex.try_acquire());
     assert!(poll!(&mut trying).is_pending());
     within("the create", create.hit()).await.unwrap();
-    server_fixture.line_becomes(1).await.unwrap();
+    server_fixture.queue_length_becomes(1).await.unwrap();
     // Number 5 of this session, which is released; then the foreign number 6, and number 7 of this session.
     let mut waiting = foreign.enqueue().await.unwrap();
     let mut behind = Box::pin(mutex.try_acquire());

@@ -34,9 +34,9 @@ async fn permits_taken_over_another_connection_than_their_list_are_listed_again(
     within("the transaction", taking.hit()).await.unwrap();
     let unseen = format!("{LEASES}/unseen-lease-0000000001").parse().unwrap();
     server_fixture.rival.znodes().create(&unseen, b"", CreateMode::Persistent).await.unwrap();
-    let out = |leases: usize, in_line: usize| {
+    let out = |leases: usize, queue_nodes: usize| {
         server_fixture.server.wait_until(move |machine| {
-            children(machine, LEASES).len() == leases && children(machine, QUEUE).len() == in_line
+            children(machine, LEASES).len() == leases && children(machine, QUEUE).len() == queue_nodes
         })
     };
     within("a permit too many is granted", out(2, 0)).await.unwrap();
@@ -65,15 +65,15 @@ async fn leases_listed_while_another_contender_was_ahead_are_listed_again() {
         .lock(&Mutex::new(&server_fixture.rival, DOOR).unwrap());
     let both = both.atomic().build().unwrap();
     let taking = tokio::spawn(async move { both.acquire().await.unwrap() });
-    let in_line = |count: usize| {
+    let queue_nodes = |count: usize| {
         server_fixture.server.wait_until(move |machine| {
             (children(machine, QUEUE).len(), children(machine, DOOR).len()) == (count, 2)
         })
     };
-    within("a contender that waits for its other lock", in_line(1)).await.unwrap();
+    within("a contender that waits for its other lock", queue_nodes(1)).await.unwrap();
     let mut next = Box::pin(semaphore.acquire());
     assert!(poll!(&mut next).is_pending());
-    within("the next contender behind it", in_line(2)).await.unwrap();
+    within("the next contender behind it", queue_nodes(2)).await.unwrap();
     closed.release().await.unwrap();
     let first = within("both locks", taking).await.unwrap().unwrap();
     let list = When::op(Op::GetChildren2).path(LEASES).session(session);
@@ -178,9 +178,9 @@ async fn no_permit_is_handed_over_in_memory_beside_a_lease_that_curator_made_wit
     for position in 1..=2 {
         let semaphore = semaphore.clone();
         waiting.push(tokio::spawn(async move { semaphore.acquire().await.unwrap() }));
-        let in_line =
+        let queue_nodes =
             server_fixture.server.wait_until(move |machine| children(machine, QUEUE).len() == position);
-        within("a node in the queue", in_line).await.unwrap();
+        within("a node in the queue", queue_nodes).await.unwrap();
     }
     // The first contender's exchange, and then the second one's, which rests on the number from the first.
     let second = When::op(Op::Multi).path("/permits/leases/*-lease-").session(session).nth(2);

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::block_the_clients;
 use crate::limit::within;
-use crate::server_fixture::{LOCK, ServerFixture, builder, children, in_line};
+use crate::server_fixture::{LOCK, ServerFixture, builder, children, queue_nodes};
 
 /// The rival holds; the actor waits, and watches its predecessor.
 async fn one_waits() -> (ServerFixture, MutexGuard, JoinHandle<MutexGuard>) {
@@ -45,7 +45,7 @@ async fn a_write_to_the_predecessors_node_grants_nothing() {
 async fn a_waiter_whose_own_node_is_deleted_is_not_granted_by_the_deletion_of_its_predecessor() {
     let (server_fixture, held, waiter) = one_waits().await;
     let front = held.path().to_owned();
-    let mine = server_fixture.server.inspect(in_line).into_iter().find(|path| *path != front).unwrap();
+    let mine = server_fixture.server.inspect(queue_nodes).into_iter().find(|path| *path != front).unwrap();
     assert!(server_fixture.server.delete_node(&mine));
     assert!(server_fixture.server.delete_node(&front));
     block_the_clients();
@@ -53,7 +53,7 @@ async fn a_waiter_whose_own_node_is_deleted_is_not_granted_by_the_deletion_of_it
     assert!(guard.path() != mine, "granted without a node");
     assert!(guard.is_valid());
     guard.release().await.unwrap();
-    server_fixture.line_becomes(0).await.unwrap();
+    server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn without_a_watch_on_the_own_node_the_deletion_of_the_predecessor_grants_
     let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     within("a watch on the own node", own.hit()).await.unwrap();
     let front = held.path().to_owned();
-    let mine = world.server.inspect(in_line).into_iter().find(|path| *path != front).unwrap();
+    let mine = world.server.inspect(queue_nodes).into_iter().find(|path| *path != front).unwrap();
     assert!(world.server.delete_node(&mine));
     held.release().await.unwrap();
     let guard = within("a grant with a new node", waiting).await.unwrap().unwrap();

@@ -9,7 +9,7 @@ use lockkeeper::{ConnectionManager, Mutex, MutexGuard};
 use lockkeeper_testserver::{ArmedFault, Fault, Op, When};
 
 use crate::limit::within;
-use crate::server_fixture::{LOCK, ServerFixture, builder, in_line};
+use crate::server_fixture::{LOCK, ServerFixture, builder, queue_nodes};
 
 /// A holder, and the create of the next contender, whose answer is held.
 struct Fixture {
@@ -57,7 +57,7 @@ async fn a_release_waits_for_a_create_in_flight_and_saves_its_contender_a_list()
     let [lists, deletes, multis] = counts.map(|count| count.hits());
     assert_eq!((lists, deletes, multis), (0, 0, 1), "lists, deletes without a check, deletes with a check");
     guard.release().await.unwrap();
-    server_fixture.line_becomes(0).await.unwrap();
+    server_fixture.queue_length_becomes(0).await.unwrap();
     actor.shutdown().await.unwrap();
 }
 
@@ -69,13 +69,13 @@ async fn a_release_that_is_dropped_while_it_waits_for_a_create_sends_its_delete(
     within("the create", create.hit()).await.unwrap();
     let mut release = Box::pin(held.release());
     assert!(poll!(&mut release).is_pending(), "the release waits for the create");
-    assert_eq!(server_fixture.server.inspect(in_line).len(), 2);
+    assert_eq!(server_fixture.server.inspect(queue_nodes).len(), 2);
     drop(release);
-    server_fixture.line_becomes(1).await.unwrap();
+    server_fixture.queue_length_becomes(1).await.unwrap();
     create.release();
     let guard = within("the next grant", next).await.unwrap().unwrap();
     guard.release().await.unwrap();
-    server_fixture.line_becomes(0).await.unwrap();
+    server_fixture.queue_length_becomes(0).await.unwrap();
     actor.shutdown().await.unwrap();
 }
 
@@ -88,9 +88,9 @@ async fn a_create_that_nobody_polls_holds_up_a_release_for_a_short_time_only() {
     // The answer has arrived, and the contender's task does not run.
     create.release();
     let release = pin!(held.release());
-    let deleted = pin!(server_fixture.line_becomes(1));
+    let deleted = pin!(server_fixture.queue_length_becomes(1));
     within("the delete", select(release, deleted)).await.unwrap();
     drop(next);
-    server_fixture.line_becomes(0).await.unwrap();
+    server_fixture.queue_length_becomes(0).await.unwrap();
     actor.shutdown().await.unwrap();
 }

@@ -41,7 +41,7 @@ async fn guards_of_one_owner_that_are_released_at_the_same_time_are_all_released
             }
         }
     }
-    server_fixture.line_becomes(0).await.unwrap();
+    server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 /// The last guard of a write waits for the read that its owner creates under it. Meanwhile the owner asks for the write
@@ -68,5 +68,5 @@ async fn a_hold_that_is_being_released_is_not_shared_again() {
     let refused = within("the write of an owner that reads", again).await.unwrap();
     assert!(refused.is_err(), "an owner that reads cannot write");
     reading.release().await.unwrap();
-    server_fixture.line_becomes(0).await.unwrap();
+    server_fixture.queue_length_becomes(0).await.unwrap();
 }

@@ -33,7 +33,7 @@ async fn the_end_of_the_session_ends_the_hold_and_the_next_waiter_gets_a_new_nod
     let last = second.guard().await;
     assert_eq!(last.path(), node);
     last.release().await.unwrap();
-    fixture.server_fixture.line_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_shutdown_deletes_an_idle_node_without_waiting() {
     fixture.mutex.acquire().await.unwrap().release().await.unwrap();
     let cut_off = within("an end in order", fixture.actor.shutdown_within(LONG)).await.unwrap().unwrap();
     assert_eq!(cut_off, 0);
-    fixture.server_fixture.line_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
     assert!(fixture.mutex.acquire().await.unwrap_err().is_closed());
 }
 
@@ -111,7 +111,7 @@ async fn a_shutdown_waits_for_the_holder_and_refuses_the_waiters() {
     assert!(held.is_valid() && !ending.is_finished());
     held.release().await.unwrap();
     assert_eq!(within("an end in order", ending).await.unwrap().unwrap().unwrap(), 0);
-    fixture.server_fixture.line_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ impl HandOffFixture {
     pub(super) async fn rival_waits(&self) -> tokio::task::JoinHandle<MutexGuard> {
         let mutex = Mutex::new(&self.server_fixture.rival, LOCK).unwrap();
         let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
-        self.server_fixture.line_becomes(2).await.unwrap();
+        self.server_fixture.queue_length_becomes(2).await.unwrap();
         waiting
     }
 

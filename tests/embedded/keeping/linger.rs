@@ -33,7 +33,7 @@ async fn an_idle_node_is_acquired_again_and_again_without_a_request() {
     }
     assert_eq!(asked(transcript.passed(), fixture.session()), []);
     drop(fixture.mutex);
-    fixture.server_fixture.line_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
     let again = Mutex::new(&fixture.actor, LOCK).unwrap().acquire().await.unwrap();
     assert!(again.fencing_token() > token);
 }
@@ -65,7 +65,7 @@ async fn an_idle_node_is_deleted_when_another_process_contends() {
         let theirs = Mutex::new(&fixture.server_fixture.rival, LOCK).unwrap();
         theirs.acquire_timeout(PROMPTLY).await.unwrap().release().await.unwrap();
     }
-    fixture.server_fixture.line_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 /// Another `Mutex` of the same process is another contender.
@@ -79,7 +79,7 @@ async fn an_idle_node_is_deleted_when_another_mutex_of_the_process_contends() {
     let mut ticket = fixture.mutex.enqueue().await.unwrap();
     let guard = ticket.wait_timeout(PROMPTLY).await.unwrap();
     guard.release().await.unwrap();
-    fixture.server_fixture.line_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn an_idle_node_is_deleted_when_its_idle_time_ends() {
     let fixture = HandOffFixture::set(keep().idle_time(Duration::from_millis(20))).await;
     for _ in 0..3 {
         fixture.mutex.acquire().await.unwrap().release().await.unwrap();
-        fixture.server_fixture.line_becomes(0).await.unwrap();
+        fixture.server_fixture.queue_length_becomes(0).await.unwrap();
     }
 }
 
@@ -98,12 +98,12 @@ fn an_idle_node_is_deleted_with_the_last_clone_of_the_mutex_also_outside_a_runti
     let clone = fixture.mutex.clone();
     runtime.block_on(async { clone.acquire().await.unwrap().release().await.unwrap() });
     assert_eq!(
-        fixture.server_fixture.server.inspect(|machine| crate::server_fixture::in_line(machine).len()),
+        fixture.server_fixture.server.inspect(|machine| crate::server_fixture::queue_nodes(machine).len()),
         1
     );
     drop(clone);
     drop(fixture.mutex);
-    runtime.block_on(fixture.server_fixture.line_becomes(0)).unwrap();
+    runtime.block_on(fixture.server_fixture.queue_length_becomes(0)).unwrap();
 }
 
 #[tokio::test]
@@ -124,5 +124,5 @@ async fn an_idle_node_is_deleted_when_a_revoker_asks_for_it() {
     let inspection = theirs.inspect().await.unwrap();
     let asked = Revoker::new(&fixture.server_fixture.rival).ask(inspection.contenders()).await.unwrap();
     assert_eq!(asked.len(), 1);
-    tokio::time::timeout(PROMPTLY, fixture.server_fixture.line_becomes(0)).await.unwrap().unwrap();
+    tokio::time::timeout(PROMPTLY, fixture.server_fixture.queue_length_becomes(0)).await.unwrap().unwrap();
 }

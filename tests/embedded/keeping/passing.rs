@@ -37,7 +37,7 @@ async fn tasks_of_a_process_are_granted_in_the_order_of_their_acquires_on_one_no
     assert_eq!(order.iter().map(|(number, ..)| *number).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     assert!(order.iter().all(|(_, token, path)| *token > first && *path == node));
     assert!(order.is_sorted_by(|one, next| one.1 < next.1 && one.1.as_u64() == next.1.as_u64()));
-    fixture.server_fixture.line_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
     let ops: Vec<_> =
         asked(transcript.passed(), fixture.session()).into_iter().map(|passed| passed.subject).collect();
     // One check for contenders of other processes, and the delete of the node.
@@ -100,7 +100,7 @@ async fn is_not_starved(fixture: &HandOffFixture, hold: Duration) {
     for task in tasks {
         task.await.unwrap();
     }
-    fixture.server_fixture.line_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 /// A contender of another process may come meanwhile, unseen.
@@ -142,7 +142,7 @@ async fn a_dropped_waiter_is_skipped_and_a_hand_off_in_flight_to_it_grants_its_s
     drop(waiters.remove(0));
     let nodes = nodes_of(waiters).await;
     assert_eq!(nodes, [node.clone(), node]);
-    fixture.server_fixture.line_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
@@ -151,12 +151,12 @@ async fn a_dropped_waiter_that_had_the_shared_node_is_followed_by_the_next() {
     let theirs = Mutex::new(&fixture.server_fixture.rival, LOCK).unwrap().acquire().await.unwrap();
     let mutex = fixture.mutex.clone();
     let queued = tokio::spawn(async move { mutex.acquire().await });
-    fixture.server_fixture.line_becomes(2).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(2).await.unwrap();
     let waiters = fixture.waiters(2);
     queued.abort();
     theirs.release().await.unwrap();
     assert_eq!(nodes_of(waiters).await.len(), 2);
-    fixture.server_fixture.line_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
@@ -224,7 +224,7 @@ fn a_guard_that_is_dropped_outside_a_runtime_is_handed_off() {
     let guard = runtime.block_on(waiter.guard());
     assert_eq!(guard.path(), node);
     drop(guard);
-    runtime.block_on(fixture.server_fixture.line_becomes(0)).unwrap();
+    runtime.block_on(fixture.server_fixture.queue_length_becomes(0)).unwrap();
 }
 
 /// No task would notice contenders of other processes.

@@ -3,7 +3,7 @@ use lockkeeper_test_recipes::AnyAdapter;
 use super::{Ending, Scenario};
 use crate::fixture::Fixture;
 use crate::limit::within;
-use crate::server_fixture::in_line;
+use crate::server_fixture::queue_nodes;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release(pub(crate) AnyAdapter);
@@ -43,7 +43,7 @@ impl Scenario for DropGuard {
         drop(fixture.take_mine()?.take());
         within(
             "the node gone",
-            fixture.server_fixture.server.wait_until(|machine| in_line(machine).is_empty()),
+            fixture.server_fixture.server.wait_until(|machine| queue_nodes(machine).is_empty()),
         )
         .await?;
         Ok(Ending::new("gone"))

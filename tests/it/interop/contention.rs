@@ -80,7 +80,7 @@ async fn under_random_contention_one_contender_holds_and_grants_follow_the_queue
     // All contenders start together: else the faster language would finish before the other begins.
     let start = fixture.rust().acquire().await?;
     let tasks: Vec<_> = tasks.collect();
-    fixture.line_of(1 + tasks.len()).await?;
+    fixture.queue_of(1 + tasks.len()).await?;
     start.release().await?;
     for outcome in try_join_all(tasks).await? {
         outcome?;
@@ -90,7 +90,7 @@ async fn under_random_contention_one_contender_holds_and_grants_follow_the_queue
     assert!(grants.is_sorted_by(|(earlier, _), (later, _)| earlier < later), "a grant out of order");
     let handovers = grants.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
     assert!(handovers > VISITS, "{handovers} between the languages: hardly any contention");
-    fixture.line_of(0).await?;
+    fixture.queue_of(0).await?;
     Ok(())
 }
 

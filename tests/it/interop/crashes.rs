@@ -21,7 +21,7 @@ async fn the_lock_of_a_killed_java_holder_is_granted_when_its_session_ends() -> 
     let grant = fixture.java.thread("holder").acquire(&fixture.path).await?;
     let mutex = fixture.mutex();
     let waiter = tokio::spawn(async move { mutex.acquire().await });
-    fixture.line_of(2).await?;
+    fixture.queue_of(2).await?;
 
     fixture.java.kill().await?;
     let guard = waiter.await??;
@@ -41,14 +41,14 @@ async fn a_killed_java_waiter_does_not_grant_its_successor() -> Outcome {
     let guard = fixture.mutex().acquire().await?;
     let java = fixture.java("waiter");
     let java = tokio::spawn(async move { java.acquire().await.map(drop) });
-    fixture.line_of(2).await?;
+    fixture.queue_of(2).await?;
     let mutex = fixture.mutex();
     let waiter = tokio::spawn(async move { mutex.acquire().await });
-    fixture.line_of(3).await?;
+    fixture.queue_of(3).await?;
 
     fixture.java.kill().await?;
     assert!(java.await?.is_err());
-    let queue = fixture.line_of(2).await?;
+    let queue = fixture.queue_of(2).await?;
     assert_eq!(queue[0], guard.path());
     assert!(guard.is_valid() && !waiter.is_finished());
     guard.release().await?;
@@ -67,7 +67,7 @@ async fn a_severed_guard_is_lost_before_java_is_granted() -> Outcome {
     let guard = Mutex::new(&severed, &fixture.path)?.acquire().await?;
     let waiter = fixture.java("waiter");
     let waiter = tokio::spawn(async move { waiter.acquire().await });
-    fixture.line_of(2).await?;
+    fixture.queue_of(2).await?;
 
     let order = Shared::new(Vec::new());
     let lost = async {

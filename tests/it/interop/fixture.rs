@@ -52,13 +52,13 @@ impl InteropFixture {
     }
 
     /// Waits until the queue has `contenders` contenders. Returns the paths of their nodes in the order of the queue.
-    pub(super) async fn line_of(&self, contenders: usize) -> Result<Vec<String>, HarnessError> {
-        line_of(self.ensemble, &self.path, contenders).await
+    pub(super) async fn queue_of(&self, contenders: usize) -> Result<Vec<String>, HarnessError> {
+        queue_of(self.ensemble, &self.path, contenders).await
     }
 }
 
 /// Reads the server directly, without a client under test.
-pub(super) async fn line_of(
+pub(super) async fn queue_of(
     ensemble: &Ensemble,
     path: &str,
     contenders: usize,

@@ -4,7 +4,7 @@ use lockkeeper::{Error, Mutex, RwLock};
 use lockkeeper_tests::{Ensemble, Peer, left_out};
 use tokio::sync::mpsc;
 
-use super::fixture::{Outcome, SESSION, SHORTLY, line_of};
+use super::fixture::{Outcome, SESSION, SHORTLY, queue_of};
 use crate::support::connect;
 
 async fn kazoo(ensemble: &Ensemble) -> Peer {
@@ -37,7 +37,7 @@ async fn kazoo_and_rust_share_one_queue() -> Outcome {
                     guard.release().await.unwrap();
                 }
             });
-            line_of(ensemble, &path, position + 2).await?;
+            queue_of(ensemble, &path, position + 2).await?;
         }
         assert!(grants.is_empty(), "granted while the lock is held");
         let mut token = held.fencing_token().as_u64();
@@ -47,7 +47,7 @@ async fn kazoo_and_rust_share_one_queue() -> Outcome {
             assert!(position == expected && next > token, "{position} with token {next} after {token}");
             token = next;
         }
-        line_of(ensemble, &path, 0).await?;
+        queue_of(ensemble, &path, 0).await?;
     }
     Ok(())
 }
@@ -93,7 +93,7 @@ async fn readers_of_kazoo_and_ours_share_and_wait_for_our_writers() -> Outcome {
         let kazoo = kazoo.clone();
         async move { kazoo.take("read", "b", path).await }
     });
-    line_of(ensemble, path, 2).await?;
+    queue_of(ensemble, path, 2).await?;
     assert!(!waiting.is_finished());
     writer.release().await?;
     waiting.await??;
@@ -125,7 +125,7 @@ async fn a_writer_of_kazoo_on_our_path_is_reported_and_we_do_not_contend_beside_
         let Error::ConflictingKind { child, .. } = &error else { panic!("{error}") };
         assert!(grant.node.ends_with(child.as_str()), "{error}");
     }
-    line_of(ensemble, path, 1).await?;
+    queue_of(ensemble, path, 1).await?;
     kazoo.ask(&format!("unwrite a {path}")).await?;
     // A mutex reports readers in the same way.
     kazoo.take("read", "a", path).await?;

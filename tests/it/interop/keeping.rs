@@ -46,7 +46,7 @@ async fn hand_offs_and_idle_nodes_do_not_starve_java() -> Outcome {
     assert!(tokens.is_sorted_by(|earlier, later| earlier < later), "the fencing tokens do not grow");
     assert!(tokens.iter().any(|token| token.handover() > 0), "no hand-off happened");
     // The idle node is deleted when its time ends.
-    fixture.line_of(0).await?;
+    fixture.queue_of(0).await?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use lockkeeper::{Error, Mutex, Phase};
 use lockkeeper_tests::{CreateMode, CuratorPeer, Ensemble, Timing, eventually, left_out};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::fixture::{Contender, InteropFixture, Outcome, SESSION, SHORTLY, line_of};
+use super::fixture::{Contender, InteropFixture, Outcome, SESSION, SHORTLY, queue_of};
 use crate::support::connect;
 
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn each_library_reads_the_nodes_of_the_other() -> Outcome {
     let grant = holder.acquire(&fixture.path).await?;
     let mutex = fixture.mutex().node_data("the train office");
     let mut waiter = tokio::spawn(async move { mutex.acquire().await });
-    let queue = fixture.line_of(2).await?;
+    let queue = fixture.queue_of(2).await?;
 
     // Curator sorts our node correctly, and reads its data.
     assert_eq!(queue[0], grant.node);
@@ -27,7 +27,7 @@ async fn each_library_reads_the_nodes_of_the_other() -> Outcome {
     // The error of a timeout names Curator's node, with its data.
     waiter.abort();
     assert!((&mut waiter).await.unwrap_err().is_cancelled());
-    fixture.line_of(1).await?;
+    fixture.queue_of(1).await?;
     let error = fixture.mutex().acquire_timeout(SHORTLY).await.unwrap_err();
     let Error::Timeout { phase: Phase::Queued { predecessor, predecessor_data, ahead }, .. } = error else {
         panic!("{error}")
@@ -86,12 +86,12 @@ async fn contenders_of_go_and_kazoo_share_our_queue() -> Outcome {
         let node = format!("/interop/foreign/{name}");
         let (node, stat) = foreign.create(&node, b"", CreateMode::EphemeralSequential).await?;
         assert!(mutex.try_acquire().await?.is_none(), "{node}");
-        line_of(ensemble, "/interop/foreign", 1).await?;
+        queue_of(ensemble, "/interop/foreign", 1).await?;
         let waiter = tokio::spawn({
             let mutex = mutex.clone();
             async move { mutex.acquire().await }
         });
-        line_of(ensemble, "/interop/foreign", 2).await?;
+        queue_of(ensemble, "/interop/foreign", 2).await?;
         assert!(!waiter.is_finished());
         foreign.delete(&node).await?;
         let guard = waiter.await??;
@@ -119,7 +119,7 @@ async fn another_kind_of_lock_on_the_path_is_reported_and_left_alone() -> Outcom
             assert_eq!((format!("{path}/{child}"), &path[..]), (node.clone(), "/interop/mixed"));
         }
         assert_eq!(
-            line_of(ensemble, "/interop/mixed", 1).await?,
+            queue_of(ensemble, "/interop/mixed", 1).await?,
             *std::slice::from_ref(&node),
             "our own nodes are deleted"
         );

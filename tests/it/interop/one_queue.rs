@@ -22,7 +22,7 @@ async fn while_java_holds_we_are_not_granted() -> Outcome {
     assert!(mutex.try_acquire().await?.is_none());
     assert!(reentrant.try_acquire(&Owner::new("o")).await?.is_none());
     assert!(mutex.acquire_timeout(SHORTLY).await.unwrap_err().is_timeout());
-    assert_eq!(fixture.line_of(1).await?, [grant.node], "a failed try leaves no node");
+    assert_eq!(fixture.queue_of(1).await?, [grant.node], "a failed try leaves no node");
 
     thread.release(&fixture.path).await?;
     let guard = mutex.try_acquire().await?.expect("free");
@@ -43,7 +43,7 @@ async fn while_we_hold_java_is_not_granted() -> Outcome {
     assert_eq!(thread.acquire_timeout(&fixture.path, Duration::ZERO).await?, None);
     assert_eq!(thread.acquire_timeout(&fixture.path, SHORTLY).await?, None);
     assert!(guard.is_valid());
-    assert_eq!(fixture.line_of(1).await?, [guard.path()]);
+    assert_eq!(fixture.queue_of(1).await?, [guard.path()]);
 
     let token = guard.fencing_token().as_u64();
     guard.release().await?;
@@ -73,7 +73,7 @@ async fn java_and_rust_share_one_queue() -> Outcome {
         for (position, contender) in contenders.into_iter().enumerate() {
             let granted = granted.clone();
             tokio::spawn(async move { granted.send((position, contender.acquire().await)).ok() });
-            fixture.line_of(position + 2).await?;
+            fixture.queue_of(position + 2).await?;
         }
         for expected in 0..6 {
             let token = hold.token();
@@ -85,7 +85,7 @@ async fn java_and_rust_share_one_queue() -> Outcome {
             assert!(hold.token() > token);
         }
         hold.release().await?;
-        fixture.line_of(0).await?;
+        fixture.queue_of(0).await?;
     }
     Ok(())
 }
@@ -108,7 +108,7 @@ async fn a_reentrant_hold_excludes_the_other_language_until_its_last_release() -
         let (thread, path) = (thread.clone(), fixture.path.clone());
         async move { thread.acquire(&path).await }
     });
-    let queue = fixture.line_of(2).await?;
+    let queue = fixture.queue_of(2).await?;
     assert!(fixture.java.data(&queue[0]).await?.ends_with("owner=order 4711"));
     outer.release().await?;
     let grant = waiter.await??;

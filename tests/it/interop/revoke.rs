@@ -17,7 +17,7 @@ async fn a_revoke_request_of_java_reaches_our_holder() -> Outcome {
         let (thread, path) = (fixture.java.thread("next"), fixture.path.clone());
         async move { thread.acquire(&path).await }
     });
-    fixture.line_of(2).await?;
+    fixture.queue_of(2).await?;
     let (asked, revoked) = tokio::join!(guard.revoke_requested(), thread.revoke(guard.path()));
     asked?;
     revoked?;

@@ -34,7 +34,7 @@ async fn a_java_reader_shares_with_our_readers_and_a_java_writer_excludes_all() 
     assert!(lock.try_read().await?.is_none());
     assert!(lock.try_write().await?.is_none());
     assert!(lock.write_timeout(SHORTLY).await.unwrap_err().is_timeout());
-    assert_eq!(fixture.line_of(1).await?, [write.node], "a failed try leaves no node");
+    assert_eq!(fixture.queue_of(1).await?, [write.node], "a failed try leaves no node");
     thread.end_write(&fixture.path).await?;
     let ours = lock.try_write().await?.expect("free");
     assert!(ours.fencing_token().as_u64() > write.czxid);
@@ -140,7 +140,7 @@ async fn readers_and_writers_of_both_share_one_queue() -> Outcome {
         let thread = (!java.is_empty()).then(|| fixture.java.thread(java));
         let (lock, sender) = (lock.clone(), sender.clone());
         tokio::spawn(async move { sender.send((position, Held::take(&lock, thread, reads).await)).ok() });
-        fixture.line_of(position + 2).await?;
+        fixture.queue_of(position + 2).await?;
     }
     // The two first readers are granted together.
     for expected in [vec![0, 1], vec![2], vec![3], vec![4], vec![5], vec![6], vec![7]] {
@@ -163,7 +163,7 @@ async fn readers_and_writers_of_both_share_one_queue() -> Outcome {
     for one in held {
         one.give_back(&fixture.path).await?;
     }
-    fixture.line_of(0).await?;
+    fixture.queue_of(0).await?;
     Ok(())
 }
 
@@ -180,10 +180,10 @@ async fn a_waiting_java_writer_is_not_granted_by_our_downgrade() -> Outcome {
         let (writer, path) = (writer.clone(), path.clone());
         async move { writer.write(&path).await }
     });
-    fixture.line_of(2).await?;
+    fixture.queue_of(2).await?;
 
     let read = write.downgrade().await?;
-    let queue = fixture.line_of(2).await?;
+    let queue = fixture.queue_of(2).await?;
     assert_eq!(queue[0], read.path());
     // The Java writer has noticed the end of our writer, and watches the reader that replaced it.
     eventually("Java has listed again", Timing::event(), async || {
@@ -215,9 +215,9 @@ async fn curator_5_4_lets_any_waiting_writer_in_beside_its_own_downgraded_reader
             let (lock, java) = (lock.clone(), java.clone());
             async move { Held::take(&lock, java, false).await }
         });
-        fixture.line_of(2).await?;
+        fixture.queue_of(2).await?;
         let grant = thread.read(&path).await?;
-        let queue = fixture.line_of(3).await?;
+        let queue = fixture.queue_of(3).await?;
         assert_eq!(queue[2], grant.node, "behind the waiter");
         assert!(!waiting.is_finished());
         thread.end_write(&path).await?;
@@ -239,7 +239,7 @@ async fn our_writer_is_granted_when_the_session_of_a_killed_java_reader_ends() -
     let lock = lock(&fixture);
     let grant = fixture.java.thread("reader").read(&fixture.path).await?;
     let waiter = tokio::spawn(async move { lock.write().await });
-    fixture.line_of(2).await?;
+    fixture.queue_of(2).await?;
     fixture.java.kill().await?;
     let guard = waiter.await??;
     let dump = fixture.ensemble.server(0).dump().await?;
@@ -263,7 +263,7 @@ async fn our_severed_reader_is_lost_before_a_java_writer_is_granted() -> Outcome
         let path = fixture.path.clone();
         async move { writer.write(&path).await }
     });
-    fixture.line_of(2).await?;
+    fixture.queue_of(2).await?;
 
     let order = Shared::new(Vec::new());
     let lost = async {

@@ -8,9 +8,9 @@ use lockkeeper_tests::left_out;
 use super::fixture::{InteropFixture, Outcome, SHORTLY};
 use crate::support::nodes_become;
 
-async fn settled(fixture: &InteropFixture, leases: usize, in_line: usize) {
+async fn settled(fixture: &InteropFixture, leases: usize, queue_nodes: usize) {
     nodes_become(fixture.ensemble, &format!("{}/leases", fixture.path), leases).await;
-    nodes_become(fixture.ensemble, &format!("{}/locks", fixture.path), in_line).await;
+    nodes_become(fixture.ensemble, &format!("{}/locks", fixture.path), queue_nodes).await;
 }
 
 #[tokio::test]

@@ -104,10 +104,10 @@ async fn a_shared_limit_that_is_lowered_during_a_hand_off_is_kept() {
     let limited = SharedLimit::new(&manager, LIMIT).unwrap();
     let semaphore = Semaphore::with_shared_limit(&manager, PATH, &limited).unwrap();
     let mut waiting = Vec::new();
-    for in_line in 1..=2 {
+    for queue_nodes in 1..=2 {
         let semaphore = semaphore.clone();
         waiting.push(tokio::spawn(async move { semaphore.acquire().await.unwrap() }));
-        settled(&ensemble, 2, in_line).await;
+        settled(&ensemble, 2, queue_nodes).await;
     }
     let (second, first) = (waiting.pop().unwrap(), waiting.pop().unwrap());
     let taken = super::exchange(&proxies).hold_reply();

@@ -1,16 +1,9 @@
 //! Each test checks one rule of the queue.
 
 use super::super::ContenderKind::{Read, Write};
-use super::super::{ContenderKind, Effect, EntryKey, Judgement, LocalQueue, NodeId, Wait};
-use super::LOCK;
+use super::super::{Effect, EntryKey, Judgement, NodeId, Wait};
+use super::{LOCK, Queue, behind, judge, key, queue_of};
 use crate::queue::fast_path::FastPath;
-use crate::znode::name::Label;
-
-type Queue = LocalQueue<&'static str>;
-
-fn key(sequence: i32) -> EntryKey {
-    EntryKey { sequence, node: NodeId(u64::try_from(sequence).unwrap() + 100) }
-}
 
 fn grant(sequence: i32) -> Effect<&'static str> {
     Effect::Grant { node: key(sequence).node, connection: 1, payload: None }
@@ -24,19 +17,6 @@ fn relist(sequence: i32) -> Effect<&'static str> {
 fn release(queue: &mut Queue, key: EntryKey) -> (Vec<NodeId>, Vec<Effect<&'static str>>) {
     let release = queue.begin_release(key, Some(1));
     (release.checks.clone(), queue.finish_release(release, Some(1), None))
-}
-
-/// A held head, and waiters directly behind each other.
-fn queue_of(kinds: &[ContenderKind]) -> Queue {
-    let mut queue = Queue::default();
-    for (sequence, kind) in (0..).zip(kinds) {
-        assert_eq!(queue.register(key(sequence), *kind), []);
-        match sequence {
-            0 => queue.mark_held(key(0)),
-            _ => assert_eq!(queue.wait_behind(key(sequence), Some(key(sequence - 1))), (Wait::Local, vec![])),
-        }
-    }
-    queue
 }
 
 /// A writer that holds, and this many readers that wait for it.
@@ -205,18 +185,6 @@ fn behind_a_node_that_a_transaction_deletes_nothing_is_known() {
 fn watch_directory(queue: &mut Queue, connection: u64) {
     queue.directory_watch_requested(connection);
     queue.directory_watch_set();
-}
-
-/// Registers a created node, and judges it by its sequence number, on connection 1.
-fn judge(queue: &mut Queue, sequence: i32, kind: ContenderKind) -> Judgement<&'static str> {
-    let create = queue.send_create(kind, 1);
-    let _ = queue.register(key(sequence), kind);
-    let _ = queue.mark_created(&create);
-    queue.judge_by_sequence(create, key(sequence), Some(1)).0
-}
-
-fn behind(sequence: i32, is_second: bool) -> Judgement<&'static str> {
-    Judgement::Behind { predecessor: key(sequence), is_second }
 }
 
 const HEAD: Judgement<&str> = Judgement::Head { payload: None, since_send: false };
@@ -399,12 +367,4 @@ fn a_release_waits_only_for_a_successor_whose_create_was_sent_before() {
     let _ = queue.abandon(key(1));
     assert!(!queue.expects_successor(key(0), order), "the other create was sent later");
     let _ = queue.forget_create(later);
-}
-
-#[test]
-fn the_sequence_number_of_another_recipe_on_the_same_path_tells_nothing() {
-    let turnstile = ContenderKind::Lock(Label::new("turn-").unwrap().kind());
-    let mut queue = queue_of(&[turnstile]);
-    assert_eq!(judge(&mut queue, 1, turnstile), behind(0, true));
-    assert_eq!(judge(&mut queue, 1, LOCK), Judgement::Unknown, "a list finds the conflict");
 }
