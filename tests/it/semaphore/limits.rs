@@ -139,7 +139,10 @@ async fn limits_that_disagree_are_an_error_that_names_both() {
             "{error}"
         );
         let text = error.to_string();
-        assert!(text.contains(PATH) && text.contains("limit of 2") && text.contains("with 3"), "{text}");
+        assert!(
+            text.contains(PATH) && text.contains("the limit 2") && text.contains("the limit 3"),
+            "{text}"
+        );
     }
     settled(&ensemble, 1, 0).await;
     held.release().await.unwrap();
