@@ -11,7 +11,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{block_in_place, consume_budget, coop, spawn_blocking, unconstrained};
 use tokio::time::timeout;
 
-use crate::support::{builder, connect, contenders, is_refused, is_refused_connection, server, until};
+use crate::support::{
+    builder, children, connect, contenders, is_refused, is_refused_connection, server, until,
+};
 
 /// One thread each: a task that blocks it blocks all tasks.
 fn runtimes() -> [Runtime; 2] {
@@ -56,9 +58,7 @@ fn where_a_runtime_lets_block_a_wait_ends_though_a_task_of_the_same_runtime_hold
         let server = &server;
         let waited = runtime.block_on(async {
             let waiting = spawn_blocking(move || mutex.acquire_timeout(Timing::event()));
-            while contenders(server, "/lock") < 2 {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+            server.wait_until(|machine| children(machine, "/lock") == 2).await;
             drop(guard);
             waiting.await.unwrap()
         });
@@ -74,9 +74,7 @@ fn in_block_in_place_other_tasks_of_the_thread_go_on_and_give_back() {
     let [_, runtime] = runtimes();
     let holder = Arc::clone(&server);
     let holding = runtime.spawn(async move {
-        while contenders(&holder, "/lock") < 2 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        holder.wait_until(|machine| children(machine, "/lock") == 2).await;
         drop(guard);
     });
     let waiting = runtime.spawn(async move { block_in_place(|| mutex.acquire_timeout(Timing::event())) });

@@ -7,6 +7,7 @@ use lockkeeper::blocking::ConnectionManager;
 use lockkeeper::{ConnectError, ConnectionManagerBuilder, Error};
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::TestServer;
+use lockkeeper_testserver::machine::Machine;
 
 /// Waits for a future in a runtime that does nothing else.
 pub(crate) fn aside<F: Future>(work: F) -> F::Output {
@@ -38,7 +39,12 @@ pub(crate) fn until(what: &str, mut check: impl FnMut() -> bool) {
 
 /// The number of contenders of the lock at this path.
 pub(crate) fn contenders(server: &TestServer, path: &str) -> usize {
-    server.inspect(|machine| machine.tree().node(path).map_or(0, |node| node.children.len()))
+    server.inspect(|machine| children(machine, path))
+}
+
+/// The number of children of this node.
+pub(crate) fn children(machine: &Machine, path: &str) -> usize {
+    machine.tree().node(path).map_or(0, |node| node.children.len())
 }
 
 pub(crate) fn is_refused<T>(result: &Result<T, Error>) -> bool {

@@ -36,8 +36,8 @@ macro_rules! for_each_lock {
             semaphore: &$crate::semaphore::Permits::DRAWN,
             semaphore_with_a_shared_limit: &$crate::semaphore::SharedPermits::DRAWN,
             mutex_in_semaphore_layout: &$crate::semaphore::InSemaphoreLayout,
-            several_in_order: &$crate::multi_lock::InOrder,
-            several_at_once: &$crate::multi_lock::AtOnce,
+            several_in_order: &$crate::multi_lock::Together::InOrder,
+            several_at_once: &$crate::multi_lock::Together::AtOnce,
         }
     };
 }
@@ -107,8 +107,8 @@ pub static FAMILIES: &[Family] = &[
         name: "several in order",
         needs_sequence: false,
         adapters: &[
-            &multi_lock::InOrder,
-            &multi_lock::InOrder,
+            &multi_lock::Together::InOrder,
+            &multi_lock::Together::InOrder,
             &multi_lock::OneByOne,
             &multi_lock::OneMember,
         ],
@@ -117,7 +117,7 @@ pub static FAMILIES: &[Family] = &[
     Family {
         name: "several at once",
         needs_sequence: false,
-        adapters: &[&multi_lock::AtOnce, &multi_lock::AtOnce, &multi_lock::OneMember],
+        adapters: &[&multi_lock::Together::AtOnce, &multi_lock::Together::AtOnce, &multi_lock::OneMember],
         permits: None,
     },
     Family {

@@ -11,13 +11,14 @@ use crate::{AcquireMode, Adapter, Claim, Grant, Granted, Share, Taking, Target};
 /// The names of the members.
 const MEMBERS: [&str; 3] = ["a", "b", "c"];
 
-/// Some members, one after the other in the order of their paths.
+/// Some members together.
 #[derive(Clone, Copy, Debug)]
-pub struct InOrder;
-
-/// Some members, by one transaction.
-#[derive(Clone, Copy, Debug)]
-pub struct AtOnce;
+pub enum Together {
+    /// One after the other, in the order of their paths.
+    InOrder,
+    /// By one transaction.
+    AtOnce,
+}
 
 /// Some members, one after the other, each with a guard of its own.
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +40,13 @@ fn drawn(target: &mut Target) -> Result<Vec<Mutex>, Error> {
         .collect()
 }
 
-fn all(mut target: Target, is_atomic: bool) -> Result<MultiLock, Error> {
+fn all(mut target: Target, together: Together) -> Result<MultiLock, Error> {
     let members = drawn(&mut target)?;
     let builder = members.iter().fold(MultiLock::builder(), |builder, member| builder.lock(member));
-    if is_atomic { builder.atomic().build() } else { builder.build() }
+    match together {
+        Together::InOrder => builder.build(),
+        Together::AtOnce => builder.atomic().build(),
+    }
 }
 
 /// Acquires several locks of any recipes.
@@ -58,27 +62,13 @@ pub fn take(all: Result<MultiLock, Error>, mode: AcquireMode) -> Taking {
     })
 }
 
-impl Adapter for InOrder {
+impl Adapter for Together {
     fn take(&self, target: Target, mode: AcquireMode) -> Taking {
-        take(all(target, false), mode)
+        take(all(target, *self), mode)
     }
 
     fn as_lock(&self, target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
-        Ok(Some(Box::new(all(target, false)?)))
-    }
-
-    fn creates_by_transaction(&self) -> bool {
-        true
-    }
-}
-
-impl Adapter for AtOnce {
-    fn take(&self, target: Target, mode: AcquireMode) -> Taking {
-        take(all(target, true), mode)
-    }
-
-    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
-        Ok(Some(Box::new(all(target, true)?)))
+        Ok(Some(Box::new(all(target, *self)?)))
     }
 
     fn creates_by_transaction(&self) -> bool {

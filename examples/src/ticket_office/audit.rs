@@ -42,11 +42,11 @@ impl Books {
             .keys()
             .flat_map(|train| entries(train).map(|(number, entry)| ((train.as_str(), *number), entry)))
             .collect();
-        let stands = |order: &&Order| {
+        let was_kept = |order: &&Order| {
             let entry = numbered.get(&(order.train.as_str(), order.number));
             entry.is_some_and(|entry| entry.seats == order.seats && entry.user == order.user)
         };
-        let lost = orders.iter().filter(|order| !stands(order)).map(|order| order.number).collect();
+        let lost = orders.iter().filter(|order| !was_kept(order)).map(|order| order.number).collect();
         let trains = pages.iter().map(|(train, page)| TrainBook::of(train, seats, page)).collect();
         Self { trains, lost }
     }

@@ -23,7 +23,7 @@ struct State {
     rng: StdRng,
     /// One message in this number is falsified.
     one_in: u32,
-    told: Vec<Lie>,
+    lies: Vec<Lie>,
 }
 
 /// How a message from the server was spoiled.
@@ -65,12 +65,12 @@ const LIES: [Lie; 9] = [
 impl Liar {
     pub(crate) fn new(seed: u64, one_in: u32) -> Self {
         let rng = StdRng::seed_from_u64(seed);
-        Self { state: Mutex::new(State { rng, one_in, told: Vec::new() }) }
+        Self { state: Mutex::new(State { rng, one_in, lies: Vec::new() }) }
     }
 
     /// The lies so far.
     pub(crate) fn lies(&self) -> Vec<Lie> {
-        self.state.lock().told.clone()
+        self.state.lock().lies.clone()
     }
 
     /// The message to send instead of a message that answers `op`, lengths included; `None` for the message itself.
@@ -83,7 +83,7 @@ impl Liar {
         // The client allocates room for the announced number of names, without a check of the message's length:
         // 24 bytes for each of up to 2³¹, which few machines have. It dies then, and no one can keep it from that.
         let lie = if op == OpCode::MultiRead && lie == Lie::Flipped { Lie::Noise } else { lie };
-        state.told.push(lie);
+        state.lies.push(lie);
         Some(state.falsify(lie, message, op, path.unwrap_or("/")))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use lockkeeper_tests::{CreateMode, RawClient, left_out};
+use lockkeeper_tests::{CreateMode, RawClient};
 use parking_lot::Mutex as Shared;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -55,14 +55,13 @@ const VISITS: usize = 15;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_random_contention_one_contender_holds_and_grants_follow_the_queue() -> Outcome {
-    if left_out() {
-        return Ok(());
-    }
     let seed = env::var("LOCKKEEPER_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = seed.unwrap_or_else(rand::random);
     println!("to replay the choices: LOCKKEEPER_TEST_SEED={seed}");
 
-    let fixture = InteropFixture::at("/interop/random").await?;
+    let Some(fixture) = InteropFixture::at("/interop/random").await? else {
+        return Ok(());
+    };
     let register = "/interop-register".to_owned();
     fixture.oracle.lock().await.create(&register, b"0", CreateMode::Persistent).await?;
     let witness = Arc::new(Witness {

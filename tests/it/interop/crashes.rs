@@ -14,10 +14,9 @@ use crate::support::connect;
 
 #[tokio::test]
 async fn the_lock_of_a_killed_java_holder_is_granted_when_its_session_ends() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/java-dies").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/java-dies").await?;
+    };
     let grant = fixture.java.thread("holder").acquire(&fixture.path).await?;
     let mutex = fixture.mutex();
     let waiter = tokio::spawn(async move { mutex.acquire().await });
@@ -34,10 +33,9 @@ async fn the_lock_of_a_killed_java_holder_is_granted_when_its_session_ends() -> 
 
 #[tokio::test]
 async fn a_killed_java_waiter_does_not_grant_its_successor() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/java-waiter-dies").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/java-waiter-dies").await?;
+    };
     let guard = fixture.mutex().acquire().await?;
     let java = fixture.java("waiter");
     let java = tokio::spawn(async move { java.acquire().await.map(drop) });
@@ -58,10 +56,9 @@ async fn a_killed_java_waiter_does_not_grant_its_successor() -> Outcome {
 
 #[tokio::test]
 async fn a_severed_guard_is_lost_before_java_is_granted() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/rust-dies").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/rust-dies").await?;
+    };
     let proxies = Proxies::start(fixture.ensemble).await?;
     let severed = connect(&proxies.connect_string()).await;
     let guard = Mutex::new(&severed, &fixture.path)?.acquire().await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, Mutex, MutexGuard};
 use lockkeeper_tests::{
-    CuratorGrant, CuratorPeer, CuratorThread, Ensemble, HarnessError, RawClient, Timing, eventually,
+    CuratorGrant, CuratorPeer, CuratorThread, Ensemble, HarnessError, RawClient, Timing, eventually, left_out,
 };
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -30,13 +30,16 @@ pub(super) struct InteropFixture {
 }
 
 impl InteropFixture {
-    /// Uses the server that all these tests share, and a path of the test's own.
-    pub(super) async fn at(path: &str) -> Result<Self, Failure> {
+    /// Uses the server that all these tests share, and a path of the test's own. `None` where such tests are left out.
+    pub(super) async fn at(path: &str) -> Result<Option<Self>, Failure> {
+        if left_out() {
+            return Ok(None);
+        }
         let ensemble = Ensemble::shared().await?;
         let java = CuratorPeer::start(&ensemble.connect_string(), SESSION).await?;
         let manager = connect(&ensemble.connect_string()).await;
         let oracle = AsyncMutex::new(ensemble.raw().await?);
-        Ok(Self { ensemble, java, manager, path: path.to_owned(), oracle })
+        Ok(Some(Self { ensemble, java, manager, path: path.to_owned(), oracle }))
     }
 
     pub(super) fn mutex(&self) -> Mutex {

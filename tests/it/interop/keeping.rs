@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockkeeper::{FencingToken, HandOffPolicy, Mutex};
-use lockkeeper_tests::left_out;
 use parking_lot::Mutex as Shared;
 
 use super::fixture::{Failure, InteropFixture, Outcome};
@@ -15,10 +14,9 @@ const VISITS: usize = 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hand_offs_and_idle_nodes_do_not_starve_java() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/keeping").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/keeping").await?;
+    };
     let keep = HandOffPolicy::default().max_handoffs(5).idle_time(Duration::from_millis(200));
     let mutex = fixture.mutex().with_handoff(keep)?;
     let (is_over, is_inside) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));

@@ -9,10 +9,9 @@ use crate::support::connect;
 
 #[tokio::test]
 async fn each_library_reads_the_nodes_of_the_other() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/nodes").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/nodes").await?;
+    };
     let holder = fixture.java.thread("holder");
     let grant = holder.acquire(&fixture.path).await?;
     let mutex = fixture.mutex().node_data("the train office");

@@ -1,16 +1,14 @@
 //! Revoke requests between the languages.
 
 use lockkeeper::{Revoker, RwLock};
-use lockkeeper_tests::left_out;
 
 use super::fixture::{InteropFixture, Outcome};
 
 #[tokio::test]
 async fn a_revoke_request_of_java_reaches_our_holder() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/revoked-by-java").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/revoked-by-java").await?;
+    };
     let (mutex, thread) = (fixture.mutex(), fixture.java.thread("ops"));
     let guard = mutex.acquire().await?;
     let waiter = tokio::spawn({
@@ -30,10 +28,9 @@ async fn a_revoke_request_of_java_reaches_our_holder() -> Outcome {
 
 #[tokio::test]
 async fn our_revoke_request_reaches_java() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/revoked-by-us").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/revoked-by-us").await?;
+    };
     let (mutex, thread) = (fixture.mutex(), fixture.java.thread("holder"));
     thread.make_revocable(&fixture.path).await?;
     let grant = thread.acquire(&fixture.path).await?;
@@ -49,10 +46,9 @@ async fn our_revoke_request_reaches_java() -> Outcome {
 
 #[tokio::test]
 async fn a_revoke_request_to_a_waiter_is_reported_once_it_holds() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/revoked-in-line").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/revoked-in-line").await?;
+    };
     let lock = RwLock::new(&fixture.manager, &fixture.path)?;
     let read = lock.read().await?;
     let mut ticket = lock.enqueue_write().await?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockkeeper::{Owner, ReadGuard, RwLock, WriteGuard};
-use lockkeeper_tests::{CuratorGrant, CuratorThread, Proxies, Timing, eventually, left_out};
+use lockkeeper_tests::{CuratorGrant, CuratorThread, Proxies, Timing, eventually};
 use parking_lot::Mutex as Shared;
 use tokio::sync::mpsc;
 
@@ -18,10 +18,9 @@ fn lock(fixture: &InteropFixture) -> RwLock {
 
 #[tokio::test]
 async fn a_java_reader_shares_with_our_readers_and_a_java_writer_excludes_all() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/rw-java-holds").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/rw-java-holds").await?;
+    };
     let (lock, thread) = (lock(&fixture), fixture.java.thread("holder"));
     let grant = thread.read(&fixture.path).await?;
     let read = lock.try_read().await?.expect("readers share");
@@ -44,10 +43,9 @@ async fn a_java_reader_shares_with_our_readers_and_a_java_writer_excludes_all() 
 
 #[tokio::test]
 async fn our_reader_shares_with_java_readers_and_our_writer_excludes_all() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/rw-rust-holds").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/rw-rust-holds").await?;
+    };
     let (path, thread) = (&fixture.path, fixture.java.thread("other"));
     let lock = lock(&fixture).for_owner(&Owner::new("order 4711"));
     let read = lock.read().await?;
@@ -118,10 +116,9 @@ impl Held {
 
 #[tokio::test]
 async fn readers_and_writers_of_both_share_one_queue() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/rw-queue").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/rw-queue").await?;
+    };
     let lock = lock(&fixture);
     let mut held = vec![Held::take(&lock, None, false).await?];
     let (sender, mut grants) = mpsc::unbounded_channel();
@@ -169,10 +166,9 @@ async fn readers_and_writers_of_both_share_one_queue() -> Outcome {
 
 #[tokio::test]
 async fn a_waiting_java_writer_is_not_granted_by_our_downgrade() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/rw-downgrade").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/rw-downgrade").await?;
+    };
     let (lock, path) = (lock(&fixture), fixture.path.clone());
     let write = lock.write().await?;
     let (writer, reader) = (fixture.java.thread("writer"), fixture.java.thread("reader"));
@@ -203,11 +199,12 @@ async fn a_waiting_java_writer_is_not_granted_by_our_downgrade() -> Outcome {
 /// the next writer is granted beside it. Our writer is granted no earlier than a writer of Curator.
 #[tokio::test]
 async fn curator_5_4_lets_any_waiting_writer_in_beside_its_own_downgraded_reader() -> Outcome {
-    if left_out() {
-        return Ok(());
-    }
     for writer_is_java in [true, false] {
-        let fixture = InteropFixture::at(&format!("/interop/rw-java-downgrades-{writer_is_java}")).await?;
+        let Some(fixture) =
+            InteropFixture::at(&format!("/interop/rw-java-downgrades-{writer_is_java}")).await?
+        else {
+            return Ok(());
+        };
         let (lock, path, thread) = (lock(&fixture), fixture.path.clone(), fixture.java.thread("holder"));
         thread.write(&path).await?;
         let java = writer_is_java.then(|| fixture.java.thread("writer"));
@@ -232,10 +229,9 @@ async fn curator_5_4_lets_any_waiting_writer_in_beside_its_own_downgraded_reader
 
 #[tokio::test]
 async fn our_writer_is_granted_when_the_session_of_a_killed_java_reader_ends() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/rw-java-dies").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/rw-java-dies").await?;
+    };
     let lock = lock(&fixture);
     let grant = fixture.java.thread("reader").read(&fixture.path).await?;
     let waiter = tokio::spawn(async move { lock.write().await });
@@ -251,10 +247,9 @@ async fn our_writer_is_granted_when_the_session_of_a_killed_java_reader_ends() -
 
 #[tokio::test]
 async fn our_severed_reader_is_lost_before_a_java_writer_is_granted() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/rw-rust-dies").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/rw-rust-dies").await?;
+    };
     let proxies = Proxies::start(fixture.ensemble).await?;
     let severed = connect(&proxies.connect_string()).await;
     let read = RwLock::new(&severed, &fixture.path)?.write().await?.downgrade().await?;

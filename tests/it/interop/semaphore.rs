@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use lockkeeper::{Mutex, Semaphore, SharedLimit};
-use lockkeeper_tests::left_out;
 
 use super::fixture::{InteropFixture, Outcome, SHORTLY};
 use crate::support::nodes_become;
@@ -15,10 +14,9 @@ async fn settled(fixture: &InteropFixture, leases: usize, queue_nodes: usize) {
 
 #[tokio::test]
 async fn java_and_rust_share_the_permits_of_one_semaphore() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/permits").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/permits").await?;
+    };
     let (path, thread) = (fixture.path.as_str(), fixture.java.thread("a"));
     let semaphore = Semaphore::new(&fixture.manager, path, 3)?;
 
@@ -43,11 +41,11 @@ async fn java_and_rust_share_the_permits_of_one_semaphore() -> Outcome {
 
 #[tokio::test]
 async fn java_and_rust_wait_for_permits_in_one_line() -> Outcome {
-    if left_out() {
-        return Ok(());
-    }
     for java_is_first in [true, false] {
-        let fixture = InteropFixture::at(&format!("/interop/permits-fifo-{java_is_first}")).await?;
+        let Some(fixture) = InteropFixture::at(&format!("/interop/permits-fifo-{java_is_first}")).await?
+        else {
+            return Ok(());
+        };
         let path = fixture.path.clone();
         let (locks, leases) = (format!("{path}/locks"), format!("{path}/leases"));
         let semaphore = Semaphore::new(&fixture.manager, path.as_str(), 2)?;
@@ -86,10 +84,9 @@ async fn java_and_rust_wait_for_permits_in_one_line() -> Outcome {
 
 #[tokio::test]
 async fn the_permits_of_a_killed_java_process_come_back() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/permits-killed").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/permits-killed").await?;
+    };
     fixture.java.thread("a").permits(&fixture.path, "2", 2, None).await?.expect("both");
     let semaphore = Semaphore::new(&fixture.manager, fixture.path.as_str(), 2)?;
     let waiter = tokio::spawn(async move { semaphore.acquire_many(2).await });
@@ -104,10 +101,9 @@ async fn the_permits_of_a_killed_java_process_come_back() -> Outcome {
 
 #[tokio::test]
 async fn a_limit_raised_in_one_language_wakes_who_waits_in_the_other() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/permits-shared").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/permits-shared").await?;
+    };
     let (path, thread) = (fixture.path.clone(), fixture.java.thread("a"));
     let count = "/interop/shared-count";
     let limit = SharedLimit::new(&fixture.manager, count)?;
@@ -144,10 +140,9 @@ async fn a_limit_raised_in_one_language_wakes_who_waits_in_the_other() -> Outcom
 
 #[tokio::test]
 async fn a_mutex_in_semaphore_layout_is_exchanged_with_curators() -> Outcome {
-    if left_out() {
+    let Some(fixture) = InteropFixture::at("/interop/semaphore-mutex").await? else {
         return Ok(());
-    }
-    let fixture = InteropFixture::at("/interop/semaphore-mutex").await?;
+    };
     let (path, thread) = (fixture.path.clone(), fixture.java.thread("a"));
     let mutex = Mutex::in_semaphore_layout(&fixture.manager, path.as_str())?;
 

@@ -42,10 +42,10 @@ fn writing(lock: &RwLock) -> JoinHandle<WriteGuard> {
 }
 
 /// The nodes of the queue in their order.
-async fn standing(ensemble: &Ensemble) -> Vec<String> {
-    let mut line = children(ensemble, PATH).await;
-    line.sort_by_key(|node| node[node.len() - 10..].to_owned());
-    line
+async fn contender_nodes(ensemble: &Ensemble) -> Vec<String> {
+    let mut nodes = children(ensemble, PATH).await;
+    nodes.sort_by_key(|node| node[node.len() - 10..].to_owned());
+    nodes
 }
 
 fn number(path: &str) -> &str {

@@ -2,7 +2,7 @@
 
 use lockkeeper::{Mutex, Owner};
 
-use super::{PATH, lock, processes, sent, standing, writing};
+use super::{PATH, contender_nodes, lock, processes, sent, writing};
 use crate::support::{behind_proxy, connect, no_node_is_left, nodes_become};
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn a_writer_writes_again_and_its_last_guard_releases() {
     assert!(other.try_read().await.unwrap().is_none());
     let last = inner.downgrade().await.unwrap();
     assert_eq!((one.read_hold_count(&owner), one.write_hold_count(&owner)), (2, 0));
-    assert_eq!(standing(&ensemble).await.len(), 1);
+    assert_eq!(contender_nodes(&ensemble).await.len(), 1);
     assert!(other.try_read().await.unwrap().is_some());
     drop((read, last));
     no_node_is_left(&ensemble, PATH).await;
@@ -75,14 +75,14 @@ async fn tasks_of_one_owner_acquire_one_after_the_other() {
     let lock = lock.for_owner(&Owner::new("one"));
     let (first, second, third) = tokio::join!(lock.read(), lock.read(), lock.read());
     let guards = [first.unwrap(), second.unwrap(), third.unwrap()];
-    assert_eq!(standing(&ensemble).await.len(), 1);
+    assert_eq!(contender_nodes(&ensemble).await.len(), 1);
     drop(guards);
     no_node_is_left(&ensemble, PATH).await;
     // One task becomes the writer, the other a reader under it: the second finds the hold of the first.
     let (write, read) = tokio::join!(lock.write(), lock.read());
     let (write, read) = (write.unwrap(), read.unwrap());
     assert_eq!(write.fencing_token(), read.fencing_token());
-    assert_eq!(standing(&ensemble).await.len(), 2);
+    assert_eq!(contender_nodes(&ensemble).await.len(), 2);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use lockkeeper::{Error, Owner, Phase, UpgradeError};
 use lockkeeper_tests::OpCode;
 
 use super::{
-    PATH, SHORTLY, lock, number, processes, reading, sent, sent_but_watches, standing, watches_become,
+    PATH, SHORTLY, contender_nodes, lock, number, processes, reading, sent, sent_but_watches, watches_become,
     writing,
 };
 use crate::support::{behind_proxy, connect, no_node_is_left, nodes_become};
@@ -78,7 +78,7 @@ async fn a_downgrade_grants_readers_and_no_writer_and_keeps_its_token() {
     // Only the reader is ahead of the writer any more, and the writer knows.
     assert_eq!(other.write_timeout(SHORTLY).await.unwrap_err().is_timeout(), !writer.is_finished());
     assert!(read.is_valid());
-    assert_eq!(standing(&ensemble).await.len(), 2);
+    assert_eq!(contender_nodes(&ensemble).await.len(), 2);
     read.release().await.unwrap();
     writer.await.unwrap().release().await.unwrap();
 }

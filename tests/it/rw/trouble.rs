@@ -3,7 +3,7 @@
 use lockkeeper::{LossReason, Owner, RwLock, State};
 use lockkeeper_tests::{Match, OpCode, Timing, eventually};
 
-use super::{PATH, lock, standing, writing};
+use super::{PATH, contender_nodes, lock, writing};
 use crate::support::{behind_proxy, children, connect, no_node_is_left, nodes_become};
 
 #[tokio::test]
@@ -20,9 +20,9 @@ async fn a_downgrade_without_an_answer_is_done_once() {
         let read = write.downgrade().await.unwrap();
         assert!(fault.has_triggered());
         assert_eq!(read.fencing_token(), token);
-        let line = standing(&ensemble).await;
-        assert_eq!(line.len(), 2, "{line:?}");
-        assert!(read.path().ends_with(&line[0]) && read.is_valid() && !waiter.is_finished());
+        let nodes = contender_nodes(&ensemble).await;
+        assert_eq!(nodes.len(), 2, "{nodes:?}");
+        assert!(read.path().ends_with(&nodes[0]) && read.is_valid() && !waiter.is_finished());
         assert_eq!(proxies.sessions().iter().filter(|s| s.id != session).count(), 0, "another session");
         read.release().await.unwrap();
         waiter.await.unwrap().release().await.unwrap();
@@ -40,7 +40,7 @@ async fn a_read_under_a_write_without_an_answer_creates_one_node() {
         let fault = if is_done { arming.drop_reply_and_cut() } else { arming.cut_before_forward() };
         let read = lock.read().await.unwrap();
         assert!(fault.has_triggered());
-        assert_eq!(standing(&ensemble).await.len(), 2);
+        assert_eq!(contender_nodes(&ensemble).await.len(), 2);
         drop((write, read));
         no_node_is_left(&ensemble, PATH).await;
     }
@@ -79,11 +79,11 @@ async fn a_waiting_writer_of_an_expired_session_waits_behind_the_readers_of_the_
     let held = other.read().await.unwrap();
     let waiter = writing(&lock);
     nodes_become(&ensemble, PATH, 2).await;
-    let before = standing(&ensemble).await;
+    let before = contender_nodes(&ensemble).await;
     proxies.expire_session(proxies.sessions()[0].id).await.unwrap();
     let moved = eventually("a node of the next session", Timing::settle(), async || {
-        let line = standing(&ensemble).await;
-        (line.len() == 2 && line[1] != before[1]).then_some(())
+        let nodes = contender_nodes(&ensemble).await;
+        (nodes.len() == 2 && nodes[1] != before[1]).then_some(())
     });
     moved.await.unwrap();
     assert!(!waiter.is_finished() && held.is_valid());

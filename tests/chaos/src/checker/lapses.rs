@@ -21,13 +21,13 @@ pub(crate) fn lapses(history: &History) -> Vec<String> {
 /// A confirmed version, and a later one that is no greater.
 fn gone_back(holds: &[&Hold], last: Option<i32>) -> Option<String> {
     // The instant of each confirmation, and an instant before its request.
-    let told = holds
+    let reported = holds
         .iter()
         .flat_map(|hold| hold.committed.iter().map(|(at, version)| (*at, *version, hold.granted)));
-    let mut told: Vec<(u64, i32, u64)> = told.collect();
-    told.sort_unstable();
+    let mut reported: Vec<(u64, i32, u64)> = reported.collect();
+    reported.sort_unstable();
     let mut highest = i32::MIN;
-    let highest_by_then: Vec<(u64, i32)> = told
+    let highest_by_then: Vec<(u64, i32)> = reported
         .iter()
         .map(|(at, version, _)| {
             highest = highest.max(*version);
@@ -38,7 +38,7 @@ fn gone_back(holds: &[&Hold], last: Option<i32>) -> Option<String> {
         let count = highest_by_then.partition_point(|(at, _)| *at < instant);
         highest_by_then.get(count.checked_sub(1)?).map(|(_, version)| *version)
     };
-    let back = told.iter().find_map(|(_, version, asked)| {
+    let back = reported.iter().find_map(|(_, version, asked)| {
         let earlier = before(*asked).filter(|earlier| earlier >= version)?;
         Some(format!("version {earlier} was committed, and later {version}"))
     });

@@ -70,8 +70,8 @@ impl Display for Violation {
 
 /// All violations, in the order of time.
 pub(crate) fn judge(history: &History) -> Vec<Violation> {
-    let told = history.holds();
-    let mut claimed = told.clone();
+    let reported = history.holds();
+    let mut claimed = reported.clone();
     for hold in &mut claimed {
         void(hold, &history.account.incidents);
     }
@@ -82,7 +82,7 @@ pub(crate) fn judge(history: &History) -> Vec<Violation> {
         violations.extend(register::fence(lock, &holds, &history.account.stamps));
     }
     // A foreign change voids nothing here.
-    for (lock, holds) in by_lock(&told) {
+    for (lock, holds) in by_lock(&reported) {
         let last = history.account.registers.get(lock).copied();
         violations.extend(register::transactions(lock, &holds, last));
         violations.extend(others::holds(lock, &holds));

@@ -46,7 +46,7 @@ impl Errand {
         Ok(())
     }
 
-    /// Rests for a while, or until everyone is to be quiet.
+    /// Rests for a while, as the plan says, or until everyone is to be quiet.
     pub(super) async fn rest(&self, span: Duration) {
         let _ = self.common.quiet.run_until_cancelled(tokio::time::sleep(span)).await;
     }

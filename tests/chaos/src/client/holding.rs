@@ -16,9 +16,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How often `lost()` is waited for this long, once a guard is not valid.
 const LOSS_LOOKS: usize = 100;
 
-/// One hold as it is told in the history.
+/// One hold as it is reported in the history.
 #[derive(Clone, Debug)]
-struct Told {
+struct Reported {
     number: u64,
     site: Site,
     mode: Mode,
@@ -28,13 +28,13 @@ impl Errand {
     /// Holds it for a while, and converts, drops or releases it.
     pub(super) async fn keep(&mut self, sites: &[Site], attempt: u64, mut grant: Granted) {
         loop {
-            let told = self.tell(sites, attempt, &*grant);
-            let stayed = self.stay(&*grant, &told).await;
+            let reported = self.tell(sites, attempt, &*grant);
+            let stayed = self.stay(&*grant, &reported).await;
             if !stayed && self.common.cheats {
                 // Claimed for a long time yet.
                 return;
             }
-            told.iter().for_each(|told| self.say(What::Ended { hold: told.number }));
+            reported.iter().for_each(|reported| self.say(What::Ended { hold: reported.number }));
             if grant.can_convert() && self.rng.random_bool(0.25) {
                 match self.common.quiet.run_until_cancelled(grant.convert()).await {
                     Some(Ok(Some(converted))) => grant = converted,
@@ -48,14 +48,14 @@ impl Errand {
                     return;
                 };
                 let outcome = released.map_or_else(|error| error.to_string(), |()| "released".to_owned());
-                return told.iter().for_each(|told| {
-                    self.say(What::Released { hold: told.number, outcome: outcome.clone() });
+                return reported.iter().for_each(|reported| {
+                    self.say(What::Released { hold: reported.number, outcome: outcome.clone() });
                 });
             }
         }
     }
 
-    fn tell(&self, sites: &[Site], attempt: u64, grant: &dyn Grant) -> Vec<Told> {
+    fn tell(&self, sites: &[Site], attempt: u64, grant: &dyn Grant) -> Vec<Reported> {
         let mut all = Vec::new();
         for (claim, hold) in grant.claims().into_iter().zip(grant.holds()) {
             let at = |site: &&Site| claim.directory().starts_with(&site.path());
@@ -74,7 +74,7 @@ impl Errand {
                 token: self.token(hold),
                 nodes: claim.nodes,
             });
-            all.push(Told { number, site, mode });
+            all.push(Reported { number, site, mode });
         }
         all
     }
@@ -86,7 +86,7 @@ impl Errand {
     }
 
     /// Looks at the guard and writes with it, until its time is up or it is lost; whether it was valid to the end.
-    async fn stay(&mut self, grant: &dyn Grant, told: &[Told]) -> bool {
+    async fn stay(&mut self, grant: &dyn Grant, reported: &[Reported]) -> bool {
         let span = match self.rng.random_range(0..100) {
             0..85 => self.rng.random_range(5..40),
             85..97 => self.rng.random_range(100..400),
@@ -95,13 +95,13 @@ impl Errand {
         let end = clock::now() + span * 1_000_000;
         let mut written = false;
         loop {
-            if !self.look(grant, told).await {
+            if !self.look(grant, reported).await {
                 return false;
             }
             let left = Duration::from_nanos(end.saturating_sub(clock::now()));
             if !written || left.is_zero() && self.rng.random_bool(0.3) {
                 written = true;
-                self.write(grant, told).await;
+                self.write(grant, reported).await;
                 continue;
             }
             if left.is_zero() || self.common.quiet.is_cancelled() {
@@ -110,39 +110,39 @@ impl Errand {
             let holds = grant.holds();
             tokio::select! {
                 () = self.rest(left.min(LOOK)) => {}
-                lost = Hold::lost_any(&holds) => if let Some(told) = told.first()
+                lost = Hold::lost_any(&holds) => if let Some(reported) = reported.first()
                     && holds.iter().all(|hold| hold.is_valid())
                 {
                     let text = format!("lost() says {lost}, is_valid() says true");
-                    self.say(What::Contradiction { hold: told.number, text });
+                    self.say(What::Contradiction { hold: reported.number, text });
                 }
             }
         }
     }
 
     /// Writes down whether each hold is valid; whether all are.
-    async fn look(&self, grant: &dyn Grant, told: &[Told]) -> bool {
+    async fn look(&self, grant: &dyn Grant, reported: &[Reported]) -> bool {
         let mut valid = true;
-        for (told, hold) in told.iter().zip(grant.holds()) {
+        for (reported, hold) in reported.iter().zip(grant.holds()) {
             // First the clock: a guard that is valid after that was valid then.
             let at = clock::now();
             let left = u64::try_from(hold.valid_until().remaining().as_nanos()).unwrap_or(u64::MAX);
             let what = match hold.check() {
-                Ok(()) => What::Valid { hold: told.number, until: at.saturating_add(left) },
+                Ok(()) => What::Valid { hold: reported.number, until: at.saturating_add(left) },
                 Err(_) if self.common.cheats => {
                     valid = false;
                     let long = 3 * u64::try_from(self.common.session.as_nanos()).unwrap_or_default();
-                    What::Valid { hold: told.number, until: at + long }
+                    What::Valid { hold: reported.number, until: at + long }
                 }
                 Err(lost) => {
                     valid = false;
-                    What::Invalid { hold: told.number, why: lost.reason.to_string() }
+                    What::Invalid { hold: reported.number, why: lost.reason.to_string() }
                 }
             };
             let is_invalid = matches!(what, What::Invalid { .. });
             self.common.journal.say_at(at, self.task, what);
             if is_invalid {
-                self.expect_loss(hold, told.number).await;
+                self.expect_loss(hold, reported.number).await;
             }
         }
         valid
@@ -161,22 +161,22 @@ impl Errand {
     }
 
     /// Writes the registers, as a holder may.
-    async fn write(&mut self, grant: &dyn Grant, told: &[Told]) {
-        for (told, hold) in told.iter().zip(grant.holds()) {
-            if told.mode == Mode::Alone {
-                self.commit(hold, told).await;
+    async fn write(&mut self, grant: &dyn Grant, reported: &[Reported]) {
+        for (reported, hold) in reported.iter().zip(grant.holds()) {
+            if reported.mode == Mode::Alone {
+                self.commit(hold, reported).await;
             }
-            if !matches!(told.mode, Mode::Permits(_)) {
-                let (token, reading) = (self.token(hold), told.mode == Mode::Reading);
-                let Ok(accepted) = self.common.fenced.stamp(told.site.name, token, reading).await else {
+            if !matches!(reported.mode, Mode::Permits(_)) {
+                let (token, reading) = (self.token(hold), reported.mode == Mode::Reading);
+                let Ok(accepted) = self.common.fenced.stamp(reported.site.name, token, reading).await else {
                     return;
                 };
                 let at = clock::now();
-                let what = What::Stamped { hold: told.number, accepted, valid: hold.is_valid() };
+                let what = What::Stamped { hold: reported.number, accepted, valid: hold.is_valid() };
                 self.common.journal.say_at(at, self.task, what);
             }
         }
-        let Some(Told { number: hold, site, .. }) = told.first().cloned() else { return };
+        let Some(Reported { number: hold, site, .. }) = reported.first().cloned() else { return };
         match grant.acquire_again(self.target(site, None)).await {
             Ok(None) => {}
             Ok(Some(token)) => self.say(What::Again { hold, token: token.into() }),
@@ -184,7 +184,7 @@ impl Errand {
         }
     }
 
-    async fn commit(&self, hold: &Hold, Told { number, site, .. }: &Told) {
+    async fn commit(&self, hold: &Hold, Reported { number, site, .. }: &Reported) {
         let Ok(register) = site.register().parse() else { return };
         let data = self.token(hold).to_string().into_bytes();
         let commit = hold.txn().set(register, data, ANY_VERSION).commit();

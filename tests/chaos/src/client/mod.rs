@@ -26,7 +26,7 @@ use crate::fenced::FencedClient;
 use crate::fixture::{SITES, WORK};
 use crate::history::What;
 
-/// What a client is told.
+/// The arguments of a client.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ClientOptions {
     /// The servers.

@@ -175,6 +175,7 @@ async fn start(options: &Options) -> Result<Ensemble, Failure> {
     Ok(ensemble)
 }
 
+/// Limits the memory of a long run: nobody waits for this.
 async fn forget(clients: Arc<[Client]>) {
     loop {
         tokio::time::sleep(FORGET).await;

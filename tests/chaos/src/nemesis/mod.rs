@@ -49,6 +49,7 @@ impl Nemesis {
                 if incidents.len() >= kinds && undealt.load(Ordering::Relaxed) == 0 && clock::now() >= end {
                     break;
                 }
+                // The plan says for how long nothing strikes.
                 tokio::time::sleep(planned.peace).await;
                 incidents.push(self.strike(lane, planned).await);
             }

@@ -56,18 +56,18 @@ impl WatchList {
 
     /// The watchers of an event at that path; watches for one event are used up.
     pub(super) fn trigger(&mut self, path: &str, kind: EventKind) -> BTreeSet<ClientId> {
-        let mut told = BTreeSet::new();
+        let mut notified = BTreeSet::new();
         let here: Vec<_> =
             self.by_path.get(path).into_iter().flatten().map(|(id, mode)| (*id, *mode)).collect();
         for (client, mode) in here {
             if mode == WatchMode::PersistentRecursive {
                 // Recursive watches see the child itself come and go; the parent's list would be news twice.
                 if kind != EventKind::ChildrenChanged {
-                    told.insert(client);
+                    notified.insert(client);
                 }
                 continue;
             }
-            told.insert(client);
+            notified.insert(client);
             if mode == WatchMode::Once {
                 self.remove(path, client);
             }
@@ -78,9 +78,9 @@ impl WatchList {
                 above = if parent.is_empty() { "/" } else { parent };
                 let watchers = self.by_path.get(above).into_iter().flatten();
                 let recursive = watchers.filter(|(_, mode)| **mode == WatchMode::PersistentRecursive);
-                told.extend(recursive.map(|(client, _)| *client));
+                notified.extend(recursive.map(|(client, _)| *client));
             }
         }
-        told
+        notified
     }
 }

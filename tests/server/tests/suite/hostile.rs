@@ -38,8 +38,8 @@ fn noise(rng: &mut StdRng) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..length).map(|_| rng.random()).collect();
     if rng.random_bool(0.8) {
         // A believable length, right or wrong.
-        let told: i32 = if rng.random_bool(0.7) { length } else { rng.random_range(-5..2_000_000) };
-        bytes.splice(0..0, told.to_be_bytes());
+        let announced: i32 = if rng.random_bool(0.7) { length } else { rng.random_range(-5..2_000_000) };
+        bytes.splice(0..0, announced.to_be_bytes());
     }
     if rng.random_bool(0.5) {
         // An operation that exists.
@@ -65,8 +65,8 @@ async fn noise_neither_panics_nor_hangs_nor_grows_the_server() {
             before = resident();
         }
         if rng.random_bool(0.3) {
-            let mut stranger = TcpStream::connect(&address).await.unwrap();
-            let _ = stranger.write_all(&noise(&mut rng)).await;
+            let mut client = TcpStream::connect(&address).await.unwrap();
+            let _ = client.write_all(&noise(&mut rng)).await;
         } else {
             let mut client = Conn::new(&address, T).await;
             for _ in 0..rng.random_range(1..5) {

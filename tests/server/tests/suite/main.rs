@@ -32,3 +32,5 @@ mod pure;
 mod raw;
 #[cfg(test)]
 mod script;
+#[cfg(test)]
+mod server_faults;

@@ -257,18 +257,18 @@ async fn config(at: &str) -> String {
 #[tokio::test]
 async fn ensemble_lists_its_servers_and_a_single_server_does_not() {
     for count in [1, 3] {
-        let told = async |servers: Servers| {
+        let answers = async |servers: Servers| {
             let mut lines = Vec::new();
             for index in 0..count {
                 lines.push(config(&servers.at(index)).await);
             }
             lines
         };
-        let ours = told(Servers::ours(count).await).await;
+        let ours = answers(Servers::ours(count).await).await;
         println!("{ours:#?}");
         assert!(ours[0].contains(if count == 1 { "[0, 0, -1]" } else { "[-1, 0, -1]" }), "{ours:#?}");
         if !left_out() {
-            assert_eq!(told(Servers::real(count).await).await, ours);
+            assert_eq!(answers(Servers::real(count).await).await, ours);
         }
     }
 }
