@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{BootInstant, ConnectionManager, LossReason, Mutex, MutexGuard, RwLock};
+use lockkeeper::{BootInstant, ConnectionManager, LossReason, Mutex, MutexGuard, RwLock, State};
 use lockkeeper_testserver::tree::Owner as NodeOwner;
 use lockkeeper_testserver::{ErrorCode, Fault, Isolation, Op, TestEnsemble, TestServer, When};
 
@@ -114,6 +114,26 @@ async fn a_session_replaced_on_reconnect_is_lost_before_another_contender_is_gra
     }
 }
 
+/// Without a node there is nothing to verify a connection by, so the owner of the next node tells.
+#[tokio::test]
+async fn a_session_replaced_while_it_had_no_node_is_lost_at_its_next_create() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(30));
+    let actor = actor.connect().await.unwrap();
+    let (session, before) = (server_fixture.sessions_of_actor()[0], actor.state());
+    let swapped = server_fixture.server.fault(When::connect().session(session), Fault::SwapSession);
+    server_fixture.server.drop_connections();
+    within("the swap", swapped.hit()).await.unwrap();
+    let guard = within("a grant", Mutex::new(&actor, LOCK).unwrap().acquire()).await.unwrap().unwrap();
+    let after = actor.state();
+    assert!(
+        matches!(after, State::Connected(_)) && after != before,
+        "granted by the node of another session"
+    );
+    guard.release().await.unwrap();
+    server_fixture.queue_length_becomes(0).await.unwrap();
+}
+
 /// The answer to a downgrade is lost, and the next connection carries another session. The client finds the node that
 /// was created, but that says nothing about the session of the connection.
 #[tokio::test]
@@ -155,13 +175,13 @@ async fn without_get_ephemerals_a_reconnect_ends_the_session() {
 }
 
 /// Three servers. The holder connects to the last one only, the other client to the first two.
-struct Trio {
+struct ThreeServers {
     ensemble: TestEnsemble,
     holder: ConnectionManager,
     other: ConnectionManager,
 }
 
-impl Trio {
+impl ThreeServers {
     async fn start() -> Self {
         let ensemble = TestServer::builder()
             .tick(TICK)
@@ -185,21 +205,21 @@ impl Trio {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_holder_at_a_server_that_is_behind_is_lost_before_another_contender_is_granted() {
     for isolation in [Isolation::Stale, Isolation::Deposed] {
-        let trio = Trio::start().await;
+        let servers = ThreeServers::start().await;
         let oracle = Arc::<Oracle>::default();
-        let guard = Mutex::new(&trio.holder, LOCK).unwrap().acquire().await.unwrap();
-        let others = Mutex::new(&trio.other, LOCK).unwrap();
+        let guard = Mutex::new(&servers.holder, LOCK).unwrap().acquire().await.unwrap();
+        let others = Mutex::new(&servers.other, LOCK).unwrap();
         let next = tokio::spawn(async move {
             let guard = others.acquire().await.unwrap();
             (BootInstant::now(), guard)
         });
         within(
             "both nodes in the queue",
-            trio.server(0).wait_until(|machine| queue_nodes(machine).len() == 2),
+            servers.server(0).wait_until(|machine| queue_nodes(machine).len() == 2),
         )
         .await
         .unwrap();
-        trio.server(2).cut_off(isolation);
+        servers.server(2).cut_off(isolation);
         // The server answers the holder's pings all the time.
         let lost = within("the loss", guard.lost()).await.unwrap();
         let lost_at = BootInstant::now();
@@ -215,12 +235,12 @@ async fn a_holder_at_a_server_that_is_behind_is_lost_before_another_contender_is
         let hold = oracle.enter("the next", Box::new(granted));
         // After the partition the client learns that its session has expired, and contends again at the end of the
         // queue.
-        trio.server(2).heal();
-        let mutex = Mutex::new(&trio.holder, LOCK).unwrap();
+        servers.server(2).heal();
+        let mutex = Mutex::new(&servers.holder, LOCK).unwrap();
         let again = tokio::spawn(async move { mutex.acquire().await.unwrap() });
         within(
             "both nodes in the queue again",
-            trio.server(0).wait_until(|machine| queue_nodes(machine).len() == 2),
+            servers.server(0).wait_until(|machine| queue_nodes(machine).len() == 2),
         )
         .await
         .unwrap();
