@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use crate::jars::JarFolderError;
 use crate::wire::OpCode;
 
 /// A failure of the harness, not of the code under test.
@@ -19,6 +20,10 @@ pub enum HarnessError {
         /// The missing file or command.
         missing: String,
     },
+
+    /// The folder that the environment names has no ZooKeeper in it.
+    #[error(transparent)]
+    Jars(#[from] JarFolderError),
 
     /// An ensemble of another size.
     #[error("an ensemble has one server or three, not {asked}")]

@@ -1,7 +1,8 @@
 //! Test harness of lockkeeper: real ZooKeeper servers, and their faults.
 //!
-//! * [`Ensemble`] starts Debian's ZooKeeper on loopback, one server or three. Each [`Server`] has verbs
-//!   (`kill`, `stop`, `pause`, `resume`, `restart`), and a verb returns when its effect has been seen.
+//! * [`Ensemble`] starts Debian's ZooKeeper, or another one, on loopback: one server or three. Each
+//!   [`Server`] has verbs (`kill`, `stop`, `pause`, `resume`, `restart`), and a verb returns when its effect
+//!   has been seen.
 //! * [`Proxies`] are between a client and the servers. They cut, refuse and hold connections, strike at
 //!   chosen requests and replies ([`Match`]), and keep a [`Log`] of all that passed.
 //! * [`Between`] is between the servers themselves, for partitions.
@@ -39,21 +40,25 @@ mod dropped;
 mod ensemble;
 mod error;
 pub mod inspect;
+mod jars;
 mod left_out;
 mod peers;
 mod proxy;
 mod readme;
 mod timing;
+mod version;
 pub mod wire;
 
 pub use dropped::{After, dropped_after};
 pub use ensemble::{Between, Ensemble, EnsembleBuilder, Server, ServerTls};
 pub use error::HarnessError;
 pub use inspect::Role;
+pub use jars::JarFolderError;
 pub use left_out::left_out;
 pub use peers::{CuratorGrant, CuratorPeer, CuratorThread, Peer, PeerError};
 pub use proxy::{
     Arming, Direction, Fate, Fault, Hold, Lie, Log, Match, Message, Proxies, Proxy, Record, RelayedSession,
 };
 pub use timing::{Timing, eventually};
+pub use version::Version;
 pub use wire::{CreateMode, OpCode, RawClient, Stat};

@@ -11,6 +11,15 @@ use super::ports::Ports;
 use super::secure;
 use crate::error::HarnessError;
 
+/// For servers that log by log4j: the same lines as those that log by slf4j-simple, up to the time.
+const LOG4J: &str = "rootLogger.level = info
+rootLogger.appenderRef.output.ref = output
+appender.output.name = output
+appender.output.type = Console
+appender.output.layout.type = PatternLayout
+appender.output.layout.pattern = %d{HH:mm:ss.SSS} [%t] %p %c - %m%n
+";
+
 impl EnsembleBuilder {
     /// Writes the configuration of server `index` into `home`.
     pub(super) fn furnish(
@@ -54,7 +63,8 @@ impl EnsembleBuilder {
         }
         settings.extend(self.settings.clone());
         let lines: String = settings.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
-        fs::write(home.join("zoo.cfg"), lines).map_err(HarnessError::io("write zoo.cfg"))
+        fs::write(home.join("zoo.cfg"), lines).map_err(HarnessError::io("write zoo.cfg"))?;
+        fs::write(home.join("log4j2.properties"), LOG4J).map_err(HarnessError::io("write log4j2.properties"))
     }
 
     /// The arguments of `java` for a server in `home`.
@@ -79,6 +89,7 @@ impl EnsembleBuilder {
             arguments.extend(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"].map(str::to_owned));
         }
         arguments.push(format!("-Xmx{}m", self.heap_mebibytes));
+        arguments.push(format!("-Dlog4j2.configurationFile={}", home.join("log4j2.properties").display()));
         arguments.push(format!("-Dzookeeper.forceSync={}", if self.durable { "yes" } else { "no" }));
         arguments.extend(self.properties.iter().map(|(name, value)| format!("-D{name}={value}")));
         arguments.extend(secure::arguments(home, self.tls.as_ref(), &self.sasl_users));

@@ -1,9 +1,10 @@
-//! Where this machine keeps Java and ZooKeeper.
+//! Where this machine keeps Java and ZooKeeper, unless the environment names another ZooKeeper.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use crate::error::HarnessError;
+use crate::jars::JarFolder;
 
 /// Debian's package `zookeeper` (through `libzookeeper-java`) puts the jar here; its manifest names every jar
 /// it needs.
@@ -27,10 +28,13 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    /// Looks for Java (`JAVA_HOME`, then `PATH`) and for ZooKeeper's jar.
+    /// Looks for Java (`JAVA_HOME`, then `PATH`) and for ZooKeeper's jars.
     pub(crate) fn find() -> Result<Self, HarnessError> {
         let java =
             java().ok_or_else(|| HarnessError::NotInstalled { missing: "the command `java`".into() })?;
+        if let Some(jars) = JarFolder::chosen()? {
+            return Ok(Self { java, class_path: jars.class_path() });
+        }
         if !is_file(Path::new(ZOOKEEPER_JAR)) {
             return Err(HarnessError::NotInstalled { missing: ZOOKEEPER_JAR.into() });
         }

@@ -3,6 +3,7 @@
 use super::Server;
 use crate::error::HarnessError;
 use crate::inspect::{self, Connection, Dump, Role, Watches};
+use crate::version::Version;
 
 /// Reports, by four-letter words. A paused server does not answer them.
 impl Server {
@@ -14,6 +15,15 @@ impl Server {
     /// does not answer.
     pub async fn role(&self) -> Result<Role, HarnessError> {
         inspect::role(self.address()).await
+    }
+
+    /// Its release, which decides some answers.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::role`].
+    pub async fn version(&self) -> Result<Version, HarnessError> {
+        inspect::version(self.address()).await
     }
 
     /// The answer to any four-letter word.

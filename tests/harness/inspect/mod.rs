@@ -6,6 +6,7 @@
 mod connection;
 mod dump;
 mod role;
+mod version;
 mod watches;
 mod word;
 
@@ -13,6 +14,7 @@ pub use self::connection::{Connection, connections};
 pub use self::dump::{Dump, dump, session_gone};
 pub(crate) use self::dump::{forgotten, leader, settled_dump};
 pub use self::role::{Role, role};
+pub use self::version::version;
 pub use self::watches::{Watches, watch_count, watches};
 pub use self::word::{counter, word};
 

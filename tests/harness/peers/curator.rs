@@ -7,6 +7,7 @@ use super::dialogue::Dialogue;
 use super::driver::Driver;
 use super::error::PeerError;
 use crate::timing::Timing;
+use crate::version::Version;
 
 /// A Java process with one `CuratorFramework`, and so one session. Clones are the same process.
 ///
@@ -31,6 +32,7 @@ use crate::timing::Timing;
 pub struct CuratorPeer {
     dialogue: Arc<Dialogue>,
     session: i64,
+    version: Version,
 }
 
 /// A thread of a [`CuratorPeer`]. Curator's locks belong to threads: only the thread that acquired one may release
@@ -64,13 +66,19 @@ impl CuratorPeer {
         let (dialogue, session) = Dialogue::start(driver.command(servers, session_timeout)).await?;
         let session =
             u64::from_str_radix(&session, 16).map_err(|_| PeerError::malformed(&session))?.cast_signed();
-        Ok(Self { dialogue: Arc::new(dialogue), session })
+        Ok(Self { dialogue: Arc::new(dialogue), session, version: driver.version() })
     }
 
     /// The session it started with.
     #[must_use]
     pub fn session(&self) -> i64 {
         self.session
+    }
+
+    /// The version of Curator.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
     }
 
     /// The number of the process; `None` once it was seen to end.

@@ -12,6 +12,8 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 use super::error::PeerError;
+use crate::jars::JarFolder;
+use crate::version::Version;
 
 const SOURCE: &str = include_str!("../../peers/java/CuratorPeer.java");
 const CLASS: &str = "CuratorPeer";
@@ -26,6 +28,14 @@ const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
 #[derive(Debug)]
 pub(super) struct Driver {
     classes: PathBuf,
+    curator: Curator,
+}
+
+/// Curator, and all that it needs.
+#[derive(Debug)]
+struct Curator {
+    class_path: String,
+    version: Version,
 }
 
 impl Driver {
@@ -33,6 +43,11 @@ impl Driver {
     pub(super) async fn compiled() -> Result<&'static Self, PeerError> {
         static DRIVER: OnceCell<Driver> = OnceCell::const_new();
         DRIVER.get_or_try_init(Self::compile).await
+    }
+
+    /// The version of Curator.
+    pub(super) fn version(&self) -> Version {
+        self.curator.version
     }
 
     /// Starts the driver, which connects to `servers` at once.
@@ -43,9 +58,9 @@ impl Driver {
             .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xss512k", "-Xmx96m"])
             // Or a killed one leaves a file in /tmp/hsperfdata_*.
             .args(["-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true"])
-            .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+            .args(["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.apache.logging.log4j.level=WARN"])
             .arg("-cp")
-            .arg(format!("{}:{CURATOR_JAR}:{LOGGER_JAR}", self.classes.display()))
+            .arg(format!("{}:{}", self.classes.display(), self.curator.class_path))
             .arg(CLASS)
             .arg(servers)
             .arg(session_timeout.as_millis().to_string());
@@ -55,19 +70,19 @@ impl Driver {
     /// The classes lie beside the test's own program, among what the build makes, and are made anew when the source
     /// or Curator changes. So there is nothing to clean up, and many test processes compile once.
     async fn compile() -> Result<Self, PeerError> {
-        let jar = fs::canonicalize(CURATOR_JAR).map_err(|_| not_installed(CURATOR_JAR))?;
+        let curator = Curator::find()?;
         let program = env::current_exe().map_err(PeerError::io("find the test's own program"))?;
         let beside = program.parent().unwrap_or_else(|| Path::new("."));
         let mut hasher = DefaultHasher::new();
-        (SOURCE, jar).hash(&mut hasher);
+        (SOURCE, &curator.class_path).hash(&mut hasher);
         let classes = beside.join(format!("curator-peer-{:016x}", hasher.finish()));
         if !classes.is_dir() {
-            Self::compile_into(&classes, beside).await?;
+            Self::compile_into(&classes, beside, &curator.class_path).await?;
         }
-        Ok(Self { classes })
+        Ok(Self { classes, curator })
     }
 
-    async fn compile_into(classes: &Path, beside: &Path) -> Result<(), PeerError> {
+    async fn compile_into(classes: &Path, beside: &Path, class_path: &str) -> Result<(), PeerError> {
         let folder = tempfile::Builder::new().prefix("curator-peer-").tempdir_in(beside);
         let folder = folder.map_err(PeerError::io("create a folder for the Java driver"))?;
         let source = folder.path().join(CLASS).with_extension("java");
@@ -75,7 +90,7 @@ impl Driver {
         let made = folder.path().join("classes");
         let compiler = Command::new(tool("javac"))
             // For whichever Java is the machine's default: it may be older than the compiler.
-            .args(["--release", "11", "-encoding", "UTF-8", "-cp", CURATOR_JAR, "-d"])
+            .args(["--release", "11", "-proc:none", "-encoding", "UTF-8", "-cp", class_path, "-d"])
             .args([&made, &source])
             .stdin(Stdio::null())
             .kill_on_drop(true)
@@ -94,6 +109,23 @@ impl Driver {
             Err(_) if classes.is_dir() => Ok(()),
             renamed => renamed.map_err(PeerError::io("move the Java driver to its folder")),
         }
+    }
+}
+
+impl Curator {
+    /// The one of the folder that the environment names, if it is there, or else Debian's.
+    fn find() -> Result<Self, PeerError> {
+        let unknown = || PeerError::malformed("the name of Curator's jar");
+        if let Some(jars) = JarFolder::chosen()?.filter(JarFolder::has_curator) {
+            let version = jars.curator_version().ok_or_else(unknown)?;
+            return Ok(Self { class_path: jars.class_path(), version });
+        }
+        let jar = fs::canonicalize(CURATOR_JAR).map_err(|_| not_installed(CURATOR_JAR))?;
+        let folder = jar.parent().unwrap_or(&jar);
+        // Beside the jar is a link to it, whose name has the version.
+        let version = JarFolder::debian(folder).ok().and_then(|jars| jars.curator_version());
+        let class_path = format!("{}:{LOGGER_JAR}", jar.display());
+        Ok(Self { class_path, version: version.ok_or_else(unknown)? })
     }
 }
 

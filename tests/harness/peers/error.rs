@@ -4,6 +4,8 @@ use std::fmt::{self, Debug, Formatter};
 use std::io;
 use std::time::Duration;
 
+use crate::jars::JarFolderError;
+
 /// A failure of a peer, or of the machinery around it.
 ///
 /// A test that returns an error shows its `Debug` form, which is the message here.
@@ -21,8 +23,12 @@ pub enum PeerError {
         missing: String,
     },
 
+    /// The folder that the environment names has no ZooKeeper in it.
+    #[error(transparent)]
+    Jars(#[from] JarFolderError),
+
     /// The driver does not compile against the Curator of this machine.
-    #[error("javac refuses the driver of Java Curator; the harness knows Curator 5.4:\n{output}")]
+    #[error("javac refuses the driver of Java Curator; the harness knows Curator 5.4 and 5.9:\n{output}")]
     NotCompiled {
         /// The output of the compiler.
         output: String,
