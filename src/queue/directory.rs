@@ -27,9 +27,15 @@ pub(crate) async fn make_directory(
     let mut above = directory.parent();
     while let Some(path) = above.take().filter(|path| !path.is_root()) {
         let mut reply = session.read(|wire| wire.exists(path.as_str()));
-        if session.await_reply(&mut reply, deadline).await?.is_none() {
-            above = path.parent();
-            missing.push(path);
+        match session.await_reply(&mut reply, deadline).await {
+            // Since 3.8.4 and 3.9.2 this needs the right to read, which the server asks for only if the node
+            // exists.
+            Ok(Some(_)) | Err(WireError::Refused(Refusal::NoAuth)) => {}
+            Ok(None) => {
+                above = path.parent();
+                missing.push(path);
+            }
+            Err(error) => return Err(error),
         }
     }
     while let Some(path) = missing.pop() {

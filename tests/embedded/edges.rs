@@ -72,6 +72,18 @@ async fn without_containers_directories_are_persistent_and_the_lock_is_the_same(
     }
 }
 
+/// As newer servers do where this client may not read: an answer without the permission shows that the node exists.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_above_that_may_not_be_read_counts_as_existing() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    make_directory(&server_fixture).await;
+    let hidden = When::op(Op::Exists).path("/locks").always();
+    let hidden = server_fixture.server.fault(hidden, Fault::Refuse(ErrorCode::NoAuth));
+    let mutex = Mutex::new(&server_fixture.rival, "/locks/another").unwrap();
+    within("the lock", mutex.acquire()).await.unwrap().unwrap().release().await.unwrap();
+    assert_eq!(hidden.hits(), 1);
+}
+
 /// The rival's grant, and its instant.
 fn rival_grant(server_fixture: &ServerFixture) -> tokio::task::JoinHandle<(BootInstant, MutexGuard)> {
     let mutex = Mutex::new(&server_fixture.rival, LOCK).unwrap();

@@ -267,6 +267,21 @@ async fn a_client_that_may_only_read_sees_the_holder_and_cannot_contend() {
     lease.release().await.unwrap();
 }
 
+/// Since ZooKeeper 3.8.4 and 3.9.2 `exists` needs the permission to read.
+#[tokio::test]
+async fn a_lock_is_made_below_a_directory_that_may_not_be_read() {
+    let ensemble = Ensemble::shared().await.unwrap();
+    let servers = ensemble.connect_string();
+    let create_only = Acl::new(Permissions::ALL, "auth", "").and(Permissions::CREATE, "world", "anyone");
+    let owner = builder(&servers).digest_auth("shop", "secret").acl(create_only).connect().await.unwrap();
+    let _made = Mutex::new(&owner, "/create-only/of-owner").unwrap().acquire().await.unwrap();
+
+    let stranger = builder(&servers).connect().await.unwrap();
+    let guard = Mutex::new(&stranger, "/create-only/of-stranger/lock").unwrap().acquire().await.unwrap();
+    assert!(guard.path().starts_with("/create-only/of-stranger/lock/"), "{}", guard.path());
+    guard.release().await.unwrap();
+}
+
 #[tokio::test]
 async fn another_password_is_another_identity() {
     let ensemble = Ensemble::start(1).await.unwrap();

@@ -110,7 +110,7 @@ async fn read_nodes(
                 Ok(Some((Some(data), stat)))
             }
             Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
-            // Every client may read that the node exists, and its owner.
+            // Before 3.8.4 and 3.9.2 every client may read that the node exists, and its owner.
             Err(WireError::Refused(Refusal::NoAuth)) => {
                 let mut reply = session.read(|wire| wire.exists(path));
                 let stat = session.await_reply(&mut reply, deadline).await.map_err(failed)?;
