@@ -58,5 +58,6 @@ pub use self::time::deadline::Deadline;
 pub use self::txn::{ANY_VERSION, Txn, TxnError, TxnResult};
 pub use self::wire::{CreateMode, Stat};
 pub use self::znode::fencing_token::FencingToken;
-pub use self::znode::path::{PATH_BYTES_MAX, PathError, ZnodePath};
+pub use self::znode::path::{IntoPath, PATH_BYTES_MAX, PathError, ZnodePath};
+pub use self::znode::whole_path::WholePath;
 pub use self::znodes::Znodes;

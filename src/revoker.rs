@@ -6,7 +6,7 @@ use crate::queue::{ContenderInfo, Kind, NodeName, REVOKE, Role, read_node};
 use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::wire::WireError;
-use crate::znode::path::{PathError, ZnodePath};
+use crate::znode::path::IntoPath;
 
 /// Revokes holds and waits of other contenders: by a message, or by force.
 ///
@@ -46,7 +46,7 @@ use crate::znode::path::{PathError, ZnodePath};
 /// use std::time::Duration;
 /// use lockkeeper_core::{Deadline, Label, LockQueue, LossReason, Revoker, Role, Rule};
 ///
-/// let queue = LockQueue::new(&manager, "/gate".parse()?, Label::LOCK, Rule::MUTEX)?;
+/// let queue = LockQueue::new(&manager, "/gate", Label::LOCK, Rule::MUTEX)?;
 /// let held = queue.acquire(Deadline::never()).await?;
 ///
 /// let seen = queue.inspect().await?;
@@ -108,7 +108,7 @@ impl Revoker {
     }
 
     /// Asks the contender of this node to release. Returns `false` if the node does not exist. `node` is its
-    /// path with the chroot, as in [`Hold::path`](crate::Hold::path) and [`ContenderInfo::path`].
+    /// path as in [`Hold::path`](crate::Hold::path) and [`ContenderInfo::path`].
     ///
     /// # Errors
     ///
@@ -117,12 +117,8 @@ impl Revoker {
     /// # Cancel safety
     ///
     /// Not cancel safe: the contender may have been asked.
-    pub async fn ask_node<P>(&self, node: P) -> Result<bool, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
-        let path: ZnodePath = node.try_into().map_err(PathError::from)?;
+    pub async fn ask_node(&self, node: impl IntoPath) -> Result<bool, Error> {
+        let path = self.manager.full_path(&node.into_path()?)?;
         check(path.as_str())?;
         self.reach(path.as_str(), RevokeAction::Ask).await
     }
@@ -146,7 +142,7 @@ impl Revoker {
     }
 
     /// As [`force_release`](Self::force_release), for the contender of this node. Returns `None` if the node
-    /// does not exist. `node` is its path with the chroot.
+    /// does not exist.
     ///
     /// # Errors
     ///
@@ -155,15 +151,11 @@ impl Revoker {
     /// # Cancel safety
     ///
     /// Not cancel safe: the node may have been deleted.
-    pub async fn force_release_node<P>(&self, node: P) -> Result<Option<ContenderInfo>, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
-        let path: ZnodePath = node.try_into().map_err(PathError::from)?;
+    pub async fn force_release_node(&self, node: impl IntoPath) -> Result<Option<ContenderInfo>, Error> {
+        let path = self.manager.full_path(&node.into_path()?)?;
         check(path.as_str())?;
         let (session, deadline) = self.session(path.as_str()).await?;
-        let seen = read_node(&session, path.as_str(), deadline).await?;
+        let seen = read_node(&session, &self.manager, path.as_str(), deadline).await?;
         match seen {
             Some(seen) if self.reach(path.as_str(), RevokeAction::Delete).await? => Ok(Some(seen)),
             _ => Ok(None),
@@ -178,7 +170,7 @@ impl Revoker {
         let mut done = Vec::new();
         for one in all {
             let reached = match check_kind(one.path(), one.kind().filter(|_| one.role() != Role::Start)) {
-                Ok(()) => self.reach(one.path(), action).await,
+                Ok(()) => self.reach_below(one.path(), action).await,
                 Err(error) => Err(error),
             };
             match reached {
@@ -188,6 +180,11 @@ impl Revoker {
             }
         }
         Ok(done)
+    }
+
+    async fn reach_below(&self, path: &str, action: RevokeAction) -> Result<bool, Error> {
+        let whole = self.manager.full_path(&path.into_path()?)?;
+        self.reach(whole.as_str(), action).await
     }
 
     /// Returns whether the node existed.

@@ -8,7 +8,8 @@ use crate::manager::ConnectionManager;
 use crate::session::{OwnedNode, TxnInFlight};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, MultiError, WireError, WriteOp, WriteResult};
-use crate::znode::path::ZnodePath;
+use crate::znode::path::{IntoPath, PathError, ZnodePath};
+use crate::znode::whole_path::WholePath;
 
 /// Any version of a node, as ZooKeeper encodes it.
 pub const ANY_VERSION: i32 = -1;
@@ -27,13 +28,13 @@ pub const ANY_VERSION: i32 = -1;
 /// # let servers = server.connect_string();
 /// # use lockkeeper_core::{ConnectionManager, CreateMode, Deadline, Label, LockQueue, Rule};
 /// # let manager = ConnectionManager::connect(&servers).await?;
-/// # manager.znodes().create(&"/trains/7/left".parse()?, b"42", CreateMode::Persistent).await?;
-/// # manager.znodes().create(&"/trains/7/sales".parse()?, b"", CreateMode::Persistent).await?;
-/// # let queue = LockQueue::new(&manager, "/locks/7".parse()?, Label::LOCK, Rule::MUTEX)?;
+/// # manager.znodes().create("/trains/7/left", "42", CreateMode::Persistent).await?;
+/// # manager.znodes().create("/trains/7/sales", "", CreateMode::Persistent).await?;
+/// # let queue = LockQueue::new(&manager, "/locks/7", Label::LOCK, Rule::MUTEX)?;
 /// # let held = queue.acquire(Deadline::never()).await?;
 /// held.txn()
-///     .set("/trains/7/left".parse()?, b"41".to_vec(), 0)
-///     .create_sequential("/trains/7/sales/sale-".parse()?, b"alice 2".to_vec())
+///     .set("/trains/7/left", "41", 0)
+///     .create_sequential("/trains/7/sales/sale-", "alice 2")
 ///     .commit()
 ///     .await?;
 /// # Ok(())
@@ -47,18 +48,9 @@ pub struct Txn<'a> {
     first: &'a Arc<OwnedNode>,
     /// The further nodes that must exist.
     others: Vec<&'a Arc<OwnedNode>>,
-    writes: Vec<Write>,
+    writes: Vec<WriteOp>,
     /// Why the transaction cannot be committed.
     error: Option<Error>,
-}
-
-/// One write. Its path has no chroot yet.
-#[derive(Debug)]
-enum Write {
-    Check { path: ZnodePath, version: i32 },
-    Create { path: ZnodePath, data: Vec<u8>, mode: CreateMode },
-    Set { path: ZnodePath, data: Vec<u8>, version: i32 },
-    Delete { path: ZnodePath, version: i32 },
 }
 
 /// The result of a committed write, in the order of the writes.
@@ -67,8 +59,8 @@ enum Write {
 pub enum TxnResult {
     /// A check that passed, or a delete.
     Done,
-    /// A node was created at this path, which includes the chroot.
-    Created(String),
+    /// A node was created at this path, below the manager's chroot.
+    Created(ZnodePath),
     /// Data was written. The node now has this version.
     Written {
         /// The new version.
@@ -89,7 +81,7 @@ pub enum TxnError {
         /// The index of the write, from 0.
         index: usize,
         /// The path of the write.
-        path: String,
+        path: WholePath,
         /// The answer of the server.
         refusal: Refusal,
     },
@@ -137,37 +129,44 @@ impl<'a> Txn<'a> {
         Self { error: Some(error), ..self }
     }
 
-    /// Commits only if the node has this version.
-    pub fn check(mut self, path: ZnodePath, version: i32) -> Self {
-        self.writes.push(Write::Check { path, version });
-        self
+    /// Commits only if the node has this version ([`ANY_VERSION`]: any).
+    pub fn check(self, path: impl IntoPath, version: i32) -> Self {
+        self.add(path, |path| WriteOp::Check { path, version: version_of(version) })
     }
 
     /// Creates a persistent node.
-    pub fn create(self, path: ZnodePath, data: Vec<u8>) -> Self {
+    pub fn create(self, path: impl IntoPath, data: impl Into<Vec<u8>>) -> Self {
         self.create_with(path, data, CreateMode::Persistent)
     }
 
     /// Creates a persistent node, whose name gets a sequence number.
-    pub fn create_sequential(self, path: ZnodePath, data: Vec<u8>) -> Self {
+    pub fn create_sequential(self, path: impl IntoPath, data: impl Into<Vec<u8>>) -> Self {
         self.create_with(path, data, CreateMode::PersistentSequential)
     }
 
     /// Creates a node.
-    pub fn create_with(mut self, path: ZnodePath, data: Vec<u8>, mode: CreateMode) -> Self {
-        self.writes.push(Write::Create { path, data, mode });
-        self
+    pub fn create_with(self, path: impl IntoPath, data: impl Into<Vec<u8>>, mode: CreateMode) -> Self {
+        let data = data.into();
+        self.add(path, |path| WriteOp::Create { path, data, mode })
     }
 
     /// Writes a node's data, if it has this version ([`ANY_VERSION`]: any).
-    pub fn set(mut self, path: ZnodePath, data: Vec<u8>, version: i32) -> Self {
-        self.writes.push(Write::Set { path, data, version });
-        self
+    pub fn set(self, path: impl IntoPath, data: impl Into<Vec<u8>>, version: i32) -> Self {
+        let data = data.into();
+        self.add(path, |path| WriteOp::SetData { path, data, version: version_of(version) })
     }
 
     /// Deletes a node, if it has this version ([`ANY_VERSION`]: any).
-    pub fn delete(mut self, path: ZnodePath, version: i32) -> Self {
-        self.writes.push(Write::Delete { path, version });
+    pub fn delete(self, path: impl IntoPath, version: i32) -> Self {
+        self.add(path, |path| WriteOp::Delete { path, version: version_of(version) })
+    }
+
+    fn add(mut self, path: impl IntoPath, write: impl FnOnce(String) -> WriteOp) -> Self {
+        let on_server = path.into_path().and_then(|path| self.manager.full_path(&path));
+        match on_server {
+            Ok(path) => self.writes.push(write(path.to_string())),
+            Err(error) => self.error = self.error.or(Some(error.into())),
+        }
         self
     }
 
@@ -178,7 +177,7 @@ impl<'a> Txn<'a> {
     /// [`TxnError::Lost`] and [`TxnError::Refused`]: nothing was written. [`TxnError::Failed`] with an
     /// [unknown outcome](TxnError::outcome_unknown) when the connection broke before the answer: read before
     /// you retry. [`TxnError::Failed`] with [`Error::Config`], before anything is sent, when the holds have
-    /// different managers or the request would be too large.
+    /// different managers, a path is no path, or the request would be too large.
     ///
     /// # Cancel safety
     ///
@@ -194,9 +193,7 @@ impl<'a> Txn<'a> {
         let mut operations: Vec<WriteOp> =
             checks.map(|hold| WriteOp::Check { path: hold.path().to_owned(), version: None }).collect();
         let held = operations.len();
-        for write in self.writes {
-            operations.push(write.on_server(self.manager)?);
-        }
+        operations.extend(self.writes);
         limits::check(operations.iter().map(WriteOp::bytes).sum()).map_err(Error::Config)?;
         let session = self.first.session();
         let deadline = Deadline::after(self.manager.operation_timeout());
@@ -208,7 +205,11 @@ impl<'a> Txn<'a> {
         }
         match committed {
             // The first results are those of the checks of the hold's nodes.
-            Ok(results) => Ok(results.into_iter().skip(held).map(TxnResult::from).collect()),
+            Ok(results) => {
+                let results = results.into_iter().skip(held);
+                let read: Result<_, _> = results.map(|result| TxnResult::of(self.manager, result)).collect();
+                read.map_err(|bad| TxnError::Failed(Error::bad_answer(Operation::Commit, &path, &bad)))
+            }
             Err(MultiError::Operation { index, refusal }) => match holds.get(index) {
                 Some(hold) if refusal == Refusal::NoNode => {
                     let reason = hold.missing_reason();
@@ -216,7 +217,7 @@ impl<'a> Txn<'a> {
                     Err(TxnError::Lost(hold.loss_by(reason)))
                 }
                 _ => {
-                    let path = operations.get(index).map(WriteOp::path).unwrap_or_default().to_owned();
+                    let path = operations.get(index).map(WriteOp::path).unwrap_or_default().into();
                     Err(TxnError::Refused { index: index.saturating_sub(held), path, refusal })
                 }
             },
@@ -225,31 +226,16 @@ impl<'a> Txn<'a> {
             }
             Err(MultiError::Request(error)) => Err(TxnError::Failed(Error::Unknown {
                 operation: Operation::Commit,
-                path,
+                path: path.into(),
                 cause: error.to_string(),
             })),
         }
     }
 }
 
-impl Write {
-    fn on_server(self, manager: &ConnectionManager) -> Result<WriteOp, Error> {
-        let full = |path: ZnodePath| manager.full_path(&path).map(|path| path.to_string());
-        // ZooKeeper encodes any version as −1.
-        let version_of = |version: i32| (version >= 0).then_some(version);
-        Ok(match self {
-            Self::Check { path, version } => {
-                WriteOp::Check { path: full(path)?, version: version_of(version) }
-            }
-            Self::Create { path, data, mode } => WriteOp::Create { path: full(path)?, data, mode },
-            Self::Set { path, data, version } => {
-                WriteOp::SetData { path: full(path)?, data, version: version_of(version) }
-            }
-            Self::Delete { path, version } => {
-                WriteOp::Delete { path: full(path)?, version: version_of(version) }
-            }
-        })
-    }
+/// ZooKeeper encodes any version as −1.
+fn version_of(version: i32) -> Option<i32> {
+    (version >= 0).then_some(version)
 }
 
 impl WriteOp {
@@ -273,12 +259,12 @@ impl WriteOp {
     }
 }
 
-impl From<WriteResult> for TxnResult {
-    fn from(result: WriteResult) -> Self {
-        match result {
+impl TxnResult {
+    fn of(manager: &ConnectionManager, result: WriteResult) -> Result<Self, PathError> {
+        Ok(match result {
             WriteResult::Done => Self::Done,
-            WriteResult::Created(created) => Self::Created(created.path),
+            WriteResult::Created(created) => Self::Created(manager.below_chroot(&created.path).parse()?),
             WriteResult::Written(stat) => Self::Written { version: stat.version },
-        }
+        })
     }
 }

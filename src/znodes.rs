@@ -5,7 +5,7 @@ use crate::queue::{ParentLifetime, make_directory};
 use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, Reply, Stat, WireError};
-use crate::znode::path::ZnodePath;
+use crate::znode::path::{IntoPath, PathError, ZnodePath};
 
 /// Reads and writes of other nodes than locks: the state that an application keeps in ZooKeeper.
 ///
@@ -36,7 +36,7 @@ impl Znodes {
     ///
     /// [`Error::Timeout`], [`Error::Refused`] (no right to read), [`Error::NoAnswer`] (the connection broke)
     /// or [`Error::Closed`].
-    pub async fn read(&self, path: &ZnodePath) -> Result<Option<(Vec<u8>, Stat)>, Error> {
+    pub async fn read(&self, path: impl IntoPath) -> Result<Option<(Vec<u8>, Stat)>, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let failed = |error: WireError| Error::of_wire(Operation::Read, full.as_str(), &error, deadline);
         match read_in_sync(&session, || session.read(|wire| wire.data(full.as_str())), deadline).await {
@@ -51,7 +51,7 @@ impl Znodes {
     /// # Errors
     ///
     /// As [`read`](Self::read).
-    pub async fn children(&self, path: &ZnodePath) -> Result<Option<Vec<String>>, Error> {
+    pub async fn children(&self, path: impl IntoPath) -> Result<Option<Vec<String>>, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let failed = |error: WireError| Error::of_wire(Operation::List, full.as_str(), &error, deadline);
         match read_in_sync(&session, || session.read(|wire| wire.children(full.as_str())), deadline).await {
@@ -61,28 +61,41 @@ impl Znodes {
         }
     }
 
-    /// Creates a node, and persistent nodes for missing parents. Returns its path on the server, with the
-    /// chroot.
+    /// Creates a node, and persistent nodes for missing parents. Returns its path, with the sequence number if
+    /// the node has one.
     ///
     /// # Errors
     ///
     /// [`Error::Refused`] with [`Refusal::NodeExists`] if the node exists; otherwise as [`read`](Self::read).
     /// After [`Error::Unknown`] the node may exist.
-    pub async fn create(&self, path: &ZnodePath, data: &[u8], mode: CreateMode) -> Result<String, Error> {
+    pub async fn create(
+        &self,
+        path: impl IntoPath,
+        data: impl Into<Vec<u8>>,
+        mode: CreateMode,
+    ) -> Result<ZnodePath, Error> {
+        let data = data.into();
         limits::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
         let failed = |error: WireError| Error::of_wire(Operation::Create, full.as_str(), &error, deadline);
-        let mut reply = session.create(full.as_str(), data, mode);
+        let mut reply = session.create(full.as_str(), &data, mode);
         match session.await_reply(&mut reply, deadline).await {
-            Ok(created) => return Ok(created.path),
+            Ok(created) => return self.created(&created.path),
             Err(WireError::Refused(Refusal::NoNode)) => {}
             Err(error) => return Err(failed(error)),
         }
         if let Some(parent) = full.parent() {
             make_directory(&session, &parent, ParentLifetime::ForEver, deadline).await.map_err(failed)?;
         }
-        let mut reply = session.create(full.as_str(), data, mode);
-        session.await_reply(&mut reply, deadline).await.map(|created| created.path).map_err(failed)
+        let mut reply = session.create(full.as_str(), &data, mode);
+        let created = session.await_reply(&mut reply, deadline).await.map_err(failed)?;
+        self.created(&created.path)
+    }
+
+    /// The path that a server answers, below the chroot.
+    fn created(&self, path: &str) -> Result<ZnodePath, Error> {
+        let below = self.manager.below_chroot(path).parse();
+        below.map_err(|bad: PathError| Error::bad_answer(Operation::Create, path, &bad))
     }
 
     /// Writes a node's data if it has `version` ([`ANY_VERSION`](crate::ANY_VERSION): any). Returns the new
@@ -92,11 +105,17 @@ impl Znodes {
     ///
     /// [`Error::Refused`] with [`Refusal::BadVersion`] or [`Refusal::NoNode`]; otherwise as
     /// [`read`](Self::read). After [`Error::Unknown`] the data may be written.
-    pub async fn write(&self, path: &ZnodePath, data: &[u8], version: i32) -> Result<Stat, Error> {
+    pub async fn write(
+        &self,
+        path: impl IntoPath,
+        data: impl Into<Vec<u8>>,
+        version: i32,
+    ) -> Result<Stat, Error> {
+        let data = data.into();
         limits::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
         let version = (version >= 0).then_some(version);
-        let mut reply = session.set_data(full.as_str(), data, version);
+        let mut reply = session.set_data(full.as_str(), &data, version);
         let answer = session.await_reply(&mut reply, deadline).await;
         answer.map_err(|error| Error::of_wire(Operation::Write, full.as_str(), &error, deadline))
     }
@@ -107,7 +126,7 @@ impl Znodes {
     ///
     /// [`Error::Refused`] with [`Refusal::NotEmpty`]; otherwise as [`read`](Self::read). After
     /// [`Error::Unknown`] the node may be deleted.
-    pub async fn delete(&self, path: &ZnodePath) -> Result<bool, Error> {
+    pub async fn delete(&self, path: impl IntoPath) -> Result<bool, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let mut reply = session.write(|wire| wire.delete(full.as_str(), None));
         match session.await_reply(&mut reply, deadline).await {
@@ -117,9 +136,9 @@ impl Znodes {
         }
     }
 
-    async fn begin(&self, path: &ZnodePath) -> Result<(Session, ZnodePath, Deadline), Error> {
+    async fn begin(&self, path: impl IntoPath) -> Result<(Session, ZnodePath, Deadline), Error> {
         let deadline = Deadline::after(self.manager.operation_timeout());
-        let full = self.manager.full_path(path)?;
+        let full = self.manager.full_path(&path.into_path()?)?;
         let session = self.manager.session(deadline, full.as_str()).await?;
         Ok((session, full, deadline))
     }

@@ -1,11 +1,13 @@
 use thiserror::Error;
 
+use crate::znode::whole_path::WholePath;
+
 /// A hold that ended before it was released.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("lost {path}: {reason}")]
 pub struct Lost {
     /// The path of the node that the hold rests on.
-    pub path: String,
+    pub path: WholePath,
     /// Why the hold is lost.
     pub reason: LossReason,
 }

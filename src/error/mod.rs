@@ -21,6 +21,7 @@ pub use self::refusal::{Operation, Refusal};
 pub use crate::config::error::ConfigError;
 use crate::znode::name::LabelError;
 use crate::znode::path::PathError;
+use crate::znode::whole_path::WholePath;
 
 /// Why an operation failed.
 #[derive(Clone, Debug, Error)]
@@ -36,7 +37,7 @@ pub enum Error {
         /// What the operation was waiting for.
         phase: Phase,
         /// The path of the lock or node.
-        path: String,
+        path: WholePath,
         /// How long the caller had waited.
         waited: Duration,
     },
@@ -52,7 +53,7 @@ pub enum Error {
         /// The operation.
         operation: Operation,
         /// The path of the node.
-        path: String,
+        path: WholePath,
         /// The answer of the server.
         refusal: Refusal,
     },
@@ -65,7 +66,7 @@ pub enum Error {
         /// The operation.
         operation: Operation,
         /// The path of the node.
-        path: String,
+        path: WholePath,
         /// How the connection broke.
         cause: String,
     },
@@ -75,7 +76,7 @@ pub enum Error {
         /// The operation.
         operation: Operation,
         /// The path of the node.
-        path: String,
+        path: WholePath,
         /// How the connection broke.
         cause: String,
     },
@@ -83,7 +84,7 @@ pub enum Error {
     #[error("{owner} holds {path} already and would wait for itself; {advice}")]
     WouldDeadlock {
         /// The path of the lock.
-        path: String,
+        path: WholePath,
         /// The owner that holds the lock.
         owner: String,
         /// What to do instead.
@@ -93,7 +94,7 @@ pub enum Error {
     #[error("{path} is also used by another kind of lock (node {child}); give each lock a path of its own")]
     ConflictingKind {
         /// The path of the lock.
-        path: String,
+        path: WholePath,
         /// The name of the node of the other kind.
         child: String,
     },
@@ -103,7 +104,7 @@ pub enum Error {
     )]
     SequenceExhausted {
         /// The path of the lock, or of one of its nodes.
-        path: String,
+        path: WholePath,
     },
     /// An error of one recipe: [`recipe`](Self::recipe) has it by its own type.
     #[error(transparent)]
@@ -164,6 +165,11 @@ impl Error {
             }
             _ => None,
         }
+    }
+
+    /// A write was applied, and the server's answer to it cannot be read.
+    pub(crate) fn bad_answer(operation: Operation, path: &str, cause: &PathError) -> Self {
+        Self::Unknown { operation, path: path.into(), cause: cause.to_string() }
     }
 
     /// Whether the manager was shut down.

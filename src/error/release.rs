@@ -1,6 +1,7 @@
 use thiserror::Error;
 
 use super::Lost;
+use crate::znode::whole_path::WholePath;
 
 /// Why a release is not confirmed as a release of a valid hold.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -13,7 +14,7 @@ pub enum ReleaseError {
     #[error("the release of {path} is not confirmed yet ({cause}); the manager keeps trying")]
     Unconfirmed {
         /// The path of the node.
-        path: String,
+        path: WholePath,
         /// Why there is no answer.
         cause: String,
     },

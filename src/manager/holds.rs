@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 use tracing::warn;
 
-use crate::error::Lost;
+use crate::error::{LossReason, Lost};
 use crate::session::OwnedNode;
 use crate::telemetry::timers::HoldTimer;
 use crate::znode::fencing_token::FencingToken;
@@ -23,7 +23,7 @@ use crate::znode::fencing_token::FencingToken;
 pub enum HoldEvent {
     /// The hold was granted.
     Acquired {
-        /// The path of the node that it rests on; of the first one, if there are several.
+        /// The path of the node that it rests on, as of its guard; of the first one, if there are several.
         path: String,
         /// Its fencing token.
         token: FencingToken,
@@ -34,7 +34,12 @@ pub enum HoldEvent {
         path: String,
     },
     /// The hold ended before its holder released it.
-    Lost(Lost),
+    Lost {
+        /// The path of the node that it rested on.
+        path: String,
+        /// Why the hold is lost.
+        reason: LossReason,
+    },
 }
 
 /// A stream of the events of holds, from the subscription on. Every event comes exactly once.
@@ -158,6 +163,7 @@ pub(crate) struct HoldRegistration {
     registry: Arc<HoldRegistry>,
     path_key: String,
     nodes: Vec<Weak<OwnedNode>>,
+    /// Below the chroot.
     path: String,
     has_ended: AtomicBool,
     timer: HoldTimer,
@@ -168,17 +174,17 @@ impl HoldRegistration {
     pub(crate) fn announce<'a>(
         registry: &Arc<HoldRegistry>,
         path_key: String,
+        path: &str,
         nodes: impl IntoIterator<Item = &'a Arc<OwnedNode>>,
         token: FencingToken,
         timer: HoldTimer,
     ) -> Arc<Self> {
         let nodes: Vec<&Arc<OwnedNode>> = nodes.into_iter().collect();
-        let path = nodes.first().map(|node| node.path().to_owned()).unwrap_or_default();
         let registration = Arc::new(Self {
             registry: Arc::clone(registry),
             path_key: path_key.clone(),
             nodes: nodes.iter().map(|node| Arc::downgrade(node)).collect(),
-            path: path.clone(),
+            path: path.to_owned(),
             has_ended: AtomicBool::new(false),
             timer,
         });
@@ -190,12 +196,12 @@ impl HoldRegistration {
             .or_default()
             .registrations
             .push(Arc::downgrade(&registration));
-        registry.send(&path_key, &HoldEvent::Acquired { path, token });
+        registry.send(&path_key, &HoldEvent::Acquired { path: path.to_owned(), token });
         for node in nodes {
             let registration = Arc::downgrade(&registration);
             node.on_loss(Box::new(move |lost| {
                 if let Some(registration) = registration.upgrade() {
-                    registration.end(&HoldEvent::Lost(lost));
+                    registration.lose(&lost);
                 }
             }));
         }
@@ -211,24 +217,30 @@ impl HoldRegistration {
         &self.timer
     }
 
-    fn end(&self, event: &HoldEvent) {
-        if !self.has_ended.swap(true, Ordering::AcqRel) {
-            self.timer.end(match event {
-                HoldEvent::Lost(Lost { path, reason }) => {
-                    warn!(path, %reason, "hold lost");
-                    Some(*reason)
-                }
-                _ => None,
-            });
-            self.registry.send(&self.path_key, event);
-            self.registry.ended();
+    fn lose(&self, Lost { path: whole, reason }: &Lost) {
+        if self.begin_end() {
+            warn!(path = %whole, %reason, "hold lost");
+            self.end(Some(*reason), &HoldEvent::Lost { path: self.path.clone(), reason: *reason });
         }
+    }
+
+    /// Returns whether this is the first end of the hold.
+    fn begin_end(&self) -> bool {
+        !self.has_ended.swap(true, Ordering::AcqRel)
+    }
+
+    fn end(&self, reason: Option<LossReason>, event: &HoldEvent) {
+        self.timer.end(reason);
+        self.registry.send(&self.path_key, event);
+        self.registry.ended();
     }
 }
 
 impl Drop for HoldRegistration {
     fn drop(&mut self) {
-        self.end(&HoldEvent::Released { path: self.path.clone() });
+        if self.begin_end() {
+            self.end(None, &HoldEvent::Released { path: self.path.clone() });
+        }
         self.registry.remove(&self.path_key);
     }
 }

@@ -31,6 +31,7 @@ use crate::session::{Session, SessionSettings};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::znode::path::{PathError, ZnodePath};
+use crate::znode::whole_path::WholePath;
 
 /// The connection to an ensemble. It opens sessions, follows their state, replaces them when they expire, and
 /// deletes abandoned nodes.
@@ -167,13 +168,28 @@ impl ConnectionManager {
         any.downcast().unwrap_or_default()
     }
 
-    /// The path of `path` on the server, with the chroot prepended.
-    ///
-    /// # Errors
-    ///
-    /// [`PathError`] when the two together are too long.
-    pub fn full_path(&self, path: &ZnodePath) -> Result<ZnodePath, PathError> {
-        self.0.shared.settings.chroot.join(path)
+    /// The path of `path` on the server, with the chroot prepended, for errors and logs.
+    #[must_use]
+    pub fn whole_path(&self, path: &ZnodePath) -> WholePath {
+        match self.full_path(path) {
+            Ok(whole) => whole.as_str().into(),
+            // No server has a node of this name.
+            Err(_) => format!("{}{path}", self.chroot()).into(),
+        }
+    }
+
+    /// The path on the server.
+    pub(crate) fn full_path(&self, path: &ZnodePath) -> Result<ZnodePath, PathError> {
+        self.chroot().join(path)
+    }
+
+    /// The path below the chroot, of a path on the server.
+    pub(crate) fn below_chroot<'a>(&self, whole: &'a str) -> &'a str {
+        self.chroot().strip(whole)
+    }
+
+    pub(crate) fn chroot(&self) -> &ZnodePath {
+        &self.0.shared.settings.chroot
     }
 
     /// The present instant, by the clock of [`Hold::valid_until`](crate::Hold::valid_until).
@@ -250,7 +266,7 @@ impl ConnectionManager {
             () = closing.cancelled() => return Err(Error::Closed),
             found = publisher.wait_for(is_usable) => found.session,
             () = deadline.passed() => {
-                let (path, waited) = (path.to_owned(), deadline.waited());
+                let (path, waited) = (path.into(), deadline.waited());
                 return Err(Error::Timeout { phase: Phase::Connecting, path, waited });
             }
         };

@@ -122,7 +122,7 @@ impl ConnectionManager {
         }
         Err(Error::Timeout {
             phase: Phase::Answer,
-            path: shared.settings.servers.clone(),
+            path: shared.settings.servers.as_str().into(),
             waited: deadline.waited(),
         })
     }

@@ -11,7 +11,7 @@ pub(super) struct CallTelemetry {
 
 impl LockQueue {
     pub(super) fn start_telemetry(&self, is_try: bool) -> CallTelemetry {
-        let (path, recipe) = (self.directory(), self.metric_name());
+        let (path, recipe) = (self.full_directory(), self.metric_name());
         let (outcome, waited) = (field::Empty, field::Empty);
         let span = match is_try {
             true => debug_span!("try_acquire", %path, recipe, outcome, waited),

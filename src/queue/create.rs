@@ -29,7 +29,7 @@ struct SentWithCreate {
 impl Ticket {
     /// Creates a node, and lists the queue in the same round trip.
     pub(super) async fn create_node(&mut self, deadline: Deadline) -> Result<Box<QueuedNode>, StepError> {
-        let directory = self.queue.directory().clone();
+        let directory = self.queue.full_directory().clone();
         let session = self.queue.manager().session_for_acquire(deadline, directory.as_str()).await?;
         session.mark_used();
         self.unresolved_creates.retain(|(of, _)| of.epoch() == session.epoch());
@@ -128,7 +128,7 @@ impl Ticket {
 
     /// Deletes the nodes of this ticket's earlier attempts that a list shows after all.
     pub(super) fn delete_late_creates(&mut self, queued_node: &QueuedNode, children: &[String]) {
-        let directory = self.queue.directory();
+        let directory = self.queue.full_directory();
         for (session, create_id) in self.unresolved_creates.drain(..) {
             if let Some(child) =
                 create_id.find(children).filter(|child| child.as_str() != queued_node.node_guard.name())
@@ -147,7 +147,7 @@ impl Ticket {
         error: WireError,
         deadline: Deadline,
     ) -> Result<Option<FoundNode>, StepError> {
-        let directory = self.queue.directory();
+        let directory = self.queue.full_directory();
         match error {
             WireError::SessionEnded(_) | WireError::Refused(_) => {
                 session.retry_after(&error, Operation::Create, directory.as_str(), deadline).await?;

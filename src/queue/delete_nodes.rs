@@ -41,7 +41,7 @@ fn read_release(node: &OwnedNode, deleted: Result<bool, WireError>) -> Result<()
         Ok(false) => Err(ReleaseError::Lost(node.was_deleted_before())),
         Err(error) => match node.session().loss() {
             Some(reason) => Err(ReleaseError::Lost(node.loss_by(reason))),
-            None => Err(ReleaseError::Unconfirmed { path: node.path().to_owned(), cause: error.to_string() }),
+            None => Err(ReleaseError::Unconfirmed { path: node.path().into(), cause: error.to_string() }),
         },
     }
 }

@@ -19,7 +19,8 @@ use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WriteOp};
 use crate::znode::name::{CreateId, Kind, Label, NodeName};
-use crate::znode::path::ZnodePath;
+use crate::znode::path::{IntoPath, ZnodePath};
+use crate::znode::whole_path::WholePath;
 
 /// A transaction that ends a hold and creates nodes that replace it.
 ///
@@ -66,7 +67,7 @@ pub enum ExchangeError {
         hold: Box<Hold>,
         /// The path whose operation the server refused, and the reason. `None` if the connection broke or the
         /// successor's node did not exist.
-        refused: Option<(String, Refusal)>,
+        refused: Option<(WholePath, Refusal)>,
     },
     /// The hold is given up.
     #[error(transparent)]
@@ -128,8 +129,8 @@ impl Exchange {
         }
         let create_id = self.next_create_id();
         let (label, data, mode) = (queue.label(), queue.data().to_vec(), CreateMode::EphemeralSequential);
-        let path = queue.directory().listed_child(&create_id.name(label));
-        let (directory, operation) = (queue.directory().clone(), WriteOp::Create { path, data, mode });
+        let path = queue.full_directory().listed_child(&create_id.name(label));
+        let (directory, operation) = (queue.full_directory().clone(), WriteOp::Create { path, data, mode });
         self.new_nodes.push(NewNode { directory, create_id, label, operation, is_held: true });
         self
     }
@@ -139,44 +140,45 @@ impl Exchange {
     /// [`commit`](Self::commit) fails with [`Error::Config`].
     pub fn downgrade_to(mut self, label: Label, data: &[u8]) -> Self {
         let create_id = self.next_create_id();
-        match in_place(self.hold.path(), create_id, label) {
+        match in_place(self.hold.full_path(), create_id, label) {
             Some((directory, path)) => {
                 let operation = WriteOp::Create { path, data: data.to_owned(), mode: CreateMode::Ephemeral };
                 self.new_nodes.push(NewNode { directory, create_id, label, operation, is_held: true });
             }
-            None => self.fail(no_reader_at(self.hold.path())),
+            None => self.fail(no_reader_at(self.hold.full_path())),
         }
         self
     }
 
     /// Creates a sequential node in `directory` that outlives the session. The node is no part of the new
     /// hold.
-    pub fn create_persistent(mut self, directory: &ZnodePath, label: Label, data: &[u8]) -> Self {
+    pub fn create_persistent(mut self, directory: impl IntoPath, label: Label, data: &[u8]) -> Self {
         let create_id = self.next_create_id();
-        match self.hold.manager().full_path(directory) {
+        match self.on_server(directory) {
             Ok(directory) => {
                 let (data, mode) = (data.to_owned(), CreateMode::PersistentSequential);
                 let path = directory.listed_child(&create_id.name(label));
                 let operation = WriteOp::Create { path, data, mode };
                 self.new_nodes.push(NewNode { directory, create_id, label, operation, is_held: false });
             }
-            Err(error) => self.fail(error.into()),
+            Err(error) => self.fail(error),
         }
         self
     }
 
     /// Commits only if the node has this version.
-    pub fn check(self, path: &ZnodePath, version: i32) -> Self {
+    pub fn check(self, path: impl IntoPath, version: i32) -> Self {
         self.also(path, |path| WriteOp::Check { path, version: Some(version) })
     }
 
     /// Writes a node's data, if the node has this version.
-    pub fn set(self, path: &ZnodePath, data: Vec<u8>, version: i32) -> Self {
+    pub fn set(self, path: impl IntoPath, data: impl Into<Vec<u8>>, version: i32) -> Self {
+        let data = data.into();
         self.also(path, |path| WriteOp::SetData { path, data, version: Some(version) })
     }
 
     /// Deletes a node, whatever version it has.
-    pub fn delete(self, path: &ZnodePath) -> Self {
+    pub fn delete(self, path: impl IntoPath) -> Self {
         self.also(path, |path| WriteOp::Delete { path, version: None })
     }
 
@@ -188,19 +190,23 @@ impl Exchange {
         Self { payload: Some(Arc::new(payload)), ..self }
     }
 
-    fn also(mut self, path: &ZnodePath, operation: impl FnOnce(String) -> WriteOp) -> Self {
-        match self.hold.manager().full_path(path) {
+    fn also(mut self, path: impl IntoPath, operation: impl FnOnce(String) -> WriteOp) -> Self {
+        match self.on_server(path) {
             Ok(full) => self.others.push(operation(full.to_string())),
-            Err(error) => self.fail(error.into()),
+            Err(error) => self.fail(error),
         }
         self
+    }
+
+    fn on_server(&self, path: impl IntoPath) -> Result<ZnodePath, Error> {
+        Ok(self.hold.manager().full_path(&path.into_path()?)?)
     }
 
     /// Create ids that depend on the hold's own node alone: only one try can commit, so all tries may share
     /// them.
     fn next_create_id(&self) -> CreateId {
         let number = u128::try_from(self.new_nodes.len()).unwrap_or_default() + 1;
-        match CreateId::of(self.hold.path()) {
+        match CreateId::of(self.hold.full_path()) {
             Some(own) => own.derived(number),
             None => CreateId::new(self.hold.session().settings().environment.unique()),
         }
@@ -222,7 +228,7 @@ impl Exchange {
     ///
     /// Not cancel safe: dropped, it gives up the hold and all nodes created to replace it.
     pub async fn commit(self, deadline: Deadline) -> Result<Exchanged, ExchangeError> {
-        let span = debug_span!("exchange", path = self.hold.path());
+        let span = debug_span!("exchange", path = self.hold.full_path());
         let exchanged = self.commit_now(deadline).instrument(span).await;
         exchanged.inspect(|exchanged| exchanged.hold.iter().for_each(|hold| hold.start_span(None)))
     }
@@ -249,7 +255,7 @@ impl Exchange {
         let next = in_flight.as_ref().and_then(|in_flight| in_flight.next.clone());
         operations
             .extend(next.iter().map(|next| WriteOp::Check { path: next.path().to_owned(), version: None }));
-        operations.push(WriteOp::Delete { path: hold.path().to_owned(), version: None });
+        operations.push(WriteOp::Delete { path: hold.full_path().to_owned(), version: None });
         limits::check(operations.iter().map(WriteOp::bytes).sum()).map_err(Error::Config)?;
         let mut attempt =
             NodeTransaction::new(hold.node(), new_nodes, true).in_doubt_since(hold.in_doubt_since());
@@ -266,7 +272,7 @@ impl Exchange {
                 next.iter().for_each(|next| next.on_missing());
                 None
             }
-            TxnOutcome::Refused(path, refusal) => Some((path, refusal)),
+            TxnOutcome::Refused(path, refusal) => Some((path.into(), refusal)),
             TxnOutcome::Nothing => None,
         };
         // The next try finds nodes that may still be created, or the janitor does after the end of the hold.
@@ -298,10 +304,10 @@ impl Hold {
             // janitor deletes it.
             let create_id = CreateId::new(session.settings().environment.unique());
             let (directory, path) =
-                in_place(self.path(), create_id, label).ok_or_else(|| no_reader_at(self.path()))?;
+                in_place(self.full_path(), create_id, label).ok_or_else(|| no_reader_at(self.full_path()))?;
             let operation = WriteOp::Create { path, data: data.to_owned(), mode: CreateMode::Ephemeral };
             let operations =
-                [operation.clone(), WriteOp::Check { path: self.path().to_owned(), version: None }];
+                [operation.clone(), WriteOp::Check { path: self.full_path().to_owned(), version: None }];
             let new_nodes = vec![NewNode { directory, create_id, label, operation, is_held: true }];
             let mut attempt = NodeTransaction::new(node, new_nodes, false);
             self.check()?;
@@ -310,7 +316,7 @@ impl Hold {
                     let mut made = attempt.settle(made.nodes)?.into_iter();
                     let first = made.next().ok_or_else(|| Error::Unknown {
                         operation: Operation::Create,
-                        path: self.path().to_owned(),
+                        path: self.full_path().into(),
                         cause: "the answer names no node".to_owned(),
                     })?;
                     let (manager, token) = (self.manager().clone(), self.fencing_token());
@@ -319,7 +325,7 @@ impl Hold {
                     return Ok(held);
                 }
                 TxnOutcome::Refused(path, refusal) => {
-                    return Err(Error::Refused { operation: Operation::Create, path, refusal });
+                    return Err(Error::Refused { operation: Operation::Create, path: path.into(), refusal });
                 }
                 TxnOutcome::Nothing => {}
             }

@@ -11,7 +11,8 @@ use crate::manager::{ConnectionManager, HoldEvents};
 use crate::session::OwnedNode;
 use crate::telemetry::timers::WaitTimer;
 use crate::znode::name::{Kind, Label, NodeName};
-use crate::znode::path::ZnodePath;
+use crate::znode::path::{IntoPath, ZnodePath};
+use crate::znode::whole_path::WholePath;
 
 /// A contender queue in one directory, first in, first out.
 ///
@@ -71,7 +72,7 @@ use crate::znode::path::ZnodePath;
 /// # let turnstile = Turnstile::new(&manager, "/museum")?;
 /// # turnstile.visit(async {}).await?;
 /// # assert_eq!(turnstile.visit(async { 7 }).await?, 7);
-/// # assert_eq!(manager.znodes().read(&"/museum/visits".parse()?).await?.unwrap().0, b"2");
+/// # assert_eq!(manager.znodes().read("/museum/visits").await?.unwrap().0, b"2");
 /// # Ok(())
 /// # }
 /// ```
@@ -79,7 +80,8 @@ use crate::znode::path::ZnodePath;
 pub struct LockQueue {
     // Kept small: every ticket has a copy.
     manager: ConnectionManager,
-    directory: ZnodePath,
+    /// With the chroot.
+    full_directory: ZnodePath,
     data: Arc<[u8]>,
     config: Arc<QueueConfig>,
 }
@@ -87,6 +89,8 @@ pub struct LockQueue {
 /// How the contenders of a queue are named and ordered.
 #[derive(Clone)]
 struct QueueConfig {
+    /// Below the chroot.
+    directory: ZnodePath,
     label: Label,
     rule: Rule,
     metric_name: &'static str,
@@ -106,10 +110,11 @@ impl LockQueue {
     /// rule. Nothing is sent.
     pub fn new(
         manager: &ConnectionManager,
-        directory: ZnodePath,
+        directory: impl IntoPath,
         label: Label,
         rule: Rule,
     ) -> Result<Self, Error> {
+        let directory = directory.into_path()?;
         if directory.is_root() {
             return Err(Error::Config(ConfigError::Setting {
                 name: "path",
@@ -125,12 +130,13 @@ impl LockQueue {
             }));
         }
         rule.check_labels().map_err(ConfigError::Label)?;
-        let directory = manager.full_path(&directory)?;
+        let full_directory = manager.full_path(&directory)?;
         let metric_name = label.kind().metric_name();
-        let config = QueueConfig { label, rule, metric_name, reads: Arc::default(), ignoring: Vec::new() };
+        let (reads, ignoring) = (Arc::default(), Vec::new());
+        let config = QueueConfig { directory, label, rule, metric_name, reads, ignoring };
         Ok(Self {
             manager: manager.clone(),
-            directory,
+            full_directory,
             data: manager.shared_node_data(),
             config: Arc::new(config),
         })
@@ -171,10 +177,21 @@ impl LockQueue {
         self
     }
 
-    /// The full path of the directory, chroot included.
+    /// The path of the directory, below the manager's chroot.
     #[must_use]
     pub fn directory(&self) -> &ZnodePath {
-        &self.directory
+        &self.config.directory
+    }
+
+    /// The path of the directory with the chroot, for errors and logs.
+    #[must_use]
+    pub fn whole_path(&self) -> WholePath {
+        self.full_directory.as_str().into()
+    }
+
+    /// The path of the directory on the server.
+    pub(super) fn full_directory(&self) -> &ZnodePath {
+        &self.full_directory
     }
 
     /// The manager of this queue.
@@ -208,7 +225,7 @@ impl LockQueue {
     }
 
     fn key(&self) -> String {
-        key(self.directory.as_str(), self.config.label.kind())
+        key(self.full_directory.as_str(), self.config.label.kind())
     }
 
     pub(super) fn reads(&self) -> &Arc<[Read]> {
@@ -263,7 +280,7 @@ impl LockQueue {
         let kind = self.fast_path_kind()?;
         let name = self.parse(node.name())?;
         let is_ordered = name.kind() == self.config.label.kind() && name.has_ordered_sequence();
-        is_ordered.then(|| QueueEntry::register(node, self.directory.as_str(), name.sequence(), kind))
+        is_ordered.then(|| QueueEntry::register(node, self.full_directory.as_str(), name.sequence(), kind))
     }
 }
 
@@ -276,7 +293,7 @@ impl Debug for LockQueue {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("LockQueue")
-            .field("directory", &self.directory)
+            .field("directory", &self.full_directory)
             .field("label", &self.config.label)
             .finish_non_exhaustive()
     }

@@ -14,7 +14,7 @@ async fn connect(server: &TestServer) -> ConnectionManager {
 }
 
 fn queue(manager: &ConnectionManager, path: &str) -> LockQueue {
-    LockQueue::new(manager, path.parse().unwrap(), Label::LOCK, Rule::MUTEX).unwrap()
+    LockQueue::new(manager, path, Label::LOCK, Rule::MUTEX).unwrap()
 }
 
 /// The value that the setting was refused for.
@@ -46,7 +46,7 @@ async fn a_hold_of_another_manager_is_refused_before_anything_is_sent() {
     // Every call that needs a reply fails in another way.
     server.freeze();
 
-    let txn = held.txn_with([&foreign]).create("/c".parse().unwrap(), Vec::new());
+    let txn = held.txn_with([&foreign]).create("/c", Vec::new());
     let Err(TxnError::Failed(error)) = txn.commit().await else { panic!("committed, or lost") };
     assert_eq!(refused(&error, "holds"), "of several managers");
 
@@ -68,7 +68,7 @@ async fn labels_of_one_rule_that_a_node_name_cannot_tell_apart_are_refused() {
     let server = TestServer::start().await.unwrap();
     let manager = connect(&server).await;
 
-    let error = LockQueue::new(&manager, "/a".parse().unwrap(), TURN, RULE).unwrap_err();
+    let error = LockQueue::new(&manager, "/a", TURN, RULE).unwrap_err();
     let is_ambiguous = matches!(error, Error::Config(ConfigError::Label(LabelError::Ambiguous { .. })));
     assert!(is_ambiguous, "{error}");
 }
@@ -82,7 +82,7 @@ async fn the_checks_of_a_transaction_count_in_its_size() {
 
     // The write alone fits: its data, its path and their framing.
     let data = vec![b'x'; 1_000_000 - "/c".len() - 64];
-    let error = held.txn().set("/c".parse().unwrap(), data, ANY_VERSION).commit().await.unwrap_err();
+    let error = held.txn().set("/c", data, ANY_VERSION).commit().await.unwrap_err();
     let is_too_large = matches!(error, TxnError::Failed(Error::Config(ConfigError::DataTooLarge { .. })));
     assert!(is_too_large, "{error}");
 }

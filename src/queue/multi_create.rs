@@ -34,7 +34,7 @@ impl MultiQueue {
         deadline: Deadline,
     ) -> Result<(), StepError> {
         limits::check(
-            self.queues.iter().map(|queue| queue.data().len() + queue.directory().as_str().len()).sum(),
+            self.queues.iter().map(|queue| queue.data().len() + queue.full_directory().as_str().len()).sum(),
         )
         .map_err(Error::Config)?;
         let session = self.manager.session_for_acquire(deadline, self.first_directory()).await?;
@@ -43,14 +43,16 @@ impl MultiQueue {
             ticket.unresolved_creates.retain(|(of, _)| of.epoch() == session.epoch());
         }
         let directories: Vec<String> =
-            self.queues.iter().map(|queue| queue.directory().to_string()).collect();
+            self.queues.iter().map(|queue| queue.full_directory().to_string()).collect();
         let mut directories_made = 0;
         loop {
             let connection = session.connection();
             let (mut creates_in_flight, creates): (Vec<CreateGuard>, Vec<WriteOp>) = self
                 .queues
                 .iter()
-                .map(|queue| CreateGuard::in_multi(&session, queue.directory(), queue.label(), queue.data()))
+                .map(|queue| {
+                    CreateGuard::in_multi(&session, queue.full_directory(), queue.label(), queue.data())
+                })
                 .unzip();
             let mut made = session.send_multi(&creates);
             let early = self.ask_early(&session, &creates);
@@ -98,13 +100,15 @@ impl MultiQueue {
     }
 
     fn first_directory(&self) -> &str {
-        self.queues.first().map(|queue| queue.directory().as_str()).unwrap_or_default()
+        self.queues.first().map(|queue| queue.full_directory().as_str()).unwrap_or_default()
     }
 
     /// The server refused the create in the queue with this index.
     fn refused(&self, index: usize, refusal: Refusal, deadline: Deadline) -> Error {
-        let directory =
-            self.queues.get(index).map_or_else(|| self.first_directory(), |queue| queue.directory().as_str());
+        let directory = self
+            .queues
+            .get(index)
+            .map_or_else(|| self.first_directory(), |queue| queue.full_directory().as_str());
         Error::of_wire(Operation::Create, directory, &WireError::Refused(refusal), deadline)
     }
 
@@ -120,7 +124,7 @@ impl MultiQueue {
     /// return it: behind the transaction, in the same round trip.
     fn ask_early(&self, session: &Session, creates: &[WriteOp]) -> Option<Early> {
         let (queue, create) = self.queues.first().zip(creates.first())?;
-        let number = LocalQueues::of(session).sequence_to_prefetch(queue.directory().as_str())?;
+        let number = LocalQueues::of(session).sequence_to_prefetch(queue.full_directory().as_str())?;
         let path = format!("{}{number:010}", create.path());
         let reply = Mutex::new(session.read(|wire| wire.exists(&path)));
         Some(Early { path, reply })
@@ -129,7 +133,7 @@ impl MultiQueue {
     /// Uses the early read if it was for the right node, and records that the next transaction needs one.
     async fn learn_creation(tickets: &mut [Ticket], early: Option<Early>, deadline: Deadline) {
         let Some(ticket) = tickets.first_mut() else { return };
-        let (directory, label) = (ticket.queue.directory().to_string(), ticket.queue.label());
+        let (directory, label) = (ticket.queue.full_directory().to_string(), ticket.queue.label());
         let Some(queued_node) = ticket.queued_node_mut().filter(|queued_node| queued_node.czxid.is_none())
         else {
             return;
@@ -188,7 +192,7 @@ impl MultiQueue {
         }
         let mut found = Vec::new();
         for (queue, create) in self.queues.iter().zip(&mut *creates_in_flight) {
-            found.extend(resolve_lost_create(session, queue.directory(), create, deadline).await?);
+            found.extend(resolve_lost_create(session, queue.full_directory(), create, deadline).await?);
         }
         match found.len() {
             all if all == self.queues.len() => Ok(Some(found)),
@@ -214,7 +218,7 @@ impl MultiQueue {
     ) -> Result<(), StepError> {
         for (number, queue) in self.queues.iter().enumerate() {
             if !existing.get(number).is_some_and(Option::is_some) {
-                make_queue_directory(session, queue.directory(), deadline).await?;
+                make_queue_directory(session, queue.full_directory(), deadline).await?;
             }
         }
         Ok(())

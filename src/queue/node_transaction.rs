@@ -353,10 +353,6 @@ impl NodeTransaction {
     }
 
     fn confused(&self, cause: &str) -> Error {
-        Error::Unknown {
-            operation: Operation::Commit,
-            path: self.own.path().to_owned(),
-            cause: cause.to_owned(),
-        }
+        Error::Unknown { operation: Operation::Commit, path: self.own.path().into(), cause: cause.to_owned() }
     }
 }

@@ -15,8 +15,7 @@ async fn a_short_operation_timeout_ends_a_try_and_repeats_no_request_of_a_wait()
     let server = TestServer::start().await.unwrap();
     let builder = ConnectionManager::builder(&server.connect_string());
     let manager = builder.operation_timeout(Duration::from_millis(100)).connect().await.unwrap();
-    let queue =
-        |path: &str| LockQueue::new(&manager, path.parse().unwrap(), Label::LOCK, Rule::MUTEX).unwrap();
+    let queue = |path: &str| LockQueue::new(&manager, path, Label::LOCK, Rule::MUTEX).unwrap();
     let (waited, tried) = (queue("/waited"), queue("/tried"));
     for queue in [&waited, &tried] {
         queue.acquire(Deadline::never()).await.unwrap().release().await.unwrap();

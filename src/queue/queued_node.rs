@@ -52,7 +52,7 @@ impl QueuedNode {
         connection: Option<u64>,
     ) -> Self {
         debug_assert_eq!(
-            queue.directory().listed_child(node_guard.name()),
+            queue.full_directory().listed_child(node_guard.name()),
             node_guard.path(),
             "a node outside its directory"
         );
@@ -92,7 +92,7 @@ impl QueuedNode {
     }
 
     pub(super) async fn list(&mut self, queue: &LockQueue, deadline: Deadline) -> Result<(), StepError> {
-        let directory = queue.directory().as_str();
+        let directory = queue.full_directory().as_str();
         let connection = self.session().connection();
         let mut reply = self.session().read(|wire| wire.children(directory));
         // Sent behind the list, as with the create.
@@ -141,13 +141,13 @@ impl QueuedNode {
             // Restarting deletes whatever node of this contender still exists: a list alone does not prove
             // that none does.
             Verdict::Gone | Verdict::CompareCzxid(_) => return Err(StepError::Restart),
-            Verdict::SequenceExhausted => return Err(sequence_exhausted(queue.directory().as_str()).into()),
+            Verdict::SequenceExhausted => {
+                return Err(sequence_exhausted(queue.full_directory().as_str()).into());
+            }
             Verdict::ConflictingKind(node) => {
-                return Err(Error::ConflictingKind {
-                    path: queue.directory().to_string(),
-                    child: node.to_string(),
-                }
-                .into());
+                return Err(
+                    Error::ConflictingKind { path: queue.whole_path(), child: node.to_string() }.into()
+                );
             }
         };
         Ok(is_by_list)
@@ -161,10 +161,10 @@ impl QueuedNode {
         queue: &LockQueue,
         deadline: Deadline,
     ) -> Result<Option<Verdict>, StepError> {
-        let mine = self.token_zxid(deadline, queue.directory().as_str()).await?;
+        let mine = self.token_zxid(deadline, queue.full_directory().as_str()).await?;
         let session = self.session().clone();
         let stats = contenders.into_iter().map(|node| {
-            let path = queue.directory().listed_child(node.as_str());
+            let path = queue.full_directory().listed_child(node.as_str());
             let mut reply = session.read(|wire| wire.exists(&path));
             let session = session.clone();
             async move { (session.await_reply(&mut reply, deadline).await, node) }
@@ -175,7 +175,8 @@ impl QueuedNode {
                 Ok(Some(stat)) => ordered.push((stat.czxid, node)),
                 Ok(None) => {}
                 Err(error) => {
-                    self.retry_after(&error, Operation::Read, queue.directory().as_str(), deadline).await?;
+                    self.retry_after(&error, Operation::Read, queue.full_directory().as_str(), deadline)
+                        .await?;
                     return Ok(None);
                 }
             }

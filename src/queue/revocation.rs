@@ -43,7 +43,7 @@ impl Hold {
     /// # let manager = lockkeeper_core::ConnectionManager::connect(&server.connect_string()).await?;
     /// use lockkeeper_core::{Deadline, Label, LockQueue, Revoker, Rule};
     ///
-    /// let queue = LockQueue::new(&manager, "/gate".parse()?, Label::LOCK, Rule::MUTEX)?;
+    /// let queue = LockQueue::new(&manager, "/gate", Label::LOCK, Rule::MUTEX)?;
     /// let held = queue.acquire(Deadline::never()).await?;
     ///
     /// // Somewhere else:

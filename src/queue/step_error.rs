@@ -42,7 +42,7 @@ pub(super) fn time_left(deadline: Deadline, path: &str, phase: Phase) -> Result<
 }
 
 pub(super) fn timeout_error(deadline: Deadline, path: &str, phase: Phase) -> Error {
-    Error::Timeout { phase, path: path.to_owned(), waited: deadline.waited() }
+    Error::Timeout { phase, path: path.into(), waited: deadline.waited() }
 }
 
 /// The deadline passed behind this predecessor.
@@ -59,5 +59,5 @@ pub(super) fn queued_timeout(
 
 /// The sequence numbers of this directory are exhausted, and determine no order any more.
 pub(super) fn sequence_exhausted(path: &str) -> Error {
-    Error::SequenceExhausted { path: path.to_owned() }
+    Error::SequenceExhausted { path: path.into() }
 }

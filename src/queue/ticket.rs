@@ -154,7 +154,7 @@ impl Ticket {
                 Ok(held) => return Ok(held),
                 Err(StepError::Restart) => {
                     debug!(
-                        directory = %self.queue.directory(),
+                        directory = %self.queue.full_directory(),
                         "the position in the queue is lost; starting over"
                     );
                     self.reset();
@@ -187,7 +187,7 @@ impl Ticket {
             },
             _ => Phase::Answer,
         };
-        Err(timeout_error(deadline, self.queue.directory().as_str(), phase))
+        Err(timeout_error(deadline, self.queue.full_directory().as_str(), phase))
     }
 
     /// Takes the hold if no contender ahead blocks now.
@@ -226,7 +226,7 @@ impl Ticket {
             match self.create_node(deadline).await {
                 Ok(queued_node) => self.queued_node = Some(queued_node),
                 Err(StepError::Restart) => {
-                    debug!(directory = %self.queue.directory(), "entering the queue again")
+                    debug!(directory = %self.queue.full_directory(), "entering the queue again")
                 }
                 Err(StepError::Fail(error)) => return Err(error),
             }
@@ -315,7 +315,7 @@ impl Ticket {
         let Some(queued_node) = &mut self.queued_node else {
             return Err(StepError::Restart);
         };
-        let directory = self.queue.directory().as_str();
+        let directory = self.queue.full_directory().as_str();
         let session = queued_node.registration.0.session().clone();
         let czxid = queued_node.token_zxid(deadline, directory).await?;
         while !session.try_grant(&queued_node.registration.0) {
@@ -358,7 +358,7 @@ impl Debug for Ticket {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Ticket")
-            .field("directory", self.queue.directory())
+            .field("directory", self.queue.full_directory())
             .field("name", &self.name())
             .field("ahead", &self.position())
             .finish_non_exhaustive()

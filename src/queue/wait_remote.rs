@@ -50,7 +50,7 @@ impl QueuedNode {
         let watched = second_predecessor.as_ref().unwrap_or(&predecessor);
         let tells = predecessors.without_predecessor(queue.rule(), self.session().connection());
         let is_told_by_event = second_predecessor.is_none() && !reads_anyway && tells == OnDeleted::Held;
-        let path = queue.directory().listed_child(watched.as_str());
+        let path = queue.full_directory().listed_child(watched.as_str());
         let early_watch = self.early_watch.take().filter(|pending| pending.path == path);
         let Some(mut pending) = early_watch.map(|pending| *pending).or_else(|| self.ask_watch(path.clone()))
         else {
@@ -101,7 +101,7 @@ impl QueuedNode {
             WakeReason::Myself => Err(self.deleted()),
             WakeReason::SessionOver => Err(self.session().loss().map_or(StepError::Restart, StepError::from)),
             WakeReason::Time => {
-                Err(queued_timeout(deadline, queue.directory().as_str(), watched.as_str(), owner, ahead))
+                Err(queued_timeout(deadline, queue.full_directory().as_str(), watched.as_str(), owner, ahead))
             }
         }
     }
@@ -178,7 +178,7 @@ impl QueuedNode {
         deadline: Deadline,
     ) -> Result<(), StepError> {
         let session = self.session().clone();
-        let (directory, connection) = (queue.directory(), session.connection());
+        let (directory, connection) = (queue.full_directory(), session.connection());
         let mut list = session.read(|wire| wire.children(directory.as_str()));
         let pending = self.ask_watch(directory.listed_child(predecessor.as_str()));
         let own_watch = self.ask_own_watch();
@@ -212,7 +212,7 @@ impl QueuedNode {
                 _ = self.registration.0.lost() => return Err(StepError::Restart),
                 () = deadline.passed() => {}
             }
-            time_left(deadline, queue.directory().as_str(), Phase::Answer)?;
+            time_left(deadline, queue.full_directory().as_str(), Phase::Answer)?;
             let mut reply = self.session().read(|wire| wire.exists(blocker));
             match self.session().await_reply(&mut reply, deadline).await {
                 Ok(Some(_)) => wait = (wait * 2).min(fractions::predecessor_poll_max(timeout)),

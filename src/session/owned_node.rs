@@ -336,7 +336,7 @@ impl OwnedNode {
     }
 
     pub(crate) fn loss_by(&self, reason: LossReason) -> Lost {
-        Lost { path: self.path.to_string(), reason }
+        Lost { path: (&*self.path).into(), reason }
     }
 
     pub(crate) fn verdict(&self) -> Result<(), Lost> {

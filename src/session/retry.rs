@@ -38,7 +38,7 @@ impl Session {
         match deadline.has_passed() {
             true => Err(Stop::Failed(Error::Timeout {
                 phase: Phase::Answer,
-                path: path.to_owned(),
+                path: path.into(),
                 waited: deadline.waited(),
             })),
             false => Ok(()),

@@ -60,7 +60,7 @@ impl MultiError {
 impl Error {
     /// Converts the error of a request for `operation` on `path`.
     pub(crate) fn of_wire(operation: Operation, path: &str, error: &WireError, deadline: Deadline) -> Self {
-        let path = path.to_owned();
+        let path = path.into();
         match error {
             WireError::Refused(refusal) => Self::Refused { operation, path, refusal: *refusal },
             WireError::Timeout => Self::Timeout { phase: Phase::Answer, path, waited: deadline.waited() },

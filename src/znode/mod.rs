@@ -4,3 +4,4 @@ pub(crate) mod fencing_token;
 pub(crate) mod name;
 pub(crate) mod node_data;
 pub(crate) mod path;
+pub(crate) mod whole_path;

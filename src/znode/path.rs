@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-/// An absolute path of a znode. It is checked once and valid from then on. Clones are cheap and share the
-/// text.
+/// An absolute path of a znode, below the chroot of the manager that it is given to. It is checked once and
+/// valid from then on. Clones are cheap and share the text.
+///
+/// Every path that a call returns can go into any call again, and names the same node. Errors and logs show
+/// the [`WholePath`](crate::WholePath) instead.
 ///
 /// Parts are separated by `/`. There is no empty part, no `.`, no `..`, no trailing slash, and none of the
 /// characters that the server refuses (U+0000–U+001F, U+007F–U+009F, surrogates and non-characters). Source:
@@ -16,9 +19,9 @@ use thiserror::Error;
 /// ```
 /// use lockkeeper_core::ZnodePath;
 ///
-/// let path: ZnodePath = "/shop/locks/train-7".parse()?;
+/// let path: ZnodePath = "/locks/train-7".parse()?;
 /// assert_eq!(path.name(), "train-7");
-/// assert!("shop/locks".parse::<ZnodePath>().is_err());
+/// assert!("locks/train-7".parse::<ZnodePath>().is_err());
 /// # Ok::<(), lockkeeper_core::PathError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,6 +93,18 @@ impl ZnodePath {
         Ok(Self(joined.into()))
     }
 
+    /// What follows this path in `whole`, which is below it: the opposite of [`join`](Self::join).
+    pub(crate) fn strip<'a>(&self, whole: &'a str) -> &'a str {
+        if self.is_root() {
+            return whole;
+        }
+        match whole.strip_prefix(self.as_str()) {
+            Some("") => "/",
+            Some(below) if below.starts_with('/') => below,
+            _ => whole,
+        }
+    }
+
     /// The path of a child whose name came from the server, which has already checked it.
     pub(crate) fn listed_child(&self, name: &str) -> String {
         if self.is_root() { format!("/{name}") } else { format!("{}/{name}", self.0) }
@@ -136,6 +151,40 @@ impl TryFrom<&Self> for ZnodePath {
 
     fn try_from(path: &Self) -> Result<Self, PathError> {
         Ok(path.clone())
+    }
+}
+
+/// What a call takes as a path: a `&str`, a `String`, a [`ZnodePath`], or a reference to one of these.
+///
+/// Implemented by everything that [`TryInto`] makes a [`ZnodePath`] of.
+pub trait IntoPath {
+    /// The path.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError`] when the text is no path.
+    fn into_path(self) -> Result<ZnodePath, PathError>;
+}
+
+impl<P> IntoPath for P
+where
+    P: TryInto<ZnodePath>,
+    PathError: From<P::Error>,
+{
+    fn into_path(self) -> Result<ZnodePath, PathError> {
+        self.try_into().map_err(PathError::from)
+    }
+}
+
+impl PartialEq<str> for ZnodePath {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for ZnodePath {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
     }
 }
 
@@ -280,6 +329,11 @@ mod tests {
         assert_eq!(app.join(&lock).unwrap().as_str(), "/app/lock");
         assert_eq!(root.join(&lock).unwrap(), lock);
         assert_eq!(app.join(&root).unwrap(), app);
+        for (chroot, whole, below) in
+            [(&root, "/app/lock", "/app/lock"), (&app, "/app/lock", "/lock"), (&app, "/app", "/")]
+        {
+            assert_eq!(chroot.strip(whole), below);
+        }
         assert_eq!(root.child("x").unwrap().as_str(), "/x");
         assert!(app.child("x/y").is_err());
         assert_eq!(root.listed_child("x"), "/x");

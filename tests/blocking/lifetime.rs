@@ -27,7 +27,7 @@ fn a_guard_outlives_its_manager_and_lock_and_the_thread_ends_with_it() {
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let guard = mutex.acquire().unwrap();
     drop((manager, mutex));
-    guard.txn().create("/written".parse().unwrap(), Vec::new()).commit().unwrap();
+    guard.txn().create("/written", Vec::new()).commit().unwrap();
     assert!(guard.is_valid() && thread.exists());
     drop(guard);
     until("the session is closed", || server.sessions().is_empty());
@@ -56,7 +56,7 @@ fn the_managers_of_a_pool_share_a_thread_which_ends_with_the_last_of_what_they_m
     let guard = Mutex::new(last, "/lock").unwrap().acquire().unwrap();
     drop(pool);
     until("the other sessions are closed", || server.sessions().len() == 1);
-    guard.txn().create("/written".parse().unwrap(), Vec::new()).commit().unwrap();
+    guard.txn().create("/written", Vec::new()).commit().unwrap();
     assert!(guard.is_valid() && thread.exists());
     drop(guard);
     until("the thread has ended", || !thread.exists());

@@ -100,11 +100,11 @@ fn a_loss_is_told_to_the_thread_that_waits_for_it_and_nothing_is_committed() {
     let server = server();
     let manager = connect(&server);
     let guard = Mutex::new(&manager, "/lock").unwrap().acquire().unwrap();
-    guard.txn().create("/written".parse().unwrap(), b"1".to_vec()).commit().unwrap();
+    guard.txn().create("/written", b"1".to_vec()).commit().unwrap();
     thread::scope(|threads| {
         let told = threads.spawn(|| guard.wait_lost(Timing::event()));
         assert!(server.delete_node(guard.path()));
-        let late = guard.txn().delete("/written".parse().unwrap(), -1).commit();
+        let late = guard.txn().delete("/written", -1).commit();
         assert!(matches!(late, Err(TxnError::Lost(_))), "{late:?}");
         assert_eq!(told.join().unwrap().unwrap().reason, LossReason::NodeDeleted);
     });
@@ -130,7 +130,7 @@ fn several_are_held_by_one_guard_or_not_at_all() {
     assert!(mutex.try_acquire().unwrap().is_none());
     assert!(prices.try_write().unwrap().is_none());
     assert_eq!(licences.available().unwrap(), 0);
-    held.txn().create("/written".parse().unwrap(), Vec::new()).commit().unwrap();
+    held.txn().create("/written", Vec::new()).commit().unwrap();
     held.release().unwrap();
 
     let write = prices.write().unwrap();

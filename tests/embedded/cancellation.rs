@@ -329,7 +329,7 @@ async fn a_commit_dropped_anywhere_under_any_fault_is_done_once_or_not_at_all() 
         let root: ZnodePath = "/".parse().unwrap();
         async move {
             let guard = Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap();
-            let _ = guard.txn().create_sequential(node.parse().unwrap(), Vec::new()).commit().await;
+            let _ = guard.txn().create_sequential(node, "").commit().await;
             // However late, each was written once at most.
             let written = actor.znodes().children(&root).await;
             let mut written: Vec<String> = written.ok().flatten().unwrap_or_default();

@@ -117,7 +117,7 @@ async fn a_session_replaced_on_reconnect_is_lost_before_another_contender_is_gra
         let (granted_at, granted) = within("the next grant", next).await.unwrap().unwrap();
         assert!(guard.valid_until() < granted_at && lost_at < granted_at.after(TICK));
         assert!(granted.fencing_token() > guard.fencing_token());
-        assert!(guard.txn().check("/locks".parse().unwrap(), -1).commit().await.unwrap_err().is_lost());
+        assert!(guard.txn().check("/locks", -1).commit().await.unwrap_err().is_lost());
         assert!(guard.release().await.unwrap_err().is_lost());
         granted.release().await.unwrap();
         server_fixture.queue_length_becomes(0).await.unwrap();
@@ -292,7 +292,7 @@ async fn a_node_deleted_by_hand_ends_the_hold_and_a_waiter_without_a_node_starts
     let next = within("the next grant", waiting).await.unwrap().unwrap();
     let lost = within("the loss", guard.lost()).await.unwrap();
     assert_eq!(lost.reason, LossReason::NodeDeleted);
-    assert!(guard.txn().check("/locks".parse().unwrap(), -1).commit().await.unwrap_err().is_lost());
+    assert!(guard.txn().check("/locks", -1).commit().await.unwrap_err().is_lost());
     assert!(guard.release().await.unwrap_err().is_lost());
     next.release().await.unwrap();
     server_fixture.queue_length_becomes(0).await.unwrap();

@@ -83,13 +83,7 @@ impl Fixture {
     pub(crate) async fn make_directory(&self) -> Result<(), String> {
         let first = self.adapter.exclude(target(&self.server_fixture.rival)).await.map_err(say)?;
         first.release().await.map_err(say)?;
-        let written = WRITTEN.parse().map_err(say)?;
-        self.server_fixture
-            .rival
-            .znodes()
-            .create(&written, b"", CreateMode::Persistent)
-            .await
-            .map_err(say)?;
+        self.server_fixture.rival.znodes().create(WRITTEN, b"", CreateMode::Persistent).await.map_err(say)?;
         Ok(())
     }
 

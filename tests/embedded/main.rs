@@ -20,6 +20,7 @@ mod limit;
 mod many;
 mod matrix;
 mod oracle;
+mod paths;
 mod pool;
 mod scenario;
 mod server_fixture;

@@ -54,10 +54,9 @@ impl ServerFixture {
 
     /// The rival sends a request and gets its answer.
     pub(crate) async fn round_trip_of_rival(&self) -> Result<(), String> {
-        let root = "/zookeeper".parse().map_err(|error| format!("{error}"))?;
         let read = async {
             // A fault may have broken the rival's link, too.
-            while self.rival.znodes().read(&root).await.is_err() {}
+            while self.rival.znodes().read("/zookeeper").await.is_err() {}
         };
         within("an answer to the rival", read).await
     }

@@ -143,7 +143,7 @@ async fn a_commit_dropped_at_any_await_is_applied_at_most_once_and_keeps_the_hol
         .await
         .unwrap();
     for polls in 0.. {
-        let write = || guard.txn().set("/register".parse().unwrap(), Vec::new(), -1).commit();
+        let write = || guard.txn().set("/register", Vec::new(), -1).commit();
         let version = async || ensemble.raw().await.unwrap().data("/register").await.unwrap().1.version;
         let before = version().await;
         let is_done = matches!(dropped_after(polls, write()).await, After::Done(_));

@@ -82,8 +82,7 @@ async fn everything_taken(manager: &ConnectionManager) -> Result<Kept, Error> {
 
     kept.keep(several(manager, "/all").build()?.acquire().await?);
     kept.keep(several(manager, "/once").atomic().build()?.acquire().await?);
-    let register = "/register".parse()?;
-    manager.znodes().create(&register, b"", lockkeeper::CreateMode::Persistent).await?;
+    manager.znodes().create("/register", b"", lockkeeper::CreateMode::Persistent).await?;
     Ok(kept)
 }
 

@@ -67,17 +67,17 @@ async fn a_transaction_under_a_node_that_is_gone_is_refused_whatever_it_held() {
     let mut admin = ensemble.raw().await.unwrap();
     let read =
         RwLock::new(&manager, "/kinds/downgraded").unwrap().write().await.unwrap().downgrade().await.unwrap();
-    read.txn().create("/downgraded".parse().unwrap(), Vec::new()).commit().await.unwrap();
+    read.txn().create("/downgraded", Vec::new()).commit().await.unwrap();
     admin.delete(read.path()).await.unwrap();
-    let late = read.txn().create("/late".parse().unwrap(), Vec::new()).commit().await;
+    let late = read.txn().create("/late", Vec::new()).commit().await;
     assert!(late.unwrap_err().is_lost(), "a downgraded reader");
     for (number, (kind, held, _)) in kinds(&manager, &manager).await.into_iter().enumerate() {
         let guard = held.acquire().await.unwrap();
-        let written = format!("/written-{number}").parse().unwrap();
+        let written = format!("/written-{number}");
         guard.txn().create(written, Vec::new()).commit().await.unwrap();
         // One is enough, where there are several.
         admin.delete(nodes(&guard).last().unwrap()).await.unwrap();
-        let late = guard.txn().create("/late".parse().unwrap(), Vec::new()).commit().await;
+        let late = guard.txn().create("/late", Vec::new()).commit().await;
         assert!(late.unwrap_err().is_lost(), "{kind}");
         assert!(!guard.is_valid(), "{kind}");
     }

@@ -38,7 +38,7 @@ async fn a_holder_that_is_cut_off_learns_its_loss_before_another_contender_is_gr
         assert!(lost_at < granted_at, "{direction:?}: lost {:?} after the grant", lost_at.since(granted_at));
         assert!(granted.fencing_token() > guard.fencing_token());
         // Late, as in a paused process: the transaction writes nothing, and the release returns the loss.
-        let error = guard.txn().create("/late".parse().unwrap(), Vec::new()).commit().await.unwrap_err();
+        let error = guard.txn().create("/late", Vec::new()).commit().await.unwrap_err();
         assert!(error.is_lost());
         proxies.release(direction);
         assert!(matches!(guard.release().await, Err(ReleaseError::Lost(_))));
@@ -117,9 +117,9 @@ async fn a_node_deleted_by_hand_is_a_loss_for_its_holder() {
     let guard = mutex.acquire().await.unwrap();
     ensemble.raw().await.unwrap().delete(guard.path()).await.unwrap();
     // At once and exactly: the server itself refuses a transaction of the lost hold.
-    let error = guard.txn().create("/late".parse().unwrap(), Vec::new()).commit().await.unwrap_err();
+    let error = guard.txn().create("/late", Vec::new()).commit().await.unwrap_err();
     assert!(error.is_lost());
-    assert!(manager.znodes().read(&"/late".parse().unwrap()).await.unwrap().is_none());
+    assert!(manager.znodes().read("/late").await.unwrap().is_none());
     assert_eq!(guard.lost().await.reason, LossReason::NodeDeleted);
 
     // Without a write, by the confirmation of the holds.

@@ -72,12 +72,13 @@ async fn a_chroot_prefixes_every_path_and_is_created_on_first_use() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let manager = connect(&format!("{}/shop/eu", ensemble.connect_string())).await;
     let mutex = Mutex::new(&manager, "/locks/a").unwrap();
-    assert_eq!(mutex.path().as_str(), "/shop/eu/locks/a");
+    assert_eq!(mutex.path().as_str(), "/locks/a");
+    assert_eq!(manager.whole_path(mutex.path()).as_str(), "/shop/eu/locks/a");
     let guard = mutex.acquire().await.unwrap();
     assert_eq!(children(&ensemble, "/shop/eu/locks/a").await.len(), 1);
     // Writes of a transaction are below the chroot, too.
-    guard.txn().create("/stock".parse().unwrap(), b"1".to_vec()).commit().await.unwrap();
-    assert_eq!(manager.znodes().read(&"/stock".parse().unwrap()).await.unwrap().unwrap().0, b"1");
+    guard.txn().create("/stock", b"1".to_vec()).commit().await.unwrap();
+    assert_eq!(manager.znodes().read("/stock").await.unwrap().unwrap().0, b"1");
     assert!(children(&ensemble, "/shop/eu").await.contains(&"stock".to_owned()));
     guard.release().await.unwrap();
 }
@@ -91,9 +92,9 @@ async fn a_protected_lock_cannot_be_broken_by_another_identity() {
     let theirs = builder(&servers).digest_auth("thief", "guess").connect().await.unwrap();
     let guard = Mutex::new(&mine, "/shop/lock").unwrap().acquire().await.unwrap();
     let refused = |error: &Error| matches!(error, Error::Refused { refusal: Refusal::NoAuth, .. });
-    let node = guard.path().parse().unwrap();
-    assert!(refused(&theirs.znodes().delete(&node).await.unwrap_err()));
-    assert!(refused(&theirs.znodes().write(&node, b"x", -1).await.unwrap_err()));
+    let node = guard.path();
+    assert!(refused(&theirs.znodes().delete(node).await.unwrap_err()));
+    assert!(refused(&theirs.znodes().write(node, b"x", -1).await.unwrap_err()));
     assert!(refused(&Mutex::new(&theirs, "/shop/lock").unwrap().acquire().await.unwrap_err()));
     assert!(guard.is_valid());
     guard.release().await.unwrap();
@@ -128,11 +129,10 @@ async fn data_too_large_for_a_request_is_refused_before_it_is_sent() {
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let error = mutex.clone().node_data(large.clone()).acquire().await.unwrap_err();
     assert!(matches!(error, Error::Config(_)), "{error}");
-    let error =
-        manager.znodes().create(&"/x".parse().unwrap(), &large, CreateMode::Persistent).await.unwrap_err();
+    let error = manager.znodes().create("/x", large, CreateMode::Persistent).await.unwrap_err();
     assert!(matches!(error, Error::Config(_)), "{error}");
     let guard = mutex.acquire().await.unwrap();
-    let error = guard.txn().create("/x".parse().unwrap(), large).commit().await.unwrap_err();
+    let error = guard.txn().create("/x", large).commit().await.unwrap_err();
     assert!(error.to_string().contains("the server takes at most"), "{error}");
     guard.release().await.unwrap();
 }

@@ -17,7 +17,7 @@ const LOST: &str = "hold lost";
 /// After the answer to this read, all earlier requests are answered, and all earlier events have arrived.
 async fn round_trip(manager: &ConnectionManager) {
     for _ in 0..3 {
-        manager.znodes().read(&"/zookeeper".parse().unwrap()).await.unwrap();
+        manager.znodes().read("/zookeeper").await.unwrap();
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) async fn a_mutex_passes_between(one: &ConnectionManager, other: &Conn
     let next = second.acquire().await?;
     assert!(next.is_valid());
     next.release().await?;
-    let left = one.znodes().children(&"/secured/lock".parse()?).await?;
+    let left = one.znodes().children("/secured/lock").await?;
     assert_eq!(left.unwrap_or_default(), [] as [String; 0]);
     Ok(())
 }

@@ -47,9 +47,9 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
 
 /// Waits until the holder and all waiters have their nodes.
 async fn queued(fixture: &Fixture<'_>, path: &str, waiters: usize) -> Outcome<()> {
-    let (znodes, directory) = (fixture.manager(0)?.znodes(), path.try_into()?);
+    let znodes = fixture.manager(0)?.znodes();
     let all = async {
-        while znodes.children(&directory).await?.map_or(0, |line| line.len()) <= waiters {
+        while znodes.children(path).await?.map_or(0, |line| line.len()) <= waiters {
             sleep(Duration::from_millis(20)).await;
         }
         Outcome::Ok(())

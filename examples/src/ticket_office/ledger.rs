@@ -104,7 +104,7 @@ impl Ledger {
             self.znodes.create(&self.root.child(part)?, b"", CreateMode::Persistent).await?;
         }
         for train in trains {
-            self.znodes.create(&self.stock(train)?, &stock_data(seats), CreateMode::Persistent).await?;
+            self.znodes.create(&self.stock(train)?, stock_data(seats), CreateMode::Persistent).await?;
             self.znodes.create(&self.sales(train)?, b"", CreateMode::Persistent).await?;
         }
         Ok(())
@@ -133,9 +133,9 @@ impl Ledger {
         left: u32,
     ) -> Result<(), LedgerError> {
         if entry.sold {
-            self.znodes.write(&self.stock(&order.train)?, &stock_data(left), ANY_VERSION).await?;
+            self.znodes.write(&self.stock(&order.train)?, stock_data(left), ANY_VERSION).await?;
         }
-        match self.znodes.create(&self.sale(order)?, &entry.data(), CreateMode::Persistent).await {
+        match self.znodes.create(&self.sale(order)?, entry.data(), CreateMode::Persistent).await {
             Err(Error::Refused { refusal: Refusal::NodeExists, .. }) => Ok(()),
             created => created.map(drop).map_err(LedgerError::from),
         }

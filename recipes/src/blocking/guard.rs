@@ -85,7 +85,7 @@ impl<H: SingleHold, Bound> Guard<H, Bound> {
         self.inner.fencing_token()
     }
 
-    /// The path of the guard's node, chroot included. For several nodes, the first path.
+    /// The path of the guard's node, below the manager's chroot. For several nodes, the first path.
     #[must_use]
     pub fn path(&self) -> &str {
         self.inner.path()
@@ -125,9 +125,9 @@ impl LockGuard {
         self.inner.fencing_tokens()
     }
 
-    /// The fencing token of the lock at this whole path, if this guard holds it.
+    /// The fencing token of the lock at this path, if this guard holds it.
     #[must_use]
-    pub fn fencing_token(&self, path: &ZnodePath) -> Option<FencingToken> {
+    pub fn fencing_token(&self, path: impl AsRef<str>) -> Option<FencingToken> {
         self.inner.fencing_token(path)
     }
 
@@ -146,5 +146,5 @@ impl LockGuard {
 
 /// The result of a release on a thread that must not wait. The release continues in the background.
 fn unconfirmed(hold: &Hold) -> ReleaseError {
-    ReleaseError::Unconfirmed { path: hold.path().to_owned(), cause: ConfigError::CannotBlock.to_string() }
+    ReleaseError::Unconfirmed { path: hold.whole_path(), cause: ConfigError::CannotBlock.to_string() }
 }

@@ -16,7 +16,7 @@ pub trait Lock: Debug + Send + Sync {
     #[doc(hidden)]
     fn sealed(&self) -> SealedBlocking<'_>;
 
-    /// The whole path of the lock, chroot included. For several locks, the first path.
+    /// The path of the lock, below the manager's chroot. For several locks, the first path.
     fn path(&self) -> &ZnodePath {
         self.sealed().inner.path()
     }

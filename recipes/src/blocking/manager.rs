@@ -23,7 +23,7 @@ use super::runtime_thread::RuntimeThread;
 /// let manager = ConnectionManager::connect_with(builder)?;
 ///
 /// // A call without a blocking counterpart:
-/// let nodes = manager.block_on(manager.as_async().znodes().children(&"/".parse()?))??;
+/// let nodes = manager.block_on(manager.as_async().znodes().children("/"))??;
 /// println!("{nodes:?}");
 /// manager.shutdown()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())

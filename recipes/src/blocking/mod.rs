@@ -46,7 +46,7 @@
 //!
 //! let guard = mutex.acquire()?;
 //! println!("written once, fenced by {}", guard.fencing_token());
-//! guard.txn().create("/report".parse()?, b"written once".to_vec()).commit()?;
+//! guard.txn().create("/report", b"written once".to_vec()).commit()?;
 //! guard.release()?;
 //!
 //! manager.shutdown()?;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lockkeeper_core::{Error, PathError, ZnodePath};
+use lockkeeper_core::{Error, IntoPath, ZnodePath};
 
 use super::generic::Blocking;
 use super::guard::Guard;
@@ -45,11 +45,7 @@ impl Mutex {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root.
-    pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         Ok(Self::on(manager, crate::Mutex::new(manager.as_async(), path)?))
     }
 
@@ -59,11 +55,7 @@ impl Mutex {
     /// # Errors
     ///
     /// As that method.
-    pub fn in_semaphore_layout<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
+    pub fn in_semaphore_layout(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         let inner = crate::Mutex::in_semaphore_layout(manager.as_async(), path)?;
         Ok(Self::on(manager, inner))
     }
@@ -111,7 +103,7 @@ impl Mutex {
         Ok(Self { inner: self.inner.with_handoff(policy)?, ..self })
     }
 
-    /// The whole path of the lock, chroot included.
+    /// The path of the lock, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         self.inner.path()

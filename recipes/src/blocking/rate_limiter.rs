@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lockkeeper_core::{Error, PathError, ZnodePath};
+use lockkeeper_core::{Error, IntoPath, ZnodePath};
 
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
@@ -34,16 +34,12 @@ impl RateLimiter {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root, or if `starts` or `window` is zero.
-    pub fn new<P>(
+    pub fn new(
         manager: &ConnectionManager,
-        path: P,
+        path: impl IntoPath,
         starts: usize,
         window: Duration,
-    ) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
+    ) -> Result<Self, Error> {
         let inner = crate::RateLimiter::new(manager.as_async(), path, starts, window)?;
         Ok(Self::on(manager, inner))
     }
@@ -62,7 +58,7 @@ impl RateLimiter {
         Self { inner: self.inner.node_data(data), ..self }
     }
 
-    /// The whole path of the limiter, chroot included.
+    /// The path of the limiter, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         self.inner.path()

@@ -1,7 +1,7 @@
 use std::thread;
 use std::time::Duration;
 
-use lockkeeper_core::{Error, PathError, ZnodePath};
+use lockkeeper_core::{Error, IntoPath, ZnodePath};
 
 use super::generic::Blocking;
 use super::guard::Guard;
@@ -61,11 +61,7 @@ impl ReentrantMutex {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root.
-    pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         let inner = crate::ReentrantMutex::new(manager.as_async(), path)?;
         Ok(Self::on(manager, inner))
     }
@@ -77,7 +73,7 @@ impl ReentrantMutex {
         Self { inner: self.inner.node_data(data), ..self }
     }
 
-    /// The whole path of the lock, chroot included.
+    /// The path of the lock, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         self.inner.path()

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lockkeeper_core::{Error, PathError, ZnodePath};
+use lockkeeper_core::{Error, IntoPath, ZnodePath};
 
 use super::generic::Blocking;
 use super::guard::Guard;
@@ -52,11 +52,7 @@ impl RwLock {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root.
-    pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         Ok(Self::on(manager, crate::RwLock::new(manager.as_async(), path)?))
     }
 
@@ -73,7 +69,7 @@ impl RwLock {
         self.beside(self.inner.for_owner(owner))
     }
 
-    /// The whole path of the lock, chroot included.
+    /// The path of the lock, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         self.inner.path()

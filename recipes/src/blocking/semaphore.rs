@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lockkeeper_core::{Error, PathError, ZnodePath};
+use lockkeeper_core::{Error, IntoPath, ZnodePath};
 
 use super::generic::Blocking;
 use super::guard::Guard;
@@ -43,11 +43,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root, or if `permits` is zero.
-    pub fn new<P>(manager: &ConnectionManager, path: P, permits: usize) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath, permits: usize) -> Result<Self, Error> {
         let inner = crate::Semaphore::new(manager.as_async(), path, permits)?;
         Ok(Self::on(manager, inner))
     }
@@ -58,15 +54,11 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root, or if the limit is of another manager.
-    pub fn with_shared_limit<P>(
+    pub fn with_shared_limit(
         manager: &ConnectionManager,
-        path: P,
+        path: impl IntoPath,
         limit: &SharedLimit,
-    ) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
+    ) -> Result<Self, Error> {
         let inner = crate::Semaphore::with_shared_limit(manager.as_async(), path, &limit.inner)?;
         Ok(Self::on(manager, inner))
     }
@@ -78,7 +70,7 @@ impl Semaphore {
         Self { inner: self.inner.node_data(data), ..self }
     }
 
-    /// The whole path of the semaphore, chroot included.
+    /// The path of the semaphore, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         self.inner.path()
@@ -164,11 +156,7 @@ impl SharedLimit {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed.
-    pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         let inner = crate::SharedLimit::new(manager.as_async(), path)?;
         Ok(Self::on(manager, inner))
     }

@@ -1,4 +1,4 @@
-use lockkeeper_core::{ConfigError, CreateMode, Error, TxnError, TxnResult, ZnodePath};
+use lockkeeper_core::{ConfigError, CreateMode, Error, IntoPath, TxnError, TxnResult};
 
 use super::runtime_thread::RuntimeThread;
 
@@ -17,32 +17,32 @@ impl<'a> Txn<'a> {
     }
 
     /// Commits only if the node has this version.
-    pub fn check(self, path: ZnodePath, version: i32) -> Self {
+    pub fn check(self, path: impl IntoPath, version: i32) -> Self {
         Self { inner: self.inner.check(path, version), ..self }
     }
 
     /// Creates a persistent node.
-    pub fn create(self, path: ZnodePath, data: Vec<u8>) -> Self {
+    pub fn create(self, path: impl IntoPath, data: impl Into<Vec<u8>>) -> Self {
         Self { inner: self.inner.create(path, data), ..self }
     }
 
     /// Creates a persistent node with a number appended to its name.
-    pub fn create_sequential(self, path: ZnodePath, data: Vec<u8>) -> Self {
+    pub fn create_sequential(self, path: impl IntoPath, data: impl Into<Vec<u8>>) -> Self {
         Self { inner: self.inner.create_sequential(path, data), ..self }
     }
 
     /// Creates a node.
-    pub fn create_with(self, path: ZnodePath, data: Vec<u8>, mode: CreateMode) -> Self {
+    pub fn create_with(self, path: impl IntoPath, data: impl Into<Vec<u8>>, mode: CreateMode) -> Self {
         Self { inner: self.inner.create_with(path, data, mode), ..self }
     }
 
     /// Writes a node's data, if it has this version ([`ANY_VERSION`](crate::ANY_VERSION): any).
-    pub fn set(self, path: ZnodePath, data: Vec<u8>, version: i32) -> Self {
+    pub fn set(self, path: impl IntoPath, data: impl Into<Vec<u8>>, version: i32) -> Self {
         Self { inner: self.inner.set(path, data, version), ..self }
     }
 
     /// Deletes a node, if it has this version ([`ANY_VERSION`](crate::ANY_VERSION): any).
-    pub fn delete(self, path: ZnodePath, version: i32) -> Self {
+    pub fn delete(self, path: impl IntoPath, version: i32) -> Self {
         Self { inner: self.inner.delete(path, version), ..self }
     }
 

@@ -1,6 +1,6 @@
 mod table;
 
-use lockkeeper_core::{ContenderInfo, Role, ZnodePath};
+use lockkeeper_core::{ConnectionManager, ContenderInfo, Role, WholePath, ZnodePath};
 
 /// The holders and the waiters of a lock, with their ages: the result of `inspect()` of every recipe.
 ///
@@ -50,6 +50,8 @@ use lockkeeper_core::{ContenderInfo, Role, ZnodePath};
 pub struct Inspection {
     pub(crate) recipe: InspectedRecipe,
     pub(crate) path: ZnodePath,
+    /// For the headline.
+    pub(crate) whole: WholePath,
     pub(crate) limit: Option<usize>,
     pub(crate) contenders: Vec<ContenderInfo>,
 }
@@ -63,7 +65,17 @@ pub(crate) struct InspectedRecipe {
 }
 
 impl Inspection {
-    /// The whole path of the lock, chroot included.
+    pub(crate) fn of(
+        recipe: InspectedRecipe,
+        manager: &ConnectionManager,
+        path: &ZnodePath,
+        limit: Option<usize>,
+        contenders: Vec<ContenderInfo>,
+    ) -> Self {
+        Self { recipe, path: path.clone(), whole: manager.whole_path(path), limit, contenders }
+    }
+
+    /// The path of the lock, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         &self.path

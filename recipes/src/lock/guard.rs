@@ -139,7 +139,7 @@ impl<H: SingleHold> Guard<H> {
         self.hold().fencing_token()
     }
 
-    /// The path of the guard's node, chroot included. For several nodes, the first path.
+    /// The path of the guard's node, below the manager's chroot. For several nodes, the first path.
     #[must_use]
     pub fn path(&self) -> &str {
         self.hold().path()

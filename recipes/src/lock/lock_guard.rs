@@ -58,10 +58,10 @@ impl LockGuard {
         self.members().map(|(path, hold)| (path, hold.fencing_token()))
     }
 
-    /// The fencing token of the lock at this whole path, if this guard holds it.
+    /// The fencing token of the lock at this path, if this guard holds it.
     #[must_use]
-    pub fn fencing_token(&self, path: &ZnodePath) -> Option<FencingToken> {
-        self.fencing_tokens().find(|(of, _)| *of == path).map(|(_, token)| token)
+    pub fn fencing_token(&self, path: impl AsRef<str>) -> Option<FencingToken> {
+        self.fencing_tokens().find(|(of, _)| of.as_str() == path.as_ref()).map(|(_, token)| token)
     }
 
     /// Releases all locks by one transaction, and waits until the server has committed it.

@@ -58,7 +58,7 @@ pub trait Lock: Debug + Send + Sync {
     #[doc(hidden)]
     fn as_recipe(&self) -> Sealed<'_>;
 
-    /// The whole path of the lock, chroot included. For several locks, the first path.
+    /// The path of the lock, below the manager's chroot. For several locks, the first path.
     fn path(&self) -> &ZnodePath {
         self.as_recipe().0.path()
     }

@@ -15,7 +15,7 @@ pub struct Sealed<'a>(pub(crate) &'a dyn Recipe);
 
 /// A recipe, for the code that acquires several of them.
 pub(crate) trait Recipe: Debug + Send + Sync {
-    /// The whole path of the lock.
+    /// The path of the lock, below the manager's chroot.
     fn path(&self) -> &ZnodePath;
     /// Another handle of the same lock.
     fn shared(&self) -> Arc<dyn Recipe>;

@@ -1,7 +1,7 @@
 //! The two ways to acquire several locks.
 
 use futures::future::join_all;
-use lockkeeper_core::{Deadline, Error, Hold, MultiQueue, Phase};
+use lockkeeper_core::{Deadline, Error, Hold, MultiQueue, Phase, WholePath};
 use tracing::{debug, instrument, warn};
 
 use super::{Mode, MultiLock, MultiLockError};
@@ -19,7 +19,7 @@ enum AtOnce {
 }
 
 impl MultiLock {
-    #[instrument(level = "debug", name = "acquire_all", skip_all, fields(first = %self.0.first.path()))]
+    #[instrument(level = "debug", name = "acquire_all", skip_all, fields(first = %self.whole_path()))]
     pub(super) async fn take(&self, deadline: Deadline) -> Result<LockGuard, MultiLockError> {
         if deadline.has_passed() {
             // No time to wait for a grant. Answers still have the operation timeout.
@@ -38,7 +38,7 @@ impl MultiLock {
         }
     }
 
-    #[instrument(level = "debug", name = "try_acquire_all", skip_all, fields(first = %self.0.first.path()))]
+    #[instrument(level = "debug", name = "try_acquire_all", skip_all, fields(first = %self.whole_path()))]
     pub(super) async fn try_take(&self) -> Result<Option<LockGuard>, MultiLockError> {
         self.check()?;
         let limit = Deadline::after(self.0.first.manager().operation_timeout());
@@ -62,12 +62,18 @@ impl MultiLock {
         Ok(LockGuard::of_all(guards).filter(LockGuard::is_valid))
     }
 
+    /// Of the first member, for errors and logs.
+    fn whole_path(&self) -> WholePath {
+        self.0.first.manager().whole_path(self.0.first.path())
+    }
+
     fn occupied(&self, deadline: Deadline) -> MultiLockError {
         let (predecessor, predecessor_data) =
             ("a contender for one of the locks".to_owned(), "not read".to_owned());
         let phase = Phase::Queued { predecessor, predecessor_data, ahead: 1 };
         let path = self.0.first.path();
-        MultiLockError::at(path, Error::Timeout { phase, path: path.to_string(), waited: deadline.waited() })
+        let waited = deadline.waited();
+        MultiLockError::at(path, Error::Timeout { phase, path: self.whole_path(), waited })
     }
 
     /// Acquires the members one after another. `None` if one was lost before the last was acquired.
@@ -109,7 +115,8 @@ impl MultiLock {
         for member in self.members() {
             let entry = member.batch_entry().ok_or_else(|| {
                 let owner = member.owner().map_or_else(String::new, |owner| owner.to_string());
-                let (path, advice) = (member.path().to_string(), "take it only once at a time for one owner");
+                let (path, advice) =
+                    (member.manager().whole_path(member.path()), "take it only once at a time for one owner");
                 MultiLockError::at(member.path(), Error::WouldDeadlock { path, owner, advice })
             })?;
             entries.push(entry);
@@ -168,13 +175,14 @@ impl MultiLock {
         let holders = OwnerRegistry::of(self.0.first.manager());
         for owner in owners {
             let Some(held) = holders.any_of(&owner) else { continue };
+            let held = self.0.first.manager().whole_path(&held);
             if self.0.nesting {
-                let first = self.0.first.path();
+                let first = self.whole_path();
                 warn!(%owner, %held, %first, "an owner of a lock acquires several others");
                 continue;
             }
             let cause = Error::WouldDeadlock {
-                path: held.to_string(),
+                path: held,
                 owner: owner.to_string(),
                 advice: "take all in one multi-lock, or allow nesting if no holder waits for this owner",
             };

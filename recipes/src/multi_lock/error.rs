@@ -22,7 +22,7 @@ impl MultiLockError {
         Self(Box::new(Stopped { path: path.clone(), cause, undo }))
     }
 
-    /// The whole path of the member that failed.
+    /// The path of the member that failed.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         &self.0.path

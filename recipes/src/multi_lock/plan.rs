@@ -6,7 +6,7 @@ use lockkeeper_core::ConfigError;
 
 use crate::lock::Recipe;
 
-/// Sorts members by their whole paths, with each path once.
+/// Sorts members by their paths, with each path once.
 ///
 /// Two members with the same request become one. So do two readers, and a writer and a reader of the same
 /// owner. Permits are added up. Any other pair on one path would wait for each other, and is refused.

@@ -31,5 +31,5 @@ impl Mutex {
 /// The inspection of a mutex in the layout of one queue.
 pub(crate) async fn of_queue(queue: &LockQueue) -> Result<Inspection, Error> {
     let contenders = queue.inspect().await?;
-    Ok(Inspection { recipe: RECIPE, path: queue.directory().clone(), limit: None, contenders })
+    Ok(Inspection::of(RECIPE, queue.manager(), queue.directory(), None, contenders))
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, Label, LockQueue, PathError, Rule, ZnodePath,
+    ConfigError, ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Rule, ZnodePath,
 };
 
 use self::guard::Held;
@@ -19,6 +19,7 @@ pub use self::hand_off_policy::HandOffPolicy;
 pub(crate) use self::inspect::of_queue;
 use self::sharing::SharingHandle;
 pub use self::ticket::MutexTicket;
+use crate::lock::Recipe;
 use crate::owner::{Holding, Owner, OwnerRegistry};
 use crate::semaphore::{Lease, Semaphore};
 
@@ -66,11 +67,11 @@ use crate::semaphore::{Lease, Semaphore};
 /// use lockkeeper::{ConnectionManager, Mutex};
 ///
 /// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
-/// # manager.znodes().create(&"/trains/7".parse()?, b"", lockkeeper::CreateMode::Persistent).await?;
+/// # manager.znodes().create("/trains/7", b"", lockkeeper::CreateMode::Persistent).await?;
 /// let mutex = Mutex::new(&manager, "/locks/train-7")?;
 ///
 /// let guard = mutex.acquire().await?;
-/// guard.txn().set("/trains/7".parse()?, b"41 seats left".to_vec(), -1).commit().await?;
+/// guard.txn().set("/trains/7", b"41 seats left".to_vec(), -1).commit().await?;
 /// guard.release().await?;
 /// # Ok(())
 /// # }
@@ -97,12 +98,8 @@ impl Mutex {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root.
-    pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
-        let path = path.try_into().map_err(PathError::from)?;
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
+        let path = path.into_path()?;
         let queue = LockQueue::new(manager, path, Label::LOCK, Rule::MUTEX)?;
         Ok(Self::of(manager, Layout::Queue(queue)))
     }
@@ -118,11 +115,7 @@ impl Mutex {
     /// [`Error::Config`] if the path is malformed, or is the root. An acquire returns
     /// [`SemaphoreError::LimitsDisagree`](crate::SemaphoreError::LimitsDisagree) while the path is in use for
     /// a [`Semaphore`] with more permits.
-    pub fn in_semaphore_layout<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
+    pub fn in_semaphore_layout(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         Ok(Self::of(manager, Layout::Semaphore(Box::new(Semaphore::new(manager, path, 1)?))))
     }
 
@@ -218,7 +211,7 @@ impl Mutex {
         Ok(Self { sharing: Some(SharingHandle::new(hand_off)), ..self })
     }
 
-    /// The whole path of the lock, chroot included.
+    /// The path of the lock, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         match &self.layout {
@@ -327,7 +320,7 @@ impl Mutex {
     fn owner(&self) -> Result<Option<Owner>, Error> {
         let owner = Owner::current();
         if let Some(owner) = &owner {
-            self.holders.check(self.path(), owner)?;
+            self.holders.check(Recipe::manager(self), self.path(), owner)?;
         }
         Ok(owner)
     }

@@ -1,7 +1,7 @@
 use lockkeeper_core::{Deadline, Error, Ticket};
 
 use super::{Layout, Mutex, MutexGuard};
-use crate::lock::{QueueTicket, Queued};
+use crate::lock::{QueueTicket, Queued, Recipe};
 use crate::owner::Owner;
 use crate::semaphore::{Lease, SemaphoreQueued};
 
@@ -98,7 +98,7 @@ impl Queued for MutexQueued {
     async fn wait(&mut self, deadline: Deadline) -> Result<MutexGuard, Error> {
         // The owner may hold the lock by now, by another guard.
         if let Some(owner) = &self.owner {
-            self.mutex.holders.check(self.mutex.path(), owner)?;
+            self.mutex.holders.check(Recipe::manager(&self.mutex), self.mutex.path(), owner)?;
         }
         let hold = match &mut self.position {
             Position::Queue(ticket) => ticket.wait(deadline).await?,

@@ -85,7 +85,7 @@ impl OwnerHolds {
             biased;
             hold = write.add_reader(Side::Read.label(), &data) => hold,
             () = deadline.passed() => {
-                let (path, waited) = (self.path().to_string(), deadline.waited());
+                let (path, waited) = (self.whole_path(), deadline.waited());
                 Err(Error::Timeout { phase: Phase::Answer, path, waited })
             }
         }

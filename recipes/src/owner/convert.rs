@@ -69,7 +69,7 @@ impl HoldShare {
 /// The transaction that turns a writer into a reader, repeated until its outcome is known.
 async fn downgrade_to_read(mut write: Hold, data: &[u8]) -> Result<Hold, Error> {
     loop {
-        let path = write.path().to_owned();
+        let path = write.whole_path();
         let exchange = write.exchange().downgrade_to(Side::Read.label(), data);
         match exchange.commit(Deadline::never()).await {
             Ok(Exchanged { hold: Some(read), .. }) => return Ok(read),

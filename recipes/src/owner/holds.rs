@@ -3,7 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use dashmap::DashMap;
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, Phase, ReleaseError, ZnodePath};
+use lockkeeper_core::{
+    ConnectionManager, Deadline, Error, Hold, LockQueue, Phase, ReleaseError, WholePath, ZnodePath,
+};
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
@@ -108,6 +110,11 @@ impl OwnerHolds {
         self.0.write.directory()
     }
 
+    /// For errors and logs.
+    pub(crate) fn whole_path(&self) -> WholePath {
+        self.0.write.whole_path()
+    }
+
     pub(crate) fn manager(&self) -> &ConnectionManager {
         self.0.write.manager()
     }
@@ -158,7 +165,7 @@ impl OwnerHolds {
             biased;
             acquiring = Arc::clone(&slot.acquiring).lock_owned() => acquiring,
             () = deadline.passed() => {
-                let (path, waited) = (self.path().to_string(), deadline.waited());
+                let (path, waited) = (self.whole_path(), deadline.waited());
                 return Err(Error::Timeout { phase: Phase::SameOwner, path, waited });
             }
         };
@@ -248,7 +255,7 @@ impl ActiveHolds {
             (Action::Queue, _) => None,
             (Action::Refuse, _) => {
                 return Err(Error::WouldDeadlock {
-                    path: slot_use.lock.path().to_string(),
+                    path: slot_use.lock.whole_path(),
                     owner: slot_use.owner.to_string(),
                     advice: "release the read guard first, or upgrade it by try_upgrade()",
                 });
@@ -277,7 +284,7 @@ impl Reservation {
         let next_step = self.active().next_step(side, &self.slot_use)?;
         let lock = &self.slot_use.lock;
         if matches!(next_step, NextStep::Queue) && lock.0.read.is_none() {
-            lock.0.registry.check_plain(lock.path(), &self.slot_use.owner)?;
+            lock.0.registry.check_plain(lock.manager(), lock.path(), &self.slot_use.owner)?;
         }
         Ok(next_step)
     }
@@ -345,7 +352,7 @@ impl HoldShare {
             };
             // The owner's tasks send their requests one after another.
             if let Err(error) = lock.reserve(&owner, limit).await {
-                let (path, cause) = (shared.hold.path().to_owned(), error.to_string());
+                let (path, cause) = (shared.hold.whole_path(), error.to_string());
                 return Err(ReleaseError::Unconfirmed { path, cause });
             }
             tokio::task::yield_now().await;

@@ -30,26 +30,29 @@ impl OwnerRegistry {
     }
 
     /// Refuses a path that `owner` holds already.
-    pub(crate) fn check(&self, path: &ZnodePath, owner: &Owner) -> Result<(), Error> {
-        self.refuse(path, owner, &[Holding::Plain, Holding::Shared])
+    pub(crate) fn check(
+        &self,
+        manager: &ConnectionManager,
+        path: &ZnodePath,
+        owner: &Owner,
+    ) -> Result<(), Error> {
+        refuse(self.is_held(path, owner, &[Holding::Plain, Holding::Shared]), manager, path, owner)
     }
 
     /// Refuses a path that `owner` holds by a plain mutex. A shared hold does not count: a task that finds
     /// none to share may find the entry of one that is released at this moment.
-    pub(crate) fn check_plain(&self, path: &ZnodePath, owner: &Owner) -> Result<(), Error> {
-        self.refuse(path, owner, &[Holding::Plain])
+    pub(crate) fn check_plain(
+        &self,
+        manager: &ConnectionManager,
+        path: &ZnodePath,
+        owner: &Owner,
+    ) -> Result<(), Error> {
+        refuse(self.is_held(path, owner, &[Holding::Plain]), manager, path, owner)
     }
 
-    fn refuse(&self, path: &ZnodePath, owner: &Owner, refused: &[Holding]) -> Result<(), Error> {
+    fn is_held(&self, path: &ZnodePath, owner: &Owner, holdings: &[Holding]) -> bool {
         let entry = self.entries.get(&(path.clone(), owner.id())).map(|entry| entry.1);
-        if !entry.is_some_and(|holding| refused.contains(&holding)) {
-            return Ok(());
-        }
-        Err(Error::WouldDeadlock {
-            path: path.to_string(),
-            owner: owner.to_string(),
-            advice: "release it first, or use a reentrant mutex",
-        })
+        entry.is_some_and(|holding| holdings.contains(&holding))
     }
 
     /// Returns a path that `owner` holds, if there is one.
@@ -64,6 +67,17 @@ impl OwnerRegistry {
         self.entries.insert((path.clone(), owner.id()), (number, holding));
         OwnerEntry { registry: Arc::clone(self), path: path.clone(), owner: owner.clone(), number }
     }
+}
+
+fn refuse(is_held: bool, manager: &ConnectionManager, path: &ZnodePath, owner: &Owner) -> Result<(), Error> {
+    if !is_held {
+        return Ok(());
+    }
+    Err(Error::WouldDeadlock {
+        path: manager.whole_path(path),
+        owner: owner.to_string(),
+        advice: "release it first, or use a reentrant mutex",
+    })
 }
 
 /// One registered hold. Drop it before the hold's node is given up: after that the owner may wait for the
@@ -100,11 +114,11 @@ mod tests {
         let path: ZnodePath = "/locks/a".parse().unwrap();
         // Released at this moment: no guard can share the hold any more, and its entry still exists.
         let entry = registry.enter(&path, &owner, Holding::Shared);
-        assert!(registry.check(&path, &owner).is_err());
-        assert!(registry.check_plain(&path, &owner).is_ok());
+        assert!(registry.is_held(&path, &owner, &[Holding::Plain, Holding::Shared]));
+        assert!(!registry.is_held(&path, &owner, &[Holding::Plain]));
         drop(entry);
-        assert!(registry.check(&path, &owner).is_ok());
+        assert!(!registry.is_held(&path, &owner, &[Holding::Plain, Holding::Shared]));
         let _entry = registry.enter(&path, &owner, Holding::Plain);
-        assert!(registry.check_plain(&path, &owner).is_err());
+        assert!(registry.is_held(&path, &owner, &[Holding::Plain]));
     }
 }

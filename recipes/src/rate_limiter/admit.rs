@@ -119,7 +119,7 @@ impl RateLimiter {
             lost = hold.lost() => return Err(Error::Lost(lost).into()),
             read = reads => read,
             () = limit.passed() => {
-                let (path, waited) = (self.path.to_string(), limit.waited());
+                let (path, waited) = (self.whole_path(), limit.waited());
                 return Err(Error::Timeout { phase: Phase::Answer, path, waited }.into());
             }
         };
@@ -127,7 +127,7 @@ impl RateLimiter {
             Ok(()) => {}
             // The next read waits for a connection.
             Err(error) if error.is_transient() => {
-                debug!(path = %self.path, %error, "reading the starts again");
+                debug!(path = %self.whole_path(), %error, "reading the starts again");
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),

@@ -1,4 +1,4 @@
-use lockkeeper_core::{Phase, RecipeError};
+use lockkeeper_core::{Phase, RecipeError, WholePath};
 use thiserror::Error;
 
 /// The reason why starts were not admitted. [`Error::recipe`](crate::Error::recipe) has it.
@@ -11,7 +11,7 @@ pub enum RateLimiterError {
     )]
     TooManyStarts {
         /// The rate limiter.
-        path: String,
+        path: WholePath,
         /// The number of starts asked for.
         asked: usize,
         /// The number of starts in a window.

@@ -31,7 +31,7 @@ impl RateLimiter {
         let starts = counting.map(|start| start.with_role(Role::Start));
         let contenders = holders_first(starts.chain(waiting(queue)).collect());
         let limit = Some(self.limit);
-        Ok(Inspection { recipe: RECIPE, path: self.path.clone(), limit, contenders })
+        Ok(Inspection::of(RECIPE, &self.manager, &self.path, limit, contenders))
     }
 
     fn counts(&self, start: &ContenderInfo) -> bool {

@@ -30,8 +30,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, Label, LockQueue, PathError, Phase, Read, Rule,
-    ZnodePath,
+    ConfigError, ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Phase, Read, Rule,
+    WholePath, ZnodePath,
 };
 
 pub use self::admission::Admission;
@@ -119,9 +119,7 @@ const GRACE_MIN: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub struct RateLimiter {
     manager: ConnectionManager,
-    /// The whole path.
     path: ZnodePath,
-    /// Below the manager's chroot.
     starts: ZnodePath,
     queue: LockQueue,
     starts_queue: LockQueue,
@@ -139,17 +137,13 @@ impl RateLimiter {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root, or if `starts` or `window` is zero.
-    pub fn new<P>(
+    pub fn new(
         manager: &ConnectionManager,
-        path: P,
+        path: impl IntoPath,
         starts: usize,
         window: Duration,
-    ) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
-        let path = path.try_into().map_err(PathError::from)?;
+    ) -> Result<Self, Error> {
+        let path = path.into_path()?;
         let refused = |name, value: String, advice| Err(ConfigError::Setting { name, value, advice }.into());
         if path.is_root() {
             return refused("path", "/".to_owned(), "give it a path of its own, such as /limits/a");
@@ -167,7 +161,7 @@ impl RateLimiter {
             manager: manager.clone(),
             starts_queue: LockQueue::new(manager, below.clone(), START, STARTS)?,
             queue: queue.with_reads(&[Read::Children(below.clone())])?,
-            path: manager.full_path(&path)?,
+            path,
             starts: below,
             limit: starts,
             window,
@@ -192,7 +186,7 @@ impl RateLimiter {
         Self { data: data.into().into(), ..self }
     }
 
-    /// The whole path of the limiter, chroot included.
+    /// The path of the limiter, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         &self.path
@@ -261,7 +255,7 @@ impl RateLimiter {
                 Ok(admission) => return Ok(admission),
                 Err(phase) => phase,
             };
-            return Err(Error::Timeout { phase, path: self.path.to_string(), waited: deadline.waited() });
+            return Err(Error::Timeout { phase, path: self.whole_path(), waited: deadline.waited() });
         }
         self.check(asked)?;
         loop {
@@ -270,7 +264,7 @@ impl RateLimiter {
                 Ok(admission) => return Ok(admission),
                 Err(NotAdmitted::Restart) => {}
                 Err(NotAdmitted::NoRoom(phase)) => {
-                    let path = self.path.to_string();
+                    let path = self.whole_path();
                     return Err(Error::Timeout { phase, path, waited: deadline.waited() });
                 }
                 Err(NotAdmitted::Failed(error)) => return Err(error),
@@ -302,10 +296,15 @@ impl RateLimiter {
             return Err(ConfigError::Setting { name: "starts", value: "0".to_owned(), advice }.into());
         }
         if asked > self.limit {
-            let (path, limit) = (self.path.to_string(), self.limit);
+            let (path, limit) = (self.whole_path(), self.limit);
             return Err(RateLimiterError::TooManyStarts { path, asked, limit }.into());
         }
         limits::check("starts", asked, &self.path, &self.data)
+    }
+
+    /// For errors and logs.
+    fn whole_path(&self) -> WholePath {
+        self.manager.whole_path(&self.path)
     }
 
     fn queue(&self) -> LockQueue {
@@ -328,7 +327,7 @@ impl Debug for RateLimiter {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("RateLimiter")
-            .field("path", &self.path)
+            .field("path", &self.whole_path())
             .field("starts", &self.limit)
             .field("window", &self.window)
             .field("grace", &self.grace)

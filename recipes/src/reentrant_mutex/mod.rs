@@ -4,7 +4,7 @@ mod ticket;
 
 use std::time::Duration;
 
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Label, LockQueue, PathError, Rule, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Rule, ZnodePath};
 
 pub use self::ticket::ReentrantTicket;
 use crate::lock::{Guard, OwnerShare, Reentrant};
@@ -63,12 +63,8 @@ impl ReentrantMutex {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root.
-    pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
-        let path = path.try_into().map_err(PathError::from)?;
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
+        let path = path.into_path()?;
         let queue =
             LockQueue::new(manager, path, Label::LOCK, Rule::MUTEX)?.with_metric_name("reentrant_mutex");
         Ok(Self { holds: OwnerHolds::new(queue, None), owner: None })
@@ -88,7 +84,7 @@ impl ReentrantMutex {
         Self { owner: Some(owner.clone()), ..self.clone() }
     }
 
-    /// The whole path of the lock, chroot included.
+    /// The path of the lock, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         self.holds.path()

@@ -26,6 +26,6 @@ impl RwLock {
         let (read, write) = (self.holds().queue(Side::Read), self.holds().queue(Side::Write));
         let contenders = read.inspect_with(std::slice::from_ref(write)).await?.pop().unwrap_or_default();
         let contenders = holders_first(contenders);
-        Ok(Inspection { recipe: RECIPE, path: self.path().clone(), limit: None, contenders })
+        Ok(Inspection::of(RECIPE, read.manager(), self.path(), None, contenders))
     }
 }

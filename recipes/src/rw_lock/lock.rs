@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, PathError, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, IntoPath, LockQueue, ZnodePath};
 
 use super::guard::{ReadGuard, WriteGuard};
 use crate::lock::{Guard, OwnerShare};
@@ -110,12 +110,8 @@ impl RwLock {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root.
-    pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
-        let path: ZnodePath = path.try_into().map_err(PathError::from)?;
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
+        let path = path.into_path()?;
         let queue = |side: Side| LockQueue::new(manager, path.clone(), side.label(), side.rule());
         Ok(Self { holds: OwnerHolds::new(queue(Side::Write)?, Some(queue(Side::Read)?)), owner: None })
     }
@@ -133,7 +129,7 @@ impl RwLock {
         Self { owner: Some(owner.clone()), ..self.clone() }
     }
 
-    /// The whole path of the lock, chroot included.
+    /// The path of the lock, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         self.holds.path()

@@ -38,7 +38,7 @@ impl Semaphore {
             Ok(lease) => return Ok(lease),
             Err(phase) => phase,
         };
-        Err(Error::Timeout { phase, path: self.path.to_string(), waited: deadline.waited() })
+        Err(Error::Timeout { phase, path: self.whole_path(), waited: deadline.waited() })
     }
 
     pub(super) async fn wait(&self, permits: usize, deadline: Deadline) -> Result<Lease, Error> {
@@ -111,6 +111,6 @@ impl Semaphore {
     }
 
     pub(super) fn too_many(&self, asked: usize, limit: usize) -> Error {
-        SemaphoreError::TooManyPermits { path: self.path.to_string(), asked, limit }.into()
+        SemaphoreError::TooManyPermits { path: self.whole_path(), asked, limit }.into()
     }
 }

@@ -1,4 +1,4 @@
-use lockkeeper_core::{Phase, RecipeError};
+use lockkeeper_core::{Phase, RecipeError, WholePath};
 use thiserror::Error;
 
 /// The reason why permits were not granted. [`Error::recipe`](crate::Error::recipe) has it.
@@ -34,7 +34,7 @@ pub enum SemaphoreError {
     )]
     TooManyPermits {
         /// The semaphore.
-        path: String,
+        path: WholePath,
         /// The number of permits asked for.
         asked: usize,
         /// The number of permits in all.
@@ -47,7 +47,7 @@ pub enum SemaphoreError {
     )]
     LimitsDisagree {
         /// The semaphore.
-        path: String,
+        path: WholePath,
         /// The limit of this object.
         mine: usize,
         /// The limit of the holders of its permits.
@@ -57,7 +57,7 @@ pub enum SemaphoreError {
     #[error("no limit is kept at {path}: {found}; write one with SharedLimit::set()")]
     NoLimit {
         /// The node.
-        path: String,
+        path: WholePath,
         /// What is there instead.
         found: String,
     },

@@ -30,7 +30,7 @@ impl Semaphore {
         let (queue, leases) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
         let leases = leases.into_iter().map(|lease| lease.with_role(Role::Holder));
         let contenders = holders_first(leases.chain(waiting(queue)).collect());
-        Ok(Inspection { recipe: RECIPE, path: self.path.clone(), limit, contenders })
+        Ok(Inspection::of(RECIPE, &self.manager, &self.path, limit, contenders))
     }
 
     async fn limit_in_force(&self) -> Result<Option<usize>, Error> {

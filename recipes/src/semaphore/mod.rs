@@ -41,7 +41,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, Label, LockQueue, PathError, Read, Rule, ZnodePath,
+    ConfigError, ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Read, Rule, WholePath,
+    ZnodePath,
 };
 
 pub use self::error::SemaphoreError;
@@ -148,9 +149,7 @@ const LEASES: Rule = Rule::blocked_by(&[lockkeeper_core::Kind::LEASE]);
 #[derive(Clone)]
 pub struct Semaphore {
     manager: ConnectionManager,
-    /// The whole path.
     path: ZnodePath,
-    /// Below the manager's chroot.
     leases: ZnodePath,
     queue: LockQueue,
     /// The queue with a read of the limit, for an acquire that does not know it.
@@ -167,12 +166,8 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root, or if `permits` is zero.
-    pub fn new<P>(manager: &ConnectionManager, path: P, permits: usize) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
-        Self::at(manager, path.try_into().map_err(PathError::from)?, Limit::fixed(permits)?)
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath, permits: usize) -> Result<Self, Error> {
+        Self::at(manager, path.into_path()?, Limit::fixed(permits)?)
     }
 
     /// Makes the semaphore at `path` with the limit that `limit` has at the time of each acquire. Sends
@@ -181,15 +176,11 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root, or if the limit is of another manager.
-    pub fn with_shared_limit<P>(
+    pub fn with_shared_limit(
         manager: &ConnectionManager,
-        path: P,
+        path: impl IntoPath,
         limit: &SharedLimit,
-    ) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
+    ) -> Result<Self, Error> {
         if !limit.manager().is_same_as(manager) {
             return Err(Error::Config(ConfigError::Setting {
                 name: "limit",
@@ -197,7 +188,7 @@ impl Semaphore {
                 advice: "make the shared limit with the manager of the semaphore",
             }));
         }
-        Self::at(manager, path.try_into().map_err(PathError::from)?, Limit::Shared(limit.clone()))
+        Self::at(manager, path.into_path()?, Limit::Shared(limit.clone()))
     }
 
     fn at(manager: &ConnectionManager, path: ZnodePath, limit: Limit) -> Result<Self, Error> {
@@ -217,7 +208,7 @@ impl Semaphore {
             queue: queue.clone().with_reads(std::slice::from_ref(&list))?,
             queue_with_limit: queue.with_reads(&[list, read])?,
             leases_queue: LockQueue::new(manager, leases.clone(), Label::LEASE, LEASES)?,
-            path: manager.full_path(&path)?,
+            path,
             leases,
             limit,
             data: manager.node_data().into(),
@@ -232,7 +223,12 @@ impl Semaphore {
         Self { data: data.into().into(), ..self }
     }
 
-    /// The whole path of the semaphore, chroot included.
+    /// For errors and logs.
+    fn whole_path(&self) -> WholePath {
+        self.manager.whole_path(&self.path)
+    }
+
+    /// The path of the semaphore, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         &self.path
@@ -355,7 +351,7 @@ impl Debug for Semaphore {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Semaphore")
-            .field("path", &self.path)
+            .field("path", &self.whole_path())
             .field("limit", &self.limit)
             .finish_non_exhaustive()
     }

@@ -179,7 +179,7 @@ impl PermitAcquire<'_> {
             Ok(state) => Ok(Some((decide(state.taken, state.limit, asked), state))),
             Err(NotReady::Disagree { recorded }) => {
                 let Limit::Fixed(fixed) = &semaphore.limit else { return Ok(None) };
-                let (path, mine) = (semaphore.path.to_string(), fixed.permits());
+                let (path, mine) = (semaphore.whole_path(), fixed.permits());
                 Err(Error::from(SemaphoreError::LimitsDisagree { path, mine, recorded }).into())
             }
             Err(NotReady::Unread) => {
@@ -222,7 +222,7 @@ impl PermitAcquire<'_> {
     }
 
     fn timeout_error(&self, phase: Phase, deadline: Deadline) -> NotTaken {
-        let path = self.semaphore.path.to_string();
+        let path = self.semaphore.whole_path();
         Error::Timeout { phase, path, waited: deadline.waited() }.into()
     }
 
@@ -289,7 +289,7 @@ impl PermitAcquire<'_> {
         if keeps(&own, listed, state.limit) {
             return Ok(Lease::new(hold));
         }
-        let (path, in_use) = (&self.semaphore.path, listed.len());
+        let (path, in_use) = (self.semaphore.whole_path(), listed.len());
         debug!(%path, in_use, "a lease was made out of turn: deleting ours");
         Err(NotTaken::HoldLost)
     }

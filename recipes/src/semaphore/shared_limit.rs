@@ -1,4 +1,6 @@
-use lockkeeper_core::{ConnectionManager, CreateMode, Deadline, Error, PathError, Phase, Refusal, ZnodePath};
+use lockkeeper_core::{
+    ConnectionManager, CreateMode, Deadline, Error, IntoPath, Phase, Refusal, WholePath, ZnodePath,
+};
 
 use super::encoding;
 use super::error::SemaphoreError;
@@ -28,7 +30,7 @@ pub struct SharedLimit {
     manager: ConnectionManager,
     /// Below the manager's chroot.
     path: ZnodePath,
-    whole: ZnodePath,
+    whole: WholePath,
 }
 
 impl SharedLimit {
@@ -37,13 +39,9 @@ impl SharedLimit {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed.
-    pub fn new<P>(manager: &ConnectionManager, path: P) -> Result<Self, Error>
-    where
-        P: TryInto<ZnodePath>,
-        PathError: From<P::Error>,
-    {
-        let path = path.try_into().map_err(PathError::from)?;
-        let whole = manager.full_path(&path)?;
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
+        let path = path.into_path()?;
+        let whole = manager.whole_path(&path);
         Ok(Self { manager: manager.clone(), path, whole })
     }
 
@@ -91,7 +89,7 @@ impl SharedLimit {
             biased;
             written = self.write_or_create(permits) => written,
             () = deadline.passed() => {
-                let (path, waited) = (self.whole.to_string(), deadline.waited());
+                let (path, waited) = (self.whole.clone(), deadline.waited());
                 Err(Error::Timeout { phase: Phase::Answer, path, waited })
             }
         }
@@ -100,11 +98,11 @@ impl SharedLimit {
     async fn write_or_create(&self, permits: usize) -> Result<(), Error> {
         let (znodes, data) = (self.manager.znodes(), encoding::encode(permits));
         loop {
-            match znodes.write(&self.path, &data, -1).await {
+            match znodes.write(&self.path, data.as_slice(), -1).await {
                 Err(Error::Refused { refusal: Refusal::NoNode, .. }) => {}
                 written => return written.map(drop),
             }
-            match znodes.create(&self.path, &data, CreateMode::Persistent).await {
+            match znodes.create(&self.path, data.as_slice(), CreateMode::Persistent).await {
                 Err(Error::Refused { refusal: Refusal::NodeExists, .. }) => {}
                 created => return created.map(drop),
             }
@@ -126,7 +124,7 @@ impl SharedLimit {
     }
 
     fn unreadable(&self, found: String) -> Error {
-        SemaphoreError::NoLimit { path: self.whole.to_string(), found }.into()
+        SemaphoreError::NoLimit { path: self.whole.clone(), found }.into()
     }
 }
 

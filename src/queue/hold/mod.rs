@@ -23,6 +23,7 @@ use crate::time::deadline::Deadline;
 use crate::txn::Txn;
 use crate::wire::{Stat, WireError};
 use crate::znode::fencing_token::FencingToken;
+use crate::znode::whole_path::WholePath;
 
 /// A hold: the head of a queue, until it is released, dropped or lost.
 ///
@@ -65,6 +66,7 @@ impl Hold {
         let registration = HoldRegistration::announce(
             manager.hold_registry(),
             lock_queue::key(directory, kind),
+            manager.below_chroot(first.node().path()),
             nodes,
             token,
             timer,
@@ -83,7 +85,7 @@ impl Hold {
         let timer = self.registration.timer();
         timer.show(debug_span!(
             "hold",
-            path = self.path(),
+            path = self.full_path(),
             recipe = timer.recipe(),
             sequence = self.first.sequence(),
             token = %self.token,
@@ -194,15 +196,26 @@ impl Hold {
         }))
     }
 
-    /// The path of the hold's node, chroot included. The first one, if there are several.
+    /// The path of the hold's node, below the manager's chroot. The first one, if there are several.
     #[must_use]
     pub fn path(&self) -> &str {
-        self.node().path()
+        self.manager.below_chroot(self.full_path())
     }
 
-    /// The paths of all nodes that the hold rests on, chroot included.
+    /// The paths of all nodes that the hold rests on, below the manager's chroot.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.nodes().map(|node| node.path())
+        self.nodes().map(|node| self.manager.below_chroot(node.path()))
+    }
+
+    /// The path of the hold's node with the chroot, for errors and logs.
+    #[must_use]
+    pub fn whole_path(&self) -> WholePath {
+        self.full_path().into()
+    }
+
+    /// The path of the hold's node on the server.
+    pub(super) fn full_path(&self) -> &str {
+        self.node().path()
     }
 
     /// The number of nodes that the hold rests on.
@@ -291,7 +304,7 @@ impl Debug for Hold {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Hold")
-            .field("path", &self.path())
+            .field("path", &self.full_path())
             .field("node_count", &self.node_count())
             .field("token", &self.token)
             .field("valid", &self.is_valid())

@@ -37,7 +37,7 @@ impl Hold {
     fn into_parts(self) -> Result<(Span, HeldNode, Vec<HeldNode>, Rest), ReleaseError> {
         let span = debug_span!(
             "release",
-            path = self.path(),
+            path = self.full_path(),
             recipe = self.registration.timer().recipe(),
             sequence = self.first.sequence(),
             token = %self.token,

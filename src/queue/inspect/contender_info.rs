@@ -50,7 +50,7 @@ pub struct ContenderInfo {
 }
 
 impl ContenderInfo {
-    /// The full path of the node, chroot included.
+    /// The path of the node, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path

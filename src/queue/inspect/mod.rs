@@ -47,7 +47,7 @@ impl LockQueue {
     /// # let manager = lockkeeper_core::ConnectionManager::connect(&server.connect_string()).await?;
     /// use lockkeeper_core::{Deadline, Label, LockQueue, Role, Rule};
     ///
-    /// let queue = LockQueue::new(&manager, "/gate".parse()?, Label::LOCK, Rule::MUTEX)?;
+    /// let queue = LockQueue::new(&manager, "/gate", Label::LOCK, Rule::MUTEX)?;
     /// let held = queue.acquire(Deadline::never()).await?;
     /// let waiting = queue.enqueue(Deadline::never()).await?;
     ///
@@ -79,7 +79,7 @@ impl LockQueue {
         let mut directories: Vec<Vec<&Self>> = Vec::new();
         for queue in std::iter::once(self).chain(others) {
             let same = |queues: &&mut Vec<&Self>| {
-                queues.first().is_some_and(|first| first.directory() == queue.directory())
+                queues.first().is_some_and(|first| first.full_directory() == queue.full_directory())
             };
             match directories.iter_mut().find(same) {
                 Some(queues) => queues.push(queue),

@@ -36,13 +36,13 @@ pub(super) async fn read(
         return Ok(Vec::new());
     };
     let limit = || Deadline::after(manager.operation_timeout());
-    let session = manager.session(limit(), first.directory().as_str()).await?;
+    let session = manager.session(limit(), first.full_directory().as_str()).await?;
     // Back to back: the server has caught up when it answers the lists.
     let deadline = limit();
-    let mut sync = session.read(|wire| wire.sync(first.directory().as_str()));
+    let mut sync = session.read(|wire| wire.sync(first.full_directory().as_str()));
     let asked: Vec<Asked<'_>> = directories
         .iter()
-        .filter_map(|queues| Some((queues.as_slice(), queues.first()?.directory().as_str())))
+        .filter_map(|queues| Some((queues.as_slice(), queues.first()?.full_directory().as_str())))
         .map(|(queues, directory)| (queues, directory, session.read(|wire| wire.children(directory))))
         .collect();
     let failed =
@@ -50,7 +50,7 @@ pub(super) async fn read(
     session
         .await_reply(&mut sync, deadline)
         .await
-        .map_err(|error| failed(first.directory().as_str(), &error, deadline))?;
+        .map_err(|error| failed(first.full_directory().as_str(), &error, deadline))?;
     let mut lists = Vec::with_capacity(asked.len());
     for (queues, directory, mut reply) in asked {
         let names = match session.await_reply(&mut reply, deadline).await {
@@ -65,7 +65,7 @@ pub(super) async fn read(
         let Some(queue) = queues.first() else { continue };
         let mut nodes = Vec::with_capacity(names.len());
         for batch in names.chunks(BATCH) {
-            let paths = batch.iter().map(|name| queue.directory().listed_child(name));
+            let paths = batch.iter().map(|name| queue.full_directory().listed_child(name));
             nodes.extend(read_nodes(&session, paths.collect(), limit()).await?);
         }
         read.push((queues, names, nodes));
@@ -78,6 +78,7 @@ pub(super) async fn read(
 /// Reads one node without its queue. Returns `None` if it does not exist.
 pub(crate) async fn read_node(
     session: &Session,
+    manager: &ConnectionManager,
     path: &str,
     deadline: Deadline,
 ) -> Result<Option<ContenderInfo>, Error> {
@@ -90,7 +91,7 @@ pub(crate) async fn read_node(
         let clock = Clock::of(session, [&node.1]);
         let kind = path.rsplit('/').next().and_then(NodeName::parse).map(|name| name.kind());
         let judged = Judged { child: 0, role: Role::Unknown, position: None, kind };
-        clock.info(path.to_owned(), node, judged)
+        clock.info(manager.below_chroot(path).to_owned(), node, judged)
     }))
 }
 

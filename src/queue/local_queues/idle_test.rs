@@ -16,8 +16,7 @@ use crate::znode::name::Label;
 async fn a_queue_is_forgotten_only_when_its_request_for_a_watch_is_answered() {
     let server = TestServer::start().await.unwrap();
     let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
-    let path = "/lock".parse().unwrap();
-    let queue = LockQueue::new(&manager, path, Label::LOCK, Rule::MUTEX).unwrap();
+    let queue = LockQueue::new(&manager, "/lock", Label::LOCK, Rule::MUTEX).unwrap();
     let requested = server.fault(When::op(Op::GetData).path("/lock"), Fault::HoldReply);
     // Repeats until a watch on the directory pays off.
     let used = async {
@@ -33,7 +32,7 @@ async fn a_queue_is_forgotten_only_when_its_request_for_a_watch_is_answered() {
 
     requested.release();
     // The replies arrive in order.
-    manager.znodes().read(&"/zookeeper".parse().unwrap()).await.unwrap();
+    manager.znodes().read("/zookeeper").await.unwrap();
     queues.forget_idle(session.now());
     assert!(queues.is_empty());
     let unwatched = server.wait_until(|machine| machine.watch_count(0) == 0);

@@ -20,7 +20,7 @@ const RULE: Rule = Rule::blocked_by(&[TURN.kind()]);
 async fn without_a_link_a_hold_without_reads_is_read_until_the_deadline_only() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
-    let queue = LockQueue::new(&actor, LOCK.parse().unwrap(), TURN, RULE).unwrap();
+    let queue = LockQueue::new(&actor, LOCK, TURN, RULE).unwrap();
     let mut hold = queue.acquire(Deadline::never()).await.unwrap();
     let away = cut_off(&server_fixture, &actor).await;
     let read = tokio::spawn(async move {
@@ -37,7 +37,7 @@ async fn without_a_link_a_hold_without_reads_is_read_until_the_deadline_only() {
 async fn two_recipes_on_one_path_are_refused_within_one_session() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let actor = server_fixture.actor().await.unwrap();
-    let queue = LockQueue::new(&actor, LOCK.parse().unwrap(), TURN, RULE).unwrap();
+    let queue = LockQueue::new(&actor, LOCK, TURN, RULE).unwrap();
     let mutex = Mutex::new(&actor, LOCK).unwrap();
     // A hold is kept until the other call has ended.
     let both = futures::future::join(queue.acquire(Deadline::never()), mutex.acquire());

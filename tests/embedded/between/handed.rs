@@ -88,7 +88,7 @@ async fn without_a_connection_a_writer_hands_off_to_no_reader() {
         tokio::task::yield_now().await;
     }
     // The answer to the reader's create arrives before the answer to this read.
-    fixture.actor.znodes().read(&"/zookeeper".parse().unwrap()).await.unwrap();
+    fixture.actor.znodes().read("/zookeeper").await.unwrap();
     assert!(poll!(&mut reading).is_pending(), "the writer holds the lock");
     let waiter = fixture.waiter_behind(&holder);
     let away = cut_off(&fixture.server_fixture, &fixture.actor).await;

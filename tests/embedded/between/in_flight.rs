@@ -25,7 +25,7 @@ async fn a_lock_is_not_handed_off_in_memory_while_a_dropped_transaction_may_stil
 
     let written = When::op(Op::Multi).path(WRITTEN).session(session);
     let written = server_fixture.server.fault(written, Fault::HoldRequest);
-    let mut txn = Box::pin(held.txn().create(WRITTEN.parse().unwrap(), Vec::new()).commit());
+    let mut txn = Box::pin(held.txn().create(WRITTEN, "").commit());
     assert!(poll!(&mut txn).is_pending());
     within("the transaction", written.hit()).await.unwrap();
     drop(txn);

@@ -42,7 +42,7 @@ async fn a_waiter_whose_node_was_written_by_hand_notices_its_deletion() {
         server_fixture.server.inspect(queue_nodes).into_iter().find(|path| path != held.path()).unwrap();
     let watched =
         server_fixture.server.fault(When::op(Op::GetData).path(&mine), Fault::DelayRequest(Duration::ZERO));
-    server_fixture.rival.znodes().write(&mine.parse().unwrap(), b"a note", -1).await.unwrap();
+    server_fixture.rival.znodes().write(&mine, b"a note", -1).await.unwrap();
     within("another watch", watched.hit()).await.unwrap();
     server_fixture.round_trip_of_rival().await.unwrap();
     assert!(server_fixture.server.delete_node(&mine));

@@ -32,7 +32,7 @@ async fn permits_taken_over_another_connection_than_their_list_are_listed_again(
         async move { semaphore.acquire().await.unwrap() }
     });
     within("the transaction", taking.hit()).await.unwrap();
-    let unseen = format!("{LEASES}/unseen-lease-0000000001").parse().unwrap();
+    let unseen = format!("{LEASES}/unseen-lease-0000000001");
     server_fixture.rival.znodes().create(&unseen, b"", CreateMode::Persistent).await.unwrap();
     let out = |leases: usize, queue_nodes: usize| {
         server_fixture.server.wait_until(move |machine| {
@@ -89,7 +89,7 @@ async fn leases_listed_while_another_contender_was_ahead_are_listed_again() {
 /// A Curator client whose node in the queue ended with its session: the client creates its lease all the same, in its
 /// next session, and holds the permit if its list afterwards has no more leases than the limit.
 async fn curator_makes_a_lease(server_fixture: &ServerFixture) -> (ZnodePath, usize) {
-    let lease = format!("{LEASES}/_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-lease-").parse().unwrap();
+    let lease = format!("{LEASES}/_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-lease-");
     server_fixture.rival.znodes().create(&lease, b"10.0.0.9", CreateMode::EphemeralSequential).await.unwrap();
     let listed = server_fixture.server.inspect(|machine| children(machine, LEASES));
     let own = listed.iter().find(|name| name.starts_with("_c_6f9619ff")).unwrap();
@@ -135,7 +135,7 @@ async fn no_permit_is_granted_beside_a_lease_that_curator_made_without_the_queue
         } else {
             let znodes = server_fixture.rival.znodes();
             for path in [PERMITS, LEASES] {
-                znodes.create(&path.parse().unwrap(), b"", CreateMode::Persistent).await.unwrap();
+                znodes.create(path, b"", CreateMode::Persistent).await.unwrap();
             }
         }
         let acquiring = async move { semaphore.acquire().await.unwrap().release().await.unwrap() };
@@ -217,12 +217,7 @@ async fn a_permit_is_kept_when_curator_makes_a_lease_behind_it() {
     // Without a permit count in its data: the directory was created by a client that writes none.
     for path in [PERMITS, LEASES] {
         let data: &[u8] = if path == LEASES { b"10.0.0.9" } else { b"" };
-        server_fixture
-            .rival
-            .znodes()
-            .create(&path.parse().unwrap(), data, CreateMode::Persistent)
-            .await
-            .unwrap();
+        server_fixture.rival.znodes().create(path, data, CreateMode::Persistent).await.unwrap();
     }
     let (lease, _) = curator_makes_a_lease(&server_fixture).await;
     server_fixture.rival.znodes().delete(&lease).await.unwrap();

@@ -30,7 +30,7 @@ async fn a_write_to_the_predecessors_node_grants_nothing() {
     let lists = server_fixture
         .server
         .fault(When::op(Op::GetChildren).path(LOCK).session(session), Fault::DelayRequest(Duration::ZERO));
-    server_fixture.rival.znodes().write(&held.path().parse().unwrap(), b"a note", -1).await.unwrap();
+    server_fixture.rival.znodes().write(held.path(), b"a note", -1).await.unwrap();
     within("another list of the queue", lists.hit()).await.unwrap();
     within("its watches", server_fixture.server.wait_until(|machine| machine.watch_count(0) == 2))
         .await
@@ -154,7 +154,7 @@ async fn a_waiter_behind_several_contenders_sets_no_watch_on_its_own_node_at_fir
     });
     within("a watch on the predecessor", predecessor.hit()).await.unwrap();
     // The answers to all requests that were sent together with that watch arrive before the answer to this read.
-    writer.znodes().read(&"/zookeeper".parse().unwrap()).await.unwrap();
+    writer.znodes().read("/zookeeper").await.unwrap();
     assert_eq!(own.hits(), 0, "a watch that saves nothing");
     drop((first, second));
     within("its grant", waiting).await.unwrap().unwrap().release().await.unwrap();

@@ -91,7 +91,7 @@ async fn an_admission_whose_reads_are_sent_without_a_link_uses_one_start() {
         first.release();
         let _ = within("the admission of the rival", admitting_first).await.unwrap().unwrap();
         // The event arrives before this answer.
-        actor.znodes().read(&"/zookeeper".parse().unwrap()).await.unwrap();
+        actor.znodes().read("/zookeeper").await.unwrap();
         let away = cut_off(&server_fixture, &actor).await;
         assert!(poll!(&mut admitting).is_pending(), "there is no link");
         drop(away);

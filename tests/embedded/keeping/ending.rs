@@ -63,8 +63,7 @@ async fn a_lock_under_which_a_transaction_may_still_be_committed_is_not_handed_o
     let waiter = Waiter::of(&fixture.mutex);
     let multi = When::op(Op::Multi).path("/written").session(fixture.session());
     let multi = fixture.server_fixture.server.fault(multi, Fault::HoldRequest);
-    let written = "/written".parse().unwrap();
-    let mut commit = Box::pin(held.txn().create(written, b"late".to_vec()).commit());
+    let mut commit = Box::pin(held.txn().create("/written", "late").commit());
     assert!((&mut commit).now_or_never().is_none());
     within("the transaction", multi.hit()).await.unwrap();
     drop(commit);
@@ -141,7 +140,7 @@ async fn a_lock_whose_node_is_deleted_by_hand_is_not_handed_off() {
     let mut events = Lock::events(&fixture.mutex);
     assert!(fixture.server_fixture.server.delete_node(&node));
     assert_eq!(within("the loss", held.lost()).await.unwrap().reason, LossReason::NodeDeleted);
-    assert!(matches!(events.next().await, Some(HoldEvent::Lost(_))));
+    assert!(matches!(events.next().await, Some(HoldEvent::Lost { .. })));
     let guard = waiter.guard().await;
     assert!(guard.fencing_token() > token && guard.path() != node);
     assert!(held.release().await.unwrap_err().is_lost());
@@ -195,8 +194,7 @@ async fn the_release_of_a_lost_hold_returns_the_loss_even_if_its_node_could_be_k
     let fixture = HandOffFixture::lingering().await;
     let held = fixture.mutex.acquire().await.unwrap();
     assert!(fixture.server_fixture.server.delete_node(held.path()));
-    let written = "/written".parse().unwrap();
-    assert!(held.txn().create(written, Vec::new()).commit().await.is_err());
+    assert!(held.txn().create("/written", "").commit().await.is_err());
     assert!(held.release().await.unwrap_err().is_lost());
     let _ = fixture.mutex.acquire().await.unwrap();
 }

@@ -24,11 +24,11 @@ impl Scenario for Commit {
     /// What was said of a commit is so, also at the end of the case.
     async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         let hold = fixture.take_mine()?;
-        let node = format!("{WRITTEN}/n-").parse().map_err(say)?;
+        let node = format!("{WRITTEN}/n-");
         let (committed, is_valid) = {
             let grant = hold.grant().ok_or("nothing is held")?;
             let held = *grant.holds().first().ok_or("nothing is held")?;
-            let committed = held.txn().create_sequential(node, Vec::new()).commit().await;
+            let committed = held.txn().create_sequential(node, "").commit().await;
             (committed, held.is_valid())
         };
         let (least, most, said) = match &committed {

@@ -114,8 +114,8 @@ impl Scenario for WaitReconnecting {
         fixture.begin_to_wait()?;
         fixture.actor_watches(self.0.watches()).await?;
         // Answers come in order: with this one, those of the watches have come.
-        let (actor, lock) = (fixture.actor()?, LOCK.parse().map_err(say)?);
-        let answer = async { while actor.znodes().read(&lock).await.is_err() {} };
+        let actor = fixture.actor()?;
+        let answer = async { while actor.znodes().read(LOCK).await.is_err() {} };
         within("an answer", answer).await?;
         fixture.cut_off().await
     }

@@ -49,7 +49,7 @@ const CALLS: [(&str, Call); 9] = [
         Box::pin(async move {
             let mutex = Mutex::new(&manager, format!("{path}/mutex"))?;
             let guard = mutex.acquire_timeout(SHORTLY).await?;
-            let register = format!("{path}/register").parse()?;
+            let register = format!("{path}/register");
             let _refused_or_not = guard.txn().create(register, b"1".to_vec()).commit().await;
             guard.release().await?;
             drop(mutex.try_acquire().await?);
@@ -120,7 +120,7 @@ const CALLS: [(&str, Call); 9] = [
     }),
     ("nodes", |manager, path| {
         Box::pin(async move {
-            let (node, znodes) = (format!("{path}/node").parse()?, manager.znodes());
+            let (node, znodes) = (format!("{path}/node"), manager.znodes());
             let _made_or_not = znodes.create(&node, b"1", CreateMode::Persistent).await;
             let (_, stat) = znodes.read(&node).await?.ok_or("no such node")?;
             znodes.write(&node, b"2", stat.version).await?;

@@ -115,7 +115,7 @@ async fn another_kind_of_lock_on_the_path_is_reported_and_left_alone() -> Outcom
         let (node, _) = foreign.create(&node, b"", CreateMode::EphemeralSequential).await?;
         for error in [mutex.try_acquire().await.unwrap_err(), mutex.acquire().await.unwrap_err()] {
             let Error::ConflictingKind { path, child } = error else { panic!("{error}") };
-            assert_eq!((format!("{path}/{child}"), &path[..]), (node.clone(), "/interop/mixed"));
+            assert_eq!((format!("{path}/{child}"), path.as_str()), (node.clone(), "/interop/mixed"));
         }
         assert_eq!(
             queue_of(ensemble, "/interop/mixed", 1).await?,

@@ -106,7 +106,7 @@ async fn a_ping_that_is_lost_with_its_follower_does_not_keep_a_guard_valid() {
         .unwrap();
         case.proxies.release(Direction::Both);
         // If the machine paused for too long, the client abandons the link, and the follower dies without a late write.
-        let late = case.guard.txn().set("/".parse().unwrap(), Vec::new(), -1).commit().await;
+        let late = case.guard.txn().set("/", Vec::new(), -1).commit().await;
         late.inspect_err(|error| eprintln!("no late write: {error}")).ok();
         fixture.ensemble.server(follower).kill().await.unwrap();
         let next = case.granted().await;

@@ -74,12 +74,14 @@ async fn the_loss_of_one_member_is_the_loss_of_all_and_nothing_is_committed() {
     let mut admin = ensemble.raw().await.unwrap();
     let victim = format!("/multi/b/{}", children(&ensemble, "/multi/b").await[0]);
     admin.delete(&victim).await.unwrap();
-    let created = guard.txn().create("/done".parse().unwrap(), Vec::new()).commit().await;
+    let created = guard.txn().create("/done", Vec::new()).commit().await;
     assert!(matches!(created, Err(TxnError::Lost(_))), "{created:?}");
     let lost = guard.lost().await;
     assert_eq!((lost.path.as_str(), lost.reason), (victim.as_str(), LossReason::NodeDeleted));
     assert!(!guard.is_valid());
-    assert!(matches!(events.next().await, Some(HoldEvent::Lost(event)) if event == lost));
+    assert!(
+        matches!(events.next().await, Some(HoldEvent::Lost { path, reason }) if path == victim && reason == lost.reason)
+    );
     // The other member is released all the same, and the release returns the loss.
     assert!(guard.release().await.unwrap_err().is_lost());
     no_node_is_left(&ensemble, "/multi/a").await;

@@ -94,7 +94,7 @@ async fn a_lease_of_which_one_node_is_deleted_by_hand_is_lost_as_a_whole() {
     let seen = semaphore.inspect().await.unwrap();
     let last = seen.holders().last().unwrap();
     ensemble.raw().await.unwrap().delete(last.path()).await.unwrap();
-    let error = lease.txn().create("/late".parse().unwrap(), Vec::new()).commit().await.unwrap_err();
+    let error = lease.txn().create("/late", Vec::new()).commit().await.unwrap_err();
     assert!(error.is_lost(), "{error}");
     assert_eq!(lease.lost().await.reason, LossReason::NodeDeleted);
     // The other permits of a lost lease are free again, too.

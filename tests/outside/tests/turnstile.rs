@@ -37,7 +37,7 @@ async fn neither_a_turnstile_nor_a_mutex_is_granted_where_both_use_a_path() -> R
     let server = TestServer::start().await?;
     let manager = connect(&server).await?;
     let turnstile = Turnstile::new(&manager, "/museum", 3)?;
-    let mutex = LockQueue::new(&manager, "/museum/queue".parse()?, Label::LOCK, Rule::MUTEX)?;
+    let mutex = LockQueue::new(&manager, "/museum/queue", Label::LOCK, Rule::MUTEX)?;
 
     let held = mutex.acquire(Deadline::never()).await?;
     assert_eq!(mutex.inspect().await?.first().and_then(|of| of.kind()), Some(Kind::LOCK));

@@ -156,9 +156,8 @@ impl Worker {
             self.idle(longest).await;
             if let (Some(txn), true) = (grant.txn(), self.rng.percent(50)) {
                 let token = grant.claims().iter().map(|claim| claim.token).max();
-                let token = token.expect("a claim").to_string().into_bytes();
-                let register = lock.register().parse().expect("a path");
-                let committed = txn.set(register, token, -1).commit().await;
+                let token = token.expect("a claim").to_string();
+                let committed = txn.set(lock.register(), token, -1).commit().await;
                 self.world.note(|| format!("{} wrote: {committed:?}", self.name));
             }
             if self.rng.percent(50)

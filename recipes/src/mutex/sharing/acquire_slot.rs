@@ -69,9 +69,9 @@ impl<'a> SlotWait<'a> {
                 }
                 () = deadline.or_after(LONG_WAIT).passed() => {
                     let (ahead, waited) = (self.sharing.ahead(self.number), deadline.waited());
-                    let path = queue.directory();
+                    let path = queue.whole_path();
                     if deadline.has_passed() {
-                        let (phase, path) = (Phase::InProcess { ahead }, path.to_string());
+                        let phase = Phase::InProcess { ahead };
                         return Err(Error::Timeout { phase, path, waited });
                     }
                     info!(%path, ahead, ?waited, "still waiting for other tasks of this process");

@@ -32,7 +32,7 @@ pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
     }
     let litter = format!("{}/mutex/_c_00000000-0000-0000-0000-000000000000-lock-", fixture::LOCKS);
     let manager = common.pool.for_path(&litter);
-    manager.znodes().create(&litter.parse()?, b"litter", CreateMode::EphemeralSequential).await?;
+    manager.znodes().create(&litter, b"litter", CreateMode::EphemeralSequential).await?;
     Ok(())
 }
 
@@ -59,14 +59,9 @@ async fn barge(common: &Common, site: Site) {
         if let Ok(accepted) = common.fenced.stamp(site.name, token, false).await {
             say(What::Stamped { hold, accepted, valid: true });
         }
-        if let Ok(register) = site.register().parse()
-            && let Ok(stat) = common
-                .pool
-                .for_path(&register)
-                .znodes()
-                .write(&register, token.to_string().as_bytes(), ANY_VERSION)
-                .await
-        {
+        let register = site.register();
+        let znodes = common.pool.for_path(&register).znodes();
+        if let Ok(stat) = znodes.write(&register, token.to_string(), ANY_VERSION).await {
             say(What::Committed { hold, version: stat.version });
         }
     }

@@ -185,9 +185,8 @@ impl Errand {
     }
 
     async fn commit(&self, hold: &Hold, Reported { number, site, .. }: &Reported) {
-        let Ok(register) = site.register().parse() else { return };
-        let data = self.token(hold).to_string().into_bytes();
-        let commit = hold.txn().set(register, data, ANY_VERSION).commit();
+        let data = self.token(hold).to_string();
+        let commit = hold.txn().set(site.register(), data, ANY_VERSION).commit();
         let outcome = match tokio::time::timeout(self.common.session, commit).await {
             Ok(Ok(results)) => match results.first() {
                 Some(TxnResult::Written { version }) => Ok(*version),
