@@ -64,7 +64,7 @@ use crate::znode::whole_path::WholePath;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct ConnectionManager(Arc<Handle>);
+pub struct ConnectionManager(Arc<Handle>, Duration);
 
 /// Shared by the clones of a manager, but not by its task.
 struct Handle {
@@ -213,7 +213,37 @@ impl ConnectionManager {
     /// least the session timeout.
     #[must_use]
     pub fn operation_timeout(&self) -> Duration {
-        self.0.shared.settings.session.operation_timeout
+        self.1
+    }
+
+    /// The same manager, with another [operation timeout](Self::operation_timeout) for everything that is made
+    /// with this handle: locks, their guards, and [`Znodes`](crate::Znodes).
+    ///
+    /// The timeout bounds each call that does not wait for other contenders, from its beginning to its answer:
+    /// `try_acquire`, `commit`, `release`, `inspect`, a revocation, and reads and writes of nodes. Waits for a
+    /// lock have deadlines of their own. Default: that of
+    /// [the builder](crate::ConnectionManagerBuilder::operation_timeout).
+    ///
+    /// A release that is not confirmed in time goes on in the background. A commit without an answer in time
+    /// may be applied: see [`Txn::once`](crate::Txn::once).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # use std::time::Duration;
+    /// # let manager = lockkeeper_core::ConnectionManager::connect(&server.connect_string()).await?;
+    /// let quick = manager.with_operation_timeout(Duration::from_secs(2));
+    /// quick.znodes().read("/stock").await?; // an answer, or an error, within two seconds
+    /// assert!(quick.is_same_as(&manager));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_operation_timeout(&self, limit: Duration) -> Self {
+        Self(Arc::clone(&self.0), limit)
     }
 
     /// The timeout that the servers granted to the present session, or the requested timeout while there is

@@ -3,12 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::ConnectionManager;
+use super::{ConnectionManager, State};
 use crate::error::{Error, Phase};
 use crate::time::deadline::Deadline;
 
 /// The part of the time limit that is reserved for closing the session.
 pub(super) const CLOSING: Duration = Duration::from_secs(1);
+
+/// The time to close without a connection: for this process alone.
+const NOW: Duration = Duration::from_millis(10);
 
 impl ConnectionManager {
     /// Closes the session and waits for the server's confirmation. After that none of this session's nodes
@@ -46,7 +49,8 @@ impl ConnectionManager {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when the server does not confirm the close within `limit`. Closing goes on as long
+    /// [`Error::Timeout`] when the server does not confirm the close within `limit`; at once when nothing is
+    /// held and there is no connection, because no server can confirm the close then. Closing goes on as long
     /// as [`shutdown`](Self::shutdown) would, and every guard is lost already. The remaining nodes are
     /// deleted with the session, at the latest a session timeout and a tick from now.
     ///
@@ -88,6 +92,9 @@ impl ConnectionManager {
             () = patience.passed() => {}
         }
         let cut_off = shared.holds.held();
+        // Without a connection no server can confirm the close, and there is nothing to wait for.
+        let is_connected = matches!(self.state(), State::Connected(_));
+        let deadline = if cut_off > 0 || is_connected { deadline } else { Deadline::after(NOW) };
         self.close(deadline).await.map(|()| cut_off)
     }
 

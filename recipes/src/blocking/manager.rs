@@ -83,6 +83,13 @@ impl ConnectionManager {
         Ok(self.thread.block_checked(work)?)
     }
 
+    /// The same manager, with another operation timeout for everything that is made with this handle: see
+    /// [`ConnectionManager::with_operation_timeout`](crate::ConnectionManager::with_operation_timeout).
+    #[must_use]
+    pub fn with_operation_timeout(&self, limit: Duration) -> Self {
+        Self { inner: self.inner.with_operation_timeout(limit), thread: self.thread.clone() }
+    }
+
     /// The present state of the connection.
     #[must_use]
     pub fn state(&self) -> State {

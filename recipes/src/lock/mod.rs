@@ -89,6 +89,36 @@ pub trait Lock: Debug + Send + Sync {
         self.as_recipe().0.acquire(Deadline::after(timeout))
     }
 
+    /// As [`acquire`](Self::acquire), by a future that borrows nothing: it can be spawned, or kept in a struct.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+    /// use lockkeeper::{Lock, Mutex};
+    ///
+    /// let acquiring = tokio::spawn(Mutex::new(&manager, "/locks/report")?.acquire_owned());
+    /// let guard = acquiring.await??;
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn acquire_owned(&self) -> BoxFuture<'static, Result<LockGuard, Error>> {
+        let recipe = self.as_recipe().0.shared();
+        Box::pin(async move { recipe.acquire(Deadline::never()).await })
+    }
+
     /// Takes the lock if it is free now. Otherwise returns `None`.
     ///
     /// # Errors

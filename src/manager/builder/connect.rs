@@ -64,6 +64,7 @@ impl ConnectionManagerBuilder {
         backend: Arc<dyn Backend>,
         connect_deadline: Duration,
     ) -> Result<ConnectionManager, ConnectError> {
+        let operation_timeout = settings.session.operation_timeout;
         let closing = CancellationToken::new();
         let shared = Arc::new(ManagerInner {
             publisher: StatePublisher::new(Arc::clone(&settings.session.environment)),
@@ -77,10 +78,8 @@ impl ConnectionManagerBuilder {
             pending_jobs: Pending::default(),
         });
         // From here on, dropping this future ends the task.
-        let manager = ConnectionManager(Arc::new(Handle {
-            shared: Arc::clone(&shared),
-            _last_clone: closing.drop_guard(),
-        }));
+        let handle = Handle { shared: Arc::clone(&shared), _last_clone: closing.drop_guard() };
+        let manager = ConnectionManager(Arc::new(handle), operation_timeout);
         task::start(shared, backend, connect_deadline).await?;
         Ok(manager)
     }
