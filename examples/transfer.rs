@@ -2,18 +2,23 @@
 //!
 //! A transfer needs two accounts. A [`MultiLock`] takes both, whatever order they are named in: two transfers in
 //! opposite directions do not wait for each other for ever. Both balances are written by one `guard.txn()`: both or
-//! neither, and neither once a lock is lost. With `--no-lock` money appears and disappears.
+//! neither, and neither once a lock is lost. Each transfer has an id, and `once()` commits it once, however often it is
+//! tried. With `--no-lock` money appears and disappears.
 //!
 //! `cargo run --example transfer`, or `-- --no-lock`, or `-- --connect host:port,…`
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
 use lockkeeper::{ANY_VERSION, ConnectionManager, MultiLock, Mutex, ZnodePath};
-use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
+use lockkeeper_examples::fixture::{
+    Common, Example, Failure, Fixture, Verdict, Worker, patiently, patiently_once, play,
+};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
+use uuid::Uuid;
 
 /// Transfers money between accounts in several processes at once, some of which are killed; none is lost.
 #[derive(Debug, Parser)]
@@ -46,6 +51,12 @@ struct Transfer {
 /// Between reading the balances and writing them.
 const THINK: Duration = Duration::from_millis(2);
 
+/// One marker for each transfer that was done. They are deleted with the run.
+const DONE: &str = "done";
+
+/// One node for each commit of a transfer.
+const RECEIPTS: &str = "receipts";
+
 /// On every account at the beginning.
 const PAID_IN: i64 = 1_000;
 
@@ -68,9 +79,16 @@ fn main() -> ExitCode {
 impl Transfer {
     /// Transfers some money; `from` and `to` are in no order.
     ///
-    /// Done again when a lock was lost or when the answer to the commit was: then two transfers may have been done,
-    /// each of them whole. Where that must not be, create a node of the transfer's own in the same transaction.
-    async fn transfer(&self, worker: &Worker, from: u32, to: u32, amount: i64) -> Result<(), Failure> {
+    /// Tried again when a lock was lost or when the answer to the commit was: the marker of the transfer is found then,
+    /// if an earlier try was committed. Each commit also leaves a receipt, by which the audit sees a transfer that was
+    /// done twice.
+    async fn transfer(
+        &self,
+        worker: &Worker,
+        id: Uuid,
+        (from, to): (u32, u32),
+        amount: i64,
+    ) -> Result<(), Failure> {
         let (from, to) = (account(from), account(to));
         let both = MultiLock::builder()
             .lock(&mutex(worker.manager(), worker.path(&from)?)?)
@@ -86,6 +104,8 @@ impl Transfer {
                 .txn()
                 .set(worker.path(&from)?, data(payer), ANY_VERSION)
                 .set(worker.path(&to)?, data(payee), ANY_VERSION)
+                .create_sequential(worker.path(&format!("{RECEIPTS}/{id}-"))?, "")
+                .once(worker.path(&format!("{DONE}/{id}"))?)
                 .commit()
                 .await?;
         }
@@ -111,6 +131,13 @@ impl Transfer {
             worker.znodes().write(&worker.path(&to)?, &data(payee), ANY_VERSION).await?;
         }
         Ok(())
+    }
+
+    /// The ids of all receipts.
+    async fn receipts(fixture: &Fixture<InTheMiddle>) -> Result<Vec<String>, Failure> {
+        let receipts = fixture.path(RECEIPTS)?;
+        let names = patiently(|| fixture.znodes().children(&receipts)).await?.unwrap_or_default();
+        Ok(names.into_iter().filter_map(|name| Some(name.rsplit_once('-')?.0.to_owned())).collect())
     }
 
     /// All accounts while all of them are locked: no process, dead or alive, has a transfer in progress.
@@ -148,7 +175,9 @@ impl Example for Transfer {
             if self.no_lock {
                 patiently(|| self.transfer_without_lock(worker, from, to, amount)).await?;
             } else {
-                patiently(|| self.transfer(worker, from, to, amount)).await?;
+                // Chosen before the first try, and kept for all.
+                let id = Uuid::new_v4();
+                patiently_once(|| self.transfer(worker, id, (from, to), amount)).await?;
             }
         }
     }
@@ -157,6 +186,7 @@ impl Example for Transfer {
         for number in 0..self.accounts {
             fixture.set_up(&account(number), &data(Account { balance: PAID_IN, sent: 0 })).await?;
         }
+        fixture.set_up(RECEIPTS, b"").await?;
         fixture.start(self.processes).await?;
         let how = if self.no_lock { "without locks" } else { "under a lock of two accounts" };
         println!("{} processes transfer between {} accounts, {how}", self.processes, self.accounts);
@@ -184,10 +214,16 @@ impl Example for Transfer {
         let (before, after) =
             (PAID_IN * i64::from(self.accounts), accounts.iter().map(|of| of.balance).sum::<i64>());
         let transfers: u64 = accounts.iter().map(|account| account.sent).sum();
+        let receipts = Self::receipts(fixture).await?;
+        let ids: BTreeSet<&String> = receipts.iter().collect();
+        let twice = receipts.len() - ids.len();
+        // Without the locks there are no receipts.
+        let is_accounted = self.no_lock || usize::try_from(transfers).is_ok_and(|all| all == ids.len());
         Ok(Verdict::of(
-            before == after && transfers > 0,
+            before == after && transfers > 0 && twice == 0 && is_accounted,
             format!(
-                "{transfers} transfers, {killed} processes killed, {before} in all before and {after} after"
+                "{transfers} transfers, {twice} done twice, {killed} processes killed, {before} in all before and \
+                 {after} after"
             ),
         ))
     }

@@ -38,7 +38,8 @@ pub use self::config::tls::Tls;
 pub use self::error::recipe::RecipeError;
 pub use self::error::release::ReleaseError;
 pub use self::error::{
-    ConfigError, ConnectError, Error, LossReason, Lost, Operation, Outcome, Phase, Refusal,
+    ConfigError, ConnectError, Error, ErrorKind, LossReason, Lost, Operation, Outcome, Phase, Refusal,
+    TxnError,
 };
 pub use self::manager::{
     ConnectionManager, ConnectionManagerBuilder, ConnectionPool, Health, HoldEvent, HoldEvents, State,
@@ -55,7 +56,7 @@ pub use self::session::Epoch;
 pub use self::telemetry::metrics;
 pub use self::time::boot::BootInstant;
 pub use self::time::deadline::Deadline;
-pub use self::txn::{ANY_VERSION, Txn, TxnError, TxnResult};
+pub use self::txn::{ANY_VERSION, Once, OnceTxn, Txn, TxnResult};
 pub use self::wire::{CreateMode, Stat};
 pub use self::znode::fencing_token::FencingToken;
 pub use self::znode::path::{IntoPath, PATH_BYTES_MAX, PathError, ZnodePath};

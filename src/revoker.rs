@@ -1,4 +1,4 @@
-use thiserror::Error as ThisError;
+use std::fmt::{self, Display, Formatter};
 
 use crate::error::{ConfigError, Error, Operation, Refusal};
 use crate::manager::ConnectionManager;
@@ -65,14 +65,32 @@ pub struct Revoker {
 
 /// The revoker stopped before the end of its list. The contenders before the failure are in `done`. The node
 /// at which it stopped may be changed ([`Error::outcome`]); the nodes after it are unchanged.
-#[derive(Clone, Debug, ThisError)]
-#[error("stopped after {} of the nodes: {error}", .done.len())]
+#[derive(Clone, Debug)]
 pub struct RevokeError {
     /// The contenders that were asked, or whose nodes were deleted.
     pub done: Vec<ContenderInfo>,
     /// The error at which the revoker stopped.
-    #[source]
     pub error: Error,
+}
+
+impl Display for RevokeError {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(formatter, "stopped after {} of the nodes: {}", self.done.len(), self.error)
+    }
+}
+
+/// The text has the error, so the source is the cause behind it.
+impl std::error::Error for RevokeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&self.error)
+    }
+}
+
+/// Returns the error without the list.
+impl From<RevokeError> for Error {
+    fn from(error: RevokeError) -> Self {
+        error.error
+    }
 }
 
 /// The action on a node.

@@ -73,8 +73,8 @@ pub use lockkeeper_core::metrics;
 pub use lockkeeper_core::{
     ANY_VERSION, Acl, AgeClock, BootInstant, ConfigError, ConnectError, ConnectString, ConnectStringError,
     ConnectionManager, ConnectionManagerBuilder, ConnectionPool, ContenderInfo, CreateMode, Deadline, Epoch,
-    Error, FencingToken, Health, Hold, HoldEvent, HoldEvents, Identity, IntoPath, Kind, LeaseRenewal,
-    LossReason, Lost, Operation, Outcome, PathError, Permissions, Phase, RecipeError, Refusal, ReleaseError,
-    RetryPolicy, RevokeError, Revoker, Role, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult,
-    WholePath, ZnodePath, Znodes,
+    Error, ErrorKind, FencingToken, Health, Hold, HoldEvent, HoldEvents, Identity, IntoPath, Kind,
+    LeaseRenewal, LossReason, Lost, Once, OnceTxn, Operation, Outcome, PathError, Permissions, Phase,
+    RecipeError, Refusal, ReleaseError, RetryPolicy, RevokeError, Revoker, Role, Stat, State, Transition,
+    Transitions, Txn, TxnError, TxnResult, WholePath, ZnodePath, Znodes,
 };

@@ -2,10 +2,12 @@
 //! areas.
 
 mod connect;
+mod kind;
 mod loss;
 pub(crate) mod recipe;
 mod refusal;
 pub(crate) mod release;
+mod txn;
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
@@ -15,15 +17,43 @@ use std::time::Duration;
 use thiserror::Error;
 
 pub use self::connect::ConnectError;
+pub use self::kind::ErrorKind;
 pub use self::loss::{LossReason, Lost};
 use self::recipe::RecipeError;
 pub use self::refusal::{Operation, Refusal};
+use self::release::ReleaseError;
+pub use self::txn::TxnError;
+use crate::config::connect_string::ConnectStringError;
 pub use crate::config::error::ConfigError;
 use crate::znode::name::LabelError;
 use crate::znode::path::PathError;
 use crate::znode::whole_path::WholePath;
 
 /// Why an operation failed.
+///
+/// Every other error of this crate becomes one of these by `?`, so a function that connects, locks, commits
+/// and releases returns `Result<_, Error>`. [`kind`](Self::kind) says what the error means for the caller,
+/// [`outcome`](Self::outcome) what is known about a write.
+///
+/// # Examples
+///
+/// ```
+/// use lockkeeper_core::{ConnectionManager, Deadline, Error, Label, LockQueue, Rule};
+///
+/// async fn sell(servers: &str) -> Result<(), Error> {
+///     let manager = ConnectionManager::connect(servers).await?;
+///     let queue = LockQueue::new(&manager, "/locks/7", Label::LOCK, Rule::MUTEX)?;
+///     let held = queue.acquire(Deadline::never()).await?;
+///     held.txn().create("/sold", "seat 42").commit().await?;
+///     held.release().await?;
+///     manager.shutdown().await
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # Ok(sell(&server.connect_string()).await?)
+/// # }
+/// ```
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -106,6 +136,15 @@ pub enum Error {
         /// The path of the lock, or of one of its nodes.
         path: WholePath,
     },
+    /// A transaction was not committed: nothing was written.
+    #[error(transparent)]
+    NotCommitted(Box<TxnError>),
+    /// A release is not confirmed as a release of a valid hold.
+    #[error(transparent)]
+    Release(#[from] ReleaseError),
+    /// No connection was made.
+    #[error(transparent)]
+    Connect(ConnectError),
     /// An error of one recipe: [`recipe`](Self::recipe) has it by its own type.
     #[error(transparent)]
     Recipe(Arc<dyn RecipeError>),
@@ -121,7 +160,7 @@ impl Error {
     /// Whether a hold was lost.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        matches!(self, Self::Lost(_))
+        self.kind() == ErrorKind::Lost
     }
 
     /// Whether the server may have applied the write in spite of this error.
@@ -130,12 +169,16 @@ impl Error {
         self.outcome() == Outcome::Unknown
     }
 
-    /// Whether a retry can help. After a write whose [`outcome`](Self::outcome) is unknown, read before you
-    /// retry.
+    /// Whether the same call may be made again, and can succeed then; after a loss, under a new hold.
+    ///
+    /// Never after a write that may be applied ([`Unknown`](Self::Unknown)): a second one would be applied as
+    /// well. Read first, or make the write one that is [found again](crate::Txn::once).
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Timeout { .. } | Self::Lost(_) | Self::Unknown { .. } | Self::NoAnswer { .. } => true,
+            Self::Timeout { .. } | Self::Lost(_) | Self::NoAnswer { .. } => true,
+            Self::NotCommitted(error) => error.is_transient(),
+            Self::Connect(error) => matches!(error, ConnectError::Timeout { .. }),
             Self::Refused { refusal, .. } => refusal.is_transient(),
             Self::Recipe(error) => error.is_transient(),
             _ => false,
@@ -149,6 +192,7 @@ impl Error {
             Self::Unknown { .. }
             | Self::Lost(_)
             | Self::Closed
+            | Self::Release(_)
             | Self::Timeout { phase: Phase::Answer, .. } => Outcome::Unknown,
             Self::Recipe(error) => error.outcome(),
             _ => Outcome::NotApplied,
@@ -196,6 +240,32 @@ pub enum Outcome {
 impl<E: RecipeError> From<E> for Error {
     fn from(error: E) -> Self {
         Self::Recipe(Arc::new(error))
+    }
+}
+
+/// Returns [`Error::Config`] for a setting.
+impl From<ConnectError> for Error {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Config(error) => Self::Config(error),
+            error => Self::Connect(error),
+        }
+    }
+}
+
+/// Returns the error of the request itself, if it failed as a whole.
+impl From<TxnError> for Error {
+    fn from(error: TxnError) -> Self {
+        match error {
+            TxnError::Failed(error) => error,
+            error => Self::NotCommitted(Box::new(error)),
+        }
+    }
+}
+
+impl From<ConnectStringError> for Error {
+    fn from(error: ConnectStringError) -> Self {
+        Self::Config(ConfigError::ConnectString(error))
     }
 }
 

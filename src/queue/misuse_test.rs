@@ -3,10 +3,10 @@
 use lockkeeper_testserver::TestServer;
 
 use super::{ExchangeError, LockQueue, MultiQueue, Rule};
-use crate::error::{ConfigError, Error};
+use crate::error::{ConfigError, Error, TxnError};
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
-use crate::txn::{ANY_VERSION, TxnError};
+use crate::txn::ANY_VERSION;
 use crate::znode::name::{Label, LabelError};
 
 async fn connect(server: &TestServer) -> ConnectionManager {

@@ -47,23 +47,20 @@ pub enum MultiError {
     Request(WireError),
 }
 
-impl MultiError {
-    /// Whether the transaction was certainly not applied, and will not be.
-    pub(crate) fn is_definite(&self) -> bool {
-        match self {
-            Self::Operation { .. } => true,
-            Self::Request(error) => error.outcome() == Outcome::NotApplied,
-        }
-    }
-}
-
 impl Error {
     /// Converts the error of a request for `operation` on `path`.
     pub(crate) fn of_wire(operation: Operation, path: &str, error: &WireError, deadline: Deadline) -> Self {
         let path = path.into();
         match error {
             WireError::Refused(refusal) => Self::Refused { operation, path, refusal: *refusal },
-            WireError::Timeout => Self::Timeout { phase: Phase::Answer, path, waited: deadline.waited() },
+            WireError::Timeout if operation.is_read() => {
+                Self::Timeout { phase: Phase::Answer, path, waited: deadline.waited() }
+            }
+            // The server may still apply it.
+            WireError::Timeout => {
+                let cause = format!("no answer within {:.1?}", deadline.waited());
+                Self::Unknown { operation, path, cause }
+            }
             WireError::SessionEnded(LossReason::Closed) => Self::Closed,
             _ if operation.is_read() => Self::NoAnswer { operation, path, cause: error.to_string() },
             _ => Self::Unknown { operation, path, cause: error.to_string() },

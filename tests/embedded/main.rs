@@ -8,6 +8,7 @@
 )]
 
 mod between;
+mod bounds;
 mod cancellation;
 mod case;
 mod closing;
@@ -20,6 +21,7 @@ mod limit;
 mod many;
 mod matrix;
 mod oracle;
+mod outcomes;
 mod paths;
 mod pool;
 mod scenario;

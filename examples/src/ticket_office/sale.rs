@@ -107,13 +107,13 @@ impl Counter {
 }
 
 impl SaleError {
-    /// Whether trying again can help.
+    /// Whether trying again can help. After an unknown outcome, too: a sale that was made is found by its entry.
     fn is_passing(&self) -> bool {
         match self {
-            Self::Lock(error)
-            | Self::Txn(TxnError::Failed(error))
-            | Self::Ledger(LedgerError::Node(error)) => error.is_transient(),
-            Self::Txn(error) => error.is_lost(),
+            Self::Lock(error) | Self::Ledger(LedgerError::Node(error)) => {
+                error.is_transient() || error.outcome_unknown()
+            }
+            Self::Txn(error) => error.is_transient() || error.outcome_unknown(),
             Self::Ledger(_) => false,
         }
     }

@@ -82,4 +82,4 @@ pub use self::rate_limiter::RateLimiter;
 pub use self::reentrant_mutex::{ReentrantMutex, ReentrantMutexGuard};
 pub use self::rw_lock::{ReadGuard, RwLock, RwLockSide, UpgradeError, WriteGuard};
 pub use self::semaphore::{Lease, Permits, Semaphore, SharedLimit};
-pub use self::txn::Txn;
+pub use self::txn::{OnceTxn, Txn};

@@ -1,4 +1,4 @@
-use lockkeeper_core::{ConfigError, CreateMode, Error, IntoPath, TxnError, TxnResult};
+use lockkeeper_core::{ConfigError, CreateMode, Error, IntoPath, Once, TxnError, TxnResult};
 
 use super::runtime_thread::RuntimeThread;
 
@@ -46,6 +46,11 @@ impl<'a> Txn<'a> {
         Self { inner: self.inner.delete(path, version), ..self }
     }
 
+    /// Makes the transaction one that is committed at most once: see [`Txn::once`](crate::Txn::once).
+    pub fn once(self, marker: impl IntoPath) -> OnceTxn<'a> {
+        OnceTxn { inner: self.inner.once(marker), thread: self.thread }
+    }
+
     /// Commits all writes, if the guard's nodes still exist. One round trip.
     ///
     /// # Errors
@@ -53,6 +58,27 @@ impl<'a> Txn<'a> {
     /// [`ConfigError::CannotBlock`] within an async task: nothing was written. Otherwise as
     /// [`Txn::commit`](crate::Txn::commit).
     pub fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
+        let refused = |refused: ConfigError| TxnError::Failed(Error::Config(refused));
+        self.thread.block_checked(self.inner.commit()).map_err(refused)?
+    }
+}
+
+/// A transaction that is committed at most once. See the async [`OnceTxn`](crate::OnceTxn).
+#[derive(Debug)]
+#[must_use = "nothing is written before commit()"]
+pub struct OnceTxn<'a> {
+    inner: crate::OnceTxn<'a>,
+    thread: &'a RuntimeThread,
+}
+
+impl OnceTxn<'_> {
+    /// Commits all writes and the marker, if the guard's nodes still exist and the marker does not.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`] within an async task: nothing was written. Otherwise as
+    /// [`OnceTxn::commit`](crate::OnceTxn::commit).
+    pub fn commit(self) -> Result<Once, TxnError> {
         let refused = |refused: ConfigError| TxnError::Failed(Error::Config(refused));
         self.thread.block_checked(self.inner.commit()).map_err(refused)?
     }

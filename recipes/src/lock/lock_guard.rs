@@ -1,6 +1,6 @@
 use std::fmt::{self, Display, Formatter};
 
-use lockkeeper_core::{FencingToken, Hold, ReleaseError, ZnodePath};
+use lockkeeper_core::{Error, FencingToken, Hold, ReleaseError, ZnodePath};
 
 use super::guard::{Guard, HoldSet, MemberGuard};
 
@@ -133,3 +133,19 @@ impl Display for ReleaseErrors {
 }
 
 impl std::error::Error for ReleaseErrors {}
+
+/// Returns a loss if there is one, or else the first error. The others are logged.
+impl From<ReleaseErrors> for Error {
+    fn from(ReleaseErrors(mut errors): ReleaseErrors) -> Self {
+        let worst = errors.iter().position(ReleaseError::is_lost).unwrap_or_default();
+        let first = errors.drain(..).enumerate().fold(None, |first, (number, error)| {
+            if number == worst {
+                return Some(error);
+            }
+            tracing::warn!(%error, "releasing one of several locks");
+            first
+        });
+        // An error of several locks has one at least.
+        first.map_or(Self::Closed, Self::from)
+    }
+}

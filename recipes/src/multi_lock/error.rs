@@ -79,7 +79,8 @@ impl Display for MultiLockError {
 }
 
 impl std::error::Error for MultiLockError {
+    /// The text has the error of the member, so the source is the cause behind it.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0.cause)
+        self.0.cause.source()
     }
 }

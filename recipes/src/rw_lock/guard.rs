@@ -36,8 +36,7 @@ pub enum UpgradeError<G = ReadGuard> {
     Failed {
         /// The read guard.
         guard: G,
-        /// The reason.
-        #[source]
+        /// The reason. The text has it, so it is no source.
         error: Error,
     },
 }

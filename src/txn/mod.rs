@@ -1,15 +1,18 @@
+//! Transactions that rest on a hold.
+
+mod once;
+mod prepared;
+
 use std::sync::Arc;
 
-use thiserror::Error;
-
-use crate::config::limits;
-use crate::error::{Error, Lost, Operation, Refusal};
+pub use self::once::{Once, OnceTxn};
+use self::prepared::Prepared;
+use crate::error::{Error, TxnError};
 use crate::manager::ConnectionManager;
-use crate::session::{OwnedNode, TxnInFlight};
+use crate::session::OwnedNode;
 use crate::time::deadline::Deadline;
-use crate::wire::{CreateMode, MultiError, WireError, WriteOp, WriteResult};
+use crate::wire::{CreateMode, WriteOp, WriteResult};
 use crate::znode::path::{IntoPath, PathError, ZnodePath};
-use crate::znode::whole_path::WholePath;
 
 /// Any version of a node, as ZooKeeper encodes it.
 pub const ANY_VERSION: i32 = -1;
@@ -68,53 +71,6 @@ pub enum TxnResult {
     },
 }
 
-/// Why a transaction was not committed, or may not have been.
-#[derive(Clone, Debug, Error)]
-#[non_exhaustive]
-pub enum TxnError {
-    /// The hold is lost. Nothing was written.
-    #[error("nothing was written: {0}")]
-    Lost(Lost),
-    /// The server refused one write. Nothing was written.
-    #[error("nothing was written: write {index} of {path} was refused: {refusal}")]
-    Refused {
-        /// The index of the write, from 0.
-        index: usize,
-        /// The path of the write.
-        path: WholePath,
-        /// The answer of the server.
-        refusal: Refusal,
-    },
-    /// The request failed as a whole. [`Error::outcome`] tells whether the transaction may be committed.
-    #[error(transparent)]
-    Failed(#[from] Error),
-}
-
-impl TxnError {
-    /// Whether the hold was lost, and nothing written.
-    #[must_use]
-    pub fn is_lost(&self) -> bool {
-        matches!(self, Self::Lost(_))
-    }
-
-    /// Whether a retry can help; after a loss, under a new hold. After an
-    /// [unknown outcome](Self::outcome_unknown), read before you retry.
-    #[must_use]
-    pub fn is_transient(&self) -> bool {
-        match self {
-            Self::Lost(_) => true,
-            Self::Refused { refusal, .. } => refusal.is_transient(),
-            Self::Failed(error) => error.is_transient(),
-        }
-    }
-
-    /// Whether the transaction may be committed in spite of this error.
-    #[must_use]
-    pub fn outcome_unknown(&self) -> bool {
-        matches!(self, Self::Failed(error) if error.outcome_unknown())
-    }
-}
-
 impl<'a> Txn<'a> {
     pub(crate) fn under(
         manager: &'a ConnectionManager,
@@ -170,93 +126,68 @@ impl<'a> Txn<'a> {
         self
     }
 
+    /// Makes the transaction one that is committed at most once, however often it is tried, in whichever
+    /// process: it also creates the empty, persistent node `marker`, and is not committed if that node
+    /// exists.
+    ///
+    /// So an operation whose outcome is [unknown](TxnError::outcome_unknown) can be tried again, under the
+    /// same hold or another one. `marker` names the *operation*, such as `/transfers/done/4711`: choose it
+    /// before the first try, and take the same one for each try.
+    ///
+    /// The marker stays until the application deletes it. Delete it when no process can try the operation
+    /// again, or keep it as the record that the operation was done. Missing parents are created.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # use lockkeeper_core::{ConnectionManager, Deadline, Label, LockQueue, Once, Rule};
+    /// # let manager = ConnectionManager::connect(&server.connect_string()).await?;
+    /// # let queue = LockQueue::new(&manager, "/locks/7", Label::LOCK, Rule::MUTEX)?;
+    /// # let held = queue.acquire(Deadline::never()).await?;
+    /// let sell = || held.txn().create_sequential("/sale-", "seat 42").once("/sold/order-4711");
+    /// assert!(matches!(sell().commit().await?, Once::Committed(_)));
+    /// assert!(matches!(sell().commit().await?, Once::Before));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn once(self, marker: impl IntoPath) -> OnceTxn<'a> {
+        let marker = marker.into_path().and_then(|marker| self.manager.full_path(&marker));
+        OnceTxn::new(self, marker)
+    }
+
     /// Commits the writes if the hold's nodes still exist. One round trip.
     ///
     /// # Errors
     ///
     /// [`TxnError::Lost`] and [`TxnError::Refused`]: nothing was written. [`TxnError::Failed`] with an
-    /// [unknown outcome](TxnError::outcome_unknown) when the connection broke before the answer: read before
-    /// you retry. [`TxnError::Failed`] with [`Error::Config`], before anything is sent, when the holds have
-    /// different managers, a path is no path, or the request would be too large.
+    /// [unknown outcome](TxnError::outcome_unknown) when no answer came within the
+    /// [operation timeout](ConnectionManager::with_operation_timeout), or the connection broke before: read
+    /// before you retry, or use [`once`](Self::once). [`TxnError::Failed`] with [`Error::Config`], before
+    /// anything is sent, when the holds have different managers, a path is no path, or the request would be
+    /// too large.
     ///
     /// # Cancel safety
     ///
     /// Not cancel safe: the transaction of a dropped commit may be applied.
     pub async fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
-        if let Some(error) = self.error {
-            return Err(TxnError::Failed(error));
-        }
-        let holds: Vec<&Arc<OwnedNode>> = std::iter::once(self.first).chain(self.others).collect();
-        holds.iter().try_for_each(|hold| hold.check()).map_err(TxnError::Lost)?;
-        let path = self.first.path().to_owned();
-        let checks = holds.iter();
-        let mut operations: Vec<WriteOp> =
-            checks.map(|hold| WriteOp::Check { path: hold.path().to_owned(), version: None }).collect();
-        let held = operations.len();
-        operations.extend(self.writes);
-        limits::check(operations.iter().map(WriteOp::bytes).sum()).map_err(Error::Config)?;
-        let session = self.first.session();
         let deadline = Deadline::after(self.manager.operation_timeout());
-        // No successor may be granted before the outcome of this transaction is known.
-        let in_flight = TxnInFlight::on(holds.iter().copied());
-        let committed = session.multi(&operations, deadline).await;
-        if committed.as_ref().map_or_else(MultiError::is_definite, |_| true) {
+        let prepared = Prepared::of(self, None)?;
+        prepared.check().map_err(TxnError::Lost)?;
+        let in_flight = prepared.begin();
+        let committed = prepared.send(deadline).await.map_err(|refused| prepared.error_of(refused));
+        if committed.as_ref().map_or_else(|error| !error.outcome_unknown(), |_| true) {
             in_flight.settle();
         }
-        match committed {
-            // The first results are those of the checks of the hold's nodes.
-            Ok(results) => {
-                let results = results.into_iter().skip(held);
-                let read: Result<_, _> = results.map(|result| TxnResult::of(self.manager, result)).collect();
-                read.map_err(|bad| TxnError::Failed(Error::bad_answer(Operation::Commit, &path, &bad)))
-            }
-            Err(MultiError::Operation { index, refusal }) => match holds.get(index) {
-                Some(hold) if refusal == Refusal::NoNode => {
-                    let reason = hold.missing_reason();
-                    hold.lose(reason);
-                    Err(TxnError::Lost(hold.loss_by(reason)))
-                }
-                _ => {
-                    let path = operations.get(index).map(WriteOp::path).unwrap_or_default().into();
-                    Err(TxnError::Refused { index: index.saturating_sub(held), path, refusal })
-                }
-            },
-            Err(MultiError::Request(error @ (WireError::Refused(_) | WireError::Timeout))) => {
-                Err(TxnError::Failed(Error::of_wire(Operation::Commit, &path, &error, deadline)))
-            }
-            Err(MultiError::Request(error)) => Err(TxnError::Failed(Error::Unknown {
-                operation: Operation::Commit,
-                path: path.into(),
-                cause: error.to_string(),
-            })),
-        }
+        committed
     }
 }
 
 /// ZooKeeper encodes any version as −1.
 fn version_of(version: i32) -> Option<i32> {
     (version >= 0).then_some(version)
-}
-
-impl WriteOp {
-    /// The size of the operation in a request: its data, its path and their frame.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Create { path, data, .. } | Self::SetData { path, data, .. } => {
-                path.len() + data.len() + 64
-            }
-            Self::Check { path, .. } | Self::Delete { path, .. } => path.len() + 64,
-        }
-    }
-
-    pub(crate) fn path(&self) -> &str {
-        match self {
-            Self::Check { path, .. }
-            | Self::Create { path, .. }
-            | Self::SetData { path, .. }
-            | Self::Delete { path, .. } => path,
-        }
-    }
 }
 
 impl TxnResult {

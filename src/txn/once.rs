@@ -1,0 +1,128 @@
+use super::prepared::{NotCommitted, Prepared};
+use super::{Txn, TxnResult};
+use crate::error::{Error, Operation, Phase, Refusal, TxnError};
+use crate::queue::{ParentLifetime, make_directory};
+use crate::time::deadline::Deadline;
+use crate::wire::{CreateMode, WriteOp};
+use crate::znode::path::{PathError, ZnodePath};
+
+/// A transaction that is committed at most once: made by [`Txn::once`].
+#[derive(Debug)]
+#[must_use = "nothing is written before commit()"]
+pub struct OnceTxn<'a> {
+    txn: Txn<'a>,
+    marker: Result<ZnodePath, PathError>,
+}
+
+/// The result of a transaction that is committed at most once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Once {
+    /// It was committed now. The results of its writes, in their order.
+    Committed(Vec<TxnResult>),
+    /// It was committed before: by an earlier try, whose answer may have been lost, or by another process.
+    Before,
+}
+
+impl<'a> OnceTxn<'a> {
+    pub(super) fn new(txn: Txn<'a>, marker: Result<ZnodePath, PathError>) -> Self {
+        Self { txn, marker }
+    }
+
+    /// Commits the writes and the marker, if the hold's nodes still exist and the marker does not. One round
+    /// trip. A request without an answer is sent again until there is one, within the [operation
+    /// timeout](crate::ConnectionManager::with_operation_timeout): it cannot be applied twice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Txn::commit`]. After an [unknown outcome](TxnError::outcome_unknown) it is safe to try the
+    /// operation again with the same marker.
+    ///
+    /// # Session loss
+    ///
+    /// If the session ends before the answer, the outcome is unknown. The next try, under a new hold, finds
+    /// out.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped commit may be applied. A later try with the same marker finds out.
+    pub async fn commit(self) -> Result<Once, TxnError> {
+        let marker = self.marker.map_err(Error::from)?;
+        let deadline = Deadline::after(self.txn.manager.operation_timeout());
+        let (path, mode) = (marker.to_string(), CreateMode::Persistent);
+        let prepared = Prepared::of(self.txn, Some(WriteOp::Create { path, data: Vec::new(), mode }))?;
+        prepared.check().map_err(TxnError::Lost)?;
+        let in_flight = prepared.begin();
+        let committed = commit(&prepared, &marker, deadline).await;
+        if committed.as_ref().map_or_else(|error| !error.outcome_unknown(), |_| true) {
+            in_flight.settle();
+        }
+        committed
+    }
+}
+
+/// Sends the request until there is an answer.
+///
+/// A request without an answer may be applied, and may still be, after the answer to a later one. Two answers
+/// decide about all of them. The marker exists: one of them was applied, or an earlier try. The marker is the
+/// first operation, so this answer comes whatever has become of the hold since. The hold's node does not
+/// exist: none was applied, and none will be, because all of them rest on that node.
+async fn commit(prepared: &Prepared<'_>, marker: &ZnodePath, deadline: Deadline) -> Result<Once, TxnError> {
+    let session = prepared.session();
+    // The error of an earlier request that may be applied.
+    let mut in_doubt = None;
+    loop {
+        let error = match prepared.send(deadline).await {
+            Ok(results) => return Ok(Once::Committed(results)),
+            Err(NotCommitted::Marker(Refusal::NodeExists)) => return Ok(Once::Before),
+            Err(NotCommitted::Marker(Refusal::NoNode)) => {
+                make_parent(prepared, marker, deadline)
+                    .await
+                    .map_err(|error| in_doubt.clone().unwrap_or(error))?;
+                no_time_left(marker, deadline)
+            }
+            Err(refused) => match prepared.error_of(refused) {
+                lost @ TxnError::Lost(_) => return Err(lost),
+                error => {
+                    session.backoff(deadline).await;
+                    error
+                }
+            },
+        };
+        if error.outcome_unknown() {
+            in_doubt = Some(error.clone());
+        } else if !error.is_transient() {
+            return Err(in_doubt.unwrap_or(error));
+        }
+        if deadline.has_passed() {
+            return Err(in_doubt.unwrap_or(error));
+        }
+        if let Err(lost) = prepared.check() {
+            return Err(in_doubt.unwrap_or(TxnError::Lost(lost)));
+        }
+    }
+}
+
+/// The error if there is no time for another request.
+fn no_time_left(marker: &ZnodePath, deadline: Deadline) -> TxnError {
+    let (path, waited) = (marker.as_str().into(), deadline.waited());
+    TxnError::Failed(Error::Timeout { phase: Phase::Connecting, path, waited })
+}
+
+/// Creates the missing parents of the marker, which is harmless to repeat.
+async fn make_parent(
+    prepared: &Prepared<'_>,
+    marker: &ZnodePath,
+    deadline: Deadline,
+) -> Result<(), TxnError> {
+    let Some(parent) = marker.parent() else { return Ok(()) };
+    loop {
+        match make_directory(prepared.session(), &parent, ParentLifetime::ForEver, deadline).await {
+            Ok(()) => return Ok(()),
+            Err(error) => {
+                let retry =
+                    prepared.session().retry_after(&error, Operation::Create, parent.as_str(), deadline);
+                retry.await.map_err(|stop| prepared.first().error_of(stop))?;
+            }
+        }
+    }
+}
