@@ -1,8 +1,7 @@
 use crate::config::limits;
 use crate::error::{Error, Operation, Refusal};
 use crate::manager::ConnectionManager;
-use crate::queue::{ParentLifetime, make_directory};
-use crate::session::Session;
+use crate::session::{ParentLifetime, Session, make_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, Reply, Stat, WireError};
 use crate::znode::path::{IntoPath, PathError, ZnodePath};

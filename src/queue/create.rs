@@ -3,7 +3,6 @@
 use tracing::{debug, warn};
 
 use super::create_guard::CreateGuard;
-use super::directory::make_queue_directory;
 use super::fast_path::FastPath;
 use super::local_queues::PendingCreate;
 use super::lost_create::{FoundNode, resolve_lost_create};
@@ -14,7 +13,7 @@ use super::step_error::{StepError, time_left};
 use super::ticket::Ticket;
 use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, Operation, Phase, Refusal};
-use crate::session::Session;
+use crate::session::{Session, make_queue_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{Reply, WireError};
 

@@ -33,7 +33,6 @@ mod create;
 mod create_guard;
 mod delete_nodes;
 mod detached_node;
-mod directory;
 mod exchange;
 mod fast_path;
 mod held_node;
@@ -66,7 +65,6 @@ mod wait_remote;
 
 pub use self::acquire::AcquireSpan;
 pub use self::detached_node::DetachedNode;
-pub(crate) use self::directory::{ParentLifetime, make_directory};
 pub use self::exchange::{Exchange, ExchangeError, Exchanged};
 pub use self::hold::Hold;
 pub(crate) use self::inspect::read_node;

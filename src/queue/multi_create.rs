@@ -4,7 +4,6 @@ use parking_lot::Mutex;
 use tracing::debug;
 
 use super::create_guard::{CreateGuard, czxid};
-use super::directory::make_queue_directory;
 use super::local_queues::LocalQueues;
 use super::lost_create::{FoundNode, resolve_lost_create};
 use super::multi_queue::MultiQueue;
@@ -14,7 +13,7 @@ use super::step_error::StepError;
 use super::ticket::Ticket;
 use crate::config::limits::{self, DIRECTORIES_MAX};
 use crate::error::{Error, Operation, Outcome, Refusal};
-use crate::session::Session;
+use crate::session::{Session, make_queue_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{Created, MultiError, Reply, Stat, WireError, WriteOp, WriteResult};
 use crate::znode::name::NodeName;

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use tracing::debug;
 
 use super::create_guard::NodeGuard;
-use super::directory::make_queue_directory;
 use super::held_node::HeldNode;
 use super::registration::Registration;
 use super::step_error::timeout_error;
 use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
-use crate::session::{Origin, OwnedNode, Session, Stop, TxnInFlight, janitor};
+use crate::session::{Origin, OwnedNode, Session, Stop, TxnInFlight, janitor, make_queue_directory};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::{MultiError, WireError, WriteOp, WriteResult};

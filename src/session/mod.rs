@@ -5,6 +5,7 @@
 
 mod connection;
 mod deletion_watch;
+mod directory;
 mod epoch;
 mod grant;
 pub(crate) mod janitor;
@@ -34,6 +35,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+pub(crate) use self::directory::{ParentLifetime, make_directory, make_queue_directory};
 pub use self::epoch::Epoch;
 pub(crate) use self::origin::Origin;
 pub(crate) use self::owned_node::{OwnedNode, SharedWatch};

@@ -1,7 +1,7 @@
 use super::prepared::{NotCommitted, Prepared};
 use super::{Txn, TxnResult};
 use crate::error::{Error, Operation, Phase, Refusal, TxnError};
-use crate::queue::{ParentLifetime, make_directory};
+use crate::session::{ParentLifetime, make_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WriteOp};
 use crate::znode::path::{PathError, ZnodePath};
@@ -75,24 +75,24 @@ async fn commit(prepared: &Prepared<'_>, marker: &ZnodePath, deadline: Deadline)
             Ok(results) => return Ok(Once::Committed(results)),
             Err(NotCommitted::Marker(Refusal::NodeExists)) => return Ok(Once::Before),
             Err(NotCommitted::Marker(Refusal::NoNode)) => {
-                make_parent(prepared, marker, deadline)
-                    .await
-                    .map_err(|error| in_doubt.clone().unwrap_or(error))?;
-                no_time_left(marker, deadline)
-            }
-            Err(refused) => match prepared.error_of(refused) {
-                lost @ TxnError::Lost(_) => return Err(lost),
-                error => {
-                    session.backoff(deadline).await;
-                    error
+                let made = make_parent(prepared, marker, deadline).await;
+                made.map_err(|error| in_doubt.clone().unwrap_or(error))?;
+                if deadline.has_passed() {
+                    return Err(in_doubt.unwrap_or_else(|| no_time_left(marker, deadline)));
                 }
-            },
+                continue;
+            }
+            Err(refused) => prepared.error_of(refused),
         };
+        if error.is_lost() {
+            return Err(error);
+        }
         if error.outcome_unknown() {
             in_doubt = Some(error.clone());
         } else if !error.is_transient() {
             return Err(in_doubt.unwrap_or(error));
         }
+        session.backoff(deadline).await;
         if deadline.has_passed() {
             return Err(in_doubt.unwrap_or(error));
         }

@@ -134,18 +134,12 @@ impl Display for ReleaseErrors {
 
 impl std::error::Error for ReleaseErrors {}
 
-/// Returns a loss if there is one, or else the first error. The others are logged.
+/// Returns a loss if there is one, or else the first error.
 impl From<ReleaseErrors> for Error {
-    fn from(ReleaseErrors(mut errors): ReleaseErrors) -> Self {
-        let worst = errors.iter().position(ReleaseError::is_lost).unwrap_or_default();
-        let first = errors.drain(..).enumerate().fold(None, |first, (number, error)| {
-            if number == worst {
-                return Some(error);
-            }
-            tracing::warn!(%error, "releasing one of several locks");
-            first
-        });
-        // An error of several locks has one at least.
-        first.map_or(Self::Closed, Self::from)
+    fn from(errors: ReleaseErrors) -> Self {
+        tracing::debug!(%errors, "releasing several locks");
+        let worst = errors.0.iter().find(|error| error.is_lost()).or(errors.0.first());
+        // There is one at least.
+        worst.cloned().map_or(Self::Closed, Self::Release)
     }
 }

@@ -3,7 +3,7 @@ use lockkeeper_test_recipes::AnyAdapter;
 use lockkeeper_testserver::Op;
 
 use super::{Ending, Scenario};
-use crate::fixture::{Fixture, WRITTEN, say};
+use crate::fixture::{Fixture, WRITTEN};
 use crate::injection_point::InjectionPoint;
 
 /// A transaction under a hold.

@@ -3,7 +3,7 @@ use std::time::Duration;
 use lockkeeper_test_recipes::AnyAdapter;
 
 use super::{Ending, Scenario};
-use crate::fixture::{Fixture, say};
+use crate::fixture::Fixture;
 use crate::limit::within;
 use crate::server_fixture::LOCK;
 

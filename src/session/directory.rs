@@ -1,7 +1,7 @@
-//! The directory of a queue, which the first contender creates.
+//! Directories and their parents, which the first node below them needs.
 
+use super::{Session, Stop};
 use crate::error::{Operation, Refusal};
-use crate::session::{Session, Stop};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WireError};
 use crate::znode::path::ZnodePath;
@@ -66,7 +66,7 @@ pub(crate) async fn make_directory(
 
 /// Creates the directory of a queue, as [`make_directory`] does. Tries again while that can help: a directory
 /// that exists already does no harm.
-pub(super) async fn make_queue_directory(
+pub(crate) async fn make_queue_directory(
     session: &Session,
     directory: &ZnodePath,
     deadline: Deadline,
