@@ -134,11 +134,10 @@ impl Display for ReleaseErrors {
 
 impl std::error::Error for ReleaseErrors {}
 
-/// Returns a loss if there is one, or else the first error.
+/// A loss if there is one, or else the first error.
 impl From<ReleaseErrors> for Error {
     fn from(errors: ReleaseErrors) -> Self {
-        tracing::debug!(%errors, "releasing several locks");
-        let worst = errors.0.iter().find(|error| error.is_lost()).or(errors.0.first());
+        let worst = errors.0.iter().find(|error| error.is_lost()).or_else(|| errors.0.first());
         // There is one at least.
         worst.cloned().map_or(Self::Closed, Self::Release)
     }
