@@ -257,10 +257,15 @@ mod tests {
 
     #[test]
     fn only_nodes_of_contenders_can_be_revoked() {
-        for path in ["/a/_c_x-lock-0000000001", "/a/x__lock__0000000001", "/a/l/_c_x-lease-0000000001"] {
+        for path in [
+            "/a/_c_x-lock-0000000001",
+            "/a/x__lock__0000000001",
+            "/a/l/_c_x-lease-0000000001",
+            "/a/_c_x-latch-0000000001",
+        ] {
             assert!(check(path).is_ok(), "{path}");
         }
-        for path in ["/", "/a", "/a/config", "/a/starts/_c_x-start-0000000001", "/a/latch-0000000001"] {
+        for path in ["/", "/a", "/a/config", "/a/starts/_c_x-start-0000000001", "/a/gate-0000000001"] {
             assert!(check(path).is_err(), "{path}");
         }
     }

@@ -10,7 +10,8 @@ pub const LABEL_BYTES_MAX: usize = 64;
 /// The part of a contender's node name before its sequence number.
 ///
 /// Other libraries read these bytes: a Java service that takes the same lock finds its position by them.
-/// Source: Apache Curator's `LockInternals`, `InterProcessSemaphoreV2` and `InterProcessReadWriteLock`.
+/// Source: Apache Curator's `LockInternals`, `InterProcessSemaphoreV2`, `InterProcessReadWriteLock` and
+/// `LeaderLatch`.
 ///
 /// A recipe whose contenders must not be taken for those of another lock has a label of its own, by
 /// [`new`](Self::new), and the [`Kind`] that belongs to it, by [`kind`](Self::kind).
@@ -41,6 +42,8 @@ impl Label {
     pub const READ: Self = Self("__READ__");
     /// The write side of a read/write lock.
     pub const WRITE: Self = Self("__WRIT__");
+    /// A candidate of an election.
+    pub const LATCH: Self = Self("latch-");
 
     /// A label of your own.
     ///
@@ -52,7 +55,7 @@ impl Label {
     ///
     /// [`LabelError`] if the text is empty or too long, has other characters than ASCII letters, digits, `-`,
     /// `_` and `.`, ends in a digit, or is ambiguous with a label that this library knows (`lock-`, `lease-`,
-    /// `__READ__`, `__WRIT__`, kazoo's `__lock__` and `__rlock__`).
+    /// `latch-`, `__READ__`, `__WRIT__`, kazoo's `__lock__` and `__rlock__`).
     pub const fn new(text: &'static str) -> Result<Self, LabelError> {
         let bytes = text.as_bytes();
         if bytes.len() > LABEL_BYTES_MAX {
@@ -176,6 +179,8 @@ impl Kind {
     pub const READ: Self = Label::READ.kind();
     /// A writer: `__WRIT__`.
     pub const WRITE: Self = Label::WRITE.kind();
+    /// A candidate of an election, of Curator's `LeaderLatch`: `latch-`.
+    pub const LATCH: Self = Label::LATCH.kind();
     /// A sequential node with none of the labels that were searched for.
     pub const OTHER: Self = Self(Label(""));
 
@@ -190,6 +195,7 @@ impl Kind {
             Self::LEASE => "semaphore",
             Self::READ => "read",
             Self::WRITE => "write",
+            Self::LATCH => "election",
             Self::OTHER => "other",
             Self(label) => label.0.trim_matches(['-', '_', '.']),
         }
@@ -203,11 +209,12 @@ impl Debug for Kind {
 }
 
 /// The labels that are known in every directory. Longer ones first, where one ends with another.
-const KNOWN_LABELS: [(&str, Kind); 6] = [
+const KNOWN_LABELS: [(&str, Kind); 7] = [
     ("__rlock__", Kind::READ),
     ("__lock__", Kind::LOCK),
     ("__READ__", Kind::READ),
     ("__WRIT__", Kind::WRITE),
+    ("latch-", Kind::LATCH),
     ("lease-", Kind::LEASE),
     ("lock-", Kind::LOCK),
 ];

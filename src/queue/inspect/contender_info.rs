@@ -125,7 +125,7 @@ impl ContenderInfo {
     /// semaphore's queue. Also `None` for labels of other recipes.
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        matches!(self.kind(), Some(Kind::LOCK | Kind::WRITE))
+        matches!(self.kind(), Some(Kind::LOCK | Kind::WRITE | Kind::LATCH))
             .then(|| FencingToken::from_czxid(self.stat.czxid))
     }
 

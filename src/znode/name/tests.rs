@@ -19,7 +19,8 @@ fn the_names_of_all_peers_are_read() {
         ("lock--1999999999", Kind::LOCK, -1_999_999_999),
         ("lock-2147483647", Kind::LOCK, i32::MAX),
         ("x-144115188075855872-0000000004", Kind::OTHER, 4),
-        ("latch-0000000004", Kind::OTHER, 4),
+        ("_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-latch-0000000004", Kind::LATCH, 4),
+        ("gate-0000000004", Kind::OTHER, 4),
     ] {
         let parsed = NodeName::parse(name).unwrap();
         assert_eq!((parsed.kind(), parsed.sequence()), (kind, sequence), "{name}");
@@ -68,7 +69,7 @@ fn a_label_that_could_be_misread_is_refused() {
     }
     let long = "x".repeat(LABEL_BYTES_MAX + 1).leak();
     assert_eq!(Label::new(long), Err(LabelError::TooLong { label: long }));
-    for text in ["turn-", "latch-", "start-", "x2a", "my.turn-", "Lock-"] {
+    for text in ["turn-", "gate-", "start-", "x2a", "my.turn-", "Lock-"] {
         assert_eq!(Label::new(text).map(Label::as_str), Ok(text));
     }
 }
@@ -108,7 +109,7 @@ proptest! {
 
     #[test]
     fn what_the_server_writes_is_read_back(sequence: i32, label in prop::sample::select(vec![
-        Label::LOCK, Label::LEASE, Label::READ, Label::WRITE,
+        Label::LOCK, Label::LEASE, Label::READ, Label::WRITE, Label::LATCH,
     ])) {
         // Java's %010d counts the sign as one of the ten places.
         let number = if sequence < 0 { format!("-{:09}", sequence.unsigned_abs()) } else { format!("{sequence:010}") };
