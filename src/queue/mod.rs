@@ -49,6 +49,7 @@ mod multi_create;
 mod multi_queue;
 mod node_monitor;
 mod node_transaction;
+mod observe;
 #[cfg(test)]
 mod operation_timeout_test;
 mod pending_watch;

@@ -12,7 +12,7 @@ use crate::manager::ConnectionManager;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::wire::{Reply, Stat, WireError};
-use crate::znode::name::NodeName;
+use crate::znode::name::{Kind, NodeName};
 
 /// How many nodes are requested at once: a queue of ten thousand must not fill the server's request queue, or
 /// this process's memory.
@@ -93,6 +93,23 @@ pub(crate) async fn read_node(
         let judged = Judged { child: 0, role: Role::Unknown, position: None, kind };
         clock.info(manager.below_chroot(path).to_owned(), node, judged)
     }))
+}
+
+impl ContenderInfo {
+    /// The head of a queue, whose node was read alone.
+    pub(in crate::queue) fn head(
+        manager: &ConnectionManager,
+        session: &Session,
+        path: &str,
+        mut data: Vec<u8>,
+        stat: Stat,
+        kind: Kind,
+    ) -> Self {
+        data.truncate(DATA_BYTES_MAX);
+        let judged = Judged { child: 0, role: Role::Holder, position: Some(0), kind: Some(kind) };
+        let path = manager.below_chroot(path).to_owned();
+        Clock::of(session, [&stat]).info(path, (Some(data), stat), judged)
+    }
 }
 
 /// Requests all of the nodes at once. `None` for those that do not exist.
