@@ -1,10 +1,10 @@
 //! The auto traits users rely on: guards move between tasks, futures are spawned.
 
 use crate::{
-    Admission, ConnectionManager, Error, FencingToken, Hold, Inspection, Lease, Lock, Mutex, MutexGuard,
-    MutexTicket, Owner, RateLimiter, ReadGuard, ReadTicket, ReentrantMutex, ReentrantMutexGuard,
-    ReentrantTicket, ReleaseError, Revoker, RwLock, Semaphore, SemaphoreTicket, SharedLimit, Txn, TxnError,
-    UpgradeError, WriteGuard, WriteTicket,
+    Admission, ConnectionManager, Election, Error, FencingToken, Hold, Inspection, LeaderWatch, Leadership,
+    Lease, Lock, Mutex, MutexGuard, MutexTicket, Owner, RateLimiter, ReadGuard, ReadTicket, ReentrantMutex,
+    ReentrantMutexGuard, ReentrantTicket, ReleaseError, Revoker, RwLock, Semaphore, SemaphoreTicket,
+    SharedLimit, Txn, TxnError, UpgradeError, WriteGuard, WriteTicket,
 };
 
 fn shareable<T: Send + Sync + Unpin>() {}
@@ -30,6 +30,9 @@ fn locks_and_guards_may_be_shared_between_threads() {
     shareable::<Inspection>();
     shareable::<Semaphore>();
     shareable::<SharedLimit>();
+    shareable::<Election>();
+    shareable::<Leadership>();
+    shareable::<LeaderWatch>();
     shareable::<RateLimiter>();
     shareable::<Admission>();
     shareable::<Lease>();
@@ -55,6 +58,8 @@ fn what_threads_use_may_be_shared_between_them() {
     shareable::<blocking::Semaphore>();
     shareable::<blocking::SharedLimit>();
     shareable::<blocking::Lease>();
+    shareable::<blocking::Election>();
+    shareable::<blocking::Leadership>();
     shareable::<blocking::RateLimiter>();
     shareable::<blocking::MultiLock>();
     shareable::<blocking::LockGuard>();
@@ -107,6 +112,14 @@ fn all_futures_may_be_spawned() {
     spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.try_acquire_many(2)));
     spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.available()));
     spawnable(|limit: &'static SharedLimit| Box::new(limit.set(2)));
+    spawnable(|election: &'static Election| Box::new(election.campaign()));
+    spawnable(|election: &'static Election| Box::new(election.observe()));
+    spawnable(|election: &'static Election| {
+        Box::new(election.lead(async |leadership| {
+            leadership.lost().await;
+            std::ops::ControlFlow::<()>::Continue(())
+        }))
+    });
     spawnable(|limiter: &'static RateLimiter| Box::new(limiter.admit_many(2)));
     spawnable(|limiter: &'static RateLimiter| Box::new(limiter.try_admit()));
     fn seen(lock: &'static dyn Lock) -> Box<dyn Send> {

@@ -11,6 +11,7 @@
 //! * [`RwLock`]: many readers, or one writer.
 //! * [`Semaphore`]: a limited number of permits at a time; a [`Lease`] holds one or more.
 //! * [`MultiLock`]: several locks at once, without deadlock. [`Lock`]: one interface over all locks.
+//! * [`Election`]: one leader at a time; its [`Leadership`] ends before the next one begins.
 //! * [`RateLimiter`]: a limited number of starts in any window of time.
 //! * [`Inspection`]: the holders and the waiters of a lock, with their ages.
 //! * [`Revoker`]: asks a holder to release, or removes a lock by force.
@@ -43,6 +44,7 @@
 pub mod blocking;
 #[cfg(test)]
 mod bounds_test;
+mod election;
 mod inspection;
 mod limits;
 mod lock;
@@ -54,6 +56,7 @@ mod reentrant_mutex;
 mod rw_lock;
 mod semaphore;
 
+pub use self::election::{Election, Leader, LeaderWatch, Leadership};
 pub use self::inspection::Inspection;
 pub use self::lock::{Guard, Lock, LockGuard, QueueTicket, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};

@@ -13,6 +13,7 @@ mod cancellation;
 mod case;
 mod closing;
 mod edges;
+mod election;
 mod fixture;
 mod injected_fault;
 mod injection_point;

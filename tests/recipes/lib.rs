@@ -6,6 +6,7 @@
 #![allow(clippy::expect_used, reason = "a failed expectation is a failed test")]
 
 mod adapter;
+pub mod election;
 mod grant;
 pub mod handoff;
 pub mod multi_lock;
@@ -36,6 +37,7 @@ macro_rules! for_each_lock {
             semaphore: &$crate::semaphore::Permits::DRAWN,
             semaphore_with_a_shared_limit: &$crate::semaphore::SharedPermits::DRAWN,
             mutex_in_semaphore_layout: &$crate::semaphore::InSemaphoreLayout,
+            election: &$crate::election::Candidate::Latch,
             several_in_order: &$crate::multi_lock::Together::InOrder,
             several_at_once: &$crate::multi_lock::Together::AtOnce,
         }
@@ -80,7 +82,14 @@ pub static FAMILIES: &[Family] = &[
             &handoff::Keeping,
             &handoff::Keeping,
             &reentrant_mutex::Reentrant,
+            &election::Candidate::Selector,
         ],
+        permits: None,
+    },
+    Family {
+        name: "election",
+        needs_sequence: false,
+        adapters: &[&election::Candidate::Latch],
         permits: None,
     },
     Family {

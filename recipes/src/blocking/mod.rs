@@ -56,6 +56,7 @@
 //! [`ConfigError::CannotBlock`]: crate::ConfigError::CannotBlock
 //! [`Error::Closed`]: crate::Error::Closed
 
+mod election;
 mod generic;
 mod guard;
 mod lock;
@@ -71,6 +72,7 @@ mod semaphore;
 mod txn;
 mod wait;
 
+pub use self::election::{Election, Leadership};
 pub use self::generic::Blocking;
 pub use self::guard::{Guard, LockGuard};
 pub use self::lock::Lock;

@@ -23,7 +23,7 @@ pub(crate) use self::ticket::Queued;
 use crate::inspection::Inspection;
 
 /// Any lock: a mutex, a reentrant mutex for an owner, the reading or the writing side of a read/write lock,
-/// permits of a semaphore, or several locks at once.
+/// permits of a semaphore, the leadership of an election, or several locks at once.
 ///
 /// The trait is object-safe: `Box<dyn Lock>`. The types themselves have more methods, and their methods of
 /// the same names return guards with more methods. The trait is sealed: other crates cannot implement it.

@@ -17,7 +17,7 @@ pub(super) fn in_order(mut members: Vec<Arc<dyn Recipe>>) -> Result<Vec<Arc<dyn 
         let Some(share) = member.request() else {
             return Err(refused(
                 &*member,
-                "name the locks themselves: a multi-lock, or one without an owner, cannot be a member",
+                "name the locks themselves: a multi-lock, an election, or a lock without an owner, cannot be a member",
             ));
         };
         match planned.last_mut().filter(|last| last.path() == member.path()) {

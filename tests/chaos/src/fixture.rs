@@ -1,6 +1,7 @@
 //! The locks of a run, and the work of each task.
 
 use lockkeeper_test_recipes::AnyAdapter;
+use lockkeeper_test_recipes::election::Candidate;
 use lockkeeper_test_recipes::handoff::Keeping;
 use lockkeeper_test_recipes::mutex::Plain;
 use lockkeeper_test_recipes::reentrant_mutex::Reentrant;
@@ -47,14 +48,16 @@ impl Site {
 const MUTEX: &[AnyAdapter] = &[&Plain];
 /// Now and then without the mutex that the process shares: another contender of the same process.
 const KEEPING: &[AnyAdapter] = &[&Keeping, &Keeping, &Keeping, &Keeping, &Plain];
+const ELECTION: &[AnyAdapter] = &[&Candidate::Latch];
 const REENTRANT: &[AnyAdapter] = &[&Reentrant];
 const RW: &[AnyAdapter] = &[&Reading, &Reading, &Reading, &Writing, &Writing];
 const SEMAPHORE: &[AnyAdapter] = &[&Permits(Some(1)), &Permits(Some(2))];
 
 /// Every lock of a run.
-pub(crate) const SITES: [Site; 12] = [
+pub(crate) const SITES: [Site; 14] = [
     site("mutex", MUTEX),
     site("keeping", KEEPING),
+    site("election", ELECTION),
     site("reentrant", REENTRANT).nests(),
     site("rw", RW).nests(),
     site("semaphore", SEMAPHORE).limit(LIMIT),
@@ -64,6 +67,7 @@ pub(crate) const SITES: [Site; 12] = [
     site("multi-semaphore", SEMAPHORE).limit(LIMIT),
     site("touched-mutex", MUTEX).touched(),
     site("touched-keeping", KEEPING).touched(),
+    site("touched-election", ELECTION).touched(),
     site("touched-rw", RW).nests().touched(),
 ];
 
@@ -101,12 +105,14 @@ pub(crate) enum Work {
 }
 
 /// The tasks of every client. More than one for some locks: neighbours in one process are a case of their own.
-pub(crate) const WORK: [Work; 16] = [
+pub(crate) const WORK: [Work; 19] = [
     Work::Site("mutex"),
     Work::Site("mutex"),
     Work::Site("keeping"),
     Work::Site("keeping"),
     Work::Site("keeping"),
+    Work::Site("election"),
+    Work::Site("election"),
     Work::Site("reentrant"),
     Work::Site("rw"),
     Work::Site("rw"),
@@ -117,6 +123,7 @@ pub(crate) const WORK: [Work; 16] = [
     Work::Site("touched-mutex"),
     Work::Site("touched-keeping"),
     Work::Site("touched-keeping"),
+    Work::Site("touched-election"),
     Work::Site("touched-rw"),
 ];
 

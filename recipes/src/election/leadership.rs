@@ -1,0 +1,45 @@
+use lockkeeper_core::{Hold, ReleaseError};
+
+use crate::lock::{Guard, HoldSet, SingleHold};
+
+/// The leadership of an [`Election`](super::Election).
+///
+/// A drop of the leadership resigns in the background.
+pub type Leadership = Guard<LeadershipHold>;
+
+/// The hold of a leader.
+#[derive(Debug)]
+pub struct LeadershipHold(Hold);
+
+impl Leadership {
+    pub(super) fn new(hold: Hold) -> Self {
+        Self::of(LeadershipHold(hold))
+    }
+
+    /// Ends the leadership, and waits until the server has deleted the node: the next candidate leads. The
+    /// same as [`release`](Self::release). The participant leads again by another
+    /// [`campaign`](super::Election::campaign).
+    ///
+    /// # Errors
+    ///
+    /// As [`Hold::release`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the node is deleted in the background.
+    pub async fn resign(self) -> Result<(), ReleaseError> {
+        self.release().await
+    }
+}
+
+impl HoldSet for LeadershipHold {
+    fn first(&self) -> &Hold {
+        &self.0
+    }
+}
+
+impl SingleHold for LeadershipHold {
+    async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
+        Ok(Some(Box::new(self.0)))
+    }
+}

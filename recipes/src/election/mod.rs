@@ -1,0 +1,255 @@
+//! One leader among many processes.
+//!
+//! # Protocol
+//!
+//! A candidate is a contender of a queue: an ephemeral sequential node, and each waits for every candidate
+//! ahead. The head leads. Its data is the id of the participant, and nothing else.
+//!
+//! Curator keeps elections in two layouts, which do not see each other: `LeaderLatch` names its nodes
+//! `latch-`, and `LeaderSelector` is an `InterProcessMutex` with the id as data, so its nodes are `lock-`.
+//!
+//! An observer reads the list, and watches the node of the leader. The next leader is known from the list
+//! behind its deletion.
+//!
+//! Sources: Apache Curator's `LeaderLatch` and `LeaderSelector`, CURATOR-696 (why the owner of a node is
+//! compared), CURATOR-724 (a deleted path), CURATOR-537 and CURATOR-542 (token and transactions),
+//! CURATOR-171 (step-down on request).
+
+mod inspect;
+mod lead;
+mod leadership;
+mod observe;
+mod recipe;
+
+use std::time::Duration;
+
+use lockkeeper_core::{
+    ConfigError, ConnectionManager, Deadline, Error, HoldEvents, IntoPath, Kind, Label, LockQueue, Rule,
+    ZnodePath,
+};
+
+pub use self::leadership::Leadership;
+pub(crate) use self::leadership::LeadershipHold;
+pub use self::observe::{Leader, LeaderWatch};
+
+/// Each candidate waits for every candidate ahead.
+const LATCH: Rule = Rule::blocked_by(&[Kind::LATCH]);
+
+/// The longest id: an inspection reads as many bytes of a node.
+const ID_BYTES_MAX: usize = 1024;
+
+/// The data by which a candidate is asked to resign.
+const REVOKE: &str = "__REVOKE__";
+
+/// An election over all processes: at most one participant leads at a time.
+///
+/// [`campaign`](Self::campaign) waits until this participant leads, and returns its [`Leadership`]: it is
+/// over when it is dropped or lost. A participant campaigns again with the same object, or by
+/// [`lead`](Self::lead), which runs work in one term after the other. [`observe`](Self::observe) follows the
+/// leader from outside.
+///
+/// Each campaign is a candidate of its own, also for the same object and the same id. A clone is cheap. The
+/// path belongs to the election alone: create no other node below it.
+///
+/// # Ordering and fairness
+///
+/// First in, first out across processes, in the order in which the server committed the candidates' nodes. A
+/// resignation wakes one candidate.
+///
+/// # Cost
+///
+/// As a [`Mutex`](crate::Mutex): a campaign without other candidates takes one round trip, and a resignation
+/// one.
+///
+/// # Session loss
+///
+/// The leadership of an expired session is lost. Its [`lost()`](crate::Guard::lost) resolves before the
+/// server can let another candidate lead. A candidate queues again in the next session, at the end of the
+/// queue. If the path is deleted, by hand or because an empty container was removed, the leadership is lost,
+/// and candidates create the path again.
+///
+/// # Layout
+///
+/// [`new`](Self::new) has the layout of Curator's `LeaderLatch`: `<path>/_c_<uuid>-latch-<sequence>`, with
+/// the id as data. A Java service with the same path takes part in the same election, and each shows the id
+/// of the other (`getLeader`, `getParticipants`). For the layout of `LeaderSelector` use
+/// [`in_selector_layout`](Self::in_selector_layout).
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let servers = server.connect_string();
+/// use lockkeeper::{ConnectionManager, Election};
+///
+/// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
+/// # manager.znodes().create("/plan", b"", lockkeeper::CreateMode::Persistent).await?;
+/// let election = Election::new(&manager, "/elections/planner", "planner-3")?;
+///
+/// let leadership = election.campaign().await?;
+/// assert_eq!(election.candidates().await?, ["planner-3"]);
+/// // Committed only if this participant still leads.
+/// leadership.txn().set("/plan", b"by planner-3".to_vec(), -1).commit().await?;
+/// leadership.resign().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Election {
+    queue: LockQueue,
+    id: String,
+}
+
+impl Election {
+    /// Makes the election at `path`, below the manager's chroot, for the participant `id`, in the layout of
+    /// Curator's `LeaderLatch`. Sends nothing.
+    ///
+    /// Others read the id ([`candidates`](Self::candidates)), so each participant should have an id of its
+    /// own, such as its address. The election does not rely on it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the path is malformed, or is the root, and if the id is longer than 1024 bytes,
+    /// or is `__REVOKE__`, by which a candidate is asked to resign.
+    pub fn new(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        id: impl Into<String>,
+    ) -> Result<Self, Error> {
+        Self::with(manager, path, id.into(), Label::LATCH, LATCH)
+    }
+
+    /// Makes the election at `path` in the layout of Curator's `LeaderSelector`, and takes part in one
+    /// election with that class. Sends nothing.
+    ///
+    /// It is the layout of a [`Mutex`](crate::Mutex): a mutex on the same path takes part as well. The two
+    /// layouts do not see each other.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn in_selector_layout(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        id: impl Into<String>,
+    ) -> Result<Self, Error> {
+        Self::with(manager, path, id.into(), Label::LOCK, Rule::MUTEX)
+    }
+
+    fn with(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        id: String,
+        label: Label,
+        rule: Rule,
+    ) -> Result<Self, Error> {
+        let refused = |value, advice| Err(ConfigError::Setting { name: "id", value, advice }.into());
+        if id.len() > ID_BYTES_MAX {
+            return refused(format!("{} bytes long", id.len()), "take at most 1024 bytes");
+        }
+        if id == REVOKE {
+            return refused(id, "this text asks a candidate to resign; take another one");
+        }
+        let path = path.into_path()?;
+        let queue = LockQueue::new(manager, path, label, rule)?.with_metric_name("election");
+        Ok(Self { queue: queue.with_node_data(id.as_bytes()), id })
+    }
+
+    /// The path of the election, below the manager's chroot.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        self.queue.directory()
+    }
+
+    /// The id of this participant.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Waits until this participant leads, without a limit of time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the server refuses the node (access list, quota). [`Error::ConflictingKind`] if
+    /// another kind of lock, or an election in the other layout, uses the path. [`Error::Closed`] after a
+    /// shutdown has begun.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
+    pub async fn campaign(&self) -> Result<Leadership, Error> {
+        self.queue.acquire(Deadline::never()).await.map(Leadership::new)
+    }
+
+    /// Waits until this participant leads, for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], which names the predecessor. With a `timeout` of zero, it means that another
+    /// candidate is ahead. Otherwise as [`campaign`](Self::campaign).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`campaign`](Self::campaign).
+    pub async fn campaign_timeout(&self, timeout: Duration) -> Result<Leadership, Error> {
+        self.queue.acquire(Deadline::after(timeout)).await.map(Leadership::new)
+    }
+
+    /// Leads if there is no other candidate. Returns `None` if any candidate is ahead, including another
+    /// `try_campaign` in progress.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`campaign`](Self::campaign).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: no node is left behind.
+    pub async fn try_campaign(&self) -> Result<Option<Leadership>, Error> {
+        let limit = Deadline::after(self.queue.manager().operation_timeout());
+        Ok(self.queue.try_acquire(limit).await?.map(Leadership::new))
+    }
+
+    /// Whether a participant of this process leads: by this manager, with any id. Costs no request.
+    #[must_use]
+    pub fn is_led_here(&self) -> bool {
+        self.queue.is_held()
+    }
+
+    /// The events of the leaderships of this manager's participants from now on: granted, given up, lost.
+    #[must_use]
+    pub fn events(&self) -> HoldEvents {
+        self.queue.events()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockkeeper_testserver::TestServer;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_bad_id_is_refused_before_any_request() {
+        let server = TestServer::start().await.unwrap();
+        let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
+        for id in ["x".repeat(ID_BYTES_MAX + 1), REVOKE.to_owned()] {
+            for election in
+                [Election::new(&manager, "/e", id.clone()), Election::in_selector_layout(&manager, "/e", id)]
+            {
+                let refused = election.unwrap_err();
+                assert!(
+                    matches!(refused, Error::Config(ConfigError::Setting { name: "id", .. })),
+                    "{refused}"
+                );
+            }
+        }
+        for id in [String::new(), "x".repeat(ID_BYTES_MAX), "größe".to_owned()] {
+            assert_eq!(Election::new(&manager, "/e", id.clone()).unwrap().id(), id);
+        }
+    }
+}

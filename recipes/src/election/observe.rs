@@ -1,0 +1,210 @@
+//! The leader, as others see it.
+
+use std::time::SystemTime;
+
+use lockkeeper_core::{ConfigError, ContenderInfo, Deadline, Error, FencingToken, Phase};
+use tokio::sync::watch;
+
+use super::Election;
+use super::inspect::id;
+
+/// A leader, as an observer sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leader {
+    id: String,
+    token: FencingToken,
+    since: SystemTime,
+    candidate_since: SystemTime,
+}
+
+impl Leader {
+    fn new(head: &ContenderInfo) -> Option<Self> {
+        Some(Self {
+            id: id(head.data()),
+            token: head.fencing_token()?,
+            since: SystemTime::now(),
+            candidate_since: head.since(),
+        })
+    }
+
+    /// The id of the participant, as its node had it when the observer first saw it. Bytes that are not UTF-8
+    /// are replaced. It is `__REVOKE__` if the leader had been asked to resign before.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The fencing token of its leadership: greater than those of all earlier leaders.
+    #[must_use]
+    pub fn token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// When the observer first saw it lead, by the time of day of the observer's machine. A leader that the
+    /// observer found at its beginning may have led for longer: at most since
+    /// [`candidate_since`](Self::candidate_since).
+    #[must_use]
+    pub fn since(&self) -> SystemTime {
+        self.since
+    }
+
+    /// When it became a candidate, by the servers' clock.
+    #[must_use]
+    pub fn candidate_since(&self) -> SystemTime {
+        self.candidate_since
+    }
+}
+
+/// What an observer knows.
+#[derive(Clone, Debug)]
+enum Observed {
+    /// Nothing yet.
+    Unknown,
+    /// The leader, if there is one.
+    Leader(Option<Leader>),
+    /// The observation has ended.
+    Ended(Error),
+}
+
+/// The leader of an election, followed by [`Election::observe`].
+///
+/// A clone follows on its own, by the same requests. The observation ends with its last clone, and keeps the
+/// manager alive until then.
+#[derive(Clone, Debug)]
+pub struct LeaderWatch {
+    receiver: watch::Receiver<Observed>,
+    /// What [`changed`](Self::changed) returned last.
+    returned: Option<FencingToken>,
+}
+
+impl Election {
+    /// Follows the leader of the election, without being a candidate. Waits for the first answer, within the
+    /// manager's operation timeout.
+    ///
+    /// The leader is the first candidate in the queue, as the servers know it. It may not know yet that it
+    /// leads. It may also have lost its leadership, if its node is not deleted yet. So an observation is for
+    /// those who look for the leader, and grants nothing.
+    ///
+    /// # Ordering and fairness
+    ///
+    /// The tokens of the leaders that an observation shows grow: it never shows an earlier leader again. So
+    /// after the ensemble was restored from a backup, make another observation.
+    ///
+    /// # Cost
+    ///
+    /// A task in the background with one watch, on the node of the leader. For each leader a list and a read.
+    /// While there is no candidate, the watch is on the path of the election, or on the nearest parent that
+    /// exists. It needs only the right to read.
+    ///
+    /// # Session loss
+    ///
+    /// The observation continues in the next session. While there is no connection, it shows the last known
+    /// leader.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], [`Error::Refused`] (no right to read), [`Error::Closed`] after a shutdown, and
+    /// [`Error::Config`] without a tokio runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+    /// use lockkeeper::Election;
+    ///
+    /// let election = Election::new(&manager, "/elections/planner", "planner-3")?;
+    /// let mut leaders = election.observe().await?;
+    /// assert_eq!(leaders.leader(), None);
+    ///
+    /// let leadership = election.campaign().await?;
+    /// let leader = leaders.changed().await?.expect("a leader");
+    /// assert_eq!((leader.id(), leader.token()), ("planner-3", leadership.fencing_token()));
+    ///
+    /// leadership.resign().await?;
+    /// assert_eq!(leaders.changed().await?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn observe(&self) -> Result<LeaderWatch, Error> {
+        let (sender, mut receiver) = watch::channel(Observed::Unknown);
+        let queue = self.queue.clone();
+        let is_spawned = self.queue.manager().spawn(async move {
+            let show = |head: Option<ContenderInfo>| {
+                sender.send_replace(Observed::Leader(head.as_ref().and_then(Leader::new)));
+            };
+            tokio::select! {
+                biased;
+                () = sender.closed() => {}
+                error = queue.observe_head(show) => drop(sender.send_replace(Observed::Ended(error))),
+            }
+        });
+        if !is_spawned {
+            return Err(Error::Config(ConfigError::NoRuntime));
+        }
+        let limit = Deadline::after(self.queue.manager().operation_timeout());
+        let is_known = |seen: &Observed| !matches!(seen, Observed::Unknown);
+        let first = tokio::select! {
+            biased;
+            first = receiver.wait_for(is_known) => first.map_or(Observed::Ended(Error::Closed), |seen| seen.clone()),
+            () = limit.passed() => Observed::Unknown,
+        };
+        match first {
+            Observed::Leader(_) => Ok(LeaderWatch { receiver, returned: None }),
+            Observed::Ended(error) => Err(error),
+            Observed::Unknown => {
+                let path = self.queue.manager().whole_path(self.path());
+                let waited = limit.waited();
+                Err(Error::Timeout { phase: Phase::Answer, path, waited })
+            }
+        }
+    }
+}
+
+impl LeaderWatch {
+    /// The leader now, as far as is known; `None` if there is none. After the end of the observation, the
+    /// result is `None`.
+    #[must_use]
+    pub fn leader(&self) -> Option<Leader> {
+        match &*self.receiver.borrow() {
+            Observed::Leader(leader) => leader.clone(),
+            Observed::Unknown | Observed::Ended(_) => None,
+        }
+    }
+
+    /// Waits until the leader is another one than the last call returned, and returns it. The first call
+    /// returns the present leader, as soon as there is one. Between two leaders, a call returns `None`. A
+    /// slow caller may miss leaders in between.
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the observation: [`Error::Closed`] after a shutdown, [`Error::Refused`] if the
+    /// right to read was lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a change that was not returned is returned next time.
+    pub async fn changed(&mut self) -> Result<Option<Leader>, Error> {
+        loop {
+            let seen = self.receiver.borrow_and_update().clone();
+            match seen {
+                Observed::Ended(error) => return Err(error),
+                Observed::Leader(leader) if leader.as_ref().map(Leader::token) != self.returned => {
+                    let leader = leader.filter(|_| self.returned.is_none());
+                    self.returned = leader.as_ref().map(Leader::token);
+                    return Ok(leader);
+                }
+                Observed::Leader(_) | Observed::Unknown => {}
+            }
+            if self.receiver.changed().await.is_err() {
+                return Err(Error::Closed);
+            }
+        }
+    }
+}
