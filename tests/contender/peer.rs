@@ -6,6 +6,8 @@
 //! read THREAD PATH -1                 an RwLock, for reading; given back by unread
 //! write THREAD PATH -1                an RwLock, for writing; given back by unwrite
 //! enter THREAD PATH -1                a Mutex in semaphore layout; given back by leave
+//! latch THREAD PATH -1                an Election; given back by unlatch
+//! select THREAD PATH -1               an Election in selector layout; given back by unselect
 //! permits THREAD PATH LIMIT COUNT -1  a Semaphore; given back by return
 //! ```
 
@@ -14,7 +16,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Lock, LockGuard, Mutex, RwLock, Semaphore};
+use lockkeeper::{ConnectionManager, Election, Lock, LockGuard, Mutex, RwLock, Semaphore};
 use parking_lot::Mutex as Shared;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -56,6 +58,8 @@ async fn obey(manager: &ConnectionManager, held: &Held, request: &str) -> Result
     let lock: Box<dyn Lock> = match *verb {
         "acquire" => Box::new(Mutex::new(manager, *path)?),
         "enter" => Box::new(Mutex::in_semaphore_layout(manager, *path)?),
+        "latch" => Box::new(Election::new(manager, *path, *thread)?),
+        "select" => Box::new(Election::in_selector_layout(manager, *path, *thread)?),
         "read" => Box::new(RwLock::new(manager, *path)?.reader()),
         "write" => Box::new(RwLock::new(manager, *path)?.writer()),
         "permits" => {

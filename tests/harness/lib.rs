@@ -55,7 +55,7 @@ pub use error::HarnessError;
 pub use inspect::Role;
 pub use jars::JarFolderError;
 pub use left_out::left_out;
-pub use peers::{CuratorGrant, CuratorPeer, CuratorThread, Peer, PeerError};
+pub use peers::{CuratorElection, CuratorGrant, CuratorPeer, CuratorThread, Peer, PeerError};
 pub use proxy::{
     Arming, Direction, Fate, Fault, Hold, Lie, Log, Match, Message, Proxies, Proxy, Record, RelayedSession,
 };

@@ -15,7 +15,11 @@ use super::error::PeerError;
 use crate::jars::JarFolder;
 use crate::version::Version;
 
-const SOURCE: &str = include_str!("../../peers/java/CuratorPeer.java");
+/// The main class, and the others, with their sources.
+const SOURCES: [(&str, &str); 2] = [
+    (CLASS, include_str!("../../peers/java/CuratorPeer.java")),
+    ("Elections", include_str!("../../peers/java/Elections.java")),
+];
 const CLASS: &str = "CuratorPeer";
 
 /// Debian's package `libcurator-recipes-java` puts the jar here; its manifest names every jar it needs.
@@ -74,7 +78,7 @@ impl Driver {
         let program = env::current_exe().map_err(PeerError::io("find the test's own program"))?;
         let beside = program.parent().unwrap_or_else(|| Path::new("."));
         let mut hasher = DefaultHasher::new();
-        (SOURCE, &curator.class_path).hash(&mut hasher);
+        (SOURCES, &curator.class_path).hash(&mut hasher);
         let classes = beside.join(format!("curator-peer-{:016x}", hasher.finish()));
         if !classes.is_dir() {
             Self::compile_into(&classes, beside, &curator.class_path).await?;
@@ -85,13 +89,18 @@ impl Driver {
     async fn compile_into(classes: &Path, beside: &Path, class_path: &str) -> Result<(), PeerError> {
         let folder = tempfile::Builder::new().prefix("curator-peer-").tempdir_in(beside);
         let folder = folder.map_err(PeerError::io("create a folder for the Java driver"))?;
-        let source = folder.path().join(CLASS).with_extension("java");
-        fs::write(&source, SOURCE).map_err(PeerError::io("write the Java driver"))?;
+        let mut sources = Vec::new();
+        for (class, source) in SOURCES {
+            let file = folder.path().join(class).with_extension("java");
+            fs::write(&file, source).map_err(PeerError::io("write the Java driver"))?;
+            sources.push(file);
+        }
         let made = folder.path().join("classes");
         let compiler = Command::new(tool("javac"))
             // For whichever Java is the machine's default: it may be older than the compiler.
             .args(["--release", "11", "-proc:none", "-encoding", "UTF-8", "-cp", class_path, "-d"])
-            .args([&made, &source])
+            .arg(&made)
+            .args(&sources)
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .output()

@@ -45,6 +45,8 @@ impl Language {
 enum Claim {
     Mutex,
     MutexInSemaphoreLayout,
+    Latch,
+    Selector,
     Read,
     Write,
     Permits(usize),
@@ -71,6 +73,8 @@ impl Claim {
         match self {
             Self::Mutex => words("acquire", "release"),
             Self::MutexInSemaphoreLayout => words("enter", "leave"),
+            Self::Latch => words("latch", "unlatch"),
+            Self::Selector => words("select", "unselect"),
             Self::Read => words("read", "unread"),
             Self::Write => words("write", "unwrite"),
             Self::Permits(count) => (
@@ -106,7 +110,7 @@ impl Witness {
             inside.push(claim);
             let permits: usize = inside.iter().map(|claim| claim.permits()).sum();
             assert!(permits <= LIMIT, "{inside:?}");
-            if claim == Claim::Mutex {
+            if matches!(claim, Claim::Mutex | Claim::Latch | Claim::Selector) {
                 let token = grant.split(' ').next().and_then(|token| token.parse().ok());
                 self.tokens.lock().push(token.ok_or("no token")?);
             }
@@ -254,6 +258,16 @@ async fn with(language: Language, kind: Claim, path: &str) -> Outcome {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mutex_has_one_holder_in_java_and_rust_while_both_are_killed() -> Outcome {
     with(Language::Java, Claim::Mutex, "/interop/kills/java-mutex").await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_latch_has_one_leader_in_java_and_rust_while_both_are_killed() -> Outcome {
+    with(Language::Java, Claim::Latch, "/interop/kills/java-latch").await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_selector_has_one_leader_in_java_and_rust_while_both_are_killed() -> Outcome {
+    with(Language::Java, Claim::Selector, "/interop/kills/java-selector").await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,6 +5,7 @@
 
 mod contention;
 mod crashes;
+mod election;
 mod fixture;
 mod kazoo;
 mod keeping;

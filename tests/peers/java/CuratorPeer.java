@@ -54,6 +54,10 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * revocable THREAD PATH              makes the mutex revocable, before it is acquired: THREAD releases it when asked.
  *                                    Answers nothing
  * revoke THREAD NODE                 Revoker.attemptRevoke: answers nothing
+ * latch THREAD PATH MILLISECONDS     as acquire, a LeaderLatch with the id THREAD; given back by unlatch
+ * select THREAD PATH MILLISECONDS    as acquire, a LeaderSelector with the id THREAD; given back by unselect
+ * latched THREAD PATH                the ids of the participants, the leader's with an asterisk; of a LeaderLatch
+ * selected THREAD PATH               the same of a LeaderSelector
  * exit                               closes the session, answers, and ends
  * </pre>
  *
@@ -129,6 +133,7 @@ public final class CuratorPeer {
 
     private final CuratorFramework client;
     private final PrintStream answers;
+    private final Elections elections;
     private final Map<String, Mutex> mutexes = new ConcurrentHashMap<>();
     private final Map<String, Both> both = new ConcurrentHashMap<>();
     private final Map<String, Executor> threads = new ConcurrentHashMap<>();
@@ -136,6 +141,7 @@ public final class CuratorPeer {
     private CuratorPeer(CuratorFramework client, PrintStream answers) {
         this.client = client;
         this.answers = answers;
+        this.elections = new Elections(client);
     }
 
     public static void main(String[] arguments) throws IOException {
@@ -228,6 +234,24 @@ public final class CuratorPeer {
                 break;
             case "revoke":
                 on(words[2], tag, () -> revoke(words[3]));
+                break;
+            case "latch":
+                on(words[2], tag, () -> elections.latch(words[2], words[3], Long.parseLong(words[4])));
+                break;
+            case "unlatch":
+                on(words[2], tag, () -> elections.unlatch(words[2], words[3]));
+                break;
+            case "select":
+                on(words[2], tag, () -> elections.select(words[2], words[3], Long.parseLong(words[4])));
+                break;
+            case "unselect":
+                on(words[2], tag, () -> elections.unselect(words[2], words[3]));
+                break;
+            case "latched":
+                on(words[2], tag, () -> elections.ofLatch(words[3]));
+                break;
+            case "selected":
+                on(words[2], tag, () -> elections.ofSelector(words[3]));
                 break;
             case "exit":
                 client.close();
