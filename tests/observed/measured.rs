@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Mutex, RwLock, Semaphore, metrics as names};
+use lockkeeper::{ConnectionManager, Election, Mutex, RwLock, Semaphore, metrics as names};
 use lockkeeper_tests::{Timing, eventually};
 
 use crate::recorded::{Recorded, recorder};
@@ -71,6 +71,25 @@ async fn a_hold_that_becomes_another_ends_as_exchanged() {
         let holds = recorded.samples(&format!("lockkeeper_hold_seconds recipe={recipe} outcome={outcome}"));
         assert_eq!(holds.len(), 1, "{recipe} {outcome}");
     }
+    all_is_back_to_zero(&recorded, manager).await;
+}
+
+#[tokio::test]
+async fn a_term_of_either_layout_is_measured_as_an_election() {
+    let (recorder, recorded) = recorder();
+    let _recorder = metrics::set_default_local_recorder(&recorder);
+    let (_server, manager) = connected().await;
+
+    let latch = Election::new(&manager, "/elections/latch", "here").unwrap();
+    let selector = Election::in_selector_layout(&manager, "/elections/selector", "here").unwrap();
+    for election in [latch, selector] {
+        let leadership = election.campaign().await.unwrap();
+        recorded.becomes("lockkeeper_held recipe=election", 1.0).await;
+        leadership.resign().await.unwrap();
+    }
+
+    let terms = recorded.samples("lockkeeper_hold_seconds recipe=election outcome=released");
+    assert_eq!(terms.len(), 2);
     all_is_back_to_zero(&recorded, manager).await;
 }
 
