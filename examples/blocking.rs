@@ -84,7 +84,7 @@ impl Stock {
             Some(guard) => drop(guard.txn().set(self.left.clone(), fewer, ANY_VERSION).commit()?),
             None => {
                 let znodes = self.manager.as_async().znodes();
-                self.manager.block_on(znodes.write(&self.left, &fewer, ANY_VERSION))??;
+                self.manager.block_on(znodes.write(&self.left, fewer, ANY_VERSION))??;
             }
         }
         Ok(true)

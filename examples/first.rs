@@ -1,10 +1,12 @@
+//! The first program of README.md.
+
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, FencingToken, Mutex};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let servers = std::env::args().nth(1).unwrap_or("localhost:2181/shop".to_owned());
+    let servers = std::env::args().nth(1).unwrap_or_else(|| "localhost:2181/shop".to_owned());
     let manager = ConnectionManager::connect(&servers).await?; // zk1:2181,zk2:2181,zk3:2181/shop
     let mutex = Mutex::new(&manager, "/locks/train-7")?;
     let guard = mutex.acquire_timeout(Duration::from_secs(10)).await?;

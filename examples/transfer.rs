@@ -127,8 +127,8 @@ impl Transfer {
         worker.tell(&InTheMiddle)?;
         sleep(THINK).await;
         if let Some((payer, payee)) = moved(payer, payee, amount) {
-            worker.znodes().write(&worker.path(&from)?, &data(payer), ANY_VERSION).await?;
-            worker.znodes().write(&worker.path(&to)?, &data(payee), ANY_VERSION).await?;
+            worker.znodes().write(&worker.path(&from)?, data(payer), ANY_VERSION).await?;
+            worker.znodes().write(&worker.path(&to)?, data(payee), ANY_VERSION).await?;
         }
         Ok(())
     }
@@ -136,7 +136,8 @@ impl Transfer {
     /// The ids of all receipts.
     async fn receipts(fixture: &Fixture<InTheMiddle>) -> Result<Vec<String>, Failure> {
         let receipts = fixture.path(RECEIPTS)?;
-        let names = patiently(|| fixture.znodes().children(&receipts)).await?.unwrap_or_default();
+        let znodes = fixture.znodes();
+        let names = patiently(|| znodes.children(&receipts)).await?.unwrap_or_default();
         Ok(names.into_iter().filter_map(|name| Some(name.rsplit_once('-')?.0.to_owned())).collect())
     }
 

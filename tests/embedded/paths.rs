@@ -58,7 +58,7 @@ async fn paths_of_a_grant_go_in_again(name: &str, manager: &ConnectionManager, m
     let Some(HoldEvent::Acquired { path, .. }) = within("an event", events.next()).await.unwrap() else {
         panic!("{name}: no grant is reported");
     };
-    assert!(exists(manager, &path.to_string()).await, "{name}: the event names {path}");
+    assert!(exists(manager, path.as_ref()).await, "{name}: the event names {path}");
     for (path, hold) in guard.members() {
         let node = hold.path();
         assert!(exists(manager, node).await, "{name}: the hold names {node}");
@@ -126,7 +126,7 @@ async fn the_path_of_a_created_node_reads_that_node() {
     for mode in [CreateMode::Persistent, CreateMode::PersistentSequential, CreateMode::Ephemeral] {
         let path: ZnodePath = format!("/stock/{mode:?}-").parse().unwrap();
         let created = znodes.create(&path, b"3", mode).await.unwrap();
-        assert!(exists(&manager, &created.to_string()).await, "{created}");
+        assert!(exists(&manager, created.as_ref()).await, "{created}");
     }
     let guard = Mutex::new(&manager, "/locks/a").unwrap().acquire().await.unwrap();
     let (plain, numbered): (ZnodePath, ZnodePath) =
@@ -136,6 +136,6 @@ async fn the_path_of_a_created_node_reads_that_node() {
     assert_eq!(results.len(), 2);
     for result in results {
         let TxnResult::Created(path) = result else { panic!("{result:?}") };
-        assert!(exists(&manager, &path.to_string()).await, "{path}");
+        assert!(exists(&manager, path.as_ref()).await, "{path}");
     }
 }

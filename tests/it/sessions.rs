@@ -129,7 +129,7 @@ async fn data_too_large_for_a_request_is_refused_before_it_is_sent() {
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let error = mutex.clone().node_data(large.clone()).acquire().await.unwrap_err();
     assert!(matches!(error, Error::Config(_)), "{error}");
-    let error = manager.znodes().create("/x", large, CreateMode::Persistent).await.unwrap_err();
+    let error = manager.znodes().create("/x", large.clone(), CreateMode::Persistent).await.unwrap_err();
     assert!(matches!(error, Error::Config(_)), "{error}");
     let guard = mutex.acquire().await.unwrap();
     let error = guard.txn().create("/x", large).commit().await.unwrap_err();
