@@ -60,8 +60,8 @@ impl Znodes {
         }
     }
 
-    /// Creates a node, and persistent nodes for missing parents. Returns its path, with the sequence number if
-    /// the node has one.
+    /// Creates a node, and persistent nodes for missing parents. Returns its path, with the sequence number
+    /// if the node has one.
     ///
     /// # Errors
     ///

@@ -216,12 +216,12 @@ impl ConnectionManager {
         self.1
     }
 
-    /// The same manager, with another [operation timeout](Self::operation_timeout) for everything that is made
-    /// with this handle: locks, their guards, and [`Znodes`](crate::Znodes).
+    /// The same manager, with another [operation timeout](Self::operation_timeout) for everything that is
+    /// made with this handle: locks, their guards, and [`Znodes`](crate::Znodes).
     ///
-    /// The timeout bounds each call that does not wait for other contenders, from its beginning to its answer:
-    /// `try_acquire`, `commit`, `release`, `inspect`, a revocation, and reads and writes of nodes. Waits for a
-    /// lock have deadlines of their own. Default: that of
+    /// The timeout bounds each call that does not wait for other contenders, from its beginning to its
+    /// answer: `try_acquire`, `commit`, `release`, `inspect`, a revocation, and reads and writes of nodes.
+    /// Waits for a lock have deadlines of their own. Default: that of
     /// [the builder](crate::ConnectionManagerBuilder::operation_timeout).
     ///
     /// A release that is not confirmed in time goes on in the background. A commit without an answer in time

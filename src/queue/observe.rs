@@ -99,7 +99,7 @@ impl LockQueue {
     /// # let manager = lockkeeper_core::ConnectionManager::connect(&server.connect_string()).await?;
     /// use lockkeeper_core::{Deadline, Label, LockQueue, Rule};
     ///
-    /// let queue = LockQueue::new(&manager, "/gate".parse()?, Label::LOCK, Rule::MUTEX)?;
+    /// let queue = LockQueue::new(&manager, "/gate", Label::LOCK, Rule::MUTEX)?;
     /// let held = queue.acquire(Deadline::never()).await?;
     /// let (seen, mut heads) = tokio::sync::mpsc::unbounded_channel();
     /// let observing = queue.observe_head(|head| _ = seen.send(head));

@@ -22,6 +22,8 @@ async fn with_stock() -> (ServerFixture, ConnectionManager) {
     let servers = server_fixture.server.connect_string();
     let manager = builder(&servers).session_timeout(SESSION * 20).connect().await.unwrap();
     manager.znodes().create(STOCK, "3", CreateMode::Persistent).await.unwrap();
+    // Without the directory of the marker the server would refuse the first request.
+    manager.znodes().create("/done", "", CreateMode::Persistent).await.unwrap();
     (server_fixture, manager)
 }
 
@@ -59,8 +61,6 @@ async fn a_commit_without_an_answer_is_unknown_and_not_to_be_repeated() {
 async fn an_operation_whose_answer_was_lost_is_found_again_and_done_once() {
     for fault in [Fault::DropConnectionAfter, Fault::DropConnectionBefore] {
         let (server_fixture, manager) = with_stock().await;
-        // The first request finds no directory for the marker; the next one is the first that may be applied.
-        assert_eq!(manager.znodes().create("/done", "", CreateMode::Persistent).await.unwrap(), "/done");
         let lost = server_fixture.server.fault(When::op(Op::Multi).path(STOCK), fault);
         let once = within("the operation", take_one(&manager)).await.unwrap().unwrap();
         assert_eq!(lost.hits(), 1);
@@ -89,6 +89,7 @@ async fn an_operation_is_done_once_although_its_session_ends_before_the_answer()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_marker_gets_its_parents_and_a_lost_hold_commits_nothing() {
     let (server_fixture, manager) = with_stock().await;
+    manager.znodes().delete("/done").await.unwrap();
     assert!(matches!(take_one(&manager).await.unwrap(), Once::Committed(results) if results.len() == 1));
     let guard = Mutex::new(&manager, LOCK).unwrap().acquire().await.unwrap();
     assert!(server_fixture.server.delete_node(guard.path()));

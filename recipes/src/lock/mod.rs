@@ -89,7 +89,8 @@ pub trait Lock: Debug + Send + Sync {
         self.as_recipe().0.acquire(Deadline::after(timeout))
     }
 
-    /// As [`acquire`](Self::acquire), by a future that borrows nothing: it can be spawned, or kept in a struct.
+    /// As [`acquire`](Self::acquire), by a future that borrows nothing: it can be spawned, or kept in a
+    /// struct.
     ///
     /// # Errors
     ///
