@@ -2,7 +2,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::{ConnectError, Error, Outcome, ReleaseError};
 
-/// What an [`Error`] means for its caller: [`Error::kind`].
+/// What an [`Error`](enum@Error) means for its caller: [`Error::kind`].
 ///
 /// # Examples
 ///
