@@ -64,13 +64,14 @@ use crate::znode::whole_path::WholePath;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct ConnectionManager(Arc<Handle>, Duration);
+pub struct ConnectionManager(Arc<Handle>);
 
-/// Shared by the clones of a manager, but not by its task.
+/// Shared by the clones of a manager with one operation timeout, but not by its task.
 struct Handle {
     shared: Arc<ManagerInner>,
+    operation_timeout: Duration,
     /// Ends the task when the last clone is dropped.
-    _last_clone: DropGuard,
+    last_clone: Arc<DropGuard>,
 }
 
 /// Shared by the handles and the task.
@@ -153,7 +154,7 @@ impl ConnectionManager {
     /// Whether both are handles to one manager.
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.0.shared, &other.0.shared)
     }
 
     /// A table that recipes of this manager share. The first use creates it.
@@ -213,7 +214,7 @@ impl ConnectionManager {
     /// least the session timeout.
     #[must_use]
     pub fn operation_timeout(&self) -> Duration {
-        self.1
+        self.0.operation_timeout
     }
 
     /// The same manager, with another [operation timeout](Self::operation_timeout) for everything that is
@@ -243,7 +244,8 @@ impl ConnectionManager {
     /// ```
     #[must_use]
     pub fn with_operation_timeout(&self, limit: Duration) -> Self {
-        Self(Arc::clone(&self.0), limit)
+        let (shared, last_clone) = (Arc::clone(&self.0.shared), Arc::clone(&self.0.last_clone));
+        Self(Arc::new(Handle { shared, operation_timeout: limit, last_clone }))
     }
 
     /// The timeout that the servers granted to the present session, or the requested timeout while there is

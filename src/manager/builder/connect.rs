@@ -78,8 +78,9 @@ impl ConnectionManagerBuilder {
             pending_jobs: Pending::default(),
         });
         // From here on, dropping this future ends the task.
-        let handle = Handle { shared: Arc::clone(&shared), _last_clone: closing.drop_guard() };
-        let manager = ConnectionManager(Arc::new(handle), operation_timeout);
+        let last_clone = Arc::new(closing.drop_guard());
+        let handle = Handle { shared: Arc::clone(&shared), operation_timeout, last_clone };
+        let manager = ConnectionManager(Arc::new(handle));
         task::start(shared, backend, connect_deadline).await?;
         Ok(manager)
     }
