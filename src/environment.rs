@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
-use crate::time::boot::{BootInstant, system_time};
+use crate::time::boot::BootInstant;
 
 /// What a manager needs from its machine: the time, random numbers and a scheduler. The simulation has its
 /// own.
@@ -25,7 +25,7 @@ pub(crate) struct ThisMachine;
 
 impl Environment for ThisMachine {
     fn now(&self) -> BootInstant {
-        system_time()
+        BootInstant::now()
     }
 
     fn unique(&self) -> Uuid {

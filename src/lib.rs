@@ -6,24 +6,32 @@
 //!
 //! * [`ConnectionManager`]: opens one session after the other, publishes its state, and counts the holds.
 //! * [`LockQueue`], [`Ticket`], [`Hold`]: the queue of sequential nodes, the one primitive of all recipes.
+//! * [`Register`]: one node whose changes are applied exactly once.
+//! * [`Rendezvous`]: members that enter together and leave together.
 //! * [`Txn`]: writes that are committed only while a hold is valid. [`Znodes`]: reads and writes of other
 //!   nodes.
 //!
 //! Data flows one way: application → recipe → [`LockQueue`] → [`ConnectionManager`] → client.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod config;
 mod environment;
 mod error;
 mod manager;
+mod presence;
 mod queue;
+mod register;
 mod revoker;
 mod session;
 #[cfg(feature = "__simulation")]
 #[doc(hidden)]
 pub mod simulation;
+mod sync;
 mod telemetry;
 mod time;
 mod txn;
+mod view;
 mod wire;
 mod znode;
 mod znodes;
@@ -37,28 +45,34 @@ pub use self::config::retry::RetryPolicy;
 pub use self::config::tls::Tls;
 pub use self::error::recipe::RecipeError;
 pub use self::error::release::ReleaseError;
+#[doc(inline)]
+pub use lockkeeper_lock::{BootInstant, Deadline, ErrorKind, FencingToken, FencingTokenError};
+
 pub use self::error::{
-    ConfigError, ConnectError, Error, ErrorKind, LossReason, Lost, Operation, Outcome, Phase, Refusal,
-    TxnError,
+    ConfigError, ConnectError, Error, LossReason, Lost, Operation, Outcome, Phase, Refusal, TxnError,
 };
 pub use self::manager::{
     ConnectionManager, ConnectionManagerBuilder, ConnectionPool, Health, HoldEvent, HoldEvents, State,
     Transition, Transitions,
 };
+pub use self::presence::{OnDeletion, Presence, PresenceError, PresenceState, PresenceWatch};
 pub use self::queue::{
-    AcquireSpan, AgeClock, Changes, ContenderInfo, DetachedNode, Exchange, ExchangeError, Exchanged, Hold,
-    Identity, Kind, LABEL_BYTES_MAX, Label, LabelError, LockQueue, MultiQueue, NodeMonitor, NodeName, Read,
-    ReadResult, Role, Rule, Ticket,
+    AcquireSpan, Admitted, AgeClock, Changes, ContenderInfo, DetachedNode, Exchange, ExchangeError,
+    Exchanged, Hold, Identity, Kind, LABEL_BYTES_MAX, Label, LabelError, LockQueue, MemberInfo, MultiQueue,
+    NodeMonitor, NodeName, Read, ReadResult, Rendezvous, RendezvousInfo, Role, Rule, Ticket,
 };
+pub use self::register::{Change, Current, Register};
 pub use self::revoker::{RevokeError, Revoker};
 pub use self::session::Epoch;
 #[cfg(feature = "metrics")]
 pub use self::telemetry::metrics;
-pub use self::time::boot::BootInstant;
-pub use self::time::deadline::Deadline;
+pub use self::telemetry::{count_missing_instance, count_owner_deadlock, count_unreadable_instance};
 pub use self::txn::{ANY_VERSION, Once, OnceTxn, Txn, TxnResult};
+pub use self::view::{
+    DecodeError, DecodeFailure, Difference, Exceeded, Snapshot, View, ViewBounds, ViewChange, ViewChanges,
+    ViewError, ViewNode, ViewPoint, ViewScope, ViewState,
+};
 pub use self::wire::{CreateMode, Stat};
-pub use self::znode::fencing_token::FencingToken;
 pub use self::znode::path::{IntoPath, PATH_BYTES_MAX, PathError, ZnodePath};
 pub use self::znode::whole_path::WholePath;
 pub use self::znodes::Znodes;

@@ -11,8 +11,10 @@ use crate::znode::path::IntoPath;
 /// Revokes holds and waits of other contenders: by a message, or by force.
 ///
 /// It works on the result of an inspection ([`LockQueue::inspect`](crate::LockQueue::inspect), `inspect()` of
-/// every recipe), after any filter. It never hits a later contender, because the path of a node is never used
-/// again.
+/// every recipe), after any filter. It never hits a later contender: the node must have been created by the
+/// transaction that the inspection shows ([`ContenderInfo::czxid`]), and the server checks the version of the
+/// node when it writes or deletes. The methods that take a path rely on the name alone: the name of a node of
+/// this library, of Curator and of kazoo has an id that is never used again.
 ///
 /// # Asking
 ///
@@ -187,8 +189,9 @@ impl Revoker {
     ) -> Result<Vec<ContenderInfo>, RevokeError> {
         let mut done = Vec::new();
         for one in all {
-            let reached = match check_kind(one.path(), one.kind().filter(|_| one.role() != Role::Start)) {
-                Ok(()) => self.reach_below(one.path(), action).await,
+            let kind = one.kind().filter(|_| !matches!(one.role(), Role::Recipe(_)));
+            let reached = match check_kind(one.path(), kind) {
+                Ok(()) => self.reach_shown(&one, action).await,
                 Err(error) => Err(error),
             };
             match reached {
@@ -200,37 +203,74 @@ impl Revoker {
         Ok(done)
     }
 
-    async fn reach_below(&self, path: &str, action: RevokeAction) -> Result<bool, Error> {
-        let whole = self.manager.full_path(&path.into_path()?)?;
-        self.reach(whole.as_str(), action).await
+    /// Returns whether the node that was shown existed. A node of that name which another transaction created
+    /// is left alone.
+    async fn reach_shown(&self, shown: &ContenderInfo, action: RevokeAction) -> Result<bool, Error> {
+        let whole = self.manager.full_path(&shown.path().into_path()?)?;
+        let path = whole.as_str();
+        let (session, deadline) = self.session(path).await?;
+        loop {
+            let mut reply = session.read(|wire| wire.exists(path));
+            let failed = |error: WireError| Error::of_wire(Operation::Read, path, &error, deadline);
+            let stat = session.await_reply(&mut reply, deadline).await.map_err(failed)?;
+            let Some(stat) = stat.filter(|stat| stat.czxid == shown.stat().czxid) else {
+                return Ok(false);
+            };
+            match act(&session, path, Some(stat.version), action, deadline).await {
+                // The data was written since the read: the version is another one, the node may be the same.
+                Err((_, WireError::Refused(Refusal::BadVersion))) if !deadline.has_passed() => {}
+                answer => return reached(path, action, answer, deadline),
+            }
+        }
     }
 
     /// Returns whether the node existed.
     async fn reach(&self, path: &str, action: RevokeAction) -> Result<bool, Error> {
         let (session, deadline) = self.session(path).await?;
-        let (operation, answer) = match action {
-            RevokeAction::Ask => {
-                let mut reply = session.set_data(path, REVOKE, None);
-                (Operation::Write, session.await_reply(&mut reply, deadline).await.map(drop))
-            }
-            RevokeAction::Delete => {
-                let mut reply = session.write(|wire| wire.delete(path, None));
-                (Operation::Delete, session.await_reply(&mut reply, deadline).await)
-            }
-        };
-        match answer {
-            Ok(()) => {
-                tracing::warn!(path, ?action, "revoked");
-                Ok(true)
-            }
-            Err(WireError::Refused(Refusal::NoNode)) => Ok(false),
-            Err(error) => Err(Error::of_wire(operation, path, &error, deadline)),
-        }
+        let answer = act(&session, path, None, action, deadline).await;
+        reached(path, action, answer, deadline)
     }
 
     async fn session(&self, path: &str) -> Result<(Session, Deadline), Error> {
         let deadline = Deadline::after(self.manager.operation_timeout());
         Ok((self.manager.session(deadline, path).await?, deadline))
+    }
+}
+
+/// Sends the request. The node must have this version, if there is one.
+async fn act(
+    session: &Session,
+    path: &str,
+    version: Option<i32>,
+    action: RevokeAction,
+    deadline: Deadline,
+) -> Result<(), (Operation, WireError)> {
+    match action {
+        RevokeAction::Ask => {
+            let mut reply = session.set_data(path, REVOKE, version);
+            let answer = session.await_reply(&mut reply, deadline).await;
+            answer.map(drop).map_err(|error| (Operation::Write, error))
+        }
+        RevokeAction::Delete => {
+            let mut reply = session.write(|wire| wire.delete(path, version));
+            session.await_reply(&mut reply, deadline).await.map_err(|error| (Operation::Delete, error))
+        }
+    }
+}
+
+fn reached(
+    path: &str,
+    action: RevokeAction,
+    answer: Result<(), (Operation, WireError)>,
+    deadline: Deadline,
+) -> Result<bool, Error> {
+    match answer {
+        Ok(()) => {
+            tracing::warn!(path, ?action, "revoked");
+            Ok(true)
+        }
+        Err((_, WireError::Refused(Refusal::NoNode))) => Ok(false),
+        Err((operation, error)) => Err(Error::of_wire(operation, path, &error, deadline)),
     }
 }
 

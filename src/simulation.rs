@@ -12,7 +12,8 @@ use crate::time::boot::BootInstant;
 
 pub use crate::environment::Environment;
 pub use crate::wire::{
-    Backend, Created, Link, MultiError, Reply, Watch, WatchEvent, Wire, WireError, WriteOp, WriteResult,
+    Backend, ChangedPaths, Created, Data, Link, MultiError, Reply, Watch, WatchDepth, WatchEvent, Wire,
+    WireError, WriteOp, WriteResult,
 };
 pub use uuid::Uuid;
 

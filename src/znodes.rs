@@ -1,8 +1,9 @@
 use crate::config::limits;
-use crate::error::{Error, Operation, Refusal};
+use crate::error::{Error, LossReason, Operation, Phase, Refusal};
 use crate::manager::ConnectionManager;
-use crate::session::{ParentLifetime, Session, make_directory};
+use crate::session::{ParentLifetime, Session, Stop, make_directory, until_changed, until_child};
 use crate::time::deadline::Deadline;
+use crate::txn::version_of;
 use crate::wire::{CreateMode, Reply, Stat, WireError};
 use crate::znode::path::{IntoPath, PathError, ZnodePath};
 
@@ -42,6 +43,63 @@ impl Znodes {
             Ok(read) => Ok(Some(read)),
             Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
             Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Waits until a node exists, and returns its data and stat. Returns at once if it exists.
+    ///
+    /// Costs a read, and one watch on the list of the node's parent, or of the nearest parent that exists.
+    /// The list is read again after each change of it: use it below a parent with few children.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] (no right to read the node or to list its parent), [`Error::Closed`], and
+    /// [`Error::Config`] if the path is malformed. It waits for a connection without a limit of time.
+    ///
+    /// # Session loss
+    ///
+    /// Goes on in the next session.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # let manager = lockkeeper_core::ConnectionManager::connect(&server.connect_string()).await?;
+    /// use lockkeeper_core::CreateMode;
+    ///
+    /// let znodes = manager.znodes();
+    /// let (found, created) = tokio::join!(
+    ///     znodes.wait_for("/config/ready"),
+    ///     znodes.create("/config/ready", b"yes", CreateMode::Persistent),
+    /// );
+    /// created?;
+    /// assert_eq!(found?.0, b"yes");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn wait_for(&self, path: impl IntoPath) -> Result<(Vec<u8>, Stat), Error> {
+        let full = self.manager.full_path(&path.into_path()?)?;
+        loop {
+            let session = self.manager.session(Deadline::never(), full.as_str()).await?;
+            let stop = tokio::select! {
+                biased;
+                reason = session.ended() => Stop::SessionEnded(reason),
+                found = wait_in(&session, &full) => match found {
+                    Ok(node) => return Ok(node),
+                    Err(stop) => stop,
+                },
+            };
+            match stop {
+                Stop::SessionEnded(LossReason::Closed) => return Err(Error::Closed),
+                Stop::SessionEnded(_) => {}
+                Stop::Failed(error) => return Err(error),
+            }
         }
     }
 
@@ -113,7 +171,7 @@ impl Znodes {
         let data = data.into();
         limits::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
-        let version = (version >= 0).then_some(version);
+        let version = version_of(version);
         let mut reply = session.set_data(full.as_str(), &data, version);
         let answer = session.await_reply(&mut reply, deadline).await;
         answer.map_err(|error| Error::of_wire(Operation::Write, full.as_str(), &error, deadline))
@@ -135,12 +193,88 @@ impl Znodes {
         }
     }
 
+    /// Resolves when the node does not exist. One watch; no request while the node is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] (no right to read), [`Error::Closed`] after a shutdown, and [`Error::Timeout`] when
+    /// `deadline` passes first. With an [immediate](Deadline::immediate) deadline, the node is read once.
+    ///
+    /// # Session loss
+    ///
+    /// Goes on in the next session.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    pub async fn deleted(&self, path: impl IntoPath, deadline: Deadline) -> Result<(), Error> {
+        let full = self.manager.full_path(&path.into_path()?)?;
+        let path = full.as_str();
+        let limit = match deadline.is_immediate() {
+            true => Deadline::after(self.manager.operation_timeout()),
+            false => deadline,
+        };
+        let timeout = || {
+            let phase = Phase::Recipe("waiting for the deletion of the node".into());
+            Error::Timeout { phase, path: path.into(), waited: deadline.waited() }
+        };
+        loop {
+            let session = self.manager.session(limit, path).await?;
+            let failed = tokio::select! {
+                biased;
+                () = self.manager.closing() => return Err(Error::Closed),
+                () = limit.passed() => return Err(timeout()),
+                reason = session.ended() => WireError::SessionEnded(reason),
+                gone = until_deleted(&session, path, deadline.is_immediate()) => match gone {
+                    Ok(true) => return Ok(()),
+                    Ok(false) => return Err(timeout()),
+                    Err(error) => error,
+                },
+            };
+            match session.retry_after(&failed, Operation::Read, path, limit).await {
+                Ok(()) => {}
+                Err(Stop::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),
+                Err(Stop::SessionEnded(_)) => {}
+                Err(Stop::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
     async fn begin(&self, path: impl IntoPath) -> Result<(Session, ZnodePath, Deadline), Error> {
         let deadline = Deadline::after(self.manager.operation_timeout());
         let full = self.manager.full_path(&path.into_path()?)?;
         let session = self.manager.session(deadline, full.as_str()).await?;
         Ok((session, full, deadline))
     }
+}
+
+/// Waits for the node as long as this session exists.
+async fn wait_in(session: &Session, path: &ZnodePath) -> Result<(Vec<u8>, Stat), Stop> {
+    loop {
+        match wait_once(session, path).await {
+            Ok(Some(node)) => return Ok(node),
+            Ok(None) => {}
+            Err(error) => {
+                session.retry_after(&error, Operation::Read, path.as_str(), Deadline::never()).await?;
+            }
+        }
+    }
+}
+
+/// Reads the node, and waits until it may exist if it does not.
+async fn wait_once(session: &Session, path: &ZnodePath) -> Result<Option<(Vec<u8>, Stat)>, WireError> {
+    let connection = session.ensure_synced(Deadline::never()).await?;
+    let mut reply = session.read(|wire| wire.data(path.as_str()));
+    match session.await_reply(&mut reply, Deadline::never()).await {
+        Ok(node) => return Ok(Some(node)),
+        Err(WireError::Refused(Refusal::NoNode)) => {}
+        Err(error) => return Err(error),
+    }
+    if let Some(parent) = path.parent() {
+        let is_there = |names: &[String]| names.iter().any(|name| name == path.name());
+        until_child(session, connection, &parent, is_there).await?;
+    }
+    Ok(None)
 }
 
 /// Reads over a connection that shows everything that the session has learned. A read that was asked for
@@ -156,6 +290,30 @@ async fn read_in_sync<T>(
             Err(error) if error != WireError::Refused(Refusal::NoNode) => return Err(error),
             answer if session.connection() == Some(synced_on) => return answer,
             _ => {}
+        }
+    }
+}
+
+/// Resolves with `true` when the node does not exist. With `is_try`, does not wait for that.
+async fn until_deleted(session: &Session, path: &str, is_try: bool) -> Result<bool, WireError> {
+    loop {
+        let connection = session.ensure_synced(Deadline::never()).await?;
+        let room = session.watch_budget().reserve(path);
+        let (node, watch) = if room.is_some() && !is_try {
+            let mut reply = session.read(|wire| wire.watch_data(path));
+            let node = session.await_reply(&mut reply, Deadline::never()).await;
+            node.map_or_else(|error| (Err(error), None), |(.., watch)| (Ok(()), Some(watch)))
+        } else {
+            let mut reply = session.read(|wire| wire.data(path));
+            (session.await_reply(&mut reply, Deadline::never()).await.map(|_| ()), None)
+        };
+        let is_current = session.connection() == Some(connection);
+        match node {
+            Err(WireError::Refused(Refusal::NoNode)) if is_current => return Ok(true),
+            Err(WireError::Refused(Refusal::NoNode)) => continue,
+            Err(error) => return Err(error),
+            Ok(()) if is_try => return Ok(false),
+            Ok(()) => _ = until_changed(session, connection, watch).await,
         }
     }
 }

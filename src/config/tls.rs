@@ -1,9 +1,15 @@
 //! TLS and SASL settings for the client crate, with the features `tls`, `sasl-digest-md5` and `sasl-gssapi`.
 
+#[cfg(feature = "tls")]
+use super::error::ConfigError;
+
 /// How connections to `tcp+tls://` endpoints are secured.
 ///
-/// By default no certificate is trusted: add the certificate authorities that signed the servers'
-/// certificates.
+/// By default the certificate authorities of the system are trusted. With [`authority`](Self::authority),
+/// only those that are given are.
+///
+/// The system's authorities are read when the manager is built. On Linux they are a file or a folder of PEM
+/// texts, and the environment variables `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
 #[cfg(feature = "tls")]
 #[derive(Clone, Default)]
 pub struct Tls {
@@ -13,13 +19,13 @@ pub struct Tls {
 
 #[cfg(feature = "tls")]
 impl Tls {
-    /// No certificate is trusted yet.
+    /// The certificate authorities of the system, and no client certificate.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Trusts the certificates in this PEM text.
+    /// Trusts the certificates in this PEM text, and those of the system no more.
     #[must_use]
     pub fn authority(mut self, pem: &str) -> Self {
         self.authorities.push(pem.to_owned());
@@ -33,13 +39,30 @@ impl Tls {
         self
     }
 
-    pub(crate) fn authorities(&self) -> &[String] {
-        &self.authorities
+    /// The certificates to be trusted, as one PEM text.
+    pub(crate) fn authorities(&self) -> Result<String, ConfigError> {
+        if self.authorities.is_empty() { system_authorities() } else { Ok(self.authorities.join("\n")) }
     }
 
     pub(crate) fn identity(&self) -> Option<(&str, &str)> {
         self.identity.as_ref().map(|(certificate, key)| (certificate.as_str(), key.as_str()))
     }
+}
+
+/// The certificates in the store of the operating system, those left out that cannot be read beside others.
+#[cfg(feature = "tls")]
+fn system_authorities() -> Result<String, ConfigError> {
+    let store = rustls_native_certs::load_native_certs();
+    if store.certs.is_empty() {
+        let cause = store.errors.first().map(|error| format!(": {error}"));
+        return Err(ConfigError::Setting {
+            name: "tls",
+            value: format!("the system's store without a certificate{}", cause.unwrap_or_default()),
+            advice: "install the system's certificates, or give yours by Tls::authority()",
+        });
+    }
+    let text = |certificate: &[u8]| pem::encode(&pem::Pem::new("CERTIFICATE", certificate));
+    Ok(store.certs.iter().map(|certificate| text(certificate)).collect())
 }
 
 #[cfg(feature = "tls")]

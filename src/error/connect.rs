@@ -21,6 +21,17 @@ pub enum ConnectError {
         /// The result of the last attempt.
         cause: String,
     },
+    /// The chroot does not exist, and
+    /// [`existing_chroot`](crate::ConnectionManagerBuilder::existing_chroot) is set.
+    #[error(
+        "{servers} have no node {chroot}; check the chroot at the end of the connect string, or create it"
+    )]
+    NoChroot {
+        /// The chroot.
+        chroot: String,
+        /// The servers that were asked.
+        servers: String,
+    },
     /// The servers do not accept the credentials.
     #[error("{servers} refused the credentials; check the authentication settings")]
     AuthFailed {

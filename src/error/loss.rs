@@ -19,6 +19,10 @@ pub enum LossReason {
     /// The server expired the session.
     #[error("the session expired")]
     SessionExpired,
+    /// No server answered for longer than the session timeout, so the session was given up. Whether a server
+    /// has expired it is not known.
+    #[error("no server answered for longer than the session timeout, and may have ended the session")]
+    NoAnswer,
     /// The server gave the connection to another session, or cannot show that it did not.
     #[error("the server replaced the session on reconnect")]
     SessionReplaced,

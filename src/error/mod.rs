@@ -17,7 +17,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 pub use self::connect::ConnectError;
-pub use self::kind::ErrorKind;
+use self::kind::ErrorKind;
 pub use self::loss::{LossReason, Lost};
 use self::recipe::RecipeError;
 pub use self::refusal::{Operation, Refusal};
@@ -300,13 +300,6 @@ pub enum Phase {
     },
     /// The confirmation of the session by the ensemble, after a gap.
     Confirmation,
-    /// Another task of the same owner, which is acquiring the same lock.
-    SameOwner,
-    /// Other tasks of this process, which share one node and hand the lock to each other.
-    InProcess {
-        /// How many of these tasks were ahead.
-        ahead: usize,
-    },
     /// For what the recipe says. The text completes "gave up after 2 s while", such as
     /// `waiting for 3 permits`.
     Recipe(Cow<'static, str>),
@@ -324,10 +317,6 @@ impl Display for Phase {
                 )
             }
             Self::Confirmation => formatter.write_str("waiting for the ensemble to confirm the session"),
-            Self::SameOwner => formatter.write_str("waiting for another task of the same owner"),
-            Self::InProcess { ahead } => {
-                write!(formatter, "waiting for other tasks of this process, {ahead} ahead")
-            }
             Self::Recipe(text) => formatter.write_str(text),
         }
     }

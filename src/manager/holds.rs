@@ -1,6 +1,6 @@
 //! The holds of a manager and their events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug, Formatter};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,6 +14,7 @@ use tracing::warn;
 
 use crate::error::{LossReason, Lost};
 use crate::session::OwnedNode;
+use crate::telemetry::metrics;
 use crate::telemetry::timers::HoldTimer;
 use crate::znode::fencing_token::FencingToken;
 
@@ -74,6 +75,8 @@ impl Stream for HoldEvents {
 #[derive(Default)]
 pub(crate) struct HoldRegistry {
     paths: Mutex<BTreeMap<String, PathHolds>>,
+    /// The recipes of the holds so far.
+    recipes: Mutex<BTreeSet<&'static str>>,
     /// The number of holds that have begun and not ended.
     held: AtomicUsize,
     /// Notified when nothing is held any more.
@@ -180,6 +183,9 @@ impl HoldRegistration {
         timer: HoldTimer,
     ) -> Arc<Self> {
         let nodes: Vec<&Arc<OwnedNode>> = nodes.into_iter().collect();
+        if registry.recipes.lock().insert(timer.recipe()) {
+            metrics::recipe_holds(timer.recipe());
+        }
         let registration = Arc::new(Self {
             registry: Arc::clone(registry),
             path_key: path_key.clone(),

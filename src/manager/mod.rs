@@ -1,12 +1,14 @@
 //! The connection manager: a handle for the application, and a task that owns the client.
 
 mod builder;
+mod diagnosis;
 mod health;
 mod holds;
 mod pool;
 mod shutdown;
 mod state;
 mod task;
+mod view_session;
 
 use std::any::{Any, TypeId};
 use std::fmt::{self, Debug, Formatter};
@@ -17,6 +19,7 @@ use dashmap::DashMap;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use self::builder::ConnectionManagerBuilder;
+use self::builder::check_operation_timeout;
 pub use self::health::Health;
 pub(crate) use self::holds::HoldRegistration;
 use self::holds::HoldRegistry;
@@ -30,6 +33,7 @@ use crate::session::janitor::Pending;
 use crate::session::{Session, SessionSettings};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
+use crate::wire::Backend;
 use crate::znode::path::{PathError, ZnodePath};
 use crate::znode::whole_path::WholePath;
 
@@ -55,7 +59,7 @@ use crate::znode::whole_path::WholePath;
 /// use lockkeeper_core::ConnectionManager;
 ///
 /// let manager = ConnectionManager::builder(&servers) // zk1:2181,zk2:2181,zk3:2181/shop
-///     .session_timeout(Duration::from_secs(15))
+///     .session_timeout(Duration::from_secs(20))
 ///     .connect()
 ///     .await?;
 /// println!("{}", manager.state());
@@ -89,12 +93,17 @@ pub(crate) struct ManagerInner {
     shared_tables: DashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     holds: Arc<HoldRegistry>,
     pending_jobs: Pending,
+    backend: Arc<dyn Backend>,
+    /// The manager of the session of the views, while there are views.
+    views: parking_lot::Mutex<std::sync::Weak<Handle>>,
 }
 
 /// The settings that the builder has checked.
 #[derive(Debug)]
 struct Settings {
     chroot: ZnodePath,
+    /// Whether a manager is an error if the chroot does not exist.
+    needs_chroot: bool,
     servers: String,
     session_timeout: Duration,
     node_data: Arc<[u8]>,
@@ -228,6 +237,10 @@ impl ConnectionManager {
     /// A release that is not confirmed in time goes on in the background. A commit without an answer in time
     /// may be applied: see [`Txn::once`](crate::Txn::once).
     ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if `limit` is shorter than a millisecond: no call could succeed.
+    ///
     /// # Examples
     ///
     /// ```
@@ -236,16 +249,16 @@ impl ConnectionManager {
     /// # let server = lockkeeper_testserver::TestServer::start().await?;
     /// # use std::time::Duration;
     /// # let manager = lockkeeper_core::ConnectionManager::connect(&server.connect_string()).await?;
-    /// let quick = manager.with_operation_timeout(Duration::from_secs(2));
+    /// let quick = manager.with_operation_timeout(Duration::from_secs(2))?;
     /// quick.znodes().read("/stock").await?; // an answer, or an error, within two seconds
     /// assert!(quick.is_same_as(&manager));
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
-    pub fn with_operation_timeout(&self, limit: Duration) -> Self {
+    pub fn with_operation_timeout(&self, limit: Duration) -> Result<Self, Error> {
+        check_operation_timeout(limit)?;
         let (shared, last_clone) = (Arc::clone(&self.0.shared), Arc::clone(&self.0.last_clone));
-        Self(Arc::new(Handle { shared, operation_timeout: limit, last_clone }))
+        Ok(Self(Arc::new(Handle { shared, operation_timeout: limit, last_clone })))
     }
 
     /// The timeout that the servers granted to the present session, or the requested timeout while there is
@@ -266,6 +279,16 @@ impl ConnectionManager {
             self.environment().spawn(Box::pin(task));
         }
         has_runtime
+    }
+
+    /// The present session, connected or not.
+    pub(crate) fn present_session(&self) -> Option<Session> {
+        self.0.shared.publisher.session()
+    }
+
+    /// Resolves when the task of the manager has ended.
+    pub(crate) async fn closed(&self) {
+        self.0.shared.closed.cancelled().await;
     }
 
     /// As [`session`](Self::session), for a contender: fails once a shutdown has begun.

@@ -111,7 +111,8 @@ impl ConnectionManager {
     }
 
     /// Whether a shutdown of either kind has begun.
-    pub(crate) fn is_closing(&self) -> bool {
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
         self.0.shared.draining.is_cancelled()
     }
 
@@ -121,7 +122,9 @@ impl ConnectionManager {
         shared.closing.cancel();
         let is_closed = tokio::select! {
             biased;
-            () = shared.closed.cancelled() => shared.close_confirmed.load(Ordering::Acquire),
+            () = async { tokio::join!(shared.closed.cancelled(), self.views_closed()); } => {
+                shared.close_confirmed.load(Ordering::Acquire)
+            }
             () = deadline.passed() => false,
         };
         if is_closed {

@@ -1,10 +1,14 @@
 use std::fmt::{self, Display, Formatter};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use futures::Stream;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 use tracing::{field, info, warn};
 
+use super::holds::HoldRegistry;
 use crate::environment::Environment;
 use crate::error::LossReason;
 use crate::session::{Epoch, Session};
@@ -51,7 +55,8 @@ pub struct Transition {
     pub state: State,
 }
 
-/// Every change of state from the subscription on, in order, without a gap.
+/// Every change of state from the subscription on, in order, without a gap. A [`Stream`], as
+/// [`HoldEvents`](crate::HoldEvents).
 #[derive(Debug)]
 pub struct Transitions {
     receiver: mpsc::UnboundedReceiver<Transition>,
@@ -68,6 +73,14 @@ impl Transitions {
     }
 }
 
+impl Stream for Transitions {
+    type Item = Transition;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Transition>> {
+        self.receiver.poll_recv(context)
+    }
+}
+
 /// Publishes the state: the latest value, and every change for subscribers.
 #[derive(Debug)]
 pub(crate) struct StatePublisher {
@@ -76,6 +89,7 @@ pub(crate) struct StatePublisher {
     changed: Notify,
     log: Mutex<Log>,
     environment: Arc<dyn Environment>,
+    holds: Arc<HoldRegistry>,
 }
 
 /// The latest state and its session.
@@ -93,10 +107,11 @@ struct Log {
 }
 
 impl StatePublisher {
-    pub(crate) fn new(environment: Arc<dyn Environment>) -> Arc<Self> {
+    pub(crate) fn new(environment: Arc<dyn Environment>, holds: Arc<HoldRegistry>) -> Arc<Self> {
+        metrics::manager_started();
         let latest =
             Mutex::new(StateSnapshot { state: State::Connecting, session: None, since: environment.now() });
-        Arc::new(Self { latest, changed: Notify::new(), log: Mutex::new(Log::default()), environment })
+        Arc::new(Self { latest, changed: Notify::new(), log: Mutex::new(Log::default()), environment, holds })
     }
 
     /// Waits for a state that `will_do` accepts.
@@ -153,15 +168,20 @@ impl StatePublisher {
             log.subscribers.clear();
         }
         self.changed.notify_waiters();
-        report(transition, &former);
+        report(transition, &former, self.holds.held());
     }
 }
 
 /// Logs and counts a change.
-fn report(transition: Transition, former: &StateSnapshot) {
+fn report(transition: Transition, former: &StateSnapshot, held: usize) {
     let Transition { number, state, at } = transition;
     let session = former.session.as_ref().map(|session| field::display(format!("{:#x}", session.id())));
     let lasted = at.since(former.since);
+    match (is_connected(former.state), is_connected(state)) {
+        (false, true) => metrics::connected(1.0),
+        (true, false) => metrics::connected(-1.0),
+        _ => {}
+    }
     match state {
         State::Connecting => info!(number, "connecting: a new session is being opened"),
         State::Connected(epoch) => {
@@ -174,7 +194,10 @@ fn report(transition: Transition, former: &StateSnapshot) {
         }
         State::Suspended(epoch) => {
             let reason = "the link is down";
-            info!(number, epoch = epoch.as_u64(), session, reason, after = ?lasted, "suspended");
+            let lease = former.session.as_ref().map(|session| session.lease_valid_until().since(at));
+            let lease_left = lease.map(field::debug);
+            let epoch = epoch.as_u64();
+            info!(number, epoch, session, held, lease_left, reason, after = ?lasted, "suspended");
         }
         State::Lost(epoch, reason) => {
             metrics::session_expired(reason);
@@ -184,6 +207,10 @@ fn report(transition: Transition, former: &StateSnapshot) {
     }
 }
 
+fn is_connected(state: State) -> bool {
+    matches!(state, State::Connected(_))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,7 +218,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_change_is_numbered_without_a_gap() {
-        let publisher = StatePublisher::new(Arc::new(ThisMachine));
+        let publisher = StatePublisher::new(Arc::new(ThisMachine), Arc::default());
         let mut transitions = publisher.subscribe();
         let first = Epoch(1);
         let states = [

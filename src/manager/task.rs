@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
-use super::ManagerInner;
+use super::diagnosis::Diagnosis;
 use super::state::State;
+use super::{ManagerInner, Settings};
 use crate::config::retry::Pauses;
 use crate::error::{ConfigError, ConnectError, LossReason};
 use crate::session::janitor::Janitor;
@@ -17,27 +18,44 @@ use crate::time::deadline::Deadline;
 use crate::wire::{Backend, Link, Wire, WireError};
 
 /// Starts the task and waits for its first session.
-pub(super) async fn start(
-    shared: Arc<ManagerInner>,
-    backend: Arc<dyn Backend>,
-    connect_deadline: Duration,
-) -> Result<(), ConnectError> {
+pub(super) async fn start(shared: Arc<ManagerInner>, connect_deadline: Duration) -> Result<(), ConnectError> {
     let (first, opened) = oneshot::channel();
-    let (janitor, jobs) = Janitor::new(shared.pending_jobs.clone());
-    let task = Task { shared: Arc::clone(&shared), backend, janitor };
-    let environment = Arc::clone(&shared.settings.session.environment);
-    environment.spawn(Box::pin(async move {
-        let _last_words = CloseOnDrop(Arc::clone(&task.shared));
-        tokio::select! {
-            biased;
-            () = task.run(first, connect_deadline) => {}
-            () = jobs.run() => {}
-        }
-    }));
+    spawn(&shared, |task| async move { task.run_from_first(first, connect_deadline).await });
     match opened.await {
         Ok(result) => result,
         Err(_) => Err(timeout(&shared, Duration::ZERO, "the runtime shut down")),
     }
+}
+
+/// Starts the task, which opens its first session however long that takes.
+pub(super) fn start_detached(shared: &Arc<ManagerInner>) {
+    spawn(shared, |task| async move {
+        let mut pauses = task.shared.settings.session.retry.start();
+        tokio::select! {
+            biased;
+            session = task.open_until_done(Epoch(1), &mut pauses) => task.run(session).await,
+            () = task.shared.closing.cancelled() => task.close(true),
+        }
+    });
+}
+
+fn spawn<F>(shared: &Arc<ManagerInner>, run: impl FnOnce(Task) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (janitor, jobs) = Janitor::new(shared.pending_jobs.clone());
+    let (shared, backend) = (Arc::clone(shared), Arc::clone(&shared.backend));
+    let task = Task { shared: Arc::clone(&shared), backend, janitor, diagnosis: Diagnosis::default() };
+    let run = run(task);
+    let environment = Arc::clone(&shared.settings.session.environment);
+    environment.spawn(Box::pin(async move {
+        let _last_words = CloseOnDrop(shared);
+        tokio::select! {
+            biased;
+            () = run => {}
+            () = jobs.run() => {}
+        }
+    }));
 }
 
 /// Closes the manager even if the task is aborted, by the end of its runtime or by a panic: holds are lost,
@@ -64,11 +82,17 @@ struct Task {
     shared: Arc<ManagerInner>,
     backend: Arc<dyn Backend>,
     janitor: Janitor,
+    diagnosis: Diagnosis,
 }
 
 impl Task {
-    async fn run(&self, first: oneshot::Sender<Result<(), ConnectError>>, connect_deadline: Duration) {
-        let mut session = match self.open_first(Deadline::after(connect_deadline)).await {
+    async fn run_from_first(
+        &self,
+        first: oneshot::Sender<Result<(), ConnectError>>,
+        connect_deadline: Duration,
+    ) {
+        let opening = self.open_first(Deadline::after(connect_deadline));
+        let session = match self.diagnosis.during(&*self.backend, opening).await {
             Ok(session) => session,
             Err(error) => {
                 self.close(true);
@@ -77,6 +101,10 @@ impl Task {
             }
         };
         let _ = first.send(Ok(()));
+        self.run(session).await;
+    }
+
+    async fn run(&self, mut session: Session) {
         let mut pauses = self.shared.settings.session.retry.start();
         loop {
             let opened = self.shared.settings.session.environment.now();
@@ -86,6 +114,7 @@ impl Task {
                 () = self.shared.closing.cancelled() => break,
             };
             session.end(reason);
+            let reason = session.loss().unwrap_or(reason);
             self.shared.publisher.enter(State::Lost(session.epoch(), reason), None);
             let next = Epoch(session.epoch().0 + 1);
             if self.shared.settings.session.environment.now().since(opened) > session.timeout() {
@@ -108,12 +137,13 @@ impl Task {
             let opened = tokio::select! {
                 biased;
                 opened = self.open(Epoch(1)) => opened,
-                () = deadline.passed() => return Err(timeout(&self.shared, deadline.waited(), &cause)),
+                () = deadline.passed() => return Err(self.no_session(deadline, cause)),
                 () = self.shared.closing.cancelled() => return Err(timeout(&self.shared, deadline.waited(), "shut down")),
             };
             match opened {
                 Ok(session) => {
                     self.check_granted_timeout(&session)?;
+                    self.check_chroot(&session, deadline).await?;
                     return Ok(session);
                 }
                 Err(WireError::AuthFailed) => {
@@ -125,21 +155,29 @@ impl Task {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep(pauses.next()) => {}
-                () = deadline.passed() => return Err(timeout(&self.shared, deadline.waited(), &cause)),
+                () = deadline.passed() => return Err(self.no_session(deadline, cause)),
             }
         }
+    }
+
+    /// The error names the fault of each server, if a look at the servers has found one.
+    fn no_session(&self, deadline: Deadline, last: String) -> ConnectError {
+        timeout(&self.shared, deadline.waited(), &self.diagnosis.cause().unwrap_or(last))
     }
 
     /// Opens a session, however long that takes. A session that ends at once is replaced after a pause.
     async fn open_until_done(&self, epoch: Epoch, pauses: &mut Pauses) -> Session {
         self.shared.publisher.enter(State::Connecting, None);
-        loop {
-            tokio::time::sleep(pauses.next()).await;
-            match self.open(epoch).await {
-                Ok(session) => return session,
-                Err(error) => info!(%error, %epoch, "no session yet; trying again"),
+        let opening = async {
+            loop {
+                tokio::time::sleep(pauses.next()).await;
+                match self.open(epoch).await {
+                    Ok(session) => return session,
+                    Err(error) => info!(%error, %epoch, "no session yet; trying again"),
+                }
             }
-        }
+        };
+        self.diagnosis.during(&*self.backend, opening).await
     }
 
     async fn open(&self, epoch: Epoch) -> Result<Session, WireError> {
@@ -171,6 +209,37 @@ impl Task {
             value: format!("{tick:?}, and the servers granted a session timeout of {:?}", session.timeout()),
             advice: "servers grant at least two ticks; set tick_time to what they have",
         }))
+    }
+
+    /// A chroot that does not exist is created by the first use of it, so a misspelt one shows no error.
+    async fn check_chroot(&self, session: &Session, deadline: Deadline) -> Result<(), ConnectError> {
+        let Settings { chroot, servers, needs_chroot, .. } = &self.shared.settings;
+        if chroot.is_root() {
+            return Ok(());
+        }
+        let mut exists = session.read(|wire| wire.exists(chroot.as_str()));
+        if !needs_chroot {
+            let (session, chroot) = (session.clone(), chroot.clone());
+            self.shared.settings.session.environment.spawn(Box::pin(async move {
+                let limit = Deadline::after(session.timeout());
+                if matches!(session.await_reply(&mut exists, limit).await, Ok(None)) {
+                    warn!(%chroot, "the chroot does not exist; the first use creates it: is it spelt right?");
+                }
+            }));
+            return Ok(());
+        }
+        let (chroot, servers) = (chroot.to_string(), servers.clone());
+        let cause = match session.await_reply(&mut exists, deadline).await {
+            // A refusal shows that the node exists.
+            Ok(Some(_)) | Err(WireError::Refused(_)) => return Ok(()),
+            Ok(None) => {
+                warn!(chroot, "the chroot does not exist, and is required to");
+                ConnectError::NoChroot { chroot, servers }
+            }
+            Err(error) => timeout(&self.shared, deadline.waited(), &error.to_string()),
+        };
+        session.end(LossReason::Closed);
+        Err(cause)
     }
 
     fn follow(&self, session: &Session, link: Link) {

@@ -74,6 +74,23 @@ pub enum ExchangeError {
     Failed(#[from] Error),
 }
 
+/// Gives up a hold that is unchanged: its node is deleted in the background.
+impl From<ExchangeError> for Error {
+    fn from(error: ExchangeError) -> Self {
+        match error {
+            ExchangeError::Failed(error) => error,
+            ExchangeError::NotDone { hold, refused } => match refused {
+                Some((path, refusal)) => Self::Refused { operation: Operation::Commit, path, refusal },
+                None => Self::NoAnswer {
+                    operation: Operation::Commit,
+                    path: hold.whole_path(),
+                    cause: "the exchange was not done".to_owned(),
+                },
+            },
+        }
+    }
+}
+
 impl Hold {
     /// The [payload](Exchange::with_payload) of the previous hold, if that hold was of this process and no
     /// foreign contender held in between.

@@ -98,7 +98,12 @@ struct QueueConfig {
     reads: Arc<[Read]>,
     /// Own nodes that never block the contender.
     ignoring: Vec<Arc<str>>,
+    /// Is called with each new position of a contender that waits.
+    on_position: Option<PositionReport>,
 }
+
+/// Is called with a position, or with `None` if it is not known.
+type PositionReport = Arc<dyn Fn(Option<usize>) + Send + Sync>;
 
 impl LockQueue {
     /// The queue at `directory`, whose contenders have the label `label` and wait by `rule`.
@@ -133,7 +138,7 @@ impl LockQueue {
         let full_directory = manager.full_path(&directory)?;
         let metric_name = label.kind().metric_name();
         let (reads, ignoring) = (Arc::default(), Vec::new());
-        let config = QueueConfig { directory, label, rule, metric_name, reads, ignoring };
+        let config = QueueConfig { directory, label, rule, metric_name, reads, ignoring, on_position: None };
         Ok(Self {
             manager: manager.clone(),
             full_directory,
@@ -175,6 +180,25 @@ impl LockQueue {
     pub fn with_metric_name(mut self, name: &'static str) -> Self {
         Arc::make_mut(&mut self.config).metric_name = name;
         self
+    }
+
+    /// Calls `report` with the [position](super::Ticket::position) of a contender of this queue each time
+    /// before it waits, and with `None` when it has lost its position and enters the queue again. A contender
+    /// that is granted at once reports nothing.
+    ///
+    /// The position is that of the last list. Contenders far ahead may have gone since: a waiter lists again
+    /// when one of the two contenders before it has gone. The reports cost no request. `report` runs inside
+    /// the wait, so it should only take a note.
+    #[must_use]
+    pub fn with_position_report(mut self, report: impl Fn(Option<usize>) + Send + Sync + 'static) -> Self {
+        Arc::make_mut(&mut self.config).on_position = Some(Arc::new(report));
+        self
+    }
+
+    pub(super) fn report_position(&self, position: Option<usize>) {
+        if let Some(report) = &self.config.on_position {
+            report(position);
+        }
     }
 
     /// The path of the directory, below the manager's chroot.

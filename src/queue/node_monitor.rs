@@ -11,6 +11,7 @@ use crate::znode::name::{Label, NodeName};
 /// Observes a held node without holding it: whether the node is lost, and whether another contender wants it.
 ///
 /// Keeps neither the node nor the manager alive.
+#[derive(Clone)]
 pub struct NodeMonitor {
     node: Arc<OwnedNode>,
     label: Label,
@@ -27,6 +28,15 @@ impl Hold {
 impl NodeMonitor {
     pub(super) fn on(node: &Arc<OwnedNode>, label: Label) -> Self {
         Self { node: Arc::clone(node), label }
+    }
+
+    /// Whether the node is not lost, by the clock of this instant. Costs no request.
+    ///
+    /// # Errors
+    ///
+    /// [`Lost`], with the reason. After a release, the node's own delete is no loss.
+    pub fn check(&self) -> Result<(), Lost> {
+        self.node.check()
     }
 
     /// Resolves when the node is lost, as [`Hold::lost`](super::Hold::lost). After a release, the node's own
@@ -64,6 +74,18 @@ impl NodeMonitor {
             () = wait_revoke_message => {}
         }
         is_alone(false);
+    }
+
+    /// Resolves when a process [requests that the holder release](super::Hold::revoke_requested), and never
+    /// once the node is lost or given up, or may not be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a later call reports the same request.
+    pub async fn revoke_requested(&self) {
+        if wait_revoke_message(&self.node).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     async fn until_contended(&self, is_alone: &impl Fn(bool)) {

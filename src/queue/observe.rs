@@ -5,10 +5,9 @@ use tracing::debug;
 use super::inspect::{ContenderInfo, Role};
 use super::lock_queue::LockQueue;
 use crate::error::{Error, LossReason, Operation, Refusal};
-use crate::session::{Session, Stop};
+use crate::session::{Session, Stop, until_changed, until_child};
 use crate::time::deadline::Deadline;
-use crate::time::fractions;
-use crate::wire::{Watch, WatchEvent, WireError};
+use crate::wire::{WatchEvent, WireError};
 use crate::znode::name::NodeName;
 
 /// The first contender of a list.
@@ -194,7 +193,8 @@ impl LockQueue {
         match path {
             Some(path) => self.observe_node(session, connection, &path, tell).await,
             None => {
-                self.until_entered(session, connection).await?;
+                let has_entered = |names: &[String]| self.first_of(names) != First::Nobody;
+                until_child(session, connection, directory, has_entered).await?;
                 Ok(Next::List)
             }
         }
@@ -252,60 +252,6 @@ impl LockQueue {
                 Ok(Next::List)
             }
         }
-    }
-
-    /// Waits until a contender may have entered the empty queue.
-    async fn until_entered(&self, session: &Session, connection: u64) -> Result<(), WireError> {
-        let mut watched = self.full_directory().clone();
-        let mut missing: Option<String> = None;
-        loop {
-            let room = session.watch_budget().reserve_spare(watched.as_str());
-            if room.is_none() {
-                until_changed(session, connection, None).await;
-                return Ok(());
-            }
-            let mut reply = session.read(|wire| wire.watch_children(watched.as_str()));
-            let has_come = |names: &[String]| match &missing {
-                Some(missing) => names.contains(missing),
-                None => self.first_of(names) != First::Nobody,
-            };
-            let watch = match session.await_reply(&mut reply, Deadline::never()).await {
-                Ok((names, ..)) if has_come(&names) => return Ok(()),
-                Ok((.., watch)) => Some(watch),
-                Err(WireError::Refused(Refusal::NoNode)) => match watched.parent() {
-                    Some(parent) => {
-                        missing = Some(watched.name().to_owned());
-                        watched = parent;
-                        continue;
-                    }
-                    None => None,
-                },
-                // A parent that may not be listed.
-                Err(WireError::Refused(Refusal::NoAuth)) if missing.is_some() => None,
-                Err(error) => return Err(error),
-            };
-            until_changed(session, connection, watch).await;
-            return Ok(());
-        }
-    }
-}
-
-/// Waits for the event of the watch. Without a watch, until it is time to read again.
-async fn until_changed(session: &Session, connection: u64, watch: Option<Watch>) -> Option<WatchEvent> {
-    let event = async {
-        match watch {
-            Some(watch) => Some(watch.await),
-            None => {
-                tokio::time::sleep(fractions::predecessor_poll_max(session.timeout())).await;
-                None
-            }
-        }
-    };
-    tokio::select! {
-        biased;
-        event = event => event,
-        // The client sets its watches again after a reconnect, but does not report a refusal.
-        () = session.interrupted(Some(connection)) => None,
     }
 }
 

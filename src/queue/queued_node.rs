@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use futures::future::join_all;
+use futures::future::{FutureExt, TryFutureExt, join_all};
 
 use super::create_guard::{NodeGuard, czxid};
-use super::local_queue::Judgement;
+use super::local_queue::{CreateInFlight, Judgement};
 use super::local_queues::{PendingCreate, QueueEntry};
 use super::lock_queue::LockQueue;
 use super::pending_watch::PendingWatch;
@@ -29,6 +29,8 @@ pub(super) struct QueuedNode {
     pub(super) state: QueueState,
     /// The reads that were sent behind the list that granted the hold.
     pub(super) prefetched: Option<Box<Prefetch>>,
+    /// The create that made the node, if a list decides, and none was sent.
+    unlisted_create: Option<CreateInFlight>,
     /// A watch on the nearest blocker that was requested before it was needed.
     pub(super) early_watch: Option<Box<PendingWatch>>,
 }
@@ -66,6 +68,7 @@ impl QueuedNode {
             czxid: czxid(stat.as_ref()),
             state: QueueState::Unknown,
             prefetched: None,
+            unlisted_create: None,
             early_watch: None,
         }
     }
@@ -94,7 +97,11 @@ impl QueuedNode {
     pub(super) async fn list(&mut self, queue: &LockQueue, deadline: Deadline) -> Result<(), StepError> {
         let directory = queue.full_directory().as_str();
         let connection = self.session().connection();
-        let mut reply = self.session().read(|wire| wire.children(directory));
+        let create = self.unlisted_create.take();
+        let mut reply = match self.entry() {
+            Some(entry) => entry.list(self.session(), connection, create),
+            None => self.session().read(|wire| wire.children(directory)).map_ok(Arc::new).boxed(),
+        };
         // Sent behind the list, as with the create.
         let prefetched = Prefetch::send(queue.reads(), self.session(), connection);
         match self.session().await_reply(&mut reply, deadline).await {
@@ -197,6 +204,7 @@ impl QueuedNode {
             return;
         };
         pending_create.await_predecessor(entry, deadline).await;
+        let create = pending_create.in_flight();
         self.state = match pending_create.judge_by_sequence(entry) {
             (Judgement::Head { since_send, .. }, _) => {
                 self.prefetched = prefetched.filter(|_| since_send);
@@ -210,7 +218,10 @@ impl QueuedNode {
                     QueueState::Waiting(Predecessors::behind(name, hidden, connection))
                 })
             }
-            (Judgement::Behind { .. } | Judgement::Unknown, _) => QueueState::Unknown,
+            (Judgement::Behind { .. } | Judgement::Unknown, _) => {
+                self.unlisted_create = Some(create);
+                QueueState::Unknown
+            }
         };
     }
 

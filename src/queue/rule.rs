@@ -98,8 +98,9 @@ impl Rule {
         self.blocks.contains(&kind) || self.shares.contains(&kind)
     }
 
-    /// Whether a contender waits for a lower node of this kind.
-    pub(super) fn blocks(&self, kind: Kind) -> bool {
+    /// Whether a contender waits for a lower node of this kind. The grant of a hold rests on the same rule.
+    #[must_use]
+    pub fn blocks(&self, kind: Kind) -> bool {
         self.blocks.contains(&kind)
     }
 

@@ -15,7 +15,7 @@ use crate::error::{Error, LossReason, Phase};
 use crate::manager::ConnectionManager;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
-use crate::znode::fencing_token::FencingToken;
+use crate::znode::fencing_token::from_czxid;
 use crate::znode::name::CreateId;
 
 /// A position in a [`LockQueue`].
@@ -236,6 +236,7 @@ impl Ticket {
 
     pub(super) fn reset(&mut self) {
         self.queued_node = None;
+        self.queue.report_position(None);
     }
 
     pub(super) fn queued_node(&self) -> Option<&QueuedNode> {
@@ -299,6 +300,7 @@ impl Ticket {
         });
         let turn = async {
             while !self.check_queue(deadline).await? {
+                self.queue.report_position(self.position());
                 let Some(queued_node) = &mut self.queued_node else {
                     return Err(StepError::Restart);
                 };
@@ -338,7 +340,7 @@ impl Ticket {
         let Some(queued_node) = self.queued_node.take() else {
             return Err(StepError::Restart);
         };
-        let token = FencingToken::from_czxid(czxid);
+        let token = from_czxid(czxid, queued_node.registration.0.session().settings().token_generation);
         debug!(path = queued_node.registration.0.path(), %token, waited = ?deadline.waited(), "acquired");
         let QueuedNode { registration, node_guard, prefetched, .. } = *queued_node;
         let reads = prefetched.map_or_else(|| Prefetch::new(self.queue.reads()), |prefetched| *prefetched);

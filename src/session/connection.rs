@@ -86,13 +86,17 @@ impl Session {
             let (link, connection_id) = (wire.link(), wire.connection_id());
             match link {
                 Link::Ended(reason) => return reason,
-                Link::Down => on_link(Link::Down),
+                Link::Down => {
+                    let _ = self.0.down_since.lock().get_or_insert(self.now());
+                    on_link(Link::Down);
+                }
                 Link::Up => {
                     if connection_id != connection_seen {
                         // The link may have been down so briefly that only the new connection was seen.
                         on_link(Link::Down);
                         self.0.quorum_silent.store(false, Ordering::Release);
                     }
+                    *self.0.down_since.lock() = None;
                     on_link(Link::Up);
                     wire.on_connected();
                     self.0.renewal.wake();

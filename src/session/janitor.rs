@@ -71,12 +71,23 @@ enum CleanupJob {
         create_id: CreateId,
         reply: Option<Reply<Created>>,
     },
+    /// A node without a sequence number, which other sessions may create as well.
+    DeleteOwn {
+        session: Session,
+        path: String,
+        version: Option<i32>,
+        /// A create without an answer may be applied late.
+        in_doubt: bool,
+        /// Called when no node of the session exists at the path.
+        done: Box<dyn FnOnce() + Send>,
+    },
 }
 
 impl std::fmt::Debug for CleanupJob {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Delete { path, .. } => formatter.debug_tuple("Delete").field(path).finish(),
+            Self::DeleteOwn { path, .. } => formatter.debug_tuple("DeleteOwn").field(path).finish(),
             Self::CleanUnresolved { create_id, .. } => {
                 formatter.debug_tuple("CleanUnresolved").field(&create_id.to_string()).finish()
             }
@@ -118,6 +129,20 @@ impl Janitor {
         });
     }
 
+    /// Deletes the node at `path` if the session owns it, and never one of another session. `version` is that
+    /// of our node, if it was seen.
+    pub(crate) fn delete_own(
+        &self,
+        session: &Session,
+        path: &str,
+        version: Option<i32>,
+        in_doubt: bool,
+        done: Box<dyn FnOnce() + Send>,
+    ) {
+        let (session, path) = (session.clone(), path.to_owned());
+        self.submit(CleanupJob::DeleteOwn { session, path, version, in_doubt, done });
+    }
+
     fn submit(&self, job: CleanupJob) {
         // The manager's task has ended, so its sessions are closed, and their nodes are deleted with them.
         if let Err(late) = self.jobs.send((job, self.pending.add())) {
@@ -148,6 +173,58 @@ async fn run_job(job: CleanupJob, _guard: PendingGuard) {
         CleanupJob::Delete { session, path, reply } => delete(&session, &path, Some(reply)).await,
         CleanupJob::CleanUnresolved { session, directory, create_id, reply } => {
             clean_unresolved(&session, &directory, create_id, reply).await;
+        }
+        CleanupJob::DeleteOwn { session, path, version, in_doubt, done } => {
+            delete_own(&session, &path, version).await;
+            if in_doubt {
+                // As for an unresolved create: after a session timeout it has arrived, or is lost.
+                tokio::select! {
+                    biased;
+                    () = tokio::time::sleep(session.timeout()) => delete_own(&session, &path, None).await,
+                    _ = session.ended() => {}
+                }
+            }
+            done();
+        }
+    }
+}
+
+/// Deletes the node at `path` until no node of the session is there. Each delete has the version of a node
+/// that the session owns: an answer may be lost, and another session may have the path by then.
+async fn delete_own(session: &Session, path: &str, mut version: Option<i32>) {
+    let mut pauses = session.settings().retry.start();
+    loop {
+        let error = match version.take() {
+            Some(seen) => {
+                let mut reply = session.write(|wire| wire.delete(path, Some(seen)));
+                match session.await_reply(&mut reply, Deadline::never()).await {
+                    Ok(()) | Err(WireError::Refused(Refusal::NoNode) | WireError::SessionEnded(_)) => return,
+                    Err(WireError::Refused(Refusal::BadVersion)) => continue,
+                    Err(error) => error,
+                }
+            }
+            None => {
+                let mut sync = session.read(|wire| wire.sync(path));
+                let mut reply = session.read(|wire| wire.exists(path));
+                let synced = session.await_reply(&mut sync, Deadline::never()).await;
+                match (synced, session.await_reply(&mut reply, Deadline::never()).await) {
+                    (Ok(()), Ok(Some(stat))) if stat.ephemeral_owner == session.id() => {
+                        version = Some(stat.version);
+                        continue;
+                    }
+                    (Ok(()), Ok(_)) | (_, Err(WireError::SessionEnded(_))) => return,
+                    (Err(error), _) | (_, Err(error)) => error,
+                }
+            }
+        };
+        match error {
+            WireError::Refused(refusal) if !refusal.is_transient() => {
+                error!(path, %refusal, "a node cannot be deleted and exists until its session ends");
+            }
+            error => debug!(path, %error, "deleting again"),
+        }
+        if !pause(session, &mut pauses).await {
+            return;
         }
     }
 }

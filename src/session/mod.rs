@@ -3,6 +3,7 @@
 //! Nothing moves from one session to the next: nodes, watches, replies and guards belong to their session and
 //! end with it. Every wait for a reply ends with the session at the latest.
 
+mod child_watch;
 mod connection;
 mod deletion_watch;
 mod directory;
@@ -12,6 +13,7 @@ pub(crate) mod janitor;
 pub(crate) mod lease;
 mod lease_expiry;
 mod lease_renewal;
+mod loss_notice;
 mod origin;
 mod owned_node;
 mod owned_nodes;
@@ -20,6 +22,7 @@ mod requests;
 mod retry;
 mod settings;
 mod table;
+mod tree_watches;
 mod txn_in_flight;
 mod verify;
 mod watch_budget;
@@ -35,6 +38,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+pub(crate) use self::child_watch::{until_changed, until_child};
 pub(crate) use self::directory::{ParentLifetime, make_directory, make_queue_directory};
 pub use self::epoch::Epoch;
 pub(crate) use self::origin::Origin;
@@ -43,6 +47,8 @@ use self::parker::Parker;
 pub(crate) use self::retry::Stop;
 pub(crate) use self::settings::SessionSettings;
 pub(crate) use self::table::SessionTable;
+pub(crate) use self::tree_watches::PathWatch;
+use self::tree_watches::TreeWatches;
 pub(crate) use self::txn_in_flight::TxnInFlight;
 pub(crate) use self::watch_budget::{Reservation, WatchBudget};
 use crate::error::LossReason;
@@ -94,6 +100,9 @@ struct Inner {
     /// The connection on which reads show everything that this session has learned.
     synced_on: AtomicU64,
     watch_budget: WatchBudget,
+    tree_watches: Arc<TreeWatches>,
+    /// Since when the link is down, if it is.
+    down_since: Mutex<Option<BootInstant>>,
     /// The connection on which requests get no answers, and since when.
     silence: Mutex<Option<(u64, BootInstant)>>,
     server_clock: ServerClock,
@@ -132,6 +141,8 @@ impl Session {
             hang_ups: AtomicUsize::new(0),
             synced_on: AtomicU64::new(0),
             watch_budget: WatchBudget::default(),
+            tree_watches: Arc::default(),
+            down_since: Mutex::new(None),
             silence: Mutex::new(None),
             server_clock: ServerClock::default(),
             janitor,
@@ -197,6 +208,7 @@ impl Session {
     /// Ends the session for ever. From here on it grants nothing. Waiters learn of the end before holders do.
     /// The client is dropped, so the server closes the session if it still exists.
     pub(crate) fn end(&self, reason: LossReason) {
+        let reason = self.known(reason);
         if self.0.loss.set(reason).is_err() {
             return;
         }
@@ -212,6 +224,18 @@ impl Session {
         self.0.ended.cancel();
         if let Some(wire) = self.0.wire.write().take() {
             wire.abandon();
+        }
+    }
+
+    /// The client reports a session as expired also if no server answered for long. Then it is not known
+    /// whether the session expired. The client never does so earlier than a session timeout after the link
+    /// went down.
+    fn known(&self, reason: LossReason) -> LossReason {
+        let is_down_for_long =
+            || self.0.down_since.lock().is_some_and(|since| self.now().since(since) >= self.0.timeout);
+        match reason {
+            LossReason::SessionExpired if is_down_for_long() => LossReason::NoAnswer,
+            _ => reason,
         }
     }
 

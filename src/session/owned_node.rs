@@ -10,6 +10,7 @@ use futures::future::{Shared, select};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::loss_notice::{Listener, LossNotice};
 use super::{Origin, Reservation, Session};
 use crate::error::{LossReason, Lost};
 use crate::time::boot::BootInstant;
@@ -23,9 +24,6 @@ pub(crate) struct OwnedNode {
     path: Arc<str>,
     session: Session,
     held: AtomicBool,
-    /// The node is neither held nor waiting any more. Set before its delete is sent: its deletion is no loss
-    /// then.
-    given_up: AtomicBool,
     /// A transaction that replaces the node is in flight: if the node does not exist, the transaction may
     /// have deleted it.
     replacing: AtomicBool,
@@ -40,14 +38,13 @@ pub(crate) struct OwnedNode {
     expirations: AtomicU64,
     /// Wakes the tasks that wait in [`until`](OwnedNode::until).
     changed: Notify,
-    /// Why the node is lost, and when that was detected.
-    loss: OnceLock<(LossReason, BootInstant)>,
+    /// Why the node is lost, and when that was detected. Given up when the node is neither held nor waiting
+    /// any more, before its delete is sent: its deletion is no loss then.
+    loss: LossNotice<(LossReason, BootInstant), Lost>,
     /// A watch on the node itself, if one was set.
     ///
     /// Shared, because several tasks poll it, each with its own waker.
     watch: Mutex<Option<(SharedWatch, Reservation)>>,
-    /// Gets the loss of the hold.
-    listener: Mutex<Option<OnLoss>>,
     /// A revoke message was seen.
     revoke_requested: AtomicBool,
     /// The connection that created the node, if known.
@@ -64,7 +61,7 @@ pub(crate) struct OwnedNode {
 pub(crate) type SharedWatch = Shared<Watch>;
 
 /// Called once, with the loss of a hold.
-pub(crate) type OnLoss = Box<dyn Fn(Lost) + Send + Sync>;
+pub(crate) type OnLoss = Listener<Lost>;
 
 impl OwnedNode {
     pub(super) fn new(
@@ -79,16 +76,14 @@ impl OwnedNode {
             path,
             session,
             held: AtomicBool::new(false),
-            given_up: AtomicBool::new(false),
             replacing: AtomicBool::new(false),
             replaced_in_doubt: AtomicBool::new(false),
             granted_at: OnceLock::new(),
             has_deletion_watch: AtomicBool::new(false),
             expirations: AtomicU64::new(0),
             changed: Notify::new(),
-            loss: OnceLock::new(),
+            loss: LossNotice::new(),
             watch: Mutex::new(None),
-            listener: Mutex::new(None),
             revoke_requested: AtomicBool::new(false),
             created_on: origin.created_on,
             is_owner_seen: AtomicBool::new(origin.is_owner_seen),
@@ -137,11 +132,11 @@ impl OwnedNode {
 
     /// Records that the node is neither held nor waiting any more. Must be called before its delete is sent.
     pub(crate) fn set_given_up(&self) {
-        self.given_up.store(true, Ordering::Release);
+        self.loss.give_up();
     }
 
     pub(crate) fn is_given_up(&self) -> bool {
-        self.given_up.load(Ordering::Acquire)
+        self.loss.is_given_up()
     }
 
     pub(crate) fn set_replacing(&self, replacing: bool) {
@@ -174,7 +169,7 @@ impl OwnedNode {
         let reason = self.missing_reason();
         self.end_by(reason);
         let deleted = self.loss_by(reason);
-        match self.report_loss(deleted.clone()) {
+        match self.loss.tell(deleted.clone()) {
             true => deleted,
             // The hold was lost, and the loss reported, before it was given up.
             false => self.verdict().err().unwrap_or(deleted),
@@ -189,22 +184,7 @@ impl OwnedNode {
 
     /// Calls `listener`, which replaces an earlier one, when the hold is lost; at once if it is lost already.
     pub(crate) fn on_loss(&self, listener: OnLoss) {
-        let earlier = self.listener.lock().replace(listener);
-        drop(earlier);
-        if let Err(lost) = self.verdict() {
-            self.report_loss(lost);
-        }
-    }
-
-    /// Reports a loss. Returns whether it was the first report.
-    fn report_loss(&self, lost: Lost) -> bool {
-        // Only the caller that takes the listener reports.
-        let listener = self.listener.lock().take();
-        let is_first = listener.is_some();
-        if let Some(listener) = listener {
-            listener(lost);
-        }
-        is_first
+        self.loss.listen(listener, |(reason, _)| self.loss_by(*reason));
     }
 
     pub(super) fn begin_txn(&self) {
@@ -269,15 +249,14 @@ impl OwnedNode {
     /// Ends the hold or the wait. Returns whether this call was the first to do so.
     pub(crate) fn lose(&self, reason: LossReason) -> bool {
         let first = self.end_by(reason);
-        // A node that was given up before has no holder to tell.
-        if first && !self.is_given_up() {
-            self.report_loss(self.loss_by(reason));
+        if first {
+            self.loss.tell_holder(|| self.loss_by(reason));
         }
         first
     }
 
     fn end_by(&self, reason: LossReason) -> bool {
-        let first = self.loss.set((reason, self.session.now())).is_ok();
+        let first = self.loss.record((reason, self.session.now()));
         if first {
             // A lost node needs no confirmation.
             self.session.unregister(self);

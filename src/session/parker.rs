@@ -1,6 +1,4 @@
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use tokio::sync::Notify;
+use crate::sync::{AtomicBool, Notify, Ordering};
 
 /// Parks a task that polls by itself while it has work, and has to be woken only when it has none. A wake-up
 /// at every grant would cost more than the grant.
@@ -18,7 +16,8 @@ impl Parker {
 
     /// The task has work.
     pub(super) fn unpark(&self) {
-        self.is_parked.store(false, Ordering::Release);
+        // No plain store: the next check must see the changes of all who found the task not parked.
+        self.is_parked.swap(false, Ordering::AcqRel);
     }
 
     /// There is new work: wakes the task if it is parked. Called after the change, so a task that is not

@@ -1,5 +1,7 @@
 //! What follows from a request that failed: the only place that decides it.
 
+use std::time::Duration;
+
 use tracing::debug;
 
 use super::{OwnedNode, Session};
@@ -47,9 +49,14 @@ impl Session {
 
     /// Pauses before the next attempt.
     pub(crate) async fn backoff(&self, deadline: Deadline) {
+        self.pause(fractions::retry_pause(self.timeout()), deadline).await;
+    }
+
+    /// Pauses for this long, until the session ends, or until the deadline.
+    pub(crate) async fn pause(&self, pause: Duration, deadline: Deadline) {
         tokio::select! {
             biased;
-            () = tokio::time::sleep(fractions::retry_pause(self.timeout())) => {}
+            () = tokio::time::sleep(pause) => {}
             _ = self.ended() => {}
             () = deadline.passed() => {}
         }

@@ -11,6 +11,8 @@ pub(crate) struct SessionSettings {
     pub(crate) operation_timeout: Duration,
     pub(crate) retry: RetryPolicy,
     pub(crate) tick: Duration,
+    /// Of fencing tokens.
+    pub(crate) token_generation: u32,
     pub(crate) lease_keep_alive: Duration,
     pub(crate) lease_renewal: LeaseRenewal,
     pub(crate) environment: Arc<dyn Environment>,

@@ -93,6 +93,35 @@ impl Session {
         }
     }
 
+    /// Verifies by the node at `path`, which this session created, that the present connection carries the
+    /// session. Ends the session if it does not. A server that cannot tell is believed.
+    pub(crate) async fn verify_by_path(&self, path: &str) -> Result<(), WireError> {
+        let connection = self.wire()?.connection_id();
+        if self.is_connection_verified() {
+            return Ok(());
+        }
+        let mut listed = self.read(|wire| wire.own_ephemerals(path));
+        let listed = self.await_reply(&mut listed, Deadline::never()).await;
+        let is_unknown_to_server = self.record_disconnect(&listed);
+        match listed {
+            Ok(mine) if mine.iter().any(|own| own == path) => self.verified(connection),
+            Ok(_) => {
+                let mut reply = self.read(|wire| wire.exists(path));
+                let stat = self.await_reply(&mut reply, Deadline::never()).await?;
+                let is_same = self.connection() == Some(connection);
+                if is_same && stat.is_some_and(|stat| stat.ephemeral_owner == self.id()) {
+                    warn!(path, "the server replaced our session on reconnect");
+                    self.end(LossReason::SessionReplaced);
+                    return Err(self.over());
+                }
+            }
+            Err(WireError::Refused(Refusal::Unimplemented)) => {}
+            Err(error) if !is_unknown_to_server => return Err(error),
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
     /// Verifies `connection` by the owner of a node that it created. Returns whether the result is definite.
     async fn verify_by_owner(&self, node: &OwnedNode, connection: u64) -> bool {
         if self.see_owner(node).await {

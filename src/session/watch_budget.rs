@@ -1,5 +1,4 @@
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, AtomicUsize, Ordering};
 
 /// Limits the size of the paths that a session watches, in bytes.
 ///

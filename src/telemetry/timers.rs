@@ -4,10 +4,10 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tracing::{Span, field};
+use tracing::{Span, debug_span, field};
 
 use crate::environment::Environment;
-use crate::error::{Error, LossReason};
+use crate::error::{Error, LossReason, TxnError};
 use crate::telemetry::metrics;
 use crate::time::boot::BootInstant;
 
@@ -62,6 +62,102 @@ impl Drop for WaitTimer {
         self.span.record("outcome", self.outcome).record("waited", field::debug(waited));
         metrics::waiting(self.recipe, -1.0);
         metrics::waited(self.recipe, self.outcome, waited);
+    }
+}
+
+/// A view in progress.
+pub(crate) struct ViewCount(());
+
+impl ViewCount {
+    pub(crate) fn new() -> Self {
+        metrics::views(1.0);
+        Self(())
+    }
+}
+
+impl Drop for ViewCount {
+    fn drop(&mut self) {
+        metrics::views(-1.0);
+    }
+}
+
+/// A change or a read of a register in progress. If it is dropped before it ends, the call was cancelled.
+pub(crate) struct UpdateTimer {
+    recipe: &'static str,
+    environment: Arc<dyn Environment>,
+    begun: BootInstant,
+    span: Span,
+    outcome: &'static str,
+}
+
+impl UpdateTimer {
+    pub(crate) fn begin(
+        environment: &Arc<dyn Environment>,
+        recipe: &'static str,
+        path: &str,
+        is_read: bool,
+    ) -> Self {
+        let outcome = field::Empty;
+        let span = match is_read {
+            true => debug_span!("read", path, recipe, outcome, waited = field::Empty),
+            false => debug_span!("update", path, recipe, outcome, waited = field::Empty),
+        };
+        let environment = Arc::clone(environment);
+        Self { recipe, begun: environment.now(), environment, span, outcome: "cancelled" }
+    }
+
+    pub(crate) fn end<T>(mut self, result: &Result<T, Error>) {
+        self.outcome = match result {
+            Ok(_) => "done",
+            Err(error) if error.outcome_unknown() => "unknown",
+            Err(error) if error.is_timeout() => "timeout",
+            Err(_) => "error",
+        };
+    }
+}
+
+impl Drop for UpdateTimer {
+    fn drop(&mut self) {
+        let waited = self.environment.now().since(self.begun);
+        self.span.record("outcome", self.outcome).record("waited", field::debug(waited));
+        metrics::updated(self.recipe, self.outcome, waited);
+    }
+}
+
+/// A commit of a transaction in progress. If it is dropped before it ends, the call was cancelled.
+pub(crate) struct TxnTimer {
+    environment: Arc<dyn Environment>,
+    begun: BootInstant,
+    span: Span,
+    outcome: &'static str,
+}
+
+impl TxnTimer {
+    /// `path` is that of the hold's node.
+    pub(crate) fn begin(environment: &Arc<dyn Environment>, path: &str) -> Self {
+        let span = debug_span!("commit", path, outcome = field::Empty, waited = field::Empty);
+        let environment = Arc::clone(environment);
+        Self { begun: environment.now(), environment, span, outcome: "cancelled" }
+    }
+
+    /// `done` names the result of a success.
+    pub(crate) fn end<T>(mut self, result: &Result<T, TxnError>, done: impl FnOnce(&T) -> &'static str) {
+        self.outcome = match result {
+            Ok(committed) => done(committed),
+            Err(error) if error.outcome_unknown() => "unknown",
+            Err(error) if error.is_lost() => "lost",
+            Err(TxnError::Refused { .. }) => "refused",
+            Err(TxnError::Failed(error)) if error.is_timeout() => "timeout",
+            Err(_) => "error",
+        };
+    }
+}
+
+impl Drop for TxnTimer {
+    fn drop(&mut self) {
+        let waited = self.environment.now().since(self.begun);
+        self.span.record("outcome", self.outcome).record("waited", field::debug(waited));
+        metrics::txn(self.outcome, waited);
     }
 }
 

@@ -10,6 +10,7 @@ use self::prepared::Prepared;
 use crate::error::{Error, TxnError};
 use crate::manager::ConnectionManager;
 use crate::session::OwnedNode;
+use crate::telemetry::timers::TxnTimer;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WriteOp, WriteResult};
 use crate::znode::path::{IntoPath, PathError, ZnodePath};
@@ -127,8 +128,8 @@ impl<'a> Txn<'a> {
     }
 
     /// Makes the transaction one that is committed at most once, however often it is tried, in whichever
-    /// process: it also creates the empty, persistent node `marker`, and is not committed if that node
-    /// exists.
+    /// process: it also creates the persistent node `marker`, and is not committed if that node exists. The
+    /// marker is empty, unless it gets [data](OnceTxn::with_data).
     ///
     /// So an operation whose outcome is [unknown](TxnError::outcome_unknown) can be tried again, under the
     /// same hold or another one. `marker` names the *operation*, such as `/transfers/done/4711`: choose it
@@ -173,6 +174,13 @@ impl<'a> Txn<'a> {
     ///
     /// Not cancel safe: the transaction of a dropped commit may be applied.
     pub async fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
+        let timer = TxnTimer::begin(self.manager.environment(), self.first.path());
+        let committed = self.send().await;
+        timer.end(&committed, |_| "committed");
+        committed
+    }
+
+    async fn send(self) -> Result<Vec<TxnResult>, TxnError> {
         let deadline = Deadline::after(self.manager.operation_timeout());
         let prepared = Prepared::of(self, None)?;
         prepared.check().map_err(TxnError::Lost)?;
@@ -185,9 +193,9 @@ impl<'a> Txn<'a> {
     }
 }
 
-/// ZooKeeper encodes any version as −1.
-fn version_of(version: i32) -> Option<i32> {
-    (version >= 0).then_some(version)
+/// ZooKeeper encodes any version as −1. Other negative versions are those of nodes whose version overflowed.
+pub(crate) fn version_of(version: i32) -> Option<i32> {
+    (version != ANY_VERSION).then_some(version)
 }
 
 impl TxnResult {

@@ -2,6 +2,7 @@ use super::prepared::{NotCommitted, Prepared};
 use super::{Txn, TxnResult};
 use crate::error::{Error, Operation, Phase, Refusal, TxnError};
 use crate::session::{ParentLifetime, make_directory};
+use crate::telemetry::timers::TxnTimer;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WriteOp};
 use crate::znode::path::{PathError, ZnodePath};
@@ -12,6 +13,7 @@ use crate::znode::path::{PathError, ZnodePath};
 pub struct OnceTxn<'a> {
     txn: Txn<'a>,
     marker: Result<ZnodePath, PathError>,
+    data: Vec<u8>,
 }
 
 /// The result of a transaction that is committed at most once.
@@ -25,7 +27,14 @@ pub enum Once {
 
 impl<'a> OnceTxn<'a> {
     pub(super) fn new(txn: Txn<'a>, marker: Result<ZnodePath, PathError>) -> Self {
-        Self { txn, marker }
+        Self { txn, marker, data: Vec::new() }
+    }
+
+    /// Sets the data of the marker: what a reader of the marker learns of the operation. Default: none.
+    ///
+    /// After [`Once::Before`] the marker has the data of the try that was committed.
+    pub fn with_data(self, data: impl Into<Vec<u8>>) -> Self {
+        Self { data: data.into(), ..self }
     }
 
     /// Commits the writes and the marker, if the hold's nodes still exist and the marker does not. One round
@@ -46,10 +55,20 @@ impl<'a> OnceTxn<'a> {
     ///
     /// A dropped commit may be applied. A later try with the same marker finds out.
     pub async fn commit(self) -> Result<Once, TxnError> {
+        let timer = TxnTimer::begin(self.txn.manager.environment(), self.txn.first.path());
+        let committed = self.send().await;
+        timer.end(&committed, |once| match once {
+            Once::Committed(_) => "committed",
+            Once::Before => "before",
+        });
+        committed
+    }
+
+    async fn send(self) -> Result<Once, TxnError> {
         let marker = self.marker.map_err(Error::from)?;
         let deadline = Deadline::after(self.txn.manager.operation_timeout());
         let (path, mode) = (marker.to_string(), CreateMode::Persistent);
-        let prepared = Prepared::of(self.txn, Some(WriteOp::Create { path, data: Vec::new(), mode }))?;
+        let prepared = Prepared::of(self.txn, Some(WriteOp::Create { path, data: self.data, mode }))?;
         prepared.check().map_err(TxnError::Lost)?;
         let in_flight = prepared.begin();
         let committed = commit(&prepared, &marker, deadline).await;

@@ -14,8 +14,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 
-use crate::error::LossReason;
+use crate::error::{LossReason, Refusal};
 
 pub use self::error::{MultiError, WireError};
 pub(crate) use self::zookeeper::ZooKeeper;
@@ -26,6 +27,13 @@ pub type Reply<T> = BoxFuture<'static, Result<T, WireError>>;
 /// Fires once, when the watched node changes or the session ends.
 pub type Watch = BoxFuture<'static, WatchEvent>;
 
+/// The paths of the nodes that changed, in the order of the events. It ends when the connection breaks: what
+/// happens after that is not in it.
+pub type ChangedPaths = BoxStream<'static, String>;
+
+/// A node's data and stat.
+pub type Data = (Vec<u8>, Stat);
+
 /// Opens sessions.
 pub trait Backend: Debug + Send + Sync + 'static {
     /// Opens one new session.
@@ -34,6 +42,20 @@ pub trait Backend: Debug + Send + Sync + 'static {
     fn no_answer_hint(&self) -> &'static str {
         "no answer; is ZooKeeper running there?"
     }
+    /// Looks at each server without a session, and returns the faults that it found. `None` if the backend
+    /// cannot look.
+    fn look_at_servers(&self) -> Option<BoxFuture<'static, Vec<ServerFault>>> {
+        None
+    }
+}
+
+/// Why a server cannot grant a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerFault {
+    /// The server, as the connect string names it.
+    pub server: String,
+    /// The fault, and what to check.
+    pub cause: String,
 }
 
 /// One session, over one connection after the other.
@@ -74,6 +96,12 @@ pub trait Wire: Debug + Send + Sync + 'static {
     fn watch_children(&self, path: &str) -> Reply<(Vec<String>, Stat, Watch)>;
     /// The children of several nodes at one instant; `None` for a node that does not exist.
     fn children_of_all(&self, paths: &[String]) -> Reply<Vec<Option<Vec<String>>>>;
+    /// The data of several nodes at one instant. The server may refuse each of them.
+    fn data_of_all(&self, paths: &[String]) -> Reply<Vec<Result<Data, Refusal>>>;
+    /// Sets a watch that stays until its stream is dropped or the connection breaks, whether the node
+    /// exists or not: on the node alone, or on it and everything below. The last one that a session sets
+    /// on a path decides for all of that path (ZOOKEEPER-4466).
+    fn watch_all_changes(&self, path: &str, depth: WatchDepth) -> Reply<ChangedPaths>;
     /// Waits until the server has caught up with the leader.
     fn sync(&self, path: &str) -> Reply<()>;
     /// Applies all operations or none.
@@ -108,6 +136,15 @@ pub enum WatchEvent {
     SessionEnded,
 }
 
+/// How far below its node a watch reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchDepth {
+    /// The node alone.
+    Node,
+    /// The node and everything below.
+    Tree,
+}
+
 /// The lifetime and naming of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -131,6 +168,8 @@ pub struct Stat {
     pub czxid: i64,
     /// The id of the transaction that last wrote its data.
     pub mzxid: i64,
+    /// The id of the transaction that last created or deleted a child of it.
+    pub pzxid: i64,
     /// The creation time, in milliseconds since 1970 by the leader's clock.
     pub ctime: i64,
     /// The time of the last write of its data, by the same kind of clock.

@@ -239,9 +239,7 @@ impl CreateId {
 
     /// The create id in the name of a node of this library.
     pub(crate) fn of(path: &str) -> Option<Self> {
-        let name = path.rsplit('/').next()?;
-        let uuid = name.strip_prefix("_c_")?.get(..36)?;
-        Uuid::try_parse(uuid).ok().map(Self)
+        Uuid::try_parse(NodeName::create_id(path)?).ok().map(Self)
     }
 
     /// Another create id, determined by this one and `number` alone.
@@ -327,6 +325,14 @@ impl NodeName {
     #[must_use]
     pub fn sequence(&self) -> i32 {
         self.sequence
+    }
+
+    /// The id of the create that made a node of this name, as text: unique for ever. `None` for the name of a
+    /// client that writes no such id; Curator's clients and this library's do.
+    #[must_use]
+    pub fn create_id(name: &str) -> Option<&str> {
+        let id = name.rsplit('/').next()?.strip_prefix("_c_")?.get(..36)?;
+        Uuid::try_parse(id).is_ok().then_some(id)
     }
 
     /// Whether the sequence number gives the order of creation.

@@ -70,6 +70,9 @@ impl ZnodePath {
     ///
     /// [`PathError`] when `name` is not a valid single part.
     pub fn child(&self, name: &str) -> Result<Self, PathError> {
+        if name.is_empty() {
+            return Err(PathError::new(name, Flaw::Empty));
+        }
         if name.contains('/') {
             return Err(PathError::new(name, Flaw::SlashInName));
         }
@@ -336,6 +339,7 @@ mod tests {
         }
         assert_eq!(root.child("x").unwrap().as_str(), "/x");
         assert!(app.child("x/y").is_err());
+        assert!(app.child("").is_err() && root.child("").is_err());
         assert_eq!(root.listed_child("x"), "/x");
     }
 }

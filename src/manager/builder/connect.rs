@@ -10,8 +10,6 @@ use tokio_util::sync::CancellationToken;
 use super::ConnectionManagerBuilder;
 use crate::config::acl::Acl;
 use crate::config::connect_string::ConnectString;
-#[cfg(feature = "tls")]
-use crate::config::connect_string::Endpoint;
 use crate::config::limits;
 use crate::environment::{Environment, ThisMachine};
 use crate::error::{ConfigError, ConnectError};
@@ -28,8 +26,9 @@ impl ConnectionManagerBuilder {
     /// # Errors
     ///
     /// [`ConnectError::Config`] for invalid settings, before anything is sent; [`ConnectError::Timeout`] when
-    /// no server granted a session within the connect deadline; [`ConnectError::AuthFailed`] when the servers
-    /// refuse the credentials.
+    /// no server granted a session within the connect deadline, with the fault of each server;
+    /// [`ConnectError::AuthFailed`] when the servers refuse the credentials; [`ConnectError::NoChroot`] when
+    /// the chroot does not exist and [should](Self::existing_chroot).
     ///
     /// # Cancel safety
     ///
@@ -66,22 +65,25 @@ impl ConnectionManagerBuilder {
     ) -> Result<ConnectionManager, ConnectError> {
         let operation_timeout = settings.session.operation_timeout;
         let closing = CancellationToken::new();
+        let holds = Arc::default();
         let shared = Arc::new(ManagerInner {
-            publisher: StatePublisher::new(Arc::clone(&settings.session.environment)),
+            publisher: StatePublisher::new(Arc::clone(&settings.session.environment), Arc::clone(&holds)),
             settings,
             draining: CancellationToken::new(),
             closing: closing.clone(),
             closed: CancellationToken::new(),
             close_confirmed: AtomicBool::new(false),
             shared_tables: DashMap::new(),
-            holds: Arc::default(),
+            holds,
             pending_jobs: Pending::default(),
+            backend,
+            views: parking_lot::Mutex::default(),
         });
         // From here on, dropping this future ends the task.
         let last_clone = Arc::new(closing.drop_guard());
         let handle = Handle { shared: Arc::clone(&shared), operation_timeout, last_clone };
         let manager = ConnectionManager(Arc::new(handle));
-        task::start(shared, backend, connect_deadline).await?;
+        task::start(shared, connect_deadline).await?;
         Ok(manager)
     }
 
@@ -95,12 +97,7 @@ impl ConnectionManagerBuilder {
         )?;
         within("tick_time", self.tick, Duration::from_millis(1), Duration::from_secs(3_600))?;
         within("connect_deadline", self.connect_deadline, Duration::from_millis(1), Duration::MAX)?;
-        within(
-            "operation_timeout",
-            self.chosen_operation_timeout(),
-            Duration::from_millis(1),
-            Duration::MAX,
-        )?;
+        check_operation_timeout(self.chosen_operation_timeout())?;
         if self.session_timeout < self.tick * 2 {
             return Err(ConfigError::Setting {
                 name: "session_timeout",
@@ -116,16 +113,6 @@ impl ConnectionManagerBuilder {
                 name: "acl",
                 value: format!("{:?} without an authentication", self.acl),
                 advice: "add digest_auth(), or use Acl::open()",
-            });
-        }
-        #[cfg(feature = "tls")]
-        if servers.endpoints().iter().any(Endpoint::is_secure)
-            && self.tls.as_ref().is_none_or(|tls| tls.authorities().is_empty())
-        {
-            return Err(ConfigError::Setting {
-                name: "tls",
-                value: "without an authority, though a server is to be reached over TLS".to_owned(),
-                advice: "give the certificates to be trusted by Tls::authority()",
             });
         }
         Ok(servers)
@@ -148,12 +135,14 @@ impl ConnectionManagerBuilder {
             operation_timeout: self.chosen_operation_timeout(),
             retry: self.retry,
             tick: self.tick,
+            token_generation: self.token_generation,
             lease_keep_alive: self.lease_keep_alive,
             lease_renewal: self.lease_renewal,
             environment,
         };
         Settings {
             chroot: servers.chroot().clone(),
+            needs_chroot: self.needs_chroot,
             servers: self.servers.clone(),
             session_timeout: self.session_timeout,
             node_data: self.node_data.clone().unwrap_or_else(node_data::of_this_process).into(),
@@ -164,6 +153,11 @@ impl ConnectionManagerBuilder {
     fn chosen_operation_timeout(&self) -> Duration {
         self.operation_timeout.unwrap_or(self.session_timeout)
     }
+}
+
+/// Also for a handle with a timeout of its own.
+pub(in crate::manager) fn check_operation_timeout(limit: Duration) -> Result<(), ConfigError> {
+    within("operation_timeout", limit, Duration::from_millis(1), Duration::MAX)
 }
 
 fn within(name: &'static str, value: Duration, min: Duration, max: Duration) -> Result<(), ConfigError> {
@@ -215,8 +209,6 @@ mod tests {
         let builder = || ConnectionManagerBuilder::new("tcp+tls://localhost:1");
         let connect = builder().tls(Tls::new().authority("not a certificate")).connect();
         assert!(connect.now_or_never().unwrap().unwrap_err().to_string().contains("PEM"));
-        assert!(refusal(builder()).contains("Tls::authority()"));
-        assert!(refusal(builder().tls(Tls::new())).contains("Tls::authority()"));
     }
 
     #[test]

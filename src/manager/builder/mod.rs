@@ -1,5 +1,7 @@
 mod connect;
 
+pub(super) use self::connect::check_operation_timeout;
+
 use std::time::Duration;
 
 use crate::config::acl::{Acl, Credentials};
@@ -33,9 +35,11 @@ pub struct ConnectionManagerBuilder {
     servers: String,
     session_timeout: Duration,
     connect_deadline: Duration,
+    needs_chroot: bool,
     operation_timeout: Option<Duration>,
     retry: RetryPolicy,
     tick: Duration,
+    token_generation: u32,
     lease_keep_alive: Duration,
     tcp_nodelay: bool,
     lease_renewal: LeaseRenewal,
@@ -50,11 +54,13 @@ impl ConnectionManagerBuilder {
     pub(super) fn new(servers: &str) -> Self {
         Self {
             servers: servers.to_owned(),
-            session_timeout: Duration::from_secs(15),
+            session_timeout: Duration::from_secs(20),
             connect_deadline: Duration::from_secs(15),
+            needs_chroot: false,
             operation_timeout: None,
             retry: RetryPolicy::default(),
             tick: Duration::from_secs(2),
+            token_generation: 0,
             lease_keep_alive: Duration::from_secs(60),
             tcp_nodelay: true,
             lease_renewal: LeaseRenewal::Quorum,
@@ -66,12 +72,12 @@ impl ConnectionManagerBuilder {
         }
     }
 
-    /// How long the server keeps a session without a sign of life. Default 15 s.
+    /// How long the server keeps a session without a sign of life. Default 20 s: twice the usual
+    /// `syncLimit × tickTime`, so that a short partition of one server costs no session.
     ///
     /// All servers must grant the same timeout: a manager does not see a different one on a reconnect. A
     /// crashed holder's lock is free after at most this timeout and a tick. The server limits it, by default
-    /// to 2 to 20 ticks. If a short partition of one server must not cost sessions, set at least twice the
-    /// ensemble's `syncLimit × tickTime` (20 s with the usual configuration).
+    /// to 2 to 20 ticks.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;
@@ -82,6 +88,18 @@ impl ConnectionManagerBuilder {
     #[must_use]
     pub fn connect_deadline(mut self, timeout: Duration) -> Self {
         self.connect_deadline = timeout;
+        self
+    }
+
+    /// Refuses to connect if the chroot does not exist, by
+    /// [`ConnectError::NoChroot`](crate::ConnectError::NoChroot). Default: the first use of a lock creates
+    /// the chroot, and a warning is logged.
+    ///
+    /// Processes with different chroots share no lock. So a misspelt chroot lets two processes hold a lock
+    /// that should exclude them.
+    #[must_use]
+    pub fn existing_chroot(mut self) -> Self {
+        self.needs_chroot = true;
         self
     }
 
@@ -113,6 +131,18 @@ impl ConnectionManagerBuilder {
     #[must_use]
     pub fn tick_time(mut self, tick: Duration) -> Self {
         self.tick = tick;
+        self
+    }
+
+    /// The [generation](crate::FencingToken::generation) of the fencing tokens. Default: 0.
+    ///
+    /// Raise it by one, in every process that uses the servers, when the servers' data was restored from a
+    /// backup, set up anew, or lost: the transaction ids start again then, and each token of a later
+    /// generation is greater than all tokens before. Processes of different generations still exclude each
+    /// other. A resource refuses the tokens of a process that keeps the former generation.
+    #[must_use]
+    pub fn token_generation(mut self, generation: u32) -> Self {
+        self.token_generation = generation;
         self
     }
 
@@ -175,8 +205,8 @@ impl ConnectionManagerBuilder {
         self
     }
 
-    /// How `tcp+tls://` endpoints are secured. Default: no certificate is trusted, so no such endpoint can be
-    /// reached.
+    /// How `tcp+tls://` endpoints are secured. Default: the certificate authorities of the system are
+    /// trusted.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {

@@ -3,7 +3,7 @@ use std::time::{Duration, SystemTime};
 use super::identity::Identity;
 use crate::queue::{Kind, REVOKE};
 use crate::wire::Stat;
-use crate::znode::fencing_token::FencingToken;
+use crate::znode::fencing_token::{FencingToken, from_czxid};
 
 /// The role of a node in its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,8 +13,8 @@ pub enum Role {
     Holder,
     /// The node's contender waits.
     Waiter,
-    /// A start that a rate limiter has recorded: it occupies room in the window.
-    Start,
+    /// The node occupies room in the way of its recipe, which names the role: `start` in a rate limiter.
+    Recipe(&'static str),
     /// The node's kind does not belong in this directory. A sequential node makes every acquire fail with
     /// [`ConflictingKind`](crate::Error::ConflictingKind); any other node blocks only Curator's contenders.
     Foreign,
@@ -47,6 +47,8 @@ pub struct ContenderInfo {
     pub(super) stat: Stat,
     pub(super) age: Duration,
     pub(super) age_clock: AgeClock,
+    /// Of fencing tokens.
+    pub(super) generation: u32,
 }
 
 impl ContenderInfo {
@@ -126,7 +128,7 @@ impl ContenderInfo {
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
         matches!(self.kind(), Some(Kind::LOCK | Kind::WRITE | Kind::LATCH))
-            .then(|| FencingToken::from_czxid(self.stat.czxid))
+            .then(|| from_czxid(self.stat.czxid, self.generation))
     }
 
     /// When the node was created, by the servers' clock.

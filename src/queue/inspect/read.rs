@@ -162,6 +162,8 @@ fn describe(
 struct Clock {
     now: i64,
     by: AgeClock,
+    /// Of fencing tokens.
+    generation: u32,
 }
 
 impl Clock {
@@ -175,12 +177,13 @@ impl Clock {
                 (i64::try_from(now.as_millis()).unwrap_or(i64::MAX), AgeClock::Local)
             }
         };
-        Self { now: now.max(newest), by }
+        Self { now: now.max(newest), by, generation: session.settings().token_generation }
     }
 
     fn info(self, path: String, (data, stat): Node, judged: Judged) -> ContenderInfo {
         let age = Duration::from_millis(self.now.saturating_sub(stat.ctime).max(0).unsigned_abs());
         let Judged { role, position, kind, .. } = judged;
-        ContenderInfo { path, role, position, kind, data, stat, age, age_clock: self.by }
+        let (age_clock, generation) = (self.by, self.generation);
+        ContenderInfo { path, role, position, kind, data, stat, age, age_clock, generation }
     }
 }

@@ -15,6 +15,25 @@ pub(crate) struct CreateInFlight {
     pub(crate) fast_path: FastPath,
 }
 
+/// A list of the directory, from the moment it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListInFlight {
+    order: u64,
+    connection: u64,
+}
+
+impl ListInFlight {
+    pub(crate) fn connection(&self) -> u64 {
+        self.connection
+    }
+
+    /// Whether the list shows the node of this create, unless the node is deleted: it was sent later, over
+    /// the same connection.
+    pub(crate) fn shows(&self, create: &CreateInFlight) -> bool {
+        create.connection == self.connection && create.order < self.order
+    }
+}
+
 /// A new node whose predecessor may be about to register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SequenceWaiter {
@@ -38,6 +57,11 @@ impl<P: Clone> LocalQueue<P> {
         self.pending_creates.insert(order);
         self.unsequenced.insert(order);
         CreateInFlight { order, connection, fast_path }
+    }
+
+    /// Records a list. The caller sends it now, under the lock of the queue.
+    pub(crate) fn send_list(&mut self, connection: u64) -> ListInFlight {
+        ListInFlight { order: self.next_order(), connection }
     }
 
     /// Records that the create has its sequence number. The caller [registers](Self::register) the node

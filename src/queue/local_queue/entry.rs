@@ -42,8 +42,9 @@ pub(super) enum Predecessor {
     Unknown,
     /// The node of this session with this sequence number.
     Own(i32),
-    /// The contender waits for no node.
-    None,
+    /// The contender waits for no node, from the request with this order on: whatever was sent later finds it
+    /// at the head, if its node exists.
+    None { since: u64 },
 }
 
 impl Entry {
@@ -57,7 +58,15 @@ impl Entry {
     }
 
     pub(super) fn has_no_predecessor(&self) -> bool {
-        self.predecessor == Predecessor::None
+        self.clear_since().is_some()
+    }
+
+    /// The order from which on the contender waits for no node.
+    pub(super) fn clear_since(&self) -> Option<u64> {
+        match self.predecessor {
+            Predecessor::None { since } => Some(since),
+            Predecessor::Unknown | Predecessor::Own(_) => None,
+        }
     }
 
     #[cfg(test)]

@@ -49,9 +49,7 @@ impl<P: Clone> LocalQueue<P> {
             return ReleaseInFlight { key, head: None, checks: Vec::new() };
         };
         let checks = granted.iter().filter_map(|sequence| self.node_at(*sequence)).collect();
-        let kind = self.entry(key).map(|entry| entry.kind);
-        let head = kind.map(|kind| self.released_now(key.sequence, kind, connection));
-        ReleaseInFlight { key, head, checks }
+        ReleaseInFlight { key, head: self.released_now(key, connection), checks }
     }
 
     /// As [`begin_release`](Self::begin_release), by a transaction whose reply the caller awaits. It ends by
@@ -104,9 +102,8 @@ impl<P: Clone> LocalQueue<P> {
             && let Some(mut granted) = self.hand_off_to(key)
         {
             granted.retain(|sequence| self.node_at(*sequence).is_some_and(|node| checks.contains(&node)));
-            let connection = head.connection;
-            self.remember(ReleasedHead { payload: payload.clone(), ..head });
-            effects = self.grant(granted, connection, payload);
+            effects = self.grant(granted, &head, payload.clone());
+            self.remember(ReleasedHead { payload, ..head });
         }
         effects.extend(self.abandon(key));
         effects
@@ -141,10 +138,11 @@ impl<P: Clone> LocalQueue<P> {
         Some(granted)
     }
 
-    fn grant(&mut self, granted: Vec<i32>, connection: u64, payload: Option<P>) -> Vec<Effect<P>> {
+    fn grant(&mut self, granted: Vec<i32>, head: &ReleasedHead<P>, payload: Option<P>) -> Vec<Effect<P>> {
+        let (connection, since) = (head.connection, head.order);
         let mut effects = Vec::new();
         for sequence in granted {
-            self.set_predecessor(sequence, Predecessor::None);
+            self.set_predecessor(sequence, Predecessor::None { since });
             if let Some(entry) = self.entries.get_mut(&sequence) {
                 entry.state = EntryState::Granted;
                 effects.push(Effect::Grant { node: entry.node, connection, payload: payload.clone() });

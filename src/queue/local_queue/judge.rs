@@ -1,6 +1,7 @@
 //! The predecessor of a new node, by its sequence number alone.
 
-use super::{ContenderKind, CreateInFlight, Effect, EntryKey, LocalQueue, Predecessor};
+use super::released::ReleasedHead;
+use super::{ContenderKind, CreateInFlight, Effect, Entry, EntryKey, LocalQueue, Predecessor};
 use crate::queue::fast_path::FastPath;
 
 /// What the sequence number of a new node proves.
@@ -34,7 +35,8 @@ impl<P: Clone> LocalQueue<P> {
     ///   new node is the head. A delete that was sent after the create proves nothing: it checked no node
     ///   whose create had no reply yet, so the new node may be deleted, and others behind it may hold.
     /// * Readers do not wait for readers: the nodes that block the one block the other, unless a request that
-    ///   deletes the first is in flight: the directory may have been created again since.
+    ///   deletes the first is in flight: the directory may have been created again since. So a reader is the
+    ///   head after a released reader, too, if nothing blocked that one when the create was sent.
     ///
     /// All of this holds only while the connection is the one that carried the create: on another one, the
     /// delete of a released head may never have been sent.
@@ -48,7 +50,8 @@ impl<P: Clone> LocalQueue<P> {
         let mut effects = match &judgement {
             Judgement::Behind { predecessor, .. } => self.link(key, predecessor.sequence),
             Judgement::Head { .. } => {
-                self.mark_clear(key);
+                let reader = self.entries.get(&(key.sequence - 1)).and_then(Entry::clear_since);
+                self.clear_since(key, reader.unwrap_or_default().max(create.order));
                 Vec::new()
             }
             Judgement::Unknown => Vec::new(),
@@ -99,7 +102,7 @@ impl<P: Clone> LocalQueue<P> {
                 match entry.predecessor {
                     _ if self.directory_watch.set_on(create.connection).is_none() => Judgement::Unknown,
                     _ if entry.is_leaving => Judgement::Unknown,
-                    Predecessor::None => Judgement::Head { payload: None, since_send: false },
+                    Predecessor::None { .. } => Judgement::Head { payload: None, since_send: false },
                     Predecessor::Own(writer) => self.behind(writer, kind),
                     Predecessor::Unknown => Judgement::Unknown,
                 }
@@ -125,12 +128,19 @@ impl<P: Clone> LocalQueue<P> {
             .released_at(before, create.connection)
             .filter(|head| kind != ContenderKind::Write && head.kind.shares_rule_with(kind));
         match head {
-            Some(head) if head.order < create.order && self.is_directory_unchanged_since(head) => {
+            Some(head) if self.was_clear_before(head, create) && self.is_directory_unchanged_since(head) => {
                 let since_send = create.fast_path == FastPath::AfterOwn(before);
                 Judgement::Head { payload: head.payload.clone(), since_send }
             }
             _ => Judgement::Unknown,
         }
+    }
+
+    /// Whether no node of the head's number, or ahead of it, blocked the new node when its create was sent.
+    fn was_clear_before(&self, head: &ReleasedHead<P>, create: &CreateInFlight) -> bool {
+        let is_watched = head.covered_by.is_some_and(|watch| watch.order() < create.order);
+        head.order < create.order
+            || (head.kind == ContenderKind::Read && head.clear_since < create.order && is_watched)
     }
 
     /// A watch pays off on a directory that this session alone uses repeatedly.

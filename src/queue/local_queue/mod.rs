@@ -26,8 +26,8 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-pub(crate) use self::creates::CreateInFlight;
 use self::creates::SequenceWaiter;
+pub(crate) use self::creates::{CreateInFlight, ListInFlight};
 use self::entry::{Entry, EntryState, Predecessor};
 pub(crate) use self::entry::{EntryKey, NodeId};
 pub(crate) use self::hand_off::ReleaseInFlight;
@@ -120,8 +120,12 @@ impl<P: Clone> LocalQueue<P> {
     /// Records that a list, or an event, showed no predecessor of the contender. Until it
     /// [holds](Self::mark_held) it hands nothing off.
     pub(crate) fn mark_clear(&mut self, key: EntryKey) {
-        if self.entry(key).is_some() {
-            self.set_predecessor(key.sequence, Predecessor::None);
+        self.clear_since(key, self.last_order);
+    }
+
+    fn clear_since(&mut self, key: EntryKey, since: u64) {
+        if self.entry(key).is_some_and(|entry| !entry.has_no_predecessor()) {
+            self.set_predecessor(key.sequence, Predecessor::None { since });
         }
     }
 

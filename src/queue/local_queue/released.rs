@@ -1,7 +1,7 @@
 //! The released heads, and the watch that shows whether the directory is still the one in which they were
 //! released.
 
-use super::{ContenderKind, LocalQueue};
+use super::{ContenderKind, EntryKey, LocalQueue};
 
 /// How many released heads are remembered.
 const RELEASED_MAX: usize = 16;
@@ -15,15 +15,23 @@ pub(super) struct ReleasedHead<P> {
     pub(super) connection: u64,
     /// The position of its delete in the order of this session's requests for this directory.
     pub(super) order: u64,
+    /// The order from which on it was the head.
+    pub(super) clear_since: u64,
     /// The watch on the directory that was set, and had not fired, when the delete was sent.
     pub(super) covered_by: Option<WatchId>,
     /// The payload that it passes to the next holder.
     pub(super) payload: Option<P>,
 }
 
-/// The id of one watch on the directory.
+/// The id of one watch on the directory: the position of its request in that order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct WatchId(u64);
+
+impl WatchId {
+    pub(super) fn order(self) -> u64 {
+        self.0
+    }
+}
 
 /// A watch on the directory. A directory that was created again counts its sequence numbers from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -87,20 +95,18 @@ impl<P: Clone> LocalQueue<P> {
     }
 
     /// Assigns the head its position in the order of requests. Its delete is sent now.
-    pub(super) fn released_now(
-        &mut self,
-        sequence: i32,
-        kind: ContenderKind,
-        connection: u64,
-    ) -> ReleasedHead<P> {
-        ReleasedHead {
-            sequence,
+    pub(super) fn released_now(&mut self, key: EntryKey, connection: u64) -> Option<ReleasedHead<P>> {
+        let (kind, clear_since) =
+            self.entry(key).and_then(|entry| Some((entry.kind, entry.clear_since()?)))?;
+        Some(ReleasedHead {
+            sequence: key.sequence,
             kind,
             connection,
             order: self.next_order(),
+            clear_since,
             covered_by: self.directory_watch.set_on(connection),
             payload: None,
-        }
+        })
     }
 
     pub(super) fn remember(&mut self, head: ReleasedHead<P>) {

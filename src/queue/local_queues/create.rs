@@ -42,6 +42,10 @@ impl PendingCreate {
         (sent, Self { session: session.clone(), queue, create })
     }
 
+    pub(in crate::queue) fn in_flight(&self) -> CreateInFlight {
+        self.create
+    }
+
     pub(in crate::queue) fn fast_path(&self) -> FastPath {
         self.create.fast_path
     }

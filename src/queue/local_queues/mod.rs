@@ -10,6 +10,7 @@ mod entry;
 mod exchange;
 #[cfg(test)]
 mod idle_test;
+mod list;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub(super) use self::create::PendingCreate;
 use self::directory_watch::DirectoryWatch;
 pub(super) use self::entry::{LocalWait, LocalWake, QueueEntry};
 pub(super) use self::exchange::ExchangeInFlight;
+use self::list::LastList;
 use super::local_queue::{Effect, EntryKey, LocalQueue, NodeId};
 use super::missing_czxid::MissingCzxid;
 use crate::session::{OwnedNode, Session, SessionTable};
@@ -48,6 +50,7 @@ struct State {
     /// rather than entries, which would keep the queue in use.
     releasing: Vec<Arc<OwnedNode>>,
     watch: DirectoryWatch,
+    last_list: Option<LastList>,
     missing_czxid: MissingCzxid,
     last_used: BootInstant,
 }
@@ -136,6 +139,7 @@ impl SharedQueue {
             entries: BTreeMap::new(),
             releasing: Vec::new(),
             watch: DirectoryWatch::default(),
+            last_list: None,
             missing_czxid: MissingCzxid::default(),
             last_used: now,
         };

@@ -2,17 +2,19 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
 use zookeeper_client as client;
 
-use super::convert;
 use super::security::{with_sasl, with_tls};
 use super::session::ZooKeeperSession;
+use super::{convert, look};
 use crate::config::acl::{Acl, Credentials};
 use crate::config::connect_string::{ConnectString, Endpoint};
 use crate::config::tls::{Sasl, Tls};
 use crate::error::ConfigError;
 use crate::time::fractions;
-use crate::wire::{Backend, Reply, Wire, WireError};
+use crate::wire::{Backend, Reply, ServerFault, Wire, WireError};
 
 /// Opens sessions with the client crate.
 pub(crate) struct ZooKeeper {
@@ -38,7 +40,7 @@ impl ZooKeeper {
         let connector = credentials.iter().fold(connector, |connector, credentials| {
             connector.with_auth(&credentials.scheme, &credentials.secret)
         });
-        let connector = with_tls(connector, tls)?;
+        let connector = with_tls(connector, servers, tls)?;
         let connector = with_sasl(connector, sasl)?;
         let acl = acl
             .entries
@@ -90,6 +92,11 @@ impl Backend for ZooKeeper {
         } else {
             "no answer; is ZooKeeper running there?"
         }
+    }
+
+    fn look_at_servers(&self) -> Option<BoxFuture<'static, Vec<ServerFault>>> {
+        let looks = join_all(self.endpoints.iter().cloned().map(look::look_at));
+        Some(looks.map(|faults| faults.into_iter().flatten().collect()).boxed())
     }
 }
 

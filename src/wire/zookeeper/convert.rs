@@ -2,12 +2,14 @@
 
 use std::panic::AssertUnwindSafe;
 
-use futures::FutureExt;
+use futures::{FutureExt, StreamExt, stream};
 use zookeeper_client as client;
 
 use crate::config::acl::Permissions;
 use crate::error::{LossReason, Refusal};
-use crate::wire::{CreateMode, Created, Link, MultiError, Stat, Watch, WatchEvent, WireError, WriteResult};
+use crate::wire::{
+    ChangedPaths, CreateMode, Created, Link, MultiError, Stat, Watch, WatchEvent, WireError, WriteResult,
+};
 
 pub(super) fn client_mode(mode: CreateMode) -> client::CreateMode {
     match mode {
@@ -38,6 +40,7 @@ pub(super) fn our_stat(stat: &client::Stat) -> Stat {
     Stat {
         czxid: stat.czxid,
         mzxid: stat.mzxid,
+        pzxid: stat.pzxid,
         ctime: stat.ctime,
         mtime: stat.mtime,
         version: stat.version,
@@ -64,6 +67,22 @@ pub(super) fn our_watch(watcher: client::OneshotWatcher) -> Watch {
     // A runtime that shuts down drops the client's task. The watcher panics then.
     let changed = AssertUnwindSafe(watcher.changed()).catch_unwind();
     Box::pin(changed.map(|event| event.map_or(WatchEvent::SessionEnded, watch_event)))
+}
+
+pub(super) fn changed_paths(watcher: client::PersistentWatcher) -> ChangedPaths {
+    let paths = stream::unfold(watcher, |mut watcher| async move {
+        // As for `our_watch`. It also panics after the event of the end of a session, which ends this stream.
+        let event = AssertUnwindSafe(watcher.changed()).catch_unwind().await.ok()?;
+        // The client does not set these watches again after a reconnect, and servers do not send what
+        // was missed (ZOOKEEPER-4698).
+        match event.event_type {
+            client::EventType::Session => None,
+            // The child has an event of its own, if the watch reaches it.
+            client::EventType::NodeChildrenChanged => Some((None, watcher)),
+            _ => Some((Some(event.path), watcher)),
+        }
+    });
+    paths.filter_map(async |path| path).boxed()
 }
 
 pub(super) fn watch_event(event: client::WatchedEvent) -> WatchEvent {

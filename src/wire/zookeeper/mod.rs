@@ -7,6 +7,7 @@
 
 mod backend;
 mod convert;
+mod look;
 mod security;
 mod session;
 

@@ -2,27 +2,29 @@
 
 use zookeeper_client as client;
 
+use crate::config::connect_string::ConnectString;
+#[cfg(feature = "tls")]
+use crate::config::connect_string::Endpoint;
 use crate::config::tls::{Sasl, Tls};
 use crate::error::ConfigError;
 
 #[cfg(feature = "tls")]
 pub(super) fn with_tls(
     connector: client::Connector,
+    servers: &ConnectString,
     tls: Option<&Tls>,
 ) -> Result<client::Connector, ConfigError> {
-    let Some(tls) = tls else {
+    if !servers.endpoints().iter().any(Endpoint::is_secure) {
         return Ok(connector);
-    };
+    }
+    let unset = Tls::new();
+    let tls = tls.unwrap_or(&unset);
     let refused = |error: client::Error| ConfigError::Setting {
         name: "tls",
         value: error.to_string(),
         advice: "give certificates and keys in PEM form",
     };
-    let mut options = client::TlsOptions::new();
-    // The client takes one text. A list of PEM texts is their concatenation.
-    if !tls.authorities().is_empty() {
-        options = options.with_pem_ca(&tls.authorities().join("\n")).map_err(refused)?;
-    }
+    let mut options = client::TlsOptions::new().with_pem_ca(&tls.authorities()?).map_err(refused)?;
     if let Some((certificate, key)) = tls.identity() {
         options = options.with_pem_identity(certificate, key).map_err(refused)?;
     }
@@ -32,6 +34,7 @@ pub(super) fn with_tls(
 #[cfg(not(feature = "tls"))]
 pub(super) fn with_tls(
     connector: client::Connector,
+    _: &ConnectString,
     _: Option<&Tls>,
 ) -> Result<client::Connector, ConfigError> {
     Ok(connector)

@@ -9,12 +9,15 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use zookeeper_client as client;
 
-use super::convert::{client_mode, link, multi_error, our_stat, our_watch, wire_error, write_result};
+use super::convert::{
+    changed_paths, client_mode, link, multi_error, our_stat, our_watch, wire_error, write_result,
+};
 use crate::config::connect_string::Endpoint;
-use crate::error::LossReason;
+use crate::error::{LossReason, Refusal};
 use crate::wire::in_flight::{InFlight, send_now};
 use crate::wire::{
-    CreateMode, Created, Link, MultiError, Reply, Stat, Watch, Wire, WireError, WriteOp, WriteResult, nodelay,
+    ChangedPaths, CreateMode, Created, Data, Link, MultiError, Reply, Stat, Watch, WatchDepth, Wire,
+    WireError, WriteOp, WriteResult, nodelay,
 };
 
 /// One session of the client crate.
@@ -192,6 +195,35 @@ impl Wire for ZooKeeperSession {
             });
             lists.collect()
         })
+    }
+
+    fn data_of_all(&self, paths: &[String]) -> Reply<Vec<Result<Data, Refusal>>> {
+        let paths = paths.to_owned();
+        let reply = self.send(move |client| async move {
+            let mut reader = client.new_multi_reader();
+            for path in &paths {
+                reader.add_get_data(path)?;
+            }
+            reader.commit().await
+        });
+        let data = |result| match result {
+            client::MultiReadResult::Data { data, stat } => Ok(Ok((data, our_stat(&stat)))),
+            client::MultiReadResult::Error { err } => match wire_error(err) {
+                WireError::Refused(refusal) => Ok(Err(refusal)),
+                error => Err(error),
+            },
+            other => Err(WireError::Broken(format!("{other:?} instead of data"))),
+        };
+        Box::pin(reply.map(move |results| results?.into_iter().map(data).collect()))
+    }
+
+    fn watch_all_changes(&self, path: &str, depth: WatchDepth) -> Reply<ChangedPaths> {
+        let path = path.to_owned();
+        let mode = match depth {
+            WatchDepth::Node => client::AddWatchMode::Persistent,
+            WatchDepth::Tree => client::AddWatchMode::PersistentRecursive,
+        };
+        self.send(move |client| async move { client.watch(&path, mode).await.map(changed_paths) })
     }
 
     fn sync(&self, path: &str) -> Reply<()> {

@@ -4,12 +4,13 @@ mod exhaustive;
 mod leaving;
 mod mixed;
 mod random;
+mod readers;
 mod server;
 mod shell;
 mod tables;
 mod world;
 
-use super::{ContenderKind, EntryKey, Judgement, LocalQueue, NodeId, Wait};
+use super::{ContenderKind, Effect, EntryKey, Judgement, LocalQueue, NodeId, Wait};
 use crate::znode::name::Kind;
 
 /// The kind of the contenders for a mutex.
@@ -45,3 +46,24 @@ fn judge(queue: &mut Queue, sequence: i32, kind: ContenderKind) -> Judgement<&'s
 fn behind(sequence: i32, is_second: bool) -> Judgement<&'static str> {
     Judgement::Behind { predecessor: key(sequence), is_second }
 }
+
+fn grant(sequence: i32) -> Effect<&'static str> {
+    Effect::Grant { node: key(sequence).node, connection: 1, payload: None }
+}
+
+fn relist(sequence: i32) -> Effect<&'static str> {
+    Effect::Relist { node: key(sequence).node }
+}
+
+/// Releases a node over a connection that is up all the time. Returns the nodes that the request checks.
+fn release(queue: &mut Queue, key: EntryKey) -> (Vec<NodeId>, Vec<Effect<&'static str>>) {
+    let release = queue.begin_release(key, Some(1));
+    (release.checks.clone(), queue.finish_release(release, Some(1), None))
+}
+
+fn watch_directory(queue: &mut Queue, connection: u64) {
+    queue.directory_watch_requested(connection);
+    queue.directory_watch_set();
+}
+
+const HEAD: Judgement<&str> = Judgement::Head { payload: None, since_send: false };

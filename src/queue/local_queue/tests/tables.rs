@@ -1,33 +1,10 @@
 //! Each test checks one rule of the queue.
 
-use super::super::ContenderKind::{Read, Write};
+use super::super::ContenderKind::Read;
 use super::super::{Effect, EntryKey, Judgement, NodeId, Wait};
-use super::{LOCK, Queue, behind, judge, key, queue_of};
+use super::readers::readers_behind_writer;
+use super::{HEAD, LOCK, Queue, behind, grant, judge, key, queue_of, release, relist, watch_directory};
 use crate::queue::fast_path::FastPath;
-
-fn grant(sequence: i32) -> Effect<&'static str> {
-    Effect::Grant { node: key(sequence).node, connection: 1, payload: None }
-}
-
-fn relist(sequence: i32) -> Effect<&'static str> {
-    Effect::Relist { node: key(sequence).node }
-}
-
-/// Releases a node over a connection that is up all the time. Returns the nodes that the request checks.
-fn release(queue: &mut Queue, key: EntryKey) -> (Vec<NodeId>, Vec<Effect<&'static str>>) {
-    let release = queue.begin_release(key, Some(1));
-    (release.checks.clone(), queue.finish_release(release, Some(1), None))
-}
-
-/// A writer that holds, and this many readers that wait for it.
-fn readers_behind_writer(readers: i32) -> Queue {
-    let mut queue = queue_of(&[Write]);
-    for sequence in 1..=readers {
-        let _ = queue.register(key(sequence), Read);
-        let _ = queue.wait_behind(key(sequence), Some(key(0)));
-    }
-    queue
-}
 
 #[test]
 fn a_released_head_hands_off_to_the_next_one_whose_node_is_checked() {
@@ -73,35 +50,6 @@ fn of_two_waiters_behind_one_node_the_earlier_one_has_lost_its_own() {
     let _ = queue.register(key(2), LOCK);
     assert_eq!(queue.wait_behind(key(2), Some(key(0))), (Wait::Local, vec![relist(1)]));
     assert_eq!(release(&mut queue, key(0)).1, [grant(2)]);
-}
-
-#[test]
-fn a_writer_is_never_granted_by_a_hand_off() {
-    for head in [Read, Write] {
-        let mut queue = queue_of(&[head, Write]);
-        assert_eq!(release(&mut queue, key(0)), (vec![], vec![relist(1)]));
-    }
-}
-
-#[test]
-fn a_writer_hands_off_to_32_readers_and_the_others_list() {
-    let mut queue = readers_behind_writer(40);
-    let (checks, effects) = release(&mut queue, key(0));
-    assert_eq!(checks.len(), 32);
-    let expected: Vec<_> = (1..=32).map(grant).chain((33..=40).map(relist)).collect();
-    assert_eq!(effects, expected);
-}
-
-#[test]
-fn a_writer_waits_for_its_session_first() {
-    let mut queue = queue_of(&[Read]);
-    let _ = queue.register(key(1), Read);
-    let _ = queue.register(key(3), Write);
-    assert_eq!(queue.own_before_writer(key(3)), Some(key(1)));
-    let _ = queue.abandon(key(1));
-    assert_eq!(queue.own_before_writer(key(3)), Some(key(0)));
-    let _ = queue.abandon(key(0));
-    assert_eq!(queue.own_before_writer(key(3)), None);
 }
 
 #[test]
@@ -181,13 +129,6 @@ fn behind_a_node_that_a_transaction_deletes_nothing_is_known() {
     queue.cancel_exchange(&release);
     assert_eq!(judge(&mut queue, 1, Read), HEAD);
 }
-
-fn watch_directory(queue: &mut Queue, connection: u64) {
-    queue.directory_watch_requested(connection);
-    queue.directory_watch_set();
-}
-
-const HEAD: Judgement<&str> = Judgement::Head { payload: None, since_send: false };
 
 #[test]
 fn the_number_after_another_node_of_the_session_tells_the_predecessor() {
@@ -273,35 +214,6 @@ fn a_list_that_is_older_than_the_hand_off_does_not_take_it_back() {
 }
 
 #[test]
-fn a_writer_is_never_the_head_by_its_number() {
-    for head in [Read, Write] {
-        let mut queue = queue_of(&[head]);
-        watch_directory(&mut queue, 1);
-        let _ = release(&mut queue, key(0));
-        assert_eq!(judge(&mut queue, 1, Write), Judgement::Unknown);
-    }
-}
-
-#[test]
-fn a_reader_behind_a_reader_waits_for_the_same_writer() {
-    let mut queue = readers_behind_writer(1);
-    assert_eq!(judge(&mut queue, 2, Read), Judgement::Unknown, "the directory is not watched");
-    let mut queue = readers_behind_writer(1);
-    watch_directory(&mut queue, 1);
-    assert_eq!(judge(&mut queue, 2, Read), behind(0, true));
-    assert_eq!(release(&mut queue, key(0)).1, [grant(1), grant(2)]);
-    assert_eq!(judge(&mut queue, 3, Read), HEAD, "the reader before it has no predecessor");
-}
-
-#[test]
-fn a_released_reader_tells_a_mutex_nothing() {
-    let mut queue = queue_of(&[Read]);
-    watch_directory(&mut queue, 1);
-    let _ = release(&mut queue, key(0));
-    assert_eq!(judge(&mut queue, 1, LOCK), Judgement::Unknown);
-}
-
-#[test]
 fn the_last_number_tells_nothing() {
     let mut queue = Queue::default();
     let last = |sequence| EntryKey { sequence, node: NodeId(7) };
@@ -328,6 +240,16 @@ fn a_new_node_waits_for_the_numbers_of_earlier_creates_only() {
     }
     let _ = queue.abandon(key(7));
     assert!(queue.is_idle());
+}
+
+#[test]
+fn a_list_shows_the_creates_that_were_sent_before_it_over_its_connection() {
+    let mut queue = Queue::default();
+    let before = queue.send_create(LOCK, 1);
+    let (list, other) = (queue.send_list(1), queue.send_list(2));
+    let after = queue.send_create(LOCK, 1);
+    assert!(list.shows(&before) && !list.shows(&after));
+    assert!(!other.shows(&before), "the create may be younger than what the other server shows");
 }
 
 #[test]

@@ -1,0 +1,228 @@
+use std::fmt::{self, Debug, Formatter};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::engine::Engine;
+use super::error::PresenceError;
+use super::state::{OnDeletion, PresenceState};
+use super::task::{Command, Task};
+use crate::config::limits;
+use crate::error::{ConfigError, Error, Operation, Phase};
+use crate::manager::ConnectionManager;
+use crate::time::deadline::Deadline;
+use crate::znode::path::{IntoPath, ZnodePath};
+use crate::znode::whole_path::WholePath;
+
+/// The wish that an ephemeral node exists, which outlives sessions.
+///
+/// For recipe authors; applications use `Registration` and `Group` of the crate `lockkeeper`, which document
+/// the promises. A drop deletes the node in the background.
+#[must_use = "a presence that is not kept is over at once"]
+pub struct Presence {
+    manager: ConnectionManager,
+    path: ZnodePath,
+    commands: mpsc::UnboundedSender<Command>,
+    state: watch::Receiver<PresenceState>,
+}
+
+/// The states of a presence, one after the other.
+///
+/// It does not keep the presence alive. A slow reader misses states in between.
+#[derive(Clone, Debug)]
+pub struct PresenceWatch {
+    state: watch::Receiver<PresenceState>,
+}
+
+impl Presence {
+    /// Begins to create the node at `path`, below the manager's chroot, in the background.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] for an invalid path, for the root, for data that is too large, and without a tokio
+    /// runtime; [`Error::Closed`] after a shutdown.
+    pub fn new(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        data: impl Into<Vec<u8>>,
+        policy: OnDeletion,
+    ) -> Result<Self, Error> {
+        let (path, data) = (path.into_path()?, data.into());
+        let full = manager.full_path(&path)?;
+        if full.is_root() {
+            let (name, value, advice) = ("path", path.to_string(), "the root exists for ever; name a node");
+            return Err(ConfigError::Setting { name, value, advice }.into());
+        }
+        limits::check(full.as_str().len() + data.len()).map_err(Error::Config)?;
+        if manager.is_closing() {
+            return Err(Error::Closed);
+        }
+        let (commands, received) = mpsc::unbounded_channel();
+        let (published, state) = watch::channel(PresenceState::Missing { since: manager.now() });
+        let task = Task::new(manager.clone(), full, Engine::new(policy, data.into()), received, published);
+        match manager.spawn(task.run()) {
+            true => Ok(Self { manager: manager.clone(), path, commands, state }),
+            false => Err(Error::Config(ConfigError::NoRuntime)),
+        }
+    }
+
+    /// The path of the node, below the manager's chroot.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        &self.path
+    }
+
+    /// The path of the node on the server, for errors and logs.
+    #[must_use]
+    pub fn whole_path(&self) -> WholePath {
+        self.manager.whole_path(&self.path)
+    }
+
+    /// Whether the node exists, as far as is known.
+    #[must_use]
+    pub fn state(&self) -> PresenceState {
+        *self.state.borrow()
+    }
+
+    /// The states from now on.
+    #[must_use]
+    pub fn watch(&self) -> PresenceWatch {
+        PresenceWatch { state: self.state.clone() }
+    }
+
+    /// Waits until the node exists and is ours. Returns the id of the transaction that created it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the server refuses the node, [`PresenceError::Deleted`] by [`Error::recipe`],
+    /// and [`Error::Closed`] after a shutdown.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the presence goes on.
+    pub async fn registered(&self) -> Result<i64, Error> {
+        let mut state = self.state.clone();
+        let is_decided = |state: &PresenceState| {
+            !matches!(state, PresenceState::Missing { .. } | PresenceState::Conflict { .. })
+        };
+        let decided = state.wait_for(is_decided).await.map_or(PresenceState::Closed, |state| *state);
+        match decided {
+            PresenceState::Registered { czxid } => Ok(czxid),
+            PresenceState::Refused(refusal) => {
+                Err(Error::Refused { operation: Operation::Create, path: self.whole_path(), refusal })
+            }
+            state => Err(self.ended(state)),
+        }
+    }
+
+    /// As [`registered`](Self::registered), for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], which says what is in the way. Otherwise as [`registered`](Self::registered).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`registered`](Self::registered).
+    pub async fn registered_timeout(&self, timeout: Duration) -> Result<i64, Error> {
+        let limit = Deadline::after(timeout);
+        tokio::select! {
+            biased;
+            registered = self.registered() => registered,
+            () = limit.passed() => {
+                let phase = format!("waiting for the registration, which is {}", self.state());
+                let (path, waited) = (self.whole_path(), limit.waited());
+                Err(Error::Timeout { phase: Phase::Recipe(phase.into()), path, waited })
+            }
+        }
+    }
+
+    /// Gives the node other data, in this session and in those that follow, and waits until the node of the
+    /// session of now has it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`]: the server refuses the data, and the node keeps what it had. [`Error::Timeout`]
+    /// after the manager's operation timeout; the data is written later. [`Error::Config`] for data that is
+    /// too large, [`PresenceError::Deleted`] by [`Error::recipe`], and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// The data is written in the background.
+    pub async fn set_data(&self, data: impl Into<Vec<u8>>) -> Result<(), Error> {
+        let data = data.into();
+        limits::check(self.whole_path().as_str().len() + data.len()).map_err(Error::Config)?;
+        let (done, written) = oneshot::channel();
+        let _ = self.commands.send(Command::SetData(data.into(), done));
+        self.answered(written, "waiting for the node of the registration").await
+    }
+
+    /// Deletes the node, and waits until the server has confirmed this. Succeeds if there is no node of ours.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] after the manager's operation timeout; the delete goes on in the background.
+    /// [`Error::Unknown`] if the session ended first: the server deletes the node with the session.
+    ///
+    /// # Cancel safety
+    ///
+    /// The delete goes on in the background.
+    pub async fn release(self) -> Result<(), Error> {
+        let (done, released) = oneshot::channel();
+        let _ = self.commands.send(Command::Release(done));
+        let answer = self.answered(released, "deleting the node of the registration").await;
+        if self.state() == PresenceState::Deleted { Ok(()) } else { answer }
+    }
+
+    async fn answered(
+        &self,
+        answer: oneshot::Receiver<Result<(), Error>>,
+        phase: &'static str,
+    ) -> Result<(), Error> {
+        let limit = Deadline::after(self.manager.operation_timeout());
+        tokio::select! {
+            biased;
+            answer = answer => answer.unwrap_or_else(|_| Err(self.ended(self.state()))),
+            () = limit.passed() => {
+                let (path, waited) = (self.whole_path(), limit.waited());
+                Err(Error::Timeout { phase: Phase::Recipe(phase.into()), path, waited })
+            }
+        }
+    }
+
+    fn ended(&self, state: PresenceState) -> Error {
+        match state {
+            PresenceState::Deleted => PresenceError::Deleted { path: self.whole_path() }.into(),
+            _ => Error::Closed,
+        }
+    }
+}
+
+impl PresenceWatch {
+    /// The latest state.
+    #[must_use]
+    pub fn state(&self) -> PresenceState {
+        *self.state.borrow()
+    }
+
+    /// Waits for a state that was not returned yet, and returns it. Returns `None` after a
+    /// [final](PresenceState::is_final) state.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a state that was not returned is returned next time, unless a later one has replaced it.
+    pub async fn changed(&mut self) -> Option<PresenceState> {
+        self.state.changed().await.ok()?;
+        Some(*self.state.borrow_and_update())
+    }
+}
+
+impl Debug for Presence {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Presence")
+            .field("path", &self.path)
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}

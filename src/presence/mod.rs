@@ -1,0 +1,22 @@
+//! Presences: the wish that a node of ours exists, and the node that fulfils it in the session of now.
+//!
+//! * `engine`: what to do next, and what is true. Pure.
+//! * `task`: sends the requests of the engine, over one session after the other.
+//! * `table`: what the presences of one manager share.
+//! * `handle`: what a recipe sees.
+//!
+//! Protocol and sources: `docs/protocol.md`, "Registrations and groups".
+
+mod engine;
+mod error;
+mod handle;
+mod requests;
+mod state;
+mod table;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use self::error::PresenceError;
+pub use self::handle::{Presence, PresenceWatch};
+pub use self::state::{OnDeletion, PresenceState};

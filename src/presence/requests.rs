@@ -1,0 +1,101 @@
+//! The requests of a presence. Each answer is an event of the engine.
+
+use super::engine::{Event, Found};
+use crate::error::Refusal;
+use crate::session::{ParentLifetime, Reservation, Session, make_directory};
+use crate::time::deadline::Deadline;
+use crate::wire::{CreateMode, MultiError, Stat, Watch, WireError, WriteOp, WriteResult};
+use crate::znode::path::ZnodePath;
+
+/// A watch on the node, and its room in the budget of the session.
+pub(super) type NodeWatch = (Watch, Reservation);
+
+pub(super) async fn verify(session: &Session, path: &ZnodePath) -> Result<Event, WireError> {
+    session.verify_by_path(path.as_str()).await.map(|()| Event::Verified)
+}
+
+pub(super) async fn make_parent(session: &Session, path: &ZnodePath) -> Result<Event, WireError> {
+    if let Some(parent) = path.parent() {
+        make_directory(session, &parent, ParentLifetime::WhileUsed, Deadline::never()).await?;
+    }
+    Ok(Event::ParentMade)
+}
+
+pub(super) async fn create(session: &Session, path: &ZnodePath, data: &[u8]) -> Result<Event, WireError> {
+    let mut reply = session.create(path.as_str(), data, CreateMode::Ephemeral);
+    let created = session.await_reply(&mut reply, Deadline::never()).await?;
+    Ok(Event::Created(czxid(created.stat.as_ref())))
+}
+
+/// Deletes the node of an earlier session and creates ours, in one transaction.
+pub(super) async fn replace(
+    session: &Session,
+    path: &ZnodePath,
+    version: i32,
+    data: &[u8],
+) -> Result<Event, WireError> {
+    let text = path.as_str().to_owned();
+    let delete = WriteOp::Delete { path: text.clone(), version: Some(version) };
+    let create = WriteOp::Create { path: text, data: data.to_vec(), mode: CreateMode::Ephemeral };
+    let results = match session.multi(&[delete, create], Deadline::never()).await {
+        Ok(results) => results,
+        Err(MultiError::Operation { refusal, .. }) => return Err(WireError::Refused(refusal)),
+        Err(MultiError::Request(error)) => return Err(error),
+    };
+    let stat = results.iter().find_map(|result| match result {
+        WriteResult::Created(created) => created.stat,
+        WriteResult::Done | WriteResult::Written(_) => None,
+    });
+    if let Some(stat) = &stat {
+        session.check_owner(path.as_str(), stat)?;
+    }
+    Ok(Event::Created(czxid(stat.as_ref())))
+}
+
+pub(super) async fn write(
+    session: &Session,
+    path: &ZnodePath,
+    version: i32,
+    data: &[u8],
+) -> Result<Event, WireError> {
+    let mut reply = session.set_data(path.as_str(), data, Some(version));
+    let stat = session.await_reply(&mut reply, Deadline::never()).await?;
+    Ok(Event::Wrote(found(&stat)))
+}
+
+/// Reads the node, with a watch if there is room for it.
+pub(super) async fn read(
+    session: &Session,
+    path: &ZnodePath,
+    watch: &mut Option<NodeWatch>,
+) -> Result<Event, WireError> {
+    let (path, limit) = (path.as_str(), Deadline::never());
+    let answer = match session.watch_budget().reserve(path) {
+        Some(room) => {
+            let mut reply = session.read(|wire| wire.watch_data(path));
+            session.await_reply(&mut reply, limit).await.map(|(data, stat, fired)| {
+                // The earlier watch ends after the new one is set: the client has one for both.
+                *watch = Some((fired, room));
+                (data, stat)
+            })
+        }
+        None => {
+            *watch = None;
+            let mut reply = session.read(|wire| wire.data(path));
+            session.await_reply(&mut reply, limit).await
+        }
+    };
+    match answer {
+        Ok((data, stat)) => Ok(Event::Read(found(&stat), data)),
+        Err(WireError::Refused(Refusal::NoNode)) => Ok(Event::ReadNothing),
+        Err(error) => Err(error),
+    }
+}
+
+fn found(stat: &Stat) -> Found {
+    Found { owner: stat.ephemeral_owner, czxid: stat.czxid, version: stat.version }
+}
+
+fn czxid(stat: Option<&Stat>) -> Option<i64> {
+    stat.map(|stat| stat.czxid).filter(|czxid| *czxid > 0)
+}

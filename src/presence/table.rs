@@ -1,0 +1,63 @@
+//! What the presences of one manager share.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
+
+/// So many earlier sessions are remembered. A server deletes the nodes of a session a timeout after its end.
+const SESSIONS_MAX: usize = 64;
+
+/// The sessions of a manager, and which of its paths are in use.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    sessions: Mutex<VecDeque<i64>>,
+    paths: DashMap<Arc<str>, Weak<Turns<()>>>,
+}
+
+impl Table {
+    /// Records the session of now, and returns the earlier ones.
+    pub(super) fn earlier_than(&self, session: i64) -> Vec<i64> {
+        let mut sessions = self.sessions.lock();
+        if !sessions.contains(&session) {
+            sessions.push_back(session);
+        }
+        if sessions.len() > SESSIONS_MAX {
+            sessions.pop_front();
+        }
+        sessions.iter().copied().filter(|earlier| *earlier != session).collect()
+    }
+
+    /// Resolves when no other presence of the manager uses this path: also not for the deletion of its node.
+    pub(super) async fn turn(self: Arc<Self>, path: Arc<str>) -> PathTurn {
+        let turns = {
+            let mut entry = self.paths.entry(Arc::clone(&path)).or_default();
+            match entry.upgrade() {
+                Some(turns) => turns,
+                None => {
+                    let turns = Arc::default();
+                    *entry = Arc::downgrade(&turns);
+                    turns
+                }
+            }
+        };
+        let guard = turns.lock_owned().await;
+        PathTurn { guard: Some(guard), table: self, path }
+    }
+}
+
+/// The right to a path, among the presences of one manager. A drop passes it on.
+pub(super) struct PathTurn {
+    guard: Option<OwnedMutexGuard<()>>,
+    table: Arc<Table>,
+    path: Arc<str>,
+}
+
+impl Drop for PathTurn {
+    fn drop(&mut self) {
+        self.guard = None;
+        self.table.paths.remove_if(&self.path, |_, turns| turns.strong_count() == 0);
+    }
+}

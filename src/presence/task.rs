@@ -1,0 +1,345 @@
+//! The task of a presence: sends what the engine wants, and tells the handle what is true.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::{Instrument, debug, debug_span, info, warn};
+
+use super::engine::{Engine, Event, Leftover, Request, Status, Step};
+use super::requests::{self, NodeWatch};
+use super::state::PresenceState;
+use super::table::{PathTurn, Table};
+use crate::error::{Error, LossReason, Operation, Outcome, Refusal};
+use crate::manager::ConnectionManager;
+use crate::session::Session;
+use crate::telemetry::metrics;
+use crate::time::deadline::Deadline;
+use crate::time::fractions;
+use crate::wire::WireError;
+use crate::znode::path::ZnodePath;
+
+/// Tells the caller of a command how it ended.
+pub(super) type Done = oneshot::Sender<Result<(), Error>>;
+
+pub(super) enum Command {
+    SetData(Arc<[u8]>, Done),
+    Release(Done),
+}
+
+pub(super) struct Task {
+    manager: ConnectionManager,
+    /// On the server.
+    path: ZnodePath,
+    engine: Engine,
+    table: Arc<Table>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    /// The calls that wait for their data to be written, by number.
+    writing: Vec<(u64, Done)>,
+    /// The handle was dropped or released.
+    is_released: bool,
+    release: Option<Done>,
+    state: watch::Sender<PresenceState>,
+}
+
+impl Task {
+    pub(super) fn new(
+        manager: ConnectionManager,
+        path: ZnodePath,
+        engine: Engine,
+        commands: mpsc::UnboundedReceiver<Command>,
+        state: watch::Sender<PresenceState>,
+    ) -> Self {
+        let table = manager.shared_table();
+        Self {
+            manager,
+            path,
+            engine,
+            table,
+            commands,
+            writing: Vec::new(),
+            is_released: false,
+            release: None,
+            state,
+        }
+    }
+
+    /// Runs until the handle is dropped or released, the presence ends, or the manager is shut down.
+    pub(super) async fn run(mut self) {
+        let span = debug_span!("presence", path = %self.path);
+        self.fulfil().instrument(span).await;
+    }
+
+    async fn fulfil(&mut self) {
+        let Some(turn) = self.wait_for_turn().await else {
+            return self.released();
+        };
+        while let Some(session) = self.wait_for_session().await {
+            self.follow(&session).await;
+            if self.is_released || self.engine.next() == Step::End {
+                return self.leave(&session, turn);
+            }
+        }
+        self.released();
+    }
+
+    /// Waits while another presence of this manager has the path.
+    async fn wait_for_turn(&mut self) -> Option<PathTurn> {
+        let turn = Arc::clone(&self.table).turn(self.path.as_str().into());
+        let mut turn = std::pin::pin!(turn);
+        let mut was_free = true;
+        loop {
+            tokio::select! {
+                biased;
+                turn = &mut turn => return Some(turn),
+                () = std::future::ready(()), if was_free => {
+                    was_free = false;
+                    let session = self.manager.present_session();
+                    let owner_session = session.map_or(0, |session| session.id());
+                    self.enter(PresenceState::Conflict { owner_session });
+                }
+                command = self.commands.recv() => self.take(command),
+                () = self.manager.closed() => return None,
+            }
+            if self.is_released {
+                return None;
+            }
+        }
+    }
+
+    async fn wait_for_session(&mut self) -> Option<Session> {
+        let manager = self.manager.clone();
+        let path = self.path.clone();
+        let mut session = std::pin::pin!(manager.session(Deadline::never(), path.as_str()));
+        while !self.is_released {
+            tokio::select! {
+                biased;
+                session = &mut session => return session.ok(),
+                command = self.commands.recv() => self.take(command),
+            }
+        }
+        None
+    }
+
+    /// Handles a command between two requests.
+    fn take(&mut self, command: Option<Command>) {
+        match command {
+            Some(Command::SetData(data, done)) => {
+                self.engine.handle(Event::SetData(data));
+                self.writing.push((self.engine.data_number(), done));
+            }
+            Some(Command::Release(done)) => {
+                self.is_released = true;
+                self.release = Some(done);
+            }
+            None => self.is_released = true,
+        }
+    }
+
+    /// Fulfils the wish in one session.
+    async fn follow(&mut self, session: &Session) {
+        let earlier = self.table.earlier_than(session.id());
+        self.engine.handle(Event::SessionOpened { session: session.id(), earlier });
+        let mut connection = session.connection();
+        let mut watch: Option<NodeWatch> = None;
+        loop {
+            while let Ok(command) = self.commands.try_recv() {
+                self.take(Some(command));
+            }
+            self.publish();
+            if self.is_released {
+                return;
+            }
+            if watch.as_mut().is_some_and(|(fired, _)| fired.now_or_never().is_some()) {
+                watch = None;
+                self.engine.handle(Event::WatchFired);
+            }
+            let sent = match self.engine.next() {
+                Step::End | Step::WaitForSession => return,
+                step @ (Step::Wait | Step::Retry) => {
+                    let pause = (step == Step::Retry).then(|| session.timeout());
+                    self.wait(session, &mut connection, &mut watch, pause).await;
+                    Ok(())
+                }
+                step => self.send(session, step, &mut watch).await,
+            };
+            if let Err((request, error)) = sent {
+                self.fail(session, request, &error).await;
+            }
+            if session.loss().is_some() {
+                self.engine.handle(Event::SessionEnded);
+                return self.publish();
+            }
+        }
+    }
+
+    async fn fail(&mut self, session: &Session, request: Request, error: &WireError) {
+        match error {
+            WireError::SessionEnded(_) => return,
+            WireError::Refused(refusal) if !refusal.is_transient() => {
+                return self.engine.handle(Event::Refused(request, *refusal));
+            }
+            error if error.outcome() == Outcome::NotApplied => {}
+            _ => self.engine.handle(Event::Unanswered(request)),
+        }
+        debug!(?request, %error, "no answer; looking again");
+        session.backoff(Deadline::never()).await;
+    }
+
+    /// Waits for the next event.
+    async fn wait(
+        &mut self,
+        session: &Session,
+        connection: &mut Option<u64>,
+        watch: &mut Option<NodeWatch>,
+        retry: Option<Duration>,
+    ) {
+        // Without room for a watch, the node is read from time to time.
+        let (pause, due) = match retry {
+            Some(pause) => (pause, Event::RetryDue),
+            None => (fractions::poll_interval(session.timeout()), Event::WatchFired),
+        };
+        let is_timed = retry.is_some() || watch.is_none();
+        let fired = async {
+            match watch.as_mut() {
+                Some((watch, _)) => drop(watch.await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = session.ended() => {}
+            command = self.commands.recv() => self.take(command),
+            () = session.reconnected(*connection) => {
+                *connection = session.connection();
+                self.engine.handle(Event::Reconnected);
+            }
+            () = fired => {
+                *watch = None;
+                self.engine.handle(Event::WatchFired);
+            }
+            () = tokio::time::sleep(pause), if is_timed => self.engine.handle(due),
+        }
+    }
+
+    async fn send(
+        &mut self,
+        session: &Session,
+        step: Step,
+        watch: &mut Option<NodeWatch>,
+    ) -> Result<(), (Request, WireError)> {
+        let (path, data) = (&self.path, self.engine.data());
+        let (request, answer) = match step {
+            Step::Verify => (Request::Verify, requests::verify(session, path).await),
+            Step::MakeParent => (Request::MakeParent, requests::make_parent(session, path).await),
+            Step::Create => (Request::Create, requests::create(session, path, data).await),
+            Step::Replace(version) => {
+                (Request::Replace, requests::replace(session, path, version, data).await)
+            }
+            Step::Write(version) => (Request::Write, requests::write(session, path, version, data).await),
+            Step::Read | Step::Wait | Step::Retry | Step::WaitForSession | Step::End => {
+                (Request::Read, requests::read(session, path, watch).await)
+            }
+        };
+        self.engine.handle(answer.map_err(|error| (request, error))?);
+        Ok(())
+    }
+
+    /// Deletes what may exist, through the janitor. The path is free afterwards.
+    fn leave(&mut self, session: &Session, turn: PathTurn) {
+        let Some(Leftover { version, in_doubt }) = self.engine.leftover() else {
+            return self.released();
+        };
+        let release = self.release.take();
+        let (ended, whole) = (session.clone(), self.path.as_str().to_owned());
+        let done = move || {
+            drop(turn);
+            let result = ended.loss().map_or(Ok(()), |reason| Err(not_deleted(&whole, reason)));
+            let _ = release.map(|release| release.send(result));
+        };
+        session.janitor().delete_own(session, self.path.as_str(), version, in_doubt, Box::new(done));
+    }
+
+    /// Nothing of this presence exists in the session of now.
+    fn released(&mut self) {
+        if let Some(release) = self.release.take() {
+            let result = match self.manager.present_session() {
+                Some(session) if session.loss().is_none() => Ok(()),
+                _ => Err(not_deleted(self.path.as_str(), LossReason::SessionExpired)),
+            };
+            let _ = release.send(result);
+        }
+    }
+
+    /// Tells the handle what is true.
+    fn publish(&mut self) {
+        let state = match self.engine.status() {
+            Status::Registered { czxid } => PresenceState::Registered { czxid },
+            Status::Missing => PresenceState::Missing { since: self.manager.now() },
+            Status::Conflict { owner } => PresenceState::Conflict { owner_session: owner },
+            Status::Refused(_, refusal) => PresenceState::Refused(refusal),
+            Status::Deleted => PresenceState::Deleted,
+        };
+        let is_missing = |state| matches!(state, PresenceState::Missing { .. });
+        if !(is_missing(state) && is_missing(*self.state.borrow())) {
+            self.enter(state);
+        }
+        let (stored, refused) = (self.engine.stored_number(), self.engine.refused_data());
+        let path = self.path.as_str();
+        let status = self.engine.status();
+        let answer = |number: u64| match (refused, status) {
+            (Some((last, refusal)), _) if number <= last => {
+                Some(Err(refused_error(Operation::Write, path, refusal)))
+            }
+            (_, Status::Refused(operation, refusal)) => Some(Err(refused_error(operation, path, refusal))),
+            _ => stored.is_some_and(|stored| stored >= number).then_some(Ok(())),
+        };
+        for (number, done) in std::mem::take(&mut self.writing) {
+            match answer(number) {
+                Some(result) => drop(done.send(result)),
+                None => self.writing.push((number, done)),
+            }
+        }
+    }
+
+    fn enter(&self, state: PresenceState) {
+        let before = *self.state.borrow();
+        if before == state {
+            return;
+        }
+        match state {
+            PresenceState::Conflict { .. } | PresenceState::Refused(_) => {
+                warn!(path = %self.path, %state, "a registration waits");
+            }
+            _ => info!(path = %self.path, %state, "the state of a registration"),
+        }
+        match (before.is_registered(), state.is_registered()) {
+            (false, true) => metrics::registrations(1.0),
+            (true, false) => metrics::registrations(-1.0),
+            _ => {}
+        }
+        if before.is_registered() && state != PresenceState::Closed {
+            metrics::registration_ended();
+        }
+        self.state.send_replace(state);
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let state = *self.state.borrow();
+        if !state.is_final() {
+            self.enter(PresenceState::Closed);
+        }
+    }
+}
+
+fn refused_error(operation: Operation, path: &str, refusal: Refusal) -> Error {
+    Error::Refused { operation, path: path.into(), refusal }
+}
+
+/// The session ended before a delete was confirmed. The server deletes the node with the session.
+fn not_deleted(path: &str, reason: LossReason) -> Error {
+    Error::Unknown { operation: Operation::Delete, path: path.into(), cause: reason.to_string() }
+}

@@ -1,0 +1,333 @@
+//! Two processes with one path, against a model of the server: answers are lost, requests are applied late,
+//! sessions end while their nodes exist, and nodes are deleted by hand.
+
+use proptest::prelude::*;
+
+use crate::error::Refusal;
+use crate::presence::OnDeletion;
+use crate::presence::engine::{Engine, Event, Found, Request, Status, Step};
+
+#[derive(Clone, Debug)]
+struct Node {
+    owner: i64,
+    czxid: i64,
+    version: i32,
+    data: Vec<u8>,
+}
+
+/// A write in flight.
+#[derive(Clone, Debug)]
+struct Write {
+    session: i64,
+    step: Step,
+    data: Vec<u8>,
+    /// What the process had seen last when it sent the write.
+    seen: i64,
+}
+
+#[derive(Default)]
+struct Server {
+    zxid: i64,
+    node: Option<Node>,
+    /// Sessions whose client has gone; the server has not noticed.
+    abandoned: Vec<i64>,
+    live: Vec<i64>,
+    /// Late writes of a session that exists.
+    late: Vec<Write>,
+}
+
+struct Process {
+    engine: Engine,
+    session: i64,
+    earlier: Vec<i64>,
+    has_event: bool,
+    is_watched: bool,
+    seen: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Answered,
+    /// Applied, and the answer lost.
+    AnswerLost,
+    /// Never applied.
+    RequestLost,
+    /// Applied after later requests, without an answer.
+    Late,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Step(usize, Fate),
+    /// The process gets another session. The server still has the old one.
+    Abandon(usize),
+    /// The server ends the session of the process.
+    Expire(usize),
+    /// The server ends the oldest session without a client.
+    ExpireAbandoned,
+    ApplyLate,
+    DeleteByHand,
+    Reconnect(usize),
+    SetData(usize, u8),
+}
+
+impl Server {
+    fn session(&mut self) -> i64 {
+        self.zxid += 1;
+        self.live.push(self.zxid);
+        self.zxid
+    }
+
+    fn end(&mut self, session: i64) {
+        self.live.retain(|live| *live != session);
+        self.late.retain(|write| write.session != session);
+        self.node = self.node.take().filter(|node| node.owner != session);
+    }
+
+    fn create(&mut self, write: &Write) -> Event {
+        self.zxid += 1;
+        let node = Node { owner: write.session, czxid: self.zxid, version: 0, data: write.data.clone() };
+        self.node = Some(node);
+        Event::Created(Some(self.zxid))
+    }
+
+    fn apply(&mut self, write: &Write, of_sender: &[i64]) -> Event {
+        let refused = |request, refusal| Event::Refused(request, refusal);
+        match (&write.step, &mut self.node) {
+            (Step::Create, None) => self.create(write),
+            (Step::Create, Some(_)) => refused(Request::Create, Refusal::NodeExists),
+            (Step::Replace(version), Some(node)) if node.version == *version => {
+                // A server checks versions only. A node that the sender has not seen may have the same.
+                assert!(of_sender.contains(&node.owner) || node.czxid > write.seen, "a node was stolen");
+                self.create(write)
+            }
+            (Step::Replace(_), Some(_)) => refused(Request::Replace, Refusal::BadVersion),
+            (Step::Replace(_), None) => refused(Request::Replace, Refusal::NoNode),
+            (Step::Write(version), Some(node)) if node.version == *version => {
+                node.version += 1;
+                node.data.clone_from(&write.data);
+                Event::Wrote(found(node))
+            }
+            (Step::Write(_), Some(_)) => refused(Request::Write, Refusal::BadVersion),
+            (Step::Write(_), None) => refused(Request::Write, Refusal::NoNode),
+            (step, _) => panic!("{step:?} writes nothing"),
+        }
+    }
+}
+
+fn found(node: &Node) -> Found {
+    Found { owner: node.owner, czxid: node.czxid, version: node.version }
+}
+
+struct World {
+    server: Server,
+    processes: [Process; 2],
+}
+
+impl World {
+    fn new(policy: OnDeletion) -> Self {
+        let mut server = Server::default();
+        let processes = [b"a", b"b"].map(|data| {
+            let session = server.session();
+            let mut engine = Engine::new(policy, (*data).into());
+            engine.handle(Event::SessionOpened { session, earlier: Vec::new() });
+            Process { engine, session, earlier: Vec::new(), has_event: false, is_watched: false, seen: 0 }
+        });
+        Self { server, processes }
+    }
+
+    fn step(&mut self, process: usize, fate: Fate) {
+        let before = self.server.node.as_ref().map(|node| (node.czxid, node.version));
+        self.step_of(process, fate);
+        self.fire_watches(before);
+    }
+
+    fn step_of(&mut self, number: usize, fate: Fate) {
+        let process = &mut self.processes[number];
+        // An event that was received is handled before the next request.
+        if process.is_watched && std::mem::take(&mut process.has_event) {
+            process.is_watched = false;
+            process.engine.handle(Event::WatchFired);
+        }
+        let step = process.engine.next();
+        let event = match step.clone() {
+            Step::Retry => Event::RetryDue,
+            Step::Wait | Step::End | Step::WaitForSession => return,
+            Step::Verify => Event::Verified,
+            Step::MakeParent => Event::ParentMade,
+            Step::Read if !matches!(fate, Fate::Answered) => Event::Unanswered(Request::Read),
+            Step::Read => {
+                process.has_event = false;
+                process.seen = self.server.zxid;
+                process.is_watched = self.server.node.is_some();
+                match &self.server.node {
+                    Some(node) => Event::Read(found(node), node.data.clone()),
+                    None => Event::ReadNothing,
+                }
+            }
+            step => {
+                let request = match &step {
+                    Step::Create => Request::Create,
+                    Step::Replace(_) => Request::Replace,
+                    _ => Request::Write,
+                };
+                let data = process.engine.data().to_vec();
+                let write = Write { session: process.session, step, data, seen: process.seen };
+                let mut own = process.earlier.clone();
+                own.push(process.session);
+                match fate {
+                    Fate::Answered => self.server.apply(&write, &own),
+                    Fate::AnswerLost => {
+                        self.server.apply(&write, &own);
+                        Event::Unanswered(request)
+                    }
+                    Fate::RequestLost => Event::Unanswered(request),
+                    Fate::Late => {
+                        self.server.late.push(write);
+                        Event::Unanswered(request)
+                    }
+                }
+            }
+        };
+        let is_answered = matches!(event, Event::Created(_) | Event::Wrote(_) | Event::Read(..));
+        process.engine.handle(event);
+        if let (true, Status::Registered { czxid }) = (is_answered, process.engine.status()) {
+            let node = self.server.node.as_ref().expect("a node");
+            assert_eq!((node.owner, node.czxid), (process.session, czxid), "taken for ours");
+        }
+    }
+
+    fn fire_watches(&mut self, before: Option<(i64, i32)>) {
+        if before != self.server.node.as_ref().map(|node| (node.czxid, node.version)) {
+            for process in &mut self.processes {
+                process.has_event = true;
+            }
+        }
+    }
+
+    fn reopen(&mut self, number: usize) {
+        let session = self.server.session();
+        let process = &mut self.processes[number];
+        process.earlier.push(process.session);
+        process.session = session;
+        process.engine.handle(Event::SessionEnded);
+        process.engine.handle(Event::SessionOpened { session, earlier: process.earlier.clone() });
+    }
+
+    fn act(&mut self, action: Action) {
+        let before = self.server.node.as_ref().map(|node| (node.czxid, node.version));
+        match action {
+            Action::Step(process, fate) => self.step_of(process, fate),
+            Action::Abandon(process) => {
+                self.server.abandoned.push(self.processes[process].session);
+                self.reopen(process);
+            }
+            Action::Expire(process) => {
+                self.server.end(self.processes[process].session);
+                self.reopen(process);
+            }
+            Action::ExpireAbandoned => {
+                if !self.server.abandoned.is_empty() {
+                    let session = self.server.abandoned.remove(0);
+                    self.server.end(session);
+                }
+            }
+            Action::ApplyLate => {
+                if !self.server.late.is_empty() {
+                    let write = self.server.late.remove(0);
+                    let sender = self.processes.iter().find(|process| {
+                        process.session == write.session || process.earlier.contains(&write.session)
+                    });
+                    let sender = sender.expect("a sender");
+                    let own = [&sender.earlier[..], &[sender.session]].concat();
+                    self.server.apply(&write, &own);
+                }
+            }
+            Action::DeleteByHand => self.server.node = None,
+            Action::Reconnect(process) => self.processes[process].engine.handle(Event::Reconnected),
+            Action::SetData(process, byte) => {
+                self.processes[process].engine.handle(Event::SetData([byte].into()));
+            }
+        }
+        self.fire_watches(before);
+    }
+
+    /// No more faults: the server ends what has no client, and late requests are applied.
+    fn settle(&mut self) {
+        while !self.server.late.is_empty() {
+            self.act(Action::ApplyLate);
+        }
+        while !self.server.abandoned.is_empty() {
+            self.act(Action::ExpireAbandoned);
+        }
+        for _ in 0..40 {
+            for process in 0..2 {
+                self.step(process, Fate::Answered);
+            }
+        }
+    }
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        6 => Just(Fate::Answered),
+        1 => Just(Fate::AnswerLost),
+        1 => Just(Fate::RequestLost),
+        1 => Just(Fate::Late),
+    ]
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let process = || 0..2_usize;
+    prop_oneof![
+        12 => (process(), fate()).prop_map(|(process, fate)| Action::Step(process, fate)),
+        1 => process().prop_map(Action::Abandon),
+        1 => process().prop_map(Action::Expire),
+        1 => Just(Action::ExpireAbandoned),
+        1 => Just(Action::ApplyLate),
+        1 => Just(Action::DeleteByHand),
+        1 => process().prop_map(Action::Reconnect),
+        1 => (process(), any::<u8>()).prop_map(|(process, byte)| Action::SetData(process, byte)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn one_process_is_registered_in_the_end_and_the_other_knows_the_owner(
+        actions in prop::collection::vec(action(), 0..80),
+    ) {
+        let mut world = World::new(OnDeletion::Recreate);
+        actions.into_iter().for_each(|action| world.act(action));
+        world.settle();
+        let node = world.server.node.clone().expect("a node");
+        let owner = world.processes.iter().position(|process| process.session == node.owner);
+        let owner = owner.expect("the node belongs to a session of now");
+        let (ours, theirs) = (&world.processes[owner].engine, &world.processes[1 - owner].engine);
+        prop_assert_eq!(ours.status(), Status::Registered { czxid: node.czxid });
+        prop_assert_eq!(&node.data, &ours.data().to_vec());
+        prop_assert_eq!(ours.stored_number(), Some(ours.data_number()));
+        prop_assert_eq!(theirs.status(), Status::Conflict { owner: node.owner });
+        prop_assert_eq!((ours.next(), theirs.next()), (Step::Wait, Step::Wait));
+    }
+
+    #[test]
+    fn a_process_that_is_out_of_service_creates_nothing(
+        actions in prop::collection::vec(action(), 0..80),
+    ) {
+        let mut world = World::new(OnDeletion::End);
+        actions.into_iter().for_each(|action| world.act(action));
+        world.settle();
+        for process in &world.processes {
+            match process.engine.status() {
+                Status::Deleted => prop_assert_eq!(process.engine.next(), Step::End),
+                Status::Registered { czxid } => {
+                    prop_assert_eq!(world.server.node.as_ref().map(|node| node.czxid), Some(czxid));
+                }
+                Status::Conflict { owner } => {
+                    prop_assert_eq!(world.server.node.as_ref().map(|node| node.owner), Some(owner));
+                }
+                other => prop_assert!(false, "{:?}", other),
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+use crate::error::{Operation, Refusal};
+use crate::presence::OnDeletion;
+use crate::presence::engine::{Engine, Event, Found, Leftover, Request, Status, Step};
+
+const NOW: i64 = 7;
+const BEFORE: i64 = 6;
+const OTHER: i64 = 99;
+
+fn engine(policy: OnDeletion) -> Engine {
+    let mut engine = Engine::new(policy, (*b"data").into());
+    assert_eq!(engine.next(), Step::WaitForSession);
+    engine.handle(Event::SessionOpened { session: NOW, earlier: vec![BEFORE] });
+    engine
+}
+
+fn read(owner: i64, czxid: i64) -> Event {
+    Event::Read(Found { owner, czxid, version: 3 }, b"data".to_vec())
+}
+
+/// The events, and the step and the status that follow.
+fn row(policy: OnDeletion, events: &[Event], step: &Step, status: Status) {
+    let mut engine = engine(policy);
+    for event in events {
+        engine.handle(event.clone());
+    }
+    assert_eq!((&engine.next(), engine.status()), (step, status), "{policy:?} {events:?}");
+}
+
+const REGISTERED: Status = Status::Registered { czxid: 20 };
+const FOREIGN: Status = Status::Conflict { owner: OTHER };
+
+#[test]
+fn each_answer_has_one_next_step() {
+    use Event::{Created, ReadNothing, Reconnected, Unanswered, Verified, WatchFired};
+    let exists = Event::Refused(Request::Create, Refusal::NodeExists);
+    let (created, ours) = (Created(Some(20)), read(NOW, 20));
+    let rows: Vec<(Vec<Event>, Step, Status)> = vec![
+        (vec![], Step::Create, Status::Missing),
+        (vec![created.clone()], Step::Read, REGISTERED),
+        (vec![created.clone(), ours.clone()], Step::Wait, REGISTERED),
+        // Without a zxid in the answer, a read has it.
+        (vec![Created(None)], Step::Read, Status::Missing),
+        (vec![Created(None), ours.clone()], Step::Wait, REGISTERED),
+        // Without an answer, a read tells what happened.
+        (vec![Unanswered(Request::Create)], Step::Read, Status::Missing),
+        (vec![Unanswered(Request::Create), ours.clone()], Step::Wait, REGISTERED),
+        (vec![Unanswered(Request::Create), ReadNothing], Step::Create, Status::Missing),
+        // A node of an earlier session is replaced, and one of another client is not.
+        (vec![exists.clone()], Step::Read, Status::Missing),
+        (vec![exists.clone(), read(BEFORE, 9)], Step::Replace(3), Status::Missing),
+        (vec![exists.clone(), read(BEFORE, 9), created.clone(), ours.clone()], Step::Wait, REGISTERED),
+        (vec![exists.clone(), read(BEFORE, 9), Unanswered(Request::Replace)], Step::Read, Status::Missing),
+        (vec![exists.clone(), read(OTHER, 9)], Step::Wait, FOREIGN),
+        (vec![exists.clone(), read(OTHER, 9), WatchFired], Step::Read, FOREIGN),
+        (vec![exists.clone(), read(OTHER, 9), WatchFired, ReadNothing], Step::Create, Status::Missing),
+        (vec![exists.clone(), read(0, 9)], Step::Wait, Status::Conflict { owner: 0 }),
+        // A reconnect writes nothing.
+        (vec![created.clone(), ours.clone(), Reconnected], Step::Verify, REGISTERED),
+        (vec![created.clone(), ours.clone(), Reconnected, Verified], Step::Read, REGISTERED),
+        (vec![created.clone(), ours.clone(), Reconnected, Verified, ours], Step::Wait, REGISTERED),
+        (vec![Event::Refused(Request::Create, Refusal::NoNode)], Step::MakeParent, Status::Missing),
+        (vec![created.clone(), Event::SessionEnded], Step::WaitForSession, Status::Missing),
+    ];
+    for (events, step, status) in &rows {
+        for policy in [OnDeletion::Recreate, OnDeletion::End] {
+            row(policy, events, step, *status);
+        }
+    }
+}
+
+#[test]
+fn a_deletion_by_another_client_follows_the_policy() {
+    let created = [Event::Created(Some(20)), read(NOW, 20), Event::WatchFired];
+    for (then, step, status) in
+        [(Event::ReadNothing, Step::Create, Status::Missing), (read(OTHER, 30), Step::Wait, FOREIGN)]
+    {
+        let events = [&created[..], &[then]].concat();
+        row(OnDeletion::Recreate, &events, &step, status);
+        row(OnDeletion::End, &events, &Step::End, Status::Deleted);
+    }
+    // The end of a session is no deletion by another client.
+    let reopened = Event::SessionOpened { session: 8, earlier: vec![BEFORE, NOW] };
+    let events = [&created[..2], &[Event::SessionEnded, reopened]].concat();
+    row(OnDeletion::End, &events, &Step::Create, Status::Missing);
+}
+
+#[test]
+fn data_is_written_again_in_each_session_and_a_refusal_keeps_the_old() {
+    let mut engine = engine(OnDeletion::Recreate);
+    engine.handle(Event::Created(Some(20)));
+    engine.handle(read(NOW, 20));
+    engine.handle(Event::SetData((*b"more").into()));
+    assert_eq!((engine.next(), engine.stored_number()), (Step::Write(3), Some(0)));
+    engine.handle(Event::Unanswered(Request::Write));
+    // The write was applied, and its answer lost.
+    engine.handle(Event::Read(Found { owner: NOW, czxid: 20, version: 4 }, b"more".to_vec()));
+    assert_eq!((engine.next(), engine.stored_number()), (Step::Wait, Some(1)));
+
+    engine.handle(Event::SetData((*b"too much").into()));
+    engine.handle(Event::Read(Found { owner: NOW, czxid: 20, version: 4 }, b"more".to_vec()));
+    assert_eq!((engine.next(), engine.stored_number()), (Step::Write(4), None));
+    engine.handle(Event::Refused(Request::Write, Refusal::QuotaExceeded));
+    assert_eq!(engine.refused_data(), Some((2, Refusal::QuotaExceeded)));
+    assert_eq!((engine.next(), &**engine.data()), (Step::Wait, &b"more"[..]));
+
+    engine.handle(Event::SessionEnded);
+    engine.handle(Event::SetData((*b"last").into()));
+    engine.handle(Event::SessionOpened { session: 8, earlier: vec![NOW] });
+    engine.handle(Event::Created(Some(40)));
+    assert_eq!((&**engine.data(), engine.stored_number()), (&b"last"[..], Some(3)));
+}
+
+#[test]
+fn what_another_client_wrote_is_replaced() {
+    let mut engine = engine(OnDeletion::Recreate);
+    engine.handle(Event::Created(Some(20)));
+    engine.handle(Event::Read(Found { owner: NOW, czxid: 20, version: 1 }, b"theirs".to_vec()));
+    assert_eq!((engine.next(), engine.status()), (Step::Write(1), REGISTERED));
+    engine.handle(Event::Refused(Request::Write, Refusal::BadVersion));
+    assert_eq!(engine.next(), Step::Read);
+    engine.handle(Event::Read(Found { owner: NOW, czxid: 20, version: 2 }, b"theirs".to_vec()));
+    // The write reached a node that another session had created meanwhile.
+    engine.handle(Event::Wrote(Found { owner: OTHER, czxid: 50, version: 3 }));
+    assert_eq!((engine.status(), engine.stored_number()), (FOREIGN, None));
+}
+
+#[test]
+fn a_refusal_is_shown_and_tried_again() {
+    let mut engine = engine(OnDeletion::Recreate);
+    engine.handle(Event::Refused(Request::Create, Refusal::NoAuth));
+    assert_eq!(engine.status(), Status::Refused(Operation::Create, Refusal::NoAuth));
+    assert_eq!(engine.next(), Step::Retry);
+    engine.handle(Event::RetryDue);
+    assert_eq!(engine.next(), Step::Create);
+}
+
+#[test]
+fn a_release_deletes_what_may_exist() {
+    let created = Event::Created(Some(20));
+    let lost = Event::Unanswered(Request::Create);
+    let leftover = |version, in_doubt| Some(Leftover { version, in_doubt });
+    for (events, expected) in [
+        (vec![], None),
+        (vec![created.clone()], leftover(Some(0), false)),
+        (vec![created.clone(), Event::WatchFired], leftover(None, false)),
+        (vec![lost.clone()], leftover(None, true)),
+        // The create without an answer may be applied later, also after a second one.
+        (vec![lost.clone(), Event::ReadNothing, created], leftover(Some(0), true)),
+        // It was applied.
+        (vec![lost.clone(), read(NOW, 20)], leftover(Some(3), false)),
+        (vec![lost.clone(), read(OTHER, 20)], leftover(None, true)),
+        (vec![lost, Event::SessionEnded], None),
+        (vec![read(OTHER, 20)], None),
+    ] {
+        let mut engine = engine(OnDeletion::Recreate);
+        events.iter().for_each(|event| engine.handle(event.clone()));
+        assert_eq!(engine.leftover(), expected, "{events:?}");
+    }
+}

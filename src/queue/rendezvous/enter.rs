@@ -1,0 +1,306 @@
+//! A member enters.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::future::join_all;
+use tracing::{Instrument, debug, debug_span, field};
+
+use super::rule::{Enter, Ready, enter};
+use super::{Admitted, Look, MEMBER, Rendezvous};
+use crate::error::{ConfigError, Error, LossReason, Operation, Phase, Refusal};
+use crate::queue::create_guard::{CreateGuard, NodeGuard};
+use crate::queue::held_node::HeldNode;
+use crate::queue::hold::Hold;
+use crate::queue::lost_create::resolve_lost_create;
+use crate::queue::registration::Registration;
+use crate::queue::step_error::StepError;
+use crate::session::{Origin, Session, Stop, make_queue_directory};
+use crate::telemetry::timers::WaitTimer;
+use crate::time::deadline::Deadline;
+use crate::wire::{CreateMode, MultiError, Stat, WireError, WriteOp};
+use crate::znode::fencing_token::from_czxid;
+
+/// The node of a member that is not inside yet. A drop of it deletes the node.
+struct Member {
+    registration: Registration,
+    node_guard: NodeGuard,
+    czxid: i64,
+}
+
+/// What a step of the wait found.
+enum Step {
+    Inside(Ready),
+    Again,
+    /// So many members are missing; waits until something has changed.
+    Wait(usize, Look),
+}
+
+impl Rendezvous {
+    /// Enters with `count` members: waits until so many exist at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] when `deadline` passes first: the member is no member any more. [`Error::Lost`] if
+    /// the session ended, or the node was deleted, during the wait: the barrier may have been opened with
+    /// this member. [`Error::Refused`], [`Error::Config`] for a count of zero, [`Error::Closed`] after a
+    /// shutdown has begun.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: no node is left behind. If the barrier was opened, the member counts as one that has
+    /// left.
+    pub async fn enter(&self, count: usize, deadline: Deadline) -> Result<Admitted, Error> {
+        if count == 0 {
+            let advice = "a barrier has at least one member";
+            return Err(ConfigError::Setting { name: "count", value: "0".to_owned(), advice }.into());
+        }
+        let span = debug_span!(
+            "enter",
+            path = self.full.as_str(),
+            recipe = self.metric_name,
+            outcome = field::Empty,
+            waited = field::Empty,
+        );
+        let timer = WaitTimer::begin(self.manager.environment(), self.metric_name, span.clone());
+        let entered = tokio::select! {
+            biased;
+            () = self.manager.closing() => Err(Error::Closed),
+            entered = self.enter_within(count, deadline).instrument(span) => entered,
+        };
+        let waited = timer.end(&entered, |_| true);
+        if let Ok(admitted) = &entered {
+            admitted.hold.start_span(Some(waited));
+        }
+        entered
+    }
+
+    async fn enter_within(&self, count: usize, deadline: Deadline) -> Result<Admitted, Error> {
+        // A try waits for answers, and for no other member.
+        let limit = match deadline.is_immediate() {
+            true => Deadline::after(self.manager.operation_timeout()),
+            false => deadline,
+        };
+        let member = self.create_member(limit).await?;
+        let node = Arc::clone(&member.registration.0);
+        let session = node.session().clone();
+        let mut missing = count - 1;
+        let ready = loop {
+            let step = tokio::select! {
+                biased;
+                lost = node.lost() => return Err(lost_or_closed(lost)),
+                step = self.step(&session, &member, count) => step,
+                () = limit.passed() => return Err(self.timeout(missing, limit)),
+            };
+            match step {
+                Ok(Step::Inside(ready)) => break ready,
+                Ok(Step::Again) => {}
+                Ok(Step::Wait(now_missing, _)) if deadline.is_immediate() => {
+                    return Err(self.timeout(now_missing, deadline));
+                }
+                Ok(Step::Wait(now_missing, look)) => {
+                    missing = now_missing;
+                    tokio::select! {
+                        biased;
+                        lost = node.lost() => return Err(lost_or_closed(lost)),
+                        () = look.until_changed(&session) => {}
+                        () = limit.passed() => return Err(self.timeout(missing, limit)),
+                    }
+                }
+                Err(error) => {
+                    let path = self.full.as_str();
+                    let retry = session.retry_after(&error, Operation::Create, path, limit);
+                    retry.await.map_err(|stop| node.error_of(stop))?;
+                }
+            }
+        };
+        self.grant(member, ready, limit).await
+    }
+
+    fn timeout(&self, missing: usize, deadline: Deadline) -> Error {
+        let text = match missing {
+            0 => "waiting for the end of the round before".to_owned(),
+            missing => format!("waiting for {missing} more members"),
+        };
+        let (path, waited) = (self.full.as_str().into(), deadline.waited());
+        Error::Timeout { phase: Phase::Recipe(text.into()), path, waited }
+    }
+
+    /// Creates the node of the member.
+    async fn create_member(&self, deadline: Deadline) -> Result<Member, Error> {
+        loop {
+            let session = self.manager.session_for_acquire(deadline, self.full.as_str()).await?;
+            session.mark_used();
+            match self.create_in(&session, deadline).await {
+                Ok(Some(member)) => return Ok(member),
+                Ok(None) | Err(StepError::Restart) => {}
+                Err(StepError::Fail(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// `None`: try again.
+    async fn create_in(&self, session: &Session, deadline: Deadline) -> Result<Option<Member>, StepError> {
+        let connection = session.connection();
+        let mut create = CreateGuard::send(session, &self.full, MEMBER, &self.node_data);
+        let (node_guard, stat, origin) = match create.wait_created(deadline).await {
+            Ok((node_guard, stat)) => {
+                (node_guard, stat, Origin { created_on: connection, is_owner_seen: stat.is_some() })
+            }
+            Err(WireError::Refused(Refusal::NoNode)) => {
+                make_queue_directory(session, &self.full, deadline).await?;
+                return Ok(None);
+            }
+            Err(error @ (WireError::SessionEnded(_) | WireError::Refused(_))) => {
+                session.retry_after(&error, Operation::Create, self.full.as_str(), deadline).await?;
+                return Ok(None);
+            }
+            // The node may exist now or later, until the janitor has found and deleted it.
+            Err(WireError::Timeout) => return Err(self.timeout(0, deadline).into()),
+            Err(error) => {
+                debug!(path = %self.full, %error, "a create without an answer; searching for its node");
+                match resolve_lost_create(session, &self.full, &mut create, deadline).await? {
+                    Some((node_guard, stat)) => (node_guard, stat, Origin::FOUND),
+                    None => return Ok(None),
+                }
+            }
+        };
+        let czxid = match stat {
+            Some(stat) => stat.czxid,
+            None => match self.stat(session, node_guard.path(), deadline).await? {
+                Some(stat) => stat.czxid,
+                None => return Ok(None),
+            },
+        };
+        let data = Arc::clone(&self.node_data);
+        let registration = Registration(session.register(node_guard.shared_path(), data, origin));
+        Ok(Some(Member { registration, node_guard, czxid }))
+    }
+
+    async fn stat(
+        &self,
+        session: &Session,
+        path: &str,
+        deadline: Deadline,
+    ) -> Result<Option<Stat>, StepError> {
+        loop {
+            let mut reply = session.read(|wire| wire.exists(path));
+            match session.await_reply(&mut reply, deadline).await {
+                Ok(stat) => return Ok(stat),
+                Err(error) => session.retry_after(&error, Operation::Read, path, deadline).await?,
+            }
+        }
+    }
+
+    /// Reads, decides, and opens the barrier if that is up to this member.
+    async fn step(&self, session: &Session, member: &Member, count: usize) -> Result<Step, WireError> {
+        let look = match self.look(session).await {
+            // The directory was deleted, and the node of the member with it.
+            Err(WireError::Refused(Refusal::NoNode)) => {
+                member.registration.0.on_missing();
+                return Ok(Step::Again);
+            }
+            look => look?,
+        };
+        let (names, own) = (look.names(), member.node_guard.name());
+        let decide = |ages| enter(count, own, member.czxid, &names, look.ready, ages);
+        let decision = match decide(None) {
+            Enter::AskAges => decide(Some(&self.ages(session, &names).await?)),
+            decision => decision,
+        };
+        match decision {
+            Enter::Inside(ready) => Ok(Step::Inside(ready)),
+            Enter::Wait { missing } => Ok(Step::Wait(missing, look)),
+            Enter::Open { members, replaces } => {
+                self.open(session, &members, replaces).await?;
+                Ok(Step::Again)
+            }
+            Enter::Gone => {
+                member.registration.0.on_missing();
+                Ok(Step::Again)
+            }
+            Enter::AskAges => Ok(Step::Again),
+        }
+    }
+
+    /// When the members were created, as far as they exist.
+    async fn ages(&self, session: &Session, names: &[String]) -> Result<BTreeMap<String, i64>, WireError> {
+        let asked = names.iter().map(|name| {
+            let path = self.full.listed_child(name);
+            let mut reply = session.read(|wire| wire.exists(&path));
+            async move { (name.clone(), session.await_reply(&mut reply, Deadline::never()).await) }
+        });
+        let mut ages = BTreeMap::new();
+        for (name, stat) in join_all(asked).await {
+            if let Some(stat) = stat? {
+                ages.insert(name, stat.czxid);
+            }
+        }
+        Ok(ages)
+    }
+
+    /// Opens the barrier, if all of these members exist. Whether it is open, the next look shows.
+    async fn open(
+        &self,
+        session: &Session,
+        members: &[String],
+        replaces: Option<i32>,
+    ) -> Result<(), WireError> {
+        let checks = members.iter().map(|name| self.full.listed_child(name));
+        let checks = checks.map(|path| WriteOp::Check { path, version: None });
+        let (path, data) = (self.ready.clone(), self.node_data.to_vec());
+        let open = match replaces {
+            None => WriteOp::Create { path, data, mode: CreateMode::Persistent },
+            version => WriteOp::SetData { path, data, version },
+        };
+        let operations: Vec<WriteOp> = checks.chain([open]).collect();
+        match session.multi(&operations, Deadline::never()).await {
+            Ok(_) => debug!(path = %self.full, members = members.len(), "opened"),
+            Err(MultiError::Operation {
+                refusal: Refusal::NoNode | Refusal::NodeExists | Refusal::BadVersion,
+                ..
+            }) => {}
+            Err(MultiError::Operation { refusal, .. }) => return Err(WireError::Refused(refusal)),
+            Err(MultiError::Request(error)) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// The last step: the lease is valid now, and the node is not known to be deleted.
+    async fn grant(&self, member: Member, ready: Ready, deadline: Deadline) -> Result<Admitted, Error> {
+        let node = Arc::clone(&member.registration.0);
+        let session = node.session();
+        while !session.try_grant(&node) {
+            let confirmed = tokio::select! {
+                biased;
+                confirmed = session.until_lease_is_valid(deadline) => confirmed,
+                lost = node.lost() => return Err(lost_or_closed(lost)),
+            };
+            match confirmed {
+                Ok(true) => {}
+                Ok(false) => {
+                    let (path, waited) = (self.full.as_str().into(), deadline.waited());
+                    return Err(Error::Timeout { phase: Phase::Confirmation, path, waited });
+                }
+                Err(reason) => return Err(node.error_of(Stop::SessionEnded(reason))),
+            }
+        }
+        node.check().map_err(lost_or_closed)?;
+        let Member { registration, node_guard, czxid } = member;
+        let generation = registration.0.session().settings().token_generation;
+        let held_node = HeldNode { registration, node_guard, label: MEMBER };
+        let (manager, token) = (self.manager.clone(), from_czxid(czxid, generation));
+        let hold = Hold::new(manager, held_node, Vec::new(), token, Some(self.metric_name));
+        if self.manager.is_closing() {
+            return Err(Error::Closed);
+        }
+        Ok(Admitted { hold, ready, rendezvous: self.clone() })
+    }
+}
+
+fn lost_or_closed(lost: crate::error::Lost) -> Error {
+    match lost.reason {
+        LossReason::Closed => Error::Closed,
+        _ => Error::Lost(lost),
+    }
+}

@@ -1,0 +1,136 @@
+//! Who may enter a barrier, and who has left it: pure.
+//!
+//! A node `ready` opens the barrier for the members that were created before its last write: all of them
+//! existed at that instant, because a member's node is not created again. Members that were created later
+//! wait for the next round.
+
+use std::collections::BTreeMap;
+
+/// The name of the node that opens the barrier.
+pub(super) const READY: &str = "ready";
+
+/// The node that opened the barrier last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Ready {
+    /// Its last write: the opening of its round.
+    pub(super) zxid: i64,
+    pub(super) version: i32,
+}
+
+/// What a member that wants to enter does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Enter {
+    /// The barrier was opened for it.
+    Inside(Ready),
+    /// Enough members wait: opens the barrier, on condition that all of these still exist.
+    Open { members: Vec<String>, replaces: Option<i32> },
+    /// Waits for a change.
+    Wait { missing: usize },
+    /// There is a node from an earlier round: asks when the members were created.
+    AskAges,
+    /// Its node does not exist any more.
+    Gone,
+}
+
+/// Decides for the member `own`, which was created at `czxid`, whether a barrier of `count` members lets it
+/// in.
+///
+/// `members` was read before `ready`, or with it. `ages` are the creation zxids of the members that existed
+/// when they were asked for.
+pub(super) fn enter(
+    count: usize,
+    own: &str,
+    czxid: i64,
+    members: &[String],
+    ready: Option<Ready>,
+    ages: Option<&BTreeMap<String, i64>>,
+) -> Enter {
+    if let Some(ready) = ready
+        && czxid < ready.zxid
+    {
+        return Enter::Inside(ready);
+    }
+    if !members.iter().any(|name| name == own) {
+        return Enter::Gone;
+    }
+    if let Some(ready) = ready {
+        let Some(ages) = ages else { return Enter::AskAges };
+        if ages.values().any(|age| *age < ready.zxid) {
+            // The earlier round is not over.
+            return Enter::Wait { missing: 0 };
+        }
+    }
+    if members.len() < count {
+        return Enter::Wait { missing: count - members.len() };
+    }
+    let others = members.iter().filter(|name| *name != own).take(count - 1);
+    let members = std::iter::once(own).chain(others.map(String::as_str)).map(str::to_owned).collect();
+    Enter::Open { members, replaces: ready.map(|ready| ready.version) }
+}
+
+/// Whether a member that was created at `czxid` is in the round that `ready` opened.
+pub(super) fn is_in_round(czxid: i64, ready: Ready) -> bool {
+    czxid < ready.zxid
+}
+
+/// How a member of a round deletes its node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Leave {
+    /// On condition that this member of its round still exists: so the last one knows that it is the last.
+    Before(String),
+    /// As the last one of its round, together with the node that opened the round, if that exists.
+    Last { closes: Option<i32> },
+}
+
+/// Decides how a member of the round of `ready` leaves. `other` is another member of the round, if there is
+/// one;
+/// `now` is the node that opens the barrier. While the own node exists, no later round begins, so the node is
+/// that of the own round or of a client that does not keep these rules.
+pub(super) fn leave(ready: Ready, other: Option<&str>, now: Option<Ready>) -> Leave {
+    match other {
+        Some(other) => Leave::Before(other.to_owned()),
+        None => Leave::Last { closes: now.filter(|now| *now == ready).map(|now| now.version) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn ages(of: &[(&str, i64)]) -> BTreeMap<String, i64> {
+        of.iter().map(|(name, age)| ((*name).to_owned(), *age)).collect()
+    }
+
+    #[test]
+    fn a_member_enters_if_the_barrier_was_opened_after_its_node_was_created() {
+        let ready = Ready { zxid: 10, version: 0 };
+        let decide = |czxid, of: &[&str]| enter(2, "a", czxid, &members(of), Some(ready), None);
+        assert_eq!(decide(9, &["a", "b"]), Enter::Inside(ready));
+        assert_eq!(decide(9, &["a"]), Enter::Inside(ready), "although the others have left");
+        assert_eq!(decide(11, &["a", "b"]), Enter::AskAges, "the node is from an earlier round");
+        assert_eq!(decide(11, &["b"]), Enter::Gone);
+    }
+
+    #[test]
+    fn the_barrier_is_opened_by_a_member_that_sees_enough_of_them_and_names_them() {
+        let decide = |of: &[&str]| enter(3, "a", 5, &members(of), None, None);
+        assert_eq!(decide(&["b", "a"]), Enter::Wait { missing: 1 });
+        let open = Enter::Open { members: members(&["a", "d", "c"]), replaces: None };
+        assert_eq!(decide(&["d", "c", "a", "b"]), open);
+        assert_eq!(decide(&["d", "c", "b"]), Enter::Gone);
+    }
+
+    #[test]
+    fn a_stale_node_lets_nobody_in_and_is_replaced_when_its_round_is_over() {
+        let ready = Some(Ready { zxid: 10, version: 3 });
+        let all = members(&["a", "b"]);
+        let decide = |of: &[(&str, i64)]| enter(2, "a", 11, &all, ready, Some(&ages(of)));
+        assert_eq!(decide(&[("a", 11), ("b", 9)]), Enter::Wait { missing: 0 });
+        let open = Enter::Open { members: members(&["a", "b"]), replaces: Some(3) };
+        assert_eq!(decide(&[("a", 11), ("b", 12)]), open);
+    }
+}

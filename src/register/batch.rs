@@ -1,0 +1,174 @@
+//! The changes that wait for their turn, and those that are applied together.
+
+use std::collections::VecDeque;
+
+use tokio::sync::oneshot;
+
+use super::rule::{Basis, Change, Current};
+use crate::error::Error;
+use crate::time::deadline::Deadline;
+
+/// At most so many changes are applied together.
+const CHANGES_MAX: usize = 10_000;
+
+/// Decides a change from a state.
+pub(super) type Decide = Box<dyn FnMut(Current<'_>) -> Change + Send>;
+
+/// A change that was asked for.
+pub(super) struct Request {
+    pub(super) number: u64,
+    pub(super) decide: Decide,
+    /// The change never writes.
+    pub(super) is_read: bool,
+    pub(super) deadline: Deadline,
+    pub(super) done: oneshot::Sender<Result<i64, Error>>,
+}
+
+/// The changes that wait, in the order of their calls.
+#[derive(Default)]
+pub(super) struct Queue {
+    next: u64,
+    waiting: VecDeque<Request>,
+}
+
+impl Queue {
+    /// Adds a change, and returns its number.
+    pub(super) fn push(&mut self, mut request: Request) -> u64 {
+        request.number = self.next;
+        self.next += 1;
+        self.waiting.push_back(request);
+        self.next - 1
+    }
+
+    /// Removes a change that still waits. Returns `false` if it was taken.
+    pub(super) fn remove(&mut self, number: u64) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|request| request.number != number);
+        self.waiting.len() < before
+    }
+
+    /// Puts changes back to the front.
+    pub(super) fn put_back(&mut self, requests: Vec<Request>) {
+        requests.into_iter().rev().for_each(|request| self.waiting.push_front(request));
+    }
+
+    /// Takes the changes to apply together. Those that nobody waits for are left out.
+    pub(super) fn take(&mut self, combines: bool) -> Option<Batch> {
+        self.waiting.retain(|request| !request.done.is_closed());
+        let first_is_read = self.waiting.front()?.is_read;
+        let joins = |at: usize, request: &Request| combines || at == 0 || (first_is_read && request.is_read);
+        let taken = self.waiting.iter().take(CHANGES_MAX).enumerate();
+        let count = taken.take_while(|(at, request)| joins(*at, request)).count();
+        Some(Batch { requests: self.waiting.drain(..count).collect() })
+    }
+
+    /// Takes everything, to answer with an error.
+    pub(super) fn drain(&mut self) -> Vec<Request> {
+        self.waiting.drain(..).collect()
+    }
+}
+
+/// Changes that are applied together.
+pub(super) struct Batch {
+    requests: Vec<Request>,
+}
+
+impl Batch {
+    /// The earliest deadline.
+    pub(super) fn deadline(&self) -> Deadline {
+        let deadlines = self.requests.iter().map(|request| request.deadline);
+        deadlines.reduce(Deadline::earlier).unwrap_or_else(Deadline::immediate)
+    }
+
+    /// Whether no change writes.
+    pub(super) fn is_read(&self) -> bool {
+        self.requests.iter().all(|request| request.is_read)
+    }
+
+    /// Decides all changes, one after the other. Returns the data to write, if there is a write.
+    pub(super) fn decide(&mut self, basis: &Basis) -> Option<Vec<u8>> {
+        let mut written: Option<Vec<u8>> = None;
+        for request in &mut self.requests {
+            let current = written.as_deref().map_or_else(|| Current::of(basis), Current::pending);
+            if let Change::Write(data) = (request.decide)(current) {
+                written = Some(data);
+            }
+        }
+        written
+    }
+
+    /// Answers every change.
+    pub(super) fn end(self, result: &Result<i64, Error>) {
+        for request in self.requests {
+            // A caller that has gone does not read its answer.
+            let _ = request.done.send(result.clone());
+        }
+    }
+
+    /// Answers those whose deadline has passed, and returns the others.
+    pub(super) fn end_expired(self, error: &Error) -> Vec<Request> {
+        let (expired, others): (Vec<_>, Vec<_>) =
+            self.requests.into_iter().partition(|request| request.deadline.has_passed());
+        Self { requests: expired }.end(&Err(error.clone()));
+        others
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::register::rule::Content;
+
+    fn request(is_read: bool) -> (Request, oneshot::Receiver<Result<i64, Error>>) {
+        let (done, answer) = oneshot::channel();
+        let decide = move |current: Current<'_>| match is_read {
+            true => Change::Keep,
+            false => Change::Write([current.data().unwrap_or_default(), b"x"].concat()),
+        };
+        (Request { number: 0, decide: Box::new(decide), is_read, deadline: Deadline::never(), done }, answer)
+    }
+
+    #[test]
+    fn a_register_that_combines_takes_all_and_another_one_takes_one_write() {
+        for (combines, kinds, sizes) in [
+            (true, &[false, true, false][..], &[3][..]),
+            (false, &[false, true, false], &[1, 1, 1]),
+            (false, &[true, true, false], &[2, 1]),
+        ] {
+            let mut queue = Queue::default();
+            let answers: Vec<_> = kinds
+                .iter()
+                .map(|is_read| {
+                    let (request, answer) = request(*is_read);
+                    queue.push(request);
+                    answer
+                })
+                .collect();
+            let taken = std::iter::from_fn(|| queue.take(combines)).map(|batch| batch.requests.len());
+            assert_eq!(taken.collect::<Vec<_>>(), sizes, "{combines} {kinds:?}");
+            drop(answers);
+        }
+    }
+
+    #[test]
+    fn each_change_is_decided_from_the_state_that_the_one_before_leaves() {
+        let mut queue = Queue::default();
+        let _answers = [request(false), request(true), request(false)].map(|(request, answer)| {
+            queue.push(request);
+            answer
+        });
+        let mut batch = queue.take(true).unwrap();
+        let content = Content { data: (*b"a").into(), czxid: 1, mzxid: 1, version: 0 };
+        assert_eq!(batch.decide(&Some(content)).as_deref(), Some(&b"axx"[..]));
+        assert_eq!(batch.decide(&None).as_deref(), Some(&b"xx"[..]), "decided anew from another state");
+    }
+
+    #[test]
+    fn a_change_that_nobody_waits_for_is_not_taken() {
+        let mut queue = Queue::default();
+        let (gone, answer) = request(false);
+        drop(answer);
+        let number = queue.push(gone);
+        assert!(queue.take(true).is_none() && !queue.remove(number));
+    }
+}

@@ -1,0 +1,287 @@
+//! A register: one node whose changes are applied exactly once.
+//!
+//! # Protocol
+//!
+//! A change is decided from the data of the node, and written on condition that the node still has the
+//! version that was read. The same transaction writes the *writer node*: an ephemeral child of the node that
+//! belongs to this register of this session. Every attempt of one change takes the writer node from one
+//! version to the next, so the servers apply at most one of them. After a lost answer the next attempt is
+//! refused if an earlier one was applied, and the writer node names the attempt that was applied.
+//!
+//! The version alone does not tell a node from one that was created in its place. The writer node does: it
+//! ends with its parent. So the node is read behind the create of the writer node.
+//!
+//! The bytes of the node are those of the recipe, and clients that know nothing of the writer node, such as
+//! Curator's, change the same node by its version.
+//!
+//! Sources: ZOOKEEPER-22 and CURATOR-584 (a conditional write whose answer is lost is refused when it is
+//! repeated), ZOOKEEPER-4743 (versions that overflow).
+
+mod attempt;
+mod batch;
+mod contention;
+mod doubts;
+mod requests;
+mod rule;
+mod send;
+mod worker;
+mod writer;
+
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use self::batch::{Queue, Request};
+pub use self::rule::{Change, Current};
+use self::worker::Memory;
+use crate::error::{ConfigError, Error, Operation, Phase};
+use crate::manager::ConnectionManager;
+use crate::telemetry::timers::UpdateTimer;
+use crate::time::deadline::Deadline;
+use crate::znode::path::{IntoPath, ZnodePath};
+
+/// One node whose changes are applied exactly once, for authors of recipes.
+///
+/// A clone is the same register. The changes of one register are applied one after the other; a register with
+/// [`combining`](Self::combining) applies the changes that wait together in one transaction.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let manager = lockkeeper_core::ConnectionManager::connect(&server.connect_string()).await?;
+/// use lockkeeper_core::{Change, Register};
+///
+/// let letters = Register::new(&manager, "/letters")?;
+/// for letter in ["a", "b"] {
+///     letters
+///         .update(move |current| {
+///             let before = current.data().unwrap_or_default();
+///             (Change::Write([before, letter.as_bytes()].concat()), ())
+///         })
+///         .await?;
+/// }
+/// let (all, _) = letters.read(|current| current.data().map(<[u8]>::to_vec)).await?;
+/// assert_eq!(all.as_deref(), Some(&b"ab"[..]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Register {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    // Drop order: the state deletes the writer node, and the manager is last.
+    state: Mutex<State>,
+    path: ZnodePath,
+    full: ZnodePath,
+    combines: bool,
+    metric_name: &'static str,
+    manager: ConnectionManager,
+}
+
+struct State {
+    queue: Queue,
+    /// `None` while a task applies changes: the task has it.
+    memory: Option<Memory>,
+}
+
+impl Register {
+    /// A register at `path`, below the manager's chroot. Nothing is sent. The first change creates the node
+    /// if it does not exist, and its missing parents.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if `path` is no path.
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
+        let path = path.into_path()?;
+        let full = manager.full_path(&path)?;
+        if full.is_root() {
+            let (value, advice) = (path.to_string(), "name a node below the root");
+            return Err(ConfigError::Setting { name: "path", value, advice }.into());
+        }
+        let state = State { queue: Queue::default(), memory: Some(Memory::default()) };
+        let (state, manager) = (Mutex::new(state), manager.clone());
+        let inner = Inner { state, path, full, combines: false, metric_name: "register", manager };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// A new register of the same node that applies all changes that wait in one transaction. The state
+    /// between two of them never exists on the servers.
+    #[must_use]
+    pub fn combining(self) -> Self {
+        self.with(|inner| inner.combines = true)
+    }
+
+    /// The name of the recipe in metrics and spans. Default: `register`.
+    #[must_use]
+    pub fn with_metric_name(self, name: &'static str) -> Self {
+        self.with(|inner| inner.metric_name = name)
+    }
+
+    fn with(self, set: impl FnOnce(&mut Inner)) -> Self {
+        let mut inner = Inner {
+            state: Mutex::new(State { queue: Queue::default(), memory: Some(Memory::default()) }),
+            path: self.inner.path.clone(),
+            full: self.inner.full.clone(),
+            combines: self.inner.combines,
+            metric_name: self.inner.metric_name,
+            manager: self.inner.manager.clone(),
+        };
+        set(&mut inner);
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The path of the node, below the manager's chroot.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        &self.inner.path
+    }
+
+    /// The manager.
+    #[must_use]
+    pub fn manager(&self) -> &ConnectionManager {
+        &self.inner.manager
+    }
+
+    /// Decides a change from the node, and applies it exactly once. Returns the value that `decide` returned
+    /// for the state from which the change was applied, and the zxid of the write, or of the state if nothing
+    /// was to be written.
+    ///
+    /// `decide` may be called several times, and must depend on its argument alone.
+    ///
+    /// # Ordering
+    ///
+    /// Linearizable: the change takes effect at one instant between the call and its end. That holds also if
+    /// nothing is to be written, as far as ZooKeeper's `sync` does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`]: the change may be applied. [`Error::Timeout`], [`Error::Refused`],
+    /// [`Error::Config`] (the data is too large, or no tokio runtime): it is not applied. [`Error::Closed`]
+    /// after a shutdown.
+    ///
+    /// # Session loss
+    ///
+    /// Goes on in the next session. If the session ends before the answer, the writer node of the old session
+    /// tells the outcome if it still exists, and otherwise the node does if nobody has changed it since. If
+    /// neither does, the outcome is unknown.
+    ///
+    /// # Cancel safety
+    ///
+    /// The change of a dropped call may be applied, once. A call that still waits for its turn is not
+    /// applied.
+    pub async fn update<T: Send + 'static>(
+        &self,
+        mut decide: impl FnMut(Current<'_>) -> (Change, T) + Send + 'static,
+    ) -> Result<(T, i64), Error> {
+        let slot = Arc::new(Mutex::new(None));
+        let result = Arc::clone(&slot);
+        let decide = move |current: Current<'_>| {
+            let (change, value) = decide(current);
+            *result.lock() = Some(value);
+            change
+        };
+        let zxid = self.submit(Box::new(decide), false).await?;
+        let value = slot.lock().take();
+        value.map(|value| (value, zxid)).ok_or_else(|| self.task_ended())
+    }
+
+    /// Reads the node: what `read` returns for its present state, and the zxid of the last write of it, 0 if
+    /// the node does not exist.
+    ///
+    /// # Ordering
+    ///
+    /// As [`update`](Self::update): a read behind a `sync`, which shows every write that ended before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], [`Error::Refused`] (no right to read), [`Error::Closed`] after a shutdown, and
+    /// [`Error::Config`] without a tokio runtime.
+    ///
+    /// # Session loss
+    ///
+    /// Goes on in the next session.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        mut read: impl FnMut(Current<'_>) -> T + Send + 'static,
+    ) -> Result<(T, i64), Error> {
+        let slot = Arc::new(Mutex::new(None));
+        let result = Arc::clone(&slot);
+        let decide = move |current: Current<'_>| {
+            *result.lock() = Some(read(current));
+            Change::Keep
+        };
+        let zxid = self.submit(Box::new(decide), true).await?;
+        let value = slot.lock().take();
+        value.map(|value| (value, zxid)).ok_or_else(|| self.task_ended())
+    }
+
+    async fn submit(&self, decide: batch::Decide, is_read: bool) -> Result<i64, Error> {
+        let inner = &self.inner;
+        let timer =
+            UpdateTimer::begin(inner.manager.environment(), inner.metric_name, inner.full.as_str(), is_read);
+        let deadline = Deadline::after(inner.manager.operation_timeout());
+        let (done, answer) = oneshot::channel();
+        let answered = self.queue_up(Request { number: 0, decide, is_read, deadline, done }, answer).await;
+        timer.end(&answered);
+        answered
+    }
+
+    async fn queue_up(
+        &self,
+        request: Request,
+        mut answer: oneshot::Receiver<Result<i64, Error>>,
+    ) -> Result<i64, Error> {
+        let (inner, deadline) = (&self.inner, request.deadline);
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(Error::Config(ConfigError::NoRuntime));
+        }
+        let (number, memory) = {
+            let mut state = inner.state.lock();
+            (state.queue.push(request), state.memory.take())
+        };
+        if let Some(memory) = memory {
+            worker::start(inner, memory);
+        }
+        let answered = tokio::select! {
+            biased;
+            answered = &mut answer => Some(answered),
+            () = deadline.passed() => None,
+        };
+        let answered = match answered {
+            Some(answered) => answered,
+            None if inner.state.lock().queue.remove(number) => {
+                let (path, waited) = (inner.full.as_str().into(), deadline.waited());
+                return Err(Error::Timeout { phase: Phase::Connecting, path, waited });
+            }
+            // The task answers at the deadline.
+            None => answer.await,
+        };
+        answered.unwrap_or_else(|_| Err(self.task_ended()))
+    }
+
+    /// The error if the task ended without an answer: its runtime was shut down, or `decide` panicked.
+    fn task_ended(&self) -> Error {
+        Error::Unknown {
+            operation: Operation::Write,
+            path: self.inner.full.as_str().into(),
+            cause: "the task of this register has ended".to_owned(),
+        }
+    }
+}
+
+impl Debug for Register {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Register").field("path", &self.inner.path).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,70 @@
+//! The single requests of a register.
+
+use super::rule::{Basis, Content};
+use super::writer::WriterNode;
+use crate::error::{Error, Operation, Refusal};
+use crate::session::Session;
+use crate::time::deadline::Deadline;
+use crate::wire::{CreateMode, Stat, WireError};
+
+/// Why a step did not succeed.
+pub(super) enum Failed {
+    /// For this reason.
+    Error(Error),
+    /// A request failed.
+    Wire(Operation, WireError),
+}
+
+/// A node as it is now; `None` if it does not exist. The read is sent behind a sync, over the same
+/// connection.
+pub(super) async fn read_node(
+    session: &Session,
+    path: &str,
+    deadline: Deadline,
+) -> Result<Option<(Vec<u8>, Stat)>, Failed> {
+    let failed = |error| Failed::Wire(Operation::Read, error);
+    loop {
+        let connection = session.connection();
+        let mut sync = session.read(|wire| wire.sync(path));
+        let mut read = session.read(|wire| wire.data(path));
+        session.await_reply(&mut sync, deadline).await.map_err(failed)?;
+        let node = match session.await_reply(&mut read, deadline).await {
+            Ok(node) => Some(node),
+            Err(WireError::Refused(Refusal::NoNode)) => None,
+            Err(error) => return Err(failed(error)),
+        };
+        if session.connection() == connection {
+            return Ok(node);
+        }
+    }
+}
+
+/// Creates the writer node, and reads the node behind that: as long as the writer node exists, the node is
+/// the one that was read, and not another one that was created in its place with the same version. If the
+/// node does not exist, there is no writer node, either.
+///
+/// Returns `None` if the writer node exists and is not new: because of an attempt.
+pub(super) async fn create_writer(
+    session: &Session,
+    path: &str,
+    writer: &mut WriterNode,
+    is_new: bool,
+    deadline: Deadline,
+) -> Result<Option<Basis>, Failed> {
+    writer.set_used();
+    let mut create = session.create(writer.path(), b"0", CreateMode::Ephemeral);
+    let mut read = session.read(|wire| wire.data(path));
+    match session.await_reply(&mut create, deadline).await {
+        Ok(_) => writer.set_created(),
+        // The answer to an earlier create was lost.
+        Err(WireError::Refused(Refusal::NodeExists)) if is_new => writer.set_created(),
+        Err(WireError::Refused(Refusal::NodeExists)) => return Ok(None),
+        Err(WireError::Refused(Refusal::NoNode)) => {}
+        Err(error) => return Err(Failed::Wire(Operation::Create, error)),
+    }
+    match session.await_reply(&mut read, deadline).await {
+        Ok((data, stat)) => Ok(Some(Some(Content::new(data, &stat)))),
+        Err(WireError::Refused(Refusal::NoNode)) => Ok(Some(None)),
+        Err(error) => Err(Failed::Wire(Operation::Read, error)),
+    }
+}

@@ -1,0 +1,155 @@
+//! One attempt: its transaction, and what follows from the answer.
+
+use super::attempt::Attempt;
+use super::batch::Batch;
+use super::doubts::Doubts;
+use super::requests::Failed;
+use super::rule::{Basis, Content, Verdict};
+use super::worker::{Step, Worker};
+use super::writer::WriterNode;
+use crate::config::limits;
+use crate::error::{Operation, Refusal};
+use crate::session::Session;
+use crate::time::deadline::Deadline;
+use crate::time::fractions;
+use crate::wire::{MultiError, Stat, WireError, WriteResult};
+
+impl Worker {
+    /// Sends an attempt to write `data` to the node as it is in `basis`.
+    pub(super) async fn send(
+        &mut self,
+        session: &Session,
+        batch: &mut Batch,
+        doubts: &mut Doubts,
+        basis: Basis,
+        data: Vec<u8>,
+        deadline: Deadline,
+    ) -> Result<Step, Failed> {
+        self.memory.attempts += 1;
+        let (number, path) = (self.memory.attempts, self.full().clone());
+        let writer = self.memory.writer.get_or_insert_with(|| WriterNode::new(session, &path));
+        let attempt = Attempt::new(path.as_str(), &basis, &data, writer, number);
+        limits::check(attempt.bytes()).map_err(|error| Failed::Error(error.into()))?;
+        writer.set_used();
+        let sent = session.now();
+        let mut commit = session.send_multi(&attempt.operations);
+        let reads_behind = self.memory.contention.reads_behind();
+        let next = reads_behind.then(|| session.read(|wire| wire.data(path.as_str())));
+        let answer = session.await_reply(&mut commit, deadline).await;
+        self.memory.contention.took(session.now().since(sent));
+        match answer {
+            Ok(Ok(results)) => Ok(Step::Done(self.applied(&basis, data, &attempt, &results))),
+            Ok(Err(MultiError::Operation { index, refusal })) => {
+                let verdict = match attempt.operations.get(index) {
+                    Some(operation) => Verdict::of(attempt.part(index), operation, refusal),
+                    None => Verdict::Refused(refusal),
+                };
+                let next = match next {
+                    Some(mut next) => session.await_reply(&mut next, deadline).await.ok(),
+                    None => None,
+                };
+                self.refused(session, batch, doubts, verdict, next, deadline).await
+            }
+            Ok(Err(MultiError::Request(error))) | Err(error) => {
+                let is_refused = matches!(error, WireError::Refused(_));
+                if let (false, Some(writer)) = (is_refused, &self.memory.writer) {
+                    doubts.add(number, writer.path(), &basis);
+                }
+                // The next attempt of the same session is made from the same state, and finds out.
+                self.memory.basis = Some(basis);
+                self.retry(session, Operation::Commit, &error, deadline).await.map_err(Failed::Error)
+            }
+        }
+    }
+
+    /// Records the node that an attempt wrote. Returns the zxid of the write.
+    fn applied(&mut self, basis: &Basis, data: Vec<u8>, attempt: &Attempt, results: &[WriteResult]) -> i64 {
+        self.advance_writer();
+        self.memory.contention.applied();
+        let Some(WriteResult::Written(stat)) = results.get(attempt.write_index()) else {
+            // Not the answer to this request: read again.
+            return basis.as_ref().map_or(0, |content| content.mzxid);
+        };
+        self.memory.basis = Some(Some(Content::new(data, stat)));
+        stat.mzxid
+    }
+
+    fn advance_writer(&mut self) {
+        let can_go_on = self.memory.writer.as_mut().is_some_and(WriterNode::advance);
+        if !can_go_on {
+            self.memory.writer = None;
+        }
+    }
+
+    async fn refused(
+        &mut self,
+        session: &Session,
+        batch: &mut Batch,
+        doubts: &mut Doubts,
+        verdict: Verdict,
+        next: Option<(Vec<u8>, Stat)>,
+        deadline: Deadline,
+    ) -> Result<Step, Failed> {
+        match verdict {
+            Verdict::WriterMoved => return self.find_or_leave(session, batch, doubts, deadline).await,
+            Verdict::WriterMissing => self.memory.writer = None,
+            Verdict::Stale => {
+                // A create of the node is refused before the writer node is looked at.
+                if !self.has_writer()
+                    && let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await?
+                {
+                    self.advance_writer();
+                    return Ok(Step::Done(zxid));
+                }
+                if doubts.may_have_changed_the_node() {
+                    let cause = "the session ended, and the node was changed meanwhile";
+                    return Err(Failed::Error(self.unknown(cause)));
+                }
+                self.memory.contention.refused();
+                self.memory.basis = match next {
+                    Some((data, stat)) => Some(Some(Content::new(data, &stat))),
+                    None => self.read_after_pause(session, deadline).await?,
+                };
+            }
+            Verdict::ParentMissing => self.make_parent(session, deadline).await?,
+            Verdict::Refused(refusal) => {
+                return Err(Failed::Wire(Operation::Commit, WireError::Refused(refusal)));
+            }
+        }
+        Ok(Step::Again)
+    }
+
+    /// Reads the node for the next attempt. The condition of that attempt shows whether the read was current.
+    /// Under contention it pauses first, and leaves the node to other clients.
+    async fn read_after_pause(&self, session: &Session, deadline: Deadline) -> Result<Option<Basis>, Failed> {
+        let (_, drawn) = session.settings().environment.unique().as_u64_pair();
+        // The low half of a random UUID has no fixed bits.
+        let drawn = u32::try_from(drawn & u64::from(u32::MAX)).unwrap_or_default();
+        let pause = self.memory.contention.pause(drawn).min(fractions::retry_pause(session.timeout()));
+        if !pause.is_zero() {
+            session.pause(pause, deadline).await;
+        }
+        let mut read = session.read(|wire| wire.data(self.full().as_str()));
+        match session.await_reply(&mut read, deadline).await {
+            Ok((data, stat)) => Ok(Some(Some(Content::new(data, &stat)))),
+            Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
+            Err(error) => Err(Failed::Wire(Operation::Read, error)),
+        }
+    }
+
+    /// The writer node was written, by one of our attempts or by somebody else, who makes it useless.
+    pub(super) async fn find_or_leave(
+        &mut self,
+        session: &Session,
+        batch: &mut Batch,
+        doubts: &Doubts,
+        deadline: Deadline,
+    ) -> Result<Step, Failed> {
+        if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
+            self.advance_writer();
+            return Ok(Step::Done(zxid));
+        }
+        self.memory.writer = None;
+        Ok(Step::Again)
+    }
+}

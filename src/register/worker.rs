@@ -1,0 +1,294 @@
+//! The task that applies the changes of a register, while there are any.
+
+use std::sync::Arc;
+
+use tracing::debug;
+
+use super::Inner;
+use super::batch::Batch;
+use super::contention::Contention;
+use super::doubts::{Doubts, Finding};
+use super::requests::{Failed, create_writer, read_node};
+use super::rule::{Basis, Content};
+use super::writer::{WriterNode, attempt_number};
+use crate::error::{Error, LossReason, Operation, Phase};
+use crate::session::{ParentLifetime, Session, make_directory};
+use crate::time::deadline::Deadline;
+use crate::wire::WireError;
+use crate::znode::path::ZnodePath;
+
+/// What a register remembers between two changes.
+#[derive(Default)]
+pub(super) struct Memory {
+    pub(super) writer: Option<WriterNode>,
+    /// The node after the last change; `None` if it is to be read.
+    pub(super) basis: Option<Basis>,
+    pub(super) contention: Contention,
+    pub(super) attempts: u64,
+}
+
+/// Starts the task. `memory` is proof that none runs.
+pub(super) fn start(inner: &Arc<Inner>, memory: Memory) {
+    let worker = Worker { inner: Arc::clone(inner), memory };
+    // The caller has checked that there is a runtime.
+    inner.manager.spawn(worker.run());
+}
+
+/// Dropped at any point, it leaves a register that can be used again.
+pub(super) struct Worker {
+    inner: Arc<Inner>,
+    pub(super) memory: Memory,
+}
+
+/// How an attempt ended.
+pub(super) enum Step {
+    /// Try again.
+    Again,
+    /// The changes took effect at this zxid.
+    Done(i64),
+}
+
+impl Worker {
+    async fn run(mut self) {
+        while let Some(mut batch) = self.next_batch() {
+            let deadline = batch.deadline();
+            let mut doubts = Doubts::default();
+            let result = self.apply(&mut batch, &mut doubts, deadline).await;
+            if !doubts.is_empty() && result.is_err() {
+                // Its attempts may be applied as long as the writer node exists, and may change its version.
+                self.memory.writer = None;
+                self.memory.basis = None;
+            }
+            match &result {
+                Err(error) if error.is_timeout() && !error.outcome_unknown() => {
+                    let others = batch.end_expired(error);
+                    self.inner.state.lock().queue.put_back(others);
+                }
+                result => batch.end(result),
+            }
+        }
+    }
+
+    /// The next changes. If there are none, the memory is given back in the same step.
+    fn next_batch(&mut self) -> Option<Batch> {
+        let mut state = self.inner.state.lock();
+        let batch = state.queue.take(self.inner.combines);
+        if batch.is_none() {
+            state.memory = Some(std::mem::take(&mut self.memory));
+        }
+        batch
+    }
+
+    /// Applies the changes. An error leaves open whether they are applied if there are doubts, and only then.
+    async fn apply(
+        &mut self,
+        batch: &mut Batch,
+        doubts: &mut Doubts,
+        deadline: Deadline,
+    ) -> Result<i64, Error> {
+        loop {
+            match self.step(batch, doubts, deadline).await {
+                Ok(Step::Done(zxid)) => return Ok(zxid),
+                Ok(Step::Again) if deadline.has_passed() => return Err(self.timeout(doubts, deadline)),
+                Ok(Step::Again) => {}
+                Err(error) if doubts.is_empty() || error.outcome_unknown() => return Err(error),
+                Err(error) => return Err(self.unknown(&error.to_string())),
+            }
+        }
+    }
+
+    async fn step(
+        &mut self,
+        batch: &mut Batch,
+        doubts: &mut Doubts,
+        deadline: Deadline,
+    ) -> Result<Step, Error> {
+        let session = self.inner.manager.session(deadline, self.inner.full.as_str()).await?;
+        let entered = self.enter(&session, batch, doubts, deadline).await;
+        let stepped = match entered {
+            Ok(None) => self.attempt(&session, batch, doubts, deadline).await,
+            Ok(Some(zxid)) => return Ok(Step::Done(zxid)),
+            Err(failed) => Err(failed),
+        };
+        match stepped {
+            Ok(step) => Ok(step),
+            Err(Failed::Error(error)) => Err(error),
+            Err(Failed::Wire(operation, error)) => {
+                self.memory.basis = None;
+                self.retry(&session, operation, &error, deadline).await
+            }
+        }
+    }
+
+    /// Decides whether a request is sent again, and pauses before that.
+    pub(super) async fn retry(
+        &self,
+        session: &Session,
+        operation: Operation,
+        error: &WireError,
+        deadline: Deadline,
+    ) -> Result<Step, Error> {
+        let path = self.inner.full.as_str();
+        match error {
+            WireError::SessionEnded(LossReason::Closed) => Err(Error::Closed),
+            WireError::SessionEnded(_) => Ok(Step::Again),
+            WireError::Refused(refusal) if !refusal.is_transient() => {
+                Err(Error::Refused { operation, path: path.into(), refusal: *refusal })
+            }
+            WireError::AuthFailed => Err(Error::of_wire(operation, path, error, deadline)),
+            error => {
+                debug!(path, %operation, %error, "trying again");
+                session.backoff(deadline).await;
+                Ok(Step::Again)
+            }
+        }
+    }
+
+    /// Prepares the writer node of this session. If there are doubts from another writer node, finds out what
+    /// has become of them. Returns the zxid of the attempt that was applied, if one was.
+    async fn enter(
+        &mut self,
+        session: &Session,
+        batch: &mut Batch,
+        doubts: &mut Doubts,
+        deadline: Deadline,
+    ) -> Result<Option<i64>, Failed> {
+        if self.memory.writer.as_ref().is_some_and(|writer| !writer.is_of(session)) {
+            // What another session has read may be newer than what this one reads.
+            self.memory.writer = None;
+            self.memory.basis = None;
+        }
+        if self.memory.writer.is_some() || !doubts.is_writer_used() {
+            return Ok(None);
+        }
+        if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
+            return Ok(Some(zxid));
+        }
+        doubts.leave_writer();
+        Ok(None)
+    }
+
+    /// Looks for the attempt that the last writer node names. If there is one, decides the changes anew from
+    /// its state.
+    pub(super) async fn find_applied(
+        &self,
+        session: &Session,
+        batch: &mut Batch,
+        doubts: &Doubts,
+        deadline: Deadline,
+    ) -> Result<Option<i64>, Failed> {
+        let Some(writer) = doubts.writer() else { return Ok(None) };
+        let Some((data, stat)) = read_node(session, writer, deadline).await? else { return Ok(None) };
+        let Some(basis) = attempt_number(&data).and_then(|number| doubts.basis_of(number)) else {
+            return Ok(None);
+        };
+        batch.decide(basis);
+        Ok(Some(stat.mzxid))
+    }
+
+    /// Reads the node as it is now.
+    async fn read(&self, session: &Session, deadline: Deadline) -> Result<Basis, Failed> {
+        let node = read_node(session, self.inner.full.as_str(), deadline).await?;
+        Ok(node.map(|(data, stat)| Content::new(data, &stat)))
+    }
+
+    /// One attempt.
+    async fn attempt(
+        &mut self,
+        session: &Session,
+        batch: &mut Batch,
+        doubts: &mut Doubts,
+        deadline: Deadline,
+    ) -> Result<Step, Failed> {
+        let known = self.memory.basis.take().filter(|_| !batch.is_read());
+        let is_current = known.is_none();
+        let basis = match known {
+            Some(basis) => basis,
+            None if batch.is_read() || self.has_writer() => self.read(session, deadline).await?,
+            None => match self.begin_writing(session, doubts, deadline).await? {
+                Some(basis) => basis,
+                None => return self.find_or_leave(session, batch, doubts, deadline).await,
+            },
+        };
+        if doubts.judge(&basis) == Finding::Unknown {
+            return match self.find_applied(session, batch, doubts, deadline).await? {
+                Some(zxid) => Ok(Step::Done(zxid)),
+                None => Err(Failed::Error(self.unknown("the session ended, and the node was changed since"))),
+            };
+        }
+        let Some(data) = batch.decide(&basis) else {
+            if !is_current {
+                // What the last change left may have been changed since.
+                return Ok(Step::Again);
+            }
+            if !doubts.is_empty() {
+                self.memory.writer = None;
+            }
+            let zxid = basis.as_ref().map_or(0, |content| content.mzxid);
+            self.memory.basis = Some(basis);
+            return Ok(Step::Done(zxid));
+        };
+        if basis.is_some() && !self.has_writer() {
+            // Only a read behind the create of the writer node shows the node that the writer node is a child
+            // of.
+            return Ok(Step::Again);
+        }
+        self.send(session, batch, doubts, basis, data, deadline).await
+    }
+
+    /// Whether the writer node exists, as far as is known.
+    pub(super) fn has_writer(&self) -> bool {
+        self.memory.writer.as_ref().is_some_and(WriterNode::is_created)
+    }
+
+    /// Creates the writer node, and reads the node behind that. `None` if the writer node exists because of
+    /// an attempt.
+    async fn begin_writing(
+        &mut self,
+        session: &Session,
+        doubts: &Doubts,
+        deadline: Deadline,
+    ) -> Result<Option<Basis>, Failed> {
+        let path = &self.inner.full;
+        let writer = self.memory.writer.get_or_insert_with(|| WriterNode::new(session, path));
+        let is_new = doubts.writer() != Some(writer.path());
+        create_writer(session, path.as_str(), writer, is_new, deadline).await
+    }
+
+    pub(super) async fn make_parent(&self, session: &Session, deadline: Deadline) -> Result<(), Failed> {
+        let Some(parent) = self.inner.full.parent() else { return Ok(()) };
+        let made = make_directory(session, &parent, ParentLifetime::ForEver, deadline).await;
+        made.map_err(|error| Failed::Wire(Operation::Create, error))
+    }
+
+    fn timeout(&self, doubts: &Doubts, deadline: Deadline) -> Error {
+        if doubts.is_empty() {
+            let (path, waited) = (self.inner.full.as_str().into(), deadline.waited());
+            return Error::Timeout { phase: Phase::Connecting, path, waited };
+        }
+        self.unknown(&format!("no answer within {:.1?}", deadline.waited()))
+    }
+
+    /// The path of the node on the server.
+    pub(super) fn full(&self) -> &ZnodePath {
+        &self.inner.full
+    }
+
+    pub(super) fn unknown(&self, cause: &str) -> Error {
+        let path = self.inner.full.as_str().into();
+        Error::Unknown { operation: Operation::Write, path, cause: cause.to_owned() }
+    }
+}
+
+impl Drop for Worker {
+    /// The runtime is shut down, or a change panicked.
+    fn drop(&mut self) {
+        let mut state = self.inner.state.lock();
+        if state.memory.is_none() {
+            state.memory = Some(Memory { attempts: self.memory.attempts, ..Memory::default() });
+            let left = state.queue.drain();
+            drop(state);
+            drop(left);
+        }
+    }
+}

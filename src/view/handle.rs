@@ -1,0 +1,211 @@
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::bounds::ViewBounds;
+use super::changes::ViewChanges;
+use super::error::ViewError;
+use super::hub::Hub;
+use super::mirror::Mirror;
+use super::node::{Decode, DecodeFailure};
+use super::reads::Sync;
+use super::scope::ViewScope;
+use super::snapshot::{Snapshot, ViewState};
+use super::task::Task;
+use crate::error::{Error, Operation, Phase};
+use crate::manager::ConnectionManager;
+use crate::time::deadline::Deadline;
+use crate::znode::fencing_token::FencingToken;
+use crate::znode::path::{IntoPath, ZnodePath};
+use crate::znode::whole_path::WholePath;
+
+/// A copy of a node, of its children or of its tree, that follows the server.
+///
+/// For recipe authors; applications use `NodeView`, `ChildrenView` and `TreeView` of the crate `lockkeeper`.
+/// Those document the promises. Clones are handles to one copy, which ends with the last of them.
+pub struct View<T = ()> {
+    inner: Arc<Inner<T>>,
+}
+
+struct Inner<T> {
+    manager: ConnectionManager,
+    path: ZnodePath,
+    scope: ViewScope,
+    hub: Arc<Hub<T>>,
+    syncs: mpsc::UnboundedSender<Sync>,
+    /// Ends the task.
+    _last_handle: DropGuard,
+}
+
+impl<T> Clone for View<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<T: Send + std::marker::Sync + 'static> View<T> {
+    /// Begins to follow `path`, below the manager's chroot, in the background.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] for an invalid path or without a tokio runtime, and [`Error::Closed`] after a
+    /// shutdown.
+    pub fn new(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        scope: ViewScope,
+        bounds: ViewBounds,
+        decode: impl Fn(&str, &[u8]) -> Result<T, DecodeFailure> + Send + std::marker::Sync + 'static,
+    ) -> Result<Self, Error> {
+        let path = path.into_path()?;
+        let full = manager.full_path(&path)?;
+        let session = manager.view_session()?;
+        let hub = Arc::new(Hub::default());
+        let ended = CancellationToken::new();
+        let (syncs, requested) = mpsc::unbounded_channel();
+        let decode: Arc<Decode<T>> = Arc::new(decode);
+        let mirror = Mirror::new(scope.levels(), bounds, decode);
+        let task = Task::new(session.clone(), full, scope, mirror, Arc::clone(&hub), requested);
+        session.environment().spawn(Box::pin(task.run(ended.clone())));
+        let _last_handle = ended.drop_guard();
+        let inner = Inner { manager: manager.clone(), path, scope, hub, syncs, _last_handle };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+}
+
+impl<T> View<T> {
+    /// The path of the root, below the manager's chroot.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        &self.inner.path
+    }
+
+    /// The latest snapshot. Takes no lock and sends nothing.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot<T>> {
+        self.inner.hub.latest()
+    }
+
+    /// The differences from the present snapshot on.
+    #[must_use]
+    pub fn changes(&self) -> ViewChanges<T> {
+        self.inner.hub.subscribe()
+    }
+
+    /// Waits until the view is [live](ViewState::Live), and returns a snapshot that was complete then.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], [`Error::Refused`], or [`ViewError::TooLarge`] by [`Error::recipe`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the view goes on.
+    pub async fn ready(&self) -> Result<Arc<Snapshot<T>>, Error> {
+        loop {
+            self.inner.hub.state_is(|state| !matches!(state, ViewState::Loading | ViewState::Stale)).await;
+            let snapshot = self.snapshot();
+            match snapshot.state() {
+                ViewState::Live => return Ok(snapshot),
+                ViewState::Loading | ViewState::Stale => {}
+                state => return Err(self.failure(state)),
+            }
+        }
+    }
+
+    /// Waits until everything that was committed before this call is in the view, and returns a snapshot
+    /// with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`ready`](Self::ready), and [`Error::Timeout`] after the manager's operation timeout.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the view goes on.
+    pub async fn sync(&self) -> Result<Arc<Snapshot<T>>, Error> {
+        let limit = Deadline::after(self.inner.manager.operation_timeout());
+        loop {
+            let (done, answered) = oneshot::channel();
+            // The task is gone only after the state is `Closed`.
+            let _ = self.inner.syncs.send(done);
+            tokio::select! {
+                biased;
+                synced = answered => if synced.is_ok() {
+                    return Ok(self.snapshot());
+                },
+                () = limit.passed() => {
+                    let (path, waited) = (self.whole_path(), limit.waited());
+                    return Err(Error::Timeout { phase: Phase::Answer, path, waited });
+                }
+            }
+            let state = self.snapshot().state();
+            if matches!(state, ViewState::TooLarge(_) | ViewState::Refused(_) | ViewState::Closed) {
+                return Err(self.failure(state));
+            }
+        }
+    }
+
+    /// Waits until the view has everything up to a transaction: one that this process has seen
+    /// committed, such as [`Stat::mzxid`](crate::Stat::mzxid) of a write.
+    ///
+    /// # Errors
+    ///
+    /// As [`sync`](Self::sync).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`sync`](Self::sync).
+    pub async fn await_until(&self, zxid: impl Into<ViewPoint>) -> Result<Arc<Snapshot<T>>, Error> {
+        let ViewPoint(zxid) = zxid.into();
+        let snapshot = self.snapshot();
+        // One read showed the whole of a single node. Of several nodes, each read shows its own.
+        let is_shown = self.inner.scope == ViewScope::Node
+            && snapshot.root().is_some_and(|root| root.stat().mzxid.unsigned_abs() >= zxid);
+        if is_shown && snapshot.state() == ViewState::Live {
+            return Ok(snapshot);
+        }
+        self.sync().await
+    }
+
+    fn whole_path(&self) -> WholePath {
+        self.inner.manager.whole_path(&self.inner.path)
+    }
+
+    fn failure(&self, state: ViewState) -> Error {
+        let path = self.whole_path();
+        match state {
+            ViewState::Refused(refusal) => Error::Refused { operation: Operation::Read, path, refusal },
+            ViewState::TooLarge(exceeded) => ViewError::TooLarge { path, exceeded }.into(),
+            _ => Error::Closed,
+        }
+    }
+}
+
+/// The id of a transaction that a view waits for: a zxid, or the [`FencingToken`] of a hold.
+#[derive(Clone, Copy, Debug)]
+pub struct ViewPoint(u64);
+
+impl From<i64> for ViewPoint {
+    fn from(zxid: i64) -> Self {
+        Self(zxid.unsigned_abs())
+    }
+}
+
+impl From<FencingToken> for ViewPoint {
+    fn from(token: FencingToken) -> Self {
+        Self(token.as_u64())
+    }
+}
+
+impl<T> Debug for View<T> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("View")
+            .field("path", &self.inner.path)
+            .field("snapshot", &self.snapshot())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,391 @@
+//! The copy of a tree: which reads keep it equal to the tree of the server.
+//!
+//! Pure: events and answers go in, reads and differences come out.
+//!
+//! An event says nothing but that a node may have changed; the read that follows it decides. Answers are
+//! taken in the order of their requests, so a later answer shows a later state. An event that arrives
+//! while a read of its node is in flight causes another read, because the answer may be older than the event.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::bounds::{Exceeded, ViewBounds};
+use super::listed::Listed;
+use super::node::{Decode, ViewNode, is_same_state};
+use super::nodes::Nodes;
+use crate::wire::Stat;
+
+/// A read that the copy needs. The path is below the root, which has the empty path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    /// The data and stat of a node.
+    Data(Arc<str>),
+    /// The stat of a node whose data is large and may be the same.
+    Stat(Arc<str>),
+    /// The names of the children of a node.
+    Names(Arc<str>),
+}
+
+impl Request {
+    /// The path of the node, below the root.
+    pub(super) fn path(&self) -> &str {
+        match self {
+            Self::Data(path) | Self::Stat(path) | Self::Names(path) => path,
+        }
+    }
+}
+
+/// The answer to a [`Request`].
+#[derive(Debug)]
+pub(super) enum Answer {
+    Data(Vec<u8>, Stat),
+    Stat(Stat),
+    Names(Vec<String>, Stat),
+    /// The node does not exist, or may not be read.
+    Missing,
+}
+
+/// A node that differs: its path, its state before, and its state now.
+pub(super) type Changed<T> = (Arc<str>, Option<Arc<ViewNode<T>>>, Option<Arc<ViewNode<T>>>);
+
+/// From this size on the stat of a known node is read before its data.
+const LARGE: i32 = 4096;
+
+pub(super) struct Mirror<T> {
+    /// The number of levels below the root that belong to the view; `None`: all.
+    levels: Option<usize>,
+    bounds: ViewBounds,
+    decode: Arc<Decode<T>>,
+    nodes: Nodes<T>,
+    bytes: usize,
+    /// What the stat of a node said when its children were last listed. A node without an entry had no
+    /// children when it was read.
+    listed: HashMap<Arc<str>, Listed>,
+    visits: HashMap<Arc<str>, Visit>,
+    /// The number of unfinished visits by their cause.
+    unfinished: BTreeMap<u64, usize>,
+    /// The number of the cause of the next visits.
+    cause: u64,
+    /// The cause of the last full comparison.
+    comparison: u64,
+    /// Events were dropped, so a full comparison must follow.
+    has_dropped: bool,
+    requests: VecDeque<Request>,
+    /// The state of each node that differs, before the first difference.
+    before: BTreeMap<Arc<str>, Option<Arc<ViewNode<T>>>>,
+    exceeded: Option<Exceeded>,
+}
+
+/// A node that is being read.
+struct Visit {
+    cause: Cause,
+    /// An event arrived meanwhile: another visit follows.
+    again: Option<Cause>,
+}
+
+/// Why a node is read.
+#[derive(Clone, Copy)]
+struct Cause {
+    number: u64,
+    /// Everything below is compared as well.
+    is_deep: bool,
+}
+
+impl Cause {
+    fn and(self, other: Self) -> Self {
+        Self { number: self.number.min(other.number), is_deep: self.is_deep || other.is_deep }
+    }
+}
+
+impl<T> Mirror<T> {
+    pub(super) fn new(levels: Option<usize>, bounds: ViewBounds, decode: Arc<Decode<T>>) -> Self {
+        Self {
+            levels,
+            bounds,
+            decode,
+            nodes: Nodes::default(),
+            bytes: 0,
+            listed: HashMap::new(),
+            visits: HashMap::new(),
+            unfinished: BTreeMap::new(),
+            cause: 0,
+            comparison: 0,
+            has_dropped: false,
+            requests: VecDeque::new(),
+            before: BTreeMap::new(),
+            exceeded: None,
+        }
+    }
+
+    /// The connection is a new one: nothing that was requested or told on the last one counts.
+    pub(super) fn restart(&mut self) {
+        for path in std::mem::take(&mut self.visits).into_keys() {
+            // A child that was listed, and not read yet, is not known.
+            self.listed.remove(parent(&path));
+        }
+        self.unfinished.clear();
+        self.requests.clear();
+        self.has_dropped = false;
+        self.exceeded = None;
+        self.compare();
+    }
+
+    /// Forgets all nodes.
+    pub(super) fn clear(&mut self) {
+        self.remove("");
+        self.listed.clear();
+    }
+
+    /// Compares every node with the server.
+    pub(super) fn compare(&mut self) {
+        self.comparison = self.begin_cause();
+        self.visit("", Cause { number: self.comparison, is_deep: true });
+        self.begin_cause();
+    }
+
+    /// Later visits have another cause. Returns the number of the last one.
+    pub(super) fn begin_cause(&mut self) -> u64 {
+        let last = self.cause;
+        self.cause += 1;
+        last
+    }
+
+    /// A node below the root may have changed.
+    pub(super) fn hint(&mut self, path: &str) {
+        if self.has_dropped || self.levels.is_some_and(|levels| level(path) > levels) {
+            return;
+        }
+        // The causes of comparisons are smaller.
+        let hinted: usize = self.unfinished.range(self.comparison + 1..).map(|(_, count)| count).sum();
+        if hinted >= self.bounds.events_max() {
+            self.has_dropped = true;
+            return;
+        }
+        self.visit(path, Cause { number: self.cause, is_deep: false });
+    }
+
+    /// Whether all visits of causes up to this one are finished.
+    pub(super) fn is_finished(&self, cause: u64) -> bool {
+        self.unfinished.first_key_value().is_none_or(|(first, _)| *first > cause)
+    }
+
+    /// Whether the last full comparison is finished, and none has to follow.
+    pub(super) fn is_complete(&self) -> bool {
+        !self.has_dropped && self.is_finished(self.comparison)
+    }
+
+    /// Whether no read is needed or in flight.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.visits.is_empty() && !self.has_dropped
+    }
+
+    /// The bound that the tree exceeds.
+    pub(super) fn exceeded(&self) -> Option<Exceeded> {
+        self.exceeded
+    }
+
+    pub(super) fn nodes(&self) -> &Nodes<T> {
+        &self.nodes
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The next read to request, if `takes` accepts it.
+    pub(super) fn next_request(&mut self, takes: impl FnOnce(&Request) -> bool) -> Option<Request> {
+        if self.has_dropped && self.visits.is_empty() {
+            self.has_dropped = false;
+            self.compare();
+        }
+        self.requests.front().is_some_and(takes).then(|| self.requests.pop_front())?
+    }
+
+    /// The differences since the last call, in the order of the paths.
+    pub(super) fn take_changes(&mut self) -> Vec<Changed<T>> {
+        let before = std::mem::take(&mut self.before);
+        let changes = before.into_iter().map(|(path, before)| {
+            let now = self.nodes.get(&path).cloned();
+            (path, before, now)
+        });
+        changes.filter(|(_, before, now)| differ(before.as_ref(), now.as_ref())).collect()
+    }
+
+    /// Takes the answer to a request. Answers come in the order of the requests.
+    pub(super) fn answer(&mut self, request: Request, answer: Answer) {
+        match (request, answer) {
+            (Request::Data(path) | Request::Stat(path) | Request::Names(path), Answer::Missing) => {
+                self.remove(&path);
+                self.finish(&path);
+            }
+            (Request::Stat(path), Answer::Stat(stat)) => {
+                match self.nodes.get(&path).is_some_and(|known| is_same_state(known.stat(), &stat)) {
+                    true => self.visit_children(&path, &stat),
+                    false => self.requests.push_back(Request::Data(path)),
+                }
+            }
+            (Request::Data(path), Answer::Data(data, stat)) => {
+                // The value of a known state is not decoded again.
+                if !self.nodes.get(&path).is_some_and(|known| is_same_state(known.stat(), &stat)) {
+                    let node = ViewNode::decoded(&path, (data, stat), &*self.decode);
+                    self.insert(&path, Arc::new(node));
+                }
+                self.visit_children(&path, &stat);
+            }
+            (Request::Names(path), Answer::Names(names, stat)) => self.take_names(&path, names, &stat),
+            (Request::Data(path) | Request::Stat(path) | Request::Names(path), _) => self.finish(&path),
+        }
+    }
+
+    fn visit(&mut self, path: &str, cause: Cause) {
+        if let Some(visit) = self.visits.get_mut(path) {
+            let again = visit.again.map_or(cause, |again| again.and(cause));
+            if let Some(earlier) = visit.again.replace(again) {
+                self.uncount(earlier.number);
+            }
+            self.count(again.number);
+            return;
+        }
+        let known = self.nodes.get_key(path);
+        let path = known.map_or_else(|| path.into(), |(path, _)| Arc::clone(path));
+        let is_large = self.nodes.get(&path).is_some_and(|known| known.stat().data_length > LARGE);
+        self.requests.push_back(if is_large {
+            Request::Stat(Arc::clone(&path))
+        } else {
+            Request::Data(Arc::clone(&path))
+        });
+        self.visits.insert(path, Visit { cause, again: None });
+        self.count(cause.number);
+    }
+
+    fn finish(&mut self, path: &str) {
+        let Some(visit) = self.visits.remove(path) else { return };
+        self.uncount(visit.cause.number);
+        if let Some(again) = visit.again {
+            self.uncount(again.number);
+            self.visit(path, again);
+        }
+    }
+
+    fn count(&mut self, cause: u64) {
+        *self.unfinished.entry(cause).or_default() += 1;
+    }
+
+    fn uncount(&mut self, cause: u64) {
+        if let Some(count) = self.unfinished.get_mut(&cause) {
+            *count -= 1;
+            if *count == 0 {
+                self.unfinished.remove(&cause);
+            }
+        }
+    }
+
+    /// The node is as `stat` says; what is below it follows.
+    fn visit_children(&mut self, path: &str, stat: &Stat) {
+        let is_last_level = self.levels.is_some_and(|levels| level(path) >= levels);
+        if is_last_level || stat.children == 0 {
+            self.remove_below(path);
+            self.listed.remove(path);
+            self.finish(path);
+            return;
+        }
+        let listed = self.listed.get(path).copied();
+        if listed != Some(Listed::of(stat)) {
+            self.requests.push_back(Request::Names(path.into()));
+            return;
+        }
+        let cause = self.visits.get(path).map(|visit| visit.cause);
+        if let Some(cause) = cause.filter(|cause| cause.is_deep) {
+            for child in self.nodes.children(path) {
+                self.visit(&child, cause);
+            }
+        }
+        self.finish(path);
+    }
+
+    fn take_names(&mut self, path: &str, names: Vec<String>, stat: &Stat) {
+        let cause = self.visits.get(path).map(|visit| visit.cause);
+        let listed: BTreeSet<String> = names.into_iter().map(|name| child(path, &name)).collect();
+        for known in self.nodes.children(path) {
+            if !listed.contains(&*known) {
+                self.remove(&known);
+            }
+        }
+        if self.nodes.len().max(listed.len()) > self.bounds.nodes_max() {
+            self.exceeded = Some(Exceeded::Nodes);
+        } else if let Some(cause) = cause {
+            for child in listed {
+                // Nothing is known of what is below a new child.
+                let is_new = !self.nodes.contains(&child);
+                if cause.is_deep || is_new {
+                    self.visit(&child, Cause { is_deep: true, ..cause });
+                }
+            }
+        }
+        self.listed.insert(path.into(), Listed::of(stat));
+        self.finish(path);
+    }
+
+    fn insert(&mut self, path: &Arc<str>, node: Arc<ViewNode<T>>) {
+        self.bytes += node.size(path);
+        let earlier = self.nodes.insert(Arc::clone(path), Arc::clone(&node));
+        if let Some(earlier) = &earlier {
+            self.bytes -= earlier.size(path);
+            if earlier.stat().czxid != node.stat().czxid {
+                // What was below was deleted with the earlier node.
+                self.remove_below(path);
+                self.listed.remove(path);
+            }
+        }
+        self.before.entry(Arc::clone(path)).or_insert(earlier);
+        if self.nodes.len() > self.bounds.nodes_max() {
+            self.exceeded = Some(Exceeded::Nodes);
+        }
+        if self.bytes > self.bounds.bytes_max() {
+            self.exceeded = Some(Exceeded::Bytes);
+        }
+    }
+
+    /// Removes a node and everything below it.
+    fn remove(&mut self, path: &str) {
+        self.remove_below(path);
+        self.remove_node(path);
+    }
+
+    fn remove_below(&mut self, path: &str) {
+        for below in self.nodes.below(path) {
+            self.remove_node(&below);
+        }
+    }
+
+    fn remove_node(&mut self, path: &str) {
+        self.listed.remove(path);
+        if let Some((path, node)) = self.nodes.remove(path) {
+            self.bytes -= node.size(&path);
+            self.before.entry(path).or_insert(Some(node));
+        }
+    }
+}
+
+/// Whether a node was created, written or deleted between two states of its path.
+pub(super) fn differ<T>(before: Option<&Arc<ViewNode<T>>>, now: Option<&Arc<ViewNode<T>>>) -> bool {
+    match (before, now) {
+        (None, None) => false,
+        (Some(before), Some(now)) => !before.is_same_state(now),
+        _ => true,
+    }
+}
+
+/// The number of levels from the root of the view to a path.
+fn level(path: &str) -> usize {
+    if path.is_empty() { 0 } else { path.split('/').count() }
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+pub(super) fn child(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
+}

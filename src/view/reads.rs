@@ -1,0 +1,180 @@
+//! The requests of a view that are in flight over one connection.
+
+use futures::future::BoxFuture;
+use futures::stream::FuturesOrdered;
+use futures::{FutureExt, StreamExt};
+use tokio::sync::oneshot;
+
+use super::mirror::{Answer, Mirror, Request};
+use crate::error::Refusal;
+use crate::session::Session;
+use crate::time::deadline::Deadline;
+use crate::wire::{Data, Reply as WireReply, Stat, Wire, WireError};
+use crate::znode::path::ZnodePath;
+
+/// Is notified when everything that was committed before its request is published. Dropped if it will not be.
+pub(super) type Sync = oneshot::Sender<()>;
+
+/// The requests in flight at once.
+const REQUESTS_MAX: usize = 8;
+/// The nodes that one request reads.
+const BATCH_MAX: usize = 64;
+/// The data that one request reads, if the nodes have the average size of those that are known.
+const BATCH_BYTES: usize = 256 * 1024;
+
+/// What the answer to a request says.
+pub(super) enum Reply {
+    Answers(Vec<(Request, Answer)>),
+    /// The server has caught up with everything that was committed before the sync was requested.
+    Synced(Vec<Sync>),
+    /// The root may not be read.
+    RootRefused(Refusal),
+    Failed(WireError),
+}
+
+/// The requests in flight, and their answers in the order of the requests.
+pub(super) struct InFlight<'a> {
+    session: &'a Session,
+    root: &'a ZnodePath,
+    replies: FuturesOrdered<BoxFuture<'static, Reply>>,
+}
+
+impl<'a> InFlight<'a> {
+    pub(super) fn new(session: &'a Session, root: &'a ZnodePath) -> Self {
+        Self { session, root, replies: FuturesOrdered::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.replies.is_empty()
+    }
+
+    /// The next answer. `None` if no request is in flight.
+    pub(super) async fn next(&mut self) -> Option<Reply> {
+        self.replies.next().await
+    }
+
+    /// Sends what the mirror needs, as far as there is room.
+    pub(super) fn send<T>(&mut self, mirror: &mut Mirror<T>) {
+        while self.replies.len() < REQUESTS_MAX {
+            let Some(first) = mirror.next_request(|_| true) else { return };
+            match first {
+                Request::Data(path) => {
+                    let average = mirror.bytes() / mirror.nodes().len().max(1);
+                    let batch = (BATCH_BYTES / average.max(1)).clamp(1, BATCH_MAX);
+                    let mut requests = vec![Request::Data(path)];
+                    while requests.len() < batch
+                        && let Some(next) = mirror.next_request(|next| matches!(next, Request::Data(_)))
+                    {
+                        requests.push(next);
+                    }
+                    self.read_data(requests);
+                }
+                Request::Stat(ref path) => {
+                    let whole = self.whole(path);
+                    self.push(first, |wire| wire.exists(&whole), stat_answer);
+                }
+                Request::Names(ref path) => {
+                    let whole = self.whole(path);
+                    let answer = |(names, stat)| Answer::Names(names, stat);
+                    self.push(first, |wire| wire.children_stat(&whole), answer);
+                }
+            }
+        }
+    }
+
+    /// Requests that the server catches up, and a read behind that: its answer comes after the events of
+    /// everything that the server caught up with.
+    pub(super) fn sync(&mut self, syncs: Vec<Sync>) {
+        let session = self.session.clone();
+        let mut sync = session.read(|wire| wire.sync("/"));
+        let mut read = session.read(|wire| wire.exists("/"));
+        let reply = async move {
+            let synced = async {
+                session.await_reply(&mut sync, Deadline::never()).await?;
+                session.await_reply(&mut read, Deadline::never()).await
+            };
+            match synced.await {
+                // No right to read the root is an answer as well.
+                Ok(_) | Err(WireError::Refused(Refusal::NoAuth | Refusal::NoNode)) => Reply::Synced(syncs),
+                Err(error) => Reply::Failed(error),
+            }
+        };
+        self.replies.push_back(reply.boxed());
+    }
+
+    fn read_data(&mut self, mut requests: Vec<Request>) {
+        if requests.len() == 1
+            && let Some(Request::Data(path)) = requests.first()
+        {
+            let (whole, request) = (self.whole(path), requests.remove(0));
+            return self.push(request, |wire| wire.data(&whole), data_answer);
+        }
+        let paths: Vec<String> = requests.iter().map(|request| self.whole(request.path())).collect();
+        let mut reply = self.session.read(|wire| wire.data_of_all(&paths));
+        let session = self.session.clone();
+        let reply = async move {
+            let results = match session.await_reply(&mut reply, Deadline::never()).await {
+                Ok(results) if results.len() == requests.len() => results,
+                Ok(_) => return Reply::Failed(WireError::Broken("not as many answers as reads".to_owned())),
+                Err(error) => return Reply::Failed(error),
+            };
+            let mut answers = Vec::with_capacity(requests.len());
+            for (request, result) in requests.into_iter().zip(results) {
+                match answer(&request, result.map_err(WireError::Refused), data_answer) {
+                    Ok(answer) => answers.push((request, answer)),
+                    Err(stop) => return stop,
+                }
+            }
+            Reply::Answers(answers)
+        };
+        self.replies.push_back(reply.boxed());
+    }
+
+    fn push<A: Send + 'static>(
+        &mut self,
+        request: Request,
+        send: impl FnOnce(&dyn Wire) -> WireReply<A>,
+        convert: impl FnOnce(A) -> Answer + Send + 'static,
+    ) {
+        let mut reply = self.session.read(send);
+        let session = self.session.clone();
+        let reply = async move {
+            let result = session.await_reply(&mut reply, Deadline::never()).await;
+            match answer(&request, result, convert) {
+                Ok(answer) => Reply::Answers(vec![(request, answer)]),
+                Err(stop) => stop,
+            }
+        };
+        self.replies.push_back(reply.boxed());
+    }
+
+    /// The path on the server.
+    fn whole(&self, path: &str) -> String {
+        if path.is_empty() { self.root.to_string() } else { self.root.listed_child(path) }
+    }
+}
+
+/// The answer to a read; `Err` if the connection cannot be followed any more.
+fn answer<A>(
+    request: &Request,
+    result: Result<A, WireError>,
+    convert: impl FnOnce(A) -> Answer,
+) -> Result<Answer, Reply> {
+    match result {
+        Ok(found) => Ok(convert(found)),
+        Err(WireError::Refused(Refusal::NoNode)) => Ok(Answer::Missing),
+        Err(WireError::Refused(Refusal::NoAuth)) if request.path().is_empty() => {
+            Err(Reply::RootRefused(Refusal::NoAuth))
+        }
+        Err(WireError::Refused(Refusal::NoAuth)) => Ok(Answer::Missing),
+        Err(error) => Err(Reply::Failed(error)),
+    }
+}
+
+fn data_answer((data, stat): Data) -> Answer {
+    Answer::Data(data, stat)
+}
+
+fn stat_answer(stat: Option<Stat>) -> Answer {
+    stat.map_or(Answer::Missing, Answer::Stat)
+}

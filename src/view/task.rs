@@ -1,0 +1,281 @@
+//! The task of a view: one connection after the other, it watches, reads and publishes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::Either;
+use futures::{FutureExt, StreamExt};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, debug_span, warn};
+
+use super::bounds::Exceeded;
+use super::hub::Hub;
+use super::mirror::Mirror;
+use super::reads::{InFlight, Reply, Sync};
+use super::scope::ViewScope;
+use super::snapshot::ViewState;
+use crate::error::Refusal;
+use crate::manager::ConnectionManager;
+use crate::session::{PathWatch, Session};
+use crate::telemetry::metrics;
+use crate::telemetry::timers::ViewCount;
+use crate::time::deadline::Deadline;
+use crate::time::fractions;
+use crate::wire::{WatchDepth, WireError};
+use crate::znode::path::ZnodePath;
+
+pub(super) struct Task<T> {
+    manager: ConnectionManager,
+    /// On the server.
+    root: ZnodePath,
+    depth: WatchDepth,
+    mirror: Mirror<T>,
+    hub: Arc<Hub<T>>,
+    requested: mpsc::UnboundedReceiver<Sync>,
+    /// Wait for the next connection.
+    syncs: Vec<Sync>,
+    /// Wait until the visits of these causes are finished.
+    settling: Vec<(u64, Vec<Sync>)>,
+    has_watch: bool,
+}
+
+/// Why a connection is not used any more.
+enum Stop {
+    /// It broke.
+    Interrupted,
+    /// A request failed in a way that may pass.
+    Failed(WireError),
+    Exceeded(Exceeded),
+    /// The root may not be read.
+    Refused(Refusal),
+}
+
+impl<T: Send + std::marker::Sync + 'static> Task<T> {
+    pub(super) fn new(
+        manager: ConnectionManager,
+        root: ZnodePath,
+        scope: ViewScope,
+        mirror: Mirror<T>,
+        hub: Arc<Hub<T>>,
+        requested: mpsc::UnboundedReceiver<Sync>,
+    ) -> Self {
+        let depth = if scope == ViewScope::Node { WatchDepth::Node } else { WatchDepth::Tree };
+        Self {
+            manager,
+            root,
+            depth,
+            mirror,
+            hub,
+            requested,
+            syncs: Vec::new(),
+            settling: Vec::new(),
+            has_watch: false,
+        }
+    }
+
+    /// Runs until the last handle of the view is dropped, or the manager is shut down.
+    pub(super) async fn run(mut self, ended: CancellationToken) {
+        let _counted = ViewCount::new();
+        let span = debug_span!("view", path = %self.root);
+        let manager = self.manager.clone();
+        let follow = async {
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => {}
+                () = manager.closing() => {}
+                () = self.follow() => {}
+            }
+        };
+        follow.instrument(span).await;
+    }
+
+    async fn follow(&mut self) {
+        while let Ok(session) = self.manager.session(Deadline::never(), self.root.as_str()).await {
+            let stop = self.follow_connection(&session).await;
+            // A comparison on this connection shows nothing of what happened since: the callers ask again.
+            self.settling.clear();
+            self.hub.enter(self.state_after(&stop));
+            match stop {
+                Stop::Interrupted => {}
+                Stop::Failed(error) => {
+                    debug!(%error, "a read of the view failed; all nodes are compared again");
+                    self.pause(fractions::retry_pause(session.timeout()), true).await;
+                }
+                Stop::Exceeded(exceeded) => {
+                    warn!(%exceeded, "the view keeps its last snapshot");
+                    self.mirror.clear();
+                    self.pause(session.timeout(), false).await;
+                }
+                Stop::Refused(refusal) => {
+                    warn!(%refusal, "the root of the view may not be read");
+                    self.pause(session.timeout(), false).await;
+                }
+            }
+        }
+    }
+
+    fn state_after(&self, stop: &Stop) -> ViewState {
+        match stop {
+            Stop::Exceeded(exceeded) => ViewState::TooLarge(*exceeded),
+            Stop::Refused(refusal) => ViewState::Refused(*refusal),
+            Stop::Interrupted | Stop::Failed(_) => match self.hub.latest().state() {
+                ViewState::Live => ViewState::Stale,
+                other => other,
+            },
+        }
+    }
+
+    /// Pauses. Callers that ask for a sync meanwhile wait for the next connection, or get the state.
+    async fn pause(&mut self, pause: Duration, may_wait: bool) {
+        let mut over = std::pin::pin!(tokio::time::sleep(pause));
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut over => return,
+                Some(sync) = self.requested.recv() => if may_wait {
+                    self.syncs.push(sync);
+                },
+            }
+        }
+    }
+
+    /// Watches and follows the root over the present connection.
+    async fn follow_connection(&mut self, session: &Session) -> Stop {
+        let connection = session.connection();
+        let syncs = std::mem::take(&mut self.syncs);
+        // This server may be behind what an earlier session of this view has seen, and behind what the
+        // callers of a sync know.
+        let mut sync = session.read(|wire| wire.sync("/"));
+        let synced = session.await_reply(&mut sync, Deadline::never()).await;
+        // A sync that was asked for over one connection and answered over the next one: what follows
+        // would end at once.
+        let is_other = session.connection() != connection;
+        if synced.is_err() || is_other {
+            self.syncs = syncs;
+            return synced.map_or_else(Stop::Failed, |()| Stop::Interrupted);
+        }
+        let watched = session.watch_path(self.root.as_str(), self.depth, Deadline::never()).await;
+        let watch = match watched {
+            Ok(watch) => watch,
+            Err(WireError::Refused(refusal)) if !refusal.is_transient() => return Stop::Refused(refusal),
+            Err(error) => return Stop::Failed(error),
+        };
+        self.has_watch = watch.is_some();
+        self.mirror.restart();
+        self.settling.push((self.mirror.begin_cause(), syncs));
+        metrics::view_compared();
+        self.follow_watch(session, connection, watch).await
+    }
+
+    /// Reads what the watch tells. Without a watch, compares all nodes from time to time.
+    async fn follow_watch(
+        &mut self,
+        session: &Session,
+        connection: Option<u64>,
+        mut watch: Option<PathWatch>,
+    ) -> Stop {
+        let root = self.root.clone();
+        let mut in_flight = InFlight::new(session, &root);
+        let mut interrupted = std::pin::pin!(session.interrupted(connection));
+        let poll_interval = fractions::poll_interval(session.timeout());
+        loop {
+            in_flight.send(&mut self.mirror);
+            self.publish();
+            let polls = watch.is_none() && in_flight.is_empty();
+            let event = match &mut watch {
+                Some(watch) => Either::Left(watch.next()),
+                None => Either::Right(std::future::pending()),
+            };
+            tokio::select! {
+                biased;
+                () = &mut interrupted => return Stop::Interrupted,
+                event = event => match event {
+                    Some(path) => self.hint(&path),
+                    None => return Stop::Interrupted,
+                },
+                Some(reply) = in_flight.next() => {
+                    // The events that belong to the answer were received before it.
+                    self.take_events(watch.as_mut());
+                    if let Err(stop) = self.take(reply) {
+                        return stop;
+                    }
+                }
+                Some(sync) = self.requested.recv() => {
+                    let mut syncs = vec![sync];
+                    syncs.extend(std::iter::from_fn(|| self.requested.try_recv().ok()));
+                    in_flight.sync(syncs);
+                }
+                () = tokio::time::sleep(poll_interval), if polls => self.mirror.compare(),
+            }
+        }
+    }
+
+    fn hint(&mut self, path: &str) {
+        if let Some(below) = below(self.root.as_str(), path) {
+            self.mirror.hint(below);
+        }
+    }
+
+    fn take_events(&mut self, watch: Option<&mut PathWatch>) {
+        let Some(watch) = watch else { return };
+        // The next poll sees the end of the stream as well.
+        while let Some(Some(path)) = watch.next().now_or_never() {
+            self.hint(&path);
+        }
+    }
+
+    fn take(&mut self, reply: Reply) -> Result<(), Stop> {
+        match reply {
+            Reply::Answers(answers) => {
+                for (request, answer) in answers {
+                    self.mirror.answer(request, answer);
+                }
+            }
+            Reply::Synced(syncs) => {
+                // Without a watch no events were received.
+                match self.has_watch {
+                    true => self.mirror.hint(""),
+                    false => self.mirror.compare(),
+                }
+                self.settling.push((self.mirror.begin_cause(), syncs));
+            }
+            Reply::RootRefused(refusal) => return Err(Stop::Refused(refusal)),
+            Reply::Failed(error) => return Err(Stop::Failed(error)),
+        }
+        self.mirror.exceeded().map_or(Ok(()), |exceeded| Err(Stop::Exceeded(exceeded)))
+    }
+
+    /// Publishes what was read, once it is complete, and notifies the callers that wait for it.
+    fn publish(&mut self) {
+        if !self.mirror.is_complete() {
+            if self.hub.latest().state() == ViewState::Live {
+                self.hub.enter(ViewState::Stale);
+            }
+            return;
+        }
+        self.hub.publish(ViewState::Live, &mut self.mirror);
+        let is_settled = |cause: u64| self.mirror.is_finished(cause);
+        let settled: Vec<_> = self.settling.extract_if(.., |(cause, _)| is_settled(*cause)).collect();
+        for sync in settled.into_iter().flat_map(|(_, syncs)| syncs) {
+            let _ = sync.send(());
+        }
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.hub.enter(ViewState::Closed);
+    }
+}
+
+/// The path below the root of a view; `None` for a path that is not below it.
+fn below<'a>(root: &str, path: &'a str) -> Option<&'a str> {
+    if root == "/" {
+        return path.strip_prefix('/');
+    }
+    match path.strip_prefix(root)? {
+        "" => Some(""),
+        below => below.strip_prefix('/'),
+    }
+}

@@ -1,0 +1,112 @@
+use std::sync::Arc;
+
+use super::model::Server;
+use crate::view::bounds::{Exceeded, ViewBounds};
+use crate::view::mirror::Mirror;
+
+fn mirror(bounds: ViewBounds) -> Mirror<u32> {
+    let decode = |_: &str, data: &[u8]| match data {
+        b"panic" => panic!("on purpose"),
+        data => Ok(std::str::from_utf8(data)?.parse::<u32>()?),
+    };
+    let mut mirror = Mirror::new(None, bounds, Arc::new(decode));
+    mirror.restart();
+    mirror
+}
+
+/// Answers every request at once. Returns how many there were.
+fn answer_all(mirror: &mut Mirror<u32>, server: &Server) -> usize {
+    let mut requests = 0;
+    while let Some(request) = mirror.next_request(|_| true) {
+        let answer = server.read(&request);
+        mirror.answer(request, answer);
+        requests += 1;
+    }
+    requests
+}
+
+/// The number of nodes, and of those that changed.
+fn sizes(mirror: &mut Mirror<u32>) -> (usize, usize) {
+    (mirror.nodes().len(), mirror.take_changes().len())
+}
+
+#[test]
+fn a_root_that_does_not_exist_comes_goes_and_comes_again() {
+    let (mut mirror, mut server) = (mirror(ViewBounds::default()), Server::default());
+    assert_eq!(answer_all(&mut mirror, &server), 1);
+    assert!(mirror.is_complete() && mirror.take_changes().is_empty());
+    for _ in 0..2 {
+        server.create("", b"1");
+        mirror.hint("");
+        answer_all(&mut mirror, &server);
+        assert_eq!(sizes(&mut mirror), (1, 1));
+        server.delete("");
+        mirror.hint("");
+        answer_all(&mut mirror, &server);
+        assert_eq!(sizes(&mut mirror), (0, 1));
+    }
+}
+
+#[test]
+fn an_entry_that_cannot_be_decoded_keeps_its_bytes_and_harms_no_other() {
+    let (mut mirror, mut server) = (mirror(ViewBounds::default()), Server::default());
+    for (path, data) in [("", b"0".as_slice()), ("bad", b"x"), ("good", b"7"), ("worse", b"panic")] {
+        assert!(server.create(path, data));
+    }
+    answer_all(&mut mirror, &server);
+    assert!(mirror.is_complete());
+    let node = |path| mirror.nodes().get(path).unwrap();
+    assert_eq!(node("good").value().unwrap(), &7);
+    assert_eq!(node("bad").data(), b"x");
+    assert_eq!(node("bad").value().unwrap_err().path(), "bad");
+    assert!(node("worse").value().unwrap_err().to_string().contains("panicked"));
+}
+
+#[test]
+fn a_comparison_lists_only_where_children_changed() {
+    let (mut mirror, mut server) = (mirror(ViewBounds::default()), Server::default());
+    for path in ["", "a", "a/1", "a/2", "b", "b/1"] {
+        assert!(server.create(path, b"1"));
+    }
+    // Each node once, and a list of the root and of both directories.
+    assert_eq!(answer_all(&mut mirror, &server), 6 + 3);
+    mirror.take_changes();
+    mirror.restart();
+    assert_eq!(answer_all(&mut mirror, &server), 6);
+    assert!(mirror.is_complete() && mirror.take_changes().is_empty());
+    server.create("b/2", b"1");
+    mirror.restart();
+    assert_eq!(answer_all(&mut mirror, &server), 7 + 1);
+    assert_eq!(mirror.take_changes().len(), 1);
+}
+
+#[test]
+fn the_names_of_siblings_do_not_hide_each_other() {
+    let (mut mirror, mut server) = (mirror(ViewBounds::default()), Server::default());
+    let all = ["", "a", "a!", "a-", "a/b", "a/b/c", "a0", "aa"];
+    for path in all {
+        assert!(server.create(path, b"1"));
+    }
+    answer_all(&mut mirror, &server);
+    let children = |path| mirror.nodes().children_of(path).map(|(path, _)| &**path).collect::<Vec<_>>();
+    assert_eq!(children(""), ["a", "a!", "a-", "a0", "aa"]);
+    assert_eq!((children("a"), children("a/b"), children("aa")), (vec!["a/b"], vec!["a/b/c"], vec![]));
+}
+
+#[test]
+fn a_bound_that_is_exceeded_is_reported() {
+    let mut server = Server::default();
+    for path in ["", "a", "b", "c"] {
+        assert!(server.create(path, b"12345678"));
+    }
+    for (bounds, exceeded) in [
+        (ViewBounds::default().nodes(3), Some(Exceeded::Nodes)),
+        (ViewBounds::default().nodes(4), None),
+        (ViewBounds::default().bytes(34), Some(Exceeded::Bytes)),
+        (ViewBounds::default().bytes(35), None),
+    ] {
+        let mut mirror = mirror(bounds);
+        answer_all(&mut mirror, &server);
+        assert_eq!(mirror.exceeded(), exceeded, "{bounds:?}");
+    }
+}
