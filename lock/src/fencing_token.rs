@@ -1,0 +1,211 @@
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+
+use thiserror::Error as ThisError;
+
+/// The fencing token of a grant. Later grants of a lock have greater tokens.
+///
+/// Pass it to every resource that the lock protects, and let the resource refuse a token that is smaller than
+/// one it has seen. Only that stops a paused process from writing after another contender was granted its
+/// lock; nothing that a client does can.
+///
+/// On ZooKeeper, its number is the transaction id (zxid) of the create of the holder's node. These ids have
+/// one order in the whole ensemble, even if a lock's directory is removed and created again. On Redis, its
+/// number is a counter beside the lock. On servers that are restored from a backup, set up anew, or that
+/// lost data, these numbers start again. Then the operator raises the [generation](Self::generation) of the
+/// tokens, which all users of the servers set. Leave the marks of the resources as they are: a mark that is
+/// raised refuses the new tokens, and a mark that is set back admits those of a paused process.
+///
+/// A resource stores a token as text (`Display`, `FromStr`), with the feature `serde` also in a format of
+/// serde, as one integer ([`as_u128`](Self::as_u128)), or as the numbers [`generation`](Self::generation),
+/// [`as_u64`](Self::as_u64) and [`handover`](Self::handover). It compares tokens by `<`, which compares these
+/// numbers in this order, or by the one integer; the texts are not in the order of the tokens.
+///
+/// # Examples
+///
+/// ```
+/// # use lockkeeper_lock::FencingToken;
+/// struct Stock { newest: Option<FencingToken>, seats: u32 }
+///
+/// impl Stock {
+///     fn write(&mut self, token: FencingToken, seats: u32) -> Result<(), &'static str> {
+///         if self.newest.is_some_and(|newest| token < newest) {
+///             return Err("an earlier holder: refused");
+///         }
+///         self.newest = Some(token);
+///         self.seats = seats;
+///         Ok(())
+///     }
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct FencingToken {
+    // The order of the fields is the order of the tokens.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_zero"))]
+    generation: u32,
+    number: u64,
+    handover: u32,
+}
+
+impl FencingToken {
+    /// The token with this number, for authors of locks and for resources that have stored it.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self { generation: 0, number, handover: 0 }
+    }
+
+    /// The token with these numbers, for resources that have stored them.
+    #[must_use]
+    pub const fn from_parts(generation: u32, number: u64, handover: u32) -> Self {
+        Self { generation, number, handover }
+    }
+
+    /// The token as one integer, for resources that store one. These integers have the order of the tokens.
+    #[must_use]
+    pub fn as_u128(self) -> u128 {
+        (u128::from(self.generation) << 96) | (u128::from(self.number) << 32) | u128::from(self.handover)
+    }
+
+    /// The token of [`as_u128`](Self::as_u128).
+    #[must_use]
+    pub const fn from_u128(token: u128) -> Self {
+        // Each part is cut to its own bits.
+        Self { generation: (token >> 96) as u32, number: (token >> 32) as u64, handover: token as u32 }
+    }
+
+    /// How often the servers' data was restored or set up anew, as the manager is told: 0 by default. It
+    /// decides first, so every token of a later generation is greater.
+    #[must_use]
+    pub const fn generation(self) -> u32 {
+        self.generation
+    }
+
+    /// This token in another generation, for authors of locks.
+    #[must_use]
+    pub const fn in_generation(self, generation: u32) -> Self {
+        Self { generation, ..self }
+    }
+
+    /// The number of the grant on the servers, without the generation. Grants that share one node
+    /// within a process have the same number: [`handover`](Self::handover) tells them apart.
+    #[must_use]
+    pub fn as_u64(self) -> u64 {
+        self.number
+    }
+
+    /// How often the node had been handed over within its process before this grant; 0 unless the lock keeps
+    /// its node. It decides between tokens with equal [numbers](Self::as_u64).
+    #[must_use]
+    pub fn handover(self) -> u32 {
+        self.handover
+    }
+
+    /// The token of the next grant on the same node; `None` after the last one.
+    #[must_use]
+    pub fn handed_over(self) -> Option<Self> {
+        Some(Self { handover: self.handover.checked_add(1)?, ..self })
+    }
+}
+
+#[cfg(feature = "serde")]
+fn is_zero(generation: &u32) -> bool {
+    *generation == 0
+}
+
+impl Display for FencingToken {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        if self.generation > 0 {
+            write!(formatter, "{}:", self.generation)?;
+        }
+        write!(formatter, "{:#x}.{}", self.number, self.handover)
+    }
+}
+
+/// The text is no fencing token.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[error("{text:?} is no fencing token; write it as it is displayed, such as 0x2a.0 or 1:0x2a.0")]
+pub struct FencingTokenError {
+    text: String,
+}
+
+/// Reads what `Display` writes.
+impl FromStr for FencingToken {
+    type Err = FencingTokenError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parsed = || {
+            let (generation, rest) = text.split_once(':').unwrap_or(("0", text));
+            let (number, handover) = rest.strip_prefix("0x")?.split_once('.')?;
+            let is_plain = |digits: &str| digits.chars().all(|digit| digit.is_ascii_hexdigit());
+            if ![generation, number, handover].into_iter().all(is_plain) {
+                return None;
+            }
+            let number = u64::from_str_radix(number, 16).ok()?;
+            Some(Self { generation: generation.parse().ok()?, number, handover: handover.parse().ok()? })
+        };
+        parsed().ok_or_else(|| FencingTokenError { text: text.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_from_the_text_that_it_is_displayed_as() {
+        let last = FencingToken::from_parts(u32::MAX, u64::MAX, u32::MAX);
+        for token in [FencingToken::new(0), FencingToken::from_parts(0, u64::MAX, 7), last] {
+            assert_eq!(token.to_string().parse(), Ok(token));
+            assert_eq!(FencingToken::from_u128(token.as_u128()), token);
+        }
+        assert_eq!(FencingToken::new(42).to_string(), "0x2a.0");
+        assert_eq!(FencingToken::new(42).in_generation(3).to_string(), "3:0x2a.0");
+        for text in [
+            "",
+            "42",
+            "0x2a",
+            "0x2a.",
+            "0x.0",
+            "0x+1.0",
+            "0x1.+0",
+            "0x1.0.0",
+            "0x10000000000000000.0",
+            ":0x1.0",
+            "+1:0x1.0",
+        ] {
+            assert!(text.parse::<FencingToken>().is_err(), "{text}");
+        }
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn a_token_is_read_from_what_serde_has_written() {
+        for (generation, text) in [
+            (0, r#"{"number":18446744073709551615,"handover":3}"#),
+            (2, r#"{"generation":2,"number":18446744073709551615,"handover":3}"#),
+        ] {
+            let token = FencingToken::from_parts(generation, u64::MAX, 3);
+            assert_eq!(serde_json::to_string(&token).unwrap(), text);
+            assert_eq!(serde_json::from_str::<FencingToken>(text).unwrap(), token);
+        }
+    }
+
+    #[test]
+    fn tokens_are_ordered_by_generation_and_number_and_handover_and_so_are_their_integers() {
+        let parts = [(0, 4, 9), (0, 4, 10), (0, 5, 0), (0, u64::MAX, u32::MAX), (1, 0, 0), (1, 3, 1)];
+        let tokens = parts.map(|(generation, number, of)| FencingToken::from_parts(generation, number, of));
+        assert!(tokens.is_sorted_by(|one, next| one < next && one.as_u128() < next.as_u128()));
+    }
+
+    #[test]
+    fn a_token_handed_over_is_greater_and_below_every_later_number() {
+        let first = FencingToken::new(4);
+        let second = first.handed_over().unwrap();
+        assert!(first < second && second < FencingToken::new(5));
+        assert_eq!((second.as_u64(), second.handover()), (4, 1));
+        assert_eq!(FencingToken::from_parts(0, 4, u32::MAX).handed_over(), None);
+        let restored = first.in_generation(2);
+        assert_eq!(restored.handed_over().map(FencingToken::generation), Some(2));
+    }
+}
