@@ -1,10 +1,11 @@
 //! The auto traits users rely on: guards move between tasks, futures are spawned.
 
 use crate::{
-    Admission, ConnectionManager, Election, Error, FencingToken, Hold, Inspection, LeaderWatch, Leadership,
-    Lease, Lock, Mutex, MutexGuard, MutexTicket, Owner, RateLimiter, ReadGuard, ReadTicket, ReentrantMutex,
-    ReentrantMutexGuard, ReentrantTicket, ReleaseError, Revoker, RwLock, Semaphore, SemaphoreTicket,
-    SharedLimit, Txn, TxnError, UpgradeError, WriteGuard, WriteTicket,
+    Admission, Barrier, ConnectionManager, Counter, DoubleBarrier, Election, Error, FencingToken, Hold,
+    IdBlocks, Inside, Inspection, LeaderWatch, Leadership, Lease, Lock, Mutex, MutexGuard, MutexTicket,
+    OnceCell, Owner, RateLimiter, ReadGuard, ReadTicket, ReentrantMutex, ReentrantMutexGuard,
+    ReentrantTicket, ReleaseError, Revoker, RwLock, Schedule, ScheduleInspection, Semaphore, SemaphoreTicket,
+    SharedCount, SharedLimit, Slot, Txn, TxnError, UpgradeError, WriteGuard, WriteTicket,
 };
 
 fn shareable<T: Send + Sync + Unpin>() {}
@@ -33,7 +34,17 @@ fn locks_and_guards_may_be_shared_between_threads() {
     shareable::<Election>();
     shareable::<Leadership>();
     shareable::<LeaderWatch>();
+    shareable::<Schedule>();
+    shareable::<Slot>();
+    shareable::<ScheduleInspection>();
+    shareable::<OnceCell>();
     shareable::<RateLimiter>();
+    shareable::<Counter>();
+    shareable::<SharedCount>();
+    shareable::<IdBlocks>();
+    shareable::<Barrier>();
+    shareable::<DoubleBarrier>();
+    shareable::<Inside>();
     shareable::<Admission>();
     shareable::<Lease>();
     shareable::<Hold>();
@@ -60,6 +71,10 @@ fn what_threads_use_may_be_shared_between_them() {
     shareable::<blocking::Lease>();
     shareable::<blocking::Election>();
     shareable::<blocking::Leadership>();
+    shareable::<blocking::LeaderWatch>();
+    shareable::<blocking::Schedule>();
+    shareable::<blocking::Slot>();
+    shareable::<blocking::OnceCell>();
     shareable::<blocking::RateLimiter>();
     shareable::<blocking::MultiLock>();
     shareable::<blocking::LockGuard>();
@@ -105,24 +120,6 @@ fn all_futures_may_be_spawned() {
         Box::new(guard.try_upgrade())
     }
     let _ = (downgrade, upgrade);
-    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.acquire()));
-    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.acquire_many(2)));
-    spawnable(|semaphore: &'static Semaphore| {
-        Box::new(semaphore.acquire_many_timeout(2, std::time::Duration::ZERO))
-    });
-    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.try_acquire_many(2)));
-    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.available()));
-    spawnable(|limit: &'static SharedLimit| Box::new(limit.set(2)));
-    spawnable(|election: &'static Election| Box::new(election.campaign()));
-    spawnable(|election: &'static Election| Box::new(election.observe()));
-    spawnable(|election: &'static Election| {
-        Box::new(election.lead(async |leadership| {
-            leadership.lost().await;
-            std::ops::ControlFlow::<()>::Continue(())
-        }))
-    });
-    spawnable(|limiter: &'static RateLimiter| Box::new(limiter.admit_many(2)));
-    spawnable(|limiter: &'static RateLimiter| Box::new(limiter.try_admit()));
     fn seen(lock: &'static dyn Lock) -> Box<dyn Send> {
         Box::new(lock.inspect())
     }
@@ -145,4 +142,33 @@ fn all_futures_may_be_spawned() {
         Box::new(guard.release())
     }
     let _ = release;
+}
+
+#[test]
+fn all_futures_of_other_recipes_may_be_spawned() {
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.acquire()));
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.acquire_many(2)));
+    spawnable(|semaphore: &'static Semaphore| {
+        Box::new(semaphore.acquire_many_timeout(2, std::time::Duration::ZERO))
+    });
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.try_acquire_many(2)));
+    spawnable(|semaphore: &'static Semaphore| Box::new(semaphore.available()));
+    spawnable(|limit: &'static SharedLimit| Box::new(limit.set(2)));
+    spawnable(|election: &'static Election| Box::new(election.campaign()));
+    spawnable(|election: &'static Election| Box::new(election.observe()));
+    spawnable(|election: &'static Election| {
+        Box::new(election.lead(async |leadership| {
+            leadership.lost().await;
+            std::ops::ControlFlow::<()>::Continue(())
+        }))
+    });
+    spawnable(|schedule: &'static Schedule| {
+        Box::new(async {
+            let slot = schedule.due().await?;
+            slot.done_with("", |txn| txn.set("/a", b"", -1)).await
+        })
+    });
+    spawnable(|cell: &'static OnceCell| Box::new(cell.get_or_init(async || Vec::new())));
+    spawnable(|limiter: &'static RateLimiter| Box::new(limiter.admit_many(2)));
+    spawnable(|limiter: &'static RateLimiter| Box::new(limiter.try_admit()));
 }

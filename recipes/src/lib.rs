@@ -12,8 +12,23 @@
 //! * [`Semaphore`]: a limited number of permits at a time; a [`Lease`] holds one or more.
 //! * [`MultiLock`]: several locks at once, without deadlock. [`Lock`]: one interface over all locks.
 //! * [`Election`]: one leader at a time; its [`Leadership`] ends before the next one begins.
-//! * [`RateLimiter`]: a limited number of starts in any window of time.
+//! * [`Schedule`]: work that one process does once per interval. [`OnceCell`]: a value that one process
+//!   initialises.
+//! * [`RateLimiter`]: a limited number of starts in any window of time. [`KeyedRateLimiter`]: one limiter for
+//!   each key.
+//! * [`NodeView`], [`ChildrenView`], [`TreeView`]: copies of nodes that follow the server, and say when they
+//!   are complete.
+//! * [`Counter`]: a number that counts every addition exactly once. [`IdBlocks`]: unique ids from it.
+//! * [`SharedValue`]: a value that many processes read and write.
+//! * [`Registration`]: an ephemeral node that is created again in each session. [`Group`]: the processes that
+//!   belong together, and a view of them.
+//! * [`Partition`]: members share a set of items; each item is a hold of one member.
+//! * `Discovery`, with the feature `discovery`: the instances of services, and clients that balance over
+//!   them.
+//! * [`Barrier`]: others wait until it is removed. [`DoubleBarrier`]: members enter and leave together.
 //! * [`Inspection`]: the holders and the waiters of a lock, with their ages.
+//! * [`Survey`]: every lock, election and group below a root. [`Deadlocks`]: contenders of several processes
+//!   that wait for each other.
 //! * [`Revoker`]: asks a holder to release, or removes a lock by force.
 //! * [`blocking`]: the same locks for programs without async.
 //! * [`Guard`]: the methods of every guard. It tells whether the guard is valid and when it is lost, has the
@@ -41,31 +56,74 @@
 //! # }
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod barrier;
 pub mod blocking;
 #[cfg(test)]
 mod bounds_test;
+mod compare_and_set;
+mod counter;
+mod deadlock;
+#[cfg(feature = "discovery")]
+mod discovery;
+mod double_barrier;
 mod election;
+mod group;
+mod id_blocks;
 mod inspection;
 mod limits;
 mod lock;
 mod multi_lock;
 mod mutex;
+mod once_cell;
 mod owner;
+mod partition;
 mod rate_limiter;
 mod reentrant_mutex;
+mod registration;
 mod rw_lock;
+mod schedule;
 mod semaphore;
+mod shared_value;
+mod survey;
+mod view;
 
-pub use self::election::{Election, Leader, LeaderWatch, Leadership};
+pub use self::barrier::{Barrier, BarrierInspection};
+pub use self::compare_and_set::CompareAndSet;
+pub use self::counter::{Counter, CounterError, CounterNumber};
+pub use self::deadlock::{Certainty, Deadlock, Deadlocks, WaitEdge};
+#[cfg(feature = "discovery")]
+pub use self::discovery::{
+    Balancer, Discovery, DiscoveryInspection, FailurePolicy, Instance, InstanceInspection,
+    InstanceRegistration, InstanceState, NoPayload, ServiceInspection, ServiceType, ServiceView, Strategy,
+    UriSpec,
+};
+pub use self::double_barrier::{DoubleBarrier, DoubleBarrierInspection, Inside};
+pub use self::election::{CandidateState, CandidateWatch, Election, Leader, LeaderWatch, Leadership};
+pub use self::group::{Group, Member, MemberLayout, MembersView, Membership};
+pub use self::id_blocks::IdBlocks;
 pub use self::inspection::Inspection;
 pub use self::lock::{Guard, Lock, LockGuard, QueueTicket, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
 pub use self::mutex::{HandOffPolicy, Mutex, MutexGuard, MutexTicket};
+pub use self::once_cell::{InitError, OnceCell};
 pub use self::owner::{NoOwner, Owner};
-pub use self::rate_limiter::{Admission, RateLimiter, RateLimiterError};
+pub use self::partition::{
+    AssignedItem, ItemHold, ItemsView, Partition, PartitionInspection, PartitionItem, PartitionMember,
+    PartitionShare, ReleaseReason,
+};
+pub use self::rate_limiter::{Admission, KeyedRateLimiter, RateLimiter, RateLimiterError, TryAdmit};
 pub use self::reentrant_mutex::{ReentrantMutex, ReentrantMutexGuard, ReentrantTicket};
-pub use self::rw_lock::{ReadGuard, ReadTicket, RwLock, RwLockSide, UpgradeError, WriteGuard, WriteTicket};
+pub use self::registration::Registration;
+pub use self::rw_lock::{
+    NotAlone, ReadGuard, ReadTicket, RwLock, RwLockSide, UpgradeError, WriteGuard, WriteTicket,
+};
+pub use self::schedule::{Missed, Schedule, ScheduleError, ScheduleInspection, Slot, SlotRecord};
 pub use self::semaphore::{Lease, Permits, Semaphore, SemaphoreError, SemaphoreTicket, SharedLimit};
+pub use self::shared_value::{Revision, SharedCount, SharedData, SharedValue, SharedValueError, Versioned};
+pub use self::survey::{Survey, SurveyGroup, SurveyMember};
+pub use self::view::{ChildrenView, EveryLevel, NodeView, OneLevel, OneNode, TreeView, View};
 #[cfg(feature = "tls")]
 #[doc(inline)]
 pub use lockkeeper_core::Tls;
@@ -75,9 +133,12 @@ pub use lockkeeper_core::metrics;
 #[doc(inline)]
 pub use lockkeeper_core::{
     ANY_VERSION, Acl, AgeClock, BootInstant, ConfigError, ConnectError, ConnectString, ConnectStringError,
-    ConnectionManager, ConnectionManagerBuilder, ConnectionPool, ContenderInfo, CreateMode, Deadline, Epoch,
-    Error, ErrorKind, FencingToken, Health, Hold, HoldEvent, HoldEvents, Identity, IntoPath, Kind,
-    LeaseRenewal, LossReason, Lost, Once, OnceTxn, Operation, Outcome, PathError, Permissions, Phase,
-    RecipeError, Refusal, ReleaseError, RetryPolicy, RevokeError, Revoker, Role, Stat, State, Transition,
-    Transitions, Txn, TxnError, TxnResult, WholePath, ZnodePath, Znodes,
+    ConnectionManager, ConnectionManagerBuilder, ConnectionPool, ContenderInfo, CreateMode, Deadline,
+    DecodeError, DecodeFailure, Difference, Epoch, Error, ErrorKind, Exceeded, FencingToken,
+    FencingTokenError, Health, Hold, HoldEvent, HoldEvents, Identity, IntoPath, Kind, LeaseRenewal,
+    LossReason, Lost, OnDeletion, Once, OnceTxn, Operation, Outcome, PathError, Permissions, Phase,
+    PresenceError, PresenceState, PresenceWatch, RecipeError, Refusal, ReleaseError, RetryPolicy,
+    RevokeError, Revoker, Role, Snapshot, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult,
+    ViewBounds, ViewChange, ViewChanges, ViewError, ViewNode, ViewPoint, ViewState, WholePath, ZnodePath,
+    Znodes,
 };

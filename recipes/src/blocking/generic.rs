@@ -8,8 +8,8 @@ use super::runtime_thread::RuntimeThread;
 
 /// A recipe of the async API, for threads. [`Mutex`](super::Mutex),
 /// [`ReentrantMutex`](super::ReentrantMutex), [`RwLock`](super::RwLock), [`Semaphore`](super::Semaphore),
-/// [`MultiLock`](super::MultiLock), [`Election`](super::Election) and [`RateLimiter`](super::RateLimiter) are
-/// recipes.
+/// [`MultiLock`](super::MultiLock), [`Election`](super::Election), [`Schedule`](super::Schedule),
+/// [`OnceCell`](super::OnceCell) and [`RateLimiter`](super::RateLimiter) are recipes.
 ///
 /// A clone is cheap.
 #[derive(Clone, Debug)]

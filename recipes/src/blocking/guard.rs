@@ -11,7 +11,7 @@ use crate::lock::{HoldSet, Members, SingleHold};
 /// A held lock, or several held together, for threads: see the async [`Guard`](crate::Guard).
 /// [`MutexGuard`](super::MutexGuard), [`ReentrantMutexGuard`](super::ReentrantMutexGuard),
 /// [`ReadGuard`](super::ReadGuard), [`WriteGuard`](super::WriteGuard), [`Lease`](super::Lease),
-/// [`Leadership`](super::Leadership) and [`LockGuard`](super::LockGuard) are guards.
+/// [`Leadership`](super::Leadership), [`Slot`](super::Slot) and [`LockGuard`](super::LockGuard) are guards.
 ///
 /// A drop of the guard releases in the background, on the manager's thread.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use lockkeeper_core::{ConnectError, ConnectionManagerBuilder, Error, State};
+use lockkeeper_core::{ConnectError, ConnectionManagerBuilder, Error, Health, State};
 
 use super::runtime_thread::RuntimeThread;
 
@@ -85,15 +85,24 @@ impl ConnectionManager {
 
     /// The same manager, with another operation timeout for everything that is made with this handle: see
     /// [`ConnectionManager::with_operation_timeout`](crate::ConnectionManager::with_operation_timeout).
-    #[must_use]
-    pub fn with_operation_timeout(&self, limit: Duration) -> Self {
-        Self { inner: self.inner.with_operation_timeout(limit), thread: self.thread.clone() }
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn with_operation_timeout(&self, limit: Duration) -> Result<Self, Error> {
+        Ok(Self { inner: self.inner.with_operation_timeout(limit)?, thread: self.thread.clone() })
     }
 
     /// The present state of the connection.
     #[must_use]
     pub fn state(&self) -> State {
         self.inner.state()
+    }
+
+    /// The health of the manager: its state, its session and its holds. Costs no request.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.inner.health()
     }
 
     /// Closes the session, and waits until the server has closed it. Waits in other threads end with

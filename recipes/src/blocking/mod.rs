@@ -28,10 +28,17 @@
 //! its lock is lost, as [`Hold::run`](crate::Hold::run) drops a future: call [`Guard::check`] between the
 //! steps of the work, and write by [`Guard::txn`] or with the fencing token.
 //!
+//! # Ctrl-C
+//!
+//! A process that a signal ends releases nothing: its session lives on until its timeout. So receive the
+//! signal in a thread of its own, as with `tokio::signal` or the crate `signal-hook`. Let that thread set a
+//! flag that the working threads read between two steps, and end the process with
+//! [`ConnectionManager::shutdown_within`] after they have ended. The example `blocking` does so.
+//!
 //! # Async counterparts
 //!
 //! Use [`ConnectionManager::as_async`] and [`ConnectionManager::block_on`] for everything that has no
-//! blocking counterpart: nodes beside the locks, tickets, inspections, revocation.
+//! blocking counterpart: nodes beside the locks, tickets, the `inspect()` of a lock, revocation.
 //!
 //! # Examples
 //!
@@ -56,32 +63,58 @@
 //! [`ConfigError::CannotBlock`]: crate::ConfigError::CannotBlock
 //! [`Error::Closed`]: crate::Error::Closed
 
+mod barrier;
+mod counter;
+#[cfg(feature = "discovery")]
+mod discovery;
 mod election;
 mod generic;
+mod group;
 mod guard;
+mod id_blocks;
 mod lock;
 mod manager;
 mod multi_lock;
 mod mutex;
+mod once_cell;
+mod partition;
 mod pool;
 mod rate_limiter;
 mod reentrant_mutex;
+mod registration;
 mod runtime_thread;
 mod rw_lock;
+mod schedule;
 mod semaphore;
+mod shared_value;
+mod survey;
 mod txn;
+mod view;
 mod wait;
 
-pub use self::election::{Election, Leadership};
+pub use self::barrier::{Barrier, DoubleBarrier, Inside};
+pub use self::counter::Counter;
+#[cfg(feature = "discovery")]
+pub use self::discovery::{Balancer, Discovery, InstanceRegistration, ServiceView};
+pub use self::election::{CandidateWatch, Election, LeaderWatch, Leadership};
 pub use self::generic::Blocking;
+pub use self::group::{Group, MembersView, Membership};
 pub use self::guard::{Guard, LockGuard};
+pub use self::id_blocks::IdBlocks;
 pub use self::lock::Lock;
 pub use self::manager::ConnectionManager;
 pub use self::multi_lock::{MultiLock, MultiLockBuilder};
 pub use self::mutex::{Mutex, MutexGuard};
+pub use self::once_cell::OnceCell;
+pub use self::partition::{AssignedItem, Partition, PartitionMember};
 pub use self::pool::ConnectionPool;
-pub use self::rate_limiter::RateLimiter;
+pub use self::rate_limiter::{KeyedRateLimiter, RateLimiter};
 pub use self::reentrant_mutex::{ReentrantMutex, ReentrantMutexGuard};
+pub use self::registration::Registration;
 pub use self::rw_lock::{ReadGuard, RwLock, RwLockSide, UpgradeError, WriteGuard};
+pub use self::schedule::{Schedule, Slot};
 pub use self::semaphore::{Lease, Permits, Semaphore, SharedLimit};
+pub use self::shared_value::{SharedCount, SharedValue};
+pub use self::survey::{Deadlocks, Inspection, Survey};
 pub use self::txn::{OnceTxn, Txn};
+pub use self::view::{ChildrenView, NodeView, TreeView, View, ViewChanges};

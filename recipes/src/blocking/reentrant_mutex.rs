@@ -8,6 +8,7 @@ use super::guard::Guard;
 use super::manager::ConnectionManager;
 use crate::Owner;
 use crate::lock::{OwnerShare, Reentrant};
+use crate::owner::anonymous;
 
 thread_local! {
     /// Its name is that of the thread, for people who inspect the lock.
@@ -118,5 +119,5 @@ impl ReentrantMutex {
 
 /// The owner of this thread's holds. A thread without its locals cannot wait, so its owner does not matter.
 fn this_thread() -> Owner {
-    THIS_THREAD.try_with(Owner::clone).unwrap_or_else(|_| Owner::anonymous())
+    THIS_THREAD.try_with(Owner::clone).unwrap_or_else(|_| anonymous())
 }

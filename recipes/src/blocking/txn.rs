@@ -72,6 +72,11 @@ pub struct OnceTxn<'a> {
 }
 
 impl OnceTxn<'_> {
+    /// Sets the data of the marker: see [`OnceTxn::with_data`](crate::OnceTxn::with_data).
+    pub fn with_data(self, data: impl Into<Vec<u8>>) -> Self {
+        Self { inner: self.inner.with_data(data), ..self }
+    }
+
     /// Commits all writes and the marker, if the guard's nodes still exist and the marker does not.
     ///
     /// # Errors

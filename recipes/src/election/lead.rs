@@ -120,7 +120,7 @@ impl Election {
     }
 
     /// Pauses, but not beyond the beginning of a shutdown.
-    async fn pause(&self, pause: Duration) {
+    pub(crate) async fn pause(&self, pause: Duration) {
         tokio::select! {
             biased;
             () = self.queue.manager().closing() => {}
@@ -131,7 +131,7 @@ impl Election {
 
 /// The pauses between campaigns.
 #[derive(Debug)]
-struct Pauses {
+pub(crate) struct Pauses {
     next: Duration,
 }
 
@@ -143,7 +143,7 @@ impl Default for Pauses {
 
 impl Pauses {
     /// The pause after a term that lasted this long.
-    fn after(&mut self, lasted: Duration) -> Duration {
+    pub(crate) fn after(&mut self, lasted: Duration) -> Duration {
         let left = self.next.saturating_sub(lasted);
         self.next = if left.is_zero() { PAUSE_MIN } else { (self.next * 2).min(PAUSE_MAX) };
         left

@@ -1,5 +1,6 @@
 use lockkeeper_core::{Hold, ReleaseError};
 
+use super::state::Candidacy;
 use crate::lock::{Guard, HoldSet, SingleHold};
 
 /// The leadership of an [`Election`](super::Election).
@@ -9,11 +10,16 @@ pub type Leadership = Guard<LeadershipHold>;
 
 /// The hold of a leader.
 #[derive(Debug)]
-pub struct LeadershipHold(Hold);
+pub struct LeadershipHold {
+    // Drop order: nothing is shown to lead while its node is deleted.
+    candidacy: Candidacy,
+    hold: Hold,
+}
 
 impl Leadership {
-    pub(super) fn new(hold: Hold) -> Self {
-        Self::of(LeadershipHold(hold))
+    pub(super) fn new(candidacy: Candidacy, hold: Hold) -> Self {
+        candidacy.leads(&hold);
+        Self::of(LeadershipHold { candidacy, hold })
     }
 
     /// Ends the leadership, and waits until the server has deleted the node: the next candidate leads. The
@@ -34,12 +40,14 @@ impl Leadership {
 
 impl HoldSet for LeadershipHold {
     fn first(&self) -> &Hold {
-        &self.0
+        &self.hold
     }
 }
 
 impl SingleHold for LeadershipHold {
     async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
-        Ok(Some(Box::new(self.0)))
+        let Self { candidacy, hold } = self;
+        drop(candidacy);
+        Ok(Some(Box::new(hold)))
     }
 }

@@ -20,17 +20,22 @@ mod lead;
 mod leadership;
 mod observe;
 mod recipe;
+mod state;
 
 use std::time::Duration;
 
 use lockkeeper_core::{
     ConfigError, ConnectionManager, Deadline, Error, HoldEvents, IntoPath, Kind, Label, LockQueue, Rule,
-    ZnodePath,
+    WholePath, ZnodePath,
 };
+use tokio::sync::watch;
 
+pub(crate) use self::lead::Pauses;
 pub use self::leadership::Leadership;
 pub(crate) use self::leadership::LeadershipHold;
 pub use self::observe::{Leader, LeaderWatch};
+use self::state::{Candidacy, Candidates};
+pub use self::state::{CandidateState, CandidateWatch};
 
 /// Each candidate waits for every candidate ahead.
 const LATCH: Rule = Rule::blocked_by(&[Kind::LATCH]);
@@ -46,7 +51,7 @@ const REVOKE: &str = "__REVOKE__";
 /// [`campaign`](Self::campaign) waits until this participant leads, and returns its [`Leadership`]: it is
 /// over when it is dropped or lost. A participant campaigns again with the same object, or by
 /// [`lead`](Self::lead), which runs work in one term after the other. [`observe`](Self::observe) follows the
-/// leader from outside.
+/// leader from outside, and [`state`](Self::state) this participant.
 ///
 /// Each campaign is a candidate of its own, also for the same object and the same id. A clone is cheap. The
 /// path belongs to the election alone: create no other node below it.
@@ -100,6 +105,7 @@ const REVOKE: &str = "__REVOKE__";
 pub struct Election {
     queue: LockQueue,
     id: String,
+    candidates: watch::Sender<Candidates>,
 }
 
 impl Election {
@@ -154,7 +160,8 @@ impl Election {
         }
         let path = path.into_path()?;
         let queue = LockQueue::new(manager, path, label, rule)?.with_metric_name("election");
-        Ok(Self { queue: queue.with_node_data(id.as_bytes()), id })
+        let candidates = watch::Sender::new(Candidates::default());
+        Ok(Self { queue: queue.with_node_data(id.as_bytes()), id, candidates })
     }
 
     /// The path of the election, below the manager's chroot.
@@ -181,7 +188,7 @@ impl Election {
     ///
     /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
     pub async fn campaign(&self) -> Result<Leadership, Error> {
-        self.queue.acquire(Deadline::never()).await.map(Leadership::new)
+        self.campaign_until(Deadline::never()).await
     }
 
     /// Waits until this participant leads, for at most `timeout`.
@@ -195,7 +202,7 @@ impl Election {
     ///
     /// As [`campaign`](Self::campaign).
     pub async fn campaign_timeout(&self, timeout: Duration) -> Result<Leadership, Error> {
-        self.queue.acquire(Deadline::after(timeout)).await.map(Leadership::new)
+        self.campaign_until(Deadline::after(timeout)).await
     }
 
     /// Leads if there is no other candidate. Returns `None` if any candidate is ahead, including another
@@ -211,7 +218,21 @@ impl Election {
     /// Cancel safe: no node is left behind.
     pub async fn try_campaign(&self) -> Result<Option<Leadership>, Error> {
         let limit = Deadline::after(self.queue.manager().operation_timeout());
-        Ok(self.queue.try_acquire(limit).await?.map(Leadership::new))
+        let candidacy = Candidacy::begin(&self.candidates);
+        let hold = self.queue.try_acquire(limit).await?;
+        Ok(hold.map(|hold| Leadership::new(candidacy, hold)))
+    }
+
+    async fn campaign_until(&self, deadline: Deadline) -> Result<Leadership, Error> {
+        let candidacy = Candidacy::begin(&self.candidates);
+        let queue = self.queue.clone().with_position_report(candidacy.position_report());
+        let hold = queue.acquire(deadline).await?;
+        Ok(Leadership::new(candidacy, hold))
+    }
+
+    /// For errors and logs.
+    pub(crate) fn whole_path(&self) -> WholePath {
+        self.queue.whole_path()
     }
 
     /// Whether a participant of this process leads: by this manager, with any id. Costs no request.

@@ -3,10 +3,10 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 
-use super::{Election, Leadership};
+use super::Election;
 use crate::inspection::Inspection;
-use crate::lock::{BatchEntry, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
-use crate::owner::Owner;
+use crate::lock::any_engine::any_engine;
+use crate::lock::{Lock, LockGuard, MemberGuard, Recipe, Sealed};
 
 /// An acquire is a campaign. An election is no member of a [`MultiLock`](crate::MultiLock).
 impl Lock for Election {
@@ -14,6 +14,8 @@ impl Lock for Election {
         Sealed(self)
     }
 }
+
+any_engine!(Election);
 
 impl Recipe for Election {
     fn path(&self) -> &ZnodePath {
@@ -30,7 +32,7 @@ impl Recipe for Election {
 
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
         Box::pin(async move {
-            let leadership = Leadership::new(self.queue.acquire(deadline).await?);
+            let leadership = self.campaign_until(deadline).await?;
             Ok(LockGuard::of_one(MemberGuard::new(self.path(), leadership)))
         })
     }
@@ -46,21 +48,5 @@ impl Recipe for Election {
 
     fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
         Box::pin(async move { Ok(vec![self.inspect().await?]) })
-    }
-
-    fn request(&self) -> Option<LockRequest> {
-        None
-    }
-
-    fn owner(&self) -> Option<Owner> {
-        None
-    }
-
-    fn merged_with(&self, _: LockRequest) -> Option<Arc<dyn Recipe>> {
-        None
-    }
-
-    fn batch_entry(&self) -> Option<Box<dyn BatchEntry>> {
-        None
     }
 }

@@ -1,6 +1,11 @@
 mod table;
 
-use lockkeeper_core::{ConnectionManager, ContenderInfo, Role, WholePath, ZnodePath};
+use lockkeeper_core::{ConnectionManager, ContenderInfo, Kind, Role, WholePath, ZnodePath};
+
+pub(crate) use self::table::age as age_text;
+
+/// What the holders of a semaphore are.
+pub(crate) const PERMITS: &str = "permits out";
 
 /// The holders and the waiters of a lock, with their ages: the result of `inspect()` of every recipe.
 ///
@@ -75,10 +80,27 @@ impl Inspection {
         Self { recipe, path: path.clone(), whole: manager.whole_path(path), limit, contenders }
     }
 
+    /// The name of the recipe: `mutex`, `read/write lock`, `semaphore`, `rate limiter` or `election`.
+    #[must_use]
+    pub fn recipe(&self) -> &'static str {
+        self.recipe.name
+    }
+
+    /// The path of the lock on the server, with the manager's chroot, for people.
+    #[must_use]
+    pub fn whole_path(&self) -> &WholePath {
+        &self.whole
+    }
+
     /// The path of the lock, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         &self.path
+    }
+
+    /// Whether the waiters wait for permits, of which each holder has one.
+    pub(crate) fn has_permits(&self) -> bool {
+        self.recipe.counted == Some(PERMITS) || self.holders().any(|of| of.kind() == Some(Kind::LEASE))
     }
 
     /// The limit of permits, or of starts in a window. `None` for a lock without such a limit, or if the node
@@ -102,7 +124,7 @@ impl Inspection {
 
     /// The holders: one for each permit of a semaphore, and for each start of a rate limiter that counts.
     pub fn holders(&self) -> impl Iterator<Item = &ContenderInfo> {
-        self.contenders.iter().filter(|of| matches!(of.role(), Role::Holder | Role::Start))
+        self.contenders.iter().filter(|of| matches!(of.role(), Role::Holder | Role::Recipe(_)))
     }
 
     /// The waiters. The first one is the next to hold.
@@ -114,7 +136,7 @@ impl Inspection {
 /// Sorts holders first, for a queue with both holders and waiters.
 pub(crate) fn holders_first(mut contenders: Vec<ContenderInfo>) -> Vec<ContenderInfo> {
     contenders.sort_by_key(|of| match of.role() {
-        Role::Holder | Role::Start => 0,
+        Role::Holder | Role::Recipe(_) => 0,
         Role::Waiter => 1,
         Role::Unknown => 2,
         _ => 3,

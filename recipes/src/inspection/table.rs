@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-use lockkeeper_core::{AgeClock, ContenderInfo, Kind, Role};
+use lockkeeper_core::{AgeClock, ContenderInfo, Identity, Kind, Role};
 
 use super::Inspection;
 
@@ -71,7 +71,7 @@ impl Inspection {
     fn row(&self, of: &ContenderInfo, place: usize) -> [String; 7] {
         let who = match of.data() {
             None => "(may not be read)".to_owned(),
-            Some(_) => shortened(&of.identity().to_string()),
+            Some(_) => shortened(&who(&of.identity())),
         };
         let approximate = if of.age_clock() == AgeClock::Local { "~" } else { "" };
         [
@@ -93,11 +93,27 @@ impl Inspection {
             (Role::Waiter, Some(Kind::WRITE)) => "waits to write",
             (Role::Holder, _) => "holds",
             (Role::Waiter, _) => "waits",
-            (Role::Start, _) => "start",
+            (Role::Recipe(role), _) => role,
             (Role::Foreign, _) => "foreign",
             _ => "unknown",
         }
     }
+}
+
+/// The data, without what only the diagnosis of deadlocks needs: it would leave no room for the owner.
+fn who(identity: &Identity) -> String {
+    let is_short = identity.holds().is_empty() && identity.until().is_none();
+    let (Some(host), Some(pid), false) = (identity.host(), identity.pid(), is_short) else {
+        return identity.to_string();
+    };
+    let mut who = format!("host={host} pid={pid}");
+    if let Some(note) = identity.note() {
+        who.push_str(&format!(" {note}"));
+    }
+    if let Some(owner) = identity.owner() {
+        who.push_str(&format!(" owner={owner}"));
+    }
+    who
 }
 
 fn shortened(text: &str) -> String {
@@ -108,7 +124,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// Prints the two greatest units of an age.
-fn age(age: Duration) -> String {
+pub(crate) fn age(age: Duration) -> String {
     let seconds = age.as_secs();
     match seconds {
         0..10 => format!("{}.{}s", seconds, age.subsec_millis() / 100),
@@ -136,6 +152,17 @@ mod tests {
         ] {
             assert_eq!(age(Duration::from_millis(millis)), text);
         }
+    }
+
+    #[test]
+    fn the_owner_is_shown_beside_its_process_and_its_holds_are_not() {
+        let of = |data: &[u8]| who(&Identity::read(data));
+        assert_eq!(
+            of(b"host=a pid=7 nightly holds=12,34 until=99 owner=b c"),
+            "host=a pid=7 nightly owner=b c"
+        );
+        assert_eq!(of(b"host=a pid=7"), "host=a pid=7");
+        assert_eq!(of(b"10.0.0.7"), "10.0.0.7");
     }
 
     #[test]

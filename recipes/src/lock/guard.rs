@@ -6,8 +6,8 @@ use lockkeeper_core::{BootInstant, Error, FencingToken, Hold, Lost, ReleaseError
 
 /// A held lock, or several held together. [`MutexGuard`](crate::MutexGuard),
 /// [`ReentrantMutexGuard`](crate::ReentrantMutexGuard), [`ReadGuard`](crate::ReadGuard),
-/// [`WriteGuard`](crate::WriteGuard), [`Lease`](crate::Lease), [`Leadership`](crate::Leadership) and
-/// [`LockGuard`](crate::LockGuard) are guards.
+/// [`WriteGuard`](crate::WriteGuard), [`Lease`](crate::Lease), [`Leadership`](crate::Leadership),
+/// [`Slot`](crate::Slot) and [`LockGuard`](crate::LockGuard) are guards.
 ///
 /// Several locks are valid only together: if one is lost, the guard is lost. A drop of the guard releases in
 /// the background. A guard that is leaked ([`std::mem::forget`]) blocks the lock until its session ends.

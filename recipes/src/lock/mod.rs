@@ -1,5 +1,6 @@
 //! One interface over all locks, for code that works with any of them.
 
+pub(crate) mod any_engine;
 mod guard;
 mod lock_guard;
 mod owned;
@@ -27,6 +28,10 @@ use crate::inspection::Inspection;
 ///
 /// The trait is object-safe: `Box<dyn Lock>`. The types themselves have more methods, and their methods of
 /// the same names return guards with more methods. The trait is sealed: other crates cannot implement it.
+///
+/// For code that takes a lock of any engine, on ZooKeeper or on Redis, there is [`lockkeeper_lock::Lock`],
+/// which all types but [`MultiLock`](crate::MultiLock) implement as well. It has neither transactions nor
+/// inspections.
 ///
 /// # Examples
 ///

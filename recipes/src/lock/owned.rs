@@ -78,12 +78,12 @@ impl<K: Send> Queued for OwnerQueued<K> {
 }
 
 impl BatchEntry for OwnerEntrance {
-    fn queue(&self) -> LockQueue {
-        self.queue.clone()
+    fn queue(&self, deadline: Deadline) -> LockQueue {
+        self.waiter_queue(deadline)
     }
 
     fn enter(self: Box<Self>, hold: Hold, _: Option<Deadline>) -> BoxFuture<'static, Result<Entered, Error>> {
-        let path = self.queue.directory().clone();
+        let path = self.path().clone();
         let guard = Guard::<OwnerShare<Reentrant>>::sharing(Self::enter(*self, hold));
         Box::pin(ready(Ok(Some(MemberGuard::new(&path, guard)))))
     }

@@ -35,13 +35,21 @@ pub(crate) trait Recipe: Debug + Send + Sync {
     fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>>;
     /// The part of the lock that is asked for, and its owner. `None` if the lock cannot be a member of
     /// several.
-    fn request(&self) -> Option<LockRequest>;
+    fn request(&self) -> Option<LockRequest> {
+        None
+    }
     /// The owner of the acquire.
-    fn owner(&self) -> Option<Owner>;
+    fn owner(&self) -> Option<Owner> {
+        None
+    }
     /// One lock for this request and another request of the same path, if one contender can have both.
-    fn merged_with(&self, other: LockRequest) -> Option<Arc<dyn Recipe>>;
+    fn merged_with(&self, _other: LockRequest) -> Option<Arc<dyn Recipe>> {
+        None
+    }
     /// The entry of this lock in a batch. `None` if the owner holds the lock, or acquires it in another task.
-    fn batch_entry(&self) -> Option<Box<dyn BatchEntry>>;
+    fn batch_entry(&self) -> Option<Box<dyn BatchEntry>> {
+        None
+    }
 }
 
 /// The part of a lock that is asked for.
@@ -63,8 +71,8 @@ pub(crate) enum LockRequest {
 
 /// A lock that is acquired in a batch with others: it enters its queue by the same transaction.
 pub(crate) trait BatchEntry: Send {
-    /// The queue to enter.
-    fn queue(&self) -> LockQueue;
+    /// The queue to enter. A contender that may wait names in its node what its owner holds.
+    fn queue(&self, deadline: Deadline) -> LockQueue;
     /// Makes a guard of a hold of that queue. `None` if the lock needs more, and cannot get it at once. It
     /// waits only if there is a deadline.
     fn enter(

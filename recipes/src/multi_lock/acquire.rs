@@ -121,7 +121,8 @@ impl MultiLock {
             })?;
             entries.push(entry);
         }
-        let queues = MultiQueue::new(entries.iter().map(|entry| entry.queue()).collect()).map_err(at)?;
+        let queues =
+            MultiQueue::new(entries.iter().map(|entry| entry.queue(deadline)).collect()).map_err(at)?;
         let holds = queues.acquire(deadline).await.map_err(at)?;
         let entered = join_all(enter(entries, holds, Some(deadline))).await;
         let mut guards = Vec::new();
@@ -150,7 +151,8 @@ impl MultiLock {
         let Some(entries) = entries else {
             return Ok(AtOnce::NoWay);
         };
-        let queues = MultiQueue::new(entries.iter().map(|entry| entry.queue()).collect())?;
+        let now = Deadline::immediate();
+        let queues = MultiQueue::new(entries.iter().map(|entry| entry.queue(now)).collect())?;
         let Some(holds) = queues.try_acquire(limit).await? else {
             return Ok(AtOnce::Occupied);
         };

@@ -18,8 +18,7 @@ pub(crate) use self::builder::no_member;
 pub use self::error::MultiLockError;
 use self::modes::ModeGuard;
 use crate::inspection::Inspection;
-use crate::lock::{BatchEntry, Lock, LockGuard, LockRequest, Recipe, Sealed};
-use crate::owner::Owner;
+use crate::lock::{Lock, LockGuard, Recipe, Sealed};
 
 /// Several locks, taken together or not at all: any mix of mutexes, reentrant mutexes, sides of read/write
 /// locks and permits of semaphores.
@@ -229,21 +228,5 @@ impl Recipe for MultiLock {
 
     fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
         Box::pin(self.inspect())
-    }
-
-    fn request(&self) -> Option<LockRequest> {
-        None
-    }
-
-    fn owner(&self) -> Option<Owner> {
-        None
-    }
-
-    fn merged_with(&self, _: LockRequest) -> Option<Arc<dyn Recipe>> {
-        None
-    }
-
-    fn batch_entry(&self) -> Option<Box<dyn BatchEntry>> {
-        None
     }
 }

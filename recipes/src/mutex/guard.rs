@@ -32,10 +32,7 @@ impl MutexHold {
 
 impl HoldSet for MutexHold {
     fn first(&self) -> &Hold {
-        match &self.held {
-            Held::Plain(hold) => hold,
-            Held::Shared(shared) => shared.hold(),
-        }
+        self.held.hold()
     }
 }
 
@@ -51,6 +48,15 @@ impl SingleHold for MutexHold {
             // Boxed, or every task that releases would be as large as this.
             Some(Remainder::Detached(node)) => Box::pin(node.release()).await.map(|()| None),
             None => Ok(None),
+        }
+    }
+}
+
+impl Held {
+    pub(super) fn hold(&self) -> &Hold {
+        match self {
+            Self::Plain(hold) => hold,
+            Self::Shared(shared) => shared.hold(),
         }
     }
 }

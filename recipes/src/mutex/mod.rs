@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Rule, ZnodePath,
+    ConfigError, ConnectionManager, Deadline, Error, Hold, IntoPath, Label, LockQueue, Rule, ZnodePath,
 };
 
 use self::guard::Held;
@@ -20,7 +20,7 @@ pub(crate) use self::inspect::of_queue;
 use self::sharing::SharingHandle;
 pub use self::ticket::MutexTicket;
 use crate::lock::Recipe;
-use crate::owner::{Holding, Owner, OwnerRegistry};
+use crate::owner::{Holding, Owner, OwnerRegistry, Side};
 use crate::semaphore::{Lease, Semaphore};
 
 /// A mutex over all processes: at most one guard is valid at a time.
@@ -271,10 +271,7 @@ impl Mutex {
             Layout::Queue(queue) => match (&self.sharing, &owner) {
                 (None, None) => queue.acquire(deadline).await?.into(),
                 // Boxed, or every task that takes a mutex would be as large as this.
-                (None, Some(_)) => {
-                    let queue = Self::signed(queue, owner.as_ref());
-                    Box::pin(async move { queue.acquire(deadline).await }).await?.into()
-                }
+                (None, Some(owner)) => Box::pin(self.lock_for(queue, owner, deadline)).await?.into(),
                 (Some(sharing), _) => {
                     let queue = Self::signed(queue, owner.as_ref());
                     Held::Shared(Box::new(Box::pin(sharing.acquire(queue, deadline)).await?))
@@ -285,6 +282,17 @@ impl Mutex {
             }
         };
         Ok(self.guard(held, owner.as_ref()))
+    }
+
+    async fn lock_for(&self, queue: &LockQueue, owner: &Owner, deadline: Deadline) -> Result<Hold, Error> {
+        let _waits = self.holders.wait(queue.manager(), self.path(), owner, Side::Write);
+        self.waiter_queue(queue, owner, deadline).acquire(deadline).await
+    }
+
+    /// The queue for a waiter: its node names what the owner holds, and when it gives up.
+    fn waiter_queue(&self, queue: &LockQueue, owner: &Owner, deadline: Deadline) -> LockQueue {
+        let data = self.holders.waiter_data(queue.node_data(), owner, deadline);
+        queue.clone().with_node_data(data)
     }
 
     async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
@@ -326,9 +334,7 @@ impl Mutex {
     }
 
     fn guard(&self, held: Held, owner: Option<&Owner>) -> MutexGuard {
-        MutexGuard::of(MutexHold::new(
-            owner.map(|owner| self.holders.enter(self.path(), owner, Holding::Plain)),
-            held,
-        ))
+        let enter = |owner| self.holders.enter(self.path(), owner, Holding::Plain, held.hold());
+        MutexGuard::of(MutexHold::new(owner.map(enter), held))
     }
 }

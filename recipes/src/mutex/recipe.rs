@@ -5,6 +5,7 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, Znode
 
 use super::{Layout, Mutex};
 use crate::inspection::Inspection;
+use crate::lock::any_engine::any_engine;
 use crate::lock::{BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::owner::Owner;
 use crate::semaphore::Lease;
@@ -14,6 +15,8 @@ impl Lock for Mutex {
         Sealed(self)
     }
 }
+
+any_engine!(Mutex);
 
 impl Recipe for Mutex {
     fn path(&self) -> &ZnodePath {
@@ -71,11 +74,7 @@ impl Recipe for Mutex {
 
     fn batch_entry(&self) -> Option<Box<dyn BatchEntry>> {
         let owner = self.owner().ok()?;
-        let queue = match &self.layout {
-            Layout::Queue(queue) => Self::signed(queue, owner.as_ref()),
-            Layout::Semaphore(semaphore) => semaphore.queue(),
-        };
-        Some(Box::new(MutexBatchEntry { mutex: self.clone(), owner, queue }))
+        Some(Box::new(MutexBatchEntry { mutex: self.clone(), owner }))
     }
 }
 
@@ -83,12 +82,15 @@ impl Recipe for Mutex {
 struct MutexBatchEntry {
     mutex: Mutex,
     owner: Option<Owner>,
-    queue: LockQueue,
 }
 
 impl BatchEntry for MutexBatchEntry {
-    fn queue(&self) -> LockQueue {
-        self.queue.clone()
+    fn queue(&self, deadline: Deadline) -> LockQueue {
+        match (&self.mutex.layout, &self.owner) {
+            (Layout::Queue(queue), Some(owner)) => self.mutex.waiter_queue(queue, owner, deadline),
+            (Layout::Queue(queue), None) => queue.clone(),
+            (Layout::Semaphore(semaphore), _) => semaphore.waiter_queue(deadline),
+        }
     }
 
     fn enter(

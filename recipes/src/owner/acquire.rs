@@ -1,6 +1,6 @@
 //! The acquire of a lock by an owner that may hold it already.
 
-use lockkeeper_core::{Deadline, Error, Hold, LockQueue, Phase, Ticket};
+use lockkeeper_core::{Deadline, Error, Hold, LockQueue, Phase, Ticket, ZnodePath};
 
 use super::Owner;
 use super::holds::{HoldShare, NextStep, OwnerHolds, Reservation};
@@ -23,7 +23,7 @@ impl OwnerHolds {
         let hold = match reservation.next_step(side)? {
             NextStep::Share(share) => return Ok(share),
             NextStep::AddReader(write) => self.add_reader(&write.hold, owner, limit).await?,
-            NextStep::Queue => self.queue_of(side, owner).acquire(deadline).await?,
+            NextStep::Queue => self.wait_in_queue(side, owner, deadline).await?,
         };
         Ok(reservation.enter(side, hold))
     }
@@ -70,7 +70,7 @@ impl OwnerHolds {
     pub(crate) fn entrance(&self, side: Side, owner: &Owner) -> Option<OwnerEntrance> {
         let reservation = self.try_reserve(owner)?;
         let Ok(NextStep::Queue) = reservation.next_step(side) else { return None };
-        Some(OwnerEntrance { queue: self.queue_of(side, owner), side, reservation })
+        Some(OwnerEntrance { side, reservation })
     }
 
     /// Creates a read node beside the owner's own write node. Cancel safe.
@@ -135,12 +135,20 @@ impl OwnerTicket {
 /// The right of an owner to enter the queue of one side. The owner's other tasks wait meanwhile.
 #[derive(Debug)]
 pub(crate) struct OwnerEntrance {
-    pub(crate) queue: LockQueue,
     side: Side,
     reservation: Reservation,
 }
 
 impl OwnerEntrance {
+    pub(crate) fn path(&self) -> &ZnodePath {
+        self.reservation.lock().path()
+    }
+
+    /// The queue to wait in until `deadline`.
+    pub(crate) fn waiter_queue(&self, deadline: Deadline) -> LockQueue {
+        self.reservation.waiter_queue(self.side, deadline)
+    }
+
     /// Records the hold that the queue granted.
     pub(crate) fn enter(self, hold: Hold) -> HoldShare {
         self.reservation.enter(self.side, hold)

@@ -143,6 +143,23 @@ impl OwnerHolds {
         self.queue(side).clone().with_node_data(self.data_of(owner))
     }
 
+    /// Waits in the queue of one side.
+    pub(super) async fn wait_in_queue(
+        &self,
+        side: Side,
+        owner: &Owner,
+        deadline: Deadline,
+    ) -> Result<Hold, Error> {
+        let _waits = self.0.registry.wait(self.manager(), self.path(), owner, side);
+        self.waiter_queue(side, owner, deadline).acquire(deadline).await
+    }
+
+    /// The queue of one side, for a waiter: its node names what the owner holds, and when it gives up.
+    fn waiter_queue(&self, side: Side, owner: &Owner, deadline: Deadline) -> LockQueue {
+        let data = self.0.registry.waiter_data(&self.0.data, owner, deadline);
+        self.queue(side).clone().with_node_data(data)
+    }
+
     pub(super) fn data_of(&self, owner: &Owner) -> Vec<u8> {
         owner.append_owner(&self.0.data)
     }
@@ -165,8 +182,8 @@ impl OwnerHolds {
             biased;
             acquiring = Arc::clone(&slot.acquiring).lock_owned() => acquiring,
             () = deadline.passed() => {
-                let (path, waited) = (self.whole_path(), deadline.waited());
-                return Err(Error::Timeout { phase: Phase::SameOwner, path, waited });
+                let phase = Phase::Recipe("waiting for another task of the same owner".into());
+                return Err(Error::Timeout { phase, path: self.whole_path(), waited: deadline.waited() });
             }
         };
         Ok(Reservation { _acquiring: acquiring, slot, slot_use })
@@ -275,6 +292,14 @@ pub(super) struct Reservation {
 }
 
 impl Reservation {
+    pub(super) fn lock(&self) -> &OwnerHolds {
+        &self.slot_use.lock
+    }
+
+    pub(super) fn waiter_queue(&self, side: Side, deadline: Deadline) -> LockQueue {
+        self.slot_use.lock.waiter_queue(side, &self.slot_use.owner, deadline)
+    }
+
     pub(super) fn active(&self) -> ActiveHolds {
         self.slot.active()
     }
@@ -292,7 +317,8 @@ impl Reservation {
     /// Records that the owner holds this side by `hold`. Returns the share of the first guard.
     pub(super) fn enter(self, side: Side, hold: Hold) -> HoldShare {
         let Self { slot, slot_use, .. } = self;
-        let entry = slot_use.lock.0.registry.enter(slot_use.lock.path(), &slot_use.owner, Holding::Shared);
+        let (registry, path) = (&slot_use.lock.0.registry, slot_use.lock.path());
+        let entry = registry.enter(path, &slot_use.owner, Holding::Shared(side), &hold);
         let guard = Arc::default();
         let shared = Arc::new(SharedHold { entry, hold, slot_use, guards: Arc::downgrade(&guard) });
         slot.put(side, &shared);

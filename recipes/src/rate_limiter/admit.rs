@@ -20,9 +20,18 @@ pub(super) enum NotAdmitted {
     /// The hold of the queue was lost, or its reads may have been stale: queue again, at the end.
     Restart,
     /// There is no room before the deadline.
-    NoRoom(Phase),
+    NoRoom(NoRoom),
     /// The acquire fails.
     Failed(Error),
+}
+
+/// The starts that are asked for have no room now.
+#[derive(Debug)]
+pub(super) struct NoRoom {
+    /// For the error.
+    pub(super) phase: Phase,
+    /// The time until there may be room.
+    pub(super) retry_after: Duration,
 }
 
 impl From<Error> for NotAdmitted {
@@ -99,7 +108,7 @@ impl RateLimiter {
 
     /// The starts of these names whose nodes still exist. `None` if the link broke, and they must be read
     /// again.
-    async fn read(
+    pub(super) async fn read(
         &self,
         hold: &Hold,
         names: &[String],
@@ -154,13 +163,19 @@ impl RateLimiter {
                     return Ok(over.iter().filter_map(name).collect());
                 }
                 AdmitDecision::NeedServerTime => {}
-                AdmitDecision::Wait { free, .. } if wait.is_none() => return Err(self.full(free, asked)),
                 AdmitDecision::Wait { millis, free } => {
                     let pause = Duration::from_millis(millis.max(1).unsigned_abs());
+                    let full = || {
+                        let phase = waiting_for_starts(free, asked);
+                        NotAdmitted::NoRoom(NoRoom { phase, retry_after: pause })
+                    };
+                    if wait.is_none() {
+                        return Err(full());
+                    }
                     tokio::select! {
                         biased;
                         lost = hold.lost() => return Err(Error::Lost(lost).into()),
-                        () = limit.passed() => return Err(self.full(free, asked)),
+                        () = limit.passed() => return Err(full()),
                         () = tokio::time::sleep(pause) => {}
                     }
                 }
@@ -168,9 +183,5 @@ impl RateLimiter {
             // The time of the sleep proves nothing. A write to our own node shows the servers' time.
             now = Some(hold.write_own_node(&self.signed_data(), limit).await?.mtime);
         }
-    }
-
-    fn full(&self, free: usize, asked: usize) -> NotAdmitted {
-        NotAdmitted::NoRoom(waiting_for_starts(free, asked))
     }
 }

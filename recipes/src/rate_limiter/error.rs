@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use lockkeeper_core::{Phase, RecipeError, WholePath};
 use thiserror::Error;
 
@@ -16,6 +18,18 @@ pub enum RateLimiterError {
         asked: usize,
         /// The number of starts in a window.
         limit: usize,
+    },
+    /// Several admissions in a row arrived too late to be used.
+    #[error(
+        "{tries} admissions of {path} were stale when they arrived, after a grace of {grace:?}; set a longer grace()"
+    )]
+    Stale {
+        /// The rate limiter.
+        path: WholePath,
+        /// The time for which an admission is fresh after its request was sent.
+        grace: Duration,
+        /// The number of admissions, which are used up.
+        tries: u32,
     },
 }
 

@@ -7,6 +7,9 @@ use crate::inspection::{InspectedRecipe, Inspection, holders_first, waiting};
 const RECIPE: InspectedRecipe =
     InspectedRecipe { name: "rate limiter", counted: Some("starts in the window") };
 
+/// A start that was recorded. It occupies room in the window.
+const START: Role = Role::Recipe("start");
+
 impl RateLimiter {
     /// Returns the starts that count in the window, the waiters, and the number of free starts: a snapshot,
     /// see [`Inspection`]. It enters no queue, and needs only the right to read.
@@ -28,7 +31,7 @@ impl RateLimiter {
         let mut lists = self.queue.inspect_with(std::slice::from_ref(&self.starts_queue)).await?.into_iter();
         let (queue, starts) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
         let counting = starts.into_iter().filter(|start| self.counts(start));
-        let starts = counting.map(|start| start.with_role(Role::Start));
+        let starts = counting.map(|start| start.with_role(START));
         let contenders = holders_first(starts.chain(waiting(queue)).collect());
         let limit = Some(self.limit);
         Ok(Inspection::of(RECIPE, &self.manager, &self.path, limit, contenders))

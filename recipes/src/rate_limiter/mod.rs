@@ -22,7 +22,10 @@
 mod admission;
 mod admit;
 mod error;
+mod fresh;
 mod inspect;
+mod keyed;
+mod sweep;
 mod window;
 
 use std::fmt::{self, Debug, Formatter};
@@ -34,9 +37,10 @@ use lockkeeper_core::{
     WholePath, ZnodePath,
 };
 
-pub use self::admission::Admission;
-use self::admit::NotAdmitted;
+pub use self::admission::{Admission, TryAdmit};
+use self::admit::{NoRoom, NotAdmitted};
 pub use self::error::RateLimiterError;
+pub use self::keyed::KeyedRateLimiter;
 use self::window::StartCache;
 use crate::limits;
 use crate::owner::Owner;
@@ -60,7 +64,8 @@ const GRACE_MIN: Duration = Duration::from_millis(50);
 /// than some hundred starts a second: each start is a write of the whole ensemble.
 ///
 /// A clone is cheap. Clones, and other objects with the same path in any process, are the same limiter. The
-/// path belongs to the limiter alone, and all its users give the same numbers.
+/// path belongs to the limiter alone, and all its users give the same numbers. For one limit for each
+/// customer or each address there is [`KeyedRateLimiter`].
 ///
 /// # Ordering and fairness
 ///
@@ -104,14 +109,17 @@ const GRACE_MIN: Duration = Duration::from_millis(50);
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let servers = server.connect_string();
 /// use std::time::Duration;
-/// use lockkeeper::{ConnectionManager, RateLimiter};
+/// use lockkeeper::{ConnectionManager, RateLimiter, TryAdmit};
 ///
 /// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
 /// let calls = RateLimiter::new(&manager, "/limits/partner-api", 100, Duration::from_secs(60))?;
 ///
-/// let admission = calls.admit().await?;
-/// if admission.is_fresh() {
-///     // start now
+/// let admission = calls.admit_fresh().await?; // start now
+/// # drop(admission);
+/// match calls.try_admit().await? {
+///     TryAdmit::Admitted(admission) if admission.is_fresh() => println!("start now"),
+///     TryAdmit::Admitted(_) => println!("it took too long: ask again"),
+///     TryAdmit::Later { retry_after } => println!("429, Retry-After: {}", retry_after.as_secs() + 1),
 /// }
 /// # Ok(())
 /// # }
@@ -234,8 +242,8 @@ impl RateLimiter {
         self.admit_by(1, Deadline::after(timeout)).await
     }
 
-    /// Admits one start if there is room now. Returns `None` if there is none, and also if any contender is
-    /// ahead, including another `try_admit` in progress.
+    /// Admits one start if there is room now, and no contender is ahead, including another `try_admit` in
+    /// progress. Otherwise says [when to try again](TryAdmit::retry_after).
     ///
     /// # Errors
     ///
@@ -245,15 +253,18 @@ impl RateLimiter {
     /// # Cancel safety
     ///
     /// As [`admit`](Self::admit).
-    pub async fn try_admit(&self) -> Result<Option<Admission>, Error> {
-        Ok(self.attempt(1).await?.ok())
+    pub async fn try_admit(&self) -> Result<TryAdmit, Error> {
+        Ok(match self.attempt(1).await? {
+            Ok(admission) => TryAdmit::Admitted(admission),
+            Err(NoRoom { retry_after, .. }) => TryAdmit::Later { retry_after },
+        })
     }
 
     async fn admit_by(&self, asked: usize, deadline: Deadline) -> Result<Admission, Error> {
         if deadline.is_immediate() {
             let phase = match self.attempt(asked).await? {
                 Ok(admission) => return Ok(admission),
-                Err(phase) => phase,
+                Err(NoRoom { phase, .. }) => phase,
             };
             return Err(Error::Timeout { phase, path: self.whole_path(), waited: deadline.waited() });
         }
@@ -263,7 +274,7 @@ impl RateLimiter {
             match self.spend(hold, asked, Some(deadline)).await {
                 Ok(admission) => return Ok(admission),
                 Err(NotAdmitted::Restart) => {}
-                Err(NotAdmitted::NoRoom(phase)) => {
+                Err(NotAdmitted::NoRoom(NoRoom { phase, .. })) => {
                     let path = self.whole_path();
                     return Err(Error::Timeout { phase, path, waited: deadline.waited() });
                 }
@@ -272,22 +283,32 @@ impl RateLimiter {
         }
     }
 
-    /// Admits the starts now, or returns the phase in which it would wait.
-    async fn attempt(&self, asked: usize) -> Result<Result<Admission, Phase>, Error> {
+    /// Admits the starts now, or says why not.
+    async fn attempt(&self, asked: usize) -> Result<Result<Admission, NoRoom>, Error> {
         self.check(asked)?;
         loop {
             let hold = match self.queue().acquire(Deadline::immediate()).await {
                 Ok(hold) => hold,
-                Err(Error::Timeout { phase: phase @ Phase::Queued { .. }, .. }) => return Ok(Err(phase)),
+                Err(Error::Timeout { phase: phase @ Phase::Queued { ahead, .. }, .. }) => {
+                    let retry_after = self.time_of(ahead);
+                    return Ok(Err(NoRoom { phase, retry_after }));
+                }
                 Err(error) => return Err(error),
             };
             match self.spend(hold, asked, None).await {
                 Ok(admission) => return Ok(Ok(admission)),
                 Err(NotAdmitted::Restart) => {}
-                Err(NotAdmitted::NoRoom(phase)) => return Ok(Err(phase)),
+                Err(NotAdmitted::NoRoom(full)) => return Ok(Err(full)),
                 Err(NotAdmitted::Failed(error)) => return Err(error),
             }
         }
+    }
+
+    /// The time in which the limiter admits this many starts, in the long run.
+    fn time_of(&self, starts: usize) -> Duration {
+        let starts = u32::try_from(starts.max(1)).unwrap_or(u32::MAX);
+        let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
+        self.window.saturating_add(self.grace).saturating_mul(starts) / limit
     }
 
     fn check(&self, asked: usize) -> Result<(), Error> {

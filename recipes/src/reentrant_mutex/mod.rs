@@ -8,7 +8,7 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, IntoPath, Label, LockQ
 
 pub use self::ticket::ReentrantTicket;
 use crate::lock::{Guard, OwnerShare, Reentrant};
-use crate::owner::{Owner, OwnerHolds, Side};
+use crate::owner::{Owner, OwnerHolds, Side, in_scope};
 
 /// A mutex over all processes that its owner can acquire again while it holds the lock.
 ///
@@ -158,7 +158,7 @@ impl ReentrantMutex {
     }
 
     fn resolve_owner(&self) -> Result<Owner, Error> {
-        self.owner.clone().map_or_else(Owner::in_scope, Ok)
+        self.owner.clone().map_or_else(in_scope, Ok)
     }
 
     async fn lock(&self, owner: &Owner, deadline: Deadline) -> Result<ReentrantMutexGuard, Error> {

@@ -5,6 +5,7 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 
 use super::ReentrantMutex;
 use crate::inspection::Inspection;
+use crate::lock::any_engine::any_engine;
 use crate::lock::{BatchEntry, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::owner::{Owner, Side};
 
@@ -13,6 +14,8 @@ impl Lock for ReentrantMutex {
         Sealed(self)
     }
 }
+
+any_engine!(ReentrantMutex);
 
 impl Recipe for ReentrantMutex {
     fn path(&self) -> &ZnodePath {

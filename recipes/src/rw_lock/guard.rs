@@ -1,4 +1,4 @@
-use lockkeeper_core::Error;
+use lockkeeper_core::{Error, RecipeError};
 use thiserror::Error as ThisError;
 
 use crate::lock::{Guard, OwnerShare, Reading, Writing};
@@ -53,6 +53,23 @@ impl<G> UpgradeError<G> {
     #[must_use]
     pub fn is_not_alone(&self) -> bool {
         matches!(self, Self::NotAlone { .. })
+    }
+}
+
+/// Another contender reads, or waits to write, so a read guard cannot become a write guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
+#[error("another contender reads or waits to write; write(), and read the data again")]
+pub struct NotAlone;
+
+impl RecipeError for NotAlone {}
+
+/// Drops the read guard, which releases it in the background.
+impl<G> From<UpgradeError<G>> for Error {
+    fn from(error: UpgradeError<G>) -> Self {
+        match error {
+            UpgradeError::NotAlone { .. } => NotAlone.into(),
+            UpgradeError::Failed { error, .. } => error,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, IntoPath, LockQueue, Z
 
 use super::guard::{ReadGuard, WriteGuard};
 use crate::lock::{Guard, OwnerShare};
-use crate::owner::{Owner, OwnerHolds, Side};
+use crate::owner::{Owner, OwnerHolds, Side, anonymous};
 
 /// A read/write lock over all processes: many readers at a time, or one writer.
 ///
@@ -249,7 +249,7 @@ impl RwLock {
 
     /// The owner of an acquire.
     pub(super) fn owner(&self) -> Owner {
-        self.named_owner().unwrap_or_else(Owner::anonymous)
+        self.named_owner().unwrap_or_else(anonymous)
     }
 
     pub(super) fn named_owner(&self) -> Option<Owner> {

@@ -27,7 +27,7 @@ mod lock;
 mod one_side;
 mod ticket;
 
-pub use self::guard::{ReadGuard, UpgradeError, WriteGuard};
+pub use self::guard::{NotAlone, ReadGuard, UpgradeError, WriteGuard};
 pub use self::lock::RwLock;
 pub use self::one_side::RwLockSide;
 pub use self::ticket::{ReadTicket, WriteTicket};

@@ -6,6 +6,7 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 use super::guard::WriteGuard;
 use super::lock::RwLock;
 use crate::inspection::Inspection;
+use crate::lock::any_engine::any_engine;
 use crate::lock::{BatchEntry, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::owner::{HoldShare, Owner, Side};
 
@@ -41,6 +42,8 @@ impl Lock for RwLockSide {
         Sealed(self)
     }
 }
+
+any_engine!(RwLockSide);
 
 impl Recipe for RwLockSide {
     fn path(&self) -> &ZnodePath {

@@ -6,7 +6,7 @@ use super::limit::Limit;
 use super::permit_acquire::NotTaken;
 use super::{Lease, Semaphore, SemaphoreError};
 use crate::limits;
-use crate::owner::Owner;
+use crate::owner::{Holding, Owner, OwnerRegistry};
 
 impl Semaphore {
     /// The queue of the contenders for permits. [`take`](Self::take) exchanges a hold of it for permits.
@@ -30,6 +30,20 @@ impl Semaphore {
     }
 
     /// Waits until `deadline`, or only tries if the deadline leaves no time to wait.
+    /// The queue for a waiter: its node names what the owner in scope holds, and when it gives up.
+    pub(crate) fn waiter_queue(&self, deadline: Deadline) -> LockQueue {
+        let Some(owner) = Owner::current() else { return self.queue() };
+        let data = OwnerRegistry::of(&self.manager).waiter_data(&self.data, &owner, deadline);
+        self.queue().with_node_data(data)
+    }
+
+    /// The lease of a granted hold. The registry lists the lease among the holds of the owner in scope.
+    pub(super) fn lease(&self, hold: Hold) -> Lease {
+        let entry = Owner::current()
+            .map(|owner| OwnerRegistry::of(&self.manager).enter(&self.path, &owner, Holding::Permits, &hold));
+        Lease::new(entry, hold)
+    }
+
     pub(crate) async fn acquire_by(&self, permits: usize, deadline: Deadline) -> Result<Lease, Error> {
         if !deadline.is_immediate() {
             return self.wait(permits, deadline).await;
@@ -44,7 +58,7 @@ impl Semaphore {
     pub(super) async fn wait(&self, permits: usize, deadline: Deadline) -> Result<Lease, Error> {
         self.check(permits)?;
         loop {
-            let hold = self.queue().acquire(deadline).await?;
+            let hold = self.waiter_queue(deadline).acquire(deadline).await?;
             match self.take(hold, permits, deadline).await {
                 Ok(lease) => return Ok(lease),
                 // Queues again, at the end.

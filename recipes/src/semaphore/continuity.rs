@@ -90,8 +90,19 @@ mod tests {
     }
 
     fn directory(version: i32, data_length: i32, child_version: i32, children: i32) -> Stat {
-        let (czxid, mzxid, ctime, mtime, ephemeral_owner) = (5, 5, 0, 0, 0);
-        Stat { czxid, mzxid, ctime, mtime, version, child_version, ephemeral_owner, data_length, children }
+        let (czxid, mzxid, pzxid, ctime, mtime, ephemeral_owner) = (5, 5, 5, 0, 0, 0);
+        Stat {
+            czxid,
+            mzxid,
+            pzxid,
+            ctime,
+            mtime,
+            version,
+            child_version,
+            ephemeral_owner,
+            data_length,
+            children,
+        }
     }
 
     #[test]

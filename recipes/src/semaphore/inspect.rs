@@ -1,11 +1,11 @@
-use lockkeeper_core::{Error, Role};
+use lockkeeper_core::{ConnectionManager, Error, Role, ZnodePath};
 
 use super::encoding::decode;
 use super::limit::Limit;
 use super::{Semaphore, SemaphoreError};
-use crate::inspection::{InspectedRecipe, Inspection, holders_first, waiting};
+use crate::inspection::{InspectedRecipe, Inspection, PERMITS, holders_first, waiting};
 
-const RECIPE: InspectedRecipe = InspectedRecipe { name: "semaphore", counted: Some("permits out") };
+const RECIPE: InspectedRecipe = InspectedRecipe { name: "semaphore", counted: Some(PERMITS) };
 
 impl Semaphore {
     /// Returns the holders (one entry for each permit), the waiters, the limit and the number of free
@@ -23,7 +23,21 @@ impl Semaphore {
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
-        let limit = self.limit_in_force().await?;
+        self.inspect_with(self.limit_in_force().await?).await
+    }
+
+    /// The inspection of the semaphore at `path`, whose limit only its users know. `None` as the limit if it
+    /// is not recorded with the leases.
+    pub(crate) async fn inspect_at(
+        manager: &ConnectionManager,
+        path: ZnodePath,
+    ) -> Result<Inspection, Error> {
+        let semaphore = Self::at(manager, path, Limit::fixed(1)?)?;
+        let recorded = semaphore.recorded_limit().await?;
+        semaphore.inspect_with(recorded).await
+    }
+
+    async fn inspect_with(&self, limit: Option<usize>) -> Result<Inspection, Error> {
         // The queue is listed first: a contender that takes permits meanwhile is shown as a holder, and not
         // twice.
         let mut lists = self.queue.inspect_with(std::slice::from_ref(&self.leases_queue)).await?.into_iter();
@@ -40,11 +54,13 @@ impl Semaphore {
                 Err(error) if matches!(error.recipe(), Some(SemaphoreError::NoLimit { .. })) => Ok(None),
                 Err(error) => Err(error),
             },
-            Limit::Fixed(fixed) => {
-                let recorded = self.manager.znodes().read(&self.leases).await?;
-                let recorded = recorded.and_then(|(data, _)| decode(&data));
-                Ok(Some(recorded.unwrap_or_else(|| fixed.permits())))
-            }
+            Limit::Fixed(fixed) => Ok(Some(self.recorded_limit().await?.unwrap_or_else(|| fixed.permits()))),
         }
+    }
+
+    /// The limit that is recorded with the leases.
+    async fn recorded_limit(&self) -> Result<Option<usize>, Error> {
+        let recorded = self.manager.znodes().read(&self.leases).await?;
+        Ok(recorded.and_then(|(data, _)| decode(&data)))
     }
 }

@@ -1,6 +1,7 @@
 use lockkeeper_core::{Hold, ReleaseError};
 
 use crate::lock::{Guard, HoldSet, SingleHold};
+use crate::owner::OwnerEntry;
 
 /// One or more held permits of a [`Semaphore`](super::Semaphore).
 ///
@@ -12,15 +13,20 @@ pub type Lease = Guard<PermitsHold>;
 
 /// The hold of one or more permits.
 #[derive(Debug)]
-pub struct PermitsHold(pub(super) Hold);
+pub struct PermitsHold {
+    // Dropped first. Boxed, or every task that takes permits would be larger.
+    entry: Option<Box<OwnerEntry>>,
+    hold: Hold,
+}
 
 impl Lease {
-    pub(super) fn new(hold: Hold) -> Self {
-        Self::of(PermitsHold(hold))
+    pub(super) fn new(entry: Option<OwnerEntry>, hold: Hold) -> Self {
+        Self::of(PermitsHold { entry: entry.map(Box::new), hold })
     }
 
     pub(crate) fn into_hold(self) -> Hold {
-        self.holds.0
+        drop(self.holds.entry);
+        self.holds.hold
     }
 
     /// The number of permits of this lease.
@@ -32,12 +38,13 @@ impl Lease {
 
 impl HoldSet for PermitsHold {
     fn first(&self) -> &Hold {
-        &self.0
+        &self.hold
     }
 }
 
 impl SingleHold for PermitsHold {
     async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
-        Ok(Some(Box::new(self.0)))
+        drop(self.entry);
+        Ok(Some(Box::new(self.hold)))
     }
 }

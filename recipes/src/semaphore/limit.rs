@@ -108,6 +108,7 @@ mod tests {
         let stat = Stat {
             czxid: 7,
             mzxid: 7,
+            pzxid: 7,
             ctime: 0,
             mtime: 0,
             version: 1,

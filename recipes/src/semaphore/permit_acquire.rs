@@ -279,7 +279,7 @@ impl PermitAcquire<'_> {
             return Err(NotTaken::HoldLost);
         }
         if is_certain && state.continuity.is_proven_by(&own) {
-            return Ok(Lease::new(hold));
+            return Ok(self.semaphore.lease(hold));
         }
         let results = hold.read(deadline).await?;
         let listed = match results.first() {
@@ -287,7 +287,7 @@ impl PermitAcquire<'_> {
             _ => &[],
         };
         if keeps(&own, listed, state.limit) {
-            return Ok(Lease::new(hold));
+            return Ok(self.semaphore.lease(hold));
         }
         let (path, in_use) = (self.semaphore.whole_path(), listed.len());
         debug!(%path, in_use, "a lease was made out of turn: deleting ours");

@@ -31,7 +31,7 @@ pub(super) fn decide(taken: usize, limit: usize, asked: usize) -> Decision {
 /// The permits in use, and the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PermitState {
-    /// The number of children of the leases' directory. Every child counts, whoever created it, as in
+    /// The number of children of the leases' directory. The children of every client count, as in
     /// Curator.
     pub(super) taken: usize,
     pub(super) limit: usize,
@@ -138,6 +138,7 @@ mod tests {
         Stat {
             czxid: 5,
             mzxid: 5,
+            pzxid: 5,
             ctime: 0,
             mtime: 0,
             version,

@@ -5,6 +5,7 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, Znode
 
 use super::Semaphore;
 use crate::inspection::Inspection;
+use crate::lock::any_engine::any_engine;
 use crate::lock::{BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
 use crate::owner::Owner;
 
@@ -48,6 +49,8 @@ impl Lock for Permits {
         Sealed(self)
     }
 }
+
+any_engine!(Permits);
 
 impl Recipe for Permits {
     fn path(&self) -> &ZnodePath {
@@ -107,8 +110,8 @@ impl Recipe for Permits {
 }
 
 impl BatchEntry for Permits {
-    fn queue(&self) -> LockQueue {
-        self.semaphore.queue()
+    fn queue(&self, deadline: Deadline) -> LockQueue {
+        self.semaphore.waiter_queue(deadline)
     }
 
     fn enter(

@@ -71,7 +71,8 @@ impl<'a> SlotWait<'a> {
                     let (ahead, waited) = (self.sharing.ahead(self.number), deadline.waited());
                     let path = queue.whole_path();
                     if deadline.has_passed() {
-                        let phase = Phase::InProcess { ahead };
+                        let text = format!("waiting for other tasks of this process, {ahead} ahead");
+                        let phase = Phase::Recipe(text.into());
                         return Err(Error::Timeout { phase, path, waited });
                     }
                     info!(%path, ahead, ?waited, "still waiting for other tasks of this process");

@@ -1,0 +1,51 @@
+use std::num::NonZeroU32;
+
+use lockkeeper_core::{Error, IntoPath, ZnodePath};
+
+use super::generic::Blocking;
+use super::manager::ConnectionManager;
+
+/// Ids that are unique over all processes, for threads. Everything is as for the async
+/// [`IdBlocks`](crate::IdBlocks).
+///
+/// # Examples
+///
+/// ```
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// # let server = runtime.block_on(lockkeeper_testserver::TestServer::start())?;
+/// # let manager = lockkeeper::blocking::ConnectionManager::connect(&server.connect_string())?;
+/// use std::num::NonZeroU32;
+/// use lockkeeper::blocking::IdBlocks;
+///
+/// let ids = IdBlocks::new(&manager, "/ids/orders", NonZeroU32::new(1_000).unwrap())?;
+/// assert_eq!((ids.next()?, ids.next()?), (1, 2));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+pub type IdBlocks = Blocking<crate::IdBlocks>;
+
+impl IdBlocks {
+    /// Ids from blocks of `size`, of the counter at `path`, below the manager's chroot. Sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`IdBlocks::new`](crate::IdBlocks::new).
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath, size: NonZeroU32) -> Result<Self, Error> {
+        Ok(Self::on(manager, crate::IdBlocks::new(manager.as_async(), path, size)?))
+    }
+
+    /// The path of the counter, below the manager's chroot.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        self.inner.path()
+    }
+
+    /// An id that was given out nowhere before.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`IdBlocks::next`](crate::IdBlocks::next).
+    pub fn next(&self) -> Result<i64, Error> {
+        self.block(self.inner.next())
+    }
+}

@@ -1,0 +1,161 @@
+use std::fmt::{self, Display, Formatter};
+use std::time::{Duration, SystemTime};
+
+use futures::future::join_all;
+use lockkeeper_core::{Error, Stat, WholePath, ZnodePath};
+use serde::de::DeserializeOwned;
+
+use super::Discovery;
+use super::instance::{Instance, NoPayload};
+use crate::inspection::age_text;
+
+/// How many requests of an inspection are in flight.
+const BATCH: usize = 64;
+
+/// The services below a path and their instances at one time: a snapshot for people and tools, which may be
+/// stale when it is read.
+///
+/// `{}` prints a line for each service and for each instance.
+#[derive(Clone, Debug)]
+pub struct DiscoveryInspection<P = NoPayload> {
+    path: WholePath,
+    services: Vec<ServiceInspection<P>>,
+}
+
+/// A service of a [`DiscoveryInspection`].
+#[derive(Clone, Debug)]
+pub struct ServiceInspection<P = NoPayload> {
+    name: String,
+    instances: Vec<InstanceInspection<P>>,
+}
+
+/// A node of a [`ServiceInspection`].
+#[derive(Clone, Debug)]
+pub struct InstanceInspection<P = NoPayload> {
+    node: String,
+    stat: Stat,
+    instance: Result<Instance<P>, String>,
+}
+
+impl<P: DeserializeOwned> Discovery<P> {
+    /// Reads every service with its instances: a snapshot. It changes nothing, and needs only the right to
+    /// read. What Curator's clients registered is shown as well.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], [`Error::Refused`] (no right to read), [`Error::NoAnswer`] (the link broke: call
+    /// again) and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    pub async fn inspect(&self) -> Result<DiscoveryInspection<P>, Error> {
+        let znodes = self.manager.znodes();
+        let mut services = Vec::new();
+        for name in self.services().await? {
+            let path = self.path.child(&name)?;
+            let mut nodes = znodes.children(&path).await?.unwrap_or_default();
+            nodes.sort_unstable();
+            let mut instances = Vec::new();
+            for batch in nodes.chunks(BATCH) {
+                for read in join_all(batch.iter().map(|node| self.read(&path, node))).await {
+                    instances.extend(read?);
+                }
+            }
+            services.push(ServiceInspection { name, instances });
+        }
+        Ok(DiscoveryInspection { path: self.manager.whole_path(&self.path), services })
+    }
+
+    /// `None` for a node that has gone meanwhile.
+    async fn read(&self, service: &ZnodePath, node: &str) -> Result<Option<InstanceInspection<P>>, Error> {
+        let read = self.manager.znodes().read(service.child(node)?).await?;
+        Ok(read.map(|(data, stat)| {
+            let instance = Instance::from_json(&data).map_err(|error| error.to_string());
+            InstanceInspection { node: node.to_owned(), stat, instance }
+        }))
+    }
+}
+
+impl<P> DiscoveryInspection<P> {
+    /// The services, in the order of their names.
+    #[must_use]
+    pub fn services(&self) -> &[ServiceInspection<P>] {
+        &self.services
+    }
+}
+
+impl<P> ServiceInspection<P> {
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The nodes, in the order of their names.
+    #[must_use]
+    pub fn instances(&self) -> &[InstanceInspection<P>] {
+        &self.instances
+    }
+}
+
+impl<P> InstanceInspection<P> {
+    /// The name of the node.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// The stat of the node. Its `ephemeral_owner` is the session of the instance, and 0 for a persistent
+    /// one.
+    #[must_use]
+    pub fn stat(&self) -> &Stat {
+        &self.stat
+    }
+
+    /// The instance.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the data.
+    pub fn instance(&self) -> Result<&Instance<P>, &str> {
+        self.instance.as_ref().map_err(String::as_str)
+    }
+
+    /// The time since the node was created, by the clock of this machine.
+    fn age(&self) -> Duration {
+        let created = Duration::from_millis(u64::try_from(self.stat.ctime).unwrap_or_default());
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        now.saturating_sub(created)
+    }
+}
+
+impl<P> Display for DiscoveryInspection<P> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(formatter, "discovery {}: {} services", self.path, self.services.len())?;
+        for service in &self.services {
+            write!(formatter, "\n  {}: {} instances", service.name.escape_debug(), service.instances.len())?;
+            for instance in &service.instances {
+                write!(formatter, "\n    {instance}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<P> Display for InstanceInspection<P> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}  ", self.node.escape_debug())?;
+        match &self.instance {
+            Ok(instance) => {
+                let address = instance.address().unwrap_or("-").escape_debug();
+                let port = instance.port().or_else(|| instance.ssl_port());
+                let port = port.map_or_else(String::new, |port| format!(":{port}"));
+                write!(formatter, "{}  {address}{port}  {}", instance.state(), instance.service_type())?;
+            }
+            Err(error) => write!(formatter, "unreadable: {}", error.escape_debug())?,
+        }
+        let (session, age) = (self.stat.ephemeral_owner, age_text(self.age()));
+        write!(formatter, "  session {session:#x}  ~{age}")
+    }
+}

@@ -1,0 +1,97 @@
+use std::fmt::{self, Display, Formatter};
+
+use lockkeeper_core::{Error, MemberInfo, RendezvousInfo, WholePath};
+
+use super::DoubleBarrier;
+
+/// The members of a [`DoubleBarrier`] at one time: a snapshot for people and tools, which may be stale when
+/// it is read.
+///
+/// `{}` prints a line, and one for each member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoubleBarrierInspection {
+    path: WholePath,
+    count: usize,
+    info: RendezvousInfo,
+}
+
+impl DoubleBarrier {
+    /// Reads the members: a snapshot, no older than the call. It enters nothing, and needs only the right to
+    /// read. Members of Curator and kazoo are shown as well.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], [`Error::Refused`] (no right to list), [`Error::NoAnswer`] (the link broke: call
+    /// again) and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    pub async fn inspect(&self) -> Result<DoubleBarrierInspection, Error> {
+        let info = self.rendezvous.inspect().await?;
+        let path = self.rendezvous.manager().whole_path(self.path());
+        Ok(DoubleBarrierInspection { path, count: self.count.get(), info })
+    }
+}
+
+impl DoubleBarrierInspection {
+    /// The ids of the members that are inside, in the order in which they came.
+    pub fn inside(&self) -> impl Iterator<Item = String> {
+        self.ids(true)
+    }
+
+    /// The ids of the members that wait to enter, in the order in which they came.
+    pub fn waiting(&self) -> impl Iterator<Item = String> {
+        self.ids(false)
+    }
+
+    /// Those of the expected members that are not there, neither inside nor waiting.
+    #[must_use]
+    pub fn missing<'a>(&self, expected: &[&'a str]) -> Vec<&'a str> {
+        let here: Vec<String> = self.info.members().iter().map(id).collect();
+        expected.iter().copied().filter(|id| !here.iter().any(|other| other == id)).collect()
+    }
+
+    /// How many more members a round needs to begin: none while members are inside.
+    #[must_use]
+    pub fn missing_count(&self) -> usize {
+        match self.inside().next() {
+            Some(_) => 0,
+            None => self.count.saturating_sub(self.waiting().count()),
+        }
+    }
+
+    /// The members as their nodes show them, in the order in which they came.
+    #[must_use]
+    pub fn members(&self) -> &[MemberInfo] {
+        self.info.members()
+    }
+
+    fn ids(&self, is_inside: bool) -> impl Iterator<Item = String> {
+        self.info.members().iter().filter(move |member| member.is_inside() == is_inside).map(id)
+    }
+}
+
+/// The data of a member's node as text. Bytes that are not UTF-8 are replaced.
+fn id(member: &MemberInfo) -> String {
+    String::from_utf8_lossy(member.data().unwrap_or_default()).into_owned()
+}
+
+impl Display for DoubleBarrierInspection {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let (inside, waiting) = (self.inside().count(), self.waiting().count());
+        write!(
+            formatter,
+            "double barrier {} of {}: {inside} inside, {waiting} waiting, {} missing",
+            self.path,
+            self.count,
+            self.missing_count()
+        )?;
+        for member in self.members() {
+            let role = if member.is_inside() { "inside" } else { "waits" };
+            let (id, session) = (id(member), member.session());
+            write!(formatter, "\n  {role:6}  {session:#x}  {}  {}", id.escape_debug(), member.name())?;
+        }
+        Ok(())
+    }
+}

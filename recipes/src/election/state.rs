@@ -1,0 +1,272 @@
+//! The state of an election's own candidates.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use futures::future::OptionFuture;
+use lockkeeper_core::{ConnectionManager, Error, FencingToken, Hold, LossReason, NodeMonitor};
+use tokio::sync::watch;
+
+use super::Election;
+
+/// The state of a participant, as [`Election::state`] shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CandidateState {
+    /// No campaign is under way, and the last leadership, if there was one, was resigned.
+    Idle,
+    /// A campaign waits.
+    Waiting {
+        /// How many candidates are ahead, by the last list. Some of them may have gone since. `None` until
+        /// the first list, and without a session.
+        position: Option<usize>,
+    },
+    /// The participant leads.
+    Leading {
+        /// The fencing token of the leadership.
+        token: FencingToken,
+    },
+    /// The last leadership was lost, and no campaign is under way.
+    Lost {
+        /// The reason of the loss.
+        reason: LossReason,
+    },
+    /// A shutdown of the manager has begun, and the participant does not lead.
+    Closed,
+}
+
+/// The candidates of an election object and of its clones: one for each campaign and each leadership.
+#[derive(Debug)]
+pub(super) struct Candidates {
+    by_number: BTreeMap<u64, Candidate>,
+    next: u64,
+    /// How the last one ended.
+    ended: CandidateState,
+}
+
+#[derive(Debug)]
+enum Candidate {
+    Waiting(Option<usize>),
+    Leading(FencingToken, NodeMonitor),
+}
+
+impl Default for Candidates {
+    fn default() -> Self {
+        Self { by_number: BTreeMap::new(), next: 0, ended: CandidateState::Idle }
+    }
+}
+
+impl Candidate {
+    fn state(&self) -> CandidateState {
+        match self {
+            Self::Waiting(position) => CandidateState::Waiting { position: *position },
+            Self::Leading(token, monitor) => match monitor.check() {
+                Ok(()) => CandidateState::Leading { token: *token },
+                Err(lost) => CandidateState::Lost { reason: lost.reason },
+            },
+        }
+    }
+}
+
+impl Candidates {
+    fn state(&self, is_closing: bool) -> CandidateState {
+        combined(self.by_number.values().map(Candidate::state), &self.ended, is_closing)
+    }
+
+    /// The monitor of the leadership. All others are lost already.
+    fn monitor(&self) -> Option<NodeMonitor> {
+        self.by_number.values().find_map(|candidate| match candidate {
+            Candidate::Leading(_, monitor) if monitor.check().is_ok() => Some(monitor.clone()),
+            _ => None,
+        })
+    }
+}
+
+/// The state of several candidates together: the one that leads counts, then the one that is nearest to it,
+/// then one whose loss its holder has not answered yet, then how the last one ended.
+fn combined(
+    candidates: impl Iterator<Item = CandidateState>,
+    ended: &CandidateState,
+    is_closing: bool,
+) -> CandidateState {
+    let rank = |state: &CandidateState| match state {
+        CandidateState::Leading { .. } => (2, Reverse(0)),
+        CandidateState::Waiting { position } => (1, Reverse(position.unwrap_or(usize::MAX))),
+        CandidateState::Idle | CandidateState::Lost { .. } | CandidateState::Closed => (0, Reverse(0)),
+    };
+    let state = candidates.max_by_key(rank).unwrap_or_else(|| ended.clone());
+    let leads = matches!(state, CandidateState::Leading { .. });
+    if is_closing && !leads { CandidateState::Closed } else { state }
+}
+
+/// A campaign, and then its leadership. Its end is that of the candidate.
+#[derive(Debug)]
+pub(super) struct Candidacy {
+    candidates: watch::Sender<Candidates>,
+    number: u64,
+}
+
+impl Candidacy {
+    pub(super) fn begin(candidates: &watch::Sender<Candidates>) -> Self {
+        let mut number = 0;
+        candidates.send_modify(|all| {
+            number = all.next;
+            all.next += 1;
+            all.by_number.insert(number, Candidate::Waiting(None));
+        });
+        Self { candidates: candidates.clone(), number }
+    }
+
+    /// Notes each position of the campaign.
+    pub(super) fn position_report(&self) -> impl Fn(Option<usize>) + Send + Sync + use<> {
+        let (candidates, number) = (self.candidates.clone(), self.number);
+        move |position| {
+            candidates.send_if_modified(|all| match all.by_number.get_mut(&number) {
+                Some(Candidate::Waiting(known)) => std::mem::replace(known, position) != position,
+                _ => false,
+            });
+        }
+    }
+
+    pub(super) fn leads(&self, hold: &Hold) {
+        let leading = Candidate::Leading(hold.fencing_token(), hold.monitor());
+        self.candidates.send_modify(|all| drop(all.by_number.insert(self.number, leading)));
+    }
+}
+
+impl Drop for Candidacy {
+    fn drop(&mut self) {
+        self.candidates.send_modify(|all| {
+            all.ended = match all.by_number.remove(&self.number).map(|candidate| candidate.state()) {
+                Some(lost @ CandidateState::Lost { .. }) => lost,
+                _ => CandidateState::Idle,
+            };
+        });
+    }
+}
+
+/// The state of an election's own participant, followed by [`Election::state`].
+///
+/// A clone follows on its own. It keeps the manager alive.
+#[derive(Clone, Debug)]
+pub struct CandidateWatch {
+    receiver: watch::Receiver<Candidates>,
+    manager: ConnectionManager,
+    /// What [`changed`](Self::changed) returned last.
+    returned: Option<CandidateState>,
+}
+
+impl Election {
+    /// Follows this participant: whether it waits, and at which position, leads, or has lost. It shows the
+    /// campaigns and the leadership of this object and of its clones, which [`lead`](Self::lead) begins as
+    /// well. If there are several at once, it shows the one that leads, or else the nearest one to that.
+    ///
+    /// Costs no request, and no task.
+    ///
+    /// # Ordering and fairness
+    ///
+    /// `Leading` ends before another participant can lead, as
+    /// [`Guard::is_valid`](crate::Guard::is_valid) does. It begins when the campaign returns.
+    ///
+    /// # Session loss
+    ///
+    /// A leadership becomes `Lost`. A campaign goes on in the next session, and is `Waiting` all the time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+    /// use lockkeeper::{CandidateState, Election};
+    ///
+    /// let election = Election::new(&manager, "/elections/planner", "planner-3")?;
+    /// let mut state = election.state();
+    /// assert_eq!(state.changed().await?, CandidateState::Idle);
+    ///
+    /// let leadership = election.campaign().await?;
+    /// let token = leadership.fencing_token();
+    /// assert_eq!(state.changed().await?, CandidateState::Leading { token });
+    /// leadership.resign().await?;
+    /// assert_eq!(state.state(), CandidateState::Idle);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn state(&self) -> CandidateWatch {
+        let receiver = self.candidates.subscribe();
+        CandidateWatch { receiver, manager: self.queue.manager().clone(), returned: None }
+    }
+}
+
+impl CandidateWatch {
+    /// The state now. Costs no request. It reads the clock at each call: after a pause that was too long, a
+    /// leadership is lost at once.
+    #[must_use]
+    pub fn state(&self) -> CandidateState {
+        self.receiver.borrow().state(self.manager.is_closing())
+    }
+
+    /// Waits until the state is another one than the last call returned, and returns it. The first call
+    /// returns the present state. A slow caller may miss states in between.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] after [`CandidateState::Closed`] was returned, or when the election, its clones and
+    /// its leaderships are dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a change that was not returned is returned next time.
+    pub async fn changed(&mut self) -> Result<CandidateState, Error> {
+        loop {
+            let is_closing = self.manager.is_closing();
+            let (monitor, state) = {
+                let candidates = self.receiver.borrow_and_update();
+                (candidates.monitor(), candidates.state(is_closing))
+            };
+            if self.returned.as_ref() != Some(&state) {
+                self.returned = Some(state.clone());
+                return Ok(state);
+            }
+            if state == CandidateState::Closed {
+                return Err(Error::Closed);
+            }
+            let lost = OptionFuture::from(monitor.as_ref().map(NodeMonitor::lost));
+            tokio::select! {
+                biased;
+                Some(_) = lost => {}
+                changed = self.receiver.changed() => changed.map_err(|_| Error::Closed)?,
+                () = self.manager.closing(), if !is_closing => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_candidate_counts_and_an_end_only_if_nothing_is_under_way() {
+        let waiting = |position| CandidateState::Waiting { position };
+        let leading = CandidateState::Leading { token: FencingToken::new(7) };
+        let lost = CandidateState::Lost { reason: LossReason::NodeDeleted };
+        let (idle, closed) = (CandidateState::Idle, CandidateState::Closed);
+        let none: &[CandidateState] = &[];
+        for (candidates, ended, state, in_shutdown) in [
+            (none, &idle, &idle, &closed),
+            (none, &lost, &lost, &closed),
+            (&[waiting(None)], &lost, &waiting(None), &closed),
+            (&[waiting(None), waiting(Some(3))], &idle, &waiting(Some(3)), &closed),
+            (&[waiting(Some(3)), waiting(Some(1)), waiting(None)], &idle, &waiting(Some(1)), &closed),
+            (&[waiting(Some(1)), leading.clone(), lost.clone()], &lost, &leading, &leading),
+            (&[lost.clone(), waiting(Some(0))], &idle, &waiting(Some(0)), &closed),
+            (std::slice::from_ref(&lost), &idle, &lost, &closed),
+        ] {
+            let combined = |is_closing| combined(candidates.iter().cloned(), ended, is_closing);
+            assert_eq!((&combined(false), &combined(true)), (state, in_shutdown), "{candidates:?}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Ids from blocks.
+//!
+//! # Protocol
+//!
+//! A [`Counter`] has the last id of the last block. A process adds the size of a block, and owns the ids up
+//! to the sum. It adds the next block while half of the present one is left.
+//!
+//! Sources: the "hi/lo" allocation of database sequences; Apache Curator's `CachedAtomicLong`.
+
+mod block;
+
+use std::fmt::{self, Debug, Formatter};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use lockkeeper_core::{ConfigError, ConnectionManager, Deadline, Error, IntoPath, Phase, ZnodePath};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tracing::debug;
+
+use self::block::{Blocks, Taken};
+use crate::counter::Counter;
+
+/// Ids that are unique over all processes, with few requests: a process takes a block of them at a time.
+///
+/// No id is given out twice, whatever crashes. The ids of one process increase; those of several processes
+/// interleave by blocks. The rest of a block is never given out if its process ends, and neither is a block
+/// whose answer was lost: ids have gaps.
+///
+/// The first id is 1, if the counter begins at zero. A clone takes from the same blocks.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+/// use std::num::NonZeroU32;
+/// use lockkeeper::IdBlocks;
+///
+/// let ids = IdBlocks::new(&manager, "/ids/orders", NonZeroU32::new(1_000).unwrap())?;
+/// assert_eq!(ids.next().await?, 1); // one request for a thousand ids
+/// assert_eq!(ids.next().await?, 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct IdBlocks {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    counter: Counter,
+    size: NonZeroU32,
+    blocks: Mutex<Blocks>,
+    /// Wakes those that wait for a block.
+    arrived: Notify,
+}
+
+impl IdBlocks {
+    /// Ids from blocks of `size`, of the counter at `path`, below the manager's chroot. Sends nothing.
+    ///
+    /// Processes with blocks of different sizes may share a path. The larger the block, the fewer requests,
+    /// and the larger the gap after a crash.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the path is malformed or the root.
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath, size: NonZeroU32) -> Result<Self, Error> {
+        let counter = Counter::new(manager, path)?;
+        let (blocks, arrived) = (Mutex::new(Blocks::default()), Notify::new());
+        Ok(Self { inner: Arc::new(Inner { counter, size, blocks, arrived }) })
+    }
+
+    /// The path of the counter, below the manager's chroot.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        self.inner.counter.path()
+    }
+
+    /// An id that was given out nowhere before. Sends nothing while the block lasts.
+    ///
+    /// # Ordering
+    ///
+    /// The ids that one `IdBlocks` gives out, to any task, increase.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] if no block arrived within the manager's operation timeout,
+    /// [`CounterError::Overflow`](crate::CounterError::Overflow) after 2⁶³ − 1 ids,
+    /// [`CounterError::NotANumber`](crate::CounterError::NotANumber), [`Error::Refused`],
+    /// [`Error::Closed`] after a shutdown.
+    ///
+    /// # Session loss
+    ///
+    /// Changes nothing: the blocks stay owned.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: an id that was not returned is given out later.
+    pub async fn next(&self) -> Result<i64, Error> {
+        let inner = &self.inner;
+        if let Some(id) = self.try_next() {
+            return Ok(id);
+        }
+        let manager = inner.counter.manager();
+        let deadline = Deadline::after(manager.operation_timeout());
+        loop {
+            let mut arrived = std::pin::pin!(inner.arrived.notified());
+            arrived.as_mut().enable();
+            let failed = {
+                let mut blocks = inner.blocks.lock();
+                if let Taken { id: Some(id), .. } = blocks.take() {
+                    return Ok(id);
+                }
+                blocks.take_failure()
+            };
+            match failed {
+                Some(error) if !error.is_transient() && !error.outcome_unknown() => return Err(error),
+                Some(error) if error.is_closed() || deadline.has_passed() => return Err(error),
+                _ => {}
+            }
+            self.fetch()?;
+            tokio::select! {
+                biased;
+                () = arrived => {}
+                () = deadline.passed() => {
+                    let (path, waited) = (manager.whole_path(self.path()), deadline.waited());
+                    let phase = Phase::Recipe("waiting for a block of ids".into());
+                    return Err(Error::Timeout { phase, path, waited });
+                }
+            }
+        }
+    }
+
+    /// An id of the present block; `None` if there is none left now. Sends at most the request for the next
+    /// block, and waits for nothing.
+    #[must_use]
+    pub fn try_next(&self) -> Option<i64> {
+        let taken = self.inner.blocks.lock().take();
+        if taken.is_low && self.fetch().is_err() {
+            debug!(path = self.path().as_str(), "no tokio runtime to take the next block in");
+        }
+        taken.id
+    }
+
+    /// Takes the next block in the background, unless that is being done.
+    fn fetch(&self) -> Result<(), Error> {
+        if !self.inner.blocks.lock().begin_fetch() {
+            return Ok(());
+        }
+        let inner = Arc::clone(&self.inner);
+        let fetching = Fetching(inner);
+        let is_spawned = self.inner.counter.manager().spawn(async move {
+            let Fetching(inner) = &fetching;
+            let size = i64::from(inner.size.get());
+            let added = inner.counter.add(size).await;
+            inner.blocks.lock().end_fetch(size, added);
+            // Wakes those that wait.
+            drop(fetching);
+        });
+        if is_spawned { Ok(()) } else { Err(Error::Config(ConfigError::NoRuntime)) }
+    }
+}
+
+/// A request for a block. However it ends, another one may follow.
+struct Fetching(Arc<Inner>);
+
+impl Drop for Fetching {
+    fn drop(&mut self) {
+        self.0.blocks.lock().abandon_fetch();
+        self.0.arrived.notify_waiters();
+    }
+}
+
+impl Debug for IdBlocks {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("IdBlocks")
+            .field("path", self.path())
+            .field("size", &self.inner.size)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,171 @@
+use std::fmt::{self, Debug, Formatter};
+use std::time::Duration;
+
+use lockkeeper_core::{ConfigError, Deadline, Error, Phase, PresenceState, PresenceWatch, WholePath};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::item::AssignedItem;
+use super::share::PartitionShare;
+use super::task::{Channels, Left, Task};
+use super::{ItemsView, Partition};
+use crate::group::{MembersView, Membership};
+
+/// A member of a [`Partition`], which outlives sessions: it gets a share of the items, one by one.
+///
+/// A drop leaves in the background: the group at once, and each item when its guard is dropped. The guards
+/// resolve [`release_requested`](AssignedItem::release_requested). [`leave`](Self::leave) hands over.
+///
+/// A [shutdown](lockkeeper_core::ConnectionManager::shutdown_within) that leaves holders time does the same.
+#[must_use = "a member that is not kept leaves at once"]
+pub struct PartitionMember {
+    partition: Partition,
+    id: String,
+    presence: PresenceWatch,
+    offered: mpsc::UnboundedReceiver<AssignedItem>,
+    leave: mpsc::UnboundedSender<Left>,
+    share: watch::Receiver<PartitionShare>,
+}
+
+impl PartitionMember {
+    pub(super) fn begin(
+        partition: Partition,
+        membership: Membership,
+        members: MembersView,
+        items: ItemsView,
+    ) -> Result<Self, Error> {
+        let (offering, offered) = mpsc::unbounded_channel();
+        let (leave, leaves) = mpsc::unbounded_channel();
+        let (publish, share) = watch::channel(PartitionShare::default());
+        let channels = Channels { offered: offering, leaves, share: publish };
+        let (id, presence) = (membership.id().to_owned(), membership.watch());
+        let task = Task::new(partition.clone(), membership, members, items, channels);
+        match partition.manager().spawn(task.run(presence.clone())) {
+            true => Ok(Self { partition, id, presence, offered, leave, share }),
+            false => Err(Error::Config(ConfigError::NoRuntime)),
+        }
+    }
+
+    /// The id of the member.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The partition.
+    #[must_use]
+    pub fn partition(&self) -> &Partition {
+        &self.partition
+    }
+
+    /// Whether this process is a member, as far as is known: see [`Membership`].
+    #[must_use]
+    pub fn state(&self) -> PresenceState {
+        self.presence.state()
+    }
+
+    /// Waits for the next item that this member holds, without a limit of time. `None` once a shutdown of
+    /// the manager has begun.
+    ///
+    /// Call it again soon: an item that is not taken from here is held, and nobody works on it.
+    ///
+    /// # Session loss
+    ///
+    /// The wait goes on in the next session. An item that was returned before may be returned again, after
+    /// its guard was lost and dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: an item that was not returned is returned next time.
+    pub async fn next(&mut self) -> Option<AssignedItem> {
+        self.offered.recv().await
+    }
+
+    /// The share of this member: what belongs to it, and what it holds. The latest state, as a
+    /// [`watch`](tokio::sync::watch) of tokio.
+    #[must_use]
+    pub fn assigned(&self) -> watch::Receiver<PartitionShare> {
+        self.share.clone()
+    }
+
+    /// Waits until this member is in the group, and holds the items that belong to it and no other, for at
+    /// most `timeout`. The members of a group need not have settled then.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], which says what the member has and what it waits for. [`Error::Closed`] after a
+    /// shutdown.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is lost.
+    pub async fn settled(&self, timeout: Duration) -> Result<PartitionShare, Error> {
+        let limit = Deadline::after(timeout);
+        let mut share = self.share.clone();
+        let is_settled = |share: &PartitionShare| share.members() > 0 && share.is_settled();
+        tokio::select! {
+            biased;
+            settled = share.wait_for(is_settled) => {
+                settled.map(|share| share.clone()).map_err(|_| Error::Closed)
+            }
+            () = limit.passed() => {
+                let phase = format!("waiting for a share of items, which {}", *self.share.borrow());
+                Err(self.timeout(phase, limit))
+            }
+        }
+    }
+
+    /// Leaves the group, hands each item over to the member that asks for it, and waits until all guards are
+    /// dropped. If there is no other member, all items are given up at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] after the manager's operation timeout: every guard has resolved
+    /// [`release_requested`](AssignedItem::release_requested) by then, and is released when it is dropped.
+    /// Otherwise as [`Membership::leave`].
+    ///
+    /// # Session loss
+    ///
+    /// The items are lost with the session, and the member does not join again.
+    ///
+    /// # Cancel safety
+    ///
+    /// As a drop of the member.
+    pub async fn leave(mut self) -> Result<(), Error> {
+        self.offered.close();
+        // Guards that the application has not seen.
+        while self.offered.try_recv().is_ok() {}
+        let (left, leaving) = oneshot::channel();
+        let _ = self.leave.send(left);
+        let limit = Deadline::after(self.partition.manager().operation_timeout());
+        tokio::select! {
+            biased;
+            left = leaving => left.unwrap_or(Err(Error::Closed)),
+            () = limit.passed() => {
+                let held = self.share.borrow().held().count();
+                Err(self.timeout(format!("waiting until the guards of {held} items are dropped"), limit))
+            }
+        }
+    }
+
+    /// For errors.
+    pub(crate) fn whole_path(&self) -> WholePath {
+        self.partition.manager().whole_path(self.partition.path())
+    }
+
+    fn timeout(&self, phase: String, limit: Deadline) -> Error {
+        let path = self.whole_path();
+        Error::Timeout { phase: Phase::Recipe(phase.into()), path, waited: limit.waited() }
+    }
+}
+
+impl Debug for PartitionMember {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("PartitionMember")
+            .field("path", self.partition.path())
+            .field("id", &self.id)
+            .field("state", &self.state())
+            .field("share", &*self.share.borrow())
+            .finish_non_exhaustive()
+    }
+}

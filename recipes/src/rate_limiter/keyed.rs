@@ -1,0 +1,195 @@
+//! One rate limiter for each key.
+
+use std::collections::HashMap;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkeeper_core::{ConfigError, ConnectionManager, Error, IntoPath, ZnodePath};
+use parking_lot::Mutex;
+
+use super::RateLimiter;
+
+/// The number of limiters that are kept ready. Others are made anew, and read their starts again.
+const KEPT: usize = 10_000;
+
+/// Rate limiters with the same numbers, one for each key: at most a given number of starts *of each customer*
+/// in any window of time.
+///
+/// The limiter of a key is a [`RateLimiter`] like any other, with its own queue and its own window: keys do
+/// not wait for each other. A clone is cheap, and shares what is known of the starts.
+///
+/// # Cost
+///
+/// As a [`RateLimiter`], for each key. A key that is used no more leaves up to `starts` nodes behind, and
+/// some more. Call [`sweep`](Self::sweep) from time to time, such as once an hour from one process.
+///
+/// # Layout
+///
+/// `<path>/<key>` is the path of the limiter of a key. Each byte of the key other than a letter, a digit, `-`
+/// and `_` of ASCII is written as `%` and two hexadecimal digits.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let servers = server.connect_string();
+/// use std::time::Duration;
+/// use lockkeeper::{ConnectionManager, KeyedRateLimiter};
+///
+/// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
+/// let calls = KeyedRateLimiter::new(&manager, "/limits/customers", 1, Duration::from_secs(60))?;
+///
+/// let of_anna = calls.of("anna@example.org")?;
+/// assert!(of_anna.try_admit().await?.admitted().is_some());
+/// assert!(of_anna.try_admit().await?.retry_after().is_some());
+/// assert!(calls.of("bert@example.org")?.try_admit().await?.admitted().is_some());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct KeyedRateLimiter {
+    manager: ConnectionManager,
+    path: ZnodePath,
+    starts: usize,
+    window: Duration,
+    grace: Option<Duration>,
+    limiters: Arc<Mutex<HashMap<String, RateLimiter>>>,
+}
+
+impl KeyedRateLimiter {
+    /// Makes the limiters below `path`, below the manager's chroot: at most `starts` of a key in any
+    /// `window`. Sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the path is malformed, or is the root, or if `starts` or `window` is zero.
+    pub fn new(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        starts: usize,
+        window: Duration,
+    ) -> Result<Self, Error> {
+        let path = path.into_path()?;
+        // Checks the numbers.
+        RateLimiter::new(manager, path.clone(), starts, window)?;
+        let (manager, limiters) = (manager.clone(), Arc::default());
+        Ok(Self { manager, path, starts, window, grace: None, limiters })
+    }
+
+    /// Sets the time for which an admission is fresh: see [`RateLimiter::grace`]. Default: a tenth of the
+    /// window, and at least 50 ms.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        Self { grace: Some(grace), limiters: Arc::default(), ..self }
+    }
+
+    /// The path above the limiters, below the manager's chroot.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        &self.path
+    }
+
+    /// The limiter of a key. Any text that is not empty is a key. Sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the key is empty, or too long for a path.
+    pub fn of(&self, key: &str) -> Result<RateLimiter, Error> {
+        if let Some(limiter) = self.limiters.lock().get(key) {
+            return Ok(limiter.clone());
+        }
+        if key.is_empty() {
+            let advice = "give the key one character or more";
+            return Err(ConfigError::Setting { name: "key", value: "\"\"".to_owned(), advice }.into());
+        }
+        let limiter = self.at(self.path.child(&encode(key))?)?;
+        let mut limiters = self.limiters.lock();
+        if limiters.len() >= KEPT {
+            limiters.clear();
+        }
+        limiters.insert(key.to_owned(), limiter.clone());
+        Ok(limiter)
+    }
+
+    /// Deletes the starts of all keys that are over, and returns their number: see [`RateLimiter::sweep`].
+    ///
+    /// # Errors
+    ///
+    /// As [`RateLimiter::sweep`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`RateLimiter::sweep`].
+    pub async fn sweep(&self) -> Result<usize, Error> {
+        let mut deleted = 0;
+        for name in self.manager.znodes().children(&self.path).await?.unwrap_or_default() {
+            deleted += self.at(self.path.child(&name)?)?.sweep().await?;
+        }
+        Ok(deleted)
+    }
+
+    fn at(&self, path: ZnodePath) -> Result<RateLimiter, Error> {
+        let limiter = RateLimiter::new(&self.manager, path, self.starts, self.window)?;
+        Ok(match self.grace {
+            Some(grace) => limiter.grace(grace),
+            None => limiter,
+        })
+    }
+}
+
+impl Debug for KeyedRateLimiter {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("KeyedRateLimiter")
+            .field("path", &self.manager.whole_path(&self.path))
+            .field("starts", &self.starts)
+            .field("window", &self.window)
+            .field("grace", &self.grace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The name of the node of a key. Different keys have different names.
+fn encode(key: &str) -> String {
+    let mut name = String::with_capacity(key.len());
+    for byte in key.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
+            _ => name.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_key_is_a_name_and_no_two_keys_have_one_name(one in ".{1,20}", other in ".{1,20}") {
+            let root: ZnodePath = "/limits".parse().unwrap();
+            prop_assert!(root.child(&encode(&one)).is_ok(), "{one:?}");
+            prop_assert_eq!(one == other, encode(&one) == encode(&other));
+        }
+    }
+
+    #[test]
+    fn keys_that_are_no_names_are_written_with_hexadecimal_digits() {
+        for (key, name) in [
+            ("customer-7", "customer-7"),
+            (".", "%2e"),
+            ("a/b", "a%2fb"),
+            ("%2e", "%252e"),
+            ("zookeeper", "zookeeper"),
+            ("ü", "%c3%bc"),
+        ] {
+            assert_eq!(encode(key), name);
+        }
+    }
+}

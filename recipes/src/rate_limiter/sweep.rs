@@ -1,0 +1,63 @@
+//! Deletes the starts that count no more.
+
+use lockkeeper_core::{Deadline, Error, Phase, TxnError};
+
+use super::window::Start;
+use super::{RateLimiter, admit::NotAdmitted};
+
+/// The number of starts that one transaction deletes.
+const AT_ONCE: usize = 64;
+
+impl RateLimiter {
+    /// Deletes the recorded starts that are over, and returns their number. The directories of a limiter
+    /// without starts are containers, which the servers delete.
+    ///
+    /// Each admission deletes some starts that are over. So this is for limiters that are used no more. A
+    /// limiter that is in use now is left alone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`admit`](Self::admit).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a start that is over counts no more, whether or not its node exists.
+    pub async fn sweep(&self) -> Result<usize, Error> {
+        let names = self.manager.znodes().children(&self.starts).await?.unwrap_or_default();
+        if names.is_empty() {
+            return Ok(0);
+        }
+        let hold = match self.queue().acquire(Deadline::immediate()).await {
+            Ok(hold) => hold,
+            // A contender is ahead, and deletes what is over.
+            Err(Error::Timeout { phase: Phase::Queued { .. }, .. }) => return Ok(0),
+            Err(error) => return Err(error),
+        };
+        let limit = Deadline::after(self.manager.operation_timeout());
+        let starts = match self.read(&hold, &names, limit).await {
+            Ok(starts) => starts.unwrap_or_default(),
+            Err(NotAdmitted::Failed(error)) => return Err(error),
+            Err(NotAdmitted::Restart | NotAdmitted::NoRoom(_)) => return Ok(0),
+        };
+        // Only the servers' time decides.
+        let now = hold.write_own_node(&self.signed_data(), limit).await?.mtime;
+        let is_over = |(_, start): &&(String, Start)| start.over_at(self.span()) <= now;
+        let over: Vec<_> = starts.iter().filter(is_over).collect();
+        let mut deleted = 0;
+        for some in over.chunks(AT_ONCE) {
+            let mut txn = hold.txn();
+            for (name, _) in some {
+                txn = txn.delete(self.starts.child(name)?, lockkeeper_core::ANY_VERSION);
+            }
+            match txn.commit().await {
+                Ok(_) => deleted += some.len(),
+                // The next sweep continues.
+                Err(TxnError::Lost(_)) => return Ok(deleted),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        hold.release().await?;
+        Ok(deleted)
+    }
+}

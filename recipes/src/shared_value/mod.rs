@@ -1,0 +1,267 @@
+//! A value that many processes read and write.
+//!
+//! # Protocol
+//!
+//! The node has the bytes of the value and nothing else, as Curator's `SharedValue` and `SharedCount` have
+//! it. A write is a transaction: it writes the value on condition of the node's version, and the writer node
+//! of this process, an ephemeral child of the value. So a write is applied once, however often it is sent:
+//! see [`Register`](lockkeeper_core::Register).
+//!
+//! A [`Revision`] is the zxid of the last write. A node that was deleted and created again has another one,
+//! although its version may be the same, and a version that has overflowed does not matter.
+//!
+//! Sources: Apache Curator's `SharedValue` and `SharedCount`, CURATOR-688 (versions that overflow),
+//! CURATOR-329 (the version 0).
+
+mod data;
+mod error;
+
+use std::fmt::{self, Debug, Display, Formatter};
+use std::sync::Arc;
+
+use lockkeeper_core::{Change, ConfigError, ConnectionManager, Error, IntoPath, Register, ZnodePath};
+use lockkeeper_core::{Current, REQUEST_BYTES_MAX};
+
+pub use self::data::SharedData;
+pub use self::error::SharedValueError;
+use crate::compare_and_set::CompareAndSet;
+use crate::view::NodeView;
+
+/// A value that many processes read and write, in the bytes of Curator's `SharedValue`.
+///
+/// While the node does not exist, or its data is no value, the value is the *seed*. Reads create no
+/// node. A clone is the same value.
+///
+/// # Ordering
+///
+/// Linearizable: every call takes effect at one instant between its beginning and its end.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+/// use lockkeeper::SharedValue;
+///
+/// let colour = SharedValue::new(&manager, "/values/colour", "red".to_owned())?;
+/// let seen = colour.get().await?;
+/// assert_eq!(seen.value, "red");
+/// assert!(colour.compare_and_set(seen.revision, "blue".to_owned()).await?.is_set());
+/// // The value was written since `seen`.
+/// assert!(!colour.compare_and_set(seen.revision, "green".to_owned()).await?.is_set());
+/// # Ok(())
+/// # }
+/// ```
+pub struct SharedValue<T> {
+    register: Register,
+    seed: Arc<T>,
+}
+
+/// A number that many processes read and write, in the bytes of Curator's `SharedCount`.
+///
+/// To count, use [`Counter::new_i32`](crate::Counter::new_i32): it adds on the same node.
+pub type SharedCount = SharedValue<i32>;
+
+/// A value, and which write of it that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Versioned<T> {
+    /// The value.
+    pub value: T,
+    /// The write that wrote it.
+    pub revision: Revision,
+}
+
+/// A write of a [`SharedValue`]: later writes of one value have greater revisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Revision(i64);
+
+impl Revision {
+    /// That of a node that does not exist.
+    pub const MISSING: Self = Self(0);
+
+    /// The zxid of the write, 0 if the node does not exist.
+    #[must_use]
+    pub fn zxid(self) -> i64 {
+        self.0
+    }
+}
+
+impl Display for Revision {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:#x}", self.0)
+    }
+}
+
+/// The data of a node as a value, or what is wrong with it. `None`: the seed.
+type Decoded<T> = Result<Option<T>, String>;
+
+impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
+    /// Makes the value at `path`, below the manager's chroot. Sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the path is malformed or the root.
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath, seed: T) -> Result<Self, Error> {
+        let register = Register::new(manager, path)?.with_metric_name("shared_value");
+        Ok(Self { register, seed: Arc::new(seed) })
+    }
+
+    /// The path of the value, below the manager's chroot.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        self.register.path()
+    }
+
+    /// The manager of the value.
+    #[must_use]
+    pub fn manager(&self) -> &ConnectionManager {
+        self.register.manager()
+    }
+
+    /// The value now. It is the one of the last write that ended before the call, or of a later one.
+    ///
+    /// # Errors
+    ///
+    /// [`SharedValueError::Undecodable`], [`Error::Timeout`] after the manager's operation timeout,
+    /// [`Error::Refused`] (no right to read), [`Error::Closed`] after a shutdown.
+    ///
+    /// # Session loss
+    ///
+    /// Goes on in the next session.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    pub async fn get(&self) -> Result<Versioned<T>, Error> {
+        let (decoded, zxid) = self.register.read(|current| decoded::<T>(&current)).await?;
+        self.versioned(decoded, zxid)
+    }
+
+    /// Sets the value, if its last write is the one of `revision`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`]: the value may have been set. [`SharedValueError::Undecodable`] (the present value,
+    /// if it is another one), [`Error::Timeout`] after the manager's operation timeout, [`Error::Refused`]
+    /// (no right to write the node, or to create its child) and [`Error::Config`] (too large): it was not
+    /// set. [`Error::Closed`] after a shutdown.
+    ///
+    /// # Session loss
+    ///
+    /// Goes on in the next session. The outcome is unknown only if the session ended before the answer, its
+    /// nodes have been deleted, and the value was changed since.
+    ///
+    /// # Cancel safety
+    ///
+    /// The value may be set.
+    pub async fn compare_and_set(
+        &self,
+        revision: Revision,
+        value: T,
+    ) -> Result<CompareAndSet<Versioned<T>>, Error> {
+        let data = encoded(&value)?;
+        let set = self.register.update(move |current| match current.zxid() {
+            Some(zxid) if zxid == revision.0 => (Change::Write(data.clone()), None),
+            _ => (Change::Keep, Some(decoded::<T>(&current))),
+        });
+        match set.await? {
+            (None, zxid) => Ok(CompareAndSet::Set(Versioned { value, revision: Revision(zxid) })),
+            (Some(other), zxid) => Ok(CompareAndSet::Differs(self.versioned(other, zxid)?)),
+        }
+    }
+
+    /// Sets the value, whatever it is before. Returns the revision of this write.
+    ///
+    /// # Errors
+    ///
+    /// As [`compare_and_set`](Self::compare_and_set).
+    ///
+    /// # Session loss
+    ///
+    /// As [`compare_and_set`](Self::compare_and_set).
+    ///
+    /// # Cancel safety
+    ///
+    /// The value may be set.
+    pub async fn set(&self, value: T) -> Result<Revision, Error> {
+        let data = encoded(&value)?;
+        let ((), zxid) = self.register.update(move |_| (Change::Write(data.clone()), ())).await?;
+        Ok(Revision(zxid))
+    }
+
+    /// Follows the value, in the background: a [`NodeView`] whose nodes have the value. While the node does
+    /// not exist, the view has no node, and the value is the seed.
+    ///
+    /// A view may be late by as much as its connection is; its `sync` has everything that was set before.
+    ///
+    /// # Errors
+    ///
+    /// As [`NodeView::new`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+    /// use lockkeeper::SharedCount;
+    ///
+    /// let count = SharedCount::new(&manager, "/values/workers", 4)?;
+    /// let view = count.watch()?;
+    /// count.set(16).await?;
+    /// view.sync().await?;
+    /// let node = view.node().expect("it exists");
+    /// assert_eq!(node.value()?, &16);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn watch(&self) -> Result<NodeView<T>, Error> {
+        let seed = Arc::clone(&self.seed);
+        NodeView::with_decoder(self.manager(), self.path().clone(), move |data| {
+            T::decode(data).map(|value| value.unwrap_or_else(|| T::clone(&seed)))
+        })
+    }
+
+    fn versioned(&self, decoded: Decoded<T>, zxid: i64) -> Result<Versioned<T>, Error> {
+        let revision = Revision(zxid);
+        match decoded {
+            Ok(value) => Ok(Versioned { value: value.unwrap_or_else(|| T::clone(&self.seed)), revision }),
+            Err(cause) => {
+                let path = self.manager().whole_path(self.path());
+                Err(SharedValueError::Undecodable { path, cause }.into())
+            }
+        }
+    }
+}
+
+fn decoded<T: SharedData>(current: &Current<'_>) -> Decoded<T> {
+    match current.data() {
+        None => Ok(None),
+        Some(data) => T::decode(data).map_err(|error| error.to_string()),
+    }
+}
+
+/// The data of a value that fits into a request.
+fn encoded<T: SharedData>(value: &T) -> Result<Vec<u8>, Error> {
+    let data = value.encode();
+    if data.len() > REQUEST_BYTES_MAX {
+        return Err(ConfigError::DataTooLarge { bytes: data.len(), max: REQUEST_BYTES_MAX }.into());
+    }
+    Ok(data)
+}
+
+impl<T> Clone for SharedValue<T> {
+    fn clone(&self) -> Self {
+        Self { register: self.register.clone(), seed: Arc::clone(&self.seed) }
+    }
+}
+
+impl<T> Debug for SharedValue<T> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SharedValue").field("path", self.register.path()).finish_non_exhaustive()
+    }
+}

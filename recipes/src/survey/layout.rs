@@ -1,0 +1,83 @@
+//! Which recipe has a directory: pure.
+
+use lockkeeper_core::{Kind, NodeName};
+
+/// What the names of a directory's children say about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Contenders of a mutex, or of an election in the layout of `LeaderSelector`.
+    Mutex,
+    ReadWrite,
+    Election,
+    /// The directories of a semaphore.
+    Semaphore,
+    /// The directories of a rate limiter.
+    RateLimiter,
+    /// No contender.
+    Plain,
+}
+
+impl Layout {
+    /// The first contender decides: every recipe refuses a directory with mixed kinds.
+    pub(super) fn of(children: &[String]) -> Self {
+        let kinds = children.iter().filter_map(|child| NodeName::parse(child)).map(|name| name.kind());
+        for kind in kinds {
+            match kind {
+                Kind::LOCK => return Self::Mutex,
+                Kind::READ | Kind::WRITE => return Self::ReadWrite,
+                Kind::LATCH => return Self::Election,
+                _ => {}
+            }
+        }
+        let has = |name: &str| children.iter().any(|child| child == name);
+        let has_only = |names: [&str; 2]| children.iter().all(|child| names.contains(&child.as_str()));
+        if has("leases") && has_only(["leases", "locks"]) {
+            Self::Semaphore
+        } else if has("starts") && has_only(["starts", "locks"]) {
+            Self::RateLimiter
+        } else {
+            Self::Plain
+        }
+    }
+
+    /// Whether the child may have locks below it: the nodes of contenders have not, nor have the directories
+    /// of a recipe.
+    pub(super) fn is_searched(self, child: &str) -> bool {
+        let is_contender = NodeName::parse(child).is_some_and(|name| name.kind() != Kind::OTHER);
+        !is_contender && !matches!(self, Self::Semaphore | Self::RateLimiter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_of_the_children_tell_the_recipe() {
+        for (children, layout) in [
+            (&["_c_a-lock-0000000001", "config"][..], Layout::Mutex),
+            (&["0f__lock__0000000001"], Layout::Mutex),
+            (&["_c_a-__READ__0000000001"], Layout::ReadWrite),
+            (&["_c_a-__WRIT__0000000001", "_c_a-__READ__0000000001"], Layout::ReadWrite),
+            (&["_c_a-latch-0000000001"], Layout::Election),
+            (&["locks", "leases"], Layout::Semaphore),
+            (&["leases"], Layout::Semaphore),
+            (&["starts", "locks"], Layout::RateLimiter),
+            (&["locks"], Layout::Plain),
+            (&["leases", "rooms"], Layout::Plain),
+            (&["0f__party__0000000001"], Layout::Plain),
+            (&[], Layout::Plain),
+        ] {
+            let names: Vec<String> = children.iter().map(|&name| name.to_owned()).collect();
+            assert_eq!(Layout::of(&names), layout, "{children:?}");
+        }
+    }
+
+    #[test]
+    fn contenders_and_the_directories_of_a_recipe_are_not_searched() {
+        assert!(!Layout::Mutex.is_searched("_c_a-lock-0000000001"));
+        assert!(Layout::Mutex.is_searched("below"));
+        assert!(Layout::Plain.is_searched("0f__party__0000000001"));
+        assert!(!Layout::Semaphore.is_searched("leases"));
+    }
+}
