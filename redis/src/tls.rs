@@ -1,0 +1,96 @@
+use redis::{ClientTlsConfig, TlsCertificates};
+use rustls::RootCertStore;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::error::ConfigError;
+
+/// How connections to `rediss://` URLs are secured.
+///
+/// By default the certificate authorities of the system are trusted. With [`authority`](Self::authority),
+/// only those that are given are.
+#[derive(Clone, Default)]
+pub struct Tls {
+    authorities: Vec<String>,
+    identity: Option<(String, String)>,
+}
+
+impl Tls {
+    /// The certificate authorities of the system, and no client certificate.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Trusts the certificates in this PEM text, and those of the system no more.
+    #[must_use]
+    pub fn authority(mut self, pem: &str) -> Self {
+        self.authorities.push(pem.to_owned());
+        self
+    }
+
+    /// Presents this certificate to servers that request one. Both texts are in PEM form.
+    #[must_use]
+    pub fn client_identity(mut self, certificate: &str, key: &str) -> Self {
+        self.identity = Some((certificate.to_owned(), key.to_owned()));
+        self
+    }
+
+    /// What the client crate needs. Every text is read before anything is sent.
+    pub(crate) fn certificates(&self) -> Result<TlsCertificates, ConfigError> {
+        for authority in &self.authorities {
+            check_authority(authority)?;
+        }
+        let identity = self.identity.as_ref();
+        if let Some((certificate, key)) = identity {
+            certificates_of("client certificate", certificate)?;
+            PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| ConfigError {
+                setting: "client key",
+                value: error.to_string(),
+                advice: "give the private key in PEM form",
+            })?;
+        }
+        Ok(TlsCertificates {
+            client_tls: identity.map(|(certificate, key)| ClientTlsConfig {
+                client_cert: certificate.clone().into_bytes(),
+                client_key: key.clone().into_bytes(),
+            }),
+            root_cert: (!self.authorities.is_empty()).then(|| self.authorities.join("\n").into_bytes()),
+        })
+    }
+}
+
+fn certificates_of(setting: &'static str, pem: &str) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
+    let advice = "give one or more certificates in PEM form";
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    match read {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        Ok(_) => Err(ConfigError { setting, value: "a text without a certificate".to_owned(), advice }),
+        Err(error) => Err(ConfigError { setting, value: error.to_string(), advice }),
+    }
+}
+
+fn check_authority(pem: &str) -> Result<(), ConfigError> {
+    let mut store = RootCertStore::empty();
+    for certificate in certificates_of("authority", pem)? {
+        store.add(certificate).map_err(|error| ConfigError {
+            setting: "authority",
+            value: error.to_string(),
+            advice: "give the certificate of a certificate authority",
+        })?;
+    }
+    Ok(())
+}
+
+/// The client crate panics if the process has no cryptography, or several and no choice among them.
+pub(crate) fn choose_cryptography() {
+    // Whatever the application has chosen before stays.
+    let _ = aws_lc_rs::default_provider().install_default();
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
