@@ -1,0 +1,283 @@
+//! How the servers are reached: by flags, by the environment, or by a file.
+
+use std::fmt::{self, Debug, Formatter};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use lockkeeper::{Acl, ConnectionManager, ConnectionManagerBuilder};
+use serde::Deserialize;
+
+use crate::exit::Failure;
+use crate::span;
+
+/// How the servers are reached. A flag wins over the environment, and the environment over the file.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct ConnectionOptions {
+    /// The servers, as host:port,host:port/chroot; tcp+tls://host:port for TLS
+    #[arg(long, global = true, value_name = "SERVERS", env = "LOCKKEEPER_CONNECT")]
+    connect: Option<String>,
+
+    /// A TOML file with the same settings: connect, auth, acl, session-timeout, connect-timeout, tick-time,
+    /// token-generation, tls-ca, tls-cert, tls-key
+    #[arg(long, global = true, value_name = "FILE", env = "LOCKKEEPER_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// Authenticate with the digest scheme; other users of this machine can read the command line, so prefer
+    /// the environment or the file
+    #[arg(
+        long,
+        global = true,
+        value_name = "USER:PASSWORD",
+        env = "LOCKKEEPER_AUTH",
+        hide_env_values = true
+    )]
+    auth: Option<Secret>,
+
+    /// Who may touch the nodes that are created: everyone ("open"), or the authenticated user alone
+    /// ("creator") [default: open]
+    #[arg(long, global = true, value_name = "ACL")]
+    acl: Option<AccessList>,
+
+    /// How long the servers keep the session of a silent client: the lock of a dead machine is free after
+    /// this time [default: 20s]
+    #[arg(long, global = true, value_name = "TIME", env = "LOCKKEEPER_SESSION_TIMEOUT", value_parser = span::parse)]
+    session_timeout: Option<Duration>,
+
+    /// How long to try to reach a server [default: 10s]
+    #[arg(long, global = true, value_name = "TIME", value_parser = span::parse)]
+    connect_timeout: Option<Duration>,
+
+    /// The tickTime of the servers, or more [default: 2s]
+    #[arg(long, global = true, value_name = "TIME", env = "LOCKKEEPER_TICK_TIME", value_parser = span::parse)]
+    tick_time: Option<Duration>,
+
+    /// The generation of the fencing tokens: one more after each restore of the servers' data [default: 0]
+    #[arg(long, global = true, value_name = "N", env = "LOCKKEEPER_TOKEN_GENERATION")]
+    token_generation: Option<u32>,
+
+    /// The certificate authorities that signed the servers' certificates, in PEM form [default: those that
+    /// the system trusts]
+    #[arg(long, global = true, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+
+    /// The certificate of this client, in PEM form
+    #[arg(long, global = true, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+
+    /// The key of that certificate, in PEM form
+    #[arg(long, global = true, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+}
+
+/// The settings in a file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ConnectionFile {
+    connect: Option<String>,
+    auth: Option<Secret>,
+    acl: Option<AccessList>,
+    session_timeout: Option<String>,
+    connect_timeout: Option<String>,
+    tick_time: Option<String>,
+    token_generation: Option<u32>,
+    tls_ca: Option<PathBuf>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+}
+
+/// Who may touch the nodes that are created.
+#[derive(Clone, Copy, Debug, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+enum AccessList {
+    Open,
+    Creator,
+}
+
+/// A user and a password, which no message shows.
+#[derive(Clone, Deserialize)]
+#[serde(try_from = "String")]
+struct Secret {
+    user: String,
+    password: String,
+}
+
+impl ConnectionOptions {
+    /// Opens a session.
+    pub(crate) async fn connect(&self) -> Result<ConnectionManager, Failure> {
+        Ok(self.builder()?.connect().await?)
+    }
+
+    /// The settings of a session. Sends nothing.
+    pub(crate) fn builder(&self) -> Result<ConnectionManagerBuilder, Failure> {
+        let settings = self.with_file()?;
+        let servers = settings.servers()?;
+        let connect_timeout = settings.connect_timeout.unwrap_or(Duration::from_secs(10));
+        let mut builder = ConnectionManager::builder(servers)
+            .connect_deadline(connect_timeout)
+            .session_timeout(settings.session_timeout())
+            .tick_time(settings.tick_time())
+            .token_generation(settings.token_generation.unwrap_or(0));
+        if let Some(Secret { user, password }) = &settings.auth {
+            builder = builder.digest_auth(user, password);
+        }
+        if let Some(AccessList::Creator) = settings.acl {
+            builder = builder.acl(Acl::creator_only());
+        }
+        settings.secure(builder)
+    }
+
+    /// The session timeout to ask for. Default: 20 s, twice the usual `syncLimit × tickTime` of the
+    /// servers, so that a short partition of one server costs no session.
+    pub(crate) fn session_timeout(&self) -> Duration {
+        self.session_timeout.unwrap_or(Duration::from_secs(20))
+    }
+
+    /// The servers' `tickTime`, as the client has it. Default: the library's, 2 s.
+    pub(crate) fn tick_time(&self) -> Duration {
+        self.tick_time.unwrap_or(Duration::from_secs(2))
+    }
+
+    /// The connect string.
+    pub(crate) fn servers(&self) -> Result<&str, Failure> {
+        self.connect.as_deref().ok_or_else(|| {
+            Failure::usage(
+                "no servers are named: give --connect host:port,host:port or set LOCKKEEPER_CONNECT",
+            )
+        })
+    }
+
+    /// These settings, completed by the file.
+    pub(crate) fn with_file(&self) -> Result<Self, Failure> {
+        let Some(path) = &self.config else { return Ok(self.clone()) };
+        let file = read_file(path)?;
+        let span = |name: &str, text: Option<String>| {
+            let bad = |error| Failure::usage(format!("{}: {name}: {error}", path.display()));
+            text.map(|text| span::parse(&text).map_err(bad)).transpose()
+        };
+        let own = self.clone();
+        Ok(Self {
+            connect: own.connect.or(file.connect),
+            config: None,
+            auth: own.auth.or(file.auth),
+            acl: own.acl.or(file.acl),
+            session_timeout: own.session_timeout.or(span("session-timeout", file.session_timeout)?),
+            connect_timeout: own.connect_timeout.or(span("connect-timeout", file.connect_timeout)?),
+            tick_time: own.tick_time.or(span("tick-time", file.tick_time)?),
+            token_generation: own.token_generation.or(file.token_generation),
+            tls_ca: own.tls_ca.or(file.tls_ca),
+            tls_cert: own.tls_cert.or(file.tls_cert),
+            tls_key: own.tls_key.or(file.tls_key),
+        })
+    }
+
+    #[cfg(feature = "tls")]
+    fn secure(&self, builder: ConnectionManagerBuilder) -> Result<ConnectionManagerBuilder, Failure> {
+        let mut tls = lockkeeper::Tls::new();
+        if let Some(authority) = &self.tls_ca {
+            tls = tls.authority(&read_text(authority)?);
+        }
+        match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => {
+                tls = tls.client_identity(&read_text(certificate)?, &read_text(key)?);
+            }
+            (None, None) => {}
+            _ => return Err(Failure::usage("give both --tls-cert and --tls-key, or none of them")),
+        }
+        Ok(builder.tls(tls))
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn secure(&self, builder: ConnectionManagerBuilder) -> Result<ConnectionManagerBuilder, Failure> {
+        match (&self.tls_ca, &self.tls_cert, &self.tls_key) {
+            (None, None, None) => Ok(builder),
+            _ => Err(Failure::usage("this command was built without TLS; install it with --features tls")),
+        }
+    }
+}
+
+impl Debug for Secret {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Secret").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl TryFrom<String> for Secret {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let (user, password) = text.split_once(':').ok_or("give user:password")?;
+        Ok(Self { user: user.to_owned(), password: password.to_owned() })
+    }
+}
+
+impl std::str::FromStr for Secret {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.to_owned().try_into()
+    }
+}
+
+fn read_file(path: &Path) -> Result<ConnectionFile, Failure> {
+    let text = read_text(path)?;
+    toml::from_str(&text).map_err(|error| {
+        // Without the line that toml shows: it may have the password.
+        Failure::usage(format!("{}: {}", path.display(), error.message()))
+    })
+}
+
+fn read_text(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn with_file(text: &str, own: ConnectionOptions) -> Result<ConnectionOptions, Failure> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        ConnectionOptions { config: Some(file.path().to_owned()), ..own }.with_file()
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_file() {
+        let own = ConnectionOptions { connect: Some("flag:1".to_owned()), ..ConnectionOptions::default() };
+        let text =
+            "connect = \"file:1\"\nsession-timeout = \"20s\"\ntoken-generation = 3\nauth = \"shop:secret:1\"";
+        let settings = with_file(text, own).unwrap();
+        assert_eq!(settings.servers().unwrap(), "flag:1");
+        assert_eq!(settings.session_timeout, Some(Duration::from_secs(20)));
+        assert_eq!(settings.token_generation, Some(3));
+        assert_eq!(settings.auth.unwrap().password, "secret:1");
+    }
+
+    #[test]
+    fn a_wrong_file_is_a_wrong_usage_and_its_password_is_not_shown() {
+        for text in [
+            "connexion = \"a\"",
+            "session-timeout = \"soon\"",
+            "auth = \"secret\"",
+            "auth = [\"secret\"]",
+            "acl = \"secret",
+        ] {
+            let failure = with_file(text, ConnectionOptions::default()).unwrap_err();
+            assert_eq!(failure.exit().code(), 64, "{text}");
+            assert!(!failure.to_string().contains("secret"), "{failure}");
+        }
+        let secret: Secret = "shop:secret".parse().unwrap();
+        assert!(!format!("{secret:?}").contains("secret:"), "{secret:?}");
+    }
+
+    #[test]
+    fn without_servers_the_message_says_how_to_name_them() {
+        let failure = ConnectionOptions::default().builder().unwrap_err();
+        assert_eq!(failure.exit().code(), 64);
+        assert!(failure.to_string().contains("LOCKKEEPER_CONNECT"));
+    }
+}

@@ -1,0 +1,118 @@
+//! The directories of locks below a root: their counters, their nodes, and their sizes.
+
+use std::collections::BTreeSet;
+
+use lockkeeper::{ConnectionManager, ContenderInfo, Role, Stat, Survey};
+
+use super::finding::Finding;
+use super::limits::PACKET_MAX;
+use crate::exit::Failure;
+
+/// The `ephemeralOwner` of a container (`EphemeralType.CONTAINER`).
+const CONTAINER: i64 = i64::MIN;
+
+/// A counter beyond this many creates is near its end, 2³¹ − 1.
+const COUNTER_WARN: i32 = 1_900_000_000;
+
+pub(super) async fn examine(manager: &ConnectionManager, root: &str) -> Result<Vec<Finding>, Failure> {
+    let survey = Survey::below(manager, root).await?;
+    let mut findings = Vec::new();
+    let mut directories = BTreeSet::new();
+    for contender in survey.locks().iter().flat_map(lockkeeper::Inspection::contenders) {
+        directories.extend(contender.path().rsplit_once('/').map(|(directory, _)| directory.to_owned()));
+        findings.extend(judge_node(contender));
+    }
+    for directory in &directories {
+        // A directory may be gone meanwhile.
+        let Some((_, stat)) = manager.znodes().read(directory).await? else { continue };
+        let names = manager.znodes().children(directory).await?.unwrap_or_default();
+        findings.extend(judge_directory(directory, &stat, &names));
+    }
+    if !survey.unread().is_empty() {
+        let paths: Vec<&str> = survey.unread().iter().map(lockkeeper::ZnodePath::as_str).collect();
+        findings.push(Finding::warn(
+            format_args!("no right to read {}", paths.join(", ")),
+            "give --auth of a user who may",
+        ));
+    }
+    if survey.is_partial() {
+        findings.push(Finding::warn("there are more nodes than one survey reads", "give --root"));
+    }
+    let of = if findings.is_empty() { ", all in order" } else { "" };
+    findings.push(Finding::ok(format!("{} directories of locks in use below {root}{of}", directories.len())));
+    Ok(findings)
+}
+
+fn judge_node(contender: &ContenderInfo) -> Option<Finding> {
+    if contender.role() == Role::Foreign {
+        return Some(Finding::bad(
+            format_args!("{} is no contender of its lock", contender.path()),
+            "delete it, or give each kind of lock a path of its own: acquires may fail with ConflictingKind",
+        ));
+    }
+    (contender.session() == 0 || contender.session() == CONTAINER).then(|| {
+        Finding::bad(
+            format_args!("{} has the name of a contender and no session", contender.path()),
+            "no crash will ever remove it: delete it if no process owns it",
+        )
+    })
+}
+
+fn judge_directory(directory: &str, stat: &Stat, names: &[String]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if stat.ephemeral_owner != CONTAINER {
+        findings.push(Finding::warn(
+            format_args!("{directory} is no container"),
+            "it stays when it is empty, and its counter goes on; lockkeeper and Curator make containers",
+        ));
+    }
+    let made = stat.children_made();
+    if !(0..COUNTER_WARN).contains(&made) {
+        findings.push(Finding::bad(
+            format_args!("{directory} has had {} of 2147483647 children", made.cast_unsigned()),
+            "a read/write lock or a semaphore fails at the end: delete the directory while it is unused",
+        ));
+    }
+    let size: u64 = names.iter().filter_map(|name| u64::try_from(name.len() + 4).ok()).sum();
+    if size > PACKET_MAX / 2 {
+        findings.push(Finding::warn(
+            format_args!("the list of {directory} has {size} bytes"),
+            format_args!("Java's clients read at most {PACKET_MAX} by default: raise their jute.maxbuffer"),
+        ));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::*;
+
+    fn stat(ephemeral_owner: i64, child_version: i32) -> Stat {
+        Stat {
+            czxid: 1,
+            mzxid: 1,
+            pzxid: 1,
+            ctime: 0,
+            mtime: 0,
+            version: 0,
+            child_version,
+            ephemeral_owner,
+            data_length: 0,
+            children: 0,
+        }
+    }
+
+    #[test]
+    fn a_directory_is_judged_by_its_kind_its_counter_and_its_size() {
+        assert!(judge_directory("/a", &stat(CONTAINER, 10), &[]).is_empty());
+        let persistent = judge_directory("/a", &stat(0, 10), &[]);
+        assert!(matches!(&persistent[..], [finding] if finding.level == Level::Warn));
+        // The version counts creates and deletes, and may have overflowed.
+        let full = judge_directory("/a", &stat(CONTAINER, -400_000_000), &[]);
+        assert!(matches!(&full[..], [finding] if finding.level == Level::Bad), "{full:?}");
+        let names = vec!["_c_00c9d435-2596-43a6-90c7-196313af6a00-lock-0000000000".to_owned(); 20_000];
+        let large = judge_directory("/a", &stat(CONTAINER, 10), &names);
+        assert!(matches!(&large[..], [finding] if finding.text.contains("jute.maxbuffer")));
+    }
+}

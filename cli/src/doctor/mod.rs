@@ -1,0 +1,48 @@
+//! `doctor`: one page about the servers, a session, and the directories of locks.
+
+mod directories;
+mod finding;
+mod limits;
+mod servers;
+mod session;
+mod words;
+
+use clap::Args;
+
+use self::finding::Finding;
+use self::servers::Settings;
+use crate::connection::ConnectionOptions;
+use crate::exit::{Exit, Failure};
+use crate::four_letter_words::addresses;
+use crate::output::say;
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorOptions {
+    /// The directories of locks below this path are examined
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    root: String,
+}
+
+/// Prints the page. The worst finding decides the exit code: 0 ok, 1 warn, 2 bad.
+pub(crate) async fn doctor(options: &DoctorOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
+    // A wrong setting is found before anything is sent.
+    connection.builder()?;
+    let complete = connection.with_file()?;
+    let settings = Settings { session_timeout: complete.session_timeout(), tick_time: complete.tick_time() };
+    let mut reports = Vec::new();
+    for address in addresses(complete.servers()?) {
+        reports.push(words::ask(&address).await);
+    }
+    let mut findings = print(servers::judge(&reports, settings))?;
+    let manager = connection.connect().await?;
+    findings.extend(print(session::examine(&manager, settings.session_timeout).await?)?);
+    findings.extend(print(directories::examine(&manager, &options.root).await?)?);
+    // Nothing is held. A server that does not confirm the close ends the session later.
+    let _ = manager.shutdown().await;
+    Ok(finding::exit(&findings))
+}
+
+fn print(findings: Vec<Finding>) -> Result<Vec<Finding>, Failure> {
+    findings.iter().try_for_each(|finding| say(&finding.to_string()))?;
+    Ok(findings)
+}

@@ -1,0 +1,92 @@
+//! What the answers of a server to the four-letter words say.
+
+use std::collections::BTreeMap;
+
+use crate::four_letter_words::Address;
+
+/// What one server says of itself. A part that it does not answer is missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) address: String,
+    /// Why there is no report.
+    pub(super) failure: Option<String>,
+    pub(super) version: Option<Version>,
+    pub(super) mode: Option<String>,
+    pub(super) configuration: BTreeMap<String, String>,
+    pub(super) metrics: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Version(pub(super) u32, pub(super) u32, pub(super) u32);
+
+impl Report {
+    /// A number of `conf`.
+    pub(super) fn configured(&self, key: &str) -> Option<u64> {
+        self.configuration.get(key)?.parse().ok()
+    }
+
+    /// A number of `mntr`.
+    pub(super) fn metric(&self, key: &str) -> Option<u64> {
+        self.metrics.get(key)?.split('.').next()?.parse().ok()
+    }
+
+    /// From the answers. A word that is not allowed is answered with a sentence.
+    fn of(address: &str, srvr: &str, conf: &str, mntr: &str) -> Self {
+        let line = |name: &str| srvr.lines().find_map(|line| line.strip_prefix(name));
+        let pairs = |text: &str, separator: char| {
+            let pairs = text.lines().filter_map(|line| line.split_once(separator));
+            pairs.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())).collect()
+        };
+        let mode = line("Mode: ").map(str::to_owned);
+        let is_silent = mode.is_none();
+        Self {
+            address: address.to_owned(),
+            failure: is_silent.then(|| srvr.trim().to_owned()),
+            version: line("Zookeeper version: ").and_then(version_in),
+            mode,
+            configuration: pairs(conf, '='),
+            metrics: pairs(mntr, '\t'),
+        }
+    }
+}
+
+/// Asks one server.
+pub(super) async fn ask(address: &Address) -> Report {
+    let name = &address.host_and_port;
+    match address.ask("srvr").await {
+        Ok(srvr) => {
+            let conf = address.ask("conf").await.unwrap_or_default();
+            let mntr = address.ask("mntr").await.unwrap_or_default();
+            Report::of(name, &srvr, &conf, &mntr)
+        }
+        Err(error) => Report { address: name.clone(), failure: Some(error.to_string()), ..Report::default() },
+    }
+}
+
+/// `3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on …` is 3.8.0.
+fn version_in(text: &str) -> Option<Version> {
+    let number = text.split(['-', ',', ' ']).next()?;
+    let mut parts = number.split('.').map(|part| part.parse().ok());
+    Some(Version(parts.next()??, parts.next()??, parts.next()??))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answers_of_a_server_are_read_and_those_not_allowed_are_missing() {
+        let srvr =
+            "Zookeeper version: 3.8.0-5a02a0, built on 2022\nLatency min/avg/max: 0/0.0/0\nMode: leader\n";
+        let report = Report::of("a:1", srvr, "clientPort=1\ntickTime=2000\n", "zk_watch_count\t7\n");
+        assert_eq!(report.version, Some(Version(3, 8, 0)));
+        assert_eq!(report.mode.as_deref(), Some("leader"));
+        assert_eq!(report.configured("tickTime"), Some(2_000));
+        assert_eq!(report.metric("zk_watch_count"), Some(7));
+        let closed = "mntr is not executed because it is not in the whitelist.\n";
+        let report = Report::of("a:1", srvr, closed, closed);
+        assert_eq!((report.configured("tickTime"), report.metric("zk_watch_count")), (None, None));
+        let down = "This ZooKeeper instance is not currently serving requests\n";
+        assert_eq!(Report::of("a:1", down, "", "").failure.as_deref(), Some(down.trim()));
+    }
+}

@@ -1,0 +1,146 @@
+//! The JSON of an inspection: one object on one line. `docs/command.md` states the schema.
+
+use humantime::format_rfc3339_millis;
+use lockkeeper::{ContenderInfo, Identity, Inspection, Kind, Role, SurveyGroup, ZnodePath};
+use serde::Serialize;
+
+use super::clients::Clients;
+use super::print::token;
+
+/// The version of the schema. Fields may be added within a version.
+const SCHEMA: u32 = 1;
+
+#[derive(Debug, Serialize)]
+struct Lock<'a> {
+    schema: u32,
+    path: &'a str,
+    recipe: Option<&'static str>,
+    held: bool,
+    limit: Option<usize>,
+    free: Option<usize>,
+    holders: Vec<Node>,
+    waiters: Vec<Node>,
+    others: Vec<Node>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Node {
+    role: &'static str,
+    kind: Option<&'static str>,
+    path: String,
+    czxid: String,
+    session: Option<String>,
+    client: Option<String>,
+    since: String,
+    age_ms: u64,
+    token: Option<String>,
+    revoke_requested: bool,
+    identity: Option<Who>,
+}
+
+#[derive(Debug, Serialize)]
+struct Who {
+    text: String,
+    host: Option<String>,
+    pid: Option<u32>,
+    owner: Option<String>,
+    note: Option<String>,
+    holds: Vec<String>,
+    until: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct GroupLine<'a> {
+    schema: u32,
+    path: &'a str,
+    recipe: &'static str,
+    members: Vec<Member<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Member<'a> {
+    name: &'a str,
+    session: String,
+}
+
+/// One line. Without an inspection nobody contends for the path.
+pub(crate) fn line(path: &ZnodePath, lock: Option<&Inspection>, clients: Option<&Clients>) -> String {
+    let node = |of: &ContenderInfo| Node::of(of, clients);
+    let others = |of: &&ContenderInfo| !matches!(of.role(), Role::Holder | Role::Recipe(_) | Role::Waiter);
+    to_text(&Lock {
+        schema: SCHEMA,
+        path: path.as_str(),
+        recipe: lock.map(Inspection::recipe),
+        held: lock.is_some_and(|lock| lock.holders().next().is_some()),
+        limit: lock.and_then(Inspection::limit),
+        free: lock.and_then(Inspection::free),
+        holders: lock.iter().flat_map(|lock| lock.holders()).map(node).collect(),
+        waiters: lock.iter().flat_map(|lock| lock.waiters()).map(node).collect(),
+        others: lock.iter().flat_map(|lock| lock.contenders()).filter(others).map(node).collect(),
+    })
+}
+
+pub(crate) fn group_line(group: &SurveyGroup) -> String {
+    let member = |of: &'_ lockkeeper::SurveyMember| format!("{:#x}", of.session());
+    let members = group.members().iter().map(|of| Member { name: of.name(), session: member(of) });
+    let path = group.path().as_str();
+    to_text(&GroupLine { schema: SCHEMA, path, recipe: "group", members: members.collect() })
+}
+
+pub(crate) fn to_text(value: &impl Serialize) -> String {
+    // Maps with keys that are no text, and values that fail, are the only errors. There are none here.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+impl Node {
+    pub(crate) fn of(of: &ContenderInfo, clients: Option<&Clients>) -> Self {
+        Self {
+            role: role(of.role()),
+            kind: of.kind().and_then(kind),
+            path: of.path().to_owned(),
+            czxid: format!("{:#x}", of.czxid()),
+            session: (of.session() != 0).then(|| format!("{:#x}", of.session())),
+            client: clients.and_then(|clients| clients.address(of.session())).map(str::to_owned),
+            since: format_rfc3339_millis(of.since()).to_string(),
+            age_ms: u64::try_from(of.age().as_millis()).unwrap_or(u64::MAX),
+            token: token(of).map(|token| token.to_string()),
+            revoke_requested: of.is_revoked(),
+            identity: of.data().map(|_| Who::of(&of.identity())),
+        }
+    }
+}
+
+impl Who {
+    fn of(identity: &Identity) -> Self {
+        Self {
+            text: identity.to_string(),
+            host: identity.host().map(str::to_owned),
+            pid: identity.pid(),
+            owner: identity.owner().map(str::to_owned),
+            note: identity.note().map(str::to_owned),
+            holds: identity.holds().to_vec(),
+            until: identity.until().map(|until| humantime::format_rfc3339_seconds(until).to_string()),
+        }
+    }
+}
+
+pub(crate) fn role(role: Role) -> &'static str {
+    match role {
+        Role::Holder => "holder",
+        Role::Waiter => "waiter",
+        Role::Recipe(role) => role,
+        Role::Foreign => "foreign",
+        _ => "unknown",
+    }
+}
+
+fn kind(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::LOCK => Some("lock"),
+        Kind::READ => Some("read"),
+        Kind::WRITE => Some("write"),
+        Kind::LEASE => Some("lease"),
+        Kind::LATCH => Some("latch"),
+        _ => None,
+    }
+}

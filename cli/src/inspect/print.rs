@@ -1,0 +1,58 @@
+//! How a contender and its times are written.
+
+use std::time::{Duration, SystemTime};
+
+use lockkeeper::{ContenderInfo, FencingToken};
+
+/// The two greatest units of an age.
+pub(crate) fn age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{}h{:02}m", seconds / 3_600, seconds / 60 % 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds / 3_600 % 24),
+    }
+}
+
+/// A contender in a few words: its process and its owner, or all that its node says.
+pub(crate) fn name(of: &ContenderInfo) -> String {
+    let identity = of.identity();
+    match (identity.host(), identity.pid(), identity.owner()) {
+        (Some(host), Some(pid), Some(owner)) => format!("host={host} pid={pid} owner={owner}"),
+        (Some(host), Some(pid), None) => format!("host={host} pid={pid}"),
+        _ => match (of.data(), identity.to_string()) {
+            (None, _) => format!("session={:#x} (its data may not be read)", of.session()),
+            (_, text) if text.is_empty() => format!("session={:#x}", of.session()),
+            (_, text) => text,
+        },
+    }
+}
+
+/// A token as `LOCKKEEPER_TOKEN` has it.
+pub(crate) fn token(of: &ContenderInfo) -> Option<u128> {
+    of.fencing_token().map(number)
+}
+
+/// A token as one number, in the order of the tokens. The command shares no node between holders, so the
+/// number needs no hand-over.
+pub(crate) fn number(token: FencingToken) -> u128 {
+    (u128::from(token.generation()) << 64) | u128::from(token.as_u64())
+}
+
+/// The time of day of the machine, to the second.
+pub(crate) fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_has_two_units_at_most() {
+        for (seconds, text) in [(0, "0s"), (59, "59s"), (61, "1m01s"), (3_661, "1h01m"), (90_000, "1d01h")] {
+            assert_eq!(age(Duration::from_secs(seconds)), text);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The command `lockkeeper`.
+
+mod act;
+mod completions;
+mod connection;
+mod deadlocks;
+mod doctor;
+mod exit;
+mod follow;
+mod four_letter_words;
+mod inspect;
+mod options;
+mod output;
+mod run;
+mod serve;
+mod span;
+mod supervisor;
+mod top;
+mod tree;
+mod watch;
+
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::exit::{Exit, Failure};
+use crate::options::{Command, Options};
+use crate::supervisor::message;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next().as_deref().and_then(OsStr::to_str) {
+        Some(message::GUARD) => return supervisor::guard::main(arguments),
+        Some(message::SUPERVISE) => return supervisor::main(arguments),
+        Some(message::EXEC) => return supervisor::exec::main(arguments),
+        _ => {}
+    }
+    let ended = match Options::try_parse() {
+        Ok(options) => dispatch(options),
+        Err(error) => Ok(print_usage(&error)),
+    };
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            if !failure.is_quiet() {
+                output::warn(&failure);
+            }
+            failure.exit().into()
+        }
+    }
+}
+
+/// clap's own exit code for a wrong usage is 2, which a program may have, too.
+fn print_usage(error: &clap::Error) -> Exit {
+    // Nothing is left to do if the output is closed.
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::SUCCESS,
+        _ => Exit::USAGE,
+    }
+}
+
+/// Runs the subcommand on a runtime of one thread.
+fn dispatch(options: Options) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(subcommand(options))
+}
+
+async fn subcommand(options: Options) -> Result<Exit, Failure> {
+    let Options { connection, command } = options;
+    match command {
+        Command::Lock(options) => run::lock(&options, &connection).await,
+        Command::Read(options) => run::read(&options, &connection).await,
+        Command::Write(options) => run::write(&options, &connection).await,
+        Command::Semaphore(options) => run::semaphore(&options, &connection).await,
+        Command::Multi(options) => run::multi(&options, &connection).await,
+        Command::Elect(options) => run::elect(&options, &connection).await,
+        Command::Once(options) => run::once(&options, &connection).await,
+        Command::Inspect(options) => inspect::inspect(&connection, options).await,
+        Command::Tree(options) => tree::tree(&connection, options).await,
+        Command::Top(options) => top::top(&connection, options).await,
+        Command::Watch(options) => watch::watch(&connection, options).await,
+        Command::Deadlocks(options) => deadlocks::deadlocks(&connection, options).await,
+        Command::Revoke(options) => act::revoke(&connection, options).await,
+        Command::Release(options) => act::release(&connection, options).await,
+        Command::Doctor(options) => doctor::doctor(&options, &connection).await,
+        Command::Serve(options) => serve::serve(&options).await,
+        Command::Completions(options) => completions::completions(&options),
+        Command::Man(options) => completions::man(&options),
+    }
+}

@@ -1,0 +1,174 @@
+//! The lock is held, and the program runs.
+
+use std::pin::pin;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lockkeeper::{ConnectionManager, Lost};
+use rustix::process::Signal;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::grant::{Grant, Told};
+use super::job;
+use super::nest::Nest;
+use super::options::{OnRevoke, RunOptions};
+use super::signals::Signals;
+use crate::exit::{Exit, Failure};
+use crate::inspect::print::number;
+use crate::output::warn;
+use crate::supervisor::boot_time::BootTime;
+use crate::supervisor::message::{Ended, Order, Report};
+use crate::supervisor::{Policy, Supervisor, SupervisorDied};
+
+/// The end of the lease is read this often in a session timeout.
+const LOOKS_PER_TIMEOUT: u32 = 24;
+
+pub(super) struct Held<'a> {
+    pub(super) grant: Grant,
+    pub(super) nest: Nest,
+    pub(super) supervisor: Supervisor,
+    pub(super) signals: Signals,
+    pub(super) options: &'a RunOptions,
+    pub(super) grace: Duration,
+}
+
+/// How the run ended.
+struct Outcome {
+    how: Ended,
+    /// The program was ended because of the lease, or the lock was lost while it ran.
+    is_lost: bool,
+}
+
+impl Held<'_> {
+    pub(super) async fn run(mut self, manager: &ConnectionManager) -> Result<Exit, Failure> {
+        let look_every = (manager.session_timeout() / LOOKS_PER_TIMEOUT).max(Duration::from_millis(1));
+        self.wait_for_lease(look_every).await?;
+        self.signals.listen_for_jobs()?;
+        let policy = Policy { on_loss: self.options.on_loss.clone(), grace: self.grace };
+        let environment = environment(&self.grant, &self.nest);
+        self.supervisor.send(&Order::Start { environment, policy, lease_end: self.lease_end() });
+        let outcome = match self.watch(look_every).await {
+            Ok(outcome) => outcome,
+            Err(Ending::Failed(failure)) => return Err(failure),
+            Err(Ending::SupervisorDied(died)) => {
+                self.supervisor.kill_orphans().await;
+                return Err(Failure::new(Exit::INTERNAL, died.to_string()));
+            }
+        };
+        if outcome.is_lost {
+            // The node is deleted with the session, if it exists.
+            return Ok(Exit::LOST);
+        }
+        self.grant.end(outcome.how == Ended::Exited(0)).await?;
+        Ok(match outcome.how {
+            Ended::Exited(code) => Exit::of_program(code),
+            Ended::Signalled(number) => Exit::of_signal(number),
+        })
+    }
+
+    /// Waits until more of the lease is left than the grace: a program that is asked to end as soon as it
+    /// starts does nothing. The servers confirm the session meanwhile.
+    async fn wait_for_lease(&mut self, look_every: Duration) -> Result<(), Failure> {
+        while self.grant.valid_until().remaining() <= self.grace {
+            self.grant.check().map_err(|lost| lost_before_start(&lost))?;
+            tokio::time::sleep(look_every).await;
+        }
+        Ok(())
+    }
+
+    async fn watch(&mut self, look_every: Duration) -> Result<Outcome, Ending> {
+        let Self { grant, supervisor, signals, options, .. } = self;
+        let mut looks = interval(look_every);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // Kept over the rounds of the loop: a new future would ask the servers again.
+        let (mut losing, mut asking) = (pin!(grant.lost()), pin!(grant.revoke_requested()));
+        let (mut lost, mut was_asked, mut lease_end) = (None, false, None);
+        loop {
+            tokio::select! {
+                biased;
+                report = supervisor.report() => match report? {
+                    Report::Ended { how, interfered } => {
+                        if interfered && lost.is_none() {
+                            warn("the lease was about to end, so the program was stopped");
+                        }
+                        return Ok(Outcome { how, is_lost: interfered || lost.is_some() });
+                    }
+                    Report::NotStarted { errno } => {
+                        let error = std::io::Error::from_raw_os_error(errno);
+                        let failure = Failure::new(Exit::INTERNAL, format!("no process: {error}"));
+                        return Err(Ending::Failed(failure));
+                    }
+                    Report::Suspended => job::stop(),
+                    Report::Started { .. } => {}
+                },
+                signal = signals.next() => supervisor.send(&match signal {
+                    Signal::CONT => Order::Resume,
+                    signal => Order::Signal { number: signal.as_raw() },
+                }),
+                loss = &mut losing, if lost.is_none() => {
+                    warn(&loss);
+                    lost = Some(loss);
+                    supervisor.send(&Order::Lost);
+                }
+                asked = &mut asking, if !was_asked && lost.is_none() => {
+                    was_asked = true;
+                    if asked.is_ok() {
+                        revoke(supervisor, options.on_revoke);
+                    }
+                }
+                _ = looks.tick(), if lost.is_none() => {
+                    let end = BootTime::of(grant.valid_until());
+                    if lease_end.is_none_or(|last| last < end) {
+                        lease_end = Some(end);
+                        supervisor.send(&Order::Extend { lease_end: end });
+                    }
+                }
+            }
+        }
+    }
+
+    fn lease_end(&self) -> BootTime {
+        BootTime::of(self.grant.valid_until())
+    }
+}
+
+fn revoke(supervisor: &Supervisor, on_revoke: OnRevoke) {
+    match on_revoke {
+        OnRevoke::Term => {
+            warn("another client asks for the lock, so the program gets SIGTERM");
+            supervisor.send(&Order::Signal { number: Signal::TERM.as_raw() });
+        }
+        OnRevoke::Ignore => warn("another client asks for the lock"),
+    }
+}
+
+fn lost_before_start(lost: &Lost) -> Failure {
+    Failure::new(Exit::LOST, format!("{lost}; the program was not started"))
+}
+
+/// Why there is no outcome.
+enum Ending {
+    Failed(Failure),
+    SupervisorDied(SupervisorDied),
+}
+
+impl From<SupervisorDied> for Ending {
+    fn from(died: SupervisorDied) -> Self {
+        Self::SupervisorDied(died)
+    }
+}
+
+/// The environment that names the lock. One line for each of several locks, in the order of their paths.
+fn environment(grant: &Grant, nest: &Nest) -> Vec<(String, String)> {
+    let told = grant.told();
+    let lines = |each: &dyn Fn(&Told) -> String| told.iter().map(each).collect::<Vec<_>>().join("\n");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let valid_until = now.saturating_add(grant.valid_until().remaining());
+    let nested = nest.environment(told.iter().map(|lock| lock.node.as_str()));
+    let own = [
+        ("LOCKKEEPER_PATH", lines(&|lock| lock.path.clone())),
+        ("LOCKKEEPER_TOKEN", lines(&|lock| number(lock.token).to_string())),
+        ("LOCKKEEPER_NODE", lines(&|lock| lock.node.clone())),
+        ("LOCKKEEPER_VALID_UNTIL", valid_until.as_secs().to_string()),
+    ];
+    own.into_iter().chain(nested).map(|(name, value)| (name.to_owned(), value)).collect()
+}

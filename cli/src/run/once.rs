@@ -1,0 +1,89 @@
+//! `once`: a program runs once for ever, or once per interval, over all machines.
+//!
+//! Without an interval the layout is that of [`OnceCell`](lockkeeper::OnceCell): a mutex at `<path>/locks`, and
+//! the node `<path>/value`, which is made by a transaction under the mutex when the program has succeeded. With
+//! an interval it is a [`Schedule`](lockkeeper::Schedule).
+
+use std::time::Duration;
+
+use clap::Args;
+use lockkeeper::{ConnectionManager, Error, Missed, Mutex, Schedule};
+
+use super::grant::Grant;
+use super::options::RunOptions;
+use super::{Granted, not_in_time, or_conflict, wait};
+use crate::connection::ConnectionOptions;
+use crate::exit::{Exit, Failure};
+use crate::span;
+
+#[derive(Debug, Args)]
+pub(crate) struct OnceOptions {
+    /// The path of the record, below the chroot of the connect string
+    path: String,
+
+    /// Once in each interval of this length [default: once for ever]
+    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    every: Option<Duration>,
+
+    /// When the intervals begin: this long after midnight UTC, for a day, or after whole intervals since 1970
+    #[arg(long, value_name = "TIME", value_parser = span::parse, requires = "every")]
+    offset: Option<Duration>,
+
+    /// Also run for each interval in which no machine ran the program [default: only for the newest one]
+    #[arg(long, requires = "every")]
+    catch_up: bool,
+
+    #[command(flatten)]
+    run: RunOptions,
+}
+
+pub(crate) async fn once(options: &OnceOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
+    super::run(&options.run, connection, async |manager, _| match options.every {
+        Some(interval) => slot(options, manager, interval).await,
+        None => for_ever(options, manager).await,
+    })
+    .await
+}
+
+async fn slot(
+    options: &OnceOptions,
+    manager: &ConnectionManager,
+    interval: Duration,
+) -> Result<Granted, Failure> {
+    let missed = if options.catch_up { Missed::CatchUp } else { Missed::Skip };
+    let schedule = Schedule::new(manager, &options.path, interval)?
+        .offset(options.offset.unwrap_or_default())
+        .missed(missed);
+    let due = if options.run.attempt {
+        let due = schedule.try_due().await?;
+        return due.map(|slot| Granted::Run(Grant::Slot(Box::new(slot)))).ok_or_else(|| {
+            Failure::new(not_in_time(&options.run), format!("no slot of {} is due", options.path))
+        });
+    } else if let Some(timeout) = options.run.timeout {
+        schedule.due_timeout(timeout).await
+    } else {
+        schedule.due().await
+    };
+    due.map(|slot| Granted::Run(Grant::Slot(Box::new(slot))))
+        .map_err(|error| or_conflict(&options.run, error))
+}
+
+async fn for_ever(options: &OnceOptions, manager: &ConnectionManager) -> Result<Granted, Failure> {
+    let path = options.path.trim_end_matches('/');
+    let mutex = Mutex::new(manager, format!("{path}/locks"))?;
+    let marker = format!("{path}/value");
+    if is_done(manager, &marker).await? {
+        return Ok(Granted::Done);
+    }
+    let guard = wait(&options.run, &mutex).await?;
+    // Another machine may have run the program while this one waited.
+    if is_done(manager, &marker).await? {
+        Grant::Locks(guard).end(false).await?;
+        return Ok(Granted::Done);
+    }
+    Ok(Granted::Run(Grant::Once(guard, marker)))
+}
+
+async fn is_done(manager: &ConnectionManager, marker: &str) -> Result<bool, Error> {
+    Ok(manager.znodes().read(marker).await?.is_some())
+}

@@ -1,0 +1,116 @@
+//! The options of the subcommands that run a program.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::span;
+use crate::supervisor::OnLoss;
+
+/// A lock at one path.
+#[derive(Debug, Args)]
+pub(crate) struct LockOptions {
+    /// The path of the lock, below the chroot of the connect string
+    pub(super) path: String,
+
+    #[command(flatten)]
+    pub(super) run: RunOptions,
+}
+
+/// Permits of a semaphore.
+#[derive(Debug, Args)]
+pub(crate) struct SemaphoreOptions {
+    /// The path of the semaphore, below the chroot of the connect string
+    pub(super) path: String,
+
+    /// The number of permits of the semaphore: all its users must give the same
+    #[arg(short = 'n', long, value_name = "K")]
+    pub(super) permits: usize,
+
+    /// The number of permits to take
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) take: usize,
+
+    #[command(flatten)]
+    pub(super) run: RunOptions,
+}
+
+/// Several locks at once.
+#[derive(Debug, Args)]
+pub(crate) struct MultiOptions {
+    /// The paths of the locks, in any order
+    #[arg(required = true)]
+    pub(super) paths: Vec<String>,
+
+    #[command(flatten)]
+    pub(super) run: RunOptions,
+}
+
+/// The leadership of an election.
+#[derive(Debug, Args)]
+pub(crate) struct ElectOptions {
+    /// The path of the election, below the chroot of the connect string
+    pub(super) path: String,
+
+    /// The name of this candidate, for people [default: the host and the process id]
+    #[arg(long, value_name = "NAME")]
+    pub(super) id: Option<String>,
+
+    #[command(flatten)]
+    pub(super) run: RunOptions,
+}
+
+/// How to wait, and what to run.
+#[derive(Debug, Args)]
+pub(crate) struct RunOptions {
+    /// Wait at most this long for the lock [default: without a limit]
+    #[arg(long, value_name = "TIME", value_parser = span::parse, conflicts_with = "attempt")]
+    pub(super) timeout: Option<Duration>,
+
+    /// Do not wait: run the program only if the lock is free now
+    #[arg(long = "try")]
+    pub(super) attempt: bool,
+
+    /// The exit code if the lock is not got in time
+    #[arg(short = 'E', long, value_name = "N", default_value_t = 75)]
+    pub(super) conflict_exit_code: u8,
+
+    /// How long before the end of the lease the program is asked to end; at most a third of the session
+    /// timeout [default: a quarter of it]
+    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    pub(super) grace: Option<Duration>,
+
+    /// What happens to the program when the lock is about to be lost: term, kill, ignore, or a command for
+    /// the shell, which finds the process group in LOCKKEEPER_GROUP. SIGKILL follows in time, except after
+    /// "ignore"
+    #[arg(long, value_name = "term|kill|ignore|COMMAND", default_value = "term", value_parser = on_loss)]
+    pub(super) on_loss: OnLoss,
+
+    /// What happens when another client asks for the lock ("lockkeeper revoke")
+    #[arg(long, value_name = "ACTION", default_value = "term")]
+    pub(super) on_revoke: OnRevoke,
+
+    /// The program and its arguments; it is run directly, without a shell
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub(super) program: Vec<OsString>,
+}
+
+/// What the program gets when another client asks for the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnRevoke {
+    /// SIGTERM; the program may go on
+    Term,
+    /// Nothing
+    Ignore,
+}
+
+fn on_loss(text: &str) -> Result<OnLoss, Infallible> {
+    Ok(match text {
+        "term" => OnLoss::Term,
+        "kill" => OnLoss::Kill,
+        "ignore" => OnLoss::Ignore,
+        command => OnLoss::Run(command.to_owned()),
+    })
+}

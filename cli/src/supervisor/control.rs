@@ -1,0 +1,106 @@
+//! The command's side of the supervisor.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, getpgrp, getpid, set_child_subreaper};
+use thiserror::Error;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+
+use super::message::{GUARD, Order, Report};
+use super::orphans::{Reaped, kill_all, reap};
+use super::program::THIS_BINARY;
+use super::socket::{self, Received};
+
+/// The pause between two looks for processes that are left.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// The process that starts, watches and ends the program.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    /// Sockets of packets have no type in tokio. This one waits until the socket is readable.
+    link: UnixStream,
+    group: Option<Pid>,
+}
+
+/// The supervisor is gone without a report: another process killed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the supervisor died; the program was killed")]
+pub(crate) struct SupervisorDied;
+
+impl Supervisor {
+    /// Starts the process. The program follows with [`Order::Start`].
+    pub(crate) fn start(program: &[OsString]) -> io::Result<Self> {
+        let (ours, theirs) = socket::pair()?;
+        // If the guard and the supervisor are killed, their children become children of this process.
+        set_child_subreaper(Some(getpid()))?;
+        Command::new(THIS_BINARY)
+            .arg(GUARD)
+            .arg(getpgrp().as_raw_pid().to_string())
+            .args(program)
+            .stdin(Stdio::from(theirs))
+            .process_group(0)
+            .spawn()?;
+        Ok(Self { link: UnixStream::from_std(net::UnixStream::from(ours))?, group: None })
+    }
+
+    /// Sends an order. A supervisor that does not receive it is gone, which the next report shows, or has a
+    /// full queue of orders. Then only extensions are lost, and the program ends too early.
+    pub(crate) fn send(&self, order: &Order) {
+        let input = io::stdin();
+        let input = matches!(order, Order::Start { .. }).then(|| input.as_fd());
+        let _ = socket::send(&self.link, order, input);
+    }
+
+    /// The next report.
+    ///
+    /// Cancel safe: a report is received or not.
+    pub(crate) async fn report(&mut self) -> Result<Report, SupervisorDied> {
+        loop {
+            let received = match self.link.readable().await {
+                Ok(()) => self.link.try_io(Interest::READABLE, || receive(&self.link)),
+                Err(error) => Err(error),
+            };
+            match received {
+                Ok(Some(report)) => {
+                    if let Report::Started { group } = report {
+                        self.group = Pid::from_raw(group);
+                    }
+                    return Ok(report);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(None) | Err(_) => return Err(SupervisorDied),
+            }
+        }
+    }
+
+    /// Kills what a dead supervisor left.
+    pub(crate) async fn kill_orphans(self) {
+        loop {
+            kill_all(self.group);
+            loop {
+                match reap() {
+                    Reaped::Child(..) => {}
+                    Reaped::Nothing => break,
+                    Reaped::NoChild => return,
+                }
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+}
+
+/// `None` at the end.
+fn receive(link: &UnixStream) -> io::Result<Option<Report>> {
+    match socket::receive(link)? {
+        Received::Message(report, _) => Ok(Some(report)),
+        Received::Nothing => Err(io::ErrorKind::WouldBlock.into()),
+        Received::End => Ok(None),
+    }
+}

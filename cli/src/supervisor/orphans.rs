@@ -1,0 +1,97 @@
+//! The processes below a process: its children, their children, and so on.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait};
+
+/// What a look at the children of this process found.
+#[derive(Debug)]
+pub(crate) enum Reaped {
+    /// This child has ended, or was stopped.
+    Child(Pid, WaitStatus),
+    /// No child changed.
+    Nothing,
+    /// There is no child at all.
+    NoChild,
+}
+
+/// The next change of a child of this process.
+pub(crate) fn reap() -> Reaped {
+    loop {
+        match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+            Ok(Some((pid, status))) => return Reaped::Child(pid, status),
+            Ok(None) => return Reaped::Nothing,
+            Err(Errno::INTR) => {}
+            Err(_) => return Reaped::NoChild,
+        }
+    }
+}
+
+/// Kills the process group, and every process below this one, wherever it moved. A process that one of them
+/// starts meanwhile is found by the next call: call again until no child is left.
+pub(crate) fn kill_all(group: Option<Pid>) {
+    if let Some(group) = group {
+        // It may be empty already.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    for pid in below(getpid().as_raw_pid(), &parents()) {
+        if let Some(pid) = Pid::from_raw(pid) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// The parent of each process.
+fn parents() -> Vec<(i32, i32)> {
+    let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(|pid| Some((pid, parent_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?)))
+        .collect()
+}
+
+/// The parent in a line of `/proc/PID/stat`. The name of the program is in parentheses, and may have any
+/// characters.
+pub(crate) fn parent_in(stat: &str) -> Option<i32> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The processes below `root`, in no order.
+fn below(root: i32, parents: &[(i32, i32)]) -> Vec<i32> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for (pid, parent) in parents {
+        children.entry(*parent).or_default().push(*pid);
+    }
+    let mut found = Vec::new();
+    // Each process is visited once, because its list is taken away.
+    let mut to_visit = children.remove(&root).unwrap_or_default();
+    while let Some(pid) = to_visit.pop() {
+        found.push(pid);
+        to_visit.extend(children.remove(&pid).unwrap_or_default());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_process_below_is_found_and_no_other() {
+        let parents = [(10, 1), (11, 10), (12, 11), (13, 10), (20, 1), (21, 20), (1, 0)];
+        let mut found = below(10, &parents);
+        found.sort_unstable();
+        assert_eq!(found, [11, 12, 13]);
+        assert!(below(99, &parents).is_empty());
+        // Read while processes end and start, the pairs may close a circle.
+        assert_eq!(below(5, &[(6, 5), (5, 6)]).len(), 2);
+    }
+
+    #[test]
+    fn the_parent_is_read_behind_any_name() {
+        assert_eq!(parent_in("42 (cat) S 7 42 42 0 -1"), Some(7));
+        assert_eq!(parent_in("42 (a) b (c) R 8 42 42 0 -1"), Some(8));
+        assert_eq!(parent_in(""), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! `tree`: every lock, election and group below a root.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use lockkeeper::{Inspection, Survey, SurveyGroup};
+
+use crate::connection::ConnectionOptions;
+use crate::exit::{Exit, Failure};
+use crate::inspect::print::{age, name};
+use crate::inspect::{Format, json, parse_path};
+use crate::output::{say, warn};
+
+#[derive(Debug, Args)]
+pub(crate) struct TreeOptions {
+    /// The path below which to look; / for everything
+    root: String,
+
+    /// A tree for people, or one line of JSON for each lock and group
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+
+    /// The greatest number of nodes to read besides those of the contenders
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    nodes: usize,
+}
+
+pub(crate) async fn tree(connection: &ConnectionOptions, options: TreeOptions) -> Result<Exit, Failure> {
+    let root = parse_path(&options.root)?;
+    let manager = connection.connect().await?;
+    let survey = Survey::below_with(&manager, &root, options.nodes).await?;
+    match options.output {
+        Format::Json => {
+            for lock in survey.locks() {
+                say(&json::line(lock.path(), Some(lock), None))?;
+            }
+            for group in survey.groups() {
+                say(&json::group_line(group))?;
+            }
+        }
+        Format::Table => say(&render(root.as_str(), &survey))?,
+    }
+    for path in survey.unread() {
+        warn(format_args!("{path} may not be read"));
+    }
+    if survey.is_partial() {
+        warn(format_args!("stopped after {} nodes; name a lower root, or raise --nodes", options.nodes));
+    }
+    Ok(Exit::SUCCESS)
+}
+
+/// A name of the tree, with its row and what is below it.
+#[derive(Debug, Default)]
+struct Branch {
+    row: Option<[String; 4]>,
+    below: BTreeMap<String, Self>,
+}
+
+fn render(root: &str, survey: &Survey) -> String {
+    let locks = survey.locks().iter().map(|lock| (lock.path().as_str(), lock_row(lock)));
+    let groups = survey.groups().iter().map(|group| (group.path().as_str(), group_row(group)));
+    let text = render_rows(root, locks.chain(groups));
+    if text.contains('\n') { text } else { format!("{text}: no contender and no group") }
+}
+
+/// The recipe, the holder, the age of its node, and the waiters.
+fn lock_row(lock: &Inspection) -> [String; 4] {
+    let mut holders = lock.holders();
+    let first = holders.next();
+    let more = match holders.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let holder = first.map_or_else(|| "free".to_owned(), |holder| format!("{}{more}", name(holder)));
+    let recipe = match lock.limit() {
+        Some(limit) => format!("{} {}/{limit}", lock.recipe(), lock.holders().count()),
+        None => lock.recipe().to_owned(),
+    };
+    let waiting = match lock.waiters().count() {
+        0 => String::new(),
+        waiting => format!("{waiting} waiting"),
+    };
+    [recipe, holder, first.map_or_else(String::new, |holder| age(holder.age())), waiting]
+}
+
+fn group_row(group: &SurveyGroup) -> [String; 4] {
+    let names: Vec<&str> = group.members().iter().take(3).map(lockkeeper::SurveyMember::name).collect();
+    let dots = if group.members().len() > names.len() { ", …" } else { "" };
+    let names = format!("{}{dots}", names.join(", "));
+    ["group".to_owned(), printable(&names), String::new(), format!("{} members", group.members().len())]
+}
+
+/// The names of nodes are chosen by their clients.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+fn render_rows<'a>(root: &str, rows: impl Iterator<Item = (&'a str, [String; 4])>) -> String {
+    let mut tree = Branch::default();
+    for (path, row) in rows {
+        let below = path.strip_prefix(root).unwrap_or(path);
+        let parts = below.split('/').filter(|part| !part.is_empty());
+        let branch = parts.fold(&mut tree, |branch, part| branch.below.entry(printable(part)).or_default());
+        // A directory may have both contenders and members: the contenders are what people look for.
+        branch.row.get_or_insert(row);
+    }
+    let mut lines = vec![(root.to_owned(), tree.row.clone())];
+    add_lines(&tree, "", &mut lines);
+    align(&lines)
+}
+
+fn add_lines(branch: &Branch, indent: &str, lines: &mut Vec<(String, Option<[String; 4]>)>) {
+    let last = branch.below.len().saturating_sub(1);
+    for (index, (name, below)) in branch.below.iter().enumerate() {
+        let (fork, line) = if index == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        lines.push((format!("{indent}{fork}{name}"), below.row.clone()));
+        add_lines(below, &format!("{indent}{line}"), lines);
+    }
+}
+
+/// The columns below each other.
+fn align(lines: &[(String, Option<[String; 4]>)]) -> String {
+    let width = |texts: &mut dyn Iterator<Item = &String>| {
+        texts.map(|text| text.chars().count()).max().unwrap_or_default()
+    };
+    let names = width(&mut lines.iter().filter(|line| line.1.is_some()).map(|line| &line.0));
+    let columns: Vec<usize> = (0..4)
+        .map(|column| width(&mut lines.iter().filter_map(|line| line.1.as_ref()?.get(column))))
+        .collect();
+    let mut text = String::new();
+    for (name, row) in lines {
+        let mut line = name.clone();
+        if let Some(row) = row {
+            line = format!("{name:<names$}");
+            for (cell, width) in row.iter().zip(&columns) {
+                line.push_str(&format!("  {cell:<width$}"));
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(text: &str) -> [String; 4] {
+        [text.to_owned(), String::new(), "1s".to_owned(), String::new()]
+    }
+
+    #[test]
+    fn names_hang_below_each_other_and_columns_are_aligned() {
+        let rows = [
+            ("/shop/locks/a", row("mutex")),
+            ("/shop/locks/long-name", row("election")),
+            ("/shop/w", row("group")),
+        ];
+        let expected = "\
+/shop
+├─ locks
+│  ├─ a          mutex       1s
+│  └─ long-name  election    1s
+└─ w             group       1s";
+        assert_eq!(render_rows("/shop", rows.into_iter()), expected);
+    }
+
+    #[test]
+    fn the_root_may_be_a_lock_and_may_be_the_root_of_all() {
+        assert_eq!(render_rows("/a", [("/a", row("mutex"))].into_iter()), "/a  mutex    1s");
+        assert_eq!(render_rows("/", [("/a/b", row("mutex"))].into_iter()), "/\n└─ a\n   └─ b  mutex    1s");
+    }
+}

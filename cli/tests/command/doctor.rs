@@ -1,0 +1,66 @@
+//! The page about servers and locks.
+
+use lockkeeper::{ConnectionManager, CreateMode};
+use lockkeeper_tests::{Ensemble, left_out};
+
+use crate::fixture::Site;
+
+#[tokio::test]
+async fn the_page_names_the_version_the_tick_the_times_and_the_directories() {
+    if left_out() {
+        return;
+    }
+    let site = Site::real(&Ensemble::shared().await.unwrap().connect_string());
+    let mut holder = site.start(["lock", "/doctor/lock", "--", "sh", "-c", "echo held; read line"]);
+    holder.until("held").await;
+    let ended = site.ended(["doctor", "--root", "/doctor"]).await;
+    for text in [
+        "standalone",
+        "one server without an ensemble",
+        "tickTime 500 ms, within the setting of 500ms",
+        "the session timeout is 4s, as asked for",
+        "a read takes",
+        "a write, which confirms a session, takes",
+        "1 directories of locks in use below /doctor",
+    ] {
+        assert!(ended.output.contains(text), "{text}: {ended:?}");
+    }
+    for line in ended.output.lines() {
+        assert!(["ok   ", "warn ", "bad  "].iter().any(|level| line.starts_with(level)), "{line}");
+    }
+    // A single server is worth a warning, and so are the bugs of 3.8.0.
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    holder.ended().await;
+}
+
+#[tokio::test]
+async fn a_tick_above_the_setting_is_bad() {
+    if left_out() {
+        return;
+    }
+    let mut site = Site::real(&Ensemble::shared().await.unwrap().connect_string());
+    site.tick_time = "100ms";
+    let ended = site.ended(["doctor", "--root", "/doctor/none"]).await;
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.output.contains("give --tick-time 500ms"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn nodes_that_block_a_lock_for_ever_are_bad_and_directories_that_stay_are_told() {
+    for site in Site::both().await {
+        let manager = ConnectionManager::connect(&site.servers).await.unwrap();
+        let name = "/doctor-dead/a/_c_00c9d435-2596-43a6-90c7-196313af6a00-lock-";
+        let node = manager.znodes().create(name, b"", CreateMode::PersistentSequential).await.unwrap();
+        let ended = site.ended(["doctor", "--root", "/doctor-dead"]).await;
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.output.contains(&format!("bad  {node} has the name of a contender and no session")));
+        assert!(ended.output.contains("warn /doctor-dead/a is no container"), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_server_the_code_is_69() {
+    let ended = Site::at("127.0.0.1:1").ended(["--connect-timeout", "200ms", "doctor"]).await;
+    assert_eq!(ended.code, Some(69), "{ended:?}");
+    assert!(ended.output.contains("warn 127.0.0.1:1: no report"), "{ended:?}");
+}

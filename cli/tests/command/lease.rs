@@ -1,0 +1,178 @@
+//! The program ends before the lease does.
+
+use lockkeeper::{ConnectionManager, Revoker};
+use lockkeeper_tests::{Direction, Ensemble, Proxies, left_out};
+use lockkeeper_testserver::{Isolation, TestEnsemble, TestServer};
+
+use crate::fixture::{Running, Site, gone};
+
+/// Prints the time of the boot clock again and again, also after SIGTERM.
+const CLOCK: &str =
+    "trap 'echo asked' TERM; echo ready; while :; do read up idle < /proc/uptime; echo $up; done";
+
+/// Prints it once.
+const ONCE: &str = "read up idle < /proc/uptime; echo $up";
+
+/// The last time in the output.
+fn last_time(output: &str) -> f64 {
+    output.lines().filter_map(|line| line.parse().ok()).next_back().expect("a time")
+}
+
+/// The holder is cut off by `cut`. Its program has ended when the other command gets the lock.
+async fn is_over_before_the_next_holder(holding: &Site, waiting: &Site, path: &str, cut: impl FnOnce()) {
+    let mut holder = holding.start(["lock", path, "--", "sh", "-c", CLOCK]);
+    holder.until("ready").await;
+    let waiter = waiting.start(["lock", path, "--", "sh", "-c", ONCE]);
+    waiting.contenders(path, 2).await;
+    cut();
+    let (held, waited) = tokio::join!(holder.ended(), waiter.ended());
+    assert!(held.output.lines().any(|line| line == "asked"), "it gets SIGTERM first: {}", held.messages);
+    assert_eq!(held.code, Some(79), "{}", held.messages);
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+    let (end, begin) = (last_time(&held.output), last_time(&waited.output));
+    assert!(end <= begin, "the program ran until {end}, and the next one began at {begin}");
+}
+
+#[tokio::test]
+async fn a_holder_that_is_cut_off_ends_its_program_before_another_holds() {
+    let ensemble = TestEnsemble::start(2).await.unwrap();
+    let [first, second] = ensemble.servers() else { panic!("two servers") };
+    let (holding, waiting) = (Site::at(&first.connect_string()), Site::at(&second.connect_string()));
+    is_over_before_the_next_holder(&holding, &waiting, "/lease/cut", || first.cut_off(Isolation::Stale))
+        .await;
+}
+
+#[tokio::test]
+async fn a_holder_that_is_cut_off_from_zookeeper_ends_its_program_before_another_holds() {
+    if left_out() {
+        return;
+    }
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let proxies = Proxies::start(&ensemble).await.unwrap();
+    let (holding, waiting) = (Site::real(&proxies.connect_string()), Site::real(&ensemble.connect_string()));
+    let cut = || proxies.hold(Direction::Both);
+    is_over_before_the_next_holder(&holding, &waiting, "/lease/cut", cut).await;
+}
+
+#[tokio::test]
+async fn a_stopped_command_does_not_keep_its_program_alive() {
+    let ensemble = TestEnsemble::start(1).await.unwrap();
+    let site = Site::at(&ensemble.connect_string());
+    let script = "echo $$; while :; do :; done";
+    let mut running = site.start(["lock", "/lease/stopped", "--", "sh", "-c", script]);
+    let program = running.line().await.parse().unwrap();
+    running.signal("STOP");
+    gone(program).await;
+    running.signal("CONT");
+    assert_eq!(running.ended().await.code, Some(79));
+}
+
+/// A command whose program reports what it gets, and the server that can cut it off.
+async fn frozen(path: &str, on_loss: &[&str], script: &str) -> (TestServer, Running) {
+    let server = TestServer::start().await.unwrap();
+    let site = Site::at(&server.connect_string());
+    let command = [&["lock", path], on_loss, &["--", "sh", "-c", script]].concat();
+    let mut running = site.start(command);
+    running.until("ready").await;
+    server.freeze();
+    (server, running)
+}
+
+#[tokio::test]
+async fn on_loss_kill_asks_nothing() {
+    let (_server, running) = frozen("/lease/kill", &["--on-loss", "kill"], CLOCK).await;
+    let ended = running.ended().await;
+    assert_eq!(ended.code, Some(79));
+    assert!(!ended.output.contains("asked"));
+}
+
+#[tokio::test]
+async fn on_loss_a_command_is_run_and_finds_the_group() {
+    let hook = "kill -s USR1 -- -$LOCKKEEPER_GROUP";
+    let script = "trap 'echo asked; exit 5' USR1; trap 'echo SIGTERM' TERM; echo ready; sleep 1000 & wait";
+    let (_server, running) = frozen("/lease/run", &["--on-loss", hook], script).await;
+    let ended = running.ended().await;
+    assert_eq!((ended.code, ended.output.as_str()), (Some(79), "asked\n"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn on_loss_ignore_lets_the_program_end_by_itself_and_tells_the_loss() {
+    let script = "trap 'echo asked' TERM; echo ready; read line; echo done";
+    let (server, mut running) = frozen("/lease/ignore", &["--on-loss", "ignore"], script).await;
+    let message = running.message().await;
+    assert!(message.contains("lost"), "{message}");
+    running.write("line\n").await;
+    running.until("done").await;
+    server.thaw();
+    assert_eq!(running.ended().await.code, Some(79));
+}
+
+#[tokio::test]
+async fn on_loss_does_on_zookeeper_what_it_says() {
+    if left_out() {
+        return;
+    }
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let proxies = Proxies::start(&ensemble).await.unwrap();
+    let site = Site::real(&proxies.connect_string());
+    let hook = "kill -s USR1 -- -$LOCKKEEPER_GROUP";
+    let asked = "trap 'echo asked' TERM; trap 'echo hook' USR1; echo ready; read line; echo done; read line";
+    // All of them lose their session at one time.
+    let cases = [("kill", ""), (hook, "hook\n"), ("ignore", "done\n")].map(|(on_loss, output)| {
+        let path = format!("/lease/on-loss/ends{}", output.trim());
+        (site.start(["lock", &path, "--on-loss", on_loss, "--", "bash", "-c", asked]), on_loss, output)
+    });
+    let mut started = Vec::new();
+    for (mut running, on_loss, output) in cases {
+        running.until("ready").await;
+        started.push((running, on_loss, output));
+    }
+    proxies.hold(Direction::Both);
+    for (mut running, on_loss, output) in started {
+        // The others must not end by the end of their input.
+        let mut input = None;
+        if on_loss != "ignore" {
+            input = running.input.take();
+        } else {
+            let message = running.message().await;
+            assert!(message.contains("lost"), "{message}");
+            running.write("line\n").await;
+        }
+        let ended = running.ended().await;
+        assert_eq!((ended.code, ended.output.as_str()), (Some(79), output), "{on_loss}: {ended:?}");
+        drop(input);
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_another_client_deletes_ends_the_program() {
+    for site in Site::both().await {
+        let manager = ConnectionManager::connect(&site.servers).await.unwrap();
+        let script = "echo $LOCKKEEPER_NODE; sleep 1000 & wait";
+        let mut running = site.start(["lock", "/lease/deleted", "--", "sh", "-c", script]);
+        let node = running.line().await;
+        assert!(manager.znodes().delete(&*node).await.unwrap());
+        let ended = running.ended().await;
+        assert_eq!(ended.code, Some(79), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_holder_that_is_asked_to_release_gets_sigterm_or_ignores_it() {
+    for site in Site::both().await {
+        let manager = ConnectionManager::connect(&site.servers).await.unwrap();
+        let script = "trap 'echo asked; exit 6' TERM; echo $LOCKKEEPER_NODE; read line; exit 7";
+        for (on_revoke, code) in [("term", 6), ("ignore", 7)] {
+            let command = ["lock", "/lease/revoke", "--on-revoke", on_revoke, "--", "sh", "-c", script];
+            let mut running = site.start(command);
+            let node = running.line().await;
+            assert!(Revoker::new(&manager).ask_node(&*node).await.unwrap());
+            if on_revoke == "term" {
+                running.until("asked").await;
+            } else {
+                assert!(running.message().await.contains("another client asks for the lock"));
+            }
+            assert_eq!(running.ended().await.code, Some(code));
+        }
+    }
+}

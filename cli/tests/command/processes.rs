@@ -1,0 +1,184 @@
+//! Signals reach the program, and none of its processes outlives the command.
+
+use lockkeeper_tests::{Timing, eventually};
+
+use crate::fixture::{Running, Site, children, gone, signal};
+
+/// A program with a child in its group, and a grandchild in a session of its own. None of them ends by a
+/// signal that can be ignored.
+const FAMILY: &str = "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM INT HUP; echo $$ > $0; sleep 1000' $0 & \
+    sleep 1000 & while ! [ -s $0 ]; do :; done; echo ready; wait; wait; sleep 1000";
+
+/// The process of the guard, once it runs.
+async fn guard_of(pid: i32) -> i32 {
+    let look = async || children(pid).first().copied();
+    eventually("a guard", Timing::signal(), look).await.unwrap()
+}
+
+/// The process of the supervisor, once it runs.
+pub(crate) async fn supervisor_of(pid: i32) -> i32 {
+    guard_of(guard_of(pid).await).await
+}
+
+fn family(site: &Site, path: &str, folder: &tempfile::TempDir) -> Running {
+    let file = folder.path().join("grandchild");
+    site.start(["lock", path, "--", "sh", "-c", FAMILY, file.to_str().unwrap()])
+}
+
+#[tokio::test]
+async fn the_program_gets_each_signal_and_decides_what_it_means() {
+    for site in Site::both().await {
+        let script = |name| format!("trap 'echo {name}; exit 9' {name}; echo ready; sleep 1000 & wait");
+        // Beside each other, so that the test takes no longer than one of them.
+        let each = ["INT", "TERM", "HUP", "QUIT", "USR1", "USR2"].map(|name| {
+            let path = format!("/signal/{name}");
+            (name, site.start(["lock", &path, "--", "sh", "-c", &script(name)]))
+        });
+        for (name, mut running) in each {
+            running.until("ready").await;
+            running.signal(name);
+            running.until(name).await;
+            assert_eq!(running.ended().await.code, Some(9), "{name}");
+        }
+        let mut running =
+            site.start(["lock", "/signal/end", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
+        running.until("ready").await;
+        running.signal("TERM");
+        assert_eq!(running.ended().await.code, Some(128 + 15));
+    }
+}
+
+#[tokio::test]
+async fn a_signal_that_was_ignored_at_the_start_stays_ignored_for_the_program() {
+    let site = Site::embedded().await;
+    let mut nohup = tokio::process::Command::new("nohup");
+    site.reach(&mut nohup);
+    nohup.arg(env!("CARGO_BIN_EXE_lockkeeper"));
+    let script = "kill -s HUP $PPID $$; echo alive; read line";
+    nohup.args(["lock", "/signal/nohup", "--", "sh", "-c", script]);
+    let mut running = Running::start(&mut nohup);
+    running.until("alive").await;
+    running.signal("HUP");
+    running.write("line\n").await;
+    assert_eq!(running.ended().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn the_program_starts_with_no_signal_blocked() {
+    let site = Site::embedded().await;
+    let ended = site.ended(["lock", "/signal/mask", "--", "grep", "SigBlk", "/proc/self/status"]).await;
+    assert!(ended.output.trim().ends_with("0000000000000000"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn kill_9_of_the_command_leaves_no_process() {
+    for site in Site::both().await {
+        let folder = tempfile::tempdir().unwrap();
+        let mut running = family(&site, "/kill/command", &folder);
+        running.until("ready").await;
+        running.signal("KILL");
+        assert_eq!(running.ended().await.code, None);
+        // The servers free the lock when the session has ended.
+        assert_eq!(site.ended(["lock", "/kill/command", "--", "true"]).await.code, Some(0));
+    }
+}
+
+#[tokio::test]
+async fn kill_9_of_the_supervisor_leaves_no_process() {
+    for site in Site::both().await {
+        let folder = tempfile::tempdir().unwrap();
+        let mut running = family(&site, "/kill/supervisor", &folder);
+        running.until("ready").await;
+        signal("KILL", supervisor_of(running.pid()).await);
+        let ended = running.ended().await;
+        assert_eq!(ended.code, Some(70), "{ended:?}");
+        assert_eq!(site.ended(["lock", "/kill/supervisor", "--try", "--", "true"]).await.code, Some(0));
+    }
+}
+
+#[tokio::test]
+async fn kill_9_of_the_command_and_the_supervisor_at_once_leaves_no_process() {
+    for site in Site::both().await {
+        let folder = tempfile::tempdir().unwrap();
+        let mut running = family(&site, "/kill/both", &folder);
+        running.until("ready").await;
+        let supervisor = supervisor_of(running.pid()).await;
+        // A command that is stopped cannot do anything about the supervisor's end.
+        running.signal("STOP");
+        signal("KILL", supervisor);
+        running.signal("KILL");
+        assert_eq!(running.ended().await.code, None);
+    }
+}
+
+#[tokio::test]
+async fn kill_9_of_the_guard_and_another_process_leaves_no_process() {
+    let site = Site::embedded().await;
+    for (name, code) in [("command", None), ("supervisor", Some(70))] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut running = family(&site, "/kill/guard", &folder);
+        running.until("ready").await;
+        let (guard, supervisor) = (guard_of(running.pid()).await, supervisor_of(running.pid()).await);
+        signal("KILL", guard);
+        gone(guard).await;
+        match name {
+            "command" => running.signal("KILL"),
+            _ => signal("KILL", supervisor),
+        }
+        assert_eq!(running.ended().await.code, code, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn kill_9_of_all_three_processes_at_once_kills_the_program() {
+    let site = Site::embedded().await;
+    let mut running = site.start(["lock", "/kill/all", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
+    running.until("ready").await;
+    let (guard, supervisor) = (guard_of(running.pid()).await, supervisor_of(running.pid()).await);
+    // Neither can do anything about the supervisor's end.
+    running.signal("STOP");
+    signal("STOP", guard);
+    signal("KILL", supervisor);
+    signal("KILL", guard);
+    running.signal("KILL");
+    assert_eq!(running.ended().await.code, None);
+}
+
+#[tokio::test]
+async fn a_program_goes_on_without_the_guard() {
+    let site = Site::embedded().await;
+    let mut running =
+        site.start(["lock", "/kill/guard/alone", "--", "sh", "-c", "echo ready; read line; exit 5"]);
+    running.until("ready").await;
+    let guard = guard_of(running.pid()).await;
+    signal("KILL", guard);
+    gone(guard).await;
+    running.write("line\n").await;
+    assert_eq!(running.ended().await.code, Some(5));
+}
+
+#[tokio::test]
+async fn a_command_that_dies_while_it_waits_leaves_no_process() {
+    let site = Site::embedded().await;
+    let mut holder = site.start(["lock", "/kill/waiting", "--", "sh", "-c", "echo held; read line"]);
+    holder.until("held").await;
+    let waiter = site.start(["lock", "/kill/waiting", "--", "echo", "ran"]);
+    site.contenders("/kill/waiting", 2).await;
+    let supervisor = supervisor_of(waiter.pid()).await;
+    waiter.signal("KILL");
+    gone(supervisor).await;
+    assert_eq!(waiter.ended().await.output, "");
+    holder.ended().await;
+}
+
+#[tokio::test]
+async fn what_the_program_leaves_behind_ends_before_the_lock_is_released() {
+    let site = Site::embedded().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("left");
+    let script = "(trap 'echo asked; exit' TERM; echo $$ > $0; sleep 1000 & wait) & \
+        while ! [ -s $0 ]; do :; done; exit 4";
+    let mut running = site.start(["lock", "/kill/left", "--", "sh", "-c", script, file.to_str().unwrap()]);
+    running.until("asked").await;
+    assert_eq!(running.ended().await.code, Some(4));
+}

@@ -1,0 +1,73 @@
+//! How the command reaches the servers: flags, the environment, a file, and credentials.
+
+use std::io::Write;
+
+use lockkeeper::ConnectionManager;
+use tempfile::NamedTempFile;
+
+use crate::fixture::{Running, Site};
+
+fn file(text: &str) -> NamedTempFile {
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+#[tokio::test]
+async fn all_settings_come_from_a_file_and_a_flag_wins_over_it() {
+    for site in Site::both().await {
+        let (servers, timeout, tick) = (&site.servers, site.session_timeout, site.tick_time);
+        let text = format!(
+            "connect = \"{servers}\"\nauth = \"shop:secret\"\nacl = \"creator\"\n\
+             session-timeout = \"{timeout}\"\ntick-time = \"{tick}\"\nconnect-timeout = \"30s\"\n",
+        );
+        let settings = file(&text);
+        let path = settings.path().to_str().unwrap();
+        let command = |flags: &[&str]| {
+            let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_lockkeeper"));
+            command.env_remove("LOCKKEEPER_CONNECT").env("LOCKKEEPER_CONFIG", path).args(flags);
+            command
+        };
+        let program = ["lock", "/settings/file", "--", "true"];
+        let ended = Running::start(&mut command(&program)).ended().await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let elsewhere = [&["--connect", "127.0.0.1:1", "--connect-timeout", "100ms"], &program[..]].concat();
+        let ended = Running::start(&mut command(&elsewhere)).ended().await;
+        assert_eq!(ended.code, Some(69), "{ended:?}");
+        // The lock's directory is the user's of the file alone.
+        let manager = ConnectionManager::connect(servers).await.unwrap();
+        let refused = manager.znodes().children("/settings/file").await.unwrap_err();
+        assert!(refused.to_string().contains("/settings/file"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_servers_refuse_ends_with_77_and_one_line() {
+    for site in Site::both().await {
+        let owner = ["--auth", "shop:secret", "--acl", "creator"];
+        let program = ["lock", "/settings/acl", "--", "true"];
+        let made = site.ended([&owner[..], &program].concat()).await;
+        assert_eq!(made.code, Some(0), "{made:?}");
+        for stranger in [&[][..], &["--auth", "shop:wrong"]] {
+            for refused in [&program[..], &["inspect", "/settings/acl"], &["revoke", "/settings/acl"]] {
+                let ended = site.ended([stranger, refused].concat()).await;
+                assert_eq!(ended.code, Some(77), "{stranger:?} {refused:?}: {ended:?}");
+                assert_eq!(ended.messages.lines().count(), 1, "{ended:?}");
+                assert!(!ended.messages.contains("wrong"), "{ended:?}");
+            }
+        }
+        let tree = site.ended(["tree", "/settings"]).await;
+        assert!(tree.messages.contains("may not be read"), "{tree:?}");
+        let mut command = site.command(program);
+        command.env("LOCKKEEPER_AUTH", "shop:secret");
+        assert_eq!(Running::start(&mut command).ended().await.code, Some(0));
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_does_not_exist_is_a_wrong_usage() {
+    let site = Site::at("127.0.0.1:1");
+    let ended = site.ended(["--config", "/no/such/file", "tree", "/"]).await;
+    assert_eq!(ended.code, Some(64), "{ended:?}");
+    assert!(ended.messages.contains("/no/such/file"), "{ended:?}");
+}

@@ -1,0 +1,79 @@
+//! A command that waits for the lock, or does not get it.
+
+use std::time::Duration;
+
+use lockkeeper_tests::Timing;
+
+use crate::fixture::Site;
+
+#[tokio::test]
+async fn a_lock_that_is_not_got_in_time_ends_with_75_or_the_given_code() {
+    for site in Site::both().await {
+        let mut holder = site.start(["lock", "/wait/late", "--", "sh", "-c", "echo held; read line"]);
+        holder.until("held").await;
+        // Long enough for the server to answer, which is another phase of the wait.
+        let limit = Timing::scaled(Duration::from_millis(300));
+        let (with_unit, seconds) = (format!("{}ms", limit.as_millis()), limit.as_secs_f64().to_string());
+        let cases = [
+            (&["--try"][..], 75),
+            (&["--timeout", &with_unit], 75),
+            (&["--timeout", &seconds, "-E", "9"], 9),
+            (&["--try", "-E", "0"], 0),
+        ];
+        // Beside each other, so that the test takes no longer than one of them.
+        let started = cases.map(|(arguments, code)| {
+            (site.start([&["lock", "/wait/late"], arguments, &["--", "echo", "ran"]].concat()), code)
+        });
+        for (waiter, code) in started {
+            let ended = waiter.ended().await;
+            assert_eq!((ended.code, ended.output.as_str()), (Some(code), ""), "{ended:?}");
+            assert_eq!(ended.messages.lines().count(), 1, "{ended:?}");
+        }
+        site.contenders("/wait/late", 1).await;
+        holder.ended().await;
+    }
+}
+
+#[tokio::test]
+async fn a_signal_to_a_waiting_command_leaves_the_queue() {
+    for site in Site::both().await {
+        let mut holder = site.start(["lock", "/wait/signal", "--", "sh", "-c", "echo held; read line"]);
+        holder.until("held").await;
+        for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3), ("USR1", 10), ("USR2", 12)]
+        {
+            let waiter = site.start(["lock", "/wait/signal", "--", "echo", "ran"]);
+            site.contenders("/wait/signal", 2).await;
+            waiter.signal(name);
+            let ended = waiter.ended().await;
+            assert_eq!((ended.code, ended.output.as_str()), (Some(128 + number), ""), "{name}: {ended:?}");
+            site.contenders("/wait/signal", 1).await;
+        }
+        holder.ended().await;
+    }
+}
+
+#[tokio::test]
+async fn without_a_server_one_line_says_so_and_the_code_is_69() {
+    let site = Site::at("127.0.0.1:1");
+    let ended = site.ended(["--connect-timeout", "200ms", "lock", "/wait/none", "--", "true"]).await;
+    assert_eq!(ended.code, Some(69), "{ended:?}");
+    assert_eq!(ended.messages.lines().count(), 1, "{ended:?}");
+    assert!(ended.messages.starts_with("lockkeeper: no server is reachable"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_signal_ends_a_command_that_waits_for_a_server() {
+    let site = Site::at("127.0.0.1:1");
+    let running = site.start(["--connect-timeout", "1h", "lock", "/wait/none", "--", "true"]);
+    crate::processes::supervisor_of(running.pid()).await;
+    running.signal("TERM");
+    assert_eq!(running.ended().await.code, Some(128 + 15));
+}
+
+#[tokio::test]
+async fn a_grace_that_the_session_timeout_does_not_allow_is_a_wrong_usage() {
+    let site = Site::embedded().await;
+    let ended = site.ended(["lock", "/wait/grace", "--grace", "2s", "--", "echo", "ran"]).await;
+    assert_eq!((ended.code, ended.output.as_str()), (Some(64), ""), "{ended:?}");
+    assert!(ended.messages.contains("--session-timeout"), "{ended:?}");
+}

@@ -1,0 +1,82 @@
+use lockkeeper::Inspection;
+use lockkeeper_tests::Take::{self, Both, Lock, Permit, Read, Write};
+use lockkeeper_tests::{Circle, Timing, eventually};
+
+use crate::screen::Terminal;
+use crate::site::Site;
+
+/// Starts the circle, and waits until each of its owners waits.
+async fn started(site: &Site, rows: &[(Take, Take)], waits: &[(&str, usize)]) -> Circle {
+    let circle = Circle::start(&[site.manager.clone(), site.client().await], rows);
+    for (path, count) in waits {
+        let look = async || {
+            let lock = Inspection::of_path(&site.manager, *path).await.unwrap()?;
+            (lock.waiters().count() == *count).then_some(())
+        };
+        eventually(format!("{count} wait at {path}"), Timing::event(), look).await.unwrap();
+    }
+    circle
+}
+
+#[tokio::test]
+async fn a_made_circle_ends_with_1_and_the_way_out_of_the_report_ends_it() {
+    for site in Site::both().await {
+        let none = site.run(&["deadlocks", "/look/dead", "--pause", "0"]).await;
+        assert_eq!(none.code, Some(0), "{none:?}");
+        none.has(&["no deadlock"]);
+
+        let rows =
+            [(Lock("/look/dead/a"), Lock("/look/dead/b")), (Lock("/look/dead/b"), Lock("/look/dead/a"))];
+        let mut circle = started(&site, &rows, &[("/look/dead/a", 1), ("/look/dead/b", 1)]).await;
+        let found = site.run(&["deadlocks", "/look/dead", "--pause", "10ms"]).await;
+        assert_eq!(found.code, Some(1), "{found:?}");
+        found.has(&[
+            "deadlock: 2 owners wait for each other",
+            "owner=owner 0  waits to lock /look/dead/b",
+            "owner=owner 1  waits to lock /look/dead/a",
+            "behind",
+            "take /look/dead/a, /look/dead/b together as one MultiLock",
+            "lockkeeper revoke /look/dead/",
+            "refuse every token up to",
+        ]);
+        let terminal = Terminal::start(&site, &["deadlocks", "/look/dead", "--pause", "10ms"]);
+        terminal.shows(&["deadlock: 2 owners wait for each other", "refuse every token up to"]).await;
+        terminal.picture("deadlocks");
+        assert_eq!(terminal.ended().await, 1);
+        let json = site.run(&["deadlocks", "/look/dead", "--pause", "0", "-o", "json"]).await;
+        let line: serde_json::Value = serde_json::from_str(json.output.trim()).unwrap();
+        assert_eq!((&line["certainty"], line["edges"].as_array().unwrap().len()), (&"found".into(), 2));
+
+        // The last line of the report is a command.
+        let line = found.output.lines().find(|line| line.contains("release --force")).unwrap();
+        let mut words: Vec<&str> = line.split_whitespace().skip(1).take(5).collect();
+        words.push("--yes");
+        let released = site.run(&words).await;
+        assert_eq!(released.code, Some(0), "{released:?}");
+        circle.next_served().await.unwrap();
+        let after = site.run(&["deadlocks", "/look/dead", "--pause", "0"]).await;
+        assert_eq!(after.code, Some(0), "{after:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_circle_of_five_kinds_is_found_and_watched() {
+    for site in Site::both().await {
+        let rows = [
+            (Lock("/look/mix/a"), Write("/look/mix/b")),
+            (Read("/look/mix/b"), Permit("/look/mix/c", 1)),
+            (Permit("/look/mix/c", 1), Both("/look/mix/d", "/look/mix/e")),
+            (Lock("/look/mix/e"), Read("/look/mix/f")),
+            (Write("/look/mix/f"), Lock("/look/mix/a")),
+        ];
+        let mut running =
+            site.start(&["deadlocks", "/look/mix", "--watch", "--interval", "100ms", "--pause", "10ms"]);
+        let waits = ["a", "b", "c", "e", "f"].map(|name| (format!("/look/mix/{name}"), 1));
+        let waits = waits.each_ref().map(|(path, count)| (path.as_str(), *count));
+        let circle = started(&site, &rows, &waits).await;
+        running.until("deadlock: 5 owners wait for each other").await;
+        running.until("1 deadlocks now, 0 ended; 1 found and 0 possible so far").await;
+        drop(circle);
+        running.until("0 deadlocks now, 1 ended; 1 found and 0 possible so far").await;
+    }
+}

@@ -1,0 +1,88 @@
+//! A terminal, and what a program draws on it.
+
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::sync::{Arc, Mutex};
+
+use lockkeeper_tests::{Timing, eventually};
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use vt100::Parser;
+
+use crate::picture;
+use crate::site::Site;
+
+const ROWS: NonZero<u16> = NonZero::new(24).unwrap();
+const COLUMNS: NonZero<u16> = NonZero::new(120).unwrap();
+
+pub(crate) struct Terminal {
+    screen: Arc<Mutex<Parser>>,
+    keys: Box<dyn Write + Send>,
+    child: Option<Box<dyn Child + Send + Sync>>,
+    _terminal: Box<dyn MasterPty + Send>,
+}
+
+impl Terminal {
+    /// Starts the command on a terminal of 24 rows and 120 columns.
+    pub(crate) fn start(site: &Site, arguments: &[&str]) -> Self {
+        let size = PtySize { rows: ROWS.get(), cols: COLUMNS.get(), pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_lockkeeper"));
+        command.env("LOCKKEEPER_CONNECT", &site.servers);
+        command.env("TERM", "xterm-256color");
+        command.args(arguments);
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let screen = Arc::new(Mutex::new(Parser::new(ROWS, COLUMNS, 0)));
+        let (mut reader, parser) = (pair.master.try_clone_reader().unwrap(), Arc::clone(&screen));
+        // Ends with the terminal.
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                parser.lock().unwrap().process(&bytes[..count]);
+            }
+        });
+        let keys = pair.master.take_writer().unwrap();
+        Self { screen, keys, child: Some(child), _terminal: pair.master }
+    }
+
+    pub(crate) fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    pub(crate) fn contents(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    /// Keeps a picture of the screen for the documentation, if one is wanted.
+    pub(crate) fn picture(&self, name: &str) {
+        picture::save(name, self.screen.lock().unwrap().screen());
+    }
+
+    /// Waits until the screen has all of these texts, and returns it.
+    pub(crate) async fn shows(&self, parts: &[&str]) -> String {
+        let look = async || {
+            let contents = self.contents();
+            parts.iter().all(|part| contents.contains(part)).then_some(contents)
+        };
+        let shown = eventually(format!("{parts:?} on the screen"), Timing::event(), look).await;
+        shown.unwrap_or_else(|error| panic!("{error}:\n{}", self.contents()))
+    }
+
+    /// Waits until the command has ended, and returns its code.
+    pub(crate) async fn ended(mut self) -> u32 {
+        let mut child = self.child.take().unwrap();
+        let work = tokio::task::spawn_blocking(move || child.wait().unwrap().exit_code());
+        tokio::time::timeout(Timing::event(), work).await.expect("the command ends").unwrap()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // Ended already, or not needed any more.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
