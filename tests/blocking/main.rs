@@ -7,8 +7,13 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod discovery;
+mod fleet;
 mod keeping;
 mod lifetime;
+mod partitions;
 mod runtimes;
 mod support;
+mod surveys;
 mod threads;
+mod views;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use lockkeeper::{
     ConnectionManager, CreateMode, Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, State,
 };
+use lockkeeper_tests::Timing;
 
 use crate::limit::within;
 use crate::server_fixture::{LOCK, SESSION, ServerFixture, builder};
@@ -19,7 +20,7 @@ const LONG: Duration = Duration::from_secs(600);
 async fn start() -> (ServerFixture, ConnectionManager) {
     let server_fixture = ServerFixture::start().await.unwrap();
     let servers = server_fixture.server.connect_string();
-    let manager = builder(&servers).session_timeout(SESSION * 30).connect().await.unwrap();
+    let manager = builder(&servers).session_timeout(Timing::scaled(SESSION * 30)).connect().await.unwrap();
     manager.znodes().create(STOCK, "3", CreateMode::Persistent).await.unwrap();
     (server_fixture, manager)
 }
@@ -27,7 +28,8 @@ async fn start() -> (ServerFixture, ConnectionManager) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_frozen_server_keeps_no_call_for_longer_than_its_operation_timeout() {
     let (server_fixture, manager) = start().await;
-    let quick = manager.with_operation_timeout(Duration::from_millis(200));
+    assert!(manager.with_operation_timeout(Duration::ZERO).is_err());
+    let quick = manager.with_operation_timeout(Duration::from_millis(200)).unwrap();
     let mutex = Mutex::new(&quick, LOCK).unwrap();
     let (committing, releasing) = (mutex.acquire().await.unwrap(), Mutex::new(&quick, "/other").unwrap());
     let releasing = releasing.acquire().await.unwrap();

@@ -11,13 +11,13 @@ use lockkeeper_test_recipes::mutex::Plain;
 use lockkeeper_test_recipes::reentrant_mutex::Reentrant;
 use lockkeeper_test_recipes::rw_lock::{Reading, Writing};
 use lockkeeper_test_recipes::{AnyAdapter, for_each_lock};
-use lockkeeper_tests::{After, dropped_after};
+use lockkeeper_tests::{After, Timing, dropped_after};
 use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::{ArmedFault, Fault, Op, When};
 
 use crate::limit::within;
 use crate::oracle::nodes;
-use crate::server_fixture::{LOCK, ServerFixture, builder, queue_nodes, target};
+use crate::server_fixture::{LOCK, SESSION, ServerFixture, builder, queue_nodes, target};
 
 /// A fault that is armed while a future is dropped.
 #[derive(Clone, Copy, Debug)]
@@ -84,16 +84,23 @@ async fn is_well(actor: &ConnectionManager, case: &str) {
     within(case, actor.connected(Deadline::never())).await.unwrap().unwrap();
 }
 
+/// A client whose session outlasts what a fault holds back, with every scale of the waits: a server applies no request
+/// later than a session timeout after its connection has broken (docs/failure-model.md).
+async fn patient_actor(server_fixture: &ServerFixture) -> ConnectionManager {
+    let client = builder(&server_fixture.server.connect_string()).session_timeout(Timing::scaled(SESSION));
+    client.connect().await.unwrap()
+}
+
 async fn start(adapter: AnyAdapter) -> (ServerFixture, ConnectionManager) {
     let server_fixture = ServerFixture::start().await.unwrap();
     adapter.prepare(target(&server_fixture.rival)).await.unwrap();
-    let actor = server_fixture.actor().await.unwrap();
+    let actor = patient_actor(&server_fixture).await;
     adapter.exclude(target(&server_fixture.rival)).await.unwrap().release().await.unwrap();
     (server_fixture, actor)
 }
 
 /// Drops what `make` makes after every number of polls, under every fault at everything that it sends.
-async fn dropped_anywhere<F: Future>(adapter: AnyAdapter, make: impl Fn(ConnectionManager) -> F) {
+pub(crate) async fn dropped_anywhere<F: Future>(adapter: AnyAdapter, make: impl Fn(ConnectionManager) -> F) {
     let (server_fixture, actor) = start(adapter).await;
     let ops = ops_of(&server_fixture, make(actor)).await;
     assert!(!ops.is_empty());
@@ -124,7 +131,7 @@ async fn acquire_makes_its_directory(adapter: AnyAdapter) {
     let begin = || async {
         let server_fixture = ServerFixture::start().await.unwrap();
         adapter.prepare(target(&server_fixture.rival)).await.unwrap();
-        let actor = server_fixture.actor().await.unwrap();
+        let actor = patient_actor(&server_fixture).await;
         (server_fixture, actor)
     };
     let (server_fixture, actor) = begin().await;

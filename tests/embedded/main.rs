@@ -7,11 +7,16 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod any_engine;
+mod barriers;
 mod between;
 mod bounds;
 mod cancellation;
 mod case;
 mod closing;
+mod counters;
+mod deadlock;
+mod discovery;
 mod edges;
 mod election;
 mod fixture;
@@ -19,11 +24,19 @@ mod injected_fault;
 mod injection_point;
 mod keeping;
 mod limit;
+mod limiters;
 mod many;
 mod matrix;
+mod once_cell;
 mod oracle;
 mod outcomes;
+mod partition;
 mod paths;
 mod pool;
+mod presence;
+mod revoker;
 mod scenario;
+mod schedule;
 mod server_fixture;
+mod strike;
+mod view;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use futures::future::{join, join_all, try_join_all};
-use lockkeeper::{Mutex, MutexGuard};
+use lockkeeper::{Mutex, MutexGuard, RwLock};
 use lockkeeper_testserver::Op;
-use lockkeeper_testserver::fault::Subject;
+use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 
 use crate::limit::within;
 use crate::server_fixture::{LOCK, ServerFixture, builder};
@@ -70,7 +70,26 @@ async fn of_many_contenders_that_come_at_once_behind_an_own_node_one_lists_the_q
     };
     let (served, released) = within("all grants", join(served, released)).await.unwrap();
     assert!(released.is_ok() && served.iter().all(Result::is_ok));
-    let lists =
-        transcript.passed().into_iter().filter(|passed| passed.subject == Subject::Request(Op::GetChildren));
-    assert_eq!(lists.count(), 1);
+    assert_eq!(lists(&transcript), 1);
+}
+
+/// The sequence number of a reader behind a reader grants only in a directory that is watched.
+#[tokio::test]
+async fn readers_that_come_at_once_share_the_list_that_grants_them() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let connecting = builder(&server_fixture.server.connect_string()).session_timeout(SESSION).connect();
+    let lock = RwLock::new(&connecting.await.unwrap(), LOCK).unwrap();
+    let first = lock.read().await.unwrap();
+    let transcript = server_fixture.server.transcript();
+    // In one task: all creates are sent before any is answered.
+    let served = join_all((0..100).map(async |_| lock.read().await));
+    let guards = within("all grants", served).await.unwrap();
+    assert!(guards.iter().all(|guard| guard.as_ref().is_ok_and(|guard| guard.is_valid())));
+    assert!(first.is_valid());
+    assert_eq!(lists(&transcript), 2, "one with the first create, and one for all the others");
+}
+
+fn lists(transcript: &Transcript) -> usize {
+    let is_list = |passed: &Passed| passed.subject == Subject::Request(Op::GetChildren);
+    transcript.passed().into_iter().filter(is_list).count()
 }

@@ -12,9 +12,9 @@ use crate::case::{Case, Kept, record};
 use crate::injected_fault::InjectedFault;
 use crate::injection_point::InjectionPoint;
 use crate::scenario::{
-    Acquire, AcquireMakingDirectory, AcquireRecovering, Admit, Commit, Connect, Downgrade, DropGuard, HoldOn,
-    HoldReconnecting, Idle, ReadUnderWrite, Reenter, Release, Scenario, Shutdown, TryFree, TryTaken, Upgrade,
-    Wait, WaitBehindTwo, WaitOvertaken, WaitReconnecting, WaitTimesOut,
+    Acquire, AcquireMakingDirectory, AcquireRecovering, Admit, Commit, Connect, DoSlot, Downgrade, DropGuard,
+    HoldOn, HoldReconnecting, Idle, Initialise, ReadUnderWrite, Reenter, Release, Scenario, Shutdown,
+    TryFree, TryTaken, Upgrade, Wait, WaitBehindTwo, WaitOvertaken, WaitReconnecting, WaitTimesOut,
 };
 
 /// How many cases run side by side: most of their time they wait.
@@ -175,6 +175,8 @@ rules! {
     a_read_under_a_write_outlives_every_fault: ReadUnderWrite,
     a_try_to_upgrade_outlives_every_fault: Upgrade,
     an_admission_outlives_every_fault: Admit,
+    a_slot_is_done_with_its_write_or_not_at_all_through_every_fault: DoSlot,
+    a_value_is_initialised_through_every_fault: Initialise,
     an_idle_connection_outlives_every_fault: Idle,
     connecting_outlives_every_fault: Connect,
     a_shutdown_outlives_every_fault: Shutdown,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockkeeper::{
-    ConnectionManager, CreateMode, Error, ErrorKind, MultiLock, Mutex, Once, Outcome, TxnError,
+    ConnectionManager, CreateMode, Error, ErrorKind, MultiLock, Mutex, Once, Outcome, RwLock, TxnError,
 };
 use lockkeeper_testserver::{Fault, Op, When};
 
@@ -45,7 +45,7 @@ async fn take_one(manager: &ConnectionManager) -> Result<Once, Error> {
 async fn a_commit_without_an_answer_is_unknown_and_not_to_be_repeated() {
     for fault in [Fault::DropConnectionAfter, Fault::DropReply] {
         let (server_fixture, manager) = with_stock().await;
-        let manager = manager.with_operation_timeout(Duration::from_millis(300));
+        let manager = manager.with_operation_timeout(Duration::from_millis(300)).unwrap();
         let guard = Mutex::new(&manager, LOCK).unwrap().acquire().await.unwrap();
         let _lost = server_fixture.server.fault(When::op(Op::Multi).path(STOCK), fault);
         let commit = guard.txn().set(STOCK, "2", -1).commit();
@@ -53,7 +53,11 @@ async fn a_commit_without_an_answer_is_unknown_and_not_to_be_repeated() {
         assert!(error.outcome() == Outcome::Unknown && !error.is_transient(), "{fault:?}: {error}");
         let error = Error::from(error);
         assert_eq!((error.kind(), error.is_transient()), (ErrorKind::Unknown, false), "{error}");
-        assert_eq!(stock(&manager.with_operation_timeout(LONG)).await.0, 2, "{fault:?}: it was applied");
+        assert_eq!(
+            stock(&manager.with_operation_timeout(LONG).unwrap()).await.0,
+            2,
+            "{fault:?}: it was applied"
+        );
     }
 }
 
@@ -68,6 +72,19 @@ async fn an_operation_whose_answer_was_lost_is_found_again_and_done_once() {
         assert_eq!(stock(&manager).await.0, 2, "{fault:?}");
         assert_eq!(take_one(&manager).await.unwrap(), Once::Before);
         assert_eq!(stock(&manager).await.0, 2, "done twice");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_says_nothing_of_an_earlier_request_without_an_answer() {
+    for fault in [None, Some(Fault::DropConnectionBefore)] {
+        let (server_fixture, manager) = with_stock().await;
+        let guard = Mutex::new(&manager, LOCK).unwrap().acquire().await.unwrap();
+        let _lost = fault.map(|fault| server_fixture.server.fault(When::op(Op::Multi).path(STOCK), fault));
+        let refused = guard.txn().set(STOCK, "2", 77).once(MARKER).commit();
+        let error = within("the end of the commit", refused).await.unwrap().unwrap_err();
+        let expected = if fault.is_some() { Outcome::Unknown } else { Outcome::NotApplied };
+        assert_eq!(error.outcome(), expected, "{fault:?}: {error}");
     }
 }
 
@@ -109,6 +126,7 @@ async fn everything(servers: &str) -> Result<(), Error> {
     guard.txn().create("/written", "1").commit().await?;
     guard.txn().once("/marked").commit().await?;
     guard.release().await?;
+    RwLock::new(&manager, "/rw")?.read().await?.try_upgrade().await?.release().await?;
     let both = MultiLock::builder().lock(&one).lock(&other).build()?.acquire().await?;
     both.release().await?;
     let seen = one.inspect().await?;

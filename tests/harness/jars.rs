@@ -88,6 +88,11 @@ impl JarFolder {
         CURATOR.into_iter().all(|artifact| self.named(artifact).next().is_some())
     }
 
+    /// Whether the folder has Curator's discovery, which is an artifact of its own.
+    pub(crate) fn has_discovery(&self) -> bool {
+        self.named("curator-x-discovery").next().is_some()
+    }
+
     /// All jars, as `java -cp` takes them.
     pub(crate) fn class_path(&self) -> String {
         let jars: Vec<String> = self.jars.iter().map(|jar| jar.display().to_string()).collect();

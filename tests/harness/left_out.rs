@@ -24,13 +24,18 @@ use std::{env, thread};
 pub fn left_out() -> bool {
     let left_out = env::var("LOCKKEEPER_WITHOUT_ZOOKEEPER").is_ok_and(|value| value == "1");
     if left_out {
-        let thread = thread::current();
-        // Written past the test runner's capture, which would hide it as the test passes.
-        let _ = writeln!(
-            io::stderr(),
-            "LEFT OUT (LOCKKEEPER_WITHOUT_ZOOKEEPER=1): {} needs a real ZooKeeper",
-            thread.name().unwrap_or("a test")
-        );
+        say("LEFT OUT (LOCKKEEPER_WITHOUT_ZOOKEEPER=1)", "needs a real ZooKeeper");
     }
     left_out
+}
+
+/// Says aloud that the test is left out because a package that is no part of the set-up is not installed.
+pub fn leave_out_without(package: &str) {
+    say("LEFT OUT", &format!("needs the package {package}"));
+}
+
+fn say(begin: &str, need: &str) {
+    let thread = thread::current();
+    // Written past the test runner's capture, which would hide it as the test passes.
+    let _ = writeln!(io::stderr(), "{begin}: {} {need}", thread.name().unwrap_or("a test"));
 }

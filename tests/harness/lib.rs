@@ -10,7 +10,9 @@
 //!   client under test.
 //! * [`CuratorPeer`] is a Java process that takes the same locks with Apache Curator; [`Peer`] is such a process in any
 //!   language, Python with kazoo among them.
+//! * [`Circle`] is a deadlock on order.
 //! * [`inspect`] reads the servers' own reports (the four-letter words).
+//! * [`NumberHistory`] records the calls on a number, and checks that they are linearizable.
 //! * [`Timing`] scales every wait, [`eventually`] is the way to wait, [`dropped_after`] the way to give up.
 //!
 //! Nothing is left running: servers die with their [`Ensemble`], and with the test process however it dies.
@@ -36,9 +38,11 @@
 //! # }
 //! ```
 
+mod circle;
 mod dropped;
 mod ensemble;
 mod error;
+mod histories;
 pub mod inspect;
 mod jars;
 mod left_out;
@@ -49,12 +53,14 @@ mod timing;
 mod version;
 pub mod wire;
 
+pub use circle::{Circle, Take};
 pub use dropped::{After, dropped_after};
 pub use ensemble::{Between, Ensemble, EnsembleBuilder, Server, ServerTls};
 pub use error::HarnessError;
+pub use histories::{NumberAnswer, NumberCall, NumberHistory};
 pub use inspect::Role;
 pub use jars::JarFolderError;
-pub use left_out::left_out;
+pub use left_out::{leave_out_without, left_out};
 pub use peers::{CuratorElection, CuratorGrant, CuratorPeer, CuratorThread, Peer, PeerError};
 pub use proxy::{
     Arming, Direction, Fate, Fault, Hold, Lie, Log, Match, Message, Proxies, Proxy, Record, RelayedSession,

@@ -77,7 +77,7 @@ async fn starts_stay_used_when_the_session_that_used_them_expires() {
     proxies.sever_until_expired(proxies.sessions()[0].id).await.unwrap();
     assert_eq!(children(&ensemble, STARTS).await.len(), 2);
     let limiter = limiter(&other, 2, LONG);
-    assert!(limiter.try_admit().await.unwrap().is_none());
+    assert!(limiter.try_admit().await.unwrap().admitted().is_none());
     let error = limiter.admit_timeout(Duration::from_millis(300)).await.unwrap_err();
     assert!(matches!(error, Error::Timeout { phase: Phase::Recipe(_), .. }), "{error}");
     assert!(error.to_string().contains("at the head of the queue for 1 starts, 0 of them free"), "{error}");
@@ -109,7 +109,7 @@ async fn an_admission_costs_two_round_trips_and_a_refusal_reads_the_server_time(
     // The sequence number shows an empty queue, and the limiter reads the one start made since its last list.
     assert_eq!(sent(&proxies), all);
     proxies.clear_log();
-    assert!(limiter.try_admit().await.unwrap().is_none());
+    assert!(limiter.try_admit().await.unwrap().admitted().is_none());
     assert_eq!(proxies.log().count(OpCode::SetData), 1);
 }
 

@@ -11,7 +11,8 @@ use std::alloc::System;
 use std::time::Duration;
 
 use lockkeeper::{
-    ConnectionManager, Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, State,
+    ConnectionManager, CreateMode, Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, State,
+    TreeView,
 };
 use lockkeeper_tests::{Ensemble, Proxies, Timing, dropped_after, eventually, inspect, left_out};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -28,6 +29,16 @@ const EXPIRY: usize = 100;
 
 /// The server's own five nodes, and the directories of what a round takes: those that are empty may have been reaped.
 const DIRECTORIES: u64 = 5 + 7;
+
+/// All memory of the process is counted, so one test runs after the other.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// The nodes of a large tree, and of each of its directories.
+const TREE: usize = 100_000;
+const DIRECTORY: usize = 1_000;
+
+/// The memory of a node in a view, besides its path and its data; docs/recipes.md states it.
+const NODE_BYTES: usize = 400;
 
 /// So much may differ by chance, such as the room in a buffer: less than anything of ours that one round could leave.
 const SLACK: usize = 32 * ROUNDS;
@@ -164,6 +175,7 @@ async fn a_thousand_rounds_leave_nothing_behind() {
     if left_out() {
         return;
     }
+    let _alone = ALONE.lock().await;
     let fixture = Fixture::new().await;
     let before = fixture.rounds().await;
     let after = fixture.rounds().await;
@@ -172,4 +184,46 @@ async fn a_thousand_rounds_leave_nothing_behind() {
     assert_eq!((after.watches, after.ephemerals), (before.watches, before.ephemerals));
     assert!(after.nodes <= DIRECTORIES, "{} nodes", after.nodes);
     assert!(after.bytes <= before.bytes + SLACK, "{} bytes became {}", before.bytes, after.bytes);
+}
+
+fn in_use() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+#[tokio::test]
+async fn a_view_of_a_hundred_thousand_nodes_stays_within_the_stated_memory() {
+    if left_out() {
+        return;
+    }
+    let _alone = ALONE.lock().await;
+    let ensemble = Ensemble::start(1).await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
+    for directory in 0..TREE / DIRECTORY {
+        let path = format!("/tree/{directory:03}");
+        manager.znodes().create(path.as_str(), "", CreateMode::Persistent).await.unwrap();
+        let nodes = 1..DIRECTORY;
+        let all = nodes.fold(guard.txn(), |txn, node| txn.create(format!("{path}/{node:03}"), "12345678"));
+        all.commit().await.unwrap();
+    }
+    guard.release().await.unwrap();
+
+    let before = in_use();
+    let view = TreeView::new(&manager, "/tree").unwrap();
+    let snapshot = view.ready().await.unwrap();
+    assert_eq!(snapshot.len(), TREE + 1);
+    let (used, held) = (in_use() - before, snapshot.bytes());
+    println!("{} bytes for each node, besides {held} bytes of paths and data", (used - held) / TREE);
+    assert!(used <= held + TREE * NODE_BYTES, "{used} bytes, of which {held} are paths and data");
+
+    // A change costs as much as it differs, although the reader keeps the snapshot before it.
+    manager.znodes().write("/tree/000/001", "87654321", lockkeeper::ANY_VERSION).await.unwrap();
+    let next = view.sync().await.unwrap();
+    assert!(next.get("000/001").unwrap().data() == b"87654321" && in_use() < before + used + 64 * NODE_BYTES);
+    drop((snapshot, next, view));
+    let freed = eventually("the memory is free again", Timing::settle(), || async {
+        (in_use() < before + used / 50).then_some(())
+    });
+    freed.await.unwrap();
 }

@@ -74,23 +74,23 @@ async fn the_delete_of_a_released_guard_is_not_reported_as_a_loss() {
             let Some((name, lock)) = locks(&manager).into_iter().nth(number) else { break };
             let mut events = lock.events();
             let guard = lock.acquire().await.unwrap();
-            let outlooks: Vec<_> = guard.members().map(|(_, hold)| hold.monitor()).collect();
-            are_watched(&server, outlooks.len()).await;
+            let monitors: Vec<_> = guard.members().map(|(_, hold)| hold.monitor()).collect();
+            are_watched(&server, monitors.len()).await;
             round_trip(&manager).await;
             match by_drop {
                 true => drop(guard),
                 false => guard.release().await.unwrap(),
             }
             are_gone(&server, &manager).await;
-            for outlook in &outlooks {
+            for monitor in &monitors {
                 assert!(
-                    outlook.lost().now_or_never().is_none(),
+                    monitor.lost().now_or_never().is_none(),
                     "{name}, drop {by_drop}: given up, not lost"
                 );
             }
             assert_eq!(seen.events(LOST).len(), 0, "{name}, drop {by_drop}: {:?}", seen.events(LOST));
             let kinds = kinds(&mut events);
-            let holds = outlooks.len();
+            let holds = monitors.len();
             assert_eq!(kinds.iter().filter(|kind| **kind == "released").count(), holds, "{name}: {kinds:?}");
             assert_eq!(kinds.len(), 2 * holds, "{name}: {kinds:?}");
             let [released, dropped, lost, unconfirmed] = recorded.held();
@@ -129,7 +129,7 @@ async fn a_guard_dropped_before_its_session_expires_is_not_reported_as_lost() {
     let (server, manager) = connected().await;
     let mutex = Mutex::new(&manager, "/locks/a").unwrap();
     let guard = mutex.acquire().await.unwrap();
-    let outlook = guard.hold().monitor();
+    let monitor = guard.hold().monitor();
     let mut events = Lock::events(&mutex);
     let delete = server.fault(When::op(Op::Delete), Fault::HoldRequest);
     drop(guard);
@@ -139,7 +139,7 @@ async fn a_guard_dropped_before_its_session_expires_is_not_reported_as_lost() {
     while manager.health().epoch.is_none_or(|epoch| epoch.as_u64() < 2) {
         tokio::task::yield_now().await;
     }
-    let _ = outlook.lost().now_or_never();
+    let _ = monitor.lost().now_or_never();
     assert_eq!(seen.events(LOST).len(), 0, "{:?}", seen.events(LOST));
     assert_eq!(kinds(&mut events), ["released"]);
 }
@@ -151,11 +151,11 @@ async fn a_node_without_a_hold_is_not_reported_as_lost() {
     let keep = HandOffPolicy::default().idle_time(crate::SESSION / 3);
     let mutex = Mutex::new(&manager, "/locks/a").unwrap().with_handoff(keep).unwrap();
     let guard = mutex.acquire().await.unwrap();
-    let (node, outlook) = (guard.path().to_owned(), guard.hold().monitor());
+    let (node, monitor) = (guard.path().to_owned(), guard.hold().monitor());
     guard.release().await.unwrap();
     are_watched(&server, 1).await;
     assert!(server.delete_node(&node));
-    let lost = tokio::time::timeout(Duration::from_secs(20), outlook.lost()).await.unwrap();
+    let lost = tokio::time::timeout(Duration::from_secs(20), monitor.lost()).await.unwrap();
     assert_eq!(lost.reason, LossReason::NodeDeleted);
     assert_eq!(seen.events(LOST).len(), 0, "{:?}", seen.events(LOST));
 }

@@ -7,11 +7,14 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod deadlocked;
+mod documented;
 mod ended;
 mod kept;
 mod measured;
 mod recorded;
 mod seen;
+mod starting;
 mod traced;
 
 use std::time::Duration;

@@ -1,12 +1,15 @@
 //! The metrics.
 
-use std::path::Path;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Election, Mutex, RwLock, Semaphore, metrics as names};
+use lockkeeper::{
+    ConnectionManager, CreateMode, Discovery, Election, Instance, Mutex, NodeView, OnceCell, RwLock,
+    Schedule, Semaphore, Strategy, metrics as names,
+};
 use lockkeeper_tests::{Timing, eventually};
 
 use crate::recorded::{Recorded, recorder};
+use crate::seen::Seen;
 use crate::{SESSION, connected};
 
 pub(crate) async fn all_is_back_to_zero(recorded: &Recorded, manager: ConnectionManager) {
@@ -48,6 +51,53 @@ async fn waits_and_holds_are_measured_by_their_results() {
 }
 
 #[tokio::test]
+async fn views_their_changes_and_their_comparisons_are_counted() {
+    let (recorder, recorded) = recorder();
+    let _recorder = metrics::set_default_local_recorder(&recorder);
+    let (server, manager) = connected().await;
+    let view = NodeView::new(&manager, "/config").unwrap();
+    view.ready().await.unwrap();
+    recorded.becomes(names::VIEWS, 1.0).await;
+    assert_eq!(recorded.value(names::VIEW_COMPARISONS_TOTAL), 1.0);
+    manager.znodes().create("/config", "1", CreateMode::Persistent).await.unwrap();
+    view.sync().await.unwrap();
+    assert_eq!(recorded.value(names::VIEW_CHANGES_TOTAL), 1.0);
+    server.drop_connections();
+    // One for the next connection, and more if that breaks as well.
+    let compared = || async { (recorded.value(names::VIEW_COMPARISONS_TOTAL) >= 2.0).then_some(()) };
+    eventually("another comparison", Timing::event(), compared).await.unwrap();
+    drop(view);
+    recorded.becomes(names::VIEWS, 0.0).await;
+    assert_eq!(recorded.value(names::VIEW_CHANGES_TOTAL), 1.0);
+}
+
+#[tokio::test]
+async fn a_node_that_is_no_instance_is_counted_and_logged() {
+    let (recorder, recorded) = recorder();
+    let _recorder = metrics::set_default_local_recorder(&recorder);
+    let (seen, _subscriber) = Seen::begin();
+    let (_server, manager) = connected().await;
+    let discovery = Discovery::new(&manager, "/services").unwrap();
+    let balancer = discovery.balancer("web", Strategy::RoundRobin).unwrap();
+    balancer.view().ready().await.unwrap();
+    assert!(balancer.choose().is_none());
+    assert_eq!(recorded.value(names::MISSING_INSTANCES_TOTAL), 1.0);
+    manager.znodes().create("/services/web/bad", "secret", CreateMode::Persistent).await.unwrap();
+    let registration = discovery.register(Instance::new("web", "10.0.0.7", 8080)).unwrap();
+    registration.registered().await.unwrap();
+    balancer.view().sync().await.unwrap();
+    assert_eq!(recorded.value(names::UNREADABLE_INSTANCES_TOTAL), 1.0);
+    let logged = seen.events("a node is no instance of its service");
+    assert_eq!(logged.iter().map(|entry| entry.field("path")).collect::<Vec<_>>(), ["/services/web/bad"]);
+    assert!(!format!("{:?}", seen.all()).contains("secret"));
+    assert!(balancer.choose().is_some());
+    assert_eq!(recorded.value(names::MISSING_INSTANCES_TOTAL), 1.0);
+    assert_eq!(recorded.value(names::REGISTRATIONS), 1.0);
+    registration.release().await.unwrap();
+    recorded.becomes(names::REGISTRATIONS, 0.0).await;
+}
+
+#[tokio::test]
 async fn a_hold_that_becomes_another_ends_as_exchanged() {
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
@@ -70,6 +120,31 @@ async fn a_hold_that_becomes_another_ends_as_exchanged() {
     ] {
         let holds = recorded.samples(&format!("lockkeeper_hold_seconds recipe={recipe} outcome={outcome}"));
         assert_eq!(holds.len(), 1, "{recipe} {outcome}");
+    }
+    all_is_back_to_zero(&recorded, manager).await;
+}
+
+#[tokio::test]
+async fn a_slot_and_an_initialiser_are_measured_by_their_own_names() {
+    let (recorder, recorded) = recorder();
+    let _recorder = metrics::set_default_local_recorder(&recorder);
+    let (_server, manager) = connected().await;
+    let schedule = Schedule::new(&manager, "/schedules/measured", Duration::from_millis(10)).unwrap();
+    let slot = schedule.due().await.unwrap();
+    recorded.becomes("lockkeeper_held recipe=schedule", 1.0).await;
+    slot.done("").await.unwrap();
+
+    let cell = OnceCell::new(&manager, "/cells/measured").unwrap();
+    let init = async || {
+        recorded.becomes("lockkeeper_held recipe=once_cell", 1.0).await;
+        b"value".to_vec()
+    };
+    cell.get_or_init(init).await.unwrap();
+    cell.get_or_init(async || panic!("initialised twice")).await.unwrap();
+    for recipe in ["schedule", "once_cell"] {
+        let held = recorded.samples(&format!("lockkeeper_hold_seconds recipe={recipe} outcome=released"));
+        assert_eq!(held.len(), 1, "{recipe}");
+        recorded.becomes(&format!("lockkeeper_held recipe={recipe}"), 0.0).await;
     }
     all_is_back_to_zero(&recorded, manager).await;
 }
@@ -150,35 +225,4 @@ async fn the_margin_of_the_lease_is_measured_while_something_is_held() {
     assert!(margins.iter().all(|margin| *margin > 0.0 && *margin < SESSION.as_secs_f64()), "{margins:?}");
     guard.release().await.unwrap();
     all_is_back_to_zero(&recorded, manager).await;
-}
-
-#[tokio::test]
-async fn the_page_has_every_metric_and_every_metric_is_described() {
-    let (recorder, recorded) = recorder();
-    let _recorder = metrics::set_default_local_recorder(&recorder);
-    names::describe();
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/observability.md");
-    let page = std::fs::read_to_string(page).unwrap();
-    let all = [
-        names::WAIT_SECONDS,
-        names::HOLD_SECONDS,
-        names::WAITING,
-        names::HELD,
-        names::LOST_TOTAL,
-        names::SESSIONS_EXPIRED_TOTAL,
-        names::RECONNECTS_TOTAL,
-        names::PENDING_DELETES,
-        names::LEASE_MARGIN_SECONDS,
-    ];
-    for name in all {
-        // A metric is shown only after its first record, and only with its own kind and description.
-        metrics::counter!(name).increment(0);
-        metrics::gauge!(name).increment(0.0);
-        metrics::histogram!(name).record(0.0);
-    }
-    let described = recorded.described();
-    for name in all {
-        assert!(page.contains(&format!("`{name}`")), "docs/observability.md lacks {name}");
-        assert!(described.contains(name), "{name} is not described");
-    }
 }

@@ -10,6 +10,9 @@ use crate::{Granted, Target};
 /// An acquire. `None` if the lock was not free.
 pub type Taking = BoxFuture<'static, Result<Option<Granted>, Error>>;
 
+/// Is told the token of each holder that an observer sees.
+pub type Seen = Box<dyn FnMut(u64) + Send>;
+
 /// Any adapter, by which a ring names what it takes.
 pub type AnyAdapter = &'static dyn Adapter;
 
@@ -48,6 +51,13 @@ pub trait Adapter: Debug + Send + Sync + 'static {
     /// Whether a transaction creates its nodes, instead of a create of one node.
     fn creates_by_transaction(&self) -> bool {
         false
+    }
+
+    /// Follows the holder from outside until it ends by itself, and reports the token of each holder that it sees. `None`
+    /// if the recipe has no observers.
+    fn observe(&self, target: Target, seen: Seen) -> Option<BoxFuture<'static, ()>> {
+        drop((target, seen));
+        None
     }
 
     /// How long one grant lets the next contender wait by itself, in milliseconds.

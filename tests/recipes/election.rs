@@ -5,7 +5,7 @@ use lockkeeper::{Election, Error, Hold, Leadership, Lock, ReleaseError, Txn};
 use lockkeeper_core::NodeMonitor;
 
 use crate::mutex::granted;
-use crate::{AcquireMode, Adapter, Grant, Taking, Target};
+use crate::{AcquireMode, Adapter, Grant, Seen, Taking, Target};
 
 /// A candidate, in the layout of Curator's `LeaderLatch` or of its `LeaderSelector`.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,17 @@ impl Adapter for Candidate {
                 AcquireMode::Try => election.try_campaign().await,
             })
         })
+    }
+
+    fn observe(&self, target: Target, mut seen: Seen) -> Option<BoxFuture<'static, ()>> {
+        let election = self.election(target);
+        Some(Box::pin(async move {
+            // An observation may begin without a connection. It ends with its manager.
+            let Ok(mut leaders) = election.expect("an election").observe().await else { return };
+            while let Ok(leader) = leaders.changed().await {
+                leader.into_iter().for_each(|leader| seen(leader.token().as_u64()));
+            }
+        }))
     }
 
     fn as_lock(&self, target: Target) -> Result<Option<Box<dyn Lock>>, Error> {

@@ -59,6 +59,11 @@ pub trait Grant: Debug + Send + Sync + 'static {
         None
     }
 
+    /// The slot of a schedule that it is, where it is one.
+    fn due_slot(&self) -> Option<DueSlot> {
+        None
+    }
+
     /// Acquires it once more for its owner, and releases that. Returns the token; `None` if the recipe has no owners.
     fn acquire_again(&self, target: Target) -> BoxFuture<'_, Result<Option<FencingToken>, Error>> {
         drop(target);
@@ -127,6 +132,15 @@ pub struct Starts {
     pub limit: usize,
     /// The window in milliseconds.
     pub window: u64,
+}
+
+/// A slot of a schedule that is due.
+#[derive(Clone, Debug)]
+pub struct DueSlot {
+    /// The directory of the records of slots that were done.
+    pub records: String,
+    /// When the slot began, in milliseconds since 1970, as its record is named.
+    pub slot: u64,
 }
 
 impl Claim {

@@ -1,27 +1,33 @@
 //! The recipes as the test rings see them: one file for each recipe, with its [adapters](Adapter) and its grants.
 //!
 //! A ring takes a lock through an adapter, and judges the grant by its [claims](Claim). A new recipe is a file here,
-//! and a row in [`for_each_lock!`] and in [`FAMILIES`].
+//! and a row in [`for_each_lock!`], in [`FAMILIES`] and in [`SITES`].
 
 #![allow(clippy::expect_used, reason = "a failed expectation is a failed test")]
 
 mod adapter;
+mod additions;
 pub mod election;
 mod grant;
 pub mod handoff;
 pub mod multi_lock;
 pub mod mutex;
+pub mod partition;
 pub mod rate_limiter;
 pub mod reentrant_mutex;
 pub mod rw_lock;
+pub mod schedule;
 pub mod semaphore;
+mod site;
 mod target;
 
 use std::fmt::{self, Debug, Formatter};
 
-pub use self::adapter::{AcquireMode, Adapter, AnyAdapter, Taking};
-pub use self::grant::{Claim, Grant, Granted, Share, Starts};
+pub use self::adapter::{AcquireMode, Adapter, AnyAdapter, Seen, Taking};
+pub use self::additions::{Addition, AdditionEnd, judge_additions};
+pub use self::grant::{Claim, DueSlot, Grant, Granted, Share, Starts};
 pub use self::handoff::SharedMutexes;
+pub use self::site::{SITES, Site};
 pub use self::target::Target;
 
 /// Every lock, one row each: passes `name: adapter` to the macro `$callback`.
@@ -133,6 +139,15 @@ pub static FAMILIES: &[Family] = &[
         name: "starts",
         needs_sequence: false,
         adapters: &[&rate_limiter::Admit::ONE, &rate_limiter::Admit::DRAWN],
+        permits: None,
+    },
+    Family {
+        name: "schedule",
+        needs_sequence: false,
+        adapters: &[
+            &schedule::DoSlot(lockkeeper::Missed::CatchUp),
+            &schedule::DoSlot(lockkeeper::Missed::Skip),
+        ],
         permits: None,
     },
     Family {

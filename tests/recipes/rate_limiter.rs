@@ -40,7 +40,7 @@ impl Adapter for Admit {
                 let admission = match mode {
                     AcquireMode::Wait => Some(limiter.admit_many(starts).await?),
                     AcquireMode::WaitAtMost(limit) => Some(limiter.admit_timeout(limit).await?),
-                    AcquireMode::Try => limiter.try_admit().await?,
+                    AcquireMode::Try => limiter.try_admit().await?.admitted(),
                 };
                 let Some(admission) = admission else { return Ok(None) };
                 // Right before the start. The process may have been paused meanwhile.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use lockkeeper::{ConnectionPool, HandOffPolicy, Mutex};
-use lockkeeper_test_recipes::{AnyAdapter, FAMILIES, Family, SharedMutexes};
+use lockkeeper_test_recipes::{AnyAdapter, FAMILIES, Family, Seen, SharedMutexes, Target};
 
 use crate::rng::Rng;
 
@@ -44,6 +45,11 @@ impl Lock {
     /// The register that its exclusive holders write.
     pub(crate) fn register(&self) -> String {
         format!("/registers/{}", self.number)
+    }
+
+    /// An observer of its holders. `None` if it has none.
+    pub(crate) fn observe(&self, target: Target, seen: Seen) -> Option<BoxFuture<'static, ()>> {
+        self.family.adapters.first()?.observe(target, seen)
     }
 
     pub(crate) fn adapter(&self, rng: &mut Rng) -> AnyAdapter {

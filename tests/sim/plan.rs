@@ -32,6 +32,9 @@ pub(crate) struct Plan {
     pub(crate) sessions: usize,
     /// Whether processes may shut their manager down during the run, and continue with another.
     pub(crate) shuts_down: bool,
+    /// Whether a task of each process follows the nodes of all locks, and whether one counts.
+    pub(crate) views: bool,
+    pub(crate) counts: bool,
 }
 
 /// The assumption of the promises: rates differ by less than one in a hundred.
@@ -78,7 +81,11 @@ impl Plan {
         if servers == 1 {
             faults.retain(|fault| !matches!(fault, Fault::Stale | Fault::Depose));
         }
+        // Drawn from a generator of its own, so that all other draws stay the same.
+        let mut others = Rng::new(rng.clone().throw());
         Self {
+            views: others.percent(12),
+            counts: others.percent(12),
             servers,
             timeout,
             tick: timeout / rng.pick(&[2, 4, 5, 10, 20, 50, 100, 200]),

@@ -21,6 +21,8 @@ pub(crate) struct Run {
     pub(crate) trace: Vec<String>,
     pub(crate) grants: u64,
     pub(crate) losses: u64,
+    pub(crate) additions: u64,
+    pub(crate) shown: u64,
 }
 
 /// Runs a seed; with `traced` the run keeps a trace.
@@ -78,9 +80,10 @@ async fn simulate(seed: u64, traced: bool) -> Run {
         oracle.breach(&world, "the world ended in a panic".to_owned());
     }
     oracle.check_log(&world);
+    oracle.check_additions(&world);
     lost::end();
-    let (grants, losses) = oracle.counts();
-    Run { plan, broken: oracle.broken(), trace: world.trace(), grants, losses }
+    let ((grants, losses), (additions, shown)) = (oracle.counts(), oracle.counts_beside());
+    Run { plan, broken: oracle.broken(), trace: world.trace(), grants, losses, additions, shown }
 }
 
 /// Waits until the unused sessions are connected again, too: a session without a connection cannot be closed in order.
@@ -119,7 +122,8 @@ async fn leave_nothing(world: &World, oracle: &Oracle) {
 /// The contenders' nodes of one lock: all with a sequence number. Starts of a rate limiter are meant to stay.
 fn below(tree: &Tree, directory: &str) -> Vec<String> {
     let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
-    let contends = |name: &&String| !name.contains("start-");
+    // The records of slots are meant to stay, too.
+    let contends = |name: &&String| !name.contains("start-") && !directory.ends_with("/slots");
     let paths = names.iter().filter(contends).map(|name| format!("{directory}/{name}"));
     let (nodes, directories): (Vec<_>, Vec<_>) =
         paths.partition(|path| path.rsplit('/').next().is_some_and(|name| NodeName::parse(name).is_some()));

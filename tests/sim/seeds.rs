@@ -20,6 +20,9 @@ pub(crate) struct Outcome {
     pub(crate) seeds: u64,
     pub(crate) grants: u64,
     pub(crate) losses: u64,
+    /// Additions whose sum is known, and differences that views have shown.
+    pub(crate) additions: u64,
+    pub(crate) shown: u64,
     /// The broken promises of each failing seed.
     pub(crate) failed: BTreeMap<u64, Vec<String>>,
 }
@@ -78,6 +81,8 @@ impl Seeds {
                 outcome.seeds += 1;
                 outcome.grants += run.grants;
                 outcome.losses += run.losses;
+                outcome.additions += run.additions;
+                outcome.shown += run.shown;
                 if !run.broken.is_empty() {
                     outcome.failed.insert(self.first + number, run.broken);
                 }

@@ -5,8 +5,8 @@ use lockkeeper_core::LossReason;
 use lockkeeper_core::simulation::{Link, WatchEvent, WireError};
 use lockkeeper_testserver::machine::ClientId;
 use lockkeeper_testserver::protocol::{ErrorCode, Reply, Request};
-use lockkeeper_testserver::tree::EventKind;
-use tokio::sync::{Notify, oneshot};
+use lockkeeper_testserver::tree::{EventKind, WatchMode};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::environment::Process;
@@ -15,6 +15,14 @@ use crate::environment::Process;
 pub(crate) struct Answer {
     pub(crate) result: Result<Reply, ErrorCode>,
     pub(crate) watch: Option<oneshot::Receiver<WatchEvent>>,
+    /// What a watch that stays reports, if the request set one.
+    pub(crate) changes: Option<mpsc::UnboundedReceiver<String>>,
+}
+
+/// A watch that stays until the connection breaks.
+struct Follower {
+    mode: WatchMode,
+    changes: mpsc::UnboundedSender<String>,
 }
 
 /// The watch that a request sets.
@@ -49,6 +57,8 @@ pub(crate) struct ClientSession {
     pub(crate) queued: VecDeque<Call>,
     pub(crate) under_way: VecDeque<(i32, Call)>,
     pub(crate) watches: BTreeMap<Watched, Vec<oneshot::Sender<WatchEvent>>>,
+    /// The watches that stay, by path. No client sets them again, and no server sends what they missed.
+    followers: BTreeMap<String, Vec<Follower>>,
     /// The times of the last received and sent bytes, in milliseconds.
     pub(crate) last_heard: u64,
     pub(crate) last_sent: u64,
@@ -80,6 +90,7 @@ impl ClientSession {
             queued: VecDeque::new(),
             under_way: VecDeque::new(),
             watches: BTreeMap::new(),
+            followers: BTreeMap::new(),
             last_heard: now,
             last_sent: now,
             opened: Some(opened),
@@ -109,6 +120,7 @@ impl ClientSession {
     pub(crate) fn end(&mut self) {
         self.set_link(Link::Ended(LossReason::SessionExpired));
         self.connection = None;
+        self.followers.clear();
         for (_, watchers) in std::mem::take(&mut self.watches) {
             for watcher in watchers {
                 let _ = watcher.send(WatchEvent::SessionEnded);
@@ -127,6 +139,7 @@ impl ClientSession {
     pub(crate) fn disconnect(&mut self) {
         self.connection = None;
         self.set_link(Link::Down);
+        self.followers.clear();
         for (_, call) in self.under_way.drain(..).collect::<Vec<_>>() {
             let _ = call.reply.send(Err(WireError::Broken("the connection broke".to_owned())));
         }
@@ -146,10 +159,39 @@ impl ClientSession {
             self.watches.entry(path).or_default().push(sender);
             watch = Some(receiver);
         }
-        let _ = call.reply.send(Ok(Answer { result, watch }));
+        let mut changes = None;
+        if let (Request::AddWatch { path, mode }, Ok(_)) = (call.request, &result) {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            self.followers.entry(path).or_default().push(Follower { mode, changes: sender });
+            changes = Some(receiver);
+        }
+        let _ = call.reply.send(Ok(Answer { result, watch, changes }));
+    }
+
+    /// Whether a watch that stays is set on this path, or asked for.
+    pub(crate) fn is_followed(&mut self, path: &str) -> bool {
+        let asks = |(_, call): &(i32, Call)| matches!(&call.request, Request::AddWatch { path: of, .. } if of == path);
+        if let Some(followers) = self.followers.get_mut(path) {
+            followers.retain(|follower| !follower.changes.is_closed());
+        }
+        self.followers.get(path).is_some_and(|followers| !followers.is_empty())
+            || self.under_way.iter().any(asks)
     }
 
     pub(crate) fn event(&mut self, path: &str, kind: EventKind) {
+        if kind != EventKind::ChildrenChanged {
+            let reaches = |root: &str, mode: WatchMode| {
+                let below = path.strip_prefix(root);
+                below.is_some_and(|below| {
+                    below.is_empty() || mode == WatchMode::PersistentRecursive && below.starts_with('/')
+                })
+            };
+            for (root, followers) in &self.followers {
+                for follower in followers.iter().filter(|follower| reaches(root, follower.mode)) {
+                    let _ = follower.changes.send(path.to_owned());
+                }
+            }
+        }
         let (data, children) = (Watched::Data(path.to_owned()), Watched::Children(path.to_owned()));
         let (event, told) = match kind {
             EventKind::Deleted => (WatchEvent::Deleted, vec![data, children]),

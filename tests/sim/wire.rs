@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use lockkeeper_core::simulation::{
-    Backend, Created, Link, MultiError, Reply, Watch, WatchEvent, Wire, WireError, WriteOp, WriteResult,
+    Backend, ChangedPaths, Created, Data, Link, MultiError, Reply, Watch, WatchDepth, WatchEvent, Wire,
+    WireError, WriteOp, WriteResult,
 };
 use lockkeeper_core::{CreateMode, LossReason, Refusal, Stat};
 use lockkeeper_testserver::protocol::{
@@ -15,6 +16,7 @@ use lockkeeper_testserver::tree::{self, Acl, Identity, Permissions};
 
 use tokio::sync::oneshot;
 
+use crate::changes;
 use crate::environment::Process;
 use crate::session::{Answer, Watched};
 use crate::world::World;
@@ -113,7 +115,7 @@ impl Drop for Watching {
     }
 }
 
-fn broken() -> WireError {
+pub(crate) fn broken() -> WireError {
     WireError::Broken("the simulation is over".to_owned())
 }
 
@@ -230,6 +232,27 @@ impl Wire for SimulatedWire {
         })
     }
 
+    fn data_of_all(&self, paths: &[String]) -> Reply<Vec<Result<Data, Refusal>>> {
+        let reads = paths.iter().cloned().map(ReadOp::Data).collect();
+        self.send(Request::MultiRead(reads), |answer| match answer.result.map_err(refused)? {
+            ServerReply::MultiRead(results) => results
+                .into_iter()
+                .map(|result| match result {
+                    ReadResult::Data(data, stat) => {
+                        Ok(Ok((data.unwrap_or_default().to_vec(), our_stat(&stat))))
+                    }
+                    ReadResult::Failed(ErrorCode::NoNode) => Ok(Err(Refusal::NoNode)),
+                    other => panic!("{other:?}"),
+                })
+                .collect(),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn watch_all_changes(&self, path: &str, depth: WatchDepth) -> Reply<ChangedPaths> {
+        changes::watch(&self.world, self.number, path, depth)
+    }
+
     fn sync(&self, path: &str) -> Reply<()> {
         self.send(Request::Sync { path: path.to_owned() }, done)
     }
@@ -330,6 +353,7 @@ fn our_stat(stat: &tree::Stat) -> Stat {
     Stat {
         czxid: stat.czxid,
         mzxid: stat.mzxid,
+        pzxid: stat.pzxid,
         ctime: stat.ctime,
         mtime: stat.mtime,
         version: stat.version,
@@ -340,7 +364,7 @@ fn our_stat(stat: &tree::Stat) -> Stat {
     }
 }
 
-fn refused(error: ErrorCode) -> WireError {
+pub(crate) fn refused(error: ErrorCode) -> WireError {
     WireError::Refused(match error {
         ErrorCode::NoNode => Refusal::NoNode,
         ErrorCode::NodeExists => Refusal::NodeExists,

@@ -8,6 +8,7 @@
 )]
 
 mod imports;
+mod published;
 mod repository;
 mod rust;
 mod size;

@@ -7,7 +7,9 @@ const FUNCTION_LINES_MAX: usize = 70;
 const COMMENT_WIDTH_MAX: usize = 110;
 
 fn sources() -> impl Iterator<Item = (String, String)> {
-    let files = ["src", "recipes/src"].into_iter().flat_map(|folder| files(folder, &[".rs"]));
+    let files = ["src", "recipes/src", "lock/src", "redis/src"]
+        .into_iter()
+        .flat_map(|folder| files(folder, &[".rs"]));
     files.map(|file| (file.clone(), read(&file)))
 }
 

@@ -1,7 +1,10 @@
 //! `lockkeeper-chaos run` strikes and judges, `judge` judges a run once more, `client` is what `run` starts.
 
 use clap::Parser;
-use lockkeeper_chaos::{ClientOptions, Failure, Options, judge_again, run_client, soak};
+use lockkeeper_chaos::{
+    ClientOptions, Failure, Options, RedisClientOptions, RedisOptions, judge_again, redis_round, run_client,
+    run_redis_client, soak,
+};
 
 #[derive(Debug, Parser)]
 #[command(about, version)]
@@ -13,6 +16,11 @@ enum Command {
         /// The folder.
         folder: std::path::PathBuf,
     },
+    /// One round on a Redis server of its own.
+    Redis(RedisOptions),
+    /// A process that contends on Redis.
+    #[command(hide = true)]
+    RedisClient(RedisClientOptions),
     /// A process that contends.
     #[command(hide = true)]
     Client(ClientOptions),
@@ -24,6 +32,26 @@ async fn main() -> Result<std::process::ExitCode, Failure> {
         Command::Client(options) => {
             run_client(options).await?;
             return Ok(std::process::ExitCode::SUCCESS);
+        }
+        Command::RedisClient(options) => {
+            run_redis_client(options).await?;
+            return Ok(std::process::ExitCode::SUCCESS);
+        }
+        Command::Redis(options) => {
+            let verdict = redis_round(&options, &std::env::current_exe()?).await?;
+            verdict.faults.iter().for_each(|fault| println!("{fault:?}"));
+            verdict.violations.iter().for_each(|violation| println!("{violation}"));
+            println!(
+                "grants: {:?}, {} violations: {}",
+                verdict.grants,
+                verdict.violations.len(),
+                verdict.folder.display()
+            );
+            return Ok(if verdict.violations.is_empty() {
+                std::process::ExitCode::SUCCESS
+            } else {
+                std::process::ExitCode::FAILURE
+            });
         }
         Command::Run(options) => soak(options, std::env::current_exe()?).await?,
         Command::Judge { folder } => judge_again(&folder)?,

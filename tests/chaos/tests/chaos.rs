@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lockkeeper_chaos::{Failure, Options, Rule, Verdict, Violation, round};
+use lockkeeper_chaos::{
+    Failure, Options, RedisOptions, RedisVerdict, Rule, Verdict, Violation, redis_round, round,
+};
 use lockkeeper_tests::left_out;
 
 fn options(servers: usize, seed: u64) -> Options {
@@ -96,5 +98,45 @@ async fn a_client_that_cheats_is_found_out() -> Result<(), Failure> {
     }
     let equal_tokens = |found: &Violation| found.rule == Rule::Order && found.lock == "keeping";
     assert!(verdict.violations.iter().any(equal_tokens), "no hand-over was found out: {}", verdict.summary);
+    Ok(())
+}
+
+async fn on_redis(seed: u64, forgets: bool) -> Result<RedisVerdict, Failure> {
+    let options = RedisOptions {
+        seed,
+        clients: 4,
+        seconds: 12,
+        lease: 1_500,
+        forgets,
+        folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join("chaos"),
+    };
+    redis_round(&options, &PathBuf::from(env!("CARGO_BIN_EXE_lockkeeper-chaos"))).await
+}
+
+#[tokio::test]
+async fn a_redis_server_that_keeps_its_data_and_every_fault_keep_the_promises() -> Result<(), Failure> {
+    if lockkeeper_redis_tests::left_out() {
+        return Ok(());
+    }
+    let verdict = on_redis(7, false).await?;
+    assert!(verdict.violations.is_empty(), "{verdict:#?}");
+    for name in ["mutex", "reentrant", "semaphore", "limiter"] {
+        assert!(verdict.grants.get(name) > Some(&10), "{name}: {verdict:#?}");
+    }
+    let kinds: BTreeSet<String> = verdict.faults.iter().map(|fault| format!("{fault:?}")).collect();
+    assert_eq!(kinds.len(), 9, "{verdict:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_redis_server_that_loses_its_data_breaks_promises_and_is_caught() -> Result<(), Failure> {
+    if lockkeeper_redis_tests::left_out() {
+        return Ok(());
+    }
+    let verdict = on_redis(7, true).await?;
+    let rules: BTreeSet<Rule> = verdict.violations.iter().map(|violation| violation.rule).collect();
+    for rule in [Rule::Order, Rule::Token, Rule::Fence, Rule::Rate] {
+        assert!(rules.contains(&rule), "{rule:?} was not found: {verdict:#?}");
+    }
     Ok(())
 }

@@ -1,10 +1,13 @@
 //! Candidates, and what is refused.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{ConfigError, Election, Error, Inspection, LossReason, MultiLock, Mutex};
+use lockkeeper::{ConfigError, Election, Error, Inspection, LossReason, MultiLock};
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
 
-use super::{candidate, client, election, leading};
+use super::{candidate, client, election, leading, next, some};
 use crate::limit::within;
 use crate::server_fixture::{LOCK, ServerFixture, queue_nodes};
 
@@ -46,7 +49,7 @@ async fn an_election_refuses_its_path_to_the_other_layout_and_to_a_mutex_without
     let leadership = latch.campaign().await.unwrap();
     for refused in [
         selector.campaign().await.unwrap_err(),
-        Mutex::new(manager, LOCK).unwrap().acquire().await.unwrap_err(),
+        lockkeeper::Mutex::new(manager, LOCK).unwrap().acquire().await.unwrap_err(),
     ] {
         assert!(matches!(refused, Error::ConflictingKind { .. }), "{refused}");
     }
@@ -54,12 +57,50 @@ async fn an_election_refuses_its_path_to_the_other_layout_and_to_a_mutex_without
     let leadership = selector.campaign().await.unwrap();
     let refused = latch.campaign().await.unwrap_err();
     assert!(matches!(refused, Error::ConflictingKind { .. }), "{refused}");
-    assert!(Mutex::new(manager, LOCK).unwrap().try_acquire().await.unwrap().is_none());
+    assert!(lockkeeper::Mutex::new(manager, LOCK).unwrap().try_acquire().await.unwrap().is_none());
     assert_eq!(selector.candidates().await.unwrap(), ["selector"]);
     leadership.resign().await.unwrap();
 
     let several = MultiLock::builder().lock(&latch).build();
     assert!(matches!(several, Err(Error::Config(ConfigError::Setting { .. }))), "{several:?}");
+}
+
+#[tokio::test]
+async fn a_thousand_candidates_lead_in_the_order_of_their_campaigns_and_observers_see_them_in_order() {
+    const EACH: usize = 250;
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let observing = client(&server_fixture).await;
+    let mut leaders = election(&observing, "observer").observe().await.unwrap();
+    let first = election(&server_fixture.rival, "first").campaign().await.unwrap();
+    assert_eq!(next(&mut leaders).await, some("first"));
+    let observer = tokio::spawn(async move {
+        let mut seen = vec![leaders.leader().map(|leader| leader.token())];
+        while let Ok(leader) = leaders.changed().await {
+            seen.push(leader.map(|leader| leader.token()));
+        }
+        seen.into_iter().flatten().collect::<Vec<_>>()
+    });
+    let terms = Arc::new(Mutex::new(Vec::new()));
+    let mut campaigns = JoinSet::new();
+    for part in 0..4 {
+        let manager = client(&server_fixture).await;
+        for number in 0..EACH {
+            let (election, terms) = (election(&manager, &format!("{part}-{number}")), Arc::clone(&terms));
+            campaigns.spawn(async move {
+                let leadership = election.campaign().await.unwrap();
+                terms.lock().push(leadership.fencing_token());
+                leadership.resign().await.unwrap();
+            });
+        }
+        server_fixture.queue_length_becomes((part + 1) * EACH + 1).await.unwrap();
+    }
+    first.resign().await.unwrap();
+    within("all terms", campaigns.join_all()).await.unwrap();
+    let terms = terms.lock().clone();
+    assert!(terms.len() == 4 * EACH && terms.is_sorted_by(|earlier, later| earlier < later));
+    observing.shutdown().await.unwrap();
+    let seen = within("the end of the observation", observer).await.unwrap().unwrap();
+    assert!(seen.is_sorted_by(|earlier, later| earlier < later), "{seen:?}");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod candidates;
 mod observing;
+mod states;
 mod terms;
 
 use std::time::Duration;

@@ -20,6 +20,17 @@ impl Drop for OnDrop {
     }
 }
 
+/// Work that says when it begins and when it is dropped, and does not end by itself.
+fn endless(begun: &Notify, dropped: &Arc<Notify>) -> impl Future<Output = ControlFlow<()>> + use<> {
+    let on_drop = OnDrop(Arc::clone(dropped));
+    begun.notify_one();
+    async move {
+        std::future::pending::<()>().await;
+        drop(on_drop);
+        ControlFlow::Continue(())
+    }
+}
+
 #[tokio::test]
 async fn a_term_ends_with_its_session_and_another_term_follows() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -106,18 +117,7 @@ async fn a_shutdown_ends_the_work_and_the_campaigns() {
         let led = tokio::spawn({
             let (election, begun, dropped) =
                 (election(&actor, "actor"), Arc::clone(&begun), Arc::clone(&dropped));
-            async move {
-                let work = |_| {
-                    let on_drop = OnDrop(Arc::clone(&dropped));
-                    begun.notify_one();
-                    async move {
-                        std::future::pending::<()>().await;
-                        drop(on_drop);
-                        ControlFlow::<()>::Continue(())
-                    }
-                };
-                election.lead(work).await
-            }
+            async move { election.lead(|_| endless(&begun, &dropped)).await }
         });
         server_fixture.queue_length_becomes(if is_leading { 1 } else { 2 }).await.unwrap();
         if is_leading {
@@ -138,18 +138,9 @@ async fn dropping_the_terms_drops_the_work_and_resigns() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let here = election(&server_fixture.rival, "here");
     let (begun, dropped) = (Notify::new(), Arc::new(Notify::new()));
-    let work = |_| {
-        let on_drop = OnDrop(Arc::clone(&dropped));
-        begun.notify_one();
-        async move {
-            std::future::pending::<()>().await;
-            drop(on_drop);
-            ControlFlow::<()>::Continue(())
-        }
-    };
     tokio::select! {
         biased;
-        _ = here.lead(work) => panic!("the work does not end"),
+        _ = here.lead(|_| endless(&begun, &dropped)) => panic!("the work does not end"),
         () = begun.notified() => {}
     }
     within("the end of the work", dropped.notified()).await.unwrap();

@@ -9,6 +9,7 @@ mod hold;
 mod reenter;
 mod release;
 mod sides;
+mod slot;
 mod wait;
 
 use std::fmt::Debug;
@@ -26,6 +27,7 @@ pub(crate) use self::hold::{HoldOn, HoldReconnecting};
 pub(crate) use self::reenter::Reenter;
 pub(crate) use self::release::{DropGuard, Release};
 pub(crate) use self::sides::{Downgrade, ReadUnderWrite, Upgrade};
+pub(crate) use self::slot::{DoSlot, Initialise};
 pub(crate) use self::wait::{Wait, WaitBehindTwo, WaitOvertaken, WaitReconnecting, WaitTimesOut};
 use crate::fixture::Fixture;
 use crate::injection_point::InjectionPoint;

@@ -33,6 +33,7 @@ pub struct CuratorPeer {
     dialogue: Arc<Dialogue>,
     session: i64,
     version: Version,
+    has_discovery: bool,
 }
 
 /// A thread of a [`CuratorPeer`]. Curator's locks belong to threads: only the thread that acquired one may release
@@ -66,7 +67,12 @@ impl CuratorPeer {
         let (dialogue, session) = Dialogue::start(driver.command(servers, session_timeout)).await?;
         let session =
             u64::from_str_radix(&session, 16).map_err(|_| PeerError::malformed(&session))?.cast_signed();
-        Ok(Self { dialogue: Arc::new(dialogue), session, version: driver.version() })
+        Ok(Self {
+            dialogue: Arc::new(dialogue),
+            session,
+            version: driver.version(),
+            has_discovery: driver.has_discovery(),
+        })
     }
 
     /// The session it started with.
@@ -79,6 +85,12 @@ impl CuratorPeer {
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
+    }
+
+    /// Whether the process can be asked for services: Debian has `curator-x-discovery` in a package of its own.
+    #[must_use]
+    pub fn has_discovery(&self) -> bool {
+        self.has_discovery
     }
 
     /// The number of the process; `None` once it was seen to end.

@@ -16,11 +16,20 @@ use crate::jars::JarFolder;
 use crate::version::Version;
 
 /// The main class, and the others, with their sources.
-const SOURCES: [(&str, &str); 2] = [
+const SOURCES: [(&str, &str); 5] = [
     (CLASS, include_str!("../../peers/java/CuratorPeer.java")),
+    ("Caches", include_str!("../../peers/java/Caches.java")),
     ("Elections", include_str!("../../peers/java/Elections.java")),
+    ("Members", include_str!("../../peers/java/Members.java")),
+    ("Values", include_str!("../../peers/java/Values.java")),
 ];
 const CLASS: &str = "CuratorPeer";
+
+/// Compiled only where its jar is.
+const SERVICES: (&str, &str) = ("Services", include_str!("../../peers/java/Services.java"));
+
+/// Debian's package `libcurator-discovery-java` puts the jar here.
+const DISCOVERY_JAR: &str = "/usr/share/java/curator-x-discovery.jar";
 
 /// Debian's package `libcurator-recipes-java` puts the jar here; its manifest names every jar it needs.
 const CURATOR_JAR: &str = "/usr/share/java/curator-recipes.jar";
@@ -40,6 +49,7 @@ pub(super) struct Driver {
 struct Curator {
     class_path: String,
     version: Version,
+    has_discovery: bool,
 }
 
 impl Driver {
@@ -52,6 +62,11 @@ impl Driver {
     /// The version of Curator.
     pub(super) fn version(&self) -> Version {
         self.curator.version
+    }
+
+    /// Whether the class path has `curator-x-discovery`, which is a package of its own.
+    pub(super) fn has_discovery(&self) -> bool {
+        self.curator.has_discovery
     }
 
     /// Starts the driver, which connects to `servers` at once.
@@ -78,19 +93,21 @@ impl Driver {
         let program = env::current_exe().map_err(PeerError::io("find the test's own program"))?;
         let beside = program.parent().unwrap_or_else(|| Path::new("."));
         let mut hasher = DefaultHasher::new();
-        (SOURCES, &curator.class_path).hash(&mut hasher);
+        let services = curator.has_discovery.then_some(SERVICES);
+        (SOURCES, services, &curator.class_path).hash(&mut hasher);
         let classes = beside.join(format!("curator-peer-{:016x}", hasher.finish()));
         if !classes.is_dir() {
-            Self::compile_into(&classes, beside, &curator.class_path).await?;
+            Self::compile_into(&classes, beside, &curator).await?;
         }
         Ok(Self { classes, curator })
     }
 
-    async fn compile_into(classes: &Path, beside: &Path, class_path: &str) -> Result<(), PeerError> {
+    async fn compile_into(classes: &Path, beside: &Path, curator: &Curator) -> Result<(), PeerError> {
         let folder = tempfile::Builder::new().prefix("curator-peer-").tempdir_in(beside);
         let folder = folder.map_err(PeerError::io("create a folder for the Java driver"))?;
         let mut sources = Vec::new();
-        for (class, source) in SOURCES {
+        let services = curator.has_discovery.then_some(SERVICES);
+        for (class, source) in SOURCES.into_iter().chain(services) {
             let file = folder.path().join(class).with_extension("java");
             fs::write(&file, source).map_err(PeerError::io("write the Java driver"))?;
             sources.push(file);
@@ -98,7 +115,7 @@ impl Driver {
         let made = folder.path().join("classes");
         let compiler = Command::new(tool("javac"))
             // For whichever Java is the machine's default: it may be older than the compiler.
-            .args(["--release", "11", "-proc:none", "-encoding", "UTF-8", "-cp", class_path, "-d"])
+            .args(["--release", "11", "-proc:none", "-encoding", "UTF-8", "-cp", &curator.class_path, "-d"])
             .arg(&made)
             .args(&sources)
             .stdin(Stdio::null())
@@ -127,14 +144,17 @@ impl Curator {
         let unknown = || PeerError::malformed("the name of Curator's jar");
         if let Some(jars) = JarFolder::chosen()?.filter(JarFolder::has_curator) {
             let version = jars.curator_version().ok_or_else(unknown)?;
-            return Ok(Self { class_path: jars.class_path(), version });
+            let has_discovery = jars.has_discovery();
+            return Ok(Self { class_path: jars.class_path(), version, has_discovery });
         }
         let jar = fs::canonicalize(CURATOR_JAR).map_err(|_| not_installed(CURATOR_JAR))?;
         let folder = jar.parent().unwrap_or(&jar);
         // Beside the jar is a link to it, whose name has the version.
         let version = JarFolder::debian(folder).ok().and_then(|jars| jars.curator_version());
-        let class_path = format!("{}:{LOGGER_JAR}", jar.display());
-        Ok(Self { class_path, version: version.ok_or_else(unknown)? })
+        let has_discovery = Path::new(DISCOVERY_JAR).is_file();
+        let discovery = if has_discovery { format!(":{DISCOVERY_JAR}") } else { String::new() };
+        let class_path = format!("{}{discovery}:{LOGGER_JAR}", jar.display());
+        Ok(Self { class_path, version: version.ok_or_else(unknown)?, has_discovery })
     }
 }
 

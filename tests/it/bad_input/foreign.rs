@@ -85,7 +85,7 @@ async fn foreign_data_is_ignored_or_shown() {
         // Starts without a window in their data count for as long as our own.
         make(&mut raw, &at("r/starts/_c_x-start-"), data, CreateMode::PersistentSequential).await;
         let limiter = RateLimiter::new(&manager, at("r"), 1, Duration::from_secs(60)).unwrap();
-        assert!(limiter.try_admit().await.unwrap().is_none());
+        assert!(limiter.try_admit().await.unwrap().admitted().is_none());
         // The error shows the predecessor's data even if the bytes are no text.
         let held = at("h/_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-lock-");
         make(&mut raw, &held, data, CreateMode::EphemeralSequential).await;

@@ -172,7 +172,7 @@ async fn starts_within_the_window_are_shown_and_earlier_ones_are_not() {
     drop(calls.admit_many(2).await.unwrap());
     let seen = calls.inspect().await.unwrap();
     assert_eq!((seen.limit(), seen.free()), (Some(3), Some(1)));
-    assert_eq!(roles(&seen), [Role::Start, Role::Start]);
+    assert_eq!(roles(&seen), [Role::Recipe("start"); 2]);
     assert_eq!(seen.contenders()[0].identity().pid(), Some(std::process::id()));
     assert_eq!(seen.contenders()[0].session(), 0);
 

@@ -3,10 +3,14 @@
 //! These tests need Debian's packages `libcurator-recipes-java` and `default-jdk-headless`, besides
 //! `zookeeper`.
 
+mod barriers;
+mod caches;
 mod contention;
 mod crashes;
+mod discovery;
 mod election;
 mod fixture;
+mod group;
 mod kazoo;
 mod keeping;
 mod kills;
@@ -14,6 +18,9 @@ mod multi;
 mod nodes;
 mod one_queue;
 mod out_of_turn;
+mod partition;
+mod registration;
 mod revoke;
 mod rw;
 mod semaphore;
+mod values;

@@ -58,6 +58,28 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * select THREAD PATH MILLISECONDS    as acquire, a LeaderSelector with the id THREAD; given back by unselect
  * latched THREAD PATH                the ids of the participants, the leader's with an asterisk; of a LeaderLatch
  * selected THREAD PATH               the same of a LeaderSelector
+ * cache THREAD PATH                  starts a CuratorCache of a tree, and answers nothing when it says that it is
+ *                                    complete
+ * cached THREAD PATH                 its nodes: PATH=DATA, in any order
+ * put THREAD PATH DATA               writes a node, and creates what is missing: answers nothing
+ * remove THREAD PATH                 deletes a node and everything below: answers nothing
+ * join THREAD PATH DATA              starts a GroupMember with the id THREAD: answers nothing
+ * members THREAD PATH                the members that it sees: ID=DATA, in any order
+ * part THREAD PATH                   ends it: answers nothing
+ * announce THREAD PATH SERVICE PORT ZONE
+ *                                    registers an instance with the id THREAD in a ServiceDiscovery, with a payload
+ *                                    unless ZONE is null: answers nothing
+ * withdraw THREAD PATH               ends it: answers nothing
+ * lookup THREAD PATH SERVICE         the instances: ID=PORT,ENABLED,PAYLOAD,URI, sorted
+ * provide THREAD PATH SERVICE CALLS  the ids that a ServiceProvider gives in so many calls, sorted
+ * rewrite THREAD NODE COMPATIBLE     what the serializer writes of what it reads from NODE
+ * addlong THREAD PATH NUMBER TIMES   a DistributedAtomicLong: answers the last sum
+ * addint THREAD PATH NUMBER TIMES    the same of a DistributedAtomicInteger
+ * shared THREAD PATH [NUMBER]        a SharedCount: answers the number, and sets it if one is given
+ * value THREAD PATH [TEXT]           the same of a SharedValue
+ * barrier THREAD PATH set|remove|MS  a DistributedBarrier; a wait answers "free", or nothing when the time was up
+ * meet THREAD PATH COUNT MS          enters a DistributedDoubleBarrier: answers "in", or nothing when the time was up
+ * quit THREAD PATH MS                leaves it: answers "out", or nothing when the time was up
  * exit                               closes the session, answers, and ends
  * </pre>
  *
@@ -126,6 +148,11 @@ public final class CuratorPeer {
         }
     }
 
+    /** Classes that are there only with their jar. */
+    interface Asked {
+        String ask(String[] words) throws Exception;
+    }
+
     /** Something a worker does, and what there is to answer. */
     private interface Work {
         String run() throws Exception;
@@ -134,6 +161,9 @@ public final class CuratorPeer {
     private final CuratorFramework client;
     private final PrintStream answers;
     private final Elections elections;
+    private final Caches caches;
+    private final Members members;
+    private final Values values;
     private final Map<String, Mutex> mutexes = new ConcurrentHashMap<>();
     private final Map<String, Both> both = new ConcurrentHashMap<>();
     private final Map<String, Executor> threads = new ConcurrentHashMap<>();
@@ -142,6 +172,9 @@ public final class CuratorPeer {
         this.client = client;
         this.answers = answers;
         this.elections = new Elections(client);
+        this.caches = new Caches(client);
+        this.members = new Members(client);
+        this.values = new Values(client);
     }
 
     public static void main(String[] arguments) throws IOException {
@@ -253,6 +286,63 @@ public final class CuratorPeer {
             case "selected":
                 on(words[2], tag, () -> elections.ofSelector(words[3]));
                 break;
+            case "cache":
+                on(words[2], tag, () -> caches.cache(words[3]));
+                break;
+            case "cached":
+                on(words[2], tag, () -> caches.cached(words[3]));
+                break;
+            case "put":
+                on(words[2], tag, () -> caches.put(words[3], words[4]));
+                break;
+            case "remove":
+                on(words[2], tag, () -> caches.remove(words[3]));
+                break;
+            case "join":
+                on(words[2], tag, () -> members.join(words[2], words[3], words[4]));
+                break;
+            case "members":
+                on(words[2], tag, () -> members.members(words[2], words[3]));
+                break;
+            case "part":
+                on(words[2], tag, () -> members.part(words[2], words[3]));
+                break;
+            case "register":
+                on(words[2], tag, () -> members.register(words[2], words[3], words[4]));
+                break;
+            case "unregister":
+                on(words[2], tag, () -> members.unregister(words[2], words[3]));
+                break;
+            case "addlong":
+                on(words[2], tag, () -> values.addLong(words[3], Long.parseLong(words[4]), Integer.parseInt(words[5])));
+                break;
+            case "addint":
+                on(words[2], tag, () ->
+                        values.addInteger(words[3], Integer.parseInt(words[4]), Integer.parseInt(words[5])));
+                break;
+            case "shared":
+                on(words[2], tag, () -> values.sharedCount(words[3], words.length > 4 ? words[4] : ""));
+                break;
+            case "value":
+                on(words[2], tag, () -> values.sharedValue(words[3], words.length > 4 ? words[4] : ""));
+                break;
+            case "barrier":
+                on(words[2], tag, () -> values.barrier(words[3], words[4]));
+                break;
+            case "meet":
+                on(words[2], tag, () ->
+                        values.join(words[2], words[3], Integer.parseInt(words[4]), Long.parseLong(words[5])));
+                break;
+            case "quit":
+                on(words[2], tag, () -> values.quit(words[2], words[3], Long.parseLong(words[4])));
+                break;
+            case "announce":
+            case "withdraw":
+            case "lookup":
+            case "provide":
+            case "rewrite":
+                on(words[2], tag, () -> services().ask(words));
+                break;
             case "exit":
                 client.close();
                 answers.println(tag + " ok ");
@@ -261,6 +351,16 @@ public final class CuratorPeer {
             default:
                 answers.println(tag + " failed no such verb: " + Arrays.toString(words));
         }
+    }
+
+    private Asked services;
+
+    private synchronized Asked services() throws ReflectiveOperationException {
+        if (services == null) {
+            services = (Asked) Class.forName("Services")
+                    .getDeclaredConstructor(CuratorFramework.class).newInstance(client);
+        }
+        return services;
     }
 
     private String acquire(Side side, long milliseconds) throws Exception {

@@ -11,6 +11,17 @@ connected. Every line it reads is "<tag> <verb> <argument>...", separated by sin
     unread THREAD PATH                 as release
     write THREAD PATH MILLISECONDS     as acquire, kazoo's WriteLock
     unwrite THREAD PATH                as release
+    party THREAD PATH                  joins a Party with the identifier THREAD; left by depart; answers nothing
+    shallow THREAD PATH                the same, a ShallowParty
+    depart THREAD PATH                 answers nothing
+    addint THREAD PATH NUMBER TIMES    kazoo's Counter in Curator's bytes; answers the last number
+    barrier THREAD PATH set|remove|MS  kazoo's Barrier; a wait answers "free", or nothing when the time was up
+    datawatch THREAD PATH              watches the node with kazoo's DataWatch; answers nothing
+    data THREAD PATH                   the data that it showed last, after "="; nothing if the node does not exist
+    childwatch THREAD PATH             watches the children with kazoo's ChildrenWatch; answers nothing
+    children THREAD PATH               the names that it showed last, in order, separated by commas
+    meet THREAD PATH COUNT MS          enters kazoo's DoubleBarrier: answers "in"
+    quit THREAD PATH MS                leaves it: answers "out"
     exit                               closes the session, answers, and ends
 
 It answers "<tag> ok <answer>" or "<tag> failed <why>", in the order in which things get done. Each THREAD named is one.
@@ -66,12 +77,22 @@ class Peer:
 
     def do(self, verb, arguments):
         thread, path = arguments[:2]
+        if verb in ("addint", "barrier", "meet", "quit", "datawatch", "data", "childwatch", "children"):
+            return getattr(self, verb)(thread, path, *arguments[2:])
         makers = {
             "acquire": ("release", lambda: self.client.Lock(path, thread, extra_lock_patterns=LOCKS)),
             "blind": ("release", lambda: self.client.Lock(path, thread)),
             "read": ("unread", lambda: self.client.ReadLock(path, thread, extra_lock_patterns=WRITERS)),
             "write": ("unwrite", lambda: self.client.WriteLock(path, thread, extra_lock_patterns=ALL)),
         }
+        parties = {"party": self.client.Party, "shallow": self.client.ShallowParty}
+        if verb in parties:
+            party = self.held[(thread, "depart", path)] = parties[verb](path, thread)
+            party.join()
+            return ""
+        if verb == "depart":
+            self.held.pop((thread, verb, path)).leave()
+            return ""
         if verb not in makers:
             self.held.pop((thread, verb, path)).release()
             return ""
@@ -88,6 +109,57 @@ class Peer:
         stat = self.client.exists(node)
         self.held[(thread, end, path)] = lock
         return f"{stat.czxid} {node}"
+
+    def addint(self, _thread, path, number, times):
+        counter = self.client.Counter(path, support_curator=True)
+        for _ in range(int(times)):
+            counter += int(number)
+        return str(counter.value)
+
+    def barrier(self, _thread, path, what):
+        barrier = self.client.Barrier(path)
+        if what == "set":
+            barrier.create()
+        elif what == "remove":
+            barrier.remove()
+        else:
+            return "free" if barrier.wait(timeout=int(what) / 1000) else ""
+        return ""
+
+    def datawatch(self, thread, path):
+        shown = self.held[(thread, "data", path)] = [None]
+
+        @self.client.DataWatch(path)
+        def changed(data, stat):
+            shown[0] = None if stat is None else data.decode()
+
+        return ""
+
+    def data(self, thread, path):
+        shown = self.held[(thread, "data", path)][0]
+        return "" if shown is None else f"={shown}"
+
+    def childwatch(self, thread, path):
+        shown = self.held[(thread, "children", path)] = [[]]
+
+        @self.client.ChildrenWatch(path)
+        def changed(names):
+            shown[0] = sorted(names)
+
+        return ""
+
+    def children(self, thread, path):
+        return ",".join(self.held[(thread, "children", path)][0])
+
+    def meet(self, thread, path, count, _milliseconds):
+        barrier = self.client.DoubleBarrier(path, int(count), identifier=thread)
+        self.held[(thread, "quit", path)] = barrier
+        barrier.enter()
+        return "in"
+
+    def quit(self, thread, path, _milliseconds):
+        self.held.pop((thread, "quit", path)).leave()
+        return "out"
 
 
 def main():

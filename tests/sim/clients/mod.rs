@@ -1,6 +1,8 @@
 //! The client processes: some tasks each, which acquire locks, work under them, and release or drop them.
 
+mod adder;
 mod cancelled;
+mod viewer;
 mod worker;
 
 use std::sync::Arc;
@@ -8,13 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, ConnectionPool, Owner, RetryPolicy};
+use lockkeeper_test_recipes::Target;
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
+use self::adder::Adder;
+use self::viewer::Viewer;
 use self::worker::Worker;
 use crate::environment::{Process, SimulatedHost};
 use crate::fault::Fault;
-use crate::locks::shared_mutexes;
-use crate::oracle::Oracle;
+use crate::locks::{Lock, shared_mutexes};
+use crate::oracle::{NUMBER, Oracle};
 use crate::rng::Rng;
 use crate::wire::Network;
 use crate::world::World;
@@ -45,6 +51,10 @@ pub(crate) async fn run(world: World, oracle: Oracle, process: Arc<Process>, mut
                 process.run(worker.work())
             })
             .collect();
+        let beside = run_beside(&world, &oracle, &process, &pool, &mut rng);
+        for lock in &plan.locks {
+            observe(&world, &oracle, &process, &pool, *lock);
+        }
         // Only the workers have these handles: an idle node is deleted with the last of them.
         drop(shared);
         if plan.shuts_down && !world.is_healing() {
@@ -55,7 +65,7 @@ pub(crate) async fn run(world: World, oracle: Oracle, process: Arc<Process>, mut
                 shut_down(&world, &oracle, &process, &pool, limit).await;
             }
         }
-        for worker in workers {
+        for worker in workers.into_iter().chain(beside) {
             if let Err(panic) = worker.await {
                 oracle.breach(&world, format!("a worker ended: {panic}"));
             }
@@ -64,6 +74,68 @@ pub(crate) async fn run(world: World, oracle: Oracle, process: Arc<Process>, mut
             return pool;
         }
     }
+}
+
+/// Runs the tasks that follow and count, if the plan has them.
+fn run_beside(
+    world: &World,
+    oracle: &Oracle,
+    process: &Arc<Process>,
+    pool: &ConnectionPool,
+    rng: &mut Rng,
+) -> Vec<JoinHandle<()>> {
+    let (plan, mut tasks) = (world.plan(), Vec::new());
+    if plan.views {
+        let viewer = Viewer {
+            name: format!("the viewer of p{}", process.number),
+            world: world.clone(),
+            oracle: oracle.clone(),
+            manager: pool.for_path("/locks").clone(),
+            rng: rng.fork(),
+        };
+        tasks.push(process.run(viewer.follow()));
+    }
+    if plan.counts {
+        let adder = Adder {
+            name: format!("the adder of p{}", process.number),
+            world: world.clone(),
+            oracle: oracle.clone(),
+            manager: pool.for_path(NUMBER).clone(),
+            rng: rng.fork(),
+        };
+        tasks.push(process.run(adder.add()));
+    }
+    tasks
+}
+
+/// Observes the holders of a lock that has observers, until all is healed.
+fn observe(world: &World, oracle: &Oracle, process: &Arc<Process>, pool: &ConnectionPool, lock: Lock) {
+    let path = lock.path();
+    let target = Target::new(pool.for_path(&path), &path);
+    let observer = format!("an observer of {path} in p{}", process.number);
+    let mut earlier = 0;
+    let seen = Box::new({
+        let (world, oracle) = (world.clone(), oracle.clone());
+        move |token| {
+            oracle.observed(&world, &observer, earlier, token);
+            earlier = token;
+        }
+    });
+    let Some(observing) = lock.observe(target, seen) else { return };
+    let (world, pause) = (world.clone(), Duration::from_millis(world.plan().timeout / 10));
+    process.run(async move {
+        // The passing of time is the subject: the observer ends when the faults do.
+        let healed = async {
+            while !world.is_healing() {
+                sleep(pause).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = healed => {}
+            () = observing => {}
+        }
+    });
 }
 
 /// Promise 6: after a successful shutdown no node is left. Within a limit, the shutdown waits for holders.
@@ -81,15 +153,16 @@ async fn shut_down(
     };
     world.note(|| format!("p{} has shut down: {closed:?}", process.number));
     let session = world.newest_session(process);
-    let stands = |session: i64| world.machine(|machine| machine.tree().ephemerals(session).next().is_some());
+    let has_nodes =
+        |session: i64| world.machine(|machine| machine.tree().ephemerals(session).next().is_some());
     // If a server swaps sessions, the closed session may have been another one.
     let is_ours = !world.plan().faults.contains(&Fault::Swap);
-    if closed.is_ok() && is_ours && session.is_some_and(stands) {
+    if closed.is_ok() && is_ours && session.is_some_and(has_nodes) {
         oracle.breach(world, "promise 6: a shutdown has returned, and nodes of its session exist".to_owned());
     }
 }
 
-async fn connect(world: &World, process: &Arc<Process>, rng: &mut Rng) -> ConnectionPool {
+pub(crate) async fn connect(world: &World, process: &Arc<Process>, rng: &mut Rng) -> ConnectionPool {
     let plan = world.plan();
     let milliseconds = Duration::from_millis;
     let pause = milliseconds(rng.between(10, 200));

@@ -2,6 +2,7 @@
 //!
 //! It knows a grant only by its [claims](Claim): the nodes of the hold, and the holds that may exist beside it.
 
+mod additions;
 mod hold;
 pub(crate) mod order;
 mod queue;
@@ -11,10 +12,11 @@ mod windows;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lockkeeper::LossReason;
-use lockkeeper_test_recipes::{Claim, Granted};
+use lockkeeper::{Error, LossReason};
+use lockkeeper_test_recipes::{Claim, DueSlot, Granted};
 use parking_lot::Mutex;
 
+use self::additions::Additions;
 use self::hold::Held;
 use self::queue::Queues;
 use self::tokens::Tokens;
@@ -22,6 +24,9 @@ use self::windows::Windows;
 use crate::environment::Process;
 use crate::lost;
 use crate::world::World;
+
+/// The counter that processes add to.
+pub(crate) const NUMBER: &str = "/numbers/visits";
 
 /// A handle to the records.
 #[derive(Clone, Default)]
@@ -37,6 +42,9 @@ struct Books {
     registers: BTreeMap<String, u64>,
     queues: Queues,
     windows: Windows,
+    additions: Additions,
+    /// The differences that views have shown.
+    shown: u64,
     broken: Vec<String>,
     /// The last transaction that was checked.
     zxid: i64,
@@ -73,6 +81,37 @@ impl Oracle {
         (books.grants, books.losses)
     }
 
+    /// The number of additions whose sum is known, and of differences that views have shown.
+    pub(crate) fn counts_beside(&self) -> (u64, u64) {
+        let books = self.0.lock();
+        (books.additions.count(), books.shown)
+    }
+
+    /// A view has shown a difference.
+    pub(crate) fn shown(&self) {
+        self.0.lock().shown += 1;
+    }
+
+    pub(crate) fn begin_addition(&self) -> usize {
+        self.0.lock().additions.begin()
+    }
+
+    pub(crate) fn end_addition(&self, call: usize, added: &Result<i64, Error>) {
+        self.0.lock().additions.end(call, added);
+    }
+
+    /// Each addition has counted once.
+    pub(crate) fn check_additions(&self, world: &World) {
+        let sum = world.machine(|machine| {
+            let data = machine.tree().node(NUMBER)?.data.clone()?;
+            Some(i64::from_be_bytes(data.as_ref().try_into().ok()?))
+        });
+        let judged = self.0.lock().additions.judge(sum.unwrap_or_default());
+        if let Err(wrong) = judged {
+            self.breach(world, format!("counter: {wrong}"));
+        }
+    }
+
     /// Records a grant.
     pub(crate) fn granted(&self, world: &World, process: &Arc<Process>, grant: &Arc<Granted>) -> Entry {
         let held = Held::new(process, grant);
@@ -106,6 +145,9 @@ impl Oracle {
                 self.breach(world, format!("beyond promise 1: {node} was deleted in the queue, and granted"));
             }
             self.check_token(world, claim);
+        }
+        if let Some(due) = grant.due_slot().filter(|_| held.is_valid()) {
+            self.check_slot(world, &due);
         }
         let mut books = self.0.lock();
         books.grants += 1;
@@ -179,6 +221,25 @@ impl Oracle {
         let by_hand = claim.nodes.iter().any(|node| world.was_deleted_by_hand(node));
         if let (Err(wrong), false) = (entered, by_hand) {
             self.breach(world, format!("promise 3: {:?} {wrong}", claim.nodes));
+        }
+    }
+
+    /// A slot that is due was not done, by the records that the quorum has.
+    fn check_slot(&self, world: &World, due: &DueSlot) {
+        let newest = world.machine(|machine| {
+            let names = machine.tree().node(&due.records).map(|node| node.children.clone());
+            names.unwrap_or_default().iter().filter_map(|name| name.parse::<u64>().ok()).max()
+        });
+        if newest.is_none_or(|newest| newest >= due.slot) {
+            self.breach(world, format!("{due:?} is due, and the newest record is {newest:?}"));
+        }
+    }
+
+    /// An observer has seen holders with these tokens, one after the other.
+    pub(crate) fn observed(&self, world: &World, observer: &str, earlier: u64, token: u64) {
+        world.note(|| format!("{observer} sees {token}"));
+        if token <= earlier {
+            self.breach(world, format!("{observer} sees {token} after {earlier}"));
         }
     }
 

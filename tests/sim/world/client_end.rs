@@ -90,6 +90,17 @@ impl State {
         self.call(number, Call { request: Request::RemoveWatches { path, kind }, watched: None, reply });
     }
 
+    /// Removes the watch that stays on a path, if no task follows it any more.
+    pub(super) fn unfollow(&mut self, number: usize, path: &str) {
+        let session = &mut self.sessions[number];
+        if session.has_ended() || session.link != Link::Up || session.is_followed(path) {
+            return;
+        }
+        let (reply, _) = oneshot::channel();
+        let request = Request::RemoveWatches { path: path.to_owned(), kind: WatchKind::Any };
+        self.call(number, Call { request, watched: None, reply });
+    }
+
     pub(super) fn close(&mut self, number: usize) {
         if self.sessions[number].has_ended() || self.sessions[number].is_closing {
             return;

@@ -251,6 +251,15 @@ impl World {
         self.poked.notify_one();
     }
 
+    /// Removes a watch that stays, and that no task follows any more.
+    pub(crate) fn unfollow(&self, number: usize, path: &str) {
+        let mut state = self.state.lock();
+        state.now = self.elapsed();
+        state.unfollow(number, path);
+        drop(state);
+        self.poked.notify_one();
+    }
+
     pub(crate) fn close(&self, number: usize) {
         let mut state = self.state.lock();
         state.now = self.elapsed();

@@ -5,11 +5,14 @@
 //! until its lease ends, as the promise has it. A hold that a foreign client ended (a node deleted, a session closed)
 //! claims nothing from then on; all else on the same lock still does.
 
+mod beside;
 mod exclusion;
 mod lapses;
+mod once;
 mod order;
 mod others;
 mod register;
+mod starts;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +43,8 @@ pub enum Rule {
     Exclusion,
     /// No more permits are out than there are (promise 1).
     Capacity,
+    /// No window has more starts of a rate limiter than it admits.
+    Rate,
     /// Tokens grow in the order of grants, hand-overs included and readers among themselves excepted (promises 3 and
     /// 5): grants follow the queue, for a token begins with the zxid of the contender's create.
     Order,
@@ -49,8 +54,16 @@ pub enum Rule {
     Fence,
     /// Guarded transactions are committed in the order of their tokens (promise 4).
     Transaction,
+    /// A slot of a schedule is recorded once, and never due again. A once cell has one value.
+    Once,
     /// `lost()` and `is_valid()` agree (promise 2).
     Loss,
+    /// Each addition to a counter counts once, between its beginning and its end.
+    Counter,
+    /// A view shows nothing older than it has shown, and after a sync nothing older than the call.
+    View,
+    /// Nobody enters a double barrier before enough members are there.
+    Barrier,
     /// No node is left after the last release (promise 6).
     Orphan,
     /// Everyone gets everything again when the faults are over.
@@ -86,8 +99,12 @@ pub(crate) fn judge(history: &History) -> Vec<Violation> {
         let last = history.account.registers.get(lock).copied();
         violations.extend(register::transactions(lock, &holds, last));
         violations.extend(others::holds(lock, &holds));
+        violations.extend(once::slots(lock, &holds));
     }
+    violations.extend(starts::judge(history));
+    violations.extend(once::values(history));
     violations.extend(others::run(history));
+    violations.extend(beside::judge(history));
     violations.sort_by_key(|violation| violation.at);
     violations
 }

@@ -39,7 +39,7 @@ pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
 /// Takes a lock for ever; again, when it is lost.
 async fn hog(common: &Common, name: &str) -> Result<(), Failure> {
     let site = fixture::named(name).ok_or("no such site")?;
-    let mutex = Mutex::new(common.pool.for_path(site.path()), site.path())?;
+    let mutex = Mutex::new(common.pool.for_path(fixture::path_of(site)), fixture::path_of(site))?;
     loop {
         match mutex.acquire().await {
             Ok(kept) => drop(kept.lost().await),
@@ -49,7 +49,7 @@ async fn hog(common: &Common, name: &str) -> Result<(), Failure> {
     }
 }
 
-async fn barge(common: &Common, site: Site) {
+async fn barge(common: &Common, site: &'static Site) {
     let (hold, token) = (common.journal.number(), Token { zxid: 1, handover: 0 });
     let say = |what| common.journal.say(0, what);
     let mode = if site.limit.is_some() { Mode::Permits(3) } else { Mode::Alone };
@@ -59,7 +59,7 @@ async fn barge(common: &Common, site: Site) {
         if let Ok(accepted) = common.fenced.stamp(site.name, token, false).await {
             say(What::Stamped { hold, accepted, valid: true });
         }
-        let register = site.register();
+        let register = fixture::register_of(site);
         let znodes = common.pool.for_path(&register).znodes();
         if let Ok(stat) = znodes.write(&register, token.to_string(), ANY_VERSION).await {
             say(What::Committed { hold, version: stat.version });

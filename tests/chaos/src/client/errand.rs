@@ -31,6 +31,9 @@ impl Errand {
 
     /// Until everyone is to be quiet.
     pub(super) async fn run(mut self, work: Work) -> Result<(), Failure> {
+        if matches!(work, Work::Cells) {
+            return self.ask_for_values().await;
+        }
         while !self.common.quiet.is_cancelled() {
             let pause = self.rng.random_range(10..100);
             self.rest(Duration::from_millis(pause)).await;
@@ -56,7 +59,7 @@ impl Errand {
     }
 
     /// Asks in one of the ways there are.
-    async fn ask(&mut self, sites: &[Site], taking: Taking, attempt: u64) -> Option<Granted> {
+    async fn ask(&mut self, sites: &[&'static Site], taking: Taking, attempt: u64) -> Option<Granted> {
         let locks = sites.iter().map(|site| site.name.to_owned()).collect();
         self.say(What::Asked { attempt, locks });
         let quiet = self.common.quiet.clone();

@@ -8,7 +8,7 @@ use rand::RngExt;
 
 use super::errand::Errand;
 use crate::clock;
-use crate::fixture::Site;
+use crate::fixture::{Site, path_of, register_of};
 use crate::history::{Mode, Token, What};
 
 /// Between two looks at a guard.
@@ -20,13 +20,13 @@ const LOSS_LOOKS: usize = 100;
 #[derive(Clone, Debug)]
 struct Reported {
     number: u64,
-    site: Site,
+    site: &'static Site,
     mode: Mode,
 }
 
 impl Errand {
     /// Holds it for a while, and converts, drops or releases it.
-    pub(super) async fn keep(&mut self, sites: &[Site], attempt: u64, mut grant: Granted) {
+    pub(super) async fn keep(&mut self, sites: &[&'static Site], attempt: u64, mut grant: Granted) {
         loop {
             let reported = self.tell(sites, attempt, &*grant);
             let stayed = self.stay(&*grant, &reported).await;
@@ -55,10 +55,10 @@ impl Errand {
         }
     }
 
-    fn tell(&self, sites: &[Site], attempt: u64, grant: &dyn Grant) -> Vec<Reported> {
+    fn tell(&self, sites: &[&'static Site], attempt: u64, grant: &dyn Grant) -> Vec<Reported> {
         let mut all = Vec::new();
         for (claim, hold) in grant.claims().into_iter().zip(grant.holds()) {
-            let at = |site: &&Site| claim.directory().starts_with(&site.path());
+            let at = |site: &&&Site| claim.directory().starts_with(&path_of(site));
             let Some(site) = sites.iter().find(at).copied() else { continue };
             let mode = match claim.share {
                 Share::Exclusive => Mode::Alone,
@@ -74,6 +74,9 @@ impl Errand {
                 token: self.token(hold),
                 nodes: claim.nodes,
             });
+            if let Some(due) = grant.due_slot() {
+                self.say(What::Due { hold: number, slot: due.slot });
+            }
             all.push(Reported { number, site, mode });
         }
         all
@@ -186,7 +189,7 @@ impl Errand {
 
     async fn commit(&self, hold: &Hold, Reported { number, site, .. }: &Reported) {
         let data = self.token(hold).to_string();
-        let commit = hold.txn().set(site.register(), data, ANY_VERSION).commit();
+        let commit = hold.txn().set(register_of(site), data, ANY_VERSION).commit();
         let outcome = match tokio::time::timeout(self.common.session, commit).await {
             Ok(Ok(results)) => match results.first() {
                 Some(TxnResult::Written { version }) => Ok(*version),

@@ -1,5 +1,7 @@
 //! A process that contends for everything, and writes down what it believes.
 
+mod beside;
+mod cells;
 mod cheat;
 mod errand;
 mod holding;
@@ -19,11 +21,12 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::beside::{Beside, first_task};
 use self::errand::Errand;
-use self::journal::Journal;
+pub(crate) use self::journal::Journal;
 use crate::Failure;
 use crate::fenced::FencedClient;
-use crate::fixture::{SITES, WORK};
+use crate::fixture::{self, SITES};
 use crate::history::What;
 
 /// The arguments of a client.
@@ -98,10 +101,17 @@ pub async fn run_client(options: ClientOptions) -> Result<(), Failure> {
     });
 
     let mut tasks = JoinSet::new();
-    for (task, work) in WORK.into_iter().enumerate() {
+    for (task, work) in fixture::work().enumerate() {
         let seed = options.seed.wrapping_mul(1_000).wrapping_add(task as u64);
         tasks.spawn(Errand::new(Arc::clone(&common), task, seed)?.run(work));
     }
+    let beside = |number: usize| {
+        let task = first_task() + number;
+        Beside::new(&common, task, options.seed.wrapping_mul(1_000).wrapping_add(task as u64))
+    };
+    tasks.spawn(beside(0).count());
+    tasks.spawn(beside(1).follow());
+    tasks.spawn(beside(2).meet());
     if options.cheat {
         tasks.spawn(cheat::run(Arc::clone(&common)));
     }
@@ -139,5 +149,5 @@ fn shared_mutexes(pool: &ConnectionPool, session: Duration, seed: u64) -> Result
         let mutex = Mutex::new(pool.for_path(&path), path.as_str())?.with_handoff(policy)?;
         Ok((path, mutex))
     };
-    SITES.into_iter().map(|site| shared(site.path())).collect()
+    SITES.iter().map(|site| shared(fixture::path_of(site))).collect()
 }

@@ -15,6 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
 use crate::Failure;
+use crate::fixture::{COUNTING, FOLLOWING, MEETING};
 use crate::history::{Event, What};
 
 /// How to start the processes of a client.
@@ -55,7 +56,7 @@ struct Tail {
 /// The progress of a client by its history.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// When each lock was granted last.
+    /// When each lock was granted last, and when each work beside them succeeded.
     pub(crate) grants: BTreeMap<String, u64>,
     pub(crate) quiet: bool,
 }
@@ -192,11 +193,26 @@ impl Client {
                         seen.grants.insert(lock, at);
                     }
                     Ok(Event { what: What::Quiet, .. }) => seen.quiet = true,
-                    _ => {}
+                    Ok(Event { at, what, .. }) => {
+                        if let Some(work) = beside(&what) {
+                            seen.grants.insert(work.to_owned(), at);
+                        }
+                    }
+                    Err(_) => {}
                 }
                 line.clear();
             }
         }
         seen.clone()
+    }
+}
+
+/// The work beside the locks that this event is a success of.
+fn beside(what: &What) -> Option<&'static str> {
+    match what {
+        What::Added { .. } => Some(COUNTING),
+        What::Synced { .. } => Some(FOLLOWING),
+        What::Left { .. } => Some(MEETING),
+        _ => None,
     }
 }

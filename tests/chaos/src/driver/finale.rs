@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::Client;
 use crate::Failure;
-use crate::fixture::{self, SITES, WORK};
+use crate::fixture::{self, SITES};
 use crate::history::Token;
 
 /// The clients, and their locks, without a grant since `since`, when there are none or `limit` has passed.
@@ -29,10 +29,12 @@ pub(super) async fn unserved(clients: &[Client], since: u64, limit: Duration) ->
 
 fn lacks(client: &Client, since: u64) -> Vec<(String, String)> {
     let seen = client.progress();
-    let taken = SITES.into_iter().filter(|site| WORK.into_iter().any(|work| work.takes(*site)));
+    let taken = SITES.iter().filter(|site| fixture::work().any(|work| work.takes(site)));
     taken
-        .filter(|site| seen.grants.get(site.name).is_none_or(|at| *at <= since))
-        .map(|site| (client.name.clone(), site.name.to_owned()))
+        .map(|site| site.name)
+        .chain(fixture::BESIDE)
+        .filter(|name| seen.grants.get(*name).is_none_or(|at| *at <= since))
+        .map(|name| (client.name.clone(), name.to_owned()))
         .collect()
 }
 
@@ -152,13 +154,27 @@ async fn children(raw: &mut RawClient, path: &str) -> Result<Vec<String>, Harnes
     }
 }
 
+/// The counter of all clients.
+pub(super) async fn number(ensemble: &Ensemble) -> Result<i64, Failure> {
+    let mut raw = ensemble.raw().await?;
+    raw.sync("/").await?;
+    let number = match raw.data(fixture::NUMBER).await {
+        Ok((data, _)) => i64::from_be_bytes(data.as_slice().try_into()?),
+        // Nobody has added.
+        Err(error) if error.is_no_node() => 0,
+        Err(error) => return Err(error.into()),
+    };
+    raw.close().await?;
+    Ok(number)
+}
+
 /// Token and version of each register.
 pub(super) async fn registers(ensemble: &Ensemble) -> Result<BTreeMap<String, (Token, i32)>, Failure> {
     let mut raw = ensemble.raw().await?;
     raw.sync("/").await?;
     let mut registers = BTreeMap::new();
     for site in SITES {
-        let (data, stat) = raw.data(&site.register()).await?;
+        let (data, stat) = raw.data(&fixture::register_of(site)).await?;
         registers.insert(site.name.to_owned(), (String::from_utf8(data)?.parse()?, stat.version));
     }
     raw.close().await?;

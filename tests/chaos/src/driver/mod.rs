@@ -13,7 +13,7 @@ use futures::future::{TryFutureExt, try_join_all};
 use lockkeeper_tests::{CreateMode, Ensemble, Timing};
 
 pub(crate) use self::client::{Client, Launch};
-use self::finale::{become_quiet, disagreements, orphans, registers, unserved};
+use self::finale::{become_quiet, disagreements, number, orphans, registers, unserved};
 pub use self::options::Options;
 use crate::checker::{self, Violation};
 use crate::fenced::Fenced;
@@ -147,6 +147,7 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
     account.orphans = orphans(&ensemble, patience).await?;
     account.disagreements.extend(disagreements(&ensemble, patience).await?);
     account.registers = registers(&ensemble).await?;
+    account.number = number(&ensemble).await?;
     try_join_all(clients.iter().map(Client::stop)).await?;
     account.died.extend(clients.iter().flat_map(Client::died));
     account.stamps = fenced.entries();
@@ -169,7 +170,12 @@ async fn start(options: &Options) -> Result<Ensemble, Failure> {
     raw.create("/chaos", b"", CreateMode::Persistent).await?;
     raw.create(fixture::REGISTERS, b"", CreateMode::Persistent).await?;
     for site in fixture::SITES {
-        raw.create(&site.register(), Token::default().to_string().as_bytes(), CreateMode::Persistent).await?;
+        raw.create(
+            &fixture::register_of(site),
+            Token::default().to_string().as_bytes(),
+            CreateMode::Persistent,
+        )
+        .await?;
     }
     raw.close().await?;
     Ok(ensemble)

@@ -1,5 +1,7 @@
 //! The events that a client records.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::token::Token;
@@ -9,7 +11,7 @@ use super::token::Token;
 pub(crate) struct Event {
     /// Nanoseconds of the machine's boot clock.
     pub(crate) at: u64,
-    /// Index of the task in [`WORK`](crate::fixture::WORK).
+    /// Index of the task in [`work`](crate::fixture::work).
     pub(crate) task: usize,
     #[serde(flatten)]
     pub(crate) what: What,
@@ -39,6 +41,12 @@ pub(crate) enum What {
     Failed { attempt: u64, error: String, transient: bool },
     /// A lock was granted, or one member of several locks.
     Granted { attempt: u64, hold: u64, lock: String, mode: Mode, token: Token, nodes: Vec<String> },
+    /// So many starts that a rate limiter admitted began.
+    Started { attempt: u64, lock: String, starts: usize },
+    /// It is a slot of a schedule, which begins at this time. It is recorded as done if it is released.
+    Due { hold: u64, slot: u64 },
+    /// A call for the value of a once cell returned this one.
+    Value { cell: u64, value: String },
     /// An owner acquired the lock once more, within the hold.
     Again { hold: u64, token: Token },
     /// The guard was valid at this instant, and until when it would be.
@@ -57,6 +65,22 @@ pub(crate) enum What {
     Uncommitted { hold: u64, why: String },
     /// The fenced register has answered. The validity of the guard is checked after that.
     Stamped { hold: u64, accepted: bool, valid: bool },
+    /// The addition of one to the counter of all clients began.
+    Adding { attempt: u64 },
+    /// It was applied.
+    Added { attempt: u64, sum: i64 },
+    /// It was not applied.
+    NotAdded { attempt: u64 },
+    /// A view showed a change: the register has this version.
+    Shown { register: String, version: i32 },
+    /// The view was synced, which was asked for at `asked`, and shows these versions.
+    Synced { asked: u64, registers: BTreeMap<String, i32> },
+    /// An attempt to enter the double barrier began.
+    Entering { attempt: u64 },
+    /// The client was let in.
+    Entered { attempt: u64 },
+    /// The client has left, and so have all members of its round.
+    Left { attempt: u64 },
     /// Everything was released and dropped; the session stays.
     Quiet,
 }

@@ -28,6 +28,8 @@ pub(crate) struct Hold {
     /// The instant and the version of its confirmed write to the transactional register.
     pub(crate) committed: Vec<(u64, i32)>,
     pub(crate) stamps: Vec<Stamp>,
+    /// The slot of a schedule that it is.
+    pub(crate) slot: Option<u64>,
     /// Tokens of nested holds.
     pub(crate) again: Vec<Token>,
     pub(crate) contradictions: Vec<(u64, String)>,
@@ -89,6 +91,7 @@ pub(crate) fn holds(process: &str, events: &[Event]) -> Vec<Hold> {
                     released: None,
                     committed: Vec::new(),
                     stamps: Vec::new(),
+                    slot: None,
                     again: Vec::new(),
                     contradictions: Vec::new(),
                 },
@@ -121,6 +124,7 @@ impl Hold {
             What::Stamped { accepted, valid, .. } => {
                 self.stamps.push(Stamp { at, accepted: *accepted, valid: *valid });
             }
+            What::Due { slot, .. } => self.slot = Some(*slot),
             What::Again { token, .. } => self.again.push(*token),
             What::Contradiction { text, .. } => self.contradictions.push((at, text.clone())),
             _ => {}
@@ -131,6 +135,7 @@ impl Hold {
 fn hold_of(what: &What) -> Option<u64> {
     match what {
         What::Again { hold, .. }
+        | What::Due { hold, .. }
         | What::Valid { hold, .. }
         | What::Invalid { hold, .. }
         | What::Contradiction { hold, .. }

@@ -33,10 +33,16 @@ pub(crate) struct Account {
     pub(crate) incidents: Vec<Incident>,
     /// When the last fault was healed.
     pub(crate) healed: Option<u64>,
+    /// The rate limiters: the name, the starts in a window, and the window in nanoseconds.
+    #[serde(default)]
+    pub(crate) limiters: Vec<(String, usize, u64)>,
     /// All requests to the fenced register, in its order.
     pub(crate) stamps: Vec<Entry>,
     /// The transactional registers in the end: token and version.
     pub(crate) registers: BTreeMap<String, (Token, i32)>,
+    /// The counter of all clients in the end.
+    #[serde(default)]
+    pub(crate) number: i64,
     /// Nodes that existed after the last release.
     pub(crate) orphans: Vec<String>,
     /// Nodes that only some servers had in the end.

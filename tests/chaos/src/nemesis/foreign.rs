@@ -7,7 +7,7 @@ use futures::future::join_all;
 use lockkeeper_tests::{HarnessError, RawClient};
 
 use super::{Fault, Nemesis, Planned, bounded, last};
-use crate::fixture::{REGISTERS, SITES};
+use crate::fixture::{REGISTERS, SITES, path_of};
 use crate::history::{Incident, Void};
 use crate::{Failure, clock};
 
@@ -31,8 +31,7 @@ impl Nemesis {
                 }
             }
             Fault::DeleteNodes => {
-                let touched: Vec<String> =
-                    SITES.into_iter().filter(|site| site.touched).map(|site| site.path()).collect();
+                let touched: Vec<String> = SITES.iter().filter(|site| site.touched).map(path_of).collect();
                 tokio::select! {
                     () = last(planned) => {}
                     () = async {

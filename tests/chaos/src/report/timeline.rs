@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::svg::Svg;
 use crate::checker::Violation;
-use crate::fixture::{Site, WORK};
+use crate::fixture::{Site, path_of, work};
 use crate::history::{Event, History, Hold, Incident, Lane, Mode, What, client_of};
 
 const STYLE: &str = "text{font:11px monospace}.title{font-size:15px}.bad{fill:#d00}.quiet{fill:#777}\
@@ -42,7 +42,7 @@ impl Axis {
 }
 
 /// Draws the history of `site`.
-pub(super) fn draw(site: Site, history: &History, holds: &[Hold], violations: &[Violation]) -> String {
+pub(super) fn draw(site: &Site, history: &History, holds: &[Hold], violations: &[Violation]) -> String {
     let events = || history.processes.values().flatten();
     let axis = Axis {
         zero: events().map(|event| event.at).min().unwrap_or_default(),
@@ -61,7 +61,7 @@ pub(super) fn draw(site: Site, history: &History, holds: &[Hold], violations: &[
         format!(
             "{} · {} server(s) · seed {} · blue: alone, green: reading, orange: permits, thin: waiting, grey: held but not \
              claimed, black: killed",
-            site.path(),
+            path_of(site),
             account.servers,
             account.seed
         ),
@@ -102,10 +102,10 @@ pub(super) fn draw(site: Site, history: &History, holds: &[Hold], violations: &[
 }
 
 /// The tasks that take the lock, each with its row.
-fn rows(site: Site, history: &History) -> BTreeMap<(String, usize), usize> {
+fn rows(site: &Site, history: &History) -> BTreeMap<(String, usize), usize> {
     let mut rows = BTreeMap::new();
     for process in history.processes.keys() {
-        for (task, _) in WORK.into_iter().enumerate().filter(|(_, work)| work.takes(site)) {
+        for (task, _) in work().enumerate().filter(|(_, work)| work.takes(site)) {
             rows.insert((client_of(process).to_owned(), task), 0);
         }
     }
@@ -141,7 +141,7 @@ fn strike(svg: &mut Svg, axis: Axis, incident: &Incident, faults: f64, bottom: f
     svg.text(x + 1.0, faults + lane * LANE + 10.5, "label", label);
 }
 
-fn waits(svg: &mut Svg, axis: Axis, site: Site, events: &[Event], top: impl Fn(usize) -> Option<f64>) {
+fn waits(svg: &mut Svg, axis: Axis, site: &Site, events: &[Event], top: impl Fn(usize) -> Option<f64>) {
     let mut asked: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
     let mut wait = |from: u64, to: u64, task: usize, how: &str| {
         if let Some(y) = top(task) {
@@ -194,7 +194,7 @@ fn held(svg: &mut Svg, axis: Axis, hold: &Hold, y: f64) {
     }
 }
 
-fn complain(svg: &mut Svg, axis: Axis, site: Site, violations: &[Violation], bottom: f64) {
+fn complain(svg: &mut Svg, axis: Axis, site: &Site, violations: &[Violation], bottom: f64) {
     let ours = violations.iter().filter(|violation| violation.lock.is_empty() || violation.lock == site.name);
     for (number, violation) in ours.enumerate() {
         let at = axis.seconds(violation.at);

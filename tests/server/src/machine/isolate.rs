@@ -44,7 +44,8 @@ impl Machine {
                 let (_, effect) = past.tree.apply(change, txn.zxid, txn.time);
                 let events =
                     replica.watches.trigger(&effect, |client, acl| may_read(&self.clients, client, acl));
-                out.extend(events.into_iter().map(|(client, event)| Output::Event { client, event }));
+                let zxid = if self.settings.event_zxids { txn.zxid } else { -1 };
+                out.extend(events.into_iter().map(|(client, event)| Output::Event { client, event, zxid }));
             }
             ended.extend(txn.ended);
         }

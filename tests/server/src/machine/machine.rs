@@ -87,7 +87,8 @@ impl Machine {
             for replica in self.replicas.iter_mut().filter(|replica| replica.past.is_none()) {
                 let events =
                     replica.watches.trigger(&effect, |client, acl| may_read(&self.clients, client, acl));
-                out.extend(events.into_iter().map(|(client, event)| Output::Event { client, event }));
+                let zxid = if self.settings.event_zxids { txn.zxid } else { -1 };
+                out.extend(events.into_iter().map(|(client, event)| Output::Event { client, event, zxid }));
             }
         }
         for past in self.replicas.iter_mut().filter_map(|replica| replica.past.as_mut()) {
@@ -103,6 +104,14 @@ impl Machine {
         }
         self.ahead.remove(path);
         self.tree.set_sequence(path, next)
+    }
+
+    /// Sets the version of the data of that node. Says whether the node exists.
+    pub fn set_version(&mut self, path: &str, version: i32) -> bool {
+        for past in self.replicas.iter_mut().filter_map(|replica| replica.past.as_mut()) {
+            past.tree.set_version(path, version);
+        }
+        self.tree.set_version(path, version)
     }
 
     /// Lists the servers of an ensemble in `/zookeeper/config`, by the addresses at which they take clients.

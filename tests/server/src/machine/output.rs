@@ -29,6 +29,8 @@ pub enum Output {
         client: ClientId,
         /// The event.
         event: WatchEvent,
+        /// The transaction that caused it; −1 if the server does not say.
+        zxid: i64,
     },
     /// The server closes the connection.
     Close {

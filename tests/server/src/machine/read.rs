@@ -108,7 +108,8 @@ impl Machine {
                 for path in &recursive {
                     watches.add(path, client, WatchMode::PersistentRecursive);
                 }
-                out.extend(missed.into_iter().map(|event| Output::Event { client, event }));
+                // No server says by which transaction it happened.
+                out.extend(missed.into_iter().map(|event| Output::Event { client, event, zxid: -1 }));
                 Ok(Reply::Done)
             }
             Request::WhoAmI => Ok(Reply::Identities(identities.to_vec())),

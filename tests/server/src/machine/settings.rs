@@ -15,6 +15,8 @@ pub struct Settings {
     /// Whether `create2` in a transaction answers with metadata. Default false: 3.8.0 forgets it (ZOOKEEPER-4026),
     /// 3.8.2 and later do not.
     pub stat_in_multi: bool,
+    /// Whether an event says which transaction caused it. Default false: servers before 3.9 do not (ZOOKEEPER-4655).
+    pub event_zxids: bool,
     /// Time between two searches for containers to remove. Default 60 000.
     pub container_interval: i64,
     /// How long a container that never had children is kept; 0, the default, is for ever.
@@ -42,6 +44,7 @@ impl Default for Settings {
             max_timeout: 40_000,
             ttl_nodes: false,
             stat_in_multi: false,
+            event_zxids: false,
             container_interval: 60_000,
             container_max_never_used: 0,
             quorum: false,

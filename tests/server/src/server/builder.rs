@@ -55,6 +55,12 @@ impl Builder {
         self
     }
 
+    /// Whether an event says which transaction caused it, as from 3.9 on (ZOOKEEPER-4655). Default no.
+    pub fn event_zxids(mut self, sent: bool) -> Self {
+        self.settings.event_zxids = sent;
+        self
+    }
+
     /// The time between two searches for containers to remove. Default 60 s.
     pub fn container_interval(mut self, interval: Duration) -> Self {
         self.settings.container_interval = millis(interval).max(1);

@@ -221,6 +221,16 @@ impl TestServer {
         found
     }
 
+    /// Sets the version of the data of that node. Says whether the node exists.
+    pub fn set_version(&self, path: &str, version: i32) -> bool {
+        let mut found = false;
+        self.shared().command(|machine, _| {
+            found = machine.set_version(path, version);
+            Vec::new()
+        });
+        found
+    }
+
     /// Makes sequence numbers run on past the end of their range (`2147483647`, then `-2147483648` and up), or stop
     /// there again. The real server does the first while creates are in flight and the second when none is. Default:
     /// they stop.

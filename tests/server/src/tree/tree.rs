@@ -108,6 +108,11 @@ impl Tree {
         self.node_mut(path).map(|node| node.created_children = next).is_some()
     }
 
+    /// Sets the version of the data of that node. Says whether the node exists.
+    pub fn set_version(&mut self, path: &str, version: i32) -> bool {
+        self.node_mut(path).map(|node| node.version = version).is_some()
+    }
+
     /// Sets the data of `/zookeeper/config`, as a server does by itself when it starts: that is no transaction.
     pub fn set_config(&mut self, data: Bytes, time: i64) {
         if let Some(node) = self.node_mut(CONFIG) {

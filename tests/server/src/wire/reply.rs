@@ -27,8 +27,8 @@ pub(crate) fn encode(output: &Output) -> Option<Bytes> {
                 }
             }
         }
-        Output::Event { event, .. } => {
-            frame.int(-1).long(-1).int(0);
+        Output::Event { event, zxid, .. } => {
+            frame.int(-1).long(*zxid).int(0);
             frame.int(event.kind.code()).int(CONNECTED).string(&event.path);
         }
         Output::Close { .. } => return None,

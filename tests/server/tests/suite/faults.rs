@@ -139,29 +139,29 @@ async fn held_event_comes_when_it_is_released() {
 async fn held_request_of_a_dead_connection_is_applied_late() {
     let (server, address) = server().await;
     let mut client = Conn::new(&address, T).await;
-    let ghost = server.fault(When::create().path("/ghost"), Fault::HoldRequest);
-    client.send(op::CREATE, &Body::create("/ghost", 1)).await.unwrap();
-    ghost.hit().await;
+    let held = server.fault(When::create().path("/late"), Fault::HoldRequest);
+    client.send(op::CREATE, &Body::create("/late", 1)).await.unwrap();
+    held.hit().await;
     let mut again = client.again(&address).await.unwrap();
     again.ok(op::SYNC, &Body::new().str("/")).await;
-    assert_eq!(again.call(op::EXISTS, &Body::watch("/ghost", true)).await.unwrap().err, -101);
-    ghost.release();
-    server.wait_until(|machine| machine.tree().node("/ghost").is_some()).await;
-    assert_eq!(again.drain().await.unwrap(), [(1, "/ghost".to_owned())]);
+    assert_eq!(again.call(op::EXISTS, &Body::watch("/late", true)).await.unwrap().err, -101);
+    held.release();
+    server.wait_until(|machine| machine.tree().node("/late").is_some()).await;
+    assert_eq!(again.drain().await.unwrap(), [(1, "/late".to_owned())]);
 }
 
 #[tokio::test]
 async fn held_request_of_a_dead_session_is_never_applied() {
     let (server, address) = server().await;
     let mut client = Conn::new(&address, T).await;
-    let ghost = server.fault(When::create(), Fault::HoldRequest);
-    client.send(op::CREATE, &Body::create("/ghost", 1)).await.unwrap();
-    ghost.hit().await;
+    let held = server.fault(When::create(), Fault::HoldRequest);
+    client.send(op::CREATE, &Body::create("/late", 1)).await.unwrap();
+    held.hit().await;
     assert!(server.expire(client.session));
     client.closed().await;
-    ghost.release();
+    held.release();
     let mut other = Conn::new(&address, T).await;
-    assert_eq!(other.call(op::EXISTS, &Body::watch("/ghost", false)).await.unwrap().err, -101);
+    assert_eq!(other.call(op::EXISTS, &Body::watch("/late", false)).await.unwrap().err, -101);
 }
 
 #[tokio::test]

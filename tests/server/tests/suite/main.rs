@@ -34,3 +34,5 @@ mod raw;
 mod script;
 #[cfg(test)]
 mod server_faults;
+#[cfg(test)]
+mod watch_modes;

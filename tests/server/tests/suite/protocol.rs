@@ -153,6 +153,36 @@ async fn event_precedes_the_reply_that_shows_the_change() {
 }
 
 #[tokio::test]
+async fn an_event_says_its_transaction_as_newer_servers_do() {
+    let server = TestServer::builder().event_zxids(true).start().await.unwrap();
+    let (mut watcher, mut writer) =
+        (Conn::new(&server.connect_string(), T).await, Conn::new(&server.connect_string(), T).await);
+    watcher.event_zxids = Some(Vec::new());
+    watcher.ok(op::ADD_WATCH, &Body::version("/", 1)).await;
+    let mut zxids = Vec::new();
+    for (op, body) in [
+        (op::CREATE, Body::create("/a", 0)),
+        (op::SET_DATA, Body::set("/a", b"1", -1)),
+        (op::DELETE, Body::version("/a", -1)),
+    ] {
+        zxids.push(writer.ok(op, &body).await.zxid);
+    }
+    assert_eq!(watcher.drain().await.unwrap().len(), 3);
+    assert_eq!(watcher.event_zxids.as_deref(), Some(&zxids[..]));
+
+    // What happened while the client was away has no transaction, on any server.
+    let (seen, none) = (watcher.last_zxid, [""; 0]);
+    drop(watcher);
+    writer.ok(op::CREATE, &Body::create("/b", 0)).await;
+    let mut again = Conn::new(&server.connect_string(), T).await;
+    again.event_zxids = Some(Vec::new());
+    let absent = Body::new().long(seen).strs(&none).strs(&["/b"]).strs(&none);
+    again.send(op::SET_WATCHES, &absent).await.unwrap();
+    again.reply().await.unwrap();
+    assert_eq!(again.event_zxids.as_deref(), Some(&[-1][..]));
+}
+
+#[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
     let server = TestServer::start().await.unwrap();
     let mut client = Conn::new(&server.connect_string(), T).await;

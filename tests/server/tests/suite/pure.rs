@@ -89,7 +89,7 @@ fn expired_session_takes_its_nodes_and_the_event_tells_others() {
     machine.request(owner, 1, create("/lock", 1), 10);
     machine.request(watcher, 1, Request::Exists { path: "/lock".into(), watch: true }, 20);
     let outputs = machine.advance(600);
-    let [Output::Event { client, event }, Output::Close { client: closed }] = outputs.as_slice() else {
+    let [Output::Event { client, event, .. }, Output::Close { client: closed }] = outputs.as_slice() else {
         panic!("{outputs:?}");
     };
     assert_eq!((*client, event.path.as_str(), *closed), (watcher, "/lock", owner));

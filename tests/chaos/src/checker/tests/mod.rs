@@ -1,5 +1,7 @@
 //! Histories made by hand: good ones pass, and every rule has bad ones that it catches.
 
+mod beside;
+mod once;
 mod registers;
 
 use super::{Rule, judge};
@@ -139,6 +141,23 @@ fn no_more_permits_are_out_than_there_are() {
         ("c1.0", 5, "semaphore", Mode::Permits(2), 6, (20, 30)),
     ]);
     assert_eq!(run.rules(), [Rule::Capacity]);
+}
+
+#[test]
+fn no_window_has_more_starts_than_the_limiter_admits() {
+    let of = |starts: &[(u64, usize)]| {
+        let mut run = TestRun::default();
+        run.history.account.limiters.push(("limiter".to_owned(), 2, 100));
+        for (number, (at, starts)) in (0..).zip(starts) {
+            let what = What::Started { attempt: number, lock: "limiter".to_owned(), starts: *starts };
+            run.record(&format!("c{}.0", number % 2), 0, *at, what);
+        }
+        run.rules()
+    };
+    assert_eq!(of(&[(10, 1), (10, 1), (110, 2), (210, 1), (250, 1), (310, 1)]), []);
+    assert_eq!(of(&[(10, 2), (109, 1)]), [Rule::Rate]);
+    assert_eq!(of(&[(10, 3)]), [Rule::Rate]);
+    assert_eq!(of(&[(40, 1), (10, 1), (90, 1), (95, 1)]), [Rule::Rate, Rule::Rate]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Ten thousand waiters of one lock, and ten thousand holds, on one session. The server is killed and restarted
-//! meanwhile.
+//! Thousands of waiters of one lock, and thousands of holds, on one session. The server is killed and restarted
+//! meanwhile. With `LOCKKEEPER_SOAK=1` there are ten thousand of each.
 //!
 //! The tests print the cost in memory.
 
@@ -16,7 +16,11 @@ use tokio::task::JoinSet;
 const SESSION: Duration = Duration::from_secs(40);
 const TICK: Duration = Duration::from_secs(2);
 
-const MANY: usize = 10_000;
+/// How many waiters, and how many holds.
+fn many() -> usize {
+    let is_soak = std::env::var("LOCKKEEPER_SOAK").is_ok_and(|value| value == "1");
+    if is_soak { 10_000 } else { 2_000 }
+}
 
 /// The time limit for all of them together.
 fn patience() -> Duration {
@@ -99,7 +103,7 @@ fn number(guard: &MutexGuard) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_waiters_of_one_lock_survive_a_restart_and_are_granted_in_order() {
+async fn thousands_of_waiters_of_one_lock_survive_a_restart_and_are_granted_in_order() {
     let ensemble = server().await;
     let (manager, other) = (connect(&ensemble).await, connect(&ensemble).await);
     let held = Mutex::new(&other, "/locks/one").unwrap().acquire().await.unwrap();
@@ -109,7 +113,7 @@ async fn ten_thousand_waiters_of_one_lock_survive_a_restart_and_are_granted_in_o
     let (served, inside) = (Arc::new(Shared::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
     let queue_nodes = Arc::new(AtomicUsize::new(0));
     let mut waiters = JoinSet::new();
-    for _ in 0..MANY {
+    for _ in 0..many() {
         let mutex = Mutex::new(&manager, "/locks/one").unwrap();
         let (served, inside, queue_nodes) =
             (Arc::clone(&served), Arc::clone(&inside), Arc::clone(&queue_nodes));
@@ -125,13 +129,13 @@ async fn ten_thousand_waiters_of_one_lock_survive_a_restart_and_are_granted_in_o
     }
     // Every waiter has its answers: one without would list the whole queue for its node after the restart.
     let all_know = eventually("every waiter knows its predecessor", patience(), || async {
-        (queue_nodes.load(Ordering::SeqCst) == MANY).then_some(())
+        (queue_nodes.load(Ordering::SeqCst) == many()).then_some(())
     });
     all_know.await.unwrap();
     account.report("all queued").await;
 
     killed_and_started(&ensemble, &[&manager, &other]).await;
-    ephemerals_become(&ensemble, MANY + 1).await;
+    ephemerals_become(&ensemble, many() + 1).await;
     assert!(held.is_valid() && served.lock().is_empty());
     account.report("the server is back").await;
 
@@ -142,11 +146,11 @@ async fn ten_thousand_waiters_of_one_lock_survive_a_restart_and_are_granted_in_o
         }
     };
     let in_time = tokio::time::timeout(patience(), all).await;
-    assert!(in_time.is_ok(), "only {} of {} were served", served.lock().len(), MANY);
+    assert!(in_time.is_ok(), "only {} of {} were served", served.lock().len(), many());
     account.report("all served").await;
 
     let served = std::mem::take(&mut *served.lock());
-    assert_eq!(served.len(), MANY);
+    assert_eq!(served.len(), many());
     // Each once, and each after its predecessors.
     assert!(served.windows(2).all(|pair| pair[0] < pair[1]), "not in the order of the queue");
     ephemerals_become(&ensemble, 0).await;
@@ -154,13 +158,13 @@ async fn ten_thousand_waiters_of_one_lock_survive_a_restart_and_are_granted_in_o
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_locks_of_one_session_survive_a_restart() {
+async fn thousands_of_locks_of_one_session_survive_a_restart() {
     let ensemble = server().await;
     let manager = connect(&ensemble).await;
     let mut account = Account::new(&ensemble);
     account.report("before").await;
     let held = take_all(&manager).await;
-    ephemerals_become(&ensemble, MANY).await;
+    ephemerals_become(&ensemble, many()).await;
     account.report("all held").await;
     // As many watches as there is room for.
     let watched = eventually("watches on the long holds", patience(), || async {
@@ -177,7 +181,7 @@ async fn ten_thousand_locks_of_one_session_survive_a_restart() {
     });
     confirmed.await.unwrap();
     assert!(held.iter().all(|guard| guard.is_valid()));
-    assert_eq!(manager.health().held, MANY);
+    assert_eq!(manager.health().held, many());
     account.report("the server is back").await;
 
     let mut releases = JoinSet::new();
@@ -198,7 +202,7 @@ async fn ten_thousand_locks_of_one_session_survive_a_restart() {
 
 async fn take_all(manager: &ConnectionManager) -> Vec<MutexGuard> {
     let mut asking = JoinSet::new();
-    for number in 0..MANY {
+    for number in 0..many() {
         let mutex = Mutex::new(manager, format!("/locks/of-many/{number}")).unwrap();
         asking.spawn(async move { mutex.acquire().await.unwrap() });
     }

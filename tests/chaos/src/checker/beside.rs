@@ -1,0 +1,146 @@
+//! The rules for the counter, the views and the double barrier.
+
+use std::collections::BTreeMap;
+
+use lockkeeper_test_recipes::{Addition, AdditionEnd, judge_additions};
+
+use super::{Rule, Violation};
+use crate::fixture::MEMBERS;
+use crate::history::{Event, History, Lane, What};
+
+/// A leader that was cut off may answer a `sync` until it notices: at most for so long.
+const UNNOTICED: u64 = 3_000_000_000;
+
+pub(super) fn judge(history: &History) -> Vec<Violation> {
+    counter(history).into_iter().chain(views(history)).chain(barrier(history)).collect()
+}
+
+/// Every addition counts once, and takes effect between its beginning and its end.
+fn counter(history: &History) -> Option<Violation> {
+    let mut additions: BTreeMap<(&str, u64), Addition> = BTreeMap::new();
+    for (process, events) in &history.processes {
+        for Event { at, what, .. } in events {
+            let (attempt, end) = match what {
+                What::Adding { attempt } => {
+                    let addition = Addition { begun: *at, end: AdditionEnd::Unknown };
+                    additions.insert((process, *attempt), addition);
+                    continue;
+                }
+                What::Added { attempt, sum } => (attempt, AdditionEnd::Sum(*sum, *at)),
+                What::NotAdded { attempt } => (attempt, AdditionEnd::NotAdded),
+                _ => continue,
+            };
+            if let Some(addition) = additions.get_mut(&(process.as_str(), *attempt)) {
+                addition.end = end;
+            }
+        }
+    }
+    let additions: Vec<Addition> = additions.into_values().collect();
+    let text = judge_additions(&additions, history.account.number).err()?;
+    let at = history.account.healed.unwrap_or_default();
+    Some(Violation { rule: Rule::Counter, lock: String::new(), at, text })
+}
+
+/// No view shows an older state after a newer one, and after a sync none shows anything older than the call.
+fn views(history: &History) -> Vec<Violation> {
+    let holds = history.holds();
+    let mut committed: Vec<(u64, &str, i32)> = holds
+        .iter()
+        .flat_map(|hold| hold.committed.iter().map(|(at, version)| (*at, hold.lock.as_str(), *version)))
+        .collect();
+    committed.sort_unstable();
+    let mut violations = Vec::new();
+    for (process, events) in &history.processes {
+        let mut newest: BTreeMap<&str, i32> = BTreeMap::new();
+        let mut complain = |at: u64, lock: &str, text: String| {
+            let text = format!("{process}: {text}");
+            violations.push(Violation { rule: Rule::View, lock: lock.to_owned(), at, text });
+        };
+        for Event { at, what, .. } in events {
+            match what {
+                What::Shown { register, version } => {
+                    let earlier = newest.insert(register, *version);
+                    if let Some(earlier) = earlier.filter(|earlier| earlier >= version) {
+                        complain(*at, register, format!("shows version {version} after {earlier}"));
+                    }
+                }
+                What::Synced { asked, registers } => {
+                    let before = committed.partition_point(|(committed, ..)| committed < asked);
+                    let before = committed.get(..before).unwrap_or_default();
+                    let is_older = |(_, lock, version): &&(u64, &str, i32)| {
+                        registers.get(*lock).is_none_or(|shown| shown < version)
+                    };
+                    let missed =
+                        before.iter().rev().find(is_older).filter(|_| may_sync(history, *asked, *at));
+                    if let Some((_, lock, version)) = missed {
+                        let shown = registers.get(*lock);
+                        complain(*at, lock, format!("shows {shown:?} after a sync, not version {version}"));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    violations
+}
+
+/// Whether no leader may have been cut off while this sync was answered.
+fn may_sync(history: &History, asked: u64, answered: u64) -> bool {
+    history.account.servers == 1
+        || !history.account.incidents.iter().any(|incident| {
+            incident.lane == Lane::Servers
+                && incident.start <= answered
+                && asked <= incident.stop.saturating_add(UNNOTICED)
+        })
+}
+
+/// The time in which a client may be a member of the double barrier, and when it was let in.
+struct Membership<'a> {
+    process: &'a str,
+    asked: u64,
+    over: u64,
+    entered: Option<u64>,
+}
+
+/// Nobody is let in before enough members are there at one instant.
+fn barrier(history: &History) -> Vec<Violation> {
+    let mut members = Vec::new();
+    for (process, events) in &history.processes {
+        let mut attempts: BTreeMap<u64, Membership<'_>> = BTreeMap::new();
+        for Event { at, what, .. } in events {
+            match what {
+                What::Entering { attempt } => {
+                    // Without the end of a leave, its node may exist as long as its session does.
+                    let member = Membership { process, asked: *at, over: u64::MAX, entered: None };
+                    attempts.insert(*attempt, member);
+                }
+                What::Entered { attempt } => {
+                    if let Some(member) = attempts.get_mut(attempt) {
+                        member.entered = Some(*at);
+                    }
+                }
+                What::Left { attempt } => {
+                    if let Some(member) = attempts.get_mut(attempt) {
+                        member.over = *at;
+                    }
+                }
+                _ => {}
+            }
+        }
+        members.extend(attempts.into_values());
+    }
+    let is_together =
+        |at: u64| members.iter().filter(|one| one.asked <= at && at < one.over).count() >= MEMBERS;
+    let mut violations = Vec::new();
+    for member in &members {
+        let Some(entered) = member.entered else { continue };
+        // The number of members grows only where one asks.
+        let asks = members.iter().map(|one| one.asked);
+        let mut asks = asks.filter(|at| (member.asked..=entered).contains(at));
+        if !asks.any(is_together) {
+            let text = format!("{} was let in, and was never there with another member", member.process);
+            violations.push(Violation { rule: Rule::Barrier, lock: String::new(), at: entered, text });
+        }
+    }
+    violations
+}

@@ -1,0 +1,148 @@
+//! Lost answers, sessions that end, nodes that are deleted by hand.
+
+use std::time::Duration;
+
+use lockkeeper::{DoubleBarrier, Error, Inside, LossReason};
+use lockkeeper_testserver::{Fault, Op, When};
+
+use super::{BARRIER, client, is_open, member, members, members_become};
+use crate::limit::within;
+use crate::server_fixture::{ServerFixture, builder};
+
+async fn leave_all(inside: impl IntoIterator<Item = Inside>) {
+    let tasks: Vec<_> = inside.into_iter().map(|inside| tokio::spawn(inside.leave())).collect();
+    for task in tasks {
+        within("a member leaves", task).await.unwrap().unwrap().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rounds_go_on_whichever_answer_is_lost() {
+    for op in [Op::Create2, Op::Multi, Op::GetChildren, Op::GetChildren2, Op::GetData, Op::Exists] {
+        for fault in [Fault::DropConnectionAfter, Fault::DropConnectionBefore] {
+            for nth in 1..=3 {
+                let server_fixture = ServerFixture::start().await.unwrap();
+                let (one, two) = (client(&server_fixture).await, client(&server_fixture).await);
+                let _lost =
+                    server_fixture.server.fault(When::op(op).path(&format!("{BARRIER}/**")).nth(nth), fault);
+                let _list = server_fixture.server.fault(When::op(op).path(BARRIER).nth(nth), fault);
+                let (a, b) = (member(&one, 2, "a"), member(&two, 2, "b"));
+                for _ in 0..2 {
+                    let both = async { tokio::try_join!(a.enter(), b.enter()) };
+                    let both = within(&format!("both, {op:?} {nth} {fault:?}"), both).await.unwrap().unwrap();
+                    leave_all([both.0, both.1]).await;
+                }
+                members_become(&server_fixture, 0).await;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_whose_session_ends_is_told_and_the_others_do_not_hang() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let one = client(&server_fixture).await;
+    let session = server_fixture.sessions_of_actor()[0];
+    let (a, b) = (member(&one, 2, "a"), member(&server_fixture.rival, 2, "b"));
+    let entering = tokio::spawn({
+        let a = a.clone();
+        async move { a.enter().await }
+    });
+    members_become(&server_fixture, 1).await;
+    assert!(server_fixture.server.expire(session));
+    let lost = within("the loss", entering).await.unwrap().unwrap().unwrap_err();
+    assert!(matches!(&lost, Error::Lost(_)) && lost.is_transient(), "{lost}");
+
+    let (in_a, in_b) =
+        within("both", async { tokio::try_join!(a.enter(), b.enter()) }).await.unwrap().unwrap();
+    let session = *server_fixture.server.sessions().last().unwrap();
+    assert!(server_fixture.server.expire(session));
+    assert_eq!(within("the loss", in_a.lost()).await.unwrap().reason, LossReason::SessionExpired);
+    within("the other one leaves", in_b.leave()).await.unwrap().unwrap();
+    assert!(in_a.leave().await.unwrap_err().is_lost());
+    let (in_a, in_b) =
+        within("both", async { tokio::try_join!(a.enter(), b.enter()) }).await.unwrap().unwrap();
+    leave_all([in_a, in_b]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_round_whose_members_all_crash_inside_is_followed_by_another() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let (one, two) = (client(&server_fixture).await, client(&server_fixture).await);
+    let (a, b) = (member(&one, 2, "a"), member(&two, 2, "b"));
+    let crashed = within("both", async { tokio::try_join!(a.enter(), b.enter()) }).await.unwrap().unwrap();
+    for session in server_fixture.sessions_of_actor() {
+        assert!(server_fixture.server.expire(session));
+    }
+    members_become(&server_fixture, 0).await;
+    within("the losses", async { tokio::join!(crashed.0.lost(), crashed.1.lost()) }).await.unwrap();
+    let (in_a, in_b) =
+        within("both", async { tokio::try_join!(a.enter(), b.enter()) }).await.unwrap().unwrap();
+    assert!(in_a.is_valid() && in_b.is_valid());
+    leave_all([in_a, in_b]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_whose_node_is_deleted_by_hand_is_told() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let (a, b) = (member(&manager, 2, "a"), member(&server_fixture.rival, 2, "b"));
+    let entering = tokio::spawn({
+        let a = a.clone();
+        async move { a.enter().await }
+    });
+    members_become(&server_fixture, 1).await;
+    let name = server_fixture.server.inspect(members).remove(0);
+    assert!(server_fixture.server.delete_node(&format!("{BARRIER}/{name}")));
+    assert!(matches!(within("the loss", entering).await.unwrap().unwrap().unwrap_err(), Error::Lost(_)));
+    let (in_a, in_b) =
+        within("both", async { tokio::try_join!(a.enter(), b.enter()) }).await.unwrap().unwrap();
+    for name in server_fixture.server.inspect(members) {
+        assert!(server_fixture.server.delete_node(&format!("{BARRIER}/{name}")));
+    }
+    let left = within("both leave", async { tokio::join!(in_a.leave(), in_b.leave()) }).await.unwrap();
+    assert!(left.0.unwrap_err().is_lost() && left.1.unwrap_err().is_lost());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_shutdown_nobody_enters() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = builder(&server_fixture.server.connect_string()).connect().await.unwrap();
+    let barrier = member(&manager, 2, "a");
+    let entering = tokio::spawn({
+        let barrier = barrier.clone();
+        async move { barrier.enter().await }
+    });
+    members_become(&server_fixture, 1).await;
+    manager.shutdown().await.unwrap();
+    assert!(within("the end", entering).await.unwrap().unwrap().unwrap_err().is_closed());
+    assert!(within("the end", barrier.enter()).await.unwrap().unwrap_err().is_closed());
+    members_become(&server_fixture, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_barrier_is_not_opened_with_a_member_that_crashed_meanwhile() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let (one, two) = (client(&server_fixture).await, client(&server_fixture).await);
+    let ready = format!("{BARRIER}/ready");
+    let opening = server_fixture.server.fault(When::op(Op::Multi).path(&ready).always(), Fault::HoldRequest);
+    let enter = |barrier: DoubleBarrier| tokio::spawn(async move { barrier.enter().await });
+    let crashing = enter(member(&one, 2, "crashes"));
+    members_become(&server_fixture, 1).await;
+    let node = format!("{BARRIER}/{}", server_fixture.server.inspect(members).remove(0));
+    let staying = enter(member(&two, 2, "stays"));
+    within("both open the barrier", opening.hit_times(2)).await.unwrap();
+    assert!(server_fixture.server.delete_node(&node));
+    assert!(within("the loss", crashing).await.unwrap().unwrap().unwrap_err().is_lost());
+
+    let lists = server_fixture
+        .server
+        .fault(When::op(Op::GetChildren2).path(BARRIER), Fault::DelayReply(Duration::ZERO));
+    opening.release();
+    within("another list", lists.hit()).await.unwrap();
+    assert!(!server_fixture.server.inspect(is_open), "opened with one member");
+    drop(opening);
+    let joining = enter(member(&one, 2, "joins"));
+    let inside = within("both", async { (staying.await.unwrap(), joining.await.unwrap()) }).await.unwrap();
+    leave_all([inside.0.unwrap(), inside.1.unwrap()]).await;
+}

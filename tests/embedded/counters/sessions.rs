@@ -1,0 +1,86 @@
+//! The end of the session, before the answer and after it.
+
+use lockkeeper::ErrorKind;
+use lockkeeper_testserver::{Fault, When};
+
+use super::{add_ones, change, client, counter, number_on, writers};
+use crate::limit::within;
+use crate::server_fixture::ServerFixture;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_counter_goes_on_in_the_next_session() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let counter = counter(&client(&server_fixture).await);
+    assert_eq!(add_ones(&counter, 2).await.unwrap(), [1, 2]);
+    assert!(server_fixture.server.expire(server_fixture.sessions_of_actor()[0]));
+    let sums = within("the additions", add_ones(&counter, 2)).await.unwrap().unwrap();
+    assert_eq!((sums, number_on(&server_fixture)), (vec![3, 4], Some(4)));
+    assert_eq!(server_fixture.server.inspect(writers).len(), 1, "that of the next session");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_addition_that_was_not_applied_is_repeated_in_the_next_session() {
+    for is_first in [true, false] {
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let counter = counter(&client(&server_fixture).await);
+        // The node exists, or does not.
+        if !is_first {
+            counter.add(10).await.unwrap();
+        }
+        let session = server_fixture.sessions_of_actor()[0];
+        let held = server_fixture.server.fault(change().nth(1), Fault::HoldRequest);
+        let adding = tokio::spawn(async move { counter.add(1).await });
+        within("the addition", held.hit()).await.unwrap();
+        assert!(server_fixture.server.expire(session));
+        let sum = within("the addition", adding).await.unwrap().unwrap().unwrap();
+        assert_eq!(sum, if is_first { 1 } else { 11 });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_addition_whose_session_ends_before_the_answer_is_unknown_and_counted_at_most_once() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let counter = counter(&client(&server_fixture).await);
+    counter.add(10).await.unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
+    let held = server_fixture.server.fault(change(), Fault::HoldReply);
+    let adding = tokio::spawn({
+        let counter = counter.clone();
+        async move { counter.add(1).await }
+    });
+    within("the addition", held.hit()).await.unwrap();
+    assert!(server_fixture.server.expire(session));
+    let unknown = within("the addition", adding).await.unwrap().unwrap().unwrap_err();
+    assert_eq!((unknown.kind(), unknown.is_transient()), (ErrorKind::Unknown, false), "{unknown}");
+    assert_eq!(within("the next one", counter.add(1)).await.unwrap().unwrap(), 12);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_addition_is_unknown_if_others_add_before_the_next_session_does() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let (here, there) = (counter(&client(&server_fixture).await), counter(&server_fixture.rival));
+    here.add(10).await.unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
+    let held = server_fixture.server.fault(change().session(session), Fault::HoldRequest);
+    let adding = tokio::spawn(async move { here.add(1).await });
+    within("the addition", held.hit()).await.unwrap();
+    let next = server_fixture.server.fault(When::connect(), Fault::HoldRequest);
+    assert!(server_fixture.server.expire(session));
+    within("the next session", next.hit()).await.unwrap();
+    assert_eq!(there.add(100).await.unwrap(), 110);
+    next.release();
+    let unknown = within("the addition", adding).await.unwrap().unwrap().unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::Unknown, "{unknown}");
+    assert_eq!(there.get().await.unwrap(), 110);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_counter_of_a_closed_manager_says_so() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let counter = counter(&manager);
+    counter.add(1).await.unwrap();
+    manager.shutdown().await.unwrap();
+    assert!(within("an error", counter.add(1)).await.unwrap().unwrap_err().is_closed());
+    assert!(within("an error", counter.get()).await.unwrap().unwrap_err().is_closed());
+}

@@ -1,0 +1,116 @@
+//! A registration that is dropped at any moment leaves no node.
+
+use lockkeeper::Registration;
+use lockkeeper_testserver::{Fault, Op, When};
+
+use super::{PATH, client, newest_session, node, register, registered};
+use crate::limit::within;
+use crate::server_fixture::ServerFixture;
+
+/// Waits until the server has nothing of the client at the path, and the client has nothing to do.
+async fn nothing_is_left(server_fixture: &ServerFixture, manager: &lockkeeper::ConnectionManager) {
+    // A later registration of the same manager gets the path when the earlier one is cleaned up.
+    let next = register(manager, "next");
+    registered(&next).await;
+    next.release().await.unwrap();
+    assert_eq!(server_fixture.server.inspect(node), None);
+    assert_eq!(manager.health().pending_deletes, 0);
+}
+
+#[tokio::test]
+async fn a_drop_while_a_request_is_in_flight_leaves_no_node() {
+    for op in [Op::Create2, Op::CreateContainer, Op::GetData, Op::SetData] {
+        for is_lost in [false, true] {
+            let server_fixture = ServerFixture::start().await.unwrap();
+            let manager = server_fixture.actor().await.unwrap();
+            let session = server_fixture.sessions_of_actor()[0];
+            let armed = server_fixture.server.fault(When::op(op).session(session), Fault::HoldReply);
+            let registration = register(&manager, "here");
+            let writing = async { registration.set_data("there").await };
+            tokio::select! {
+                biased;
+                () = armed.hit() => {}
+                written = writing => { written.unwrap(); }
+            }
+            drop(registration);
+            if is_lost {
+                server_fixture.server.drop_connections();
+            }
+            armed.release();
+            nothing_is_left(&server_fixture, &manager).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_create_that_is_applied_late_leaves_no_node_after_the_drop() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = server_fixture.actor().await.unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
+    registered(&register(&manager, "for the parents")).await;
+    let when = When::op(Op::Create2).path(PATH).session(session);
+    let late = server_fixture.server.fault(when, Fault::HoldRequest);
+    let registration = register(&manager, "late");
+    within("the create", late.hit()).await.unwrap();
+    server_fixture.server.drop_connections();
+    drop(registration);
+    // The create arrives when everything that was sent later has been answered.
+    server_fixture.round_trip_of_rival().await.unwrap();
+    late.release();
+    nothing_is_left(&server_fixture, &manager).await;
+}
+
+#[tokio::test]
+async fn a_delete_whose_answer_is_lost_never_deletes_the_node_of_another_process() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let (one, other) = (client(&server_fixture).await, client(&server_fixture).await);
+    let session = server_fixture.sessions_of_actor()[0];
+    let first = register(&one, "first");
+    registered(&first).await;
+    let second = register(&other, "second");
+    let lost = server_fixture.server.fault(When::op(Op::Delete).session(session), Fault::DropConnectionAfter);
+    let (released, czxid) = tokio::join!(first.release(), registered(&second));
+    released.unwrap();
+    assert_eq!(lost.hits(), 1);
+    nothing_of(&one).await;
+    assert_eq!(server_fixture.server.inspect(node).unwrap().1, "second");
+    assert_eq!(registered(&second).await, czxid);
+}
+
+async fn nothing_of(manager: &lockkeeper::ConnectionManager) {
+    let settled = async {
+        while manager.health().pending_deletes > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("the clean-up", settled).await.unwrap();
+}
+
+#[tokio::test]
+async fn calls_that_are_dropped_go_on() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let session = newest_session(&server_fixture);
+    let registration: Registration = register(&manager, "here");
+    registered(&registration).await;
+    let armed = server_fixture.server.fault(When::op(Op::SetData).session(session), Fault::HoldRequest);
+    tokio::select! {
+        biased;
+        () = armed.hit() => {}
+        written = registration.set_data("there") => written.unwrap(),
+    }
+    armed.release();
+    let written =
+        server_fixture.server.wait_until(|machine| node(machine).is_some_and(|(_, data)| data == "there"));
+    within("the data", written).await.unwrap();
+
+    let armed = server_fixture.server.fault(When::op(Op::Delete).session(session), Fault::HoldRequest);
+    tokio::select! {
+        biased;
+        () = armed.hit() => {}
+        released = registration.release() => released.unwrap(),
+    }
+    armed.release();
+    super::gone(&server_fixture).await;
+    assert_eq!(newest_session(&server_fixture), session, "at {PATH}");
+}

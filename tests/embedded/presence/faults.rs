@@ -1,0 +1,77 @@
+//! Every request of a registration times every fault.
+
+use futures::future::join_all;
+use lockkeeper::PresenceState;
+use lockkeeper_testserver::{Op, When};
+
+use super::{PATH, gone, node, register, state_is};
+use crate::limit::within;
+use crate::server_fixture::{ServerFixture, builder};
+use crate::strike::{STRIKES, Strike};
+
+/// The requests of a registration, and the one that opens its session again.
+const REQUESTS: [Op; 8] = [
+    Op::Connect,
+    Op::Create2,
+    Op::CreateContainer,
+    Op::GetData,
+    Op::SetData,
+    Op::GetEphemerals,
+    Op::Exists,
+    Op::Delete,
+];
+
+#[tokio::test]
+async fn a_registration_is_back_after_every_fault_at_every_request() {
+    let cases = STRIKES.iter().flat_map(|strike| REQUESTS.map(|op| (op, *strike)));
+    let cases: Vec<_> = cases.collect();
+    for cases in cases.chunks(16) {
+        join_all(cases.iter().map(|(op, strike)| case(*op, *strike))).await;
+    }
+}
+
+async fn case(op: Op, strike: Strike) {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = builder(&server_fixture.server.connect_string()).connect().await.unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
+    let armed = server_fixture.server.fault(When::op(op).session(session), strike.fault());
+    let striking = strike.carry_out(&server_fixture, session, &armed);
+    let living = async {
+        let registration = register(&manager, "first");
+        let mut watch = registration.watch();
+        state_is(&mut watch, PresenceState::is_registered).await;
+        server_fixture.server.drop_connections();
+        // The call may end with its time; the data is written all the same.
+        let _ = registration.set_data("second").await;
+        let is_ours = |machine: &lockkeeper_testserver::machine::Machine| {
+            node(machine).is_some_and(|(owner, data)| data == "second" && machine.sessions().contains(&owner))
+        };
+        let what = format!("the data after {strike:?} at {op:?}");
+        within(&what, server_fixture.server.wait_until(is_ours)).await.unwrap();
+        let what = format!("registered after {strike:?} at {op:?}");
+        let agrees = async {
+            loop {
+                let czxid = registration.registered().await.unwrap();
+                let stat = server_fixture.rival.znodes().read(PATH).await;
+                if stat.is_ok_and(|stat| stat.is_some_and(|(_, stat)| stat.czxid == czxid)) {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        within(&what, agrees).await.unwrap();
+        drop(registration);
+        gone(&server_fixture).await;
+        let settled = async {
+            while manager.health().pending_deletes > 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        within(&format!("the clean-up after {strike:?} at {op:?}"), settled).await.unwrap();
+        assert_eq!(server_fixture.server.inspect(node), None, "{strike:?} at {op:?}");
+    };
+    tokio::select! {
+        () = living => {}
+        () = async { striking.await; std::future::pending::<()>().await } => {}
+    }
+}

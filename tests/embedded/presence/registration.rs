@@ -1,0 +1,163 @@
+//! What a registration does without faults.
+
+use lockkeeper::{CreateMode, Error, OnDeletion, PresenceError, PresenceState, Refusal, Registration};
+use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
+
+use super::{PATH, client, gone, newest_session, node, register, registered, state_is};
+use crate::limit::within;
+use crate::server_fixture::ServerFixture;
+
+#[tokio::test]
+async fn a_registration_has_an_ephemeral_node_until_it_is_released_or_dropped() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let session = newest_session(&server_fixture);
+    for is_dropped in [false, true] {
+        let registration = register(&manager, "here");
+        let czxid = registered(&registration).await;
+        assert_eq!(registration.state(), PresenceState::Registered { czxid });
+        assert_eq!(server_fixture.server.inspect(node), Some((session, "here".to_owned())));
+        match is_dropped {
+            true => drop(registration),
+            false => {
+                registration.release().await.unwrap();
+                assert_eq!(server_fixture.server.inspect(node), None);
+            }
+        }
+        gone(&server_fixture).await;
+    }
+}
+
+#[tokio::test]
+async fn of_two_processes_with_one_path_the_second_waits_and_overwrites_nothing() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let (first, second) = (client(&server_fixture).await, client(&server_fixture).await);
+    let first_session = server_fixture.sessions_of_actor()[0];
+    let one = register(&first, "first");
+    let czxid = registered(&one).await;
+    let other = register(&second, "second");
+    let conflict = PresenceState::Conflict { owner_session: first_session };
+    let mut watch = other.watch();
+    state_is(&mut watch, |state| state == conflict).await;
+    // A reconnect does not change that.
+    server_fixture.server.drop_connections();
+    server_fixture.round_trip_of_rival().await.unwrap();
+    let waited = other.registered_timeout(std::time::Duration::from_millis(50)).await.unwrap_err();
+    assert!(waited.is_timeout() && waited.to_string().contains("conflict"), "{waited}");
+    assert_eq!(server_fixture.server.inspect(node), Some((first_session, "first".to_owned())));
+    assert_eq!(one.state(), PresenceState::Registered { czxid });
+
+    one.release().await.unwrap();
+    assert!(registered(&other).await > czxid);
+    assert_eq!(server_fixture.server.inspect(node).unwrap().1, "second");
+}
+
+#[tokio::test]
+async fn of_two_registrations_of_one_manager_the_second_waits_as_well() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let session = newest_session(&server_fixture);
+    let one = register(&manager, "first");
+    let czxid = registered(&one).await;
+    let other = register(&manager, "second");
+    let mut watch = other.watch();
+    state_is(&mut watch, |state| state == PresenceState::Conflict { owner_session: session }).await;
+    assert_eq!(server_fixture.server.inspect(node).unwrap().1, "first");
+    drop(one);
+    assert!(registered(&other).await > czxid);
+    assert_eq!(server_fixture.server.inspect(node).unwrap().1, "second");
+    other.release().await.unwrap();
+    assert_eq!(server_fixture.server.inspect(node), None);
+}
+
+#[tokio::test]
+async fn a_node_that_belongs_to_no_session_is_a_conflict() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    server_fixture.rival.znodes().create(PATH, "by hand", CreateMode::Persistent).await.unwrap();
+    let registration = register(&client(&server_fixture).await, "here");
+    let mut watch = registration.watch();
+    state_is(&mut watch, |state| state == PresenceState::Conflict { owner_session: 0 }).await;
+    assert!(server_fixture.rival.znodes().delete(PATH).await.unwrap());
+    registered(&registration).await;
+}
+
+#[tokio::test]
+async fn a_node_that_another_client_deletes_is_made_again_or_ends_the_registration() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let registration = register(&manager, "here");
+    let czxid = registered(&registration).await;
+    let mut watch = registration.watch();
+    assert!(server_fixture.server.delete_node(PATH));
+    state_is(&mut watch, |state| matches!(state, PresenceState::Registered { czxid: now } if now > czxid))
+        .await;
+    registration.release().await.unwrap();
+
+    let drained = Registration::register_with(&manager, PATH, "here", OnDeletion::End).unwrap();
+    registered(&drained).await;
+    let mut watch = drained.watch();
+    assert!(server_fixture.server.delete_node(PATH));
+    state_is(&mut watch, |state| state == PresenceState::Deleted).await;
+    for error in [drained.registered().await.unwrap_err(), drained.set_data("x").await.unwrap_err()] {
+        assert!(matches!(error.recipe(), Some(PresenceError::Deleted { .. })), "{error}");
+    }
+    server_fixture.round_trip_of_rival().await.unwrap();
+    assert_eq!(server_fixture.server.inspect(node), None);
+    drained.release().await.unwrap();
+    // The path is free for another registration.
+    registered(&register(&manager, "again")).await;
+}
+
+#[tokio::test]
+async fn data_is_replaced_and_a_refusal_is_told() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let session = newest_session(&server_fixture);
+    let registration = register(&manager, "one");
+    let czxid = registered(&registration).await;
+    registration.set_data("two").await.unwrap();
+    assert_eq!(server_fixture.server.inspect(node), Some((session, "two".to_owned())));
+    // What another client wrote is replaced.
+    server_fixture.rival.znodes().write(PATH, "theirs", -1).await.unwrap();
+    let replaced = server_fixture.server.wait_until(|machine| node(machine).unwrap().1 == "two");
+    within("the data", replaced).await.unwrap();
+    registration.set_data("three").await.unwrap();
+    assert_eq!(server_fixture.server.inspect(node), Some((session, "three".to_owned())));
+    let when = When::op(Op::SetData).session(session);
+    let _armed = server_fixture.server.fault(when, Fault::Refuse(ErrorCode::NoAuth));
+    let refused = registration.set_data("four").await.unwrap_err();
+    assert!(matches!(refused, Error::Refused { refusal: Refusal::NoAuth, .. }), "{refused}");
+    assert_eq!(server_fixture.server.inspect(node), Some((session, "three".to_owned())));
+    assert_eq!(registration.state(), PresenceState::Registered { czxid });
+    assert!(matches!(registration.set_data(vec![0; 2_000_000]).await, Err(Error::Config(_))));
+}
+
+#[tokio::test]
+async fn a_refused_node_is_told_and_tried_again() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let session = newest_session(&server_fixture);
+    let when = When::op(Op::Create2).session(session).path(PATH).always();
+    let refused = server_fixture.server.fault(when, Fault::Refuse(ErrorCode::NoAuth));
+    let registration = register(&manager, "here");
+    let error = within("the refusal", registration.registered()).await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Refused { refusal: Refusal::NoAuth, .. }), "{error}");
+    assert_eq!(registration.state(), PresenceState::Refused(Refusal::NoAuth));
+    refused.disarm();
+    let mut watch = registration.watch();
+    // Another connection is a reason to try again.
+    server_fixture.server.drop_connections();
+    state_is(&mut watch, PresenceState::is_registered).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_before_any_request() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    for (path, data) in [("", vec![]), ("relative", vec![]), ("/", vec![]), (PATH, vec![0; 2_000_000])] {
+        let refused = Registration::register(&manager, path, data).unwrap_err();
+        assert!(matches!(refused, Error::Config(_)), "{path:?}: {refused}");
+    }
+    manager.shutdown().await.unwrap();
+    assert!(Registration::register(&manager, PATH, "").unwrap_err().is_closed());
+}

@@ -1,0 +1,122 @@
+//! A registration through the ends of its sessions.
+
+use lockkeeper::{NodeView, PresenceState, ViewChange};
+use lockkeeper_testserver::{Fault, Op, When};
+
+use super::{PATH, client, newest_session, node, register, registered, state_is};
+use crate::limit::within;
+use crate::server_fixture::ServerFixture;
+
+#[tokio::test]
+async fn the_node_and_its_latest_data_are_back_in_the_next_session() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let registration = register(&manager, "one");
+    let first = registered(&registration).await;
+    registration.set_data("two").await.unwrap();
+    let mut watch = registration.watch();
+    assert!(server_fixture.server.expire(newest_session(&server_fixture)));
+    state_is(&mut watch, |state| matches!(state, PresenceState::Registered { czxid } if czxid > first)).await;
+    let session = newest_session(&server_fixture);
+    assert_eq!(server_fixture.server.inspect(node), Some((session, "two".to_owned())));
+}
+
+#[tokio::test]
+async fn a_mere_reconnect_writes_nothing() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let session = newest_session(&server_fixture);
+    let registration = register(&manager, "here");
+    let czxid = registered(&registration).await;
+    // The confirmations of the lease are transactions that write nothing.
+    let writes = [Op::Create, Op::Create2, Op::SetData, Op::Delete];
+    let when = When::ops(writes).session(session).always();
+    let writes = server_fixture.server.fault(when, Fault::DropConnectionBefore);
+    let when = When::op(Op::GetData).path(PATH).session(session).always();
+    let reads = server_fixture.server.fault(when, Fault::DelayReply(std::time::Duration::ZERO));
+    for round in 1..=3 {
+        server_fixture.server.drop_connections();
+        within("the read after a reconnect", reads.hit_times(round)).await.unwrap();
+    }
+    server_fixture.round_trip_of_rival().await.unwrap();
+    assert_eq!(writes.hits(), 0);
+    assert_eq!(registration.state(), PresenceState::Registered { czxid });
+    writes.disarm();
+    // The watch of the last connection works.
+    let mut watch = registration.watch();
+    assert!(server_fixture.server.delete_node(PATH));
+    state_is(&mut watch, |state| matches!(state, PresenceState::Registered { czxid: now } if now > czxid))
+        .await;
+}
+
+#[tokio::test]
+async fn a_node_of_an_earlier_session_is_replaced_without_a_gap() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let old = newest_session(&server_fixture);
+    let registration = register(&manager, "here");
+    let first = registered(&registration).await;
+    let view = NodeView::new(&server_fixture.rival, PATH).unwrap();
+    within("the view", view.ready()).await.unwrap().unwrap();
+    let mut changes = view.changes();
+
+    // The server gives the client another session, and the old one goes on with its node.
+    let swapped = server_fixture.server.fault(When::connect().session(old), Fault::SwapSession);
+    let mut watch = registration.watch();
+    server_fixture.server.drop_connections();
+    within("the other session", swapped.hit()).await.unwrap();
+    state_is(&mut watch, |state| matches!(state, PresenceState::Registered { czxid } if czxid > first)).await;
+    assert!(server_fixture.server.sessions().contains(&old), "the old session exists");
+    let (owner, data) = server_fixture.server.inspect(node).unwrap();
+    assert!(owner != old && data == "here");
+
+    within("the view", view.sync()).await.unwrap().unwrap();
+    let seen = async {
+        loop {
+            let difference = changes.next().await.unwrap();
+            if let Some(change) = difference.changes().first() {
+                assert!(matches!(change, ViewChange::Recreated { .. }), "a gap: {change:?}");
+                return;
+            }
+        }
+    };
+    within("the change", seen).await.unwrap();
+    // The end of the old session deletes nothing any more.
+    assert!(server_fixture.server.expire(old));
+    server_fixture.round_trip_of_rival().await.unwrap();
+    assert_eq!(server_fixture.server.inspect(node), Some((owner, data)));
+}
+
+#[tokio::test]
+async fn a_process_that_starts_again_waits_for_the_session_of_its_predecessor() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let old = newest_session(&server_fixture);
+    let registration = register(&manager, "before");
+    let first = registered(&registration).await;
+    let successor = client(&server_fixture).await;
+    let again = register(&successor, "after");
+    let mut watch = again.watch();
+    state_is(&mut watch, |state| state == PresenceState::Conflict { owner_session: old }).await;
+    // The old process hangs: its session ends, and its client does not know.
+    let when = When::connect().session(old).always();
+    let _armed = server_fixture.server.fault(when, Fault::DropConnectionBefore);
+    assert!(server_fixture.server.expire(old));
+    assert!(registered(&again).await > first);
+    let (owner, data) = server_fixture.server.inspect(node).unwrap();
+    assert_eq!(data, "after");
+    assert!(owner != old);
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_the_registration() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let registration = register(&manager, "here");
+    registered(&registration).await;
+    let mut watch = registration.watch();
+    manager.shutdown().await.unwrap();
+    assert_eq!(server_fixture.server.inspect(node), None);
+    state_is(&mut watch, |state| state == PresenceState::Closed).await;
+    assert!(registration.registered().await.unwrap_err().is_closed());
+}

@@ -1,0 +1,197 @@
+//! What views show without faults.
+
+use lockkeeper::{ANY_VERSION, ChildrenView, CreateMode, NodeView, TreeView, ViewChange, ViewState};
+
+use super::witness::{Witness, copy_of, tree_of};
+use super::{ROOT, client, newest_session, put, soon};
+use crate::limit::within;
+use crate::server_fixture::ServerFixture;
+
+#[tokio::test]
+async fn a_node_that_does_not_exist_is_no_error_and_may_come_go_and_come_again() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let view = NodeView::new(&client(&server_fixture).await, "/deep/below/node").unwrap();
+    assert!(soon("the first load", view.ready()).await.is_empty());
+    let mut witness = Witness::new(view.changes());
+    for data in ["1", "2"] {
+        put(&server_fixture.rival, "/deep/below/node", data).await;
+        let created = witness.changed().await;
+        assert!(matches!(created.changes(), [ViewChange::Created { .. }]), "{created:?}");
+        assert_eq!(view.node().unwrap().data(), data.as_bytes());
+        for path in ["/deep/below/node", "/deep/below", "/deep"] {
+            assert!(server_fixture.rival.znodes().delete(path).await.unwrap());
+        }
+        let deleted = witness.changed().await;
+        assert!(matches!(deleted.changes(), [ViewChange::Deleted { .. }]), "{deleted:?}");
+        assert!(view.node().is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_synced_view_shows_everything_that_was_committed_before() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let tree = TreeView::new(&manager, ROOT).unwrap();
+    let children = ChildrenView::new(&manager, ROOT).unwrap();
+    let node = NodeView::new(&manager, ROOT).unwrap();
+    let mut witness = Witness::new(tree.changes());
+    put(&server_fixture.rival, ROOT, "").await;
+    for number in 0..40 {
+        put(&server_fixture.rival, &format!("{ROOT}/{}/{}", number % 7, number % 3), &number.to_string())
+            .await;
+        if number % 5 == 0 {
+            let path = format!("{ROOT}/{}/{}", number % 7, number % 3);
+            assert!(server_fixture.rival.znodes().delete(path.as_str()).await.unwrap());
+        }
+        let shown =
+            soon("a sync", async { tokio::try_join!(tree.sync(), children.sync(), node.sync()) }).await;
+        server_fixture.server.inspect(|machine| {
+            assert_eq!(copy_of(&shown.0), tree_of(machine, ROOT, 9));
+            assert_eq!(copy_of(&shown.1), tree_of(machine, ROOT, 1));
+            assert_eq!(copy_of(&shown.2), tree_of(machine, ROOT, 0));
+        });
+    }
+    witness.read();
+    assert_eq!(witness.copy(), &copy_of(&tree.snapshot()));
+}
+
+#[tokio::test]
+async fn a_view_waits_for_a_transaction_and_for_a_fencing_token() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    put(&server_fixture.rival, ROOT, "before").await;
+    let (tree, node) = (TreeView::new(&manager, ROOT).unwrap(), NodeView::new(&manager, ROOT).unwrap());
+    for number in 0..10 {
+        let stat = server_fixture.rival.znodes().write(ROOT, number.to_string(), ANY_VERSION).await.unwrap();
+        for snapshot in [
+            soon("the transaction", tree.await_until(stat.mzxid)).await,
+            soon("the transaction", node.await_until(stat.mzxid)).await,
+        ] {
+            assert!(snapshot.root().unwrap().stat().mzxid >= stat.mzxid);
+        }
+    }
+    put(&server_fixture.rival, ROOT, "under the lock").await;
+    let guard = lockkeeper::Mutex::new(&manager, "/locks/a").unwrap().acquire().await.unwrap();
+    let snapshot = soon("the token", node.await_until(guard.fencing_token())).await;
+    assert_eq!(snapshot.root().unwrap().data(), b"under the lock");
+}
+
+#[tokio::test]
+async fn a_slow_reader_gets_the_changes_merged_and_none_twice() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let view = TreeView::new(&client(&server_fixture).await, ROOT).unwrap();
+    for path in ["", "/stays", "/goes", "/again"] {
+        put(&server_fixture.rival, &format!("{ROOT}{path}"), "first").await;
+    }
+    soon("a sync", view.sync()).await;
+    let (mut fast, mut slow) = (Witness::new(view.changes()), Witness::new(view.changes()));
+    for data in ["a", "b", "c"] {
+        put(&server_fixture.rival, &format!("{ROOT}/stays"), data).await;
+        put(&server_fixture.rival, &format!("{ROOT}/between"), data).await;
+        server_fixture.rival.znodes().delete(format!("{ROOT}/between")).await.unwrap();
+        soon("a sync", view.sync()).await;
+        fast.read();
+    }
+    let again = format!("{ROOT}/again");
+    server_fixture.rival.znodes().delete(again.as_str()).await.unwrap();
+    put(&server_fixture.rival, &again, "first").await;
+    server_fixture.rival.znodes().delete(format!("{ROOT}/goes")).await.unwrap();
+    soon("a sync", view.sync()).await;
+    fast.read();
+
+    let merged = slow.changed().await;
+    let paths: Vec<&str> = merged.changes().iter().map(ViewChange::path).collect();
+    assert_eq!(paths, ["again", "goes", "stays"]);
+    assert!(matches!(
+        merged.changes(),
+        [ViewChange::Recreated { .. }, ViewChange::Deleted { .. }, ViewChange::Updated { .. }]
+    ));
+    assert!(fast.read > slow.read);
+    assert_eq!(fast.copy(), slow.copy());
+}
+
+#[tokio::test]
+async fn views_of_one_path_do_not_end_each_others_watches() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    put(&server_fixture.rival, ROOT, "").await;
+    let before = NodeView::new(&manager, ROOT).unwrap();
+    soon("the first load", before.ready()).await;
+    let tree = TreeView::new(&manager, ROOT).unwrap();
+    soon("the first load", tree.ready()).await;
+    // A watch on the node alone, set now, would end the events of the tree (ZOOKEEPER-4466).
+    let after = NodeView::new(&manager, ROOT).unwrap();
+    soon("the first load", after.ready()).await;
+    for round in 0..2 {
+        let mut witnesses = [&before, &after].map(|view| Witness::new(view.changes()));
+        let mut below = Witness::new(tree.changes());
+        put(&server_fixture.rival, &format!("{ROOT}/{round}"), "").await;
+        below.changed().await;
+        put(&server_fixture.rival, ROOT, &round.to_string()).await;
+        below.changed().await;
+        for witness in &mut witnesses {
+            witness.changed().await;
+        }
+        // The same on the next connection, where they are set in any order.
+        server_fixture.server.drop_connections();
+        below.state_is(ViewState::Stale).await;
+        below.state_is(ViewState::Live).await;
+        for view in [&before, &after] {
+            soon("the views of a node", view.sync()).await;
+        }
+    }
+    drop(tree);
+    let mut witness = Witness::new(after.changes());
+    put(&server_fixture.rival, ROOT, "last").await;
+    witness.changed().await;
+}
+
+#[tokio::test]
+async fn the_session_of_the_views_ends_with_the_last_view_and_with_the_manager() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let sessions = server_fixture.server.sessions();
+    let first = NodeView::new(&manager, ROOT).unwrap();
+    let second = TreeView::new(&manager, "/").unwrap();
+    soon("the views", async { tokio::try_join!(first.ready(), second.ready()) }).await;
+    assert_eq!(server_fixture.server.sessions().len(), sessions.len() + 1);
+    assert_eq!(server_fixture.server.inspect(|machine| machine.watch_count(0)), 4);
+    drop(first);
+    let fewer = server_fixture.server.wait_until(|machine| machine.watch_count(0) == 2);
+    within("the end of a watch", fewer).await.unwrap();
+    drop(second);
+    let closed = server_fixture.server.wait_until(|machine| machine.sessions() == sessions);
+    within("the end of the session", closed).await.unwrap();
+
+    let view = NodeView::new(&manager, ROOT).unwrap();
+    soon("the view", view.ready()).await;
+    let session = newest_session(&server_fixture);
+    let mut changes = view.changes();
+    manager.shutdown().await.unwrap();
+    assert!(!server_fixture.server.sessions().contains(&session));
+    let end = async { while changes.next().await.is_some() {} };
+    within("the end of the stream", end).await.unwrap();
+    assert_eq!(view.state(), ViewState::Closed);
+    assert!(view.ready().await.unwrap_err().is_closed() && view.sync().await.unwrap_err().is_closed());
+    assert!(NodeView::new(&manager, ROOT).unwrap_err().is_closed());
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_be_decoded_keeps_its_bytes_and_ends_nothing() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let number = |_: &str, data: &[u8]| std::str::from_utf8(data).unwrap().parse::<u32>();
+    let manager = client(&server_fixture).await;
+    put(&server_fixture.rival, ROOT, "0").await;
+    let view = TreeView::with_decoder(&manager, ROOT, Default::default(), number).unwrap();
+    put(&server_fixture.rival, &format!("{ROOT}/a"), "x").await;
+    let binary = format!("{ROOT}/b");
+    server_fixture.rival.znodes().create(binary.as_str(), [0xff], CreateMode::Persistent).await.unwrap();
+    put(&server_fixture.rival, &format!("{ROOT}/c"), "7").await;
+    let snapshot = soon("a sync", view.sync()).await;
+    let values: Vec<_> =
+        snapshot.children("").map(|(name, node)| (name, node.value().ok().copied())).collect();
+    assert_eq!(values, [("a", None), ("b", None), ("c", Some(7))]);
+    assert_eq!(snapshot.get("b").unwrap().data(), [0xff]);
+    put(&server_fixture.rival, &binary, "9").await;
+    assert_eq!(soon("a sync", view.sync()).await.get("b").unwrap().value().unwrap(), &9);
+}

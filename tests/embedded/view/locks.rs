@@ -1,0 +1,114 @@
+//! A view on the very directories of contended locks, of the same manager.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::join_all;
+use lockkeeper::{ConnectionManager, Mutex, NodeView, RwLock, Semaphore, TreeView};
+
+use super::witness::{Witness, tree_of};
+use super::{client, newest_session, put, soon};
+use crate::limit::within;
+use crate::server_fixture::ServerFixture;
+
+/// How often each contender works.
+const ROUNDS: usize = 25;
+
+/// Counts those inside, and fails if they are more than allowed.
+#[derive(Default)]
+struct Inside(AtomicUsize);
+
+impl Inside {
+    async fn at_most(&self, limit: usize) {
+        let before = self.0.fetch_add(1, Ordering::SeqCst);
+        assert!(before < limit, "{before} were inside already");
+        tokio::task::yield_now().await;
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+async fn mutex(manager: ConnectionManager, inside: Arc<Inside>) {
+    let mutex = Mutex::new(&manager, "/locks/mutex").unwrap();
+    for _ in 0..ROUNDS {
+        let guard = mutex.acquire().await.unwrap();
+        let _ = guard.run(inside.at_most(1)).await;
+        let _ = guard.release().await;
+    }
+}
+
+async fn read_and_write(manager: ConnectionManager, inside: Arc<Inside>) {
+    let lock = RwLock::new(&manager, "/locks/rw").unwrap();
+    for _ in 0..ROUNDS {
+        let guard = lock.read().await.unwrap();
+        let _ = guard.run(tokio::task::yield_now()).await;
+        let _ = guard.release().await;
+        let guard = lock.write().await.unwrap();
+        let _ = guard.run(inside.at_most(1)).await;
+        let _ = guard.release().await;
+    }
+}
+
+async fn permits(manager: ConnectionManager, inside: Arc<Inside>) {
+    let semaphore = Semaphore::new(&manager, "/locks/semaphore", 2).unwrap();
+    for _ in 0..ROUNDS {
+        let lease = semaphore.acquire().await.unwrap();
+        let _ = lease.run(inside.at_most(2)).await;
+        let _ = lease.release().await;
+    }
+}
+
+#[tokio::test]
+async fn views_and_locks_of_one_manager_on_one_path_do_not_disturb_each_other() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let managers = [client(&server_fixture).await, client(&server_fixture).await];
+    put(&server_fixture.rival, "/locks/mutex", "").await;
+    let tree = TreeView::new(&managers[0], "/locks").unwrap();
+    let directory = TreeView::new(&managers[0], "/locks/mutex").unwrap();
+    let node = NodeView::new(&managers[0], "/locks/mutex").unwrap();
+    for ready in [tree.ready(), directory.ready()] {
+        soon("the views", ready).await;
+    }
+    soon("the view", node.ready()).await;
+    let mut witness = Witness::new(tree.changes());
+    let views = newest_session(&server_fixture);
+
+    let inside: [Arc<Inside>; 3] = Default::default();
+    let contenders = managers.iter().cycle().take(6).flat_map(|manager| {
+        let [exclusive, writers, holders] = inside.clone();
+        [
+            tokio::spawn(mutex(manager.clone(), exclusive)),
+            tokio::spawn(read_and_write(manager.clone(), writers)),
+            tokio::spawn(permits(manager.clone(), holders)),
+        ]
+    });
+    let work = join_all(contenders);
+    let faults = async {
+        for round in 0..8 {
+            let done = server_fixture.server.inspect(|machine| machine.zxid()) + 60;
+            let further = server_fixture.server.wait_until(|machine| machine.zxid() >= done);
+            if tokio::time::timeout(std::time::Duration::from_secs(5), further).await.is_err() {
+                return;
+            }
+            match round % 4 {
+                0 => drop(server_fixture.server.expire(views)),
+                _ => server_fixture.server.drop_connections(),
+            }
+        }
+    };
+    let reading = async {
+        loop {
+            witness.changed().await;
+        }
+    };
+    let (done, ()) = tokio::select! {
+        done = within("the work of all contenders", async { tokio::join!(work, faults) }) => done.unwrap(),
+        never = reading => never,
+    };
+    for contender in done {
+        contender.unwrap();
+    }
+    soon("a sync", async { tokio::try_join!(tree.sync(), directory.sync(), node.sync()) }).await;
+    witness.read();
+    server_fixture.server.inspect(|machine| assert_eq!(witness.copy(), &tree_of(machine, "/locks", 9)));
+    assert!(witness.read > 20, "only {} differences", witness.read);
+}

@@ -1,0 +1,87 @@
+//! Histories of a counter to which ones are added. Each sum is the place of its addition in the order of all, so the
+//! sums alone show whether the history is linearizable.
+
+/// An addition of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addition {
+    /// When its call began.
+    pub begun: u64,
+    /// How it ended.
+    pub end: AdditionEnd,
+}
+
+/// How an addition ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdditionEnd {
+    /// The sum after it, and when the caller had the answer.
+    Sum(i64, u64),
+    /// It did not count.
+    NotAdded,
+    /// Nothing is known of it.
+    Unknown,
+}
+
+/// Whether each addition counted once, or at most once if nothing is known of it. `last` is the number in the end.
+///
+/// # Errors
+///
+/// What contradicts that.
+pub fn judge_additions(additions: &[Addition], last: i64) -> Result<(), String> {
+    let mut sums: Vec<(i64, u64, u64)> = Vec::new();
+    let mut unknown = 0;
+    for addition in additions {
+        match addition.end {
+            AdditionEnd::Sum(sum, ended) => sums.push((sum, addition.begun, ended)),
+            AdditionEnd::NotAdded => {}
+            AdditionEnd::Unknown => unknown += 1,
+        }
+    }
+    sums.sort_unstable();
+    let mut earlier = None;
+    for (sum, ..) in &sums {
+        if earlier.replace(*sum) == Some(*sum) {
+            return Err(format!("two additions returned {sum}"));
+        }
+    }
+    let known = i64::try_from(sums.len()).expect("a number of calls");
+    if last < known || last > known + unknown {
+        return Err(format!("{known} additions are known, {unknown} are not, and the sum is {last}"));
+    }
+    let mut first_end = u64::MAX;
+    for (sum, begun, ended) in sums.into_iter().rev() {
+        if first_end < begun {
+            return Err(format!(
+                "{sum} was returned by an addition that began after a greater sum was known"
+            ));
+        }
+        if sum > last {
+            return Err(format!("{sum} was returned, and the sum is {last}"));
+        }
+        first_end = first_end.min(ended);
+    }
+    Ok(())
+}
+
+#[test]
+fn an_addition_that_is_lost_or_counts_twice_is_found() {
+    use AdditionEnd::{NotAdded, Unknown};
+    let sum = |sum| move |now| AdditionEnd::Sum(sum, now);
+    let unknown = |_| Unknown;
+    let not_added = |_| NotAdded;
+    type End<'a> = &'a dyn Fn(u64) -> AdditionEnd;
+    let cases: [(&[End<'_>], i64, bool); 8] = [
+        (&[&sum(1), &sum(2)], 2, true),
+        (&[&sum(1), &sum(3)], 3, false),
+        (&[&sum(1), &sum(1)], 2, false),
+        (&[&sum(2), &sum(1)], 2, false),
+        (&[&sum(1), &sum(2)], 1, false),
+        (&[&sum(1), &unknown, &sum(3)], 3, true),
+        (&[&sum(1), &unknown, &sum(2)], 2, true),
+        (&[&sum(1), &not_added, &sum(3)], 3, false),
+    ];
+    for (ends, last, is_right) in cases {
+        let additions = (0..).zip(ends).map(|(at, end)| Addition { begun: 2 * at, end: end(2 * at + 1) });
+        let additions: Vec<Addition> = additions.collect();
+        assert_eq!(judge_additions(&additions, last).is_ok(), is_right, "{additions:?} {last}");
+    }
+}

@@ -1,0 +1,16 @@
+//! Files of the core, compiled with loom's locks and flags, and the models that use them.
+//!
+//! Loom runs a model once for each way in which its threads can interleave, and for each value that the memory
+//! model lets a load return.
+
+pub mod models;
+mod sync;
+
+#[path = "../../src/session/loss_notice.rs"]
+mod loss_notice;
+#[path = "../../src/session/parker.rs"]
+#[cfg_attr(not(test), expect(dead_code, reason = "a model needs less than the session"))]
+mod parker;
+#[path = "../../src/session/watch_budget.rs"]
+#[cfg_attr(not(test), expect(dead_code, reason = "a model needs less than the session"))]
+mod watch_budget;

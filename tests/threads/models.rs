@@ -1,0 +1,153 @@
+//! The models. Each panics if a promise can be broken.
+
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use loom::future::block_on;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::thread;
+
+use crate::loss_notice::LossNotice;
+use crate::parker::Parker;
+use crate::watch_budget::WatchBudget;
+
+/// In one run a thread that could go on is interrupted at most three times: without this bound some models take
+/// minutes.
+fn every_interleaving(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// A task parks before it looks for work, and a task that has work is not woken for more. Another thread makes
+/// work twice, and notifies each time.
+pub fn work_that_is_notified_of_is_found() {
+    every_interleaving(|| {
+        let shared = Arc::new((Parker::default(), AtomicUsize::new(0)));
+        let maker = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    // The parker alone orders this before the look.
+                    shared.1.fetch_add(1, Ordering::Relaxed);
+                    shared.0.notify();
+                }
+            })
+        };
+        let (parker, made) = (&shared.0, &shared.1);
+        let mut found = 0;
+        while found < 2 {
+            parker.park();
+            let seen = made.load(Ordering::Relaxed);
+            if seen > found {
+                parker.unpark();
+                found = seen;
+            } else {
+                // Loom reports a wait that nothing ends.
+                block_on(parker.woken());
+            }
+        }
+        maker.join().unwrap_or_default();
+    });
+}
+
+/// The same with a task that looks before it parks.
+pub fn work_that_is_looked_for_before_parking_is_missed() {
+    every_interleaving(|| {
+        let shared = Arc::new((Parker::default(), AtomicBool::new(false)));
+        let maker = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.1.store(true, Ordering::Relaxed);
+                shared.0.notify();
+            })
+        };
+        let seen = shared.1.load(Ordering::Relaxed);
+        if !seen {
+            shared.0.park();
+        }
+        maker.join().unwrap_or_default();
+        let mut context = Context::from_waker(Waker::noop());
+        let is_woken = pin!(shared.0.woken()).poll(&mut context).is_ready();
+        assert!(seen || is_woken, "asleep although there is work");
+    });
+}
+
+/// Two threads reserve room of which there is enough for one, and give it back.
+pub fn watches_stay_within_their_budget() {
+    const MORE_THAN_HALF: usize = 60 * 1024;
+    every_interleaving(|| {
+        let (budget, inside) = (WatchBudget::default(), Arc::new(AtomicUsize::new(0)));
+        let path: &'static str = Box::leak("x".repeat(MORE_THAN_HALF).into_boxed_str());
+        let reserve = move |budget: &WatchBudget, inside: &AtomicUsize| {
+            if let Some(room) = budget.reserve(path) {
+                assert_eq!(inside.fetch_add(1, Ordering::AcqRel), 0, "there is room for one");
+                inside.fetch_sub(1, Ordering::AcqRel);
+                drop(room);
+            }
+        };
+        let other = {
+            let (budget, inside) = (budget.clone(), Arc::clone(&inside));
+            thread::spawn(move || reserve(&budget, &inside))
+        };
+        reserve(&budget, &inside);
+        other.join().unwrap_or_default();
+        assert!(budget.reserve(path).is_some(), "all room was given back");
+    });
+}
+
+/// Two threads see two reasons of a loss, while a third one registers the listener.
+pub fn a_loss_is_told_once() {
+    every_interleaving(|| {
+        let (notice, told) = (Arc::new(LossNotice::<u8, u8>::new()), Arc::new(AtomicUsize::new(0)));
+        let losing: Vec<_> = [1, 2]
+            .into_iter()
+            .map(|reason| {
+                let notice = Arc::clone(&notice);
+                thread::spawn(move || {
+                    if notice.record(reason) {
+                        notice.tell_holder(|| reason);
+                    }
+                })
+            })
+            .collect();
+        let heard = Arc::clone(&told);
+        notice.listen(
+            Box::new(move |reason| assert_eq!(heard.swap(usize::from(reason), Ordering::AcqRel), 0, "twice")),
+            |reason| *reason,
+        );
+        for thread in losing {
+            thread.join().unwrap_or_default();
+        }
+        let first = notice.get().copied().map_or(0, usize::from);
+        assert_eq!(told.load(Ordering::Acquire), first, "the first reason is the one that is told");
+    });
+}
+
+/// A holder gives its node up, and learns that it was deleted before, while another thread sees a loss.
+pub fn a_holder_that_gives_up_is_told_at_most_once() {
+    every_interleaving(|| {
+        let (notice, told) = (Arc::new(LossNotice::<u8, u8>::new()), Arc::new(AtomicUsize::new(0)));
+        let heard = Arc::clone(&told);
+        let count = move |_| {
+            heard.fetch_add(1, Ordering::AcqRel);
+        };
+        notice.listen(Box::new(count), |reason| *reason);
+        let losing = {
+            let notice = Arc::clone(&notice);
+            thread::spawn(move || {
+                if notice.record(1) {
+                    notice.tell_holder(|| 1);
+                }
+            })
+        };
+        notice.give_up();
+        // The answer of the delete: no such node.
+        notice.record(2);
+        let is_first = notice.tell(2);
+        losing.join().unwrap_or_default();
+        assert_eq!(told.load(Ordering::Acquire), 1, "the holder is told by one of both");
+        assert!(is_first || notice.get() == Some(&1), "a loss that was told before was recorded before");
+    });
+}

@@ -1,0 +1,29 @@
+//! Every interleaving of the threads that share the locks and flags of a session.
+
+use lockkeeper_threads::models;
+
+#[test]
+fn work_that_a_parked_task_is_notified_of_is_found() {
+    models::work_that_is_notified_of_is_found();
+}
+
+#[test]
+#[should_panic(expected = "asleep")]
+fn a_task_that_parks_too_late_is_caught() {
+    models::work_that_is_looked_for_before_parking_is_missed();
+}
+
+#[test]
+fn watches_stay_within_their_budget() {
+    models::watches_stay_within_their_budget();
+}
+
+#[test]
+fn a_loss_is_told_once() {
+    models::a_loss_is_told_once();
+}
+
+#[test]
+fn a_holder_that_gives_up_is_told_at_most_once() {
+    models::a_holder_that_gives_up_is_told_at_most_once();
+}
