@@ -1,6 +1,6 @@
 //! The limit by the bare writes and the protocol.
 
-use crate::plan::{DROPPED, HELD, HELD_US, KEPT, Row, bare_name};
+use crate::plan::{DROPPED, HELD, HELD_US, KEPT, LED, Row, bare_name};
 use crate::results::Results;
 use crate::servers::Kind;
 use crate::statistics::{Spread, ratios};
@@ -30,7 +30,9 @@ fn ops_per_second(results: &Results, kind: Kind, row: &Row) -> Option<f64> {
         "uncontended" if row.name == DROPPED => Some(1e6 / bare("acq_p50_us", row.bare)?),
         // Asks the servers for nothing.
         "handoff" if row.name == KEPT => None,
-        "handoff" if row.name == HELD => Some(1e6 / (HELD_US + bare("rel_p50_us", (1, 1))?)),
+        "handoff" | "elect" if [HELD, LED].contains(&row.name) => {
+            Some(1e6 / (HELD_US + bare("rel_p50_us", (1, 1))?))
+        }
         "handoff" if across_sessions => Some(cycles.min(handoffs()?)),
         // The create, the exchange, and the lease's delete: three writes. Two grants are one exchange apart.
         "semaphore" if across_sessions => Some((cycles * 2.0 / 3.0).min(handoffs()?)),

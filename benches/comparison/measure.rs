@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::Outcome;
 use crate::options::Options;
 use crate::peers::{self, Peer};
-use crate::plan::{self, MEMORY, ROWS};
+use crate::plan::{self, FAILOVERS, MEMORY, ROWS};
 use crate::results::Results;
 use crate::servers::{self, Kind};
 
@@ -61,7 +61,7 @@ async fn get_warm(ensemble: &Ensemble) -> Outcome<()> {
 /// One run of each peer for each row, neighbours in time, and the bare writes that go with the row.
 async fn one_round(options: &Options, place: Place<'_>, results: &mut Results) -> Outcome<()> {
     let mut measured = Vec::new();
-    for row in ROWS.iter().filter(|row| options.wants(row.name)) {
+    for row in ROWS.iter().chain(FAILOVERS).filter(|row| options.wants(row.name)) {
         if options.peers.contains(&Peer::Lockkeeper) && !measured.contains(&row.bare) {
             measured.push(row.bare);
             let words = plan::bare(row.bare.0, row.bare.1, options);

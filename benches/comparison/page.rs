@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::bound;
-use crate::plan::{ROWS, bare_name};
+use crate::plan::{FAILOVERS, ROWS, Row, bare_name};
 use crate::results::Results;
 use crate::servers::Kind;
 use crate::statistics::Spread;
@@ -90,6 +90,31 @@ fn section(page: &mut String, results: &Results, kind: Kind) {
             format!("{} / {}", requests("lockkeeper"), requests("curator")),
         ];
         line(page, &format!("| {} |", cells.join(" | ")));
+    }
+    failovers(page, results, kind);
+}
+
+/// Leaders that were killed.
+fn failovers(page: &mut String, results: &Results, kind: Kind) {
+    let measured = |row: &&Row| results.spread(kind, row.name, "lockkeeper", "of_limit").is_some();
+    for row in FAILOVERS.iter().filter(measured) {
+        let times = |peer: &str| {
+            let field = |field: &str, decimals| spread(results.spread(kind, row.name, peer, field), decimals);
+            format!(
+                "{} µs, and {} of the session timeout and a tick",
+                field("acq_p50_us", 0),
+                field("of_limit", 2)
+            )
+        };
+        let (ours, curator) = (times("lockkeeper"), times("curator"));
+        line(
+            page,
+            &format!(
+                "\n{}, from the kill of a leader to the next one. Half of them within, and the slowest:",
+                row.name
+            ),
+        );
+        line(page, &format!("lockkeeper {ours}; Curator {curator}."));
     }
 }
 

@@ -10,6 +10,9 @@ use crate::machine;
 /// Debian's package `libcurator-recipes-java` puts the jar here; its manifest names every jar it needs.
 const CURATOR_JAR: &str = "/usr/share/java/curator-recipes.jar";
 
+/// That of `libcurator-discovery-java`.
+const DISCOVERY_JAR: &str = "/usr/share/java/curator-x-discovery.jar";
+
 /// So that Curator's complaints are seen.
 const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
 
@@ -44,7 +47,8 @@ impl Peer {
             Self::Curator => {
                 let source = sources().join("CuratorBench.java");
                 let mut compiler = Command::new("javac");
-                compiler.args(["--release", "11", "-encoding", "UTF-8", "-cp", CURATOR_JAR, "-d"]);
+                compiler.args(["--release", "11", "-encoding", "UTF-8", "-cp"]);
+                compiler.arg(format!("{CURATOR_JAR}:{DISCOVERY_JAR}")).arg("-d");
                 succeed(compiler.arg(folder.join("classes")).arg(source)).await
             }
             Self::Kazoo => {
@@ -70,7 +74,10 @@ impl Peer {
                     .args(["-Xmx1g", "-Djava.net.preferIPv4Stack=true", "-XX:-UsePerfData"])
                     .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
                     .arg("-cp")
-                    .arg(format!("{}:{CURATOR_JAR}:{LOGGER_JAR}", folder().join("classes").display()))
+                    .arg(format!(
+                        "{}:{CURATOR_JAR}:{DISCOVERY_JAR}:{LOGGER_JAR}",
+                        folder().join("classes").display()
+                    ))
                     .arg("CuratorBench");
                 command
             }
@@ -102,6 +109,10 @@ async fn succeed(command: &mut Command) -> Outcome<()> {
 
 /// Whether everything that the peers need besides is there; what is not is named.
 pub(crate) fn missing(peers: &[Peer]) -> Option<&'static str> {
-    (peers.contains(&Peer::Curator) && !Path::new(CURATOR_JAR).exists())
-        .then_some("the package libcurator-recipes-java")
+    let jars = [
+        (CURATOR_JAR, "the package libcurator-recipes-java"),
+        (DISCOVERY_JAR, "the package libcurator-discovery-java"),
+    ];
+    let missing = jars.into_iter().find(|(jar, _)| !Path::new(jar).exists());
+    missing.filter(|_| peers.contains(&Peer::Curator)).map(|(_, package)| package)
 }

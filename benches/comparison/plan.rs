@@ -47,6 +47,8 @@ pub(crate) const DROPPED: &str = "uncontended, guard dropped";
 pub(crate) const HELD: &str = "handoff w=10 s=10, held for 3 ms";
 /// For how long that is, in microseconds.
 pub(crate) const HELD_US: f64 = 3000.0;
+/// The same of an election.
+pub(crate) const LED: &str = "elect w=10 s=10, leading for 3 ms";
 pub(crate) const KEPT: &str = "handoff w=100 s=1, node kept";
 
 use self::Length::{Counted, Timed, Whole};
@@ -63,16 +65,36 @@ pub(crate) const ROWS: &[Row] = &[
     row("handoff w=100 s=100", "handoff", "w=100 s=100 hold=0", Timed, (100, 100), 1.4),
     row(HELD, "handoff", "w=10 s=10 hold=3", Timed, (10, 10), 1.0),
     Row { ours: "keep=1", ..row(KEPT, "handoff", "w=100 s=1 hold=0", Timed, (100, 1), 50.0) },
+    // Curator takes a latch for each term: it cannot resign without closing it.
+    row("elect w=2 s=2", "elect", "w=2 s=2 hold=0", Timed, (2, 2), 1.0),
+    row("elect w=10 s=10", "elect", "w=10 s=10 hold=0", Timed, (10, 10), 1.0),
+    row("elect w=1000 s=10", "elect", "w=1000 s=10 hold=0", Timed, (100, 10), 1.0),
+    row(LED, "elect", "w=10 s=10 hold=3", Timed, (10, 10), 1.0),
     row("rw 90 % reads w=10 s=10", "rw", "w=10 s=10 readpct=90", Timed, (10, 10), 2.5),
     row("rw 90 % reads w=10 s=1", "rw", "w=10 s=1 readpct=90", Timed, (10, 1), 2.5),
     row("semaphore 10 of w=32 s=32", "semaphore", "w=32 s=32 leases=10", Timed, (32, 32), 2.5),
     row("semaphore 10 of w=32 s=1", "semaphore", "w=32 s=1 leases=10", Timed, (32, 1), 2.5),
+    row("additions w=1 s=1", "count", "w=1 s=1", Timed, (1, 1), 1.5),
+    row("additions w=10 s=1", "count", "w=10 s=1", Timed, (10, 1), 1.5),
+    row("additions w=100 s=1", "count", "w=100 s=1", Timed, (100, 1), 1.5),
+    row("additions w=10 s=10", "count", "w=10 s=10", Timed, (10, 10), 1.5),
+    row("additions w=100 s=10", "count", "w=100 s=10", Timed, (100, 10), 1.5),
     row("multi of 5", "multi", "k=5", Counted, (1, 1), 5.0),
     row("many w=100 k=100 s=1", "many", "w=100 k=100 s=1", Timed, (100, 1), 1.6),
     Row { ours: "pool=8", ..row("many w=100 k=100 s=8", "many", "w=100 k=100 s=8", Timed, (100, 8), 4.0) },
+    // The ratio is that of the delays; the first load and its memory are in the lines of the runs.
+    row("view of 10,000 nodes, changes", "view", "k=10000", Counted, (1, 1), 1.0),
+    row("view of 100,000 nodes, changes", "view", "k=100000", Counted, (1, 1), 1.0),
+    row("join and leave w=10 s=2, 1,000 members", "members", "w=10 s=2 k=1000", Timed, (10, 2), 1.0),
+    // The same; the lookups in a second are in the lines of the runs.
+    row("service of 100 instances, changes", "lookup", "k=100 w=4", Counted, (1, 1), 1.0),
     row("herd w=1000 s=1", "herd", "w=1000 s=1", Whole, (100, 1), 5.0),
     row("herd w=1000 s=10", "herd", "w=1000 s=10", Whole, (100, 10), 1.5),
 ];
+
+/// Leaders that are killed. The aim is not a rate: the slowest one, of the session timeout and a tick.
+pub(crate) const FAILOVERS: &[Row] =
+    &[row("failover, session of 4 s", "failover", "n=5 timeout=4 tick=2000", Whole, (1, 1), 1.0)];
 
 /// The memory of a waiting task and of a held lock: ours alone, once.
 pub(crate) const MEMORY: &[(&str, &str)] = &[
@@ -87,7 +109,11 @@ impl Row {
 
     /// Whether `peer` can do this.
     pub(crate) fn is_for(&self, peer: Peer) -> bool {
-        peer != Peer::Kazoo || self.scenario != "multi"
+        peer != Peer::Kazoo
+            || !matches!(
+                self.scenario,
+                "multi" | "count" | "view" | "elect" | "failover" | "members" | "lookup"
+            )
     }
 
     /// The words behind the connect string.
@@ -101,7 +127,7 @@ impl Row {
             Counted => "n=1500 warmn=1500".to_owned(),
         };
         let ours = if peer == Peer::Lockkeeper { self.ours } else { "" };
-        format!("{} {} {ours} timeout=30 {length}", self.scenario, self.keys)
+        format!("{} timeout=30 {} {ours} {length}", self.scenario, self.keys)
     }
 }
 
@@ -122,10 +148,10 @@ mod tests {
 
     #[test]
     fn rows_have_names_of_their_own() {
-        let mut names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
+        let mut names: Vec<_> = ROWS.iter().chain(FAILOVERS).map(|row| row.name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), ROWS.len());
+        assert_eq!(names.len(), ROWS.len() + FAILOVERS.len());
     }
 
     #[test]
@@ -141,11 +167,11 @@ mod tests {
     #[test]
     fn every_row_says_all_that_its_peers_need() {
         let options = Options::parse([]).unwrap();
-        for row in ROWS {
+        for row in ROWS.iter().chain(FAILOVERS) {
             let words = row.words(Peer::Lockkeeper, Kind::Tmpfs, &options);
             let timed = words.contains(" t=") && words.contains(" warm=");
             let counted = words.contains(" n=") && words.contains(" warmn=");
-            assert!(timed || counted || row.scenario == "herd", "{words}");
+            assert!(timed || counted || matches!(row.length, Whole), "{words}");
         }
     }
 }

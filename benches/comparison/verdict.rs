@@ -1,7 +1,7 @@
 //! The aims, and whether they are reached.
 
 use crate::bound;
-use crate::plan::{DROPPED, HELD, MEMORY, ROWS, Row, UNCONTENDED};
+use crate::plan::{DROPPED, FAILOVERS, HELD, LED, MEMORY, ROWS, Row, UNCONTENDED};
 use crate::results::Results;
 use crate::servers::Kind;
 use crate::statistics::{Spread, ratios};
@@ -16,6 +16,15 @@ const PROCESSOR: f64 = 0.5;
 const HANDOVER: f64 = 1.1;
 /// Memory of a waiting task, in KiB.
 const WAITER: f64 = 4.0;
+
+/// The time of a view's first load for each node, against Curator's.
+const FIRST_LOAD: f64 = 0.5;
+/// Memory of a view for each node, against Curator's.
+const NODE_OF_VIEW: f64 = 1.0 / 3.0;
+/// Ids from blocks that one task draws in a second, in millions.
+const IDS: f64 = 1.0;
+/// Reads of a view's snapshot in a second, in millions.
+const SNAPSHOT_READS: f64 = 10.0;
 
 /// One aim.
 #[derive(Debug)]
@@ -64,13 +73,18 @@ impl Verdict {
 fn at_least(what: String, target: f64, measured: Option<Spread>) -> Option<Aim> {
     let measured = measured?;
     let verdict = Verdict::of(measured, |figure| figure >= target);
-    Some(Aim { what, target: format!("≥ {target}"), measured, verdict })
+    Some(Aim { what, target: format!("≥ {}", rounded(target)), measured, verdict })
 }
 
 fn at_most(what: String, target: f64, measured: Option<Spread>) -> Option<Aim> {
     let measured = measured?;
     let verdict = Verdict::of(measured, |figure| figure <= target);
-    Some(Aim { what, target: format!("≤ {target}"), measured, verdict })
+    Some(Aim { what, target: format!("≤ {}", rounded(target)), measured, verdict })
+}
+
+/// As a reader expects it: 1.4, 4, and 0.33 for a third.
+fn rounded(target: f64) -> f64 {
+    (target * 100.0).round() / 100.0
 }
 
 /// All aims that something was measured for, on one server with its data in memory.
@@ -87,7 +101,7 @@ pub(crate) fn aims(results: &Results) -> Vec<Aim> {
     let share = uncontended.and_then(|row| bound::share(results, kind, row));
     aims.push(at_least(format!("{UNCONTENDED}: operations, × bare writes"), OF_BARE, share));
     aims.push(at_most(format!("{DROPPED}: requests of a cycle"), REQUESTS, ours(DROPPED, "reqs_op")));
-    for row in ROWS.iter().filter(|row| row.name == HELD) {
+    for row in ROWS.iter().filter(|row| [HELD, LED].contains(&row.name)) {
         let what = format!("{}: hand-off, × the release's own time", row.name);
         aims.push(at_most(what, HANDOVER, handover(results, kind, row)));
     }
@@ -99,10 +113,57 @@ pub(crate) fn aims(results: &Results) -> Vec<Aim> {
         let what = format!("{}: client CPU of an operation, × Curator", row.name);
         aims.push(at_most(what, PROCESSOR, ratio(row.name, "cli_cpu_us_op")));
     }
+    for row in ROWS.iter().filter(|row| row.scenario() == "count") {
+        let ids = ours(row.name, "ids_s").map(|all| Spread {
+            least: all.least / 1e6,
+            median: all.median / 1e6,
+            greatest: all.greatest / 1e6,
+        });
+        aims.push(at_least(format!("{}: ids from blocks, millions/s", row.name), IDS, ids));
+    }
+    aims.extend(
+        ROWS.iter().filter(|row| row.scenario() == "view").flat_map(|row| of_view(results, kind, row)),
+    );
+    for row in FAILOVERS {
+        let what = format!("{}: the slowest, × session timeout and tick", row.name);
+        aims.push(at_most(what, row.target, ours(row.name, "of_limit")));
+    }
     for (name, each) in memory(results) {
         aims.push(at_most(format!("{name}: memory of each, KiB"), WAITER, Spread::of([each])));
     }
     aims.into_iter().flatten().collect()
+}
+
+/// The aims of a view besides those of every row.
+fn of_view(results: &Results, kind: Kind, row: &Row) -> [Option<Aim>; 4] {
+    let name = row.name;
+    let rounds = results.by_round();
+    // Curator's cache may stop before it has all nodes (CURATOR-690), so each figure is that of one node.
+    let by_node = |figure: &dyn Fn(&Results, &str) -> Option<f64>| {
+        let of =
+            |round: &Results, peer| Some(figure(round, peer)? / round.median(kind, name, peer, "nodes")?);
+        ratios(rounds.iter().filter_map(|round| of(round, "lockkeeper").zip(of(round, "curator"))))
+    };
+    let load = by_node(&|round, peer| round.median(kind, name, peer, "load_s"));
+    let memory = by_node(&|round, peer| {
+        let kilobytes = |field: &str| round.median(kind, name, peer, field);
+        Some(kilobytes("rss_keeping_kb")? - kilobytes("rss_before_kb")?)
+    });
+    let reads = rounds.iter().filter_map(|round| round.median(kind, name, "lockkeeper", "snapshot_reads_s"));
+    [
+        at_most(
+            format!("{name}: from a write to the change in the view, p50, × Curator"),
+            1.0,
+            results.ratio(kind, name, "curator", "acq_p50_us"),
+        ),
+        at_most(format!("{name}: time of the first load for each node, × Curator"), FIRST_LOAD, load),
+        at_most(format!("{name}: memory for each node, × Curator"), NODE_OF_VIEW, memory),
+        at_least(
+            format!("{name}: reads of the snapshot, millions/s"),
+            SNAPSHOT_READS,
+            Spread::of(reads.map(|reads| reads / 1e6)),
+        ),
+    ]
 }
 
 /// From a holder's release to the next one's grant, in the time that the release itself takes, round by round.
@@ -139,6 +200,31 @@ mod tests {
         assert_eq!(at_most(String::new(), 0.5, of(&[0.5])).unwrap().verdict, Verdict::Met);
         assert_eq!(at_most(String::new(), 0.5, of(&[0.51])).unwrap().verdict, Verdict::Missed);
         assert!(at_most(String::new(), 0.5, None).is_none());
+    }
+
+    #[test]
+    fn a_view_is_judged_by_the_node() {
+        let line = |peer: &str, nodes: f64, load: f64, kept: f64| {
+            serde_json::json!({
+                "servers": "tmpfs", "row": "view of 100,000 nodes, changes", "peer": peer, "round": 0,
+                "nodes": nodes, "load_s": load, "rss_before_kb": 1000.0, "rss_keeping_kb": 1000.0 + kept,
+                "acq_p50_us": 300.0, "snapshot_reads_s": 9e6,
+            })
+        };
+        let mut results = Results::at(tempfile());
+        results.begin().unwrap();
+        results.add(line("lockkeeper", 100.0, 1.0, 100.0)).unwrap();
+        // Half of the nodes, in the time of all.
+        results.add(line("curator", 50.0, 1.0, 100.0)).unwrap();
+        let row = ROWS.iter().find(|row| row.name == "view of 100,000 nodes, changes").unwrap();
+        let verdicts = of_view(&results, Kind::Tmpfs, row).map(|aim| aim.unwrap().verdict);
+        std::fs::remove_file(results.file()).unwrap();
+        assert_eq!(verdicts, [Verdict::Met, Verdict::Met, Verdict::Missed, Verdict::Missed]);
+    }
+
+    /// A file of this test alone.
+    fn tempfile() -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("lockkeeper-verdict-{}.jsonl", std::process::id()))
     }
 
     #[test]

@@ -14,17 +14,37 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.SplittableRandom;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.api.transaction.CuratorOp;
+import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
+import org.apache.curator.framework.recipes.cache.CuratorCache;
+import org.apache.curator.framework.recipes.cache.CuratorCacheListener;
+import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.nodes.GroupMember;
+import org.apache.curator.framework.recipes.nodes.PersistentNode;
+import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
+import org.apache.curator.retry.RetryNTimes;
+import org.apache.curator.x.discovery.ServiceCache;
+import org.apache.curator.x.discovery.ServiceDiscovery;
+import org.apache.curator.x.discovery.ServiceDiscoveryBuilder;
+import org.apache.curator.x.discovery.ServiceInstance;
+import org.apache.curator.x.discovery.ServiceProvider;
+import org.apache.curator.x.discovery.details.ServiceCacheListener;
+import org.apache.curator.x.discovery.strategies.RoundRobinStrategy;
+import org.apache.zookeeper.CreateMode;
 
 /**
  * The scenarios of lockkeeper-bench with Apache Curator: {@code CuratorBench CONNECT SCENARIO key=value...}, all keys given.
@@ -138,6 +158,26 @@ public final class CuratorBench {
                 return counted(locking(new InterProcessMultiLock(members), new Room(1), 1));
             case "herd":
                 return herd();
+            case "view":
+                return view();
+            case "members":
+                stay(root + "/members");
+                GroupMember observer = new GroupMember(client(0), root + "/members", "observer");
+                observer.start();
+                return timed(workers());
+            case "failover":
+                return failover();
+            case "lead":
+                LeaderLatch latch = new LeaderLatch(client(0), "/curator-bench/" + number("of") + "/failover", "killed");
+                latch.start();
+                latch.await();
+                System.out.println("leading");
+                System.out.flush();
+                // Until it is killed, or the process that started it has ended.
+                System.in.read();
+                return "";
+            case "lookup":
+                return lookup();
             default:
                 return timed(workers());
         }
@@ -159,6 +199,9 @@ public final class CuratorBench {
                 case "handoff":
                     laps.add(locking(new InterProcessMutex(client, root + "/handoff"), one, 1, number("hold")));
                     break;
+                case "elect":
+                    laps.add(leading(client, root + "/elect", "candidate " + worker, one, number("hold")));
+                    break;
                 case "rw":
                     InterProcessReadWriteLock lock = new InterProcessReadWriteLock(client, root + "/rw");
                     Lap read = locking(lock.readLock(), readers, 1);
@@ -168,6 +211,12 @@ public final class CuratorBench {
                     break;
                 case "semaphore":
                     laps.add(leasing(new InterProcessSemaphoreV2(client, root + "/semaphore", number("leases")), permits));
+                    break;
+                case "members":
+                    laps.add(joining(client, root + "/members/worker-" + worker));
+                    break;
+                case "count":
+                    laps.add(adding(new DistributedAtomicLong(client, root + "/count", new RetryNTimes(1_000_000, 1))));
                     break;
                 case "many":
                     List<Lap> paths = new ArrayList<>();
@@ -200,6 +249,66 @@ public final class CuratorBench {
             long released = System.nanoTime();
             lock.release();
             kept.add(asked, granted, released, System.nanoTime());
+        };
+    }
+
+    /** Leads for so many milliseconds. A latch that has resigned is closed for ever, so each term takes another one. */
+    private static Lap leading(CuratorFramework client, String path, String id, Room room, int hold) {
+        return kept -> {
+            long asked = System.nanoTime();
+            LeaderLatch latch = new LeaderLatch(client, path, id);
+            latch.start();
+            latch.await();
+            long granted = System.nanoTime();
+            room.visit(1);
+            if (hold > 0) {
+                Thread.sleep(hold);
+            }
+            long released = System.nanoTime();
+            latch.close();
+            kept.add(asked, granted, released, System.nanoTime());
+        };
+    }
+
+    /** The members that stay: nodes alone, because each GroupMember would have a copy of all members. */
+    private void stay(String path) throws Exception {
+        List<PersistentNode> nodes = new ArrayList<>();
+        for (int number = 0; number < number("k"); number++) {
+            String name = String.format(Locale.ROOT, "%s/%05d", path, number);
+            nodes.add(new PersistentNode(client(number), CreateMode.EPHEMERAL, false, name, new byte[0]));
+            nodes.get(number).start();
+        }
+        for (PersistentNode node : nodes) {
+            if (!node.waitForInitialCreate(60, TimeUnit.SECONDS)) {
+                throw new IllegalStateException("a member has no node");
+            }
+        }
+    }
+
+    /** What a GroupMember joins by: nobody can wait for the first node of a GroupMember itself. */
+    private static Lap joining(CuratorFramework client, String path) {
+        byte[] payload = "payload".getBytes(StandardCharsets.UTF_8);
+        return kept -> {
+            long asked = System.nanoTime();
+            PersistentNode member = new PersistentNode(client, CreateMode.EPHEMERAL, false, path, payload);
+            member.start();
+            if (!member.waitForInitialCreate(60, TimeUnit.SECONDS)) {
+                throw new IllegalStateException("the member has no node");
+            }
+            long joined = System.nanoTime();
+            member.close();
+            kept.add(asked, joined, joined, System.nanoTime());
+        };
+    }
+
+    private static Lap adding(DistributedAtomicLong counter) {
+        return kept -> {
+            long asked = System.nanoTime();
+            if (!counter.increment().succeeded()) {
+                throw new IllegalStateException("not added");
+            }
+            long added = System.nanoTime();
+            kept.add(asked, added, added, added);
         };
     }
 
@@ -292,6 +401,166 @@ public final class CuratorBench {
         String line = report(earlier, new Reading(), stuck);
         return line.substring(0, line.length() - 1) + String.format(Locale.ROOT,
                 ",\"queue_s\":%.3f,\"rss_before_kb\":%d,\"rss_waiting_kb\":%d}", queued, before, waiting);
+    }
+
+    /** Kills leaders, each a process of its own, and times the next one from the kill. */
+    private String failover() throws Exception {
+        String path = root + "/failover";
+        Times kept = new Times();
+        times.add(kept);
+        Reading earlier = new Reading();
+        long slowest = 0;
+        for (int kill = 0; kill < number("n"); kill++) {
+            Process leader = new ProcessBuilder(ProcessHandle.current().info().command().orElse("java"),
+                    "-Djava.net.preferIPv4Stack=true", "-XX:-UsePerfData",
+                    "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+                    "-cp", System.getProperty("java.class.path"), "CuratorBench",
+                    connect, "lead", "of=" + ProcessHandle.current().pid(), "timeout=" + number("timeout"))
+                    .redirectError(ProcessBuilder.Redirect.INHERIT).start();
+            try {
+                LeaderLatch next = new LeaderLatch(client(0), path, "next");
+                // Java 11 has no reader of a process.
+                if (leader.getInputStream().read() < 0) {
+                    throw new IllegalStateException("the leader has ended");
+                }
+                next.start();
+                while (client(0).getChildren().forPath(path).size() < 2) {
+                    Thread.sleep(20);
+                }
+                long killed = System.nanoTime();
+                leader.destroyForcibly().waitFor();
+                next.await();
+                long granted = System.nanoTime();
+                next.close();
+                kept.add(killed, granted, granted, System.nanoTime());
+                slowest = Math.max(slowest, granted - killed);
+            } finally {
+                leader.destroyForcibly();
+            }
+        }
+        double limit = number("timeout") + number("tick") / 1e3;
+        String line = report(earlier, new Reading(), 0);
+        return line.substring(0, line.length() - 1)
+                + String.format(Locale.ROOT, ",\"of_limit\":%.3f}", slowest / 1e9 / limit);
+    }
+
+    /** A CuratorCache of k nodes: its first load, and how late changes are in it. */
+    private String view() throws Exception {
+        String path = root + "/view";
+        int nodes = number("k");
+        CuratorFramework client = client(0);
+        for (int first = 0, directory = 0; first < nodes; first += 1000, directory++) {
+            client.create().creatingParentsIfNeeded().forPath(path + "/" + directory, new byte[0]);
+            List<CuratorOp> creates = new ArrayList<>();
+            for (int name = 0; name < Math.min(1000, nodes - first); name++) {
+                creates.add(client.transactionOp().create()
+                        .forPath(path + "/" + directory + "/" + name, "12345678".getBytes(StandardCharsets.UTF_8)));
+            }
+            client.transaction().forOperations(creates);
+        }
+        System.gc();
+        long before = resident();
+        long begun = System.nanoTime();
+        CountDownLatch loaded = new CountDownLatch(1);
+        LinkedBlockingQueue<Long> changed = new LinkedBlockingQueue<>();
+        CuratorCache cache = CuratorCache.build(client, path);
+        cache.listenable().addListener(CuratorCacheListener.builder()
+                .forInitialized(loaded::countDown)
+                .forChanges((was, now) -> changed.add(System.nanoTime()))
+                .build());
+        cache.start();
+        loaded.await();
+        double load = (System.nanoTime() - begun) / 1e9;
+        System.gc();
+        long keeping = resident();
+        String written = path + "/0/0";
+        Lap change = kept -> {
+            long asked = System.nanoTime();
+            client.setData().forPath(written, "87654321".getBytes(StandardCharsets.UTF_8));
+            long answered = System.nanoTime();
+            kept.add(asked, changed.take(), asked, answered);
+        };
+        String line = counted(change);
+        long reads = 0;
+        long reading = System.nanoTime();
+        while (System.nanoTime() - reading < 500_000_000L) {
+            for (int read = 0; read < 10_000; read++) {
+                reads += cache.get(written).isPresent() ? 1 : 0;
+            }
+        }
+        double readsPerSecond = reads / ((System.nanoTime() - reading) / 1e9);
+        return line.substring(0, line.length() - 1) + String.format(Locale.ROOT,
+                ",\"nodes\":%d,\"load_s\":%.6f,\"rss_before_kb\":%d,\"rss_keeping_kb\":%d,\"snapshot_reads_s\":%.1f}",
+                cache.size(), load, before, keeping, readsPerSecond);
+    }
+
+    /** A service of k instances: how late a change is in a client's cache, and how fast its provider chooses. */
+    private String lookup() throws Exception {
+        CuratorFramework client = client(0);
+        ServiceDiscovery<Void> discovery =
+                ServiceDiscoveryBuilder.builder(Void.class).client(client).basePath(root + "/services").build();
+        discovery.start();
+        List<ServiceInstance<Void>> instances = new ArrayList<>();
+        for (int number = 0; number < number("k"); number++) {
+            ServiceInstance<Void> instance = ServiceInstance.<Void>builder().name("service")
+                    .id(String.format(Locale.ROOT, "instance-%06d", number)).address("10.0.0.7").port(8080).build();
+            discovery.registerService(instance);
+            instances.add(instance);
+        }
+        ServiceProvider<Void> provider = discovery.serviceProviderBuilder().serviceName("service")
+                .providerStrategy(new RoundRobinStrategy<>()).build();
+        provider.start();
+        ServiceCache<Void> cache = discovery.serviceCacheBuilder().name("service").build();
+        LinkedBlockingQueue<Long> changed = new LinkedBlockingQueue<>();
+        cache.start();
+        while (cache.getInstances().size() < instances.size()
+                || provider.getAllInstances().size() < instances.size()) {
+            Thread.sleep(10);
+        }
+        // Behind the first load, which its listeners see as changes.
+        cache.addListener(new ServiceCacheListener() {
+            @Override
+            public void cacheChanged() {
+                changed.add(System.nanoTime());
+            }
+
+            @Override
+            public void stateChanged(CuratorFramework of, ConnectionState state) {}
+        });
+        Lap change = kept -> {
+            long asked = System.nanoTime();
+            discovery.updateService(instances.get(0));
+            long answered = System.nanoTime();
+            kept.add(asked, changed.take(), asked, answered);
+        };
+        String line = counted(change);
+        double one = lookups(provider, 1);
+        double several = lookups(provider, number("w"));
+        return line.substring(0, line.length() - 1) + String.format(Locale.ROOT,
+                ",\"instances\":%d,\"lookups_s\":%.1f,\"lookups_w_s\":%.1f}",
+                cache.getInstances().size(), one, several);
+    }
+
+    /** The choices in a second, by so many threads. */
+    private double lookups(ServiceProvider<Void> provider, int count) throws Exception {
+        double[] found = new double[count];
+        List<Thread> threads = new ArrayList<>();
+        for (int number = 0; number < count; number++) {
+            int index = number;
+            threads.add(started(() -> {
+                long chosen = 0;
+                long begun = System.nanoTime();
+                while (System.nanoTime() - begun < 500_000_000L) {
+                    for (int choice = 0; choice < 10_000; choice++) {
+                        chosen += provider.getInstance() == null ? 0 : 1;
+                    }
+                }
+                found[index] = chosen / ((System.nanoTime() - begun) / 1e9);
+                return null;
+            }));
+        }
+        joined(threads);
+        return Arrays.stream(found).sum();
     }
 
     private Thread started(java.util.concurrent.Callable<Void> work) {

@@ -14,6 +14,7 @@ import time
 
 from kazoo.client import KazooClient
 from kazoo.recipe.lock import Lock, ReadLock, Semaphore, WriteLock
+from kazoo.recipe.partitioner import SetPartitioner
 
 WARMING, MEASURED, OVER = range(3)
 PATIENCE = 60.0
@@ -64,6 +65,8 @@ class Bench:
             return self.counted(lap(Lock(self.client(0), f"{self.root}/uncontended"), Room(1), 1))
         if self.scenario == "herd":
             return self.herd()
+        if self.scenario == "rebalance":
+            return self.rebalance()
         return self.timed(self.laps())
 
     def laps(self):
@@ -143,6 +146,33 @@ class Bench:
         report = self.report(earlier, self.reading(), stuck)
         return report | {"queue_s": round(queued, 3), "rss_before_kb": before, "rss_waiting_kb": waiting}
 
+    def rebalance(self):
+        """One more member joins and leaves: the times until all items are held by the members that are there."""
+        items = [f"{item:05}" for item in range(self.number("k"))]
+        standing = [Sharing(self.client(worker), f"{self.root}/rebalance", items, f"member-{worker}") for worker in range(self.number("w"))]
+        for sharing in standing:
+            self.started(sharing.serve)
+        before = settled(standing, len(items))
+        moves, least = 0, 0
+        for round in range(self.number("warmn") + self.number("n")):
+            if round == self.number("warmn"):
+                earlier, moves, least = self.reading(), 0, 0
+            asked = time.perf_counter_ns()
+            extra = Sharing(self.client(len(standing)), f"{self.root}/rebalance", items, "extra")
+            self.started(extra.serve)
+            after = settled([*standing, extra], len(items))
+            joined = time.perf_counter_ns()
+            extra.is_over = True
+            again = settled(standing, len(items))
+            ended = time.perf_counter_ns()
+            share = sum(owner == "extra" for owner in after.values())
+            moves += sum(before[item] != after[item] for item in items) + sum(after[item] != again[item] for item in items)
+            least, before = least + 2 * share, again
+            if round >= self.number("warmn"):
+                self.times.append((joined - asked, ended - joined))
+        report = self.report(earlier, self.reading(), 0)
+        return report | {"moves": moves, "moves_min": least}
+
     def started(self, work, *arguments):
         def guarded():
             try:
@@ -211,6 +241,38 @@ class Bench:
             "violations": Room.violations,
             "stuck_workers": stuck,
         }
+
+
+class Sharing:
+    """A member of a SetPartitioner, as its documentation serves it."""
+
+    def __init__(self, client, path, items, identifier):
+        self.identifier, self.held, self.is_over = identifier, frozenset(), False
+        self.partitioner = SetPartitioner(client, path, items, identifier=identifier)
+
+    def serve(self):
+        while not self.is_over:
+            if self.partitioner.failed:
+                raise RuntimeError("the partitioner has failed")
+            if self.partitioner.release:
+                self.held = frozenset()
+                self.partitioner.release_set()
+            elif self.partitioner.acquired:
+                self.held = frozenset(self.partitioner)
+                time.sleep(0.001)
+            elif self.partitioner.allocating:
+                self.partitioner.wait_for_acquire(timeout=1)
+        self.held = frozenset()
+        self.partitioner.finish()
+
+
+def settled(members, count):
+    """Waits until the members hold all items, each of them some, and returns the owner of each item."""
+    while True:
+        owners = {item: member.identifier for member in members for item in member.held}
+        if len(owners) == count == sum(len(member.held) for member in members) and all(member.held for member in members):
+            return owners
+        time.sleep(0.001)
 
 
 def lap(lock, room, space, hold=0):

@@ -1,12 +1,19 @@
 //! The loads.
 
 mod bare;
+mod count;
+mod elections;
+mod failover;
 mod herd;
 mod keep;
+mod lookup;
+mod members;
 mod mutexes;
+mod rebalance;
 mod rw;
 mod semaphore;
 mod several;
+mod view;
 
 use crate::Outcome;
 use crate::arguments::Arguments;
@@ -20,7 +27,9 @@ pub(crate) async fn run(arguments: &Arguments) -> Outcome<Report> {
         return bare::run(arguments).await;
     }
     let fixture = match arguments.scenario() {
-        "uncontended" | "multi" => Fixture::open(arguments, 1).await?,
+        "uncontended" | "multi" | "view" | "failover" | "lead" | "lookup" => {
+            Fixture::open(arguments, 1).await?
+        }
         "many" | "keep" if arguments.size("pool")? > 0 => {
             Fixture::open_pool(arguments, arguments.size("pool")?).await?
         }
@@ -32,8 +41,16 @@ pub(crate) async fn run(arguments: &Arguments) -> Outcome<Report> {
         "many" => mutexes::many(&fixture).await,
         "rw" => rw::run(&fixture).await,
         "semaphore" => semaphore::run(&fixture).await,
+        "count" => count::run(&fixture).await,
         "multi" => several::run(&fixture).await,
+        "view" => view::run(&fixture).await,
+        "lookup" => lookup::run(&fixture).await,
         "keep" => keep::run(&fixture).await,
+        "members" => members::run(&fixture).await,
+        "rebalance" => rebalance::run(&fixture).await,
+        "elect" => elections::elect(&fixture).await,
+        "failover" => failover::failover(&fixture).await,
+        "lead" => failover::lead(&fixture).await,
         _ => herd::run(&fixture).await,
     }?;
     fixture.close().await?;

@@ -132,22 +132,22 @@ impl Worker for Wanderer {
 
 /// When the holder called release: what the next one's grant is measured from.
 #[derive(Debug)]
-struct Baton {
+pub(super) struct Baton {
     origin: Instant,
     /// Nanoseconds since the origin; 0 while no hand-off is in flight.
     given: AtomicU64,
 }
 
 impl Baton {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { origin: now(), given: AtomicU64::new(0) }
     }
 
-    fn given(&self, at: Instant) {
+    pub(super) fn given(&self, at: Instant) {
         self.given.store(self.nanoseconds(at), Ordering::SeqCst);
     }
 
-    fn taken(&self, at: Instant) -> Option<Duration> {
+    pub(super) fn taken(&self, at: Instant) -> Option<Duration> {
         let given = self.given.swap(0, Ordering::SeqCst);
         (given != 0).then(|| Duration::from_nanos(self.nanoseconds(at).saturating_sub(given)))
     }
