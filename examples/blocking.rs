@@ -4,6 +4,8 @@
 //! seller does so between the two. An order of two parts holds the lock for both, and calls the function that sells
 //! one and locks for itself: its thread is the owner, and may. With `--no-lock` parts are sold twice.
 //!
+//! After Ctrl-C each thread ends the sale that it is in, and releases its lock. Then the nodes are deleted.
+//!
 //! `cargo run --example blocking`, or `-- --no-lock`, or `-- --connect host:port,…`
 
 use std::process::ExitCode;
@@ -13,7 +15,9 @@ use std::time::Duration;
 use clap::{Parser, value_parser};
 use lockkeeper::blocking::{ConnectionManager, ReentrantMutex};
 use lockkeeper::{ANY_VERSION, CreateMode, ZnodePath};
-use lockkeeper_examples::fixture::{Common, Connection, Failure, Server, Verdict, block_on, sweep};
+use lockkeeper_examples::fixture::{
+    Common, Connection, Failure, GRACE, InterruptFlag, Server, Verdict, block_on, sweep,
+};
 use uuid::Uuid;
 
 /// Sells the parts of a stock in several threads at once, none twice.
@@ -99,6 +103,8 @@ impl Stock {
 
 impl Blocking {
     fn play(&self) -> Result<ExitCode, Failure> {
+        // From here on Ctrl-C ends the sellers, and not the process with its locks.
+        let interrupt = InterruptFlag::listen()?;
         // The server lives until everything is cleaned up.
         let (mut connection, _server) = match &self.common.connect {
             Some(servers) => (Connection::to(servers), None),
@@ -111,12 +117,12 @@ impl Blocking {
         let manager = ConnectionManager::connect_with(connection.builder("blocking"))?;
         let root: ZnodePath = format!("/lockkeeper-examples/blocking-{}", Uuid::new_v4()).parse()?;
 
-        let judged = self.sell_out(&manager, &connection, &root);
+        let judged = self.sell_out(&manager, &connection, &root, &interrupt);
 
         manager.block_on(sweep(&manager.as_async().znodes(), root))??;
-        let verdict = judged?;
         // A session that cannot be closed in order expires.
-        let _ = manager.shutdown();
+        let _ = manager.shutdown_within(GRACE);
+        let verdict = judged?;
         println!("{verdict}");
         Ok(verdict.code())
     }
@@ -126,6 +132,7 @@ impl Blocking {
         manager: &ConnectionManager,
         connection: &Connection,
         root: &ZnodePath,
+        interrupt: &InterruptFlag,
     ) -> Result<Verdict, Failure> {
         let (left, parts) = (root.child("left")?, self.parts.to_string());
         let znodes = manager.as_async().znodes();
@@ -146,6 +153,7 @@ impl Blocking {
             let sell_out = |stock: &Stock| -> Result<u32, Failure> {
                 let mut sold = 0;
                 loop {
+                    interrupt.check()?;
                     match stock.sell_two()? {
                         0 => return Ok(sold),
                         more => sold += more,
@@ -156,7 +164,7 @@ impl Blocking {
             let panicked = |_| Err(Failure::Other("a thread panicked".to_owned()));
             selling.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
         });
-        let _ = other.shutdown();
+        let _ = other.shutdown_within(GRACE);
         let mut sold = 0;
         for by_one in sold_by_all {
             sold += by_one?;

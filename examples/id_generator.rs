@@ -1,17 +1,24 @@
 //! Several processes draw increasing ids, and none is drawn twice.
 //!
 //! The next id is a number in a node. A process reads it and writes the next one: under a [`Mutex`] no other process
-//! does so between the two. With `--no-lock` another process does.
+//! does so between the two. With `--no-lock` another process does. With `--blocks` a process takes a block of ids at a time
+//! ([`IdBlocks`]), and then draws without a request: more than a million ids a second.
 //!
-//! `cargo run --example id_generator`, or `-- --no-lock`, or `-- --connect host:port,…`
+//! `cargo run --example id_generator`, or `-- --blocks 100000`, or `-- --no-lock`, or `-- --connect host:port,…`, or `-- --engine redis`: then the
+//! locks are on Redis, and the number stays in ZooKeeper.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::{ANY_VERSION, Mutex};
-use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
+use lockkeeper::{ANY_VERSION, Error, IdBlocks, Mutex, Refusal};
+use lockkeeper_examples::fixture::{
+    Common, Engine, EngineOptions, Example, Failure, Fixture, Verdict, Worker, patiently, patiently_once,
+    play,
+};
+use lockkeeper_lock::Lock;
 use tokio::time::{Instant, sleep};
 
 /// Draws increasing ids in several processes at once, none twice.
@@ -30,9 +37,19 @@ struct IdGenerator {
     #[arg(long)]
     no_lock: bool,
 
+    /// Draw from blocks of so many ids, without a lock
+    #[arg(long, value_name = "N", conflicts_with = "no_lock")]
+    blocks: Option<NonZeroU32>,
+
+    #[command(flatten)]
+    engine: EngineOptions,
+
     #[command(flatten)]
     common: Common,
 }
+
+/// Of the ids from blocks, so many are sent to the leading process, in a row: it would take longer to send them all.
+const TOLD_MAX: u64 = 10_000;
 
 /// Between reading the next id and writing the one behind it. Any program takes its time there; some more of it shows
 /// sooner what comes of that.
@@ -61,6 +78,53 @@ impl IdGenerator {
         Ok(id)
     }
 
+    /// The same under a lock of any engine. There is no transaction that such a lock guards. So the node refuses a write
+    /// that does not rest on its present version: what a paused holder writes late changes nothing.
+    async fn draw_under(&self, lock: &dyn Lock, worker: &Worker) -> Result<u64, Failure> {
+        let next = worker.path("next")?;
+        loop {
+            let guard = lock.acquire().await?;
+            let drawn = guard.run(async {
+                let read = worker.znodes().read(&next).await?;
+                let version = read.as_ref().map_or(ANY_VERSION, |(_, stat)| stat.version);
+                let id = number(read.map(|(data, _)| data))?;
+                sleep(THINK).await;
+                match worker.znodes().write(&next, (id + 1).to_string().as_bytes(), version).await {
+                    Err(Error::Refused { refusal: Refusal::BadVersion, .. }) => Ok(None),
+                    written => written.map(|_| Some(id)).map_err(Failure::from),
+                }
+            });
+            let drawn = drawn.await??;
+            // The id is ours even if the release fails: it continues in the background.
+            let _ = guard.release().await;
+            if let Some(id) = drawn {
+                return Ok(id);
+            }
+        }
+    }
+
+    /// Draws from blocks, as fast as it can. Tells the first ids, and how many there were in all.
+    async fn draw_from_blocks(&self, worker: &Worker, size: NonZeroU32) -> Result<(), Failure> {
+        let ids = IdBlocks::new(worker.manager(), worker.path("blocks")?, size)?;
+        let (begun, mut drawn, mut last) = (Instant::now(), 0_u64, 0);
+        while begun.elapsed() < Duration::from_secs(self.seconds) {
+            // Looking at the clock takes longer than drawing an id.
+            for _ in 0..1_000 {
+                let id = patiently(|| ids.next()).await?;
+                if id <= last {
+                    return Err(Failure::Other(format!("{id} was drawn after {last}")));
+                }
+                last = id;
+                drawn += 1;
+                if drawn <= TOLD_MAX {
+                    worker.tell(&id.unsigned_abs())?;
+                }
+            }
+        }
+        eprintln!("{} ids a second from blocks of {size}", drawn / self.seconds);
+        Ok(())
+    }
+
     /// The same without the lock.
     async fn draw_without_lock(&self, worker: &Worker) -> Result<u64, Failure> {
         let next = worker.path("next")?;
@@ -80,10 +144,18 @@ impl Example for IdGenerator {
     }
 
     async fn work(&self, worker: &Worker) -> Result<(), Failure> {
+        if let Some(size) = self.blocks {
+            return self.draw_from_blocks(worker, size).await;
+        }
         let begun = Instant::now();
+        let locks = self.engine.connect(worker.manager()).await?;
+        let lock = locks.mutex(&worker.path("lock")?)?;
         while begun.elapsed() < Duration::from_secs(self.seconds) {
             let id = if self.no_lock {
                 patiently(|| self.draw_without_lock(worker)).await?
+            } else if self.engine.engine == Engine::Redis {
+                // After a lost answer, too: then an id may be left out.
+                patiently_once(|| self.draw_under(&*lock, worker)).await?
             } else {
                 patiently(|| self.draw(worker)).await?
             };
@@ -95,7 +167,11 @@ impl Example for IdGenerator {
     async fn lead(&self, fixture: &mut Fixture<u64>) -> Result<Verdict, Failure> {
         fixture.set_up("next", b"1").await?;
         fixture.start(self.processes).await?;
-        let how = if self.no_lock { "without the lock" } else { "under one mutex" };
+        let how = match self.blocks {
+            Some(_) => "from blocks",
+            None if self.no_lock => "without the lock",
+            None => "under one mutex",
+        };
         println!("{} processes draw ids for {} s, {how}", self.processes, self.seconds);
 
         let mut drawn = vec![Vec::new(); self.processes as usize + 1];

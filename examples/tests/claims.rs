@@ -70,6 +70,25 @@ async fn without_the_lock_ids_are_drawn_twice() {
 }
 
 #[tokio::test]
+async fn no_id_from_blocks_is_drawn_twice() {
+    let blocks = ["--blocks", "1000", "--seconds", "1"];
+    assert_proved("id_generator", &blocks, ", increasing in each, 0 of them drawn before").await;
+}
+
+#[tokio::test]
+async fn every_addition_counts_once_although_processes_are_killed() {
+    assert_proved("scoreboard", &["--kill", "2"], " lost=0 doubled=0").await;
+    assert_proved_on_a_real_server("scoreboard", &["--kill", "1"], " lost=0 doubled=0").await;
+    let (code, last) = played("scoreboard", &["--json", "--seconds", "1"]).await;
+    assert!(last.starts_with('{') && last.contains("\"lost\":0") && code == Some(0), "{last}");
+}
+
+#[tokio::test]
+async fn who_reads_a_number_and_writes_the_next_one_loses_additions() {
+    assert_disproved("scoreboard", &["--naive"], " lost=0 ").await;
+}
+
+#[tokio::test]
 async fn no_configuration_is_read_half_written() {
     assert_proved("config_cache", &[], " reads, 0 torn, ").await;
     assert_proved_on_a_real_server("config_cache", &[], " reads, 0 torn, ").await;
@@ -78,6 +97,18 @@ async fn no_configuration_is_read_half_written() {
 #[tokio::test]
 async fn without_the_lock_configurations_are_read_half_written() {
     assert_disproved("config_cache", &["--no-lock"], ", 0 torn, ").await;
+}
+
+#[tokio::test]
+async fn no_bad_configuration_is_run() {
+    let numbers = "12 versions run by 3 processes, 9 kept out, 0 bad ones run";
+    assert_proved("live_config", &[], numbers).await;
+    assert_proved_on_a_real_server("live_config", &[], numbers).await;
+}
+
+#[tokio::test]
+async fn without_the_checks_bad_configurations_are_run() {
+    assert_disproved("live_config", &["--naive"], ", 0 bad ones run").await;
 }
 
 #[tokio::test]
@@ -93,15 +124,70 @@ async fn without_the_locks_money_is_lost() {
 }
 
 #[tokio::test]
-async fn every_night_is_run_once_and_late_writes_are_refused() {
-    let numbers = "4 of 4 nights run exactly once; 1 paused, ";
-    assert_proved("nightly_job", &[], numbers).await;
-    assert_proved_on_a_real_server("nightly_job", &[], numbers).await;
+async fn every_night_is_reported_once_and_late_writes_are_refused() {
+    let numbers = " nights reported exactly once; 1 paused, 1 late copies and 1 late reports refused";
+    assert_proved("nightly_report", &[], numbers).await;
+    assert_proved_on_a_real_server("nightly_report", &[], numbers).await;
 }
 
 #[tokio::test]
 async fn without_the_token_late_reports_are_taken() {
-    assert_disproved("nightly_job", &["--no-fence"], "4 of 4 nights").await;
+    assert_disproved("nightly_report", &["--no-fence"], "1 late copies").await;
+}
+
+#[tokio::test]
+async fn one_process_leads_at_a_time_and_the_next_leads_after_a_kill() {
+    for (arguments, result) in [
+        (&["--terms", "3"][..], "terms=3 at_once_max=1 kills=0 failover_p50_ms="),
+        (&["--terms", "2", "--kill"], "terms=2 at_once_max=1 kills=2 failover_p50_ms="),
+        (&["--terms", "2", "--json"], "{\"terms\":2,\"at_once_max\":1,\"kills\":0,\"failover_p50_ms\":"),
+    ] {
+        let (code, last) = played("leader", arguments).await;
+        assert!(last.starts_with(result), "{last}");
+        assert_eq!(code, Some(0), "{last}");
+    }
+}
+
+#[tokio::test]
+async fn no_shard_has_two_owners_and_only_what_has_to_move_moves() {
+    let (code, last) = played("shards", &["--changes", "2"]).await;
+    let numbers: Vec<(&str, &str)> = last.split(' ').filter_map(|number| number.split_once('=')).collect();
+    let [("shards", "64"), ("two_owners", "0"), ("moves", moves), ("moves_min", moves_min)] = numbers[..]
+    else {
+        panic!("{last}");
+    };
+    assert!(moves.parse::<usize>().unwrap() >= moves_min.parse().unwrap() && moves_min != "0", "{last}");
+    assert_eq!(code, Some(0), "{last}");
+    if !left_out() {
+        let servers = format!("{}/shards", Ensemble::shared().await.unwrap().connect_string());
+        let connect = ["--connect", &servers, "--session-timeout", "4", "--changes", "2", "--shards", "32"];
+        let (code, last) = played("shards", &connect).await;
+        assert!(last.starts_with("shards=32 two_owners=0 moves=") && code == Some(0), "{last}");
+    }
+    let (code, last) = played("shards", &["--json", "--changes", "1", "--shards", "16"]).await;
+    assert!(last.starts_with("{\"shards\":16,\"two_owners\":0,\"moves\":") && code == Some(0), "{last}");
+}
+
+#[tokio::test]
+async fn no_call_fails_while_processes_of_the_service_are_killed_and_drained() {
+    for (arguments, result) in [
+        (&[][..], (" failed=0 kills=2 drains=2", "calls=")),
+        (
+            &["--json", "--kills", "1", "--drains", "1"],
+            (",\"failed\":0,\"kills\":1,\"drains\":1}", "{\"calls\":"),
+        ),
+    ] {
+        let (code, last) = played("directory", arguments).await;
+        assert!(last.starts_with(result.1) && last.ends_with(result.0), "{last}");
+        assert_eq!(code, Some(0), "{last}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_reads_the_instances_once_loses_calls() {
+    let (code, last) = played("directory", &["--naive", "--kills", "1", "--drains", "1"]).await;
+    assert!(last.starts_with("calls=") && !last.contains(" failed=0 "), "{last}");
+    assert_eq!(code, Some(1), "{last}");
 }
 
 #[tokio::test]
@@ -151,6 +237,36 @@ async fn an_interrupt_ends_all_processes() {
     for process in processes {
         assert!(!PathBuf::from(format!("/proc/{process}")).exists(), "process {process} is still there");
     }
+}
+
+#[tokio::test]
+async fn an_interrupt_releases_the_locks_of_threads_and_takes_the_nodes_away() {
+    if left_out() {
+        return;
+    }
+    let ensemble = Ensemble::shared().await.unwrap();
+    let servers = format!("{}/interrupted-threads", ensemble.connect_string());
+    let mut command = program("blocking");
+    // So many parts that they cannot be sold before the signal.
+    command.args(["--connect", &servers, "--session-timeout", "4", "--parts", "10000"]);
+    let mut play = command.spawn().unwrap();
+    let mut oracle = ensemble.raw().await.unwrap();
+    let runs = "/interrupted-threads/lockkeeper-examples";
+    let mut is_locked = async || {
+        let run = oracle.children(runs).await.ok()?.pop()?;
+        let locked = oracle.children(&format!("{runs}/{run}/lock")).await.ok()?;
+        (!locked.is_empty()).then_some(())
+    };
+    let deadline = tokio::time::Instant::now() + Timing::event();
+    while is_locked().await.is_none() {
+        assert!(tokio::time::Instant::now() < deadline, "no thread locks");
+    }
+
+    let pid = Pid::from_raw(play.id().unwrap().cast_signed()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let status = timeout(Timing::event(), play.wait()).await.expect("it ends").unwrap();
+    assert_eq!(status.code(), Some(130));
+    assert!(oracle.children(runs).await.unwrap().is_empty());
 }
 
 #[tokio::test]

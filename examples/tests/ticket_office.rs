@@ -13,6 +13,7 @@ mod program;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use lockkeeper_redis_tests::RedisServer;
 use lockkeeper_tests::{Ensemble, Timing, left_out};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -179,4 +180,19 @@ async fn bad_input_is_refused_before_anything_starts() {
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("line 3: \"two\" is not a number of seats"), "{said}");
+}
+
+#[tokio::test]
+async fn locks_on_redis_sell_no_seat_twice_also_when_a_seller_is_killed() {
+    if left_out() || lockkeeper_redis_tests::left_out() {
+        return;
+    }
+    let (office, redis) = (Office::open().await, RedisServer::start(&[]).await.unwrap());
+    let url = redis.url();
+    for kill in [&[][..], &["--kill"]] {
+        let flags = [&["--json", "--engine", "redis", "--redis", &url][..], kill].concat();
+        let (code, report) = json(office.sale("/on-redis", &flags)).await;
+        assert_sound(code, &report);
+        assert_eq!(report["killed"].is_null(), kill.is_empty());
+    }
 }

@@ -16,6 +16,7 @@ const AT_A_TIME: usize = 64;
 /// | node | what it is |
 /// |---|---|
 /// | `<root>/locks/<train>` | the mutex of the train |
+/// | `<root>/desks/<order>` | the mutex of an order, if the trains' locks are of another engine: its transaction |
 /// | `<root>/stock/<train>` | how many seats are left, in decimal |
 /// | `<root>/sales/<train>/<order>` | an [`Entry`]: the order is done, sold or refused |
 ///
@@ -84,6 +85,11 @@ impl Ledger {
         Ok(self.root.child("locks")?.child(train)?)
     }
 
+    /// The path of the order's own mutex.
+    pub(crate) fn desk(&self, order: &Order) -> Result<ZnodePath, LedgerError> {
+        Ok(self.root.child("desks")?.child(&order.number.to_string())?)
+    }
+
     /// The node with the number of seats that are left.
     pub(crate) fn stock(&self, train: &str) -> Result<ZnodePath, LedgerError> {
         Ok(self.root.child("stock")?.child(train)?)
@@ -112,12 +118,17 @@ impl Ledger {
 
     /// How many seats of the train are left.
     pub(crate) async fn left(&self, train: &str) -> Result<u32, LedgerError> {
+        Ok(self.left_at_version(train).await?.0)
+    }
+
+    /// How many seats of the train are left, with the version of their node.
+    pub(crate) async fn left_at_version(&self, train: &str) -> Result<(u32, i32), LedgerError> {
         let path = self.stock(train)?;
-        let Some((data, _)) = patiently(|| self.znodes.read(&path)).await? else {
+        let Some((data, stat)) = patiently(|| self.znodes.read(&path)).await? else {
             return Err(LedgerError::Missing { path });
         };
         let left = str::from_utf8(&data).ok().and_then(|text| text.parse().ok());
-        left.ok_or_else(|| garbled(path, &data))
+        left.map(|left| (left, stat.version)).ok_or_else(|| garbled(path, &data))
     }
 
     /// The result of the order; `None` when it is not done yet.

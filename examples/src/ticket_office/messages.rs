@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fixture::Connection;
+use crate::fixture::{Connection, EngineOptions};
 
 /// All a seller has to know.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -18,6 +18,8 @@ pub(crate) struct Briefing {
     pub(crate) root: String,
     pub(crate) tasks: u32,
     pub(crate) lock: bool,
+    /// Where the locks are.
+    pub(crate) engine: EngineOptions,
     /// Between reading what is left and selling.
     pub(crate) think: Duration,
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 
-use crate::fixture::Common;
+use crate::fixture::{Common, EngineOptions};
 
 /// Sells railway tickets in several processes at once, with one lock per train.
 #[derive(Clone, Debug, Parser)]
@@ -54,6 +54,9 @@ pub(crate) struct Options {
     /// Leave the nodes of this run in the ensemble, and say where they are
     #[arg(long, requires = "connect")]
     pub(crate) keep: bool,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineOptions,
 
     #[command(flatten)]
     pub(crate) common: Common,

@@ -107,6 +107,7 @@ async fn sell(
         root: ledger.root().to_string(),
         tasks: options.tasks,
         lock: !options.no_lock,
+        engine: options.engine.clone(),
         think: options.think(),
     };
     let mut office = Office::new(ledger, orders, briefing, options.kill);

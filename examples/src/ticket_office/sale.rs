@@ -1,12 +1,13 @@
 use std::time::Duration;
 
 use lockkeeper::{ANY_VERSION, ConnectionManager, Error, Mutex, Refusal, TxnError};
+use lockkeeper_lock::{ErrorKind, Lock, LockError};
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
 use super::ledger::{Entry, Ledger, LedgerError, stock_data};
 use super::orders::Order;
-use crate::fixture::PAUSE;
+use crate::fixture::{Locks, PAUSE};
 
 /// The first write of a sale's transaction: the entry.
 const ENTRY: usize = 0;
@@ -16,6 +17,7 @@ const ENTRY: usize = 0;
 pub(crate) struct Counter {
     pub(crate) seller: u32,
     pub(crate) manager: ConnectionManager,
+    pub(crate) locks: Locks,
     pub(crate) ledger: Ledger,
     pub(crate) lock: bool,
     pub(crate) think: Duration,
@@ -26,6 +28,8 @@ pub(crate) struct Counter {
 pub(crate) enum SaleError {
     #[error(transparent)]
     Lock(#[from] Error),
+    #[error(transparent)]
+    AnyLock(#[from] LockError),
     #[error(transparent)]
     Txn(#[from] TxnError),
     #[error(transparent)]
@@ -40,10 +44,13 @@ impl Counter {
     pub(crate) async fn serve(&self, order: &Order) -> Result<Entry, SaleError> {
         let mut waited = Duration::ZERO;
         loop {
-            let served = if self.lock {
-                self.under_lock(order, &mut waited).await
-            } else {
-                self.without_lock(order).await
+            let served = match &self.locks {
+                _ if !self.lock => self.without_lock(order).await,
+                Locks::Zookeeper(_) => self.under_lock(order, &mut waited).await,
+                other => match other.mutex(&self.ledger.lock(&order.train)?) {
+                    Ok(lock) => self.under_any_lock(&*lock, order, &mut waited).await,
+                    Err(error) => Err(error.into()),
+                },
             };
             match served {
                 Err(error) if error.is_passing() => sleep(PAUSE).await,
@@ -87,6 +94,42 @@ impl Counter {
         }
     }
 
+    /// The same under a lock of any engine. No transaction depends on such a lock. So the sale's transaction, which is that
+    /// of the order's own mutex, checks that nothing was sold since the stock was read: what a paused holder commits late
+    /// is refused.
+    async fn under_any_lock(
+        &self,
+        lock: &dyn Lock,
+        order: &Order,
+        waited: &mut Duration,
+    ) -> Result<Entry, SaleError> {
+        let asked = Instant::now();
+        let acquired = lock.acquire().await;
+        *waited += asked.elapsed();
+        let guard = acquired?;
+        let token = guard.fencing_token().to_string();
+        let entry = guard
+            .run(async {
+                if let Some(entry) = self.ledger.entry(order).await? {
+                    return Ok(entry);
+                }
+                let (left, version) = self.ledger.left_at_version(&order.train).await?;
+                sleep(self.think).await;
+                let remaining = left.checked_sub(order.seats);
+                let entry = self.entry(order, remaining.is_some(), token, *waited);
+                let desk = Mutex::new(&self.manager, self.ledger.desk(order)?)?.acquire().await?;
+                let stock = stock_data(remaining.unwrap_or(left));
+                let sale = desk.txn().create(self.ledger.sale(order)?, entry.data());
+                sale.set(self.ledger.stock(&order.train)?, stock, version).commit().await?;
+                let _ = desk.release().await;
+                Ok::<_, SaleError>(entry)
+            })
+            .await??;
+        // The sale is valid even if the release fails: it continues in the background.
+        let _ = guard.release().await;
+        Ok(entry)
+    }
+
     /// The same without the lock: between the read and the write, the other sellers do the same.
     async fn without_lock(&self, order: &Order) -> Result<Entry, SaleError> {
         if let Some(entry) = self.ledger.entry(order).await? {
@@ -113,6 +156,11 @@ impl SaleError {
             Self::Lock(error) | Self::Ledger(LedgerError::Node(error)) => {
                 error.is_transient() || error.outcome_unknown()
             }
+            Self::AnyLock(error) => {
+                matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Disconnected | ErrorKind::Lost)
+            }
+            // Another seller sold while this one was paused: the order is read anew.
+            Self::Txn(TxnError::Refused { refusal: Refusal::BadVersion | Refusal::NodeExists, .. }) => true,
             Self::Txn(error) => error.is_transient() || error.outcome_unknown(),
             Self::Ledger(_) => false,
         }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use lockkeeper::{ConnectError, Error};
+use lockkeeper_lock::LockError;
 use thiserror::Error;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin, stdin};
 use tokio::sync::{Mutex, mpsc};
@@ -27,6 +28,8 @@ pub(crate) enum SellerError {
     Sale(#[from] SaleError),
     #[error("a seller could not close its session: {0}")]
     Shutdown(#[from] Error),
+    #[error("a seller cannot reach the server of the locks: {0}")]
+    Locks(#[from] LockError),
     #[error("a seller's task failed: {0}")]
     Task(#[from] JoinError),
 }
@@ -49,6 +52,7 @@ pub(crate) async fn work() -> Result<(), SellerError> {
     let counter = Arc::new(Counter {
         seller: briefing.seller,
         manager: manager.clone(),
+        locks: briefing.engine.connect(&manager).await?,
         ledger: Ledger::new(&manager, briefing.root.parse()?),
         lock: briefing.lock,
         think: briefing.think,
