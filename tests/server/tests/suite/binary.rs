@@ -5,8 +5,8 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::debian::four_letters;
 use crate::raw::{Body, Conn, op};
+use crate::real_server::four_letters;
 
 /// The program, with a pipe to its standard input.
 struct Program {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use lockkeeper_testserver::{TestEnsemble, TestServer};
 
-use crate::debian::{Debian, left_out};
 use crate::differential::{TICK, number};
 use crate::player::Player;
+use crate::real_server::{RealServer, left_out};
 use crate::script::{Script, Step};
 
 /// How many steps there are between one server's end or return and the next.
@@ -21,7 +21,7 @@ enum Victim {
 }
 
 /// Kills one of the real servers. Answers which one it was, once the others serve.
-async fn kill_real(servers: &mut [Debian], victim: Victim) -> usize {
+async fn kill_real(servers: &mut [RealServer], victim: Victim) -> usize {
     let mut index = 0;
     for (at, server) in servers.iter().enumerate() {
         let is_leader = server.serving().await == "leader";
@@ -31,7 +31,7 @@ async fn kill_real(servers: &mut [Debian], victim: Victim) -> usize {
     }
     servers[index].kill();
     let left = servers.iter().enumerate().filter(|(at, _)| *at != index);
-    let left: Vec<&Debian> = left.map(|(_, server)| server).collect();
+    let left: Vec<&RealServer> = left.map(|(_, server)| server).collect();
     // A follower that has lost its leader may still say what it was.
     while modes_of(&left).await != ["follower", "leader"] {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -40,7 +40,7 @@ async fn kill_real(servers: &mut [Debian], victim: Victim) -> usize {
 }
 
 /// The modes of these servers, in alphabetical order.
-async fn modes_of(servers: &[&Debian]) -> Vec<String> {
+async fn modes_of(servers: &[&RealServer]) -> Vec<String> {
     let mut modes = Vec::new();
     for server in servers {
         modes.push(server.serving().await);
@@ -91,7 +91,7 @@ async fn compare(seeds: impl Iterator<Item = u64>) {
     let hour = Duration::from_secs(3600);
     let look = format!("znode.container.checkIntervalMs={}", hour.as_millis());
     for seed in seeds {
-        let mut real = Debian::start_three(TICK, &["zookeeper.extendedTypesEnabled=true", &look]).await;
+        let mut real = RealServer::start_three(TICK, &["zookeeper.extendedTypesEnabled=true", &look]).await;
         let builder = TestServer::builder().tick(Duration::from_millis(TICK.into())).ttl_nodes(true);
         let ours = builder.container_interval(hour).start_ensemble(3).await.unwrap();
         let real_at = real.iter().map(|server| server.address.clone()).collect();

@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod binary;
 #[cfg(test)]
-mod debian;
-#[cfg(test)]
 mod differential;
 #[cfg(test)]
 mod ensemble;
@@ -30,6 +28,8 @@ mod protocol;
 mod pure;
 #[cfg(test)]
 mod raw;
+#[cfg(test)]
+mod real_server;
 #[cfg(test)]
 mod script;
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use lockkeeper_testserver::{TestEnsemble, TestServer};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::debian::{Debian, four_letters, left_out};
 use crate::raw::{Body, Conn, Fields, op};
+use crate::real_server::{RealServer, four_letters, left_out};
 
 // Long, so that a busy machine starts a real server in less.
 const TICK: u32 = 500;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One server or three, real or ours.
 enum Servers {
-    Real(Vec<Debian>),
+    Real(Vec<RealServer>),
     Ours(TestEnsemble),
 }
 
@@ -36,8 +36,8 @@ impl Servers {
     async fn real(count: usize) -> Self {
         let look = format!("znode.container.checkIntervalMs={}", INTERVAL.as_millis());
         Self::Real(match count {
-            1 => vec![Debian::start(TICK, &[&look]).await],
-            _ => Debian::start_three(TICK, &[&look]).await,
+            1 => vec![RealServer::start(TICK, &[&look]).await],
+            _ => RealServer::start_three(TICK, &[&look]).await,
         })
     }
 

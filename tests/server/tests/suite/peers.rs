@@ -8,7 +8,7 @@ use lockkeeper_testserver::TestServer;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::debian::left_out;
+use crate::real_server::left_out;
 
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(name)

@@ -182,6 +182,9 @@ impl Player {
                 Ok(events) => {
                     // The nodes of a session go in the order of a Java hash set; everything else has an order.
                     let ordered = !matches!(step, Step::Close { .. } | Step::Expire { .. });
+                    let zxids = std::mem::take(&mut self.sessions[index].event_zxids);
+                    let events =
+                        events.into_iter().zip(zxids.into_iter().map(|zxid| self.count(zxid))).collect();
                     let events = if ordered { events } else { sorted(events) };
                     writeln!(output, "events of {index}: {events:?}").unwrap();
                 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use lockkeeper_testserver::TestServer;
 use tokio::time::sleep;
 
-use crate::debian::{Debian, JAR, four_letters, left_out};
 use crate::raw::{Body, Conn, Fields, op};
+use crate::real_server::{JAR, RealServer, four_letters, left_out};
 
 const T: i32 = 10_000;
 
@@ -15,7 +15,7 @@ const T: i32 = 10_000;
 pub(crate) async fn on_both<F: AsyncFn(&str)>(check: F) {
     if !left_out() {
         let options = ["zookeeper.extendedTypesEnabled=true", "znode.container.checkIntervalMs=300"];
-        let real = Debian::start(200, &options).await;
+        let real = RealServer::start(200, &options).await;
         check(&real.address).await;
     }
     let builder = TestServer::builder().tick(Duration::from_millis(200)).ttl_nodes(true);
@@ -153,33 +153,40 @@ async fn event_precedes_the_reply_that_shows_the_change() {
 }
 
 #[tokio::test]
-async fn an_event_says_its_transaction_as_newer_servers_do() {
-    let server = TestServer::builder().event_zxids(true).start().await.unwrap();
-    let (mut watcher, mut writer) =
-        (Conn::new(&server.connect_string(), T).await, Conn::new(&server.connect_string(), T).await);
-    watcher.event_zxids = Some(Vec::new());
-    watcher.ok(op::ADD_WATCH, &Body::version("/", 1)).await;
-    let mut zxids = Vec::new();
-    for (op, body) in [
-        (op::CREATE, Body::create("/a", 0)),
-        (op::SET_DATA, Body::set("/a", b"1", -1)),
-        (op::DELETE, Body::version("/a", -1)),
-    ] {
-        zxids.push(writer.ok(op, &body).await.zxid);
-    }
-    assert_eq!(watcher.drain().await.unwrap().len(), 3);
-    assert_eq!(watcher.event_zxids.as_deref(), Some(&zxids[..]));
+async fn an_event_has_the_zxid_of_its_transaction_since_3_9_and_none_before() {
+    let check = async |at: &str, sends_zxids: bool| {
+        let (mut watcher, mut writer) = (Conn::new(at, T).await, Conn::new(at, T).await);
+        watcher.ok(op::ADD_WATCH, &Body::version("/", 1)).await;
+        let mut zxids = Vec::new();
+        for (op, body) in [
+            (op::CREATE, Body::create("/a", 0)),
+            (op::SET_DATA, Body::set("/a", b"1", -1)),
+            (op::DELETE, Body::version("/a", -1)),
+        ] {
+            let zxid = writer.ok(op, &body).await.zxid;
+            zxids.push(if sends_zxids { zxid } else { -1 });
+        }
+        assert_eq!(watcher.drain().await.unwrap().len(), 3);
+        assert_eq!(watcher.event_zxids, zxids);
 
-    // What happened while the client was away has no transaction, on any server.
-    let (seen, none) = (watcher.last_zxid, [""; 0]);
-    drop(watcher);
-    writer.ok(op::CREATE, &Body::create("/b", 0)).await;
-    let mut again = Conn::new(&server.connect_string(), T).await;
-    again.event_zxids = Some(Vec::new());
-    let absent = Body::new().long(seen).strs(&none).strs(&["/b"]).strs(&none);
-    again.send(op::SET_WATCHES, &absent).await.unwrap();
-    again.reply().await.unwrap();
-    assert_eq!(again.event_zxids.as_deref(), Some(&[-1][..]));
+        // What happened while the client was away has no transaction, on any server.
+        let (seen, none) = (watcher.last_zxid, [""; 0]);
+        drop(watcher);
+        writer.ok(op::CREATE, &Body::create("/b", 0)).await;
+        let mut again = Conn::new(at, T).await;
+        let absent = Body::new().long(seen).strs(&none).strs(&["/b"]).strs(&none);
+        again.send(op::SET_WATCHES, &absent).await.unwrap();
+        again.reply().await.unwrap();
+        assert_eq!(again.event_zxids, [-1]);
+    };
+    for sends_zxids in [false, true] {
+        let ours = TestServer::builder().event_zxids(sends_zxids).start().await.unwrap();
+        check(&ours.connect_string(), sends_zxids).await;
+    }
+    if !left_out() {
+        let real = RealServer::start_chosen(200, &[]).await;
+        check(&real.address, real.version().await >= (3, 9)).await;
+    }
 }
 
 #[tokio::test]
@@ -318,7 +325,7 @@ async fn counter_ends_as_on_the_real_server() {
     let mut java = tokio::process::Command::new("java");
     java.args(["-cp", JAR, writer]).arg(dir.path()).arg(FIRST.to_string());
     assert!(java.status().await.unwrap().success());
-    let real = Debian::start_with(dir, 200, &[]).await;
+    let real = RealServer::start_with(dir, 200, &[]).await;
     let mut expected = count_to_the_end(&real.address).await;
     // Transaction numbers started elsewhere; everything else is equal.
     for line in answers.iter_mut().chain(&mut expected) {

@@ -176,8 +176,8 @@ pub(crate) struct Conn {
     pub(crate) timeout: i32,
     pub(crate) last_zxid: i64,
     pub(crate) events: Vec<Event>,
-    /// The transactions of the events, of a server that says them.
-    pub(crate) event_zxids: Option<Vec<i64>>,
+    /// The zxid in the header of each event, −1 without one.
+    pub(crate) event_zxids: Vec<i64>,
     xid: i32,
 }
 
@@ -205,7 +205,7 @@ impl Conn {
             timeout: wanted,
             last_zxid: seen,
             events,
-            event_zxids: None,
+            event_zxids: Vec::new(),
             xid: 0,
         };
         let hello =
@@ -281,10 +281,7 @@ impl Conn {
                 self.last_zxid = self.last_zxid.max(zxid);
                 return Ok(Reply { xid, zxid, err, body: fields.0.to_vec() });
             }
-            match &mut self.event_zxids {
-                Some(zxids) => zxids.push(zxid),
-                None => assert_eq!(zxid, -1, "header of an event"),
-            }
+            self.event_zxids.push(zxid);
             assert_eq!(err, 0, "header of an event");
             let (kind, state) = (fields.int(), fields.int());
             assert_eq!(state, 3, "state of an event");

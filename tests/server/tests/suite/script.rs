@@ -43,17 +43,23 @@ type AclLines = Vec<(i32, &'static str, &'static str)>;
 pub(crate) struct Script {
     rng: StdRng,
     root: String,
-    /// Whether it is about watches, on few paths that change often.
-    is_of_watches: bool,
+    next: fn(&mut Self) -> Step,
 }
 
 impl Script {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { rng: StdRng::seed_from_u64(seed), root: format!("/t{seed}"), is_of_watches: false }
+        Self { rng: StdRng::seed_from_u64(seed), root: format!("/t{seed}"), next: Self::step }
     }
 
+    /// About watches, on few paths that change often.
     pub(crate) fn of_watches(seed: u64) -> Self {
-        Self { root: format!("/w{seed}"), is_of_watches: true, ..Self::new(seed) }
+        Self { root: format!("/w{seed}"), next: Self::watch_step, ..Self::new(seed) }
+    }
+
+    /// About events: each session has watches of one kind, and removes none. What a server does with several kinds on
+    /// one path depends on its version (ZOOKEEPER-4466).
+    pub(crate) fn of_events(seed: u64) -> Self {
+        Self { root: format!("/e{seed}"), next: Self::event_step, ..Self::new(seed) }
     }
 
     pub(crate) fn root(&self) -> &str {
@@ -61,8 +67,7 @@ impl Script {
     }
 
     pub(crate) fn steps(mut self, count: usize) -> Vec<Step> {
-        let step = if self.is_of_watches { Self::watch_step } else { Self::step };
-        let mut steps: Vec<Step> = (0..count).map(|_| step(&mut self)).collect();
+        let mut steps: Vec<Step> = (0..count).map(|_| (self.next)(&mut self)).collect();
         // Slow ones: once a script.
         let at = self.below(steps.len());
         steps.insert(at, Step::Expire { session: self.below(SESSIONS) });
@@ -268,6 +273,38 @@ impl Script {
             }
             _ => {
                 let (op, body) = self.watch_call();
+                let name = format!("op {op} {}", String::from_utf8_lossy(&body.0).escape_debug());
+                Step::Call { session, op, name, body }
+            }
+        }
+    }
+
+    fn event_call(&mut self, session: usize) -> (i32, Body) {
+        let path = self.watched_path();
+        match (self.below(10), session) {
+            (0..5, _) => self.watched_write(),
+            (5, _) => (op::MULTI, Body::multi(&[self.watched_write(), self.watched_write()])),
+            (_, 0) => {
+                let op = self.pick(&[op::EXISTS, op::GET_DATA, op::GET_CHILDREN, op::GET_CHILDREN2]);
+                (op, Body::watch(&path, true))
+            }
+            (_, mode) => (op::ADD_WATCH, Body::version(&path, if mode == 1 { 0 } else { 1 })),
+        }
+    }
+
+    fn event_step(&mut self) -> Step {
+        let session = self.below(SESSIONS);
+        match self.below(40) {
+            0 => Step::Close { session },
+            1..3 => Step::Reconnect { session },
+            3..7 => {
+                let mut lists = [const { Vec::new() }; 5];
+                let kinds = [0..3, 3..4, 4..5][session].clone();
+                lists[kinds].fill_with(|| (0..self.below(3)).map(|_| self.watched_path()).collect());
+                Step::SetWatches { session, back: self.pick(&[0, 1, 3, 10, 1000]), lists }
+            }
+            _ => {
+                let (op, body) = self.event_call(session);
                 let name = format!("op {op} {}", String::from_utf8_lossy(&body.0).escape_debug());
                 Step::Call { session, op, name, body }
             }

@@ -1,4 +1,4 @@
-//! Debian's ZooKeeper on a loopback port, for as long as a test runs.
+//! ZooKeeper on a loopback port, for as long as a test runs.
 
 use std::fs::{File, write};
 use std::net::TcpListener;
@@ -11,10 +11,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-/// ZooKeeper and, through its manifest, everything it needs.
+/// Debian's ZooKeeper and, through its manifest, everything it needs.
 pub(crate) const JAR: &str = "/usr/share/java/zookeeper.jar";
 
-pub(crate) struct Debian {
+pub(crate) struct RealServer {
     process: Option<Child>,
     /// Of `java`.
     arguments: Vec<String>,
@@ -40,8 +40,8 @@ pub(crate) fn left_out() -> bool {
     true
 }
 
-impl Debian {
-    /// Starts a server with that tick in milliseconds and waits until it serves.
+impl RealServer {
+    /// Starts Debian's server with that tick in milliseconds and waits until it serves.
     pub(crate) async fn start(tick: u32, properties: &[&str]) -> Self {
         Self::start_with(tempfile::tempdir().unwrap(), tick, properties).await
     }
@@ -52,6 +52,33 @@ impl Debian {
         server.launch();
         server.serving().await;
         server
+    }
+
+    /// The same of the ZooKeeper whose jars are in the folder that `LOCKKEEPER_ZOOKEEPER` names, if it names one.
+    pub(crate) async fn start_chosen(tick: u32, properties: &[&str]) -> Self {
+        let main = "server.ZooKeeperServerMain";
+        let mut server = Self::prepare(tempfile::tempdir().unwrap(), tick, properties, main, free_port(), "");
+        if let Some(folder) = std::env::var_os("LOCKKEEPER_ZOOKEEPER") {
+            // A relative path counts from the root of the repository.
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+            let jars = format!("{}/*", folder.display());
+            server
+                .arguments
+                .iter_mut()
+                .filter(|argument| *argument == JAR)
+                .for_each(|jar| jar.clone_from(&jars));
+        }
+        server.launch();
+        server.serving().await;
+        server
+    }
+
+    /// The first two numbers of its version.
+    pub(crate) async fn version(&self) -> (u32, u32) {
+        let report = four_letters(&self.address, "srvr").await.unwrap();
+        let numbers = report.strip_prefix("Zookeeper version: ").unwrap();
+        let mut numbers = numbers.split(['.', '-']).map(|number| number.parse().unwrap());
+        (numbers.next().unwrap(), numbers.next().unwrap())
     }
 
     /// Three servers of one ensemble.
@@ -121,7 +148,7 @@ impl Debian {
     }
 }
 
-impl Drop for Debian {
+impl Drop for RealServer {
     fn drop(&mut self) {
         self.kill();
     }
