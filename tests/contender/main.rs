@@ -21,6 +21,7 @@
 //! it is killed.
 
 mod peer;
+mod values;
 
 use std::error::Error;
 use std::io::Write;

@@ -9,6 +9,8 @@
 //! latch THREAD PATH -1                an Election; given back by unlatch
 //! select THREAD PATH -1               an Election in selector layout; given back by unselect
 //! permits THREAD PATH LIMIT COUNT -1  a Semaphore; given back by return
+//! trycount THREAD PATH                adds one to a SharedCount, in one try: answers what it was, and true or false
+//! tryvalue THREAD PATH TEXT           the same of a SharedValue: appends the text
 //! ```
 
 use std::collections::HashMap;
@@ -21,6 +23,7 @@ use parking_lot::Mutex as Shared;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::say;
+use crate::values::Values;
 
 type Failure = Box<dyn Error + Send + Sync>;
 type Held = Arc<Shared<HashMap<(String, String), LockGuard>>>;
@@ -33,13 +36,13 @@ pub(crate) async fn serve(connect: &str, session: Duration) -> Result<(), Box<dy
         .connect()
         .await?;
     say("ready 0")?;
-    let held = Held::default();
+    let (held, values) = (Held::default(), Arc::new(Values::new(&manager)));
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {
-        let (manager, held) = (manager.clone(), Arc::clone(&held));
+        let (manager, held, values) = (manager.clone(), Arc::clone(&held), Arc::clone(&values));
         tokio::spawn(async move {
             let (tag, request) = line.split_once(' ').unwrap_or((&line, ""));
-            let said = match obey(&manager, &held, request).await {
+            let said = match obey(&manager, &held, &values, request).await {
                 Ok(answer) => say(&format!("{tag} ok {answer}")),
                 Err(error) => say(&format!("{tag} failed {error}")),
             };
@@ -52,7 +55,12 @@ pub(crate) async fn serve(connect: &str, session: Duration) -> Result<(), Box<dy
     std::process::exit(1);
 }
 
-async fn obey(manager: &ConnectionManager, held: &Held, request: &str) -> Result<String, Failure> {
+async fn obey(
+    manager: &ConnectionManager,
+    held: &Held,
+    values: &Values,
+    request: &str,
+) -> Result<String, Failure> {
     let words: Vec<&str> = request.split(' ').collect();
     let [verb, thread, path, rest @ ..] = words.as_slice() else { return Err("too few words".into()) };
     let lock: Box<dyn Lock> = match *verb {
@@ -66,6 +74,8 @@ async fn obey(manager: &ConnectionManager, held: &Held, request: &str) -> Result
             let [limit, count, ..] = rest else { return Err("how many?".into()) };
             Box::new(Semaphore::new(manager, *path, limit.parse()?)?.permits(count.parse()?))
         }
+        "trycount" => return values.try_count(path).await,
+        "tryvalue" => return values.try_value(path, rest.first().ok_or("which text?")?).await,
         _ => {
             let guard = held.lock().remove(&((*thread).to_owned(), (*path).to_owned()));
             guard.ok_or("not held")?.release().await.map_err(|errors| errors.to_string())?;

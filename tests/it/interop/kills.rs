@@ -1,18 +1,18 @@
 //! Random contention between languages while processes of each are killed (`kill -9`), ours as well.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockkeeper_tests::{CreateMode, Ensemble, Peer, PeerError, RawClient, left_out};
+use lockkeeper_tests::{CreateMode, Ensemble, PeerError, RawClient, left_out};
 use parking_lot::Mutex as Shared;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinSet;
 
 use super::fixture::{Failure, Outcome};
+use super::peer_slot::{Language, PeerSlot};
 
 /// Short: the test waits for it after each kill.
 const SESSION: Duration = Duration::from_secs(2);
@@ -22,23 +22,6 @@ const KILLS: usize = 2;
 const THREADS: usize = 2;
 /// The permits of the semaphore.
 const LIMIT: usize = 3;
-
-#[derive(Clone, Copy, Debug)]
-enum Language {
-    Java,
-    Kazoo,
-    Rust,
-}
-
-impl Language {
-    async fn start(self, servers: &str) -> Result<Peer, PeerError> {
-        match self {
-            Self::Java => Peer::java(servers, SESSION).await,
-            Self::Kazoo => Peer::kazoo(servers, SESSION).await,
-            Self::Rust => Peer::program(Path::new(env!("CARGO_BIN_EXE_contender")), servers, SESSION).await,
-        }
-    }
-}
 
 /// What a thread acquires, and which holds may exist beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,36 +119,6 @@ impl Witness {
     }
 }
 
-/// The current process of a language; a killed one is replaced.
-struct PeerSlot {
-    language: Language,
-    servers: String,
-    peer: watch::Sender<Peer>,
-    kills: AtomicUsize,
-    /// Held during a kill and the start of the next process.
-    killing: AsyncMutex<()>,
-}
-
-impl PeerSlot {
-    /// Kills the process while it holds, and starts another one.
-    async fn die(&self) -> Outcome {
-        let _killing = self.killing.lock().await;
-        let peer = self.peer.borrow().clone();
-        peer.kill().await?;
-        self.peer.send_replace(self.language.start(&self.servers).await?);
-        Ok(())
-    }
-
-    /// Decides at random whether to use one of the remaining kills now.
-    fn is_to_die(&self, rng: &mut StdRng) -> bool {
-        rng.random_bool(0.3)
-            && self
-                .kills
-                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |kills| kills.checked_sub(1))
-                .is_ok()
-    }
-}
-
 async fn contend(
     slot: Arc<PeerSlot>,
     witness: Arc<Witness>,
@@ -176,15 +129,14 @@ async fn contend(
 ) -> Result<usize, Failure> {
     let mut visits = 0;
     while visits < VISITS {
-        let claim = kind.any_like(slot.language, &mut rng);
+        let claim = kind.any_like(slot.language(), &mut rng);
         let (take, give_back) = claim.words(&thread, &path);
-        let mut changed = slot.peer.subscribe();
-        let peer = changed.borrow_and_update().clone();
+        let (peer, mut replaced) = slot.peer();
         let grant = match peer.ask(&take).await {
             Ok(grant) => grant,
             // The process was killed by its other thread: continue in the next process.
             Err(PeerError::Ended { .. }) => {
-                changed.changed().await?;
+                replaced.changed().await?;
                 continue;
             }
             Err(error) => return Err(error.into()),
@@ -226,15 +178,7 @@ async fn with(language: Language, kind: Claim, path: &str) -> Outcome {
     let mut tasks = JoinSet::new();
     let mut slots = Vec::new();
     for language in [language, Language::Rust] {
-        let peer = watch::Sender::new(language.start(&servers).await?);
-        let servers = servers.clone();
-        slots.push(Arc::new(PeerSlot {
-            language,
-            servers,
-            peer,
-            kills: AtomicUsize::new(KILLS),
-            killing: AsyncMutex::new(()),
-        }));
+        slots.push(Arc::new(PeerSlot::start(language, &servers, SESSION, KILLS).await?));
     }
     for (number, slot) in (0..).zip(slots.iter().flat_map(|slot| [slot; THREADS])) {
         let (slot, witness) = (Arc::clone(slot), Arc::clone(&witness));
@@ -246,7 +190,7 @@ async fn with(language: Language, kind: Claim, path: &str) -> Outcome {
         visits += ended??;
     }
     assert_eq!(visits, 2 * THREADS * VISITS);
-    let killed: usize = slots.iter().map(|slot| KILLS - slot.kills.load(Ordering::SeqCst)).sum();
+    let killed: usize = slots.iter().map(|slot| KILLS - slot.kills_left()).sum();
     assert!(killed > 0, "no process was killed");
     let written = String::from_utf8(oracle.data(&register).await?.0)?;
     assert_eq!(written, witness.writes.load(Ordering::SeqCst).to_string(), "a write was lost");

@@ -77,6 +77,11 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * addint THREAD PATH NUMBER TIMES    the same of a DistributedAtomicInteger
  * shared THREAD PATH [NUMBER]        a SharedCount: answers the number, and sets it if one is given
  * value THREAD PATH [TEXT]           the same of a SharedValue
+ * trycount THREAD PATH               adds one to a SharedCount that stays open, in one try: answers what it was, and
+ *                                    true or false
+ * tryvalue THREAD PATH TEXT          the same of a SharedValue: appends the text
+ * counted THREAD PATH                what that SharedCount shows
+ * valued THREAD PATH                 what that SharedValue shows
  * barrier THREAD PATH set|remove|MS  a DistributedBarrier; a wait answers "free", or nothing when the time was up
  * meet THREAD PATH COUNT MS          enters a DistributedDoubleBarrier: answers "in", or nothing when the time was up
  * quit THREAD PATH MS                leaves it: answers "out", or nothing when the time was up
@@ -325,6 +330,18 @@ public final class CuratorPeer {
                 break;
             case "value":
                 on(words[2], tag, () -> values.sharedValue(words[3], words.length > 4 ? words[4] : ""));
+                break;
+            case "trycount":
+                on(words[2], tag, () -> values.tryCount(words[3]));
+                break;
+            case "tryvalue":
+                on(words[2], tag, () -> values.tryValue(words[3], words[4]));
+                break;
+            case "counted":
+                on(words[2], tag, () -> Integer.toString(values.count(words[3]).getCount()));
+                break;
+            case "valued":
+                on(words[2], tag, () -> new String(values.text(words[3]).getValue(), StandardCharsets.UTF_8));
                 break;
             case "barrier":
                 on(words[2], tag, () -> values.barrier(words[3], words[4]));

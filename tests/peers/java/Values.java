@@ -1,4 +1,5 @@
 import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -11,6 +12,7 @@ import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.framework.recipes.shared.SharedValue;
+import org.apache.curator.framework.recipes.shared.VersionedValue;
 import org.apache.curator.retry.RetryNTimes;
 
 /** Curator's counters, shared values and barriers, for a {@link CuratorPeer}. */
@@ -20,6 +22,8 @@ final class Values {
 
     private final CuratorFramework client;
     private final Map<String, DistributedDoubleBarrier> doubles = new ConcurrentHashMap<>();
+    private final Map<String, SharedCount> counts = new HashMap<>();
+    private final Map<String, SharedValue> texts = new HashMap<>();
 
     Values(CuratorFramework client) {
         this.client = client;
@@ -82,6 +86,43 @@ final class Values {
         } finally {
             value.close();
         }
+    }
+
+    /** A SharedCount that stays open. */
+    synchronized SharedCount count(String path) throws Exception {
+        SharedCount count = counts.get(path);
+        if (count == null) {
+            count = new SharedCount(client, path, 0);
+            count.start();
+            counts.put(path, count);
+        }
+        return count;
+    }
+
+    /** A SharedValue that stays open. */
+    synchronized SharedValue text(String path) throws Exception {
+        SharedValue text = texts.get(path);
+        if (text == null) {
+            text = new SharedValue(client, path, new byte[0]);
+            text.start();
+            texts.put(path, text);
+        }
+        return text;
+    }
+
+    /** Adds one to a SharedCount, in one try. Answers what it was, and whether the try succeeded. */
+    String tryCount(String path) throws Exception {
+        SharedCount count = count(path);
+        VersionedValue<Integer> before = count.getVersionedValue();
+        return before.getValue() + " " + count.trySetCount(before, before.getValue() + 1);
+    }
+
+    /** Appends to a SharedValue, in one try. Answers as {@link #tryCount}. */
+    String tryValue(String path, String text) throws Exception {
+        SharedValue value = text(path);
+        VersionedValue<byte[]> before = value.getVersionedValue();
+        String was = new String(before.getValue(), StandardCharsets.UTF_8);
+        return was + " " + value.trySetValue(before, (was + text).getBytes(StandardCharsets.UTF_8));
     }
 
     String barrier(String path, String what) throws Exception {
