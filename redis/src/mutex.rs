@@ -85,7 +85,7 @@ impl Mutex {
     /// # Errors
     ///
     /// [`Error::Config`] if the name is empty, longer than 1024 bytes, or has control characters, or braces
-    /// that are no hash tag.
+    /// that are no hash tag, or that enclose all of it.
     pub fn new(manager: &ConnectionManager, name: &str) -> Result<Self, Error> {
         let keys = LockKeys::new(LockName::new(name)?, Kind::Mutex);
         Ok(Self { manager: manager.clone(), keys })

@@ -31,6 +31,15 @@ impl LockName {
                 "use braces only for the hash tag of a cluster, as in {shop}:stock",
             );
         }
+        // Its other keys would be those of the name within.
+        if let Some(within) = name.strip_prefix('{').and_then(|name| name.strip_suffix('}'))
+            && !within.contains(['{', '}'])
+        {
+            return refuse(
+                format!("{name:?}"),
+                "leave the braces out: the hash tag is the whole name anyway",
+            );
+        }
         Ok(Self(name.into()))
     }
 
@@ -69,6 +78,14 @@ mod tests {
         let beside = |name: &str| LockName::new(name).unwrap().beside("queue");
         assert_eq!(beside("stock"), "{stock}:lockkeeper:queue");
         assert_eq!(beside("{shop}:stock"), "{shop}:stock:lockkeeper:queue");
+    }
+
+    #[test]
+    fn no_two_names_share_a_key_beside_the_lock() {
+        let beside = |name: &str| LockName::new(name).ok().map(|name| name.beside("queue"));
+        for (one, other) in [("stock", "{stock}"), ("{shop}", "shop"), ("a b", "{a b}")] {
+            assert_ne!(beside(one), beside(other), "{one} {other}");
+        }
     }
 
     #[test]
