@@ -1,3 +1,4 @@
+use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ const LEASE_MIN: Duration = Duration::from_millis(100);
 const LEASE_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// Settings of a [`ConnectionManager`]. Every setting has a default.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "nothing happens before connect()"]
 pub struct ConnectionManagerBuilder {
     url: String,
@@ -185,6 +186,19 @@ impl ConnectionManagerBuilder {
         }
         let token_generation = self.token_generation;
         Ok(Settings { lease: self.lease, operation_timeout, token_generation })
+    }
+}
+
+impl Debug for ConnectionManagerBuilder {
+    /// Without the URL, which may have a password.
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ConnectionManagerBuilder")
+            .field("lease", &self.lease)
+            .field("operation_timeout", &self.operation_timeout)
+            .field("connect_deadline", &self.connect_deadline)
+            .field("token_generation", &self.token_generation)
+            .finish_non_exhaustive()
     }
 }
 

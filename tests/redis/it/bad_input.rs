@@ -17,6 +17,8 @@ async fn malformed_urls_and_settings_are_refused_before_anything_is_sent() {
     }
     let secret = ConnectionManager::connect("redis://user:geheim@127.0.0.1/x").await.unwrap_err();
     assert!(!secret.to_string().contains("geheim"), "{secret}");
+    let builder = format!("{:?}", ConnectionManager::builder("redis://user:geheim@127.0.0.1/"));
+    assert!(!builder.contains("geheim"), "{builder}");
     // Nothing listens there, and nothing is asked.
     for lease in [Duration::ZERO, Duration::from_millis(99), Duration::MAX] {
         let error =
