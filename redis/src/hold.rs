@@ -16,7 +16,6 @@ pub(crate) struct Claim {
     manager: ConnectionManager,
     keys: LockKeys,
     id: Arc<str>,
-    is_armed: bool,
 }
 
 impl Claim {
@@ -24,7 +23,7 @@ impl Claim {
     pub(crate) fn new(manager: &ConnectionManager, keys: &LockKeys) -> Self {
         // The prefix tells a waiter that the holder is a contender of this crate.
         let id = format!("lockkeeper:{}", Uuid::new_v4().simple());
-        Self { manager: manager.clone(), keys: keys.clone(), id: id.into(), is_armed: false }
+        Self { manager: manager.clone(), keys: keys.clone(), id: id.into() }
     }
 
     pub(crate) fn id(&self) -> &Arc<str> {
@@ -33,19 +32,20 @@ impl Claim {
 
     /// From now on, the server may know the id.
     pub(crate) fn arm(&mut self) {
-        self.is_armed = true;
+        self.manager.shared().claim(&self.keys, &self.id);
     }
 
     /// The server does not know the id any more.
     pub(crate) fn disarm(&mut self) {
-        self.is_armed = false;
+        self.manager.shared().disclaim(&self.id);
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if self.is_armed {
-            self.manager.shared().clean_up(&self.keys, &self.id);
+        let shared = self.manager.shared();
+        if shared.disclaim(&self.id) {
+            shared.clean_up(&self.keys, &self.id);
         }
     }
 }

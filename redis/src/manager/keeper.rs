@@ -58,10 +58,11 @@ async fn renew_one(shared: &Shared, record: &HoldRecord) {
 /// Does the cleanup jobs, until the manager is closed and all are done.
 pub(super) async fn clean_up(shared: Arc<Shared>, mut queue: mpsc::UnboundedReceiver<CleanupJob>) {
     let mut stage = shared.stage.subscribe();
+    let mut pending = shared.pending.subscribe();
     let mut jobs = FuturesUnordered::new();
     loop {
         let is_closed = *stage.borrow_and_update() >= Stage::Closed;
-        if is_closed && *shared.pending.borrow() == 0 {
+        if is_closed && *pending.borrow_and_update() == 0 {
             shared.advance(Stage::Stopped);
             return;
         }
@@ -70,6 +71,7 @@ pub(super) async fn clean_up(shared: Arc<Shared>, mut queue: mpsc::UnboundedRece
             Some(job) = queue.recv() => jobs.push(clean_up_one(&shared, job)),
             Some(()) = jobs.next() => {}
             _ = stage.changed(), if !is_closed => {}
+            _ = pending.changed(), if is_closed => {}
         }
     }
 }

@@ -18,7 +18,7 @@ use lockkeeper_lock::Deadline;
 pub use self::builder::ConnectionManagerBuilder;
 pub(crate) use self::link::{CallError, Connection};
 pub(crate) use self::shared::{Shared, Stage};
-use crate::error::{ConnectError, Error, LossReason, Phase};
+use crate::error::{ConnectError, Error, Phase};
 
 /// What a manager knows about its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,16 +181,7 @@ impl ConnectionManager {
     /// Cancel safe: the shutdown continues.
     pub async fn shutdown(&self) -> Result<(), Error> {
         let shared = self.shared();
-        let lost: Vec<_> = {
-            let holds = shared.holds.lock();
-            shared.advance(Stage::Closed);
-            holds.values().cloned().collect()
-        };
-        for record in lost {
-            if record.lose(LossReason::Closed) {
-                shared.clean_up(record.keys(), record.id());
-            }
-        }
+        shared.close();
         let mut pending = shared.pending.subscribe();
         let limit = Deadline::after(self.operation_timeout());
         tokio::select! {

@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::link::Link;
 use super::waits::Waits;
+use crate::error::LossReason;
 use crate::lease;
 use crate::record::HoldRecord;
 use crate::script::LockKeys;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) stage: watch::Sender<Stage>,
     /// What is held, by the ids of the holds.
     pub(super) holds: Mutex<HashMap<Arc<str>, Arc<HoldRecord>>>,
+    /// The ids that the server may know, of holds and of waits.
+    claims: Mutex<HashMap<Arc<str>, LockKeys>>,
     jobs: mpsc::UnboundedSender<CleanupJob>,
     /// The cleanup jobs that are not done yet.
     pub(super) pending: watch::Sender<usize>,
@@ -79,6 +82,7 @@ impl Shared {
             waits: Waits::default(),
             stage: watch::Sender::default(),
             holds: Mutex::default(),
+            claims: Mutex::default(),
             jobs,
             pending: watch::Sender::default(),
             held: watch::Sender::default(),
@@ -94,6 +98,37 @@ impl Shared {
         if self.jobs.send(job).is_err() {
             self.pending.send_modify(|pending| *pending -= 1);
         }
+    }
+
+    /// From now on, the server may know the id.
+    pub(crate) fn claim(&self, keys: &LockKeys, id: &Arc<str>) {
+        self.claims.lock().insert(Arc::clone(id), keys.clone());
+    }
+
+    /// The server does not know the id any more, or it is being released. Returns whether it may have known
+    /// it.
+    pub(crate) fn disclaim(&self, id: &Arc<str>) -> bool {
+        self.claims.lock().remove(id).is_some()
+    }
+
+    /// Closes: all holds are lost, and every id that the server may know is released. That includes waits
+    /// whose futures nobody polls or drops.
+    pub(super) fn close(&self) {
+        // Until all jobs are counted, the cleanup does not end.
+        self.pending.send_modify(|pending| *pending += 1);
+        let lost: Vec<_> = {
+            let holds = self.holds.lock();
+            self.advance(Stage::Closed);
+            holds.values().cloned().collect()
+        };
+        for record in lost {
+            record.lose(LossReason::Closed);
+        }
+        let claims = std::mem::take(&mut *self.claims.lock());
+        for (id, keys) in claims {
+            self.clean_up(&keys, &id);
+        }
+        self.pending.send_modify(|pending| *pending -= 1);
     }
 
     pub(crate) fn register(&self, record: &Arc<HoldRecord>) {

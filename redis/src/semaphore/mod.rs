@@ -196,7 +196,8 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`Error::Timeout`] if there was no connection or no answer within the operation timeout.
-    /// [`Error::Refused`] and [`Error::ConflictingKind`] as for [`acquire`](Self::acquire).
+    /// [`Error::Refused`], [`Error::ConflictingKind`] and [`Error::Closed`] as for
+    /// [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
@@ -222,6 +223,7 @@ impl Semaphore {
         };
         tokio::select! {
             biased;
+            () = self.manager.closing() => Err(Error::Closed),
             free = attempt => free,
             () = limit.passed() => {
                 Err(Error::Timeout { phase: Phase::Answer, name: name(), waited: limit.waited() })

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use lockkeeper_redis::{Error, ErrorKind, Lock, LossReason, Mutex, Owner, Phase, ReentrantMutex};
+use lockkeeper_redis::{Error, ErrorKind, Lock, LossReason, Mutex, Owner, Phase, ReentrantMutex, Semaphore};
 use lockkeeper_redis_tests::{Proxy, left_out};
 use lockkeeper_tests::{Timing, eventually};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::fixture::{
-    LONG, client, phase_of_timeout, server, short, through, wait_for_queue, wait_until_free,
+    LONG, client, phase_of_timeout, queued, server, short, through, wait_for_queue, wait_until_free,
 };
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn every_lock_is_a_lock_of_any_engine() {
     let locks: Vec<Box<dyn Lock>> = vec![
         Box::new(Mutex::new(&manager, "a").unwrap()),
         Box::new(ReentrantMutex::new(&manager, "b").unwrap().for_owner(&Owner::new("one"))),
-        Box::new(lockkeeper_redis::Semaphore::new(&manager, "c", 2).unwrap().permits(2)),
+        Box::new(Semaphore::new(&manager, "c", 2).unwrap().permits(2)),
     ];
     for lock in locks {
         let guard = lock.acquire().await.unwrap();
@@ -207,8 +207,29 @@ async fn a_shutdown_ends_waits_loses_guards_and_frees_the_locks() {
     assert!(waiting.await.unwrap().unwrap_err().is_closed());
     assert_eq!(guard.lost().await.reason, LossReason::Closed);
     assert!(mutex.acquire().await.unwrap_err().is_closed());
+    assert!(Semaphore::new(&manager, "s", 1).unwrap().available().await.unwrap_err().is_closed());
     let free = Mutex::new(&client(&server, LONG).await, "a").unwrap();
     assert!(free.try_acquire().await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_shutdown_takes_waits_that_nobody_polls_out_of_the_queue() {
+    if left_out() {
+        return;
+    }
+    let server = server().await;
+    let (holder, manager) = (client(&server, LONG).await, client(&server, LONG).await);
+    let _guard = Mutex::new(&holder, "m").unwrap().acquire().await.unwrap();
+    let waiting = Mutex::new(&manager, "m").unwrap();
+    let mut acquire = std::pin::pin!(waiting.acquire());
+    tokio::select! {
+        _ = &mut acquire => panic!("the lock is held"),
+        () = wait_for_queue(&server, "m", 1) => {}
+    }
+    // As in a loop that ends at SIGTERM: the wait is neither polled nor dropped.
+    manager.shutdown().await.unwrap();
+    assert_eq!(queued(&mut server.raw().await.unwrap(), "m").await, 0);
+    assert!(acquire.await.unwrap_err().is_closed());
 }
 
 #[tokio::test]
