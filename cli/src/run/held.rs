@@ -45,7 +45,10 @@ impl Held<'_> {
         self.signals.listen_for_jobs()?;
         let policy = Policy { on_loss: self.options.on_loss.clone(), grace: self.grace };
         let environment = environment(&self.grant, &self.nest);
-        self.supervisor.send(&Order::Start { environment, policy, lease_end: self.lease_end() });
+        let start = Order::Start { environment, policy, lease_end: self.lease_end() };
+        self.supervisor
+            .start_program(&start)
+            .map_err(|error| Failure::new(Exit::INTERNAL, format!("the program was not started: {error}")))?;
         let outcome = match self.watch(look_every).await {
             Ok(outcome) => outcome,
             Err(Ending::Failed(failure)) => return Err(failure),

@@ -35,7 +35,7 @@ pub(crate) struct Supervisor {
 pub(crate) struct SupervisorDied;
 
 impl Supervisor {
-    /// Starts the process. The program follows with [`Order::Start`].
+    /// Starts the process. The program follows with [`start_program`](Self::start_program).
     pub(crate) fn start(program: &[OsString]) -> io::Result<Self> {
         let (ours, theirs) = socket::pair()?;
         // If the guard and the supervisor are killed, their children become children of this process.
@@ -50,12 +50,15 @@ impl Supervisor {
         Ok(Self { link: UnixStream::from_std(net::UnixStream::from(ours))?, group: None })
     }
 
-    /// Sends an order. A supervisor that does not receive it is gone, which the next report shows, or has a
-    /// full queue of orders. Then only extensions are lost, and the program ends too early.
+    /// Sends [`Order::Start`], with the standard input. Without success no program is started.
+    pub(crate) fn start_program(&self, order: &Order) -> io::Result<()> {
+        socket::send(&self.link, order, Some(io::stdin().as_fd()))
+    }
+
+    /// Sends another order. A supervisor that does not receive it is gone, which the next report shows, or
+    /// has a full queue of orders. Then only extensions are lost, and the program ends too early.
     pub(crate) fn send(&self, order: &Order) {
-        let input = io::stdin();
-        let input = matches!(order, Order::Start { .. }).then(|| input.as_fd());
-        let _ = socket::send(&self.link, order, input);
+        let _ = socket::send(&self.link, order, None);
     }
 
     /// The next report.

@@ -14,8 +14,9 @@ pub(crate) const SUPERVISE: &str = "__supervise";
 /// The first argument of the command when it is started to become the program.
 pub(crate) const EXEC: &str = "__exec";
 
-/// The greatest size of a message. The environment that is passed on has paths and numbers.
-pub(crate) const SIZE_MAX: usize = 64 * 1024;
+/// The greatest size of a message. The environment that is passed on has the paths of all locks. The kernel
+/// carries about 200 KiB in a packet.
+pub(crate) const SIZE_MAX: usize = 192 * 1024;
 
 /// From the command to the supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -32,13 +32,17 @@ pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
-/// Sends a message, with a file if one is given.
+/// Sends a message, with a file if one is given. One above [`SIZE_MAX`] is an error, and nothing is sent.
 pub(crate) fn send(
     socket: impl AsFd,
     message: &impl Serialize,
     file: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
     let text = serde_json::to_vec(message)?;
+    if text.len() > SIZE_MAX {
+        let text = format!("a message has {} bytes, and may have {SIZE_MAX}", text.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
     let files: Vec<BorrowedFd<'_>> = file.into_iter().collect();
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);

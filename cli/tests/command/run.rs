@@ -76,6 +76,23 @@ async fn several_locks_are_told_line_by_line_in_the_order_of_their_paths() {
 }
 
 #[tokio::test]
+async fn many_locks_with_long_paths_are_told_as_well_and_too_many_end_the_command() {
+    let site = Site::embedded().await;
+    let multi = |count: usize, length: usize| {
+        let path = move |number| format!("/several/{}-{number}", "p".repeat(length));
+        let paths = (0..count).map(path);
+        let program = ["--", "sh", "-c", "echo \"$LOCKKEEPER_PATH\" | wc -l"].map(str::to_owned);
+        std::iter::once("multi".to_owned()).chain(paths).chain(program).collect::<Vec<_>>()
+    };
+    // More than 64 KiB of environment.
+    let ended = site.ended(multi(40, 1_000)).await;
+    assert_eq!((ended.code, ended.output.trim()), (Some(0), "40"), "{ended:?}");
+    let ended = site.ended(multi(110, 1_000)).await;
+    assert_eq!(ended.code, Some(70), "{ended:?}");
+    assert_eq!(ended.messages.lines().count(), 1, "{ended:?}");
+}
+
+#[tokio::test]
 async fn the_lock_is_free_when_the_command_has_ended() {
     for site in Site::both().await {
         for _ in 0..3 {
