@@ -8,9 +8,6 @@ use super::finding::Finding;
 use super::limits::PACKET_MAX;
 use crate::exit::Failure;
 
-/// The `ephemeralOwner` of a container (`EphemeralType.CONTAINER`).
-const CONTAINER: i64 = i64::MIN;
-
 /// A counter beyond this many creates is near its end, 2³¹ − 1.
 const COUNTER_WARN: i32 = 1_900_000_000;
 
@@ -50,7 +47,7 @@ fn judge_node(contender: &ContenderInfo) -> Option<Finding> {
             "delete it, or give each kind of lock a path of its own: acquires may fail with ConflictingKind",
         ));
     }
-    (contender.session() == 0 || contender.session() == CONTAINER).then(|| {
+    (contender.session() == 0).then(|| {
         Finding::bad(
             format_args!("{} has the name of a contender and no session", contender.path()),
             "no crash will ever remove it: delete it if no process owns it",
@@ -60,12 +57,6 @@ fn judge_node(contender: &ContenderInfo) -> Option<Finding> {
 
 fn judge_directory(directory: &str, stat: &Stat, names: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if stat.ephemeral_owner != CONTAINER {
-        findings.push(Finding::warn(
-            format_args!("{directory} is no container"),
-            "it stays when it is empty, and its counter goes on; lockkeeper and Curator make containers",
-        ));
-    }
     let made = stat.children_made();
     if !(0..COUNTER_WARN).contains(&made) {
         findings.push(Finding::bad(
@@ -88,7 +79,7 @@ mod tests {
     use super::super::finding::Level;
     use super::*;
 
-    fn stat(ephemeral_owner: i64, child_version: i32) -> Stat {
+    fn stat(child_version: i32) -> Stat {
         Stat {
             czxid: 1,
             mzxid: 1,
@@ -97,22 +88,20 @@ mod tests {
             mtime: 0,
             version: 0,
             child_version,
-            ephemeral_owner,
+            ephemeral_owner: 0,
             data_length: 0,
             children: 0,
         }
     }
 
     #[test]
-    fn a_directory_is_judged_by_its_kind_its_counter_and_its_size() {
-        assert!(judge_directory("/a", &stat(CONTAINER, 10), &[]).is_empty());
-        let persistent = judge_directory("/a", &stat(0, 10), &[]);
-        assert!(matches!(&persistent[..], [finding] if finding.level == Level::Warn));
+    fn a_directory_is_judged_by_its_counter_and_its_size() {
+        assert!(judge_directory("/a", &stat(10), &[]).is_empty());
         // The version counts creates and deletes, and may have overflowed.
-        let full = judge_directory("/a", &stat(CONTAINER, -400_000_000), &[]);
+        let full = judge_directory("/a", &stat(-400_000_000), &[]);
         assert!(matches!(&full[..], [finding] if finding.level == Level::Bad), "{full:?}");
         let names = vec!["_c_00c9d435-2596-43a6-90c7-196313af6a00-lock-0000000000".to_owned(); 20_000];
-        let large = judge_directory("/a", &stat(CONTAINER, 10), &names);
+        let large = judge_directory("/a", &stat(10), &names);
         assert!(matches!(&large[..], [finding] if finding.text.contains("jute.maxbuffer")));
     }
 }

@@ -21,7 +21,7 @@ async fn the_page_names_the_version_the_tick_the_times_and_the_directories() {
         "the session timeout is 4s, as asked for",
         "a read takes",
         "a write, which confirms a session, takes",
-        "1 directories of locks in use below /doctor",
+        "1 directories of locks in use below /doctor, all in order",
     ] {
         assert!(ended.output.contains(text), "{text}: {ended:?}");
     }
@@ -46,7 +46,7 @@ async fn a_tick_above_the_setting_is_bad() {
 }
 
 #[tokio::test]
-async fn nodes_that_block_a_lock_for_ever_are_bad_and_directories_that_stay_are_told() {
+async fn nodes_that_block_a_lock_for_ever_are_bad() {
     for site in Site::both().await {
         let manager = ConnectionManager::connect(&site.servers).await.unwrap();
         let name = "/doctor-dead/a/_c_00c9d435-2596-43a6-90c7-196313af6a00-lock-";
@@ -54,7 +54,6 @@ async fn nodes_that_block_a_lock_for_ever_are_bad_and_directories_that_stay_are_
         let ended = site.ended(["doctor", "--root", "/doctor-dead"]).await;
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.output.contains(&format!("bad  {node} has the name of a contender and no session")));
-        assert!(ended.output.contains("warn /doctor-dead/a is no container"), "{ended:?}");
     }
 }
 
