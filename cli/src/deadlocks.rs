@@ -29,7 +29,7 @@ pub(crate) struct DeadlocksOptions {
     watch: bool,
 
     /// How often to look, with --watch
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::interval)]
     interval: Duration,
 
     /// A report for people, or one line of JSON for each deadlock

@@ -9,6 +9,18 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     read.map_err(|error| format!("{error}; give a time such as 90s, 1m30s or 250ms"))
 }
 
+/// The shortest pause between two looks at the servers.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+/// Reads the pause between two looks: without one, a look would follow the other without end.
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
+    let interval = parse(text)?;
+    if interval < INTERVAL_MIN {
+        return Err(format!("give at least {INTERVAL_MIN:?}"));
+    }
+    Ok(interval)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -19,6 +31,14 @@ mod tests {
             [("0", 0), ("90", 90_000), ("1m30s", 90_000), ("0.25", 250), ("250ms", 250), ("1h", 3_600_000)]
         {
             assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+    }
+
+    #[test]
+    fn looks_have_a_pause_between_them() {
+        assert_eq!(interval("0.1"), Ok(INTERVAL_MIN));
+        for text in ["0", "99ms", "soon"] {
+            assert!(interval(text).is_err(), "{text}");
         }
     }
 

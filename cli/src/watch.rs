@@ -22,7 +22,7 @@ pub(crate) struct WatchOptions {
     path: String,
 
     /// How long to wait at most for a change before the next look
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::interval)]
     interval: Duration,
 
     /// A line for people, or a line of JSON

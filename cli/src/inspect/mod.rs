@@ -31,7 +31,7 @@ pub(crate) struct InspectOptions {
     watch: bool,
 
     /// How long to wait at most for a change before the next look, with --watch
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::interval)]
     interval: Duration,
 
     /// End with 0 if every path is held, and with 1 if one of them is free

@@ -28,7 +28,7 @@ pub(crate) struct TopOptions {
     root: String,
 
     /// How often to look
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = span::interval)]
     interval: Duration,
 }
 

@@ -14,6 +14,7 @@ fn lockkeeper(arguments: &[&str]) -> Output {
 fn a_wrong_usage_ends_with_64_and_help_with_0() {
     assert_eq!(lockkeeper(&["--no-such-flag"]).status.code(), Some(64));
     assert_eq!(lockkeeper(&["no-such-command"]).status.code(), Some(64));
+    assert_eq!(lockkeeper(&["watch", "/a", "--interval", "0"]).status.code(), Some(64));
     assert_eq!(lockkeeper(&["--help"]).status.code(), Some(0));
     assert_eq!(lockkeeper(&["--version"]).status.code(), Some(0));
 }
