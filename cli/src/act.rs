@@ -1,7 +1,7 @@
 //! `revoke` and `release`: what is done to contenders. Both act on the nodes that were shown, and never on a
 //! later contender.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
 use lockkeeper::{ConnectionManager, ContenderInfo, Inspection, Revoker, Role};
@@ -85,7 +85,7 @@ pub(crate) async fn release(
         return Ok(Exit::NO);
     }
     say(&meaning(&chosen))?;
-    if !options.yes && !confirm()? {
+    if !options.yes && !confirm().await? {
         say("nothing was done")?;
         return Ok(Exit::NO);
     }
@@ -134,16 +134,16 @@ pub(crate) fn meaning(chosen: &[ContenderInfo]) -> String {
     text
 }
 
-fn confirm() -> Result<bool, Failure> {
-    let input = io::stdin();
-    if !input.is_terminal() {
+async fn confirm() -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
         return Err(Failure::usage("nobody can confirm: the input is no terminal; scripts give --yes"));
     }
-    let mut out = io::stdout().lock();
+    let mut out = io::stdout();
     out.write_all(b"type yes to go on: ")?;
     out.flush()?;
-    let mut answer = String::new();
-    input.lock().read_line(&mut answer)?;
+    // A person thinks for longer than a session timeout, and this thread keeps the session.
+    let answer = tokio::task::spawn_blocking(|| io::stdin().lines().next().transpose());
+    let answer = answer.await.map_err(io::Error::from)??.unwrap_or_default();
     Ok(answer.trim() == "yes")
 }
 

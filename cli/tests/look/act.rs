@@ -1,4 +1,7 @@
 use lockkeeper::{LossReason, Mutex};
+use lockkeeper_tests::{Timing, eventually};
+use lockkeeper_testserver::Op;
+use lockkeeper_testserver::fault::Subject;
 
 use crate::screen::Terminal;
 use crate::site::Site;
@@ -75,4 +78,23 @@ async fn another_answer_than_yes_does_nothing() {
         assert_eq!(terminal.ended().await, 1);
         guard.release().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn the_session_of_the_command_goes_on_while_a_person_thinks() {
+    let site = Site::both().await.remove(0);
+    let path = "/look/think/a";
+    let guard = Mutex::new(&site.manager, path).unwrap().acquire().await.unwrap();
+    let transcript = site.embedded.as_ref().unwrap().transcript();
+    let mut terminal = Terminal::start(&site, &["release", path, "--force", "--session-timeout", "4s"]);
+    terminal.shows(&["type yes to go on:"]).await;
+    let passed = transcript.passed();
+    let lists = |subject| subject == Subject::Request(Op::GetChildren);
+    let session = passed.iter().find(|of| lists(of.subject)).unwrap().session;
+    let is_confirmed =
+        async || transcript.passed().iter().skip(passed.len()).any(|of| of.session == session).then_some(());
+    eventually("a sign of life", Timing::event(), is_confirmed).await.unwrap();
+    terminal.press("yes\n");
+    assert_eq!(terminal.ended().await, 0);
+    assert_eq!(guard.lost().await.reason, LossReason::NodeDeleted);
 }

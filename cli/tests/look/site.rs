@@ -13,7 +13,7 @@ pub(crate) struct Site {
     pub(crate) servers: String,
     pub(crate) manager: ConnectionManager,
     pub(crate) is_real: bool,
-    _embedded: Option<TestServer>,
+    pub(crate) embedded: Option<TestServer>,
 }
 
 impl Site {
@@ -30,7 +30,7 @@ impl Site {
 
     async fn at(servers: String, embedded: Option<TestServer>) -> Self {
         let manager = ConnectionManager::connect(&servers).await.unwrap();
-        Self { servers, manager, is_real: embedded.is_none(), _embedded: embedded }
+        Self { servers, manager, is_real: embedded.is_none(), embedded }
     }
 
     /// A further client, with a session of its own.
