@@ -9,7 +9,7 @@ use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::inspect::print::{age, name};
 use crate::inspect::{Format, json, parse_path};
-use crate::output::{say, warn};
+use crate::output::{printable, say, warn};
 
 #[derive(Debug, Args)]
 pub(crate) struct TreeOptions {
@@ -41,7 +41,7 @@ pub(crate) async fn tree(connection: &ConnectionOptions, options: TreeOptions) -
         Format::Table => say(&render(root.as_str(), &survey))?,
     }
     for path in survey.unread() {
-        warn(format_args!("{path} may not be read"));
+        warn(format_args!("{} may not be read", printable(path.as_str())));
     }
     if survey.is_partial() {
         warn(format_args!("stopped after {} nodes; name a lower root, or raise --nodes", options.nodes));
@@ -57,10 +57,12 @@ struct Branch {
 }
 
 fn render(root: &str, survey: &Survey) -> String {
+    if survey.locks().is_empty() && survey.groups().is_empty() {
+        return format!("{root}: no contender and no group");
+    }
     let locks = survey.locks().iter().map(|lock| (lock.path().as_str(), lock_row(lock)));
     let groups = survey.groups().iter().map(|group| (group.path().as_str(), group_row(group)));
-    let text = render_rows(root, locks.chain(groups));
-    if text.contains('\n') { text } else { format!("{text}: no contender and no group") }
+    render_rows(root, locks.chain(groups))
 }
 
 /// The recipe, the holder, the age of its node, and the waiters.
@@ -88,11 +90,6 @@ fn group_row(group: &SurveyGroup) -> [String; 4] {
     let dots = if group.members().len() > names.len() { ", …" } else { "" };
     let names = format!("{}{dots}", names.join(", "));
     ["group".to_owned(), printable(&names), String::new(), format!("{} members", group.members().len())]
-}
-
-/// The names of nodes are chosen by their clients.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 fn render_rows<'a>(root: &str, rows: impl Iterator<Item = (&'a str, [String; 4])>) -> String {

@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::four_letter_words::Address;
+use crate::output::printable;
+
+/// The greatest length of an answer that is no report.
+const FAILURE_CHARS: usize = 120;
 
 /// What one server says of itself. A part that it does not answer is missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,11 +41,14 @@ impl Report {
             let pairs = text.lines().filter_map(|line| line.split_once(separator));
             pairs.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())).collect()
         };
-        let mode = line("Mode: ").map(str::to_owned);
-        let is_silent = mode.is_none();
+        let mode = line("Mode: ").map(printable);
+        // Another program than ZooKeeper may have answered, with anything.
+        let said: String =
+            srvr.trim().lines().next().unwrap_or_default().chars().take(FAILURE_CHARS).collect();
+        let failure = mode.is_none().then(|| printable(&said));
         Self {
             address: address.to_owned(),
-            failure: is_silent.then(|| srvr.trim().to_owned()),
+            failure,
             version: line("Zookeeper version: ").and_then(version_in),
             mode,
             configuration: pairs(conf, '='),
@@ -88,5 +95,7 @@ mod tests {
         assert_eq!((report.configured("tickTime"), report.metric("zk_watch_count")), (None, None));
         let down = "This ZooKeeper instance is not currently serving requests\n";
         assert_eq!(Report::of("a:1", down, "", "").failure.as_deref(), Some(down.trim()));
+        let other = "HTTP/1.0 400 Bad\u{1b}[2J\r\n\r\n<html>\n";
+        assert_eq!(Report::of("a:1", other, "", "").failure.as_deref(), Some("HTTP/1.0 400 Bad\\u{1b}[2J"));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use lockkeeper::Inspection;
 
 use crate::four_letter_words::addresses;
+use crate::output::printable;
 
 /// The clients of all servers that answered.
 #[derive(Debug, Default)]
@@ -66,8 +67,8 @@ fn parse(answer: &str, server: &str) -> Vec<(i64, String)> {
         let (address, _) = head.rsplit_once('[')?;
         let session = rest.split_once("sid=0x")?.1.split(|c: char| !c.is_ascii_hexdigit()).next()?;
         let session = u64::from_str_radix(session, 16).ok()?.cast_signed();
-        let printable: String = address.chars().filter(|c| !c.is_control()).take(80).collect();
-        Some((session, format!("{printable} at server {server}")))
+        let address: String = address.chars().take(80).collect();
+        Some((session, format!("{} at server {server}", printable(&address))))
     };
     answer.lines().filter_map(client).collect()
 }

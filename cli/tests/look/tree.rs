@@ -46,3 +46,53 @@ async fn every_lock_election_and_group_is_in_the_tree() {
         none.has(&["/look/tree/none: no contender and no group"]);
     }
 }
+
+#[tokio::test]
+async fn what_other_programs_keep_at_the_root_hides_no_lock() {
+    for site in Site::both().await {
+        let znodes = site.manager.znodes();
+        let path = "/look-at-root";
+        // A contender at the root, where no lock of this library can be.
+        let foreign = "/_c_00c9d435-2596-43a6-90c7-196313af6a00-lock-0000000001";
+        znodes.create(foreign, "", CreateMode::Ephemeral).await.unwrap();
+        let _held = Mutex::new(&site.manager, path).unwrap().acquire().await.unwrap();
+        let ended = site.run(&["tree", "/"]).await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.has(&["look-at-root"]);
+        znodes.delete(foreign).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn names_that_would_upset_a_terminal_are_escaped() {
+    for site in Site::both().await {
+        // The right-to-left override, by which a name can be made to look like another.
+        let (lock, member) = ("/look/names/a\u{202e}b", "/look/names/group/c\u{202e}d");
+        let _held = Mutex::new(&site.manager, lock).unwrap().acquire().await.unwrap();
+        site.manager.znodes().create(member, "", CreateMode::Ephemeral).await.unwrap();
+        let ended = site.run(&["tree", "/look/names"]).await;
+        ended.has(&["a\\u{202e}b", "c\\u{202e}d"]);
+        assert!(!ended.output.contains('\u{202e}'), "{ended:?}");
+        let _other = Mutex::new(&site.manager, "/look/names/c").unwrap().acquire().await.unwrap();
+        let foreign = "/look/names/c/x\u{202e}y";
+        site.manager.znodes().create(foreign, "", CreateMode::Ephemeral).await.unwrap();
+        let ended = site.run(&["inspect", "/look/names/c"]).await;
+        ended.has(&["foreign", "x\\u{202e}y"]);
+        assert!(!ended.output.contains('\u{202e}'), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_tree_is_said_to_be_cut_only_if_it_is() {
+    for site in Site::both().await {
+        for name in ["a", "b"] {
+            let path = format!("/look/bounds/{name}");
+            site.manager.znodes().create(&path, "", CreateMode::Ephemeral).await.unwrap();
+        }
+        let whole = site.run(&["tree", "/look/bounds", "--nodes", "2"]).await;
+        assert_eq!(whole.messages, "", "{whole:?}");
+        assert!(whole.output.contains("a, b") && !whole.output.contains("no group"), "{whole:?}");
+        let cut = site.run(&["tree", "/look/bounds", "--nodes", "1"]).await;
+        assert!(cut.messages.contains("stopped after 1 nodes"), "{cut:?}");
+    }
+}

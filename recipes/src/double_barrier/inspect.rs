@@ -89,8 +89,8 @@ impl Display for DoubleBarrierInspection {
         )?;
         for member in self.members() {
             let role = if member.is_inside() { "inside" } else { "waits" };
-            let (id, session) = (id(member), member.session());
-            write!(formatter, "\n  {role:6}  {session:#x}  {}  {}", id.escape_debug(), member.name())?;
+            let (id, name, session) = (id(member), member.name().escape_debug(), member.session());
+            write!(formatter, "\n  {role:6}  {session:#x}  {}  {name}", id.escape_debug())?;
         }
         Ok(())
     }

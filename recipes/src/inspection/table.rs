@@ -81,7 +81,7 @@ impl Inspection {
             if of.session() == 0 { "-".to_owned() } else { format!("{:#x}", of.session()) },
             format!("{:#x}", of.czxid()),
             if who.is_empty() { "(says nothing)".to_owned() } else { who },
-            of.name().to_owned(),
+            of.name().escape_debug().to_string(),
         ]
     }
 

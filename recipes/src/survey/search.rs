@@ -34,18 +34,19 @@ pub(super) async fn search(
         for batch in level.chunks(BATCH) {
             for listed in list_each(manager, batch, &mut survey.unread).await? {
                 let layout = Layout::of(&listed.children);
-                if layout != Layout::Plain {
+                // No lock is at the root, whatever other programs keep there.
+                if layout != Layout::Plain && !listed.path.is_root() {
                     located.push((listed.path.clone(), layout));
                 }
                 let searched = listed.children.iter().filter(|child| layout.is_searched(child));
-                let below: Vec<ZnodePath> = searched
+                let mut below: Vec<ZnodePath> = searched
                     .filter_map(|child| listed.path.child(child).ok())
                     // The servers' own nodes.
                     .filter(|path| path.as_str() != "/zookeeper")
-                    .take(left)
                     .collect();
+                survey.is_partial |= below.len() > left;
+                below.truncate(left);
                 left -= below.len();
-                survey.is_partial |= left == 0;
                 let (directories, group) = sort(&listed, stats(manager, below, &mut survey.unread).await?);
                 next.extend(directories);
                 survey.groups.extend(group);
