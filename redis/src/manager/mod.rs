@@ -165,6 +165,10 @@ impl ConnectionManager {
     }
 
     /// Resolves when a shutdown begins.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a later call resolves as well.
     pub async fn closing(&self) {
         self.shared().closing().await;
     }
