@@ -11,9 +11,9 @@ use crate::tally::{Lap, now};
 
 /// `k` members stay, and each worker joins and leaves, again and again, while one view follows them all.
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
-    let (path, standing) = (fixture.path("members"), fixture.arguments.size("k")?);
-    let mut members: Vec<Membership> = Vec::with_capacity(standing);
-    for number in 0..standing {
+    let (path, present) = (fixture.path("members"), fixture.arguments.size("k")?);
+    let mut members: Vec<Membership> = Vec::with_capacity(present);
+    for number in 0..present {
         members.push(Group::new(fixture.manager(number)?, path.as_str())?.join(&format!("{number:05}"), "")?);
     }
     for member in &members {
@@ -28,7 +28,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     }
     let measured = timed(fixture, workers).await?;
     let shown = view.sync().await?.children("").count();
-    let mut report = report(fixture, measured, u64::from(shown != standing));
+    let mut report = report(fixture, measured, u64::from(shown != present));
     report.set("members", shown);
     Ok(report)
 }

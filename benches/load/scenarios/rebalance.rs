@@ -20,13 +20,13 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let (path, moves) = (fixture.path("rebalance"), Arc::new(AtomicU64::new(0)));
     let items: Vec<String> = (0..fixture.arguments.size("k")?).map(|item| format!("{item:05}")).collect();
     Partition::new(fixture.manager(0)?, path.as_str())?.add(&items).await?;
-    let mut standing = Vec::new();
+    let mut present = Vec::new();
     for number in 0..fixture.arguments.size("w")? {
         let partition = Partition::new(fixture.manager(number)?, path.as_str())?;
-        standing.push(Serving::start(partition.join(&format!("member-{number}"))?, &moves));
+        present.push(Serving::start(partition.join(&format!("member-{number}"))?, &moves));
     }
-    let extra = Partition::new(fixture.manager(standing.len())?, path.as_str())?;
-    let mut changes = Changes { standing, extra, moves: Arc::clone(&moves), least: Arc::default() };
+    let extra = Partition::new(fixture.manager(present.len())?, path.as_str())?;
+    let mut changes = Changes { present, extra, moves: Arc::clone(&moves), least: Arc::default() };
     changes.settled(0).await?;
     let least = Arc::clone(&changes.least);
     moves.store(0, Ordering::Relaxed);
@@ -38,7 +38,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
 }
 
 struct Changes {
-    standing: Vec<Serving>,
+    present: Vec<Serving>,
     extra: Partition,
     moves: Arc<AtomicU64>,
     /// What had to move: the share of the member that joins and leaves.
@@ -46,10 +46,10 @@ struct Changes {
 }
 
 impl Changes {
-    /// Waits until each member of so many more than the standing ones has its share, and no other item.
+    /// Waits until each of the present members, and of so many more, has its share, and no other item.
     async fn settled(&mut self, more: usize) -> Outcome<()> {
-        let members = self.standing.len() + more;
-        for serving in &mut self.standing {
+        let members = self.present.len() + more;
+        for serving in &mut self.present {
             serving.settled(members).await?;
         }
         Ok(())
@@ -60,7 +60,7 @@ impl Worker for Changes {
     async fn lap(&mut self) -> Outcome<Lap> {
         let asked = now();
         let mut extra = Serving::start(self.extra.join("extra")?, &self.moves);
-        let members = self.standing.len() + 1;
+        let members = self.present.len() + 1;
         extra.settled(members).await?;
         self.settled(1).await?;
         let acquire = asked.elapsed();
