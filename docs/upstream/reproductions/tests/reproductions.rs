@@ -12,23 +12,23 @@ const CREATE2: i32 = 15;
 const GET_DATA: i32 = 4;
 /// For what must come, and else would be waited for without an end.
 const LONG: Duration = Duration::from_secs(30);
+/// Set in the process in which the first test runs itself again.
+const CHILD: &str = "LOCKKEEPER_REPRODUCTION_CHILD";
 
 /// 1. Before it reads the elements of a list, the client reserves memory for as many as the reply says: 48 GiB here.
 /// If there is not so much, the process aborts.
-#[test]
-fn a_count_that_is_greater_than_its_reply_is_an_error_and_no_abort() {
-    let itself = std::env::current_exe().unwrap();
-    let mut command = Command::new("sh");
-    // The same on a machine that has so much memory.
-    command.args(["-c", "ulimit -v 8000000; exec \"$0\" --ignored --exact lists_children"]).arg(itself);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
-}
-
-/// In a process of its own.
 #[tokio::test]
-#[ignore = "a part of the test above"]
-async fn lists_children() {
+async fn a_count_that_is_greater_than_its_reply_is_an_error_and_no_abort() {
+    if std::env::var_os(CHILD).is_none() {
+        let mut command = Command::new("sh");
+        // The same on a machine that has so much memory.
+        command.args(["-c", "ulimit -v 8000000; exec \"$0\" --exact \"$1\""]);
+        command.arg(std::env::current_exe().unwrap());
+        command.arg("a_count_that_is_greater_than_its_reply_is_an_error_and_no_abort").env(CHILD, "");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+        return;
+    }
     let server = Server::start(|request| vec![reply(request, &i32::MAX.to_be_bytes())]);
     let client = Client::connect(&server.address).await.unwrap();
     timeout(LONG, client.list_children("/")).await.unwrap().unwrap_err();
