@@ -2,6 +2,8 @@
 //!
 //! A future is polled once, twice, three times …, and dropped there, until it gets to its end or sleeps for good.
 
+mod trap;
+
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,58 +14,12 @@ use lockkeeper_test_recipes::reentrant_mutex::Reentrant;
 use lockkeeper_test_recipes::rw_lock::{Reading, Writing};
 use lockkeeper_test_recipes::{AnyAdapter, for_each_lock};
 use lockkeeper_tests::{After, Timing, dropped_after};
-use lockkeeper_testserver::fault::Subject;
-use lockkeeper_testserver::{ArmedFault, Fault, Op, When};
+use lockkeeper_testserver::{Fault, Op, When};
 
+use self::trap::{ops_of, traps};
 use crate::limit::within;
 use crate::oracle::nodes;
 use crate::server_fixture::{LOCK, SESSION, ServerFixture, builder, queue_nodes, target};
-
-/// A fault that is armed while a future is dropped.
-#[derive(Clone, Copy, Debug)]
-struct Trap {
-    name: &'static str,
-    op: Option<Op>,
-    fault: Fault,
-}
-
-/// Nothing, and each fault at each of these requests.
-fn traps(ops: &[Op]) -> Vec<Trap> {
-    let faults = [
-        ("DropConnectionBefore", Fault::DropConnectionBefore),
-        ("DropConnectionAfter", Fault::DropConnectionAfter),
-        ("HoldRequest", Fault::HoldRequest),
-        ("HoldReply", Fault::HoldReply),
-        ("DelayReply", Fault::DelayReply(Duration::from_millis(10))),
-    ];
-    let nothing = Trap { name: "nothing", op: None, fault: Fault::DropReply };
-    let each = |op: &Op| faults.map(|(name, fault)| Trap { name, op: Some(*op), fault });
-    std::iter::once(nothing).chain(ops.iter().flat_map(each)).collect()
-}
-
-impl Trap {
-    fn set(self, server_fixture: &ServerFixture) -> Option<ArmedFault> {
-        let session = server_fixture.sessions_of_actor().last().copied();
-        Some(server_fixture.server.fault(When::op(self.op?).session(session?), self.fault))
-    }
-}
-
-/// The kinds of requests that `work` sends, by itself.
-async fn ops_of(server_fixture: &ServerFixture, work: impl Future) -> Vec<Op> {
-    let actor = server_fixture.sessions_of_actor();
-    let transcript = server_fixture.server.transcript();
-    drop(dropped_after(usize::MAX, work).await);
-    let mut ops = Vec::new();
-    for passed in transcript.passed().into_iter().filter(|passed| actor.contains(&passed.session)) {
-        if let Subject::Request(op) = passed.subject
-            && op != Op::Ping
-            && !ops.contains(&op)
-        {
-            ops.push(op);
-        }
-    }
-    ops
-}
 
 /// No node of the actor is left, and both clients get the lock.
 async fn nothing_is_left(
