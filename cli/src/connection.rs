@@ -175,6 +175,9 @@ impl ConnectionOptions {
 
     #[cfg(feature = "tls")]
     fn secure(&self, builder: ConnectionManagerBuilder) -> Result<ConnectionManagerBuilder, Failure> {
+        if let (None, None, None) = (&self.tls_ca, &self.tls_cert, &self.tls_key) {
+            return Ok(builder);
+        }
         let mut tls = lockkeeper::Tls::new();
         if let Some(authority) = &self.tls_ca {
             tls = tls.authority(&read_text(authority)?);

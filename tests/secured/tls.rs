@@ -55,9 +55,10 @@ async fn tls_on_one_side_only_is_named_for_each_server() -> Outcome {
     let ensemble = Ensemble::builder().tls(ours.server(false)).start().await?;
     let with_tls = format!("tcp+tls://{}", ensemble.connect_string());
     let without = ensemble.secure_connect_string().replace("tcp+tls://", "");
-    for (servers, said) in [(&with_tls, "the server expects no TLS"), (&without, "does it expect TLS")] {
-        let tls = Tls::new().authority(&ours.pem());
-        let refused = builder(servers).tls(tls).connect_deadline(SHORTLY).connect().await;
+    let secure = builder(&with_tls).tls(Tls::new().authority(&ours.pem()));
+    for (builder, said) in [(secure, "the server expects no TLS"), (builder(&without), "does it expect TLS")]
+    {
+        let refused = builder.connect_deadline(SHORTLY).connect().await;
         let error = refused.expect_err("a refusal").to_string();
         assert!(error.contains(said), "{error}");
         assert!(error.contains(without.split(',').next().unwrap()) || error.contains(&with_tls), "{error}");

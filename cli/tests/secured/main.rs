@@ -73,4 +73,9 @@ async fn a_program_runs_under_a_lock_over_tls_and_neither_side_trusts_a_stranger
         assert!(refused.stdout.is_empty(), "{refused:?}");
         assert_eq!(String::from_utf8(refused.stderr).unwrap().lines().count(), 1);
     }
+
+    // Nothing listens there, and nothing is asked.
+    let plain = run(&[&["--connect", "127.0.0.1:1"], &flags[..], &program].concat()).await;
+    assert_eq!(plain.status.code(), Some(64), "{plain:?}");
+    assert!(String::from_utf8(plain.stderr).unwrap().contains("tcp+tls://"));
 }

@@ -105,6 +105,15 @@ impl ConnectionManagerBuilder {
                 advice: "servers grant at least two ticks; raise it, or set tick_time to what the servers have",
             });
         }
+        if self.tls.is_some()
+            && let Some(plain) = servers.endpoints().iter().find(|endpoint| !endpoint.is_secure())
+        {
+            return Err(ConfigError::Setting {
+                name: "tls",
+                value: format!("set, and {plain} is a server without TLS"),
+                advice: "write tcp+tls:// before each server, or leave out tls()",
+            });
+        }
         limits::check(self.node_data.as_ref().map_or(0, Vec::len))?;
         if self.acl.entries.is_empty()
             || (self.acl == Acl::creator_only() && self.credentials.is_empty() && self.sasl.is_none())
@@ -209,6 +218,23 @@ mod tests {
         let builder = || ConnectionManagerBuilder::new("tcp+tls://localhost:1");
         let connect = builder().tls(Tls::new().authority("not a certificate")).connect();
         assert!(connect.now_or_never().unwrap().unwrap_err().to_string().contains("PEM"));
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn tls_settings_beside_a_server_without_tls_are_refused_before_anything_is_sent() {
+        let refusal = |servers| {
+            let connect = ConnectionManagerBuilder::new(servers).tls(Tls::new()).connect();
+            connect.now_or_never().unwrap().unwrap_err()
+        };
+        // One server without TLS would have the locks in plain.
+        for servers in ["localhost:1", "tcp://localhost:1", "tcp+tls://a,localhost:1"] {
+            let ConnectError::Config(error) = refusal(servers) else { panic!("{servers}") };
+            assert!(matches!(&error, ConfigError::Setting { name: "tls", .. }), "{error}");
+            let text = error.to_string();
+            assert!(text.contains("tcp://localhost:1 is") && text.contains("tcp+tls://"), "{text}");
+        }
+        assert!(ConnectionManagerBuilder::new("tcp+tls://a,tcp+tls://b").tls(Tls::new()).check().is_ok());
     }
 
     #[test]

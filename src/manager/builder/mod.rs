@@ -205,8 +205,8 @@ impl ConnectionManagerBuilder {
         self
     }
 
-    /// How `tcp+tls://` endpoints are secured. Default: the certificate authorities of the system are
-    /// trusted.
+    /// How `tcp+tls://` endpoints are secured: every server has to be one. Default: the certificate
+    /// authorities of the system are trusted.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
