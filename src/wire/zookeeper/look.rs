@@ -3,15 +3,18 @@
 //! The server is asked for its statistics (`srvr`), which opens no session. The answer is text where a server
 //! expects no TLS, whether or not the command is allowed there.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::thread;
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 
 use crate::config::connect_string::Endpoint;
-use crate::time::boot::BootInstant;
 use crate::wire::ServerFault;
 
 /// The time for a look at one server: its name, a connection and an answer.
@@ -27,57 +30,54 @@ enum Seen {
     NoConnection(io::Error),
     /// The beginning of the answer. Empty if the server closed the connection.
     Answer(Vec<u8>),
-    /// The connection broke before an answer.
-    Broken(io::Error),
+    /// The server accepted the connection, which broke before an answer, or has none in time.
+    NoAnswer(io::Error),
 }
 
 /// Returns the fault of this server. `None` if it answers as a server that can be used.
 pub(super) async fn look_at(endpoint: Endpoint) -> Option<ServerFault> {
-    let server = endpoint.to_string();
-    let is_secure = endpoint.is_secure();
-    let (sender, seen) = oneshot::channel();
-    // Not a blocking task of the runtime: its end would wait for a name that nobody resolves.
-    let thread = thread::Builder::new().name("lockkeeper-look".to_owned());
-    let cause = match thread.spawn(move || drop(sender.send(look(&endpoint)))) {
-        // Without a thread nothing is known of the server.
-        Err(_) => return None,
-        Ok(_) => match tokio::time::timeout(LIMIT, seen).await {
-            Ok(Ok(seen)) => cause(is_secure, &seen),
-            // The name alone may take longer.
-            Ok(Err(_)) | Err(_) => Some(no_answer()),
-        },
-    };
-    cause.map(|cause| ServerFault { server, cause })
+    let seen = look(&endpoint).await;
+    let cause = cause(endpoint.is_secure(), &seen)?;
+    Some(ServerFault { server: endpoint.to_string(), cause })
 }
 
-fn look(endpoint: &Endpoint) -> Seen {
-    let until = BootInstant::now().after(LIMIT);
-    let addresses: Vec<SocketAddr> = match endpoint.address().to_socket_addrs() {
-        Ok(addresses) => addresses.collect(),
+async fn look(endpoint: &Endpoint) -> Seen {
+    let limit = Instant::now() + LIMIT;
+    let addresses = match until(limit, addresses(endpoint.clone())).await {
+        Ok(addresses) => addresses,
         Err(error) => return Seen::NoAddress(error),
     };
     let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for address in addresses {
-        match TcpStream::connect_timeout(&address, time_until(until)) {
-            Ok(stream) => return answer(stream, until),
+        match until(limit, TcpStream::connect(address)).await {
+            Ok(stream) => {
+                return until(limit, answer(stream)).await.map_or_else(Seen::NoAnswer, Seen::Answer);
+            }
             Err(error) => last = error,
         }
     }
     Seen::NoConnection(last)
 }
 
-fn answer(mut stream: TcpStream, until: BootInstant) -> Seen {
-    let mut first = [0; 64];
-    let asked = stream.set_read_timeout(Some(time_until(until))).and_then(|()| stream.write_all(COMMAND));
-    match asked.and_then(|()| stream.read(&mut first)) {
-        Ok(length) => Seen::Answer(first.into_iter().take(length).collect()),
-        Err(error) => Seen::Broken(error),
-    }
+/// Resolves the name of a server in a thread of its own. The end of the runtime would wait for a blocking
+/// task, and so for a name that nobody resolves.
+async fn addresses(endpoint: Endpoint) -> io::Result<Vec<SocketAddr>> {
+    let (sender, resolved) = oneshot::channel();
+    let resolve = move || endpoint.address().to_socket_addrs().map(Iterator::collect);
+    thread::Builder::new().name("lockkeeper-look".to_owned()).spawn(move || drop(sender.send(resolve())))?;
+    resolved.await.map_err(io::Error::other)?
 }
 
-/// Not zero, which means no limit.
-fn time_until(until: BootInstant) -> Duration {
-    until.since(BootInstant::now()).max(Duration::from_millis(1))
+async fn answer(mut stream: TcpStream) -> io::Result<Vec<u8>> {
+    let mut first = [0; 64];
+    stream.write_all(COMMAND).await?;
+    let length = stream.read(&mut first).await?;
+    Ok(first.into_iter().take(length).collect())
+}
+
+/// The result of `work`, or [`ErrorKind::TimedOut`] at the limit.
+async fn until<T>(limit: Instant, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout_at(limit, work).await?
 }
 
 /// The fault that a look shows, and what to check.
@@ -88,20 +88,26 @@ fn cause(is_secure: bool, seen: &Seen) -> Option<String> {
             ErrorKind::ConnectionRefused => {
                 "the connection is refused; is ZooKeeper running there?".to_owned()
             }
-            ErrorKind::TimedOut | ErrorKind::WouldBlock => no_answer(),
+            ErrorKind::TimedOut => format!(
+                "no connection within {LIMIT:?}; is the address right, and does a firewall let connections through?"
+            ),
             _ => format!("no connection: {error}"),
         },
-        Seen::Broken(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => {
-            no_answer()
+        Seen::NoAnswer(error) if error.kind() == ErrorKind::TimedOut => {
+            let tls = if is_secure { "" } else { ", and does it expect TLS (tcp+tls://)" };
+            format!(
+                "the server accepts the connection, but sends no answer within {LIMIT:?}; is it ZooKeeper, is it \
+                 suspended or overloaded{tls}?"
+            )
         }
         Seen::Answer(answer) if is_text(answer) => return cause_of_text(is_secure, answer),
         // An alert of TLS, or no answer at all.
-        Seen::Answer(_) | Seen::Broken(_) if is_secure => {
+        Seen::Answer(_) | Seen::NoAnswer(_) if is_secure => {
             "no session over TLS; do the authorities given vouch for the certificate of the server and for \
              this name, and does the server ask for a certificate of ours?"
                 .to_owned()
         }
-        Seen::Answer(_) | Seen::Broken(_) => {
+        Seen::Answer(_) | Seen::NoAnswer(_) => {
             "the server closes the connection; does it expect TLS (tcp+tls://), or has it too many \
              connections of this machine (maxClientCnxns)?"
                 .to_owned()
@@ -123,10 +129,6 @@ fn cause_of_text(is_secure: bool, answer: &[u8]) -> Option<String> {
     is_secure.then(|| "the server expects no TLS; use tcp://, or the port with TLS".to_owned())
 }
 
-fn no_answer() -> String {
-    format!("no answer within {LIMIT:?}; is the address right, and does a firewall let connections through?")
-}
-
 fn is_text(answer: &[u8]) -> bool {
     answer.first().is_some_and(|first| first.is_ascii_graphic())
 }
@@ -134,11 +136,12 @@ fn is_text(answer: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::connect_string::ConnectString;
 
     #[test]
     fn each_answer_of_a_server_has_its_cause() {
         let answer = |bytes: &[u8]| Seen::Answer(bytes.to_vec());
-        let broken = |kind: ErrorKind| Seen::Broken(kind.into());
+        let broken = |kind: ErrorKind| Seen::NoAnswer(kind.into());
         for (seen, plain, secure) in [
             (answer(b"Zookeeper version: 3.9.3"), None, Some("expects no TLS")),
             (answer(b"srvr is not executed because"), None, Some("expects no TLS")),
@@ -147,13 +150,13 @@ mod tests {
             (answer(&[0x15, 3, 3, 0, 2, 2, 10]), Some("expect TLS"), Some("certificate")),
             (answer(b""), Some("expect TLS"), Some("certificate")),
             (broken(ErrorKind::ConnectionReset), Some("expect TLS"), Some("certificate")),
-            (broken(ErrorKind::WouldBlock), Some("no answer"), Some("no answer")),
+            (broken(ErrorKind::TimedOut), Some("expect TLS"), Some("accepts the connection")),
             (
                 Seen::NoConnection(ErrorKind::ConnectionRefused.into()),
                 Some("is ZooKeeper running there?"),
                 Some("is ZooKeeper running there?"),
             ),
-            (Seen::NoConnection(ErrorKind::TimedOut.into()), Some("no answer"), Some("no answer")),
+            (Seen::NoConnection(ErrorKind::TimedOut.into()), Some("firewall"), Some("firewall")),
             (Seen::NoAddress(io::Error::other("unknown")), Some("spelt right"), Some("spelt right")),
         ] {
             for (is_secure, expected) in [(false, plain), (true, secure)] {
@@ -164,5 +167,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_accepts_and_sends_nothing_is_not_a_server_behind_a_firewall() {
+        // The system accepts the connection, and nobody reads.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let servers: ConnectString = silent.local_addr().unwrap().to_string().parse().unwrap();
+        let [endpoint] = servers.endpoints() else { panic!("{servers:?}") };
+        let fault = look_at(endpoint.clone()).await.unwrap();
+        assert!(fault.cause.contains("accepts the connection"), "{}", fault.cause);
     }
 }
