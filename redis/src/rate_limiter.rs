@@ -77,7 +77,7 @@ pub struct Admission {
 impl Admission {
     /// The number of admitted starts.
     #[must_use]
-    pub fn permits(&self) -> usize {
+    pub fn starts(&self) -> usize {
         self.starts
     }
 

@@ -227,7 +227,7 @@ async fn tries(manager: &ConnectionManager) -> Vec<(&'static str, Error)> {
         ("inspect", semaphore.inspect().await.unwrap_err()),
         ("available", semaphore.available().await.unwrap_err()),
         ("permits, shared limit", shared.acquire().await.unwrap_err()),
-        ("limit, read", limit.read().await.unwrap_err()),
+        ("limit, get", limit.get().await.unwrap_err()),
         ("limit, set", limit.set(9).await.unwrap_err()),
         ("rate", limiter.admit().await.unwrap_err()),
         ("several", ordered.acquire().await.unwrap_err().into()),

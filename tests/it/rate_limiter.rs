@@ -43,7 +43,7 @@ async fn no_window_has_more_starts_than_the_limit() {
                         0 => limiter.admit().await,
                         _ => limiter.admit_timeout(LONG).await,
                     };
-                    assert_eq!(admission.unwrap().permits(), 1);
+                    assert_eq!(admission.unwrap().starts(), 1);
                 }
             });
         }
@@ -73,7 +73,7 @@ async fn starts_stay_used_when_the_session_that_used_them_expires() {
     let (ensemble, proxies, doomed) = behind_proxy().await;
     let other = connect(&ensemble.connect_string()).await;
     let admission = limiter(&doomed, 2, LONG).admit_many(2).await.unwrap();
-    assert_eq!((admission.permits(), admission.is_fresh()), (2, true));
+    assert_eq!((admission.starts(), admission.is_fresh()), (2, true));
     proxies.sever_until_expired(proxies.sessions()[0].id).await.unwrap();
     assert_eq!(children(&ensemble, STARTS).await.len(), 2);
     let limiter = limiter(&other, 2, LONG);

@@ -87,7 +87,7 @@ impl Grant for Admitted {
     fn starts(&self) -> Option<Starts> {
         Some(Starts {
             path: self.path.clone(),
-            count: self.admission.permits(),
+            count: self.admission.starts(),
             limit: limit(&self.path),
             window: WINDOW.as_millis().try_into().unwrap_or(u64::MAX),
         })

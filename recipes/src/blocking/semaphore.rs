@@ -166,9 +166,9 @@ impl SharedLimit {
     /// # Errors
     ///
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
-    /// [`SharedLimit::read`](crate::SharedLimit::read).
-    pub fn read(&self) -> Result<usize, Error> {
-        self.block(self.inner.read())
+    /// [`SharedLimit::get`](crate::SharedLimit::get).
+    pub fn get(&self) -> Result<usize, Error> {
+        self.block(self.inner.get())
     }
 
     /// Sets the limit. See [`SharedLimit::set`](crate::SharedLimit::set).

@@ -23,7 +23,7 @@ impl Admission {
 
     /// The number of admitted starts.
     #[must_use]
-    pub fn permits(&self) -> usize {
+    pub fn starts(&self) -> usize {
         self.starts
     }
 

@@ -49,7 +49,7 @@ impl Semaphore {
 
     async fn limit_in_force(&self) -> Result<Option<usize>, Error> {
         match &self.limit {
-            Limit::Shared(shared) => match shared.read().await {
+            Limit::Shared(shared) => match shared.get().await {
                 Ok(limit) => Ok(Some(limit)),
                 Err(error) if matches!(error.recipe(), Some(SemaphoreError::NoLimit { .. })) => Ok(None),
                 Err(error) => Err(error),

@@ -340,7 +340,7 @@ impl Semaphore {
     pub async fn available(&self) -> Result<usize, Error> {
         let limit = match &self.limit {
             Limit::Fixed(fixed) => fixed.permits(),
-            Limit::Shared(shared) => shared.read().await?,
+            Limit::Shared(shared) => shared.get().await?,
         };
         let taken = self.manager.znodes().children(&self.leases).await?.map_or(0, |leases| leases.len());
         Ok(limit.saturating_sub(taken))

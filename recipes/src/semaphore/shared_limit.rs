@@ -21,7 +21,7 @@ use super::error::SemaphoreError;
 ///
 /// let limit = SharedLimit::new(&manager, "/licences/limit")?;
 /// limit.set(4).await?;
-/// assert_eq!(limit.read().await?, 4);
+/// assert_eq!(limit.get().await?, 4);
 /// # Ok(())
 /// # }
 /// ```
@@ -59,7 +59,7 @@ impl SharedLimit {
     /// # Cancel safety
     ///
     /// Cancel safe: the call changes nothing.
-    pub async fn read(&self) -> Result<usize, Error> {
+    pub async fn get(&self) -> Result<usize, Error> {
         match self.manager.znodes().read(&self.path).await? {
             Some((data, _)) => self.decode(&data),
             None => Err(self.missing()),

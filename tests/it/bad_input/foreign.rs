@@ -67,7 +67,7 @@ async fn foreign_data_is_ignored_or_shown() {
         // A limit has four bytes, and is not below zero.
         make(&mut raw, &at("limit"), data, CreateMode::Persistent).await;
         let limit = SharedLimit::new(&manager, at("limit")).unwrap();
-        let error = limit.read().await.unwrap_err();
+        let error = limit.get().await.unwrap_err();
         assert!(
             matches!(error.recipe(), Some(SemaphoreError::NoLimit { .. }))
                 && error.to_string().contains("SharedLimit::set"),

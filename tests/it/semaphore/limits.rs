@@ -185,7 +185,7 @@ async fn a_shared_limit_that_cannot_be_read_is_an_error_that_says_what_to_do() {
     assert!(error.to_string().contains("SharedLimit::set()"), "{error}");
     raw.create(LIMIT, b"four", CreateMode::Persistent).await.unwrap();
     // Four bytes are a number, and this one is about 1.7 billion.
-    assert_eq!(limit.read().await.unwrap(), 0x666f_7572);
+    assert_eq!(limit.get().await.unwrap(), 0x666f_7572);
     for wrong in [&b"4"[..], b"", &[0xff; 4]] {
         raw.set_data(LIMIT, wrong).await.unwrap();
         assert!(
@@ -199,7 +199,7 @@ async fn a_shared_limit_that_cannot_be_read_is_an_error_that_says_what_to_do() {
             semaphore.available().await.unwrap_err().recipe(),
             Some(SemaphoreError::NoLimit { .. })
         ));
-        assert!(matches!(limit.read().await.unwrap_err().recipe(), Some(SemaphoreError::NoLimit { .. })));
+        assert!(matches!(limit.get().await.unwrap_err().recipe(), Some(SemaphoreError::NoLimit { .. })));
     }
     crate::support::no_node_is_left(&ensemble, LOCKS).await;
     limit.set(1).await.unwrap();

@@ -40,7 +40,7 @@ impl Starter {
                     // First the clock: what is fresh after that was fresh then, and so the start is then.
                     let at = clock::now();
                     if admission.is_fresh() {
-                        let (lock, starts) = (LIMITER.to_owned(), admission.permits());
+                        let (lock, starts) = (LIMITER.to_owned(), admission.starts());
                         let what = What::Started { attempt, lock, starts };
                         self.common.journal.say_at(at, self.common.number, what);
                     }
