@@ -11,6 +11,7 @@ mod discovery;
 mod fleet;
 mod keeping;
 mod lifetime;
+mod limiters;
 mod partitions;
 mod runtimes;
 mod support;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper::ReleaseError;
-use lockkeeper::blocking::{ConnectionManager, ConnectionPool, MultiLock, Mutex, ReentrantMutex};
+use lockkeeper::blocking::{
+    ConnectionManager, ConnectionPool, KeyedRateLimiter, MultiLock, Mutex, ReentrantMutex,
+};
 use lockkeeper_tests::Timing;
 use lockkeeper_testserver::TestServer;
 use tokio::runtime::{Builder, Runtime};
@@ -30,6 +32,8 @@ fn assert_all_is_refused(server: &TestServer, manager: &ConnectionManager) {
     assert!(is_refused(&mutex.acquire_timeout(Duration::ZERO)));
     assert!(is_refused(&mutex.try_acquire()));
     assert!(is_refused(&ReentrantMutex::new(manager, "/lock").unwrap().acquire()));
+    let calls = KeyedRateLimiter::new(manager, "/lock", 1, Duration::from_secs(60)).unwrap();
+    assert!(is_refused(&calls.of("key").unwrap().admit()) && is_refused(&calls.sweep()));
     let several = MultiLock::builder().lock(&mutex).build().unwrap();
     assert!(is_refused(&several.acquire().map_err(Into::into)));
 }
