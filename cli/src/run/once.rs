@@ -7,13 +7,14 @@
 use std::time::Duration;
 
 use clap::Args;
-use lockkeeper::{ConnectionManager, Error, Missed, Mutex, Schedule};
+use lockkeeper::{ConnectionManager, Error, Missed, Mutex, OnceCell, Schedule};
 
 use super::grant::Grant;
 use super::options::RunOptions;
 use super::{Granted, not_in_time, or_conflict, wait};
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
+use crate::inspect::parse_path;
 use crate::span;
 
 #[derive(Debug, Args)]
@@ -69,7 +70,9 @@ async fn slot(
 }
 
 async fn for_ever(options: &OnceOptions, manager: &ConnectionManager) -> Result<Granted, Failure> {
-    let path = options.path.trim_end_matches('/');
+    let path = parse_path(&options.path)?;
+    // A cell refuses the root, where the nodes would be among those of all other programs.
+    OnceCell::new(manager, &path)?;
     let mutex = Mutex::new(manager, format!("{path}/locks"))?;
     let marker = format!("{path}/value");
     if is_done(manager, &marker).await? {

@@ -47,3 +47,15 @@ async fn each_slot_runs_the_program_once() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_path_that_no_cell_can_have_is_a_wrong_usage() {
+    let site = Site::embedded().await;
+    for path in ["/", "/a/", "a"] {
+        let ended = site.ended(["once", path, "--", "true"]).await;
+        assert_eq!(ended.code, Some(64), "{path}: {ended:?}");
+    }
+    let manager = ConnectionManager::connect(&site.servers).await.unwrap();
+    let made = manager.znodes().children("/").await.unwrap().unwrap_or_default();
+    assert!(!made.iter().any(|name| name == "value"), "{made:?}");
+}
