@@ -26,6 +26,8 @@ const ID_BYTES_MAX: usize = 1024;
 
 /// A barrier that members enter together, when enough of them are there, and leave together.
 ///
+/// A clone is cheap. The path belongs to the barrier alone: each node below it counts as a member.
+///
 /// # Ordering
 ///
 /// No member enters before `count` members of its round exist at one instant. A member that comes later than
