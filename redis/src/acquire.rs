@@ -144,21 +144,20 @@ impl<'a> Acquire<'a> {
         let lease = shared.settings.lease_millis();
         let call = self.keys.acquire(self.claim.id(), lease, self.waits, shared.link.channel(), self.asked);
         let mut pause = PAUSE_MIN;
-        let mut was_unanswered = false;
         loop {
             let mut connection = shared.link.connection().await;
             if *current == Phase::Connecting {
                 *current = Phase::Answer;
             }
-            self.claim.arm();
+            let is_first = self.claim.arm();
             let sent = BootInstant::now();
             let answer = shared.link.send(&mut connection, &call, shared.settings.request_limit()).await;
             let name = || self.keys.name.to_string();
             match answer.as_deref().map(Answer::read) {
                 Ok(Some(Answer::Held { token })) => return Ok(Asked::Granted(Granted { token, sent })),
                 Ok(Some(Answer::Waits(waiting))) => {
-                    // A try without an answer may still arrive at the server.
-                    if !self.waits && !was_unanswered {
+                    // An earlier request without an answer may still arrive at the server.
+                    if !self.waits && is_first {
                         self.claim.disarm();
                     }
                     return Ok(Asked::Waits { waiting, sent, connection });
@@ -174,13 +173,17 @@ impl<'a> Acquire<'a> {
                     let cause = "an answer that is not of this protocol".to_owned();
                     return Err(Error::Refused { name: name(), cause });
                 }
-                Err(CallError::ConflictingKind) => return Err(Error::ConflictingKind { name: name() }),
-                Err(CallError::Refused(cause)) => {
-                    return Err(Error::Refused { name: name(), cause: cause.clone() });
-                }
                 Err(CallError::NoAnswer(cause)) => debug!(name = %self.keys.name, cause, "asking again"),
+                Err(refused) => {
+                    if is_first {
+                        self.claim.disarm();
+                    }
+                    return Err(match refused {
+                        CallError::Refused(cause) => Error::Refused { name: name(), cause: cause.clone() },
+                        _ => Error::ConflictingKind { name: name() },
+                    });
+                }
             }
-            was_unanswered = true;
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }

@@ -30,9 +30,9 @@ impl Claim {
         &self.id
     }
 
-    /// From now on, the server may know the id.
-    pub(crate) fn arm(&mut self) {
-        self.manager.shared().claim(&self.keys, &self.id);
+    /// From now on, the server may know the id. Returns whether it could not have known it before.
+    pub(crate) fn arm(&mut self) -> bool {
+        self.manager.shared().claim(&self.keys, &self.id)
     }
 
     /// The server does not know the id any more.

@@ -100,9 +100,9 @@ impl Shared {
         }
     }
 
-    /// From now on, the server may know the id.
-    pub(crate) fn claim(&self, keys: &LockKeys, id: &Arc<str>) {
-        self.claims.lock().insert(Arc::clone(id), keys.clone());
+    /// From now on, the server may know the id. Returns whether it could not have known it before.
+    pub(crate) fn claim(&self, keys: &LockKeys, id: &Arc<str>) -> bool {
+        self.claims.lock().insert(Arc::clone(id), keys.clone()).is_none()
     }
 
     /// The server does not know the id any more, or it is being released. Returns whether it may have known

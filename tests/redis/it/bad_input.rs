@@ -173,3 +173,38 @@ async fn a_server_without_memory_refuses_and_grants_nothing() {
     let error = Mutex::new(&manager, "a").unwrap().acquire().await.unwrap_err();
     assert!(matches!(&error, Error::Refused { cause, .. } if cause.contains("OOM")), "{error}");
 }
+
+#[tokio::test]
+async fn a_semaphore_and_a_rate_limiter_of_one_name_do_not_touch_each_other() {
+    if left_out() {
+        return;
+    }
+    let server = server().await;
+    let manager = client(&server, LONG).await;
+    let (semaphore, limiter) =
+        (Semaphore::new(&manager, "a", 1).unwrap(), RateLimiter::new(&manager, "a", 2, LONG).unwrap());
+    let lease = semaphore.acquire().await.unwrap();
+    let error = limiter.try_admit().await.unwrap_err();
+    assert!(matches!(error, Error::ConflictingKind { .. }), "{error}");
+    lease.release().await.unwrap();
+    assert!(limiter.try_admit().await.unwrap().admitted().is_some());
+    for error in [semaphore.acquire().await.map(drop), semaphore.available().await.map(drop)] {
+        assert!(matches!(error.as_ref().unwrap_err(), Error::ConflictingKind { .. }), "{error:?}");
+    }
+    assert!(limiter.try_admit().await.unwrap().admitted().is_some());
+    assert!(limiter.try_admit().await.unwrap().admitted().is_none());
+}
+
+#[tokio::test]
+async fn an_acquire_that_was_refused_leaves_nothing_to_release() {
+    if left_out() {
+        return;
+    }
+    let server = server().await;
+    let mut raw = server.raw().await.unwrap();
+    let _: i64 = redis::cmd("RPUSH").arg("list").arg("1").query_async(&mut raw).await.unwrap();
+    let manager = client(&server, LONG).await;
+    let error = Mutex::new(&manager, "list").unwrap().acquire().await.unwrap_err();
+    assert!(matches!(error, Error::ConflictingKind { .. }), "{error}");
+    manager.shutdown().await.unwrap();
+}
