@@ -225,7 +225,7 @@ impl<T> Mirror<T> {
                     false => self.requests.push_back(Request::Data(path)),
                 }
             }
-            (Request::Data(path), Answer::Data(data, stat)) => {
+            (Request::Data(path), Answer::Data(data, stat)) if self.has_parent(&path) => {
                 // The value of a known state is not decoded again.
                 if !self.nodes.get(&path).is_some_and(|known| is_same_state(known.stat(), &stat)) {
                     let node = ViewNode::decoded(&path, (data, stat), &*self.decode);
@@ -233,9 +233,16 @@ impl<T> Mirror<T> {
                 }
                 self.visit_children(&path, &stat);
             }
-            (Request::Names(path), Answer::Names(names, stat)) => self.take_names(&path, names, &stat),
+            (Request::Names(path), Answer::Names(names, stat)) if self.nodes.contains(&path) => {
+                self.take_names(&path, names, &stat);
+            }
+            // Without its parent, a node is no part of the tree. The list of the parent causes another visit.
             (Request::Data(path) | Request::Stat(path) | Request::Names(path), _) => self.finish(&path),
         }
+    }
+
+    fn has_parent(&self, path: &str) -> bool {
+        path.is_empty() || self.nodes.contains(parent(path))
     }
 
     fn visit(&mut self, path: &str, cause: Cause) {

@@ -291,6 +291,20 @@ fn follow(scope: ViewScope, events: usize, has_ended_counters: bool, steps: &[St
     }
 }
 
+/// The connection breaks when the child was read and its parent was not. Both are deleted meanwhile.
+#[test]
+fn a_node_whose_parent_is_not_known_is_not_shown() {
+    use Step::{Create, Cut, Delete, Process, Receive, Send};
+    let steps = [
+        [Create(0), Create(1), Create(2), Cut].as_slice(),
+        // The event of the child arrives between the read of the root and its list.
+        &[Send, Process, Create(7), Receive, Receive],
+        &[Send, Send, Process, Process, Receive, Receive],
+        &[Delete(7), Delete(2), Cut],
+    ];
+    follow(ViewScope::Tree, 1000, false, &steps.concat());
+}
+
 proptest! {
     #[test]
     fn every_state_that_lasts_is_seen_and_no_change_is_missed_or_told_twice(
