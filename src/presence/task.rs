@@ -144,8 +144,10 @@ impl Task {
         let mut connection = session.connection();
         let mut watch: Option<NodeWatch> = None;
         loop {
-            while let Ok(command) = self.commands.try_recv() {
-                self.take(Some(command));
+            while !self.is_released
+                && let Some(command) = self.commands.recv().now_or_never()
+            {
+                self.take(command);
             }
             self.publish();
             if self.is_released {

@@ -48,16 +48,22 @@ async fn a_create_that_is_applied_late_leaves_no_node_after_the_drop() {
     let manager = server_fixture.actor().await.unwrap();
     let session = server_fixture.sessions_of_actor()[0];
     registered(&register(&manager, "for the parents")).await;
-    let when = When::op(Op::Create2).path(PATH).session(session);
-    let late = server_fixture.server.fault(when, Fault::HoldRequest);
+    let of_actor = |op| When::op(op).path(PATH).session(session);
+    let late = server_fixture.server.fault(of_actor(Op::Create2), Fault::HoldRequest);
+    let looked = server_fixture.server.fault(of_actor(Op::Exists), Fault::HoldReply);
     let registration = register(&manager, "late");
     within("the create", late.hit()).await.unwrap();
-    server_fixture.server.drop_connections();
     drop(registration);
-    // The create arrives when everything that was sent later has been answered.
-    server_fixture.round_trip_of_rival().await.unwrap();
+    server_fixture.server.drop_connections();
+    // The create arrives behind the first look for its node.
+    within("the look", looked.hit()).await.unwrap();
+    assert_eq!(server_fixture.server.inspect(node), None, "made after the drop");
     late.release();
-    nothing_is_left(&server_fixture, &manager).await;
+    let applied = server_fixture.server.wait_until(|machine| node(machine).is_some());
+    within("the late create", applied).await.unwrap();
+    looked.release();
+    nothing_of(&manager).await;
+    assert_eq!(server_fixture.server.inspect(node), None);
 }
 
 #[tokio::test]
