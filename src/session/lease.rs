@@ -242,6 +242,16 @@ mod tests {
     }
 
     #[test]
+    fn a_verification_of_an_older_connection_is_ignored() {
+        let mut lease = lease();
+        lease.confirm(2, at(5_000), at(5_010));
+        lease.confirm(2, at(7_000), at(7_010));
+        lease.verify(1, at(7_100));
+        assert_eq!(lease.valid_until(), at(9_900));
+        assert!(!lease.is_verified(2));
+    }
+
+    #[test]
     fn an_expiry_is_remembered_after_a_renewal() {
         let mut lease = lease();
         let before = lease.observe(at(9_899));

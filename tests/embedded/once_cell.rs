@@ -196,13 +196,15 @@ async fn a_session_that_ends_while_the_value_is_stored_leaves_the_value_or_nothi
                     runs += 1;
                     std::future::ready(format!("run {runs}").into_bytes())
                 };
-                cell.get_or_init(init).await.unwrap()
+                (cell.get_or_init(init).await.unwrap(), runs)
             }
         });
         within("the transaction", lost.hit()).await.unwrap();
         assert!(server_fixture.server.expire(session));
-        let value = within("the value", value).await.unwrap().unwrap();
+        let (value, runs) = within("the value", value).await.unwrap().unwrap();
         assert_eq!(value, expected.as_bytes());
+        // The next head looks for the value before it runs its initialiser.
+        assert_eq!(format!("run {runs}"), expected);
         assert_eq!(stored(&server_fixture), Some(value));
         server_fixture.queue_length_becomes(0).await.unwrap();
     }
