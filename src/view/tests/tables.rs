@@ -110,3 +110,23 @@ fn a_bound_that_is_exceeded_is_reported() {
         assert_eq!(mirror.exceeded(), exceeded, "{bounds:?}");
     }
 }
+
+#[test]
+fn nothing_old_is_below_a_node_that_was_created_anew() {
+    let (mut server, mut mirror) = (Server::default(), mirror(ViewBounds::default()));
+    for path in ["", "a", "a/x"] {
+        assert!(server.create(path, b"1"));
+    }
+    answer_all(&mut mirror, &server);
+    assert!(mirror.nodes().contains("a/x"));
+    assert!(server.delete("a/x") && server.delete("a"));
+    assert!(server.create("a", b"2") && server.create("a/x", b"2"));
+    // The events of the child have not arrived.
+    mirror.hint("a");
+    let request = mirror.next_request(|_| true).unwrap();
+    let answer = server.read(&request);
+    mirror.answer(request, answer);
+    assert!(!mirror.nodes().contains("a/x"), "a child of the earlier node");
+    answer_all(&mut mirror, &server);
+    assert!(mirror.nodes().contains("a/x"));
+}
