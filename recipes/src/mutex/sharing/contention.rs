@@ -110,6 +110,11 @@ impl NodeTenure {
 }
 
 impl Contention {
+    fn new(policy: HandOffPolicy) -> Self {
+        let known_contenders = Mutex::new(KnownContenders::NotAsked);
+        Self { policy, known_contenders, needed: Notify::new(), idle_started: Notify::new() }
+    }
+
     /// Starts the watch for other contenders, if it has not started.
     pub(super) fn mark_needed(&self) {
         let mut known_contenders = self.known_contenders.lock();
@@ -149,12 +154,7 @@ pub(super) fn start_watcher(
     policy: HandOffPolicy,
     hold: &Hold,
 ) -> Arc<NodeTenure> {
-    let contention = Arc::new(Contention {
-        policy,
-        known_contenders: Mutex::new(KnownContenders::NotAsked),
-        needed: Notify::new(),
-        idle_started: Notify::new(),
-    });
+    let contention = Arc::new(Contention::new(policy));
     let (over, is_over) = oneshot::channel();
     let watcher = ContentionWatcher { sharing: Arc::downgrade(sharing), contention: Arc::clone(&contention) };
     // If it cannot run, it is dropped, and its drop reports that nothing is watched.
@@ -214,5 +214,23 @@ impl Drop for ContentionWatcher {
         if let Some(sharing) = self.sharing.upgrade() {
             sharing.end_idle(&self.contention, false);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn hand_offs_before_another_contender_is_seen_count() {
+        let policy = HandOffPolicy::default().max_handoffs(2).max_time(Duration::from_secs(3600));
+        let (over, _is_over) = oneshot::channel();
+        let tenure = NodeTenure { contention: Arc::new(Contention::new(policy)), _over: over };
+        assert!(tenure.may_hand_off(), "another contender may wait already");
+        tenure.contention.mark_contended();
+        assert!(tenure.may_hand_off());
+        assert!(!tenure.may_hand_off(), "more than the policy allows");
     }
 }
