@@ -10,6 +10,7 @@ use lockkeeper::{Owner, ReentrantMutex, RwLock};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use crate::limit::within;
+use crate::presence::client;
 use crate::server_fixture::{LOCK, ServerFixture};
 
 /// So often, because only then are steps of two threads mixed.
@@ -18,7 +19,8 @@ const ROUNDS: usize = 2_000;
 #[tokio::test]
 async fn guards_of_one_owner_that_are_released_at_the_same_time_are_all_released() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let actor = server_fixture.actor().await.unwrap();
+    // With a long session: the threads of the test keep its runtime waiting.
+    let actor = client(&server_fixture).await;
     let (mutex, owner) = (ReentrantMutex::new(&actor, LOCK).unwrap(), Owner::new("both tasks"));
     for _ in 0..ROUNDS {
         let guards = [mutex.acquire(&owner).await.unwrap(), mutex.acquire(&owner).await.unwrap()];
