@@ -8,6 +8,7 @@
 //! * A node is ours only if the session of now owns it. A node of an earlier session of ours will be deleted
 //!   with that session, so it is replaced in one transaction.
 //! * After a create without an answer, only a read says what happened.
+//! * A node of another session is a conflict only if this connection does not carry that session.
 //! * A new session creates at once: usually the old node was deleted with the old session.
 
 use std::sync::Arc;
@@ -36,7 +37,7 @@ pub(super) enum Event {
     /// A read found no node.
     ReadNothing,
     Refused(Request, Refusal),
-    /// The server may have applied the request, or may apply it late.
+    /// The request may be applied, also late.
     Unanswered(Request),
     /// The watch on the node has fired, or there is no watch and it is time to read.
     WatchFired,
@@ -68,6 +69,8 @@ pub(super) enum Request {
 pub(super) enum Step {
     /// Ask whether the connection carries the session.
     Verify,
+    /// Ask whether the connection carries the session that owns the node of this transaction.
+    VerifyOther(i64),
     /// Read the node, and set a watch.
     Read,
     MakeParent,
@@ -118,7 +121,8 @@ enum Node {
     Earlier {
         version: i32,
     },
-    Foreign,
+    /// Of another session, created by this transaction.
+    Foreign(i64),
 }
 
 /// Data, and the number of the call that set it.
@@ -223,12 +227,14 @@ impl Engine {
             Node::Orphan => Step::MakeParent,
             Node::Earlier { version } => Step::Replace(version),
             Node::Ours { .. } if !self.is_verified => Step::Verify,
+            // Perhaps a server has replaced our session by that one.
+            Node::Foreign(czxid) if !self.is_verified => Step::VerifyOther(czxid),
             // Before a write, too: another session may have created a node with the same version meanwhile.
-            Node::Ours { .. } | Node::Foreign if !self.is_watched => Step::Read,
+            Node::Ours { .. } | Node::Foreign(_) if !self.is_watched => Step::Read,
             Node::Ours { version, .. } if self.stored_number() != Some(self.wish.number) => {
                 Step::Write(version)
             }
-            Node::Ours { .. } | Node::Foreign => Step::Wait,
+            Node::Ours { .. } | Node::Foreign(_) => Step::Wait,
         }
     }
 
@@ -310,7 +316,8 @@ impl Engine {
             self.node = Node::Earlier { version: found.version };
             self.status = Status::Missing;
         } else {
-            self.node = Node::Foreign;
+            self.node = Node::Foreign(found.czxid);
+            self.is_verified = false;
             self.status = self.status_without_ours(Status::Conflict { owner: found.owner });
         }
     }
@@ -384,17 +391,6 @@ impl Engine {
                 self.node = Node::Unknown;
             }
             Request::Read | Request::Verify | Request::MakeParent => {}
-        }
-    }
-}
-
-impl Request {
-    pub(super) fn operation(self) -> Operation {
-        match self {
-            Self::Verify | Self::Read => Operation::Read,
-            Self::MakeParent | Self::Create => Operation::Create,
-            Self::Replace => Operation::Commit,
-            Self::Write => Operation::Write,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The requests of a presence. Each answer is an event of the engine.
 
-use super::engine::{Event, Found};
-use crate::error::Refusal;
+use super::engine::{Event, Found, Request};
+use crate::error::{Operation, Refusal};
 use crate::session::{ParentLifetime, Reservation, Session, make_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, MultiError, Stat, Watch, WireError, WriteOp, WriteResult};
@@ -12,6 +12,14 @@ pub(super) type NodeWatch = (Watch, Reservation);
 
 pub(super) async fn verify(session: &Session, path: &ZnodePath) -> Result<Event, WireError> {
     session.verify_by_path(path.as_str()).await.map(|()| Event::Verified)
+}
+
+pub(super) async fn verify_other(
+    session: &Session,
+    path: &ZnodePath,
+    czxid: i64,
+) -> Result<Event, WireError> {
+    session.verify_by_other(path.as_str(), czxid).await.map(|()| Event::Verified)
 }
 
 pub(super) async fn make_parent(session: &Session, path: &ZnodePath) -> Result<Event, WireError> {
@@ -98,4 +106,15 @@ fn found(stat: &Stat) -> Found {
 
 fn czxid(stat: Option<&Stat>) -> Option<i64> {
     stat.map(|stat| stat.czxid).filter(|czxid| *czxid > 0)
+}
+
+impl Request {
+    pub(super) fn operation(self) -> Operation {
+        match self {
+            Self::Verify | Self::Read => Operation::Read,
+            Self::MakeParent | Self::Create => Operation::Create,
+            Self::Replace => Operation::Commit,
+            Self::Write => Operation::Write,
+        }
+    }
 }

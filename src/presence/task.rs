@@ -234,6 +234,7 @@ impl Task {
         let (path, data) = (&self.path, self.engine.data());
         let (request, answer) = match step {
             Step::Verify => (Request::Verify, requests::verify(session, path).await),
+            Step::VerifyOther(czxid) => (Request::Verify, requests::verify_other(session, path, czxid).await),
             Step::MakeParent => (Request::MakeParent, requests::make_parent(session, path).await),
             Step::Create => (Request::Create, requests::create(session, path, data).await),
             Step::Replace(version) => {

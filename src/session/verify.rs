@@ -122,6 +122,36 @@ impl Session {
         Ok(())
     }
 
+    /// Verifies by the node at `path`, which that transaction created for another session, that the present
+    /// connection does not carry that session. Ends ours if it does. A server that cannot tell is believed.
+    pub(crate) async fn verify_by_other(&self, path: &str, czxid: i64) -> Result<(), WireError> {
+        let connection = self.wire()?.connection_id();
+        if self.is_connection_verified() {
+            return Ok(());
+        }
+        let mut listed = self.read(|wire| wire.own_ephemerals(path));
+        let mut reply = self.read(|wire| wire.exists(path));
+        let listed = self.await_reply(&mut listed, Deadline::never()).await;
+        let is_unknown_to_server = self.record_disconnect(&listed);
+        match listed {
+            Ok(theirs) if theirs.iter().any(|own| own == path) => {
+                // It was there before the list and is there behind it: the list has this node, and no other.
+                let stat = self.await_reply(&mut reply, Deadline::never()).await?;
+                let is_other = |stat: Stat| stat.czxid == czxid && stat.ephemeral_owner != self.id();
+                if self.connection() == Some(connection) && stat.is_some_and(is_other) {
+                    warn!(path, "the server replaced our session on reconnect");
+                    self.end(LossReason::SessionReplaced);
+                    return Err(self.over());
+                }
+                Ok(())
+            }
+            Err(error) if !is_unknown_to_server && error != WireError::Refused(Refusal::Unimplemented) => {
+                Err(error)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Verifies `connection` by the owner of a node that it created. Returns whether the result is definite.
     async fn verify_by_owner(&self, node: &OwnedNode, connection: u64) -> bool {
         if self.see_owner(node).await {

@@ -153,7 +153,7 @@ impl World {
         let event = match step.clone() {
             Step::Retry => Event::RetryDue,
             Step::Wait | Step::End | Step::WaitForSession => return,
-            Step::Verify => Event::Verified,
+            Step::Verify | Step::VerifyOther(_) => Event::Verified,
             Step::MakeParent => Event::ParentMade,
             Step::Read if !matches!(fate, Fate::Answered) => Event::Unanswered(Request::Read),
             Step::Read => {

@@ -50,10 +50,11 @@ fn each_answer_has_one_next_step() {
         (vec![exists.clone(), read(BEFORE, 9)], Step::Replace(3), Status::Missing),
         (vec![exists.clone(), read(BEFORE, 9), created.clone(), ours.clone()], Step::Wait, REGISTERED),
         (vec![exists.clone(), read(BEFORE, 9), Unanswered(Request::Replace)], Step::Read, Status::Missing),
-        (vec![exists.clone(), read(OTHER, 9)], Step::Wait, FOREIGN),
+        (vec![exists.clone(), read(OTHER, 9)], Step::VerifyOther(9), FOREIGN),
+        (vec![exists.clone(), read(OTHER, 9), Verified], Step::Wait, FOREIGN),
         (vec![exists.clone(), read(OTHER, 9), WatchFired], Step::Read, FOREIGN),
         (vec![exists.clone(), read(OTHER, 9), WatchFired, ReadNothing], Step::Create, Status::Missing),
-        (vec![exists.clone(), read(0, 9)], Step::Wait, Status::Conflict { owner: 0 }),
+        (vec![exists.clone(), read(0, 9), Verified], Step::Wait, Status::Conflict { owner: 0 }),
         // A reconnect writes nothing.
         (vec![created.clone(), ours.clone(), Reconnected], Step::Verify, REGISTERED),
         (vec![created.clone(), ours.clone(), Reconnected, Verified], Step::Read, REGISTERED),
@@ -71,9 +72,10 @@ fn each_answer_has_one_next_step() {
 #[test]
 fn a_deletion_by_another_client_follows_the_policy() {
     let created = [Event::Created(Some(20)), read(NOW, 20), Event::WatchFired];
-    for (then, step, status) in
-        [(Event::ReadNothing, Step::Create, Status::Missing), (read(OTHER, 30), Step::Wait, FOREIGN)]
-    {
+    for (then, step, status) in [
+        (Event::ReadNothing, Step::Create, Status::Missing),
+        (read(OTHER, 30), Step::VerifyOther(30), FOREIGN),
+    ] {
         let events = [&created[..], &[then]].concat();
         row(OnDeletion::Recreate, &events, &step, status);
         row(OnDeletion::End, &events, &Step::End, Status::Deleted);

@@ -50,6 +50,26 @@ async fn a_mere_reconnect_writes_nothing() {
 }
 
 #[tokio::test]
+async fn a_node_of_the_session_that_replaced_ours_is_no_conflict_and_ends_ours() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let session = newest_session(&server_fixture);
+    let earlier = register(&manager, "for the parents");
+    registered(&earlier).await;
+    earlier.release().await.unwrap();
+    let swapped = server_fixture.server.fault(When::connect().session(session), Fault::SwapSession);
+    server_fixture.server.drop_connections();
+    within("the swap", swapped.hit()).await.unwrap();
+    // So the node belongs to the other session, which the next connection carries as well.
+    let lost = server_fixture.server.fault(When::op(Op::Create2).path(PATH), Fault::DropConnectionAfter);
+    let registration = register(&manager, "here");
+    registered(&registration).await;
+    assert_eq!(lost.hits(), 1);
+    let (owner, _) = server_fixture.server.inspect(node).unwrap();
+    assert!(owner != session && owner == newest_session(&server_fixture));
+}
+
+#[tokio::test]
 async fn a_node_of_an_earlier_session_is_replaced_without_a_gap() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
