@@ -5,6 +5,7 @@ use lockkeeper_core::{ConfigError, Deadline, Error, Phase, PresenceState, Presen
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::item::AssignedItem;
+use super::offers::Offers;
 use super::share::PartitionShare;
 use super::task::{Channels, Left, Task};
 use super::{ItemsView, Partition};
@@ -21,7 +22,7 @@ pub struct PartitionMember {
     partition: Partition,
     id: String,
     presence: PresenceWatch,
-    offered: mpsc::UnboundedReceiver<AssignedItem>,
+    offers: Offers,
     leave: mpsc::UnboundedSender<Left>,
     share: watch::Receiver<PartitionShare>,
 }
@@ -33,14 +34,14 @@ impl PartitionMember {
         members: MembersView,
         items: ItemsView,
     ) -> Result<Self, Error> {
-        let (offering, offered) = mpsc::unbounded_channel();
+        let (offering, offers) = Offers::pair();
         let (leave, leaves) = mpsc::unbounded_channel();
         let (publish, share) = watch::channel(PartitionShare::default());
-        let channels = Channels { offered: offering, leaves, share: publish };
+        let channels = Channels { offers: offering, leaves, share: publish };
         let (id, presence) = (membership.id().to_owned(), membership.watch());
         let task = Task::new(partition.clone(), membership, members, items, channels);
         match partition.manager().spawn(task.run(presence.clone())) {
-            true => Ok(Self { partition, id, presence, offered, leave, share }),
+            true => Ok(Self { partition, id, presence, offers, leave, share }),
             false => Err(Error::Config(ConfigError::NoRuntime)),
         }
     }
@@ -66,7 +67,8 @@ impl PartitionMember {
     /// Waits for the next item that this member holds, without a limit of time. `None` once a shutdown of
     /// the manager has begun.
     ///
-    /// Call it again soon: an item that is not taken from here is held, and nobody works on it.
+    /// Call it again soon: an item that is not taken from here is held, and nobody works on it. If it has to
+    /// be given up meanwhile, the member does so by itself, and does not return it.
     ///
     /// # Session loss
     ///
@@ -77,7 +79,7 @@ impl PartitionMember {
     ///
     /// Cancel safe: an item that was not returned is returned next time.
     pub async fn next(&mut self) -> Option<AssignedItem> {
-        self.offered.recv().await
+        self.offers.next().await
     }
 
     /// The share of this member: what belongs to it, and what it holds. The latest state, as a
@@ -130,10 +132,8 @@ impl PartitionMember {
     /// # Cancel safety
     ///
     /// As a drop of the member.
-    pub async fn leave(mut self) -> Result<(), Error> {
-        self.offered.close();
-        // Guards that the application has not seen.
-        while self.offered.try_recv().is_ok() {}
+    pub async fn leave(self) -> Result<(), Error> {
+        self.offers.close();
         let (left, leaving) = oneshot::channel();
         let _ = self.leave.send(left);
         let limit = Deadline::after(self.partition.manager().operation_timeout());

@@ -18,7 +18,7 @@
 //! * `hash`: which member has an item. Pure.
 //! * `engine`: what a member does next. Pure.
 //! * `task`: does what the engine wants. `contend`: how an item is acquired.
-//! * `member`, `item`, `share`: what the application sees.
+//! * `member`, `item`, `share`: what the application sees. `offers`: the items on their way to it.
 //!
 //! Sources: `docs/protocol.md`, "Partitions"; kazoo's `recipe/partitioner.py` for what users expect.
 
@@ -28,6 +28,7 @@ mod hash;
 mod inspect;
 mod item;
 mod member;
+mod offers;
 mod share;
 mod task;
 #[cfg(test)]

@@ -16,6 +16,7 @@ use super::contend::contend;
 use super::engine::{Engine, Event, Item, Listen, Shared, Step};
 use super::hash::Hashed;
 use super::item::{AssignedItem, ItemLink, ReleaseReason};
+use super::offers::Offers;
 use super::share::PartitionShare;
 use super::{ItemsView, Partition};
 use crate::group::{MembersView, Membership};
@@ -52,7 +53,7 @@ pub(super) struct Task {
     granted: HashMap<Item, Box<Hold>>,
     held: HashMap<Item, HeldItem>,
     is_refreshing: bool,
-    offered: mpsc::UnboundedSender<AssignedItem>,
+    offers: Offers,
     ended: (mpsc::UnboundedSender<Item>, mpsc::UnboundedReceiver<Item>),
     leaves: mpsc::UnboundedReceiver<Left>,
     leaving: Option<Left>,
@@ -62,7 +63,7 @@ pub(super) struct Task {
 
 /// What the handle of a member gets from its task.
 pub(super) struct Channels {
-    pub(super) offered: mpsc::UnboundedSender<AssignedItem>,
+    pub(super) offers: Offers,
     pub(super) leaves: mpsc::UnboundedReceiver<Left>,
     pub(super) share: watch::Sender<PartitionShare>,
 }
@@ -88,7 +89,7 @@ impl Task {
             granted: HashMap::new(),
             held: HashMap::new(),
             is_refreshing: false,
-            offered: channels.offered,
+            offers: channels.offers,
             ended: mpsc::unbounded_channel(),
             leaves: channels.leaves,
             leaving: None,
@@ -228,6 +229,8 @@ impl Task {
                 if let Some(held) = self.held.get(&item) {
                     held.request.send_replace(Some(reason));
                 }
+                // Nobody works on it, so nobody else would give it up.
+                self.offers.withdraw(&item);
             }
             Step::Refresh if self.is_refreshing => {}
             Step::Refresh => {
@@ -271,8 +274,7 @@ impl Task {
             share.error = None;
         });
         let link = ItemLink { item, requested, ended: self.ended.0.clone() };
-        // Without a receiver the guard is dropped, and the handle has ended.
-        let _ = self.offered.send(AssignedItem::new(*hold, link));
+        self.offers.offer(AssignedItem::new(*hold, link));
     }
 
     fn listen(&mut self, item: Item, listen: Listen) {

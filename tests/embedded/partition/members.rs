@@ -1,11 +1,12 @@
 //! Members that do not give up, that have one id, that leave, and that are inspected.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper::{
-    ConfigError, ConnectionManager, Error, Mutex, Partition, PartitionMember, PresenceState, ReleaseReason,
-    Revoker,
+    AssignedItem, ConfigError, ConnectionManager, Error, Mutex, Partition, PartitionMember, PresenceState,
+    ReleaseReason, Revoker,
 };
 use lockkeeper_test_recipes::partition::Board;
 
@@ -43,7 +44,7 @@ async fn an_item_that_a_member_does_not_give_up_stays_with_it_and_is_shown() {
     let inspection = partition.inspect().await.unwrap();
     assert_eq!(inspection.members(), ["a", "b"]);
     let misplaced: Vec<&str> = inspection.misplaced().map(lockkeeper::PartitionItem::name).collect();
-    let mut kept: Vec<&str> = guards.iter().map(lockkeeper::AssignedItem::item).collect();
+    let mut kept: Vec<&str> = guards.iter().map(AssignedItem::item).collect();
     kept.sort_unstable();
     for item in inspection.items().iter().filter(|item| kept.contains(&item.name())) {
         assert_eq!((item.owner(), item.holder().unwrap().is_revoked()), (Some("b"), true));
@@ -57,6 +58,28 @@ async fn an_item_that_a_member_does_not_give_up_stays_with_it_and_is_shown() {
     )
     .await
     .unwrap();
+    other.leave().await;
+}
+
+#[tokio::test]
+async fn an_item_that_was_never_taken_moves_at_once_and_its_member_does_not_get_it_later() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let (items, board) = (items(8), Arc::new(Board::default()));
+    partition(&server_fixture.rival).add(&items).await.unwrap();
+    let (_manager, mut slow) = join(&server_fixture, "a").await;
+    let mut share = slow.assigned();
+    within("the grants", share.wait_for(|share| share.held().count() == items.len())).await.unwrap().unwrap();
+    let other = Worker::start(&server_fixture, "b", &board).await;
+    let (kept, moved): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        expected(&items, &["a", "b"]).into_iter().partition(|(_, owner)| owner == "a");
+    within("the moved items", board.owners_become(&moved)).await.unwrap();
+    let mut taken = Vec::new();
+    for _ in &kept {
+        taken.push(within("an item", slow.next()).await.unwrap().unwrap());
+    }
+    assert!(taken.iter().all(AssignedItem::is_valid));
+    let names: BTreeSet<&str> = taken.iter().map(AssignedItem::item).collect();
+    assert!(names.into_iter().eq(kept.keys()), "{taken:?}");
     other.leave().await;
 }
 
