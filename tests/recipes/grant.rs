@@ -1,5 +1,5 @@
 use std::fmt::Debug;
-use std::future::ready;
+use std::future::{pending, ready};
 
 use futures::future::BoxFuture;
 use lockkeeper::{BootInstant, Error, FencingToken, Hold, ReleaseError, Txn};
@@ -62,6 +62,11 @@ pub trait Grant: Debug + Send + Sync + 'static {
     /// The slot of a schedule that it is, where it is one.
     fn due_slot(&self) -> Option<DueSlot> {
         None
+    }
+
+    /// Resolves when its holder is asked to give it up; never, where nobody asks.
+    fn release_requested(&self) -> BoxFuture<'_, ()> {
+        Box::pin(pending())
     }
 
     /// Acquires it once more for its owner, and releases that. Returns the token; `None` if the recipe has no owners.

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use lockkeeper::{AssignedItem, Error, PartitionMember, ReleaseReason};
+use lockkeeper::{AssignedItem, Error, Hold, PartitionMember, ReleaseError, ReleaseReason, Txn};
 use tokio::sync::watch;
+
+use crate::Grant;
 
 /// Which member has which item, by the guards themselves.
 #[derive(Debug, Default)]
@@ -138,4 +141,22 @@ async fn hold(member: &str, item: AssignedItem, board: &Board) -> ReleaseReason 
     let reason = item.release_requested().await;
     board.give(&item);
     reason
+}
+
+impl Grant for AssignedItem {
+    fn holds(&self) -> Vec<&Hold> {
+        vec![self.hold()]
+    }
+
+    fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {
+        Box::pin((*self).release())
+    }
+
+    fn release_requested(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async { _ = Self::release_requested(self).await })
+    }
+
+    fn txn(&self) -> Option<Txn<'_>> {
+        Some(self.hold().txn())
+    }
 }

@@ -20,6 +20,7 @@ mod fault;
 mod locks;
 mod lost;
 mod oracle;
+mod partitions;
 mod plan;
 mod registrations;
 mod rng;

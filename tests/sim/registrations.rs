@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, ConnectionPool, OnDeletion, PresenceState, Registration};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use crate::clients::connect;
 use crate::environment::Process;
@@ -17,11 +17,11 @@ use crate::lost;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
 use crate::rng::Rng;
-use crate::seeds::number;
+use crate::seeds::{becomes, each};
 use crate::world::World;
 
 /// The default number of seeds: some seconds.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 500;
 
 const COMMON: &str = "/registered/common";
 
@@ -35,19 +35,7 @@ struct Client {
 
 #[test]
 fn every_seed_keeps_registrations() {
-    let first = number("LOCKKEEPER_SIM_SEED");
-    let seeds = first.map_or(0..SEEDS, |seed| seed..seed + 1);
-    for seed in seeds {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        let (broken, trace) = runtime.block_on(simulate(seed, first.is_some()));
-        trace.iter().for_each(|line| println!("{line}"));
-        assert!(
-            broken.is_empty(),
-            "seed {seed}: {broken:#?}\nreplay: LOCKKEEPER_SIM_SEED={seed} cargo test -p lockkeeper-sim registrations \
-             -- --nocapture"
-        );
-    }
+    each(SEEDS, "registrations", simulate);
 }
 
 async fn simulate(seed: u64, is_traced: bool) -> (Vec<String>, Vec<String>) {
@@ -151,17 +139,6 @@ async fn judge(world: &World, oracle: &Oracle, clients: Vec<Client>) {
     })
     .await;
     drop(pools);
-}
-
-/// Polls in paused time, which costs nothing and misses nothing.
-async fn becomes(world: &World, oracle: &Oracle, patience: Duration, wrong: impl Fn() -> Option<String>) {
-    let end = Instant::now() + patience;
-    while let Some(wrong) = wrong() {
-        if Instant::now() > end {
-            return oracle.breach(world, format!("registrations: {wrong} after {patience:?} of peace"));
-        }
-        sleep(patience / 1_000).await;
-    }
 }
 
 /// What is not as it has to be in the end.

@@ -9,7 +9,9 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::oracle::Oracle;
 use crate::run::run;
+use crate::world::World;
 
 /// The default number of seeds: some seconds.
 const SEEDS: u64 = 2_000;
@@ -94,5 +96,61 @@ impl Seeds {
             }
         });
         outcome.into_inner()
+    }
+}
+
+/// Runs these seeds on all cores, or the one that is to be replayed, each in paused time: what was broken in each, and its
+/// trace. Fails with the lowest seed that breaks something.
+pub(crate) fn each<S>(seeds: u64, module: &str, simulate: impl Fn(u64, bool) -> S + Sync)
+where
+    S: Future<Output = (Vec<String>, Vec<String>)>,
+{
+    let replayed = number("LOCKKEEPER_SIM_SEED");
+    let first = replayed.or_else(|| number("LOCKKEEPER_SIM_FIRST")).unwrap_or(0);
+    let count = if replayed.is_some() { 1 } else { number("LOCKKEEPER_SIM_SEEDS").unwrap_or(seeds) };
+    let (next, failed) = (AtomicU64::new(first), Mutex::new(BTreeMap::new()));
+    let work = || {
+        let builder =
+            || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed - first >= count || !failed.lock().is_empty() {
+                return;
+            }
+            let runtime = builder().expect("a runtime");
+            let (broken, trace) = runtime.block_on(simulate(seed, replayed.is_some()));
+            trace.iter().for_each(|line| println!("{line}"));
+            if !broken.is_empty() {
+                failed.lock().insert(seed, broken);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(work);
+        }
+    });
+    if let Some((seed, broken)) = failed.into_inner().first_key_value() {
+        panic!(
+            "seed {seed}: {broken:#?}\nreplay: LOCKKEEPER_SIM_SEED={seed} cargo test -p lockkeeper-sim {module} \
+             -- --nocapture"
+        );
+    }
+}
+
+/// Waits until nothing is wrong, or reports it after `patience`. Polls in paused time, which costs nothing and misses
+/// nothing.
+pub(crate) async fn becomes(
+    world: &World,
+    oracle: &Oracle,
+    patience: Duration,
+    wrong: impl Fn() -> Option<String>,
+) {
+    let end = Instant::now() + patience;
+    while let Some(wrong) = wrong() {
+        if Instant::now() > end {
+            return oracle.breach(world, format!("liveness: {wrong} after {patience:?} of peace"));
+        }
+        tokio::time::sleep(patience / 1_000).await;
     }
 }
