@@ -12,6 +12,11 @@ pub(crate) const NUMBER: &str = "/chaos/numbers/visits";
 /// The double barrier that the clients enter and leave, and how many members a round needs.
 pub(crate) const BARRIER: &str = "/chaos/locks/rounds";
 pub(crate) const MEMBERS: usize = 2;
+/// The partition whose items the clients share.
+pub(crate) const PARTITION: &str = "/chaos/locks/partition";
+/// The group of which each client is a member, and the registration that all clients want and one has.
+pub(crate) const GROUP: &str = "/chaos/locks/group";
+pub(crate) const SINGLE: &str = "/chaos/locks/single/node";
 /// What every client does beside its locks.
 pub(crate) const BESIDE: [&str; 3] = [COUNTING, FOLLOWING, MEETING];
 pub(crate) const COUNTING: &str = "counter";
@@ -26,6 +31,26 @@ pub(crate) fn members() -> impl Iterator<Item = &'static Site> {
 /// The lock of this name.
 pub(crate) fn named(name: &str) -> Option<&'static Site> {
     SITES.iter().find(|site| site.name == name)
+}
+
+/// The items of the partition.
+pub(crate) fn items() -> impl Iterator<Item = String> {
+    (0..12).map(|number| format!("{number:02}"))
+}
+
+/// The name of an item's lock.
+pub(crate) fn lock_of(item: &str) -> String {
+    format!("partition/{item}")
+}
+
+/// The name of a registration.
+pub(crate) fn name_of(path: &str) -> &str {
+    path.strip_prefix(LOCKS).and_then(|rest| rest.strip_prefix('/')).unwrap_or(path)
+}
+
+/// The item whose lock has this name.
+pub(crate) fn item_of(lock: &str) -> Option<&str> {
+    lock.strip_prefix("partition/")
 }
 
 /// The path of the lock.

@@ -93,9 +93,12 @@ async fn a_client_that_cheats_is_found_out() -> Result<(), Failure> {
         Rule::Transaction,
         Rule::Orphan,
         Rule::Liveness,
+        Rule::Registration,
     ] {
         assert!(found.contains(&rule), "{rule:?} was not found: {}", verdict.summary);
     }
+    let two_owners = |found: &Violation| found.rule == Rule::Exclusion && found.lock == "partition/00";
+    assert!(verdict.violations.iter().any(two_owners), "no item had two owners: {}", verdict.summary);
     let equal_tokens = |found: &Violation| found.rule == Rule::Order && found.lock == "keeping";
     assert!(verdict.violations.iter().any(equal_tokens), "no hand-over was found out: {}", verdict.summary);
     Ok(())

@@ -6,20 +6,21 @@ use crate::history::{Hold, Mode};
 
 /// Holds that claim the same instant, though they exclude each other or are too many.
 pub(super) fn judge(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
-    let Some(site) = fixture::named(lock) else { return Vec::new() };
+    // An item of the partition is no site, and has one owner.
+    let (limit, nests) = fixture::named(lock).map_or((None, false), |site| (site.limit, site.nests));
     let mut violations = Vec::new();
     let mut valid: Vec<(&Hold, u64)> = Vec::new();
     for hold in holds {
         let Some((start, end)) = hold.valid else { continue };
         valid.retain(|(_, end)| *end > start);
-        if let Some(limit) = site.limit {
+        if let Some(limit) = limit {
             let out: usize = permits(hold) + valid.iter().map(|(other, _)| permits(other)).sum::<usize>();
             if out > limit {
                 let text = format!("{out} permits of {limit} are out when {} is granted", hold.title());
                 violations.push(Violation { rule: Rule::Capacity, lock: lock.to_owned(), at: start, text });
             }
         } else {
-            for (other, end) in valid.iter().filter(|(other, _)| conflict(site.nests, hold, other)) {
+            for (other, end) in valid.iter().filter(|(other, _)| conflict(nests, hold, other)) {
                 let left = end.saturating_sub(start) / 1_000;
                 let text =
                     format!("{} is granted while {}, valid for {left} µs more", hold.title(), other.title());

@@ -7,6 +7,7 @@
 
 mod beside;
 mod exclusion;
+mod fleet;
 mod lapses;
 mod once;
 mod order;
@@ -64,6 +65,11 @@ pub enum Rule {
     View,
     /// Nobody enters a double barrier before enough members are there.
     Barrier,
+    /// After the faults each item of a partition is with the member to which the hash gives it, and with no other.
+    Partition,
+    /// A registered node is that of one process. After the faults each living process is registered once, no dead one
+    /// is, and every view of the group shows that.
+    Registration,
     /// No node is left after the last release (promise 6).
     Orphan,
     /// Everyone gets everything again when the faults are over.
@@ -105,6 +111,7 @@ pub(crate) fn judge(history: &History) -> Vec<Violation> {
     violations.extend(once::values(history));
     violations.extend(others::run(history));
     violations.extend(beside::judge(history));
+    violations.extend(fleet::judge(history));
     violations.sort_by_key(|violation| violation.at);
     violations
 }

@@ -16,9 +16,9 @@ use crate::history::What;
 
 /// A task with dice of its own.
 pub(super) struct Beside {
-    common: Arc<Common>,
-    task: usize,
-    rng: StdRng,
+    pub(super) common: Arc<Common>,
+    pub(super) task: usize,
+    pub(super) rng: StdRng,
 }
 
 impl Beside {
@@ -26,17 +26,17 @@ impl Beside {
         Self { common: Arc::clone(common), task, rng: StdRng::seed_from_u64(seed) }
     }
 
-    fn say(&self, what: What) {
+    pub(super) fn say(&self, what: What) {
         self.common.journal.say(self.task, what);
     }
 
-    async fn rest(&mut self, milliseconds: std::ops::Range<u64>) {
+    pub(super) async fn rest(&mut self, milliseconds: std::ops::Range<u64>) {
         let span = Duration::from_millis(self.rng.random_range(milliseconds));
         let _ = self.common.quiet.run_until_cancelled(tokio::time::sleep(span)).await;
     }
 
     /// An error that waiting does not cure.
-    fn failed(&self, attempt: u64, error: &Error) {
+    pub(super) fn failed(&self, attempt: u64, error: &Error) {
         let is_expected =
             error.is_transient() || error.is_timeout() || error.is_lost() || error.outcome_unknown();
         if !is_expected {

@@ -9,7 +9,7 @@ use lockkeeper::{ANY_VERSION, CreateMode, Mutex};
 use super::Common;
 use crate::Failure;
 use crate::clock;
-use crate::fixture::{self, Site};
+use crate::fixture::{self, GROUP};
 use crate::history::{Mode, Token, What};
 
 /// Claims what it never took, with tokens that are too small; keeps some locks for ever; leaves a node behind.
@@ -18,9 +18,10 @@ use crate::history::{Mode, Token, What};
 pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
     let barging = async {
         loop {
-            for site in ["mutex", "semaphore"].into_iter().filter_map(fixture::named) {
-                barge(&common, site).await;
+            for lock in ["mutex", "semaphore", "partition/00"] {
+                barge(&common, lock).await;
             }
+            pose(&common).await;
         }
     };
     let hogging =
@@ -49,13 +50,26 @@ async fn hog(common: &Common, name: &str) -> Result<(), Failure> {
     }
 }
 
-async fn barge(common: &Common, site: &'static Site) {
+/// Claims the nodes of all members of the group.
+async fn pose(common: &Common) {
+    let znodes = common.pool.for_path(GROUP).znodes();
+    for id in znodes.children(GROUP).await.ok().flatten().unwrap_or_default() {
+        let path = format!("{GROUP}/{id}");
+        if let Ok(Some((_, stat))) = znodes.read(&path).await {
+            let name = fixture::name_of(&path).to_owned();
+            common.journal.say(0, What::Registered { name, czxid: stat.czxid });
+        }
+    }
+}
+
+async fn barge(common: &Common, lock: &str) {
+    let site = fixture::named(lock);
     let (hold, token) = (common.journal.number(), Token { zxid: 1, handover: 0 });
     let say = |what| common.journal.say(0, what);
-    let mode = if site.limit.is_some() { Mode::Permits(3) } else { Mode::Alone };
-    say(What::Granted { attempt: hold, hold, lock: site.name.to_owned(), mode, token, nodes: Vec::new() });
+    let mode = if site.is_some_and(|site| site.limit.is_some()) { Mode::Permits(3) } else { Mode::Alone };
+    say(What::Granted { attempt: hold, hold, lock: lock.to_owned(), mode, token, nodes: Vec::new() });
     say(What::Valid { hold, until: clock::now() + 1_000_000_000 });
-    if mode == Mode::Alone {
+    if let (Some(site), Mode::Alone) = (site, mode) {
         if let Ok(accepted) = common.fenced.stamp(site.name, token, false).await {
             say(What::Stamped { hold, accepted, valid: true });
         }

@@ -7,14 +7,10 @@ use lockkeeper_test_recipes::{Grant, Granted, Share};
 use rand::RngExt;
 
 use super::errand::Errand;
+use super::look::LOOK;
 use crate::clock;
 use crate::fixture::{Site, path_of, register_of};
 use crate::history::{Mode, Token, What};
-
-/// Between two looks at a guard.
-const LOOK: Duration = Duration::from_millis(50);
-/// How often `lost()` is waited for this long, once a guard is not valid.
-const LOSS_LOOKS: usize = 100;
 
 /// One hold as it is reported in the history.
 #[derive(Clone, Debug)]
@@ -127,40 +123,9 @@ impl Errand {
     async fn look(&self, grant: &dyn Grant, reported: &[Reported]) -> bool {
         let mut valid = true;
         for (reported, hold) in reported.iter().zip(grant.holds()) {
-            // First the clock: a guard that is valid after that was valid then.
-            let at = clock::now();
-            let left = u64::try_from(hold.valid_until().remaining().as_nanos()).unwrap_or(u64::MAX);
-            let what = match hold.check() {
-                Ok(()) => What::Valid { hold: reported.number, until: at.saturating_add(left) },
-                Err(_) if self.common.cheats => {
-                    valid = false;
-                    let long = 3 * u64::try_from(self.common.session.as_nanos()).unwrap_or_default();
-                    What::Valid { hold: reported.number, until: at + long }
-                }
-                Err(lost) => {
-                    valid = false;
-                    What::Invalid { hold: reported.number, why: lost.reason.to_string() }
-                }
-            };
-            let is_invalid = matches!(what, What::Invalid { .. });
-            self.common.journal.say_at(at, self.task, what);
-            if is_invalid {
-                self.expect_loss(hold, reported.number).await;
-            }
+            valid &= self.common.look(self.task, reported.number, hold).await;
         }
         valid
-    }
-
-    /// `lost()` of a hold that is not valid resolves, too. Polled often rather than for long: a
-    /// process that was frozen finds every limit passed.
-    async fn expect_loss(&self, hold: &Hold, number: u64) {
-        for _ in 0..LOSS_LOOKS {
-            if tokio::time::timeout(LOOK, hold.lost()).await.is_ok() {
-                return;
-            }
-        }
-        let text = "is_valid() says false, lost() says nothing".to_owned();
-        self.say(What::Contradiction { hold: number, text });
     }
 
     /// Writes the registers, as a holder may.

@@ -4,8 +4,10 @@ mod beside;
 mod cells;
 mod cheat;
 mod errand;
+mod fleet;
 mod holding;
 mod journal;
+mod look;
 mod want;
 
 use std::net::SocketAddr;
@@ -61,6 +63,8 @@ pub struct ClientOptions {
 /// What all tasks of a client share.
 #[derive(Debug)]
 struct Common {
+    /// The name of this process, such as `c1.0`: that of its history.
+    process: String,
     pool: ConnectionPool,
     shared: SharedMutexes,
     journal: Journal,
@@ -90,7 +94,9 @@ pub async fn run_client(options: ClientOptions) -> Result<(), Failure> {
     let shared = shared_mutexes(&pool, session, options.seed)?;
     let fenced = FencedClient::connect(options.fenced).await?;
     let quiet = CancellationToken::new();
+    let process = options.history.file_stem().and_then(|name| name.to_str()).ok_or("no name")?.to_owned();
     let common = Arc::new(Common {
+        process,
         pool,
         shared,
         journal,
@@ -112,6 +118,8 @@ pub async fn run_client(options: ClientOptions) -> Result<(), Failure> {
     tasks.spawn(beside(0).count());
     tasks.spawn(beside(1).follow());
     tasks.spawn(beside(2).meet());
+    tasks.spawn(beside(3).share());
+    tasks.spawn(beside(4).register());
     if options.cheat {
         tasks.spawn(cheat::run(Arc::clone(&common)));
     }

@@ -1,6 +1,6 @@
 //! A client's process, as the driver has it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
 use crate::Failure;
-use crate::fixture::{COUNTING, FOLLOWING, MEETING};
+use crate::fixture::{COUNTING, FOLLOWING, MEETING, item_of};
 use crate::history::{Event, What};
 
 /// How to start the processes of a client.
@@ -59,6 +59,33 @@ pub(crate) struct Seen {
     /// When each lock was granted last, and when each work beside them succeeded.
     pub(crate) grants: BTreeMap<String, u64>,
     pub(crate) quiet: bool,
+    /// The items that it holds, by the number of the hold.
+    items: BTreeMap<u64, String>,
+    /// The members of the group and their processes, as its view shows them.
+    pub(crate) members: BTreeMap<String, String>,
+}
+
+impl Seen {
+    /// The items that it holds.
+    pub(crate) fn items(&self) -> BTreeSet<&str> {
+        self.items.values().map(String::as_str).collect()
+    }
+
+    fn take(&mut self, Event { at, what, .. }: Event) {
+        if let Some(work) = beside(&what) {
+            self.grants.insert(work.to_owned(), at);
+        }
+        match what {
+            What::Granted { lock, hold, .. } => {
+                self.items.extend(item_of(&lock).map(|item| (hold, item.to_owned())));
+                self.grants.insert(lock, at);
+            }
+            What::Ended { hold } | What::Invalid { hold, .. } => _ = self.items.remove(&hold),
+            What::Sees { members } => self.members = members,
+            What::Quiet => self.quiet = true,
+            _ => {}
+        }
+    }
 }
 
 impl Client {
@@ -84,7 +111,7 @@ impl Client {
     }
 
     async fn launch(&self) -> Result<(), Failure> {
-        let process = format!("{}.{}", self.name, self.tail.lock().before);
+        let process = self.process();
         let Launch { program, folder, seed, fenced, session, tick } = &self.launch;
         let errors = File::create(folder.join(format!("{process}.err")))?;
         let mut command = Command::new(program);
@@ -107,8 +134,13 @@ impl Client {
         Ok(())
     }
 
+    /// The name of its present process, such as `c1.0`.
+    pub(crate) fn process(&self) -> String {
+        format!("{}.{}", self.name, self.tail.lock().before)
+    }
+
     fn history(&self) -> PathBuf {
-        self.launch.folder.join(format!("{}.{}.jsonl", self.name, self.tail.lock().before))
+        self.launch.folder.join(format!("{}.jsonl", self.process()))
     }
 
     /// Kills it (SIGKILL) and waits for its end.
@@ -165,7 +197,7 @@ impl Client {
 
     fn note(&self, status: ExitStatus) {
         if !status.success() {
-            let process = format!("{}.{}", self.name, self.tail.lock().before);
+            let process = self.process();
             self.died.lock().push(format!("{process} ended by itself ({status}): see {process}.err"));
         }
     }
@@ -188,17 +220,8 @@ impl Client {
             // A line that is being written is read when it is complete.
             while lines.read_until(b'\n', &mut line).is_ok() && line.ends_with(b"\n") {
                 *offset += line.len() as u64;
-                match serde_json::from_slice(&line) {
-                    Ok(Event { at, what: What::Granted { lock, .. }, .. }) => {
-                        seen.grants.insert(lock, at);
-                    }
-                    Ok(Event { what: What::Quiet, .. }) => seen.quiet = true,
-                    Ok(Event { at, what, .. }) => {
-                        if let Some(work) = beside(&what) {
-                            seen.grants.insert(work.to_owned(), at);
-                        }
-                    }
-                    Err(_) => {}
+                if let Ok(event) = serde_json::from_slice(&line) {
+                    seen.take(event);
                 }
                 line.clear();
             }

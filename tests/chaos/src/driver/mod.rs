@@ -2,6 +2,7 @@
 
 mod client;
 mod finale;
+mod fleet;
 mod options;
 
 use std::fs;
@@ -139,10 +140,13 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
     if account.unserved.is_empty() {
         account.unserved = unserved(&clients, healed, patience).await;
     }
+    account.nodes = fleet::settled(&ensemble, &clients, patience).await?;
+    account.living = clients.iter().map(Client::process).collect();
     if !account.unserved.is_empty() {
         // Compared now: the servers remove empty containers, and with them nodes that only some servers have.
         account.disagreements = disagreements(&ensemble, 3 * options.session).await?;
     }
+    account.quiet = Some(clock::now());
     account.died.extend(become_quiet(&clients, patience).await?);
     account.orphans = orphans(&ensemble, patience).await?;
     account.disagreements.extend(disagreements(&ensemble, patience).await?);

@@ -81,6 +81,10 @@ pub(crate) enum What {
     Entered { attempt: u64 },
     /// The client has left, and so have all members of its round.
     Left { attempt: u64 },
+    /// By its registration of this name, the process has the node that this transaction created.
+    Registered { name: String, czxid: i64 },
+    /// A view of the group shows these members and their payloads.
+    Sees { members: BTreeMap<String, String> },
     /// Everything was released and dropped; the session stays.
     Quiet,
 }

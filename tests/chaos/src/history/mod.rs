@@ -43,6 +43,15 @@ pub(crate) struct Account {
     /// The counter of all clients in the end.
     #[serde(default)]
     pub(crate) number: i64,
+    /// The processes that live in the end, one of each client.
+    #[serde(default)]
+    pub(crate) living: Vec<String>,
+    /// The nodes of all registrations, when everything had settled after the healing.
+    #[serde(default)]
+    pub(crate) nodes: Vec<Node>,
+    /// When the clients were told to release everything.
+    #[serde(default)]
+    pub(crate) quiet: Option<u64>,
     /// Nodes that existed after the last release.
     pub(crate) orphans: Vec<String>,
     /// Nodes that only some servers had in the end.
@@ -63,6 +72,15 @@ pub(crate) struct Entry {
     /// A reader's request does not raise the mark.
     pub(crate) reading: bool,
     pub(crate) accepted: bool,
+}
+
+/// The node of a registration, as the servers have it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) czxid: i64,
+    /// The process that registered it.
+    pub(crate) data: String,
 }
 
 const ACCOUNT: &str = "account.json";

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::checker::Violation;
-use crate::fixture::SITES;
+use crate::fixture::{self, SITES};
 use crate::history::{History, Hold, What};
 
 /// The number of listed violations; the pictures mark all.
@@ -48,8 +48,9 @@ pub(super) fn write(
         "{:<17}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>16}",
         "lock", "grants", "handed", "lost", "commits", "stamps", "refused", "longest outage"
     );
-    for site in SITES {
-        let of: Vec<&Hold> = holds.iter().filter(|hold| hold.lock == site.name).collect();
+    for name in SITES.iter().map(|site| site.name).chain(["partition"]) {
+        // All items of the partition are one row.
+        let of: Vec<&Hold> = holds.iter().filter(|hold| hold.lock.split('/').next() == Some(name)).collect();
         let lost = of.iter().filter(|hold| hold.lost.is_some()).count();
         let commits: usize = of.iter().map(|hold| hold.committed.len()).sum();
         let stamps: usize = of.iter().map(|hold| hold.stamps.len()).sum();
@@ -59,7 +60,7 @@ pub(super) fn write(
         let _ = writeln!(
             text,
             "{:<17}{:>9}{handed:>9}{lost:>9}{commits:>9}{stamps:>9}{refused:>9}{outage:>14.1} s",
-            site.name,
+            name,
             of.len()
         );
     }
@@ -100,7 +101,7 @@ fn outage(holds: &[&Hold]) -> f64 {
 fn recovery(history: &History, holds: &[Hold]) -> Option<f64> {
     let healed = history.account.healed.filter(|_| history.account.unserved.is_empty())?;
     let mut first: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for hold in holds.iter().filter(|hold| hold.granted > healed) {
+    for hold in holds.iter().filter(|hold| hold.granted > healed && fixture::named(&hold.lock).is_some()) {
         let at = first.entry((hold.client(), &hold.lock)).or_insert(hold.granted);
         *at = hold.granted.min(*at);
     }

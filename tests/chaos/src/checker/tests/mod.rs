@@ -1,6 +1,7 @@
 //! Histories made by hand: good ones pass, and every rule has bad ones that it catches.
 
 mod beside;
+mod fleet;
 mod once;
 mod registers;
 

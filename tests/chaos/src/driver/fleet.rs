@@ -1,0 +1,85 @@
+//! After the faults: each item is with its member, and each living process is registered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use lockkeeper::Partition;
+use lockkeeper_tests::{Ensemble, HarnessError, RawClient, eventually};
+use parking_lot::Mutex;
+
+use super::Client;
+use crate::Failure;
+use crate::fixture::{self, GROUP, SINGLE};
+use crate::history::Node;
+
+/// Waits until everything is where it belongs, or `limit` has passed: the histories show which. Returns the nodes of the
+/// registrations.
+pub(super) async fn settled(
+    ensemble: &Ensemble,
+    clients: &[Client],
+    limit: Duration,
+) -> Result<Vec<Node>, Failure> {
+    let nodes = Mutex::new(Vec::new());
+    let settled = eventually("items and registrations settle", limit, async || {
+        let now = match registered(ensemble).await {
+            Ok(now) => now,
+            Err(error) => return Some(Err(error)),
+        };
+        let done = is_settled(clients, &now);
+        *nodes.lock() = now;
+        done.then_some(Ok(()))
+    });
+    match settled.await {
+        Ok(Err(error)) => Err(error.into()),
+        Ok(Ok(())) | Err(_) => Ok(nodes.into_inner()),
+    }
+}
+
+fn is_settled(clients: &[Client], nodes: &[Node]) -> bool {
+    let processes: BTreeMap<String, String> =
+        clients.iter().map(|client| (client.name.clone(), client.process())).collect();
+    let ids = || processes.keys().map(String::as_str);
+    let members: BTreeMap<String, String> = nodes
+        .iter()
+        .filter_map(|node| Some((node.name.strip_prefix("group/")?.to_owned(), node.data.clone())))
+        .collect();
+    let has_one = nodes.iter().any(|node| {
+        node.name == fixture::name_of(SINGLE) && processes.values().any(|process| *process == node.data)
+    });
+    let is_served = |client: &Client| {
+        let seen = client.progress();
+        let items: Vec<String> = fixture::items().collect();
+        let owner = |item: &&String| Partition::owner_among(item, ids()) == Some(client.name.as_str());
+        let expected: BTreeSet<&str> = items.iter().filter(owner).map(String::as_str).collect();
+        seen.items() == expected && seen.members == members
+    };
+    members == processes && has_one && clients.iter().all(is_served)
+}
+
+async fn registered(ensemble: &Ensemble) -> Result<Vec<Node>, HarnessError> {
+    let mut raw = ensemble.raw().await?;
+    raw.sync("/").await?;
+    let mut paths = vec![SINGLE.to_owned()];
+    match raw.children(GROUP).await {
+        Ok(ids) => paths.extend(ids.iter().map(|id| format!("{GROUP}/{id}"))),
+        Err(error) if error.is_no_node() => {}
+        Err(error) => return Err(error),
+    }
+    let mut nodes = Vec::new();
+    for path in &paths {
+        nodes.extend(node(&mut raw, path).await?);
+    }
+    raw.close().await?;
+    Ok(nodes)
+}
+
+async fn node(raw: &mut RawClient, path: &str) -> Result<Option<Node>, HarnessError> {
+    match raw.data(path).await {
+        Ok((data, stat)) => {
+            let data = String::from_utf8_lossy(&data).into_owned();
+            Ok(Some(Node { name: fixture::name_of(path).to_owned(), czxid: stat.czxid, data }))
+        }
+        Err(error) if error.is_no_node() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
