@@ -150,14 +150,10 @@ impl IdBlocks {
         if !self.inner.blocks.lock().begin_fetch() {
             return Ok(());
         }
-        let inner = Arc::clone(&self.inner);
-        let fetching = Fetching(inner);
+        let mut fetching = Fetching { inner: Arc::clone(&self.inner), added: None };
         let is_spawned = self.inner.counter.manager().spawn(async move {
-            let Fetching(inner) = &fetching;
-            let size = i64::from(inner.size.get());
-            let added = inner.counter.add(size).await;
-            inner.blocks.lock().end_fetch(size, added);
-            // Wakes those that wait.
+            let size = i64::from(fetching.inner.size.get());
+            fetching.added = Some(fetching.inner.counter.add(size).await);
             drop(fetching);
         });
         if is_spawned { Ok(()) } else { Err(Error::Config(ConfigError::NoRuntime)) }
@@ -165,12 +161,17 @@ impl IdBlocks {
 }
 
 /// A request for a block. However it ends, another one may follow.
-struct Fetching(Arc<Inner>);
+struct Fetching {
+    inner: Arc<Inner>,
+    /// The counter after the addition; `None` until there is an answer.
+    added: Option<Result<i64, Error>>,
+}
 
 impl Drop for Fetching {
+    /// Ends the request in one step: what comes between two may be another request.
     fn drop(&mut self) {
-        self.0.blocks.lock().abandon_fetch();
-        self.0.arrived.notify_waiters();
+        self.inner.blocks.lock().end_fetch(self.inner.size, self.added.take());
+        self.inner.arrived.notify_waiters();
     }
 }
 
