@@ -149,7 +149,8 @@ impl<T> View<T> {
     }
 
     /// Waits until the view has everything up to a transaction: one that this process has seen
-    /// committed, such as [`Stat::mzxid`](crate::Stat::mzxid) of a write.
+    /// committed, such as [`Stat::mzxid`](crate::Stat::mzxid) of a write. Of a [`FencingToken`]: everything
+    /// that was committed before the grant.
     ///
     /// # Errors
     ///
@@ -158,13 +159,13 @@ impl<T> View<T> {
     /// # Cancel safety
     ///
     /// As [`sync`](Self::sync).
-    pub async fn await_until(&self, zxid: impl Into<ViewPoint>) -> Result<Arc<Snapshot<T>>, Error> {
-        let ViewPoint(zxid) = zxid.into();
+    pub async fn await_until(&self, point: impl Into<ViewPoint>) -> Result<Arc<Snapshot<T>>, Error> {
         let snapshot = self.snapshot();
         // One read showed the whole of a single node. Of several nodes, each read shows its own.
-        let is_shown = self.inner.scope == ViewScope::Node
-            && snapshot.root().is_some_and(|root| root.stat().mzxid.unsigned_abs() >= zxid);
-        if is_shown && snapshot.state() == ViewState::Live {
+        if let (ViewScope::Node, ViewState::Live) = (self.inner.scope, snapshot.state())
+            && let (ViewPoint(Some(zxid)), Some(root)) = (point.into(), snapshot.root())
+            && root.stat().mzxid >= zxid
+        {
             return Ok(snapshot);
         }
         self.sync().await
@@ -184,19 +185,23 @@ impl<T> View<T> {
     }
 }
 
-/// The id of a transaction that a view waits for: a zxid, or the [`FencingToken`] of a hold.
+/// What a view waits for: a zxid, or the grant of a hold with this [`FencingToken`].
 #[derive(Clone, Copy, Debug)]
-pub struct ViewPoint(u64);
+pub struct ViewPoint(
+    /// `None`: everything that was committed before the call.
+    Option<i64>,
+);
 
 impl From<i64> for ViewPoint {
     fn from(zxid: i64) -> Self {
-        Self(zxid.unsigned_abs())
+        Self(Some(zxid))
     }
 }
 
 impl From<FencingToken> for ViewPoint {
-    fn from(token: FencingToken) -> Self {
-        Self(token.as_u64())
+    fn from(_: FencingToken) -> Self {
+        // A token may be from the beginning of the wait: other holders wrote later.
+        Self(None)
     }
 }
 

@@ -25,8 +25,9 @@ const BATCH_BYTES: usize = 256 * 1024;
 /// What the answer to a request says.
 pub(super) enum Reply {
     Answers(Vec<(Request, Answer)>),
-    /// The server has caught up with everything that was committed before the sync was requested.
-    Synced(Vec<Sync>),
+    /// The server has caught up with everything that was committed before the sync was requested. This is the
+    /// root since.
+    Synced(Vec<Sync>, Option<Stat>),
     /// The root may not be read.
     RootRefused(Refusal),
     Failed(WireError),
@@ -82,20 +83,20 @@ impl<'a> InFlight<'a> {
         }
     }
 
-    /// Requests that the server catches up, and a read behind that: its answer comes after the events of
-    /// everything that the server caught up with.
+    /// Requests that the server catches up, and reads the root behind that: the answer comes after the events
+    /// of everything that the server caught up with.
     pub(super) fn sync(&mut self, syncs: Vec<Sync>) {
         let session = self.session.clone();
         let mut sync = session.read(|wire| wire.sync("/"));
-        let mut read = session.read(|wire| wire.exists("/"));
+        let mut read = session.read(|wire| wire.exists(self.root.as_str()));
         let reply = async move {
             let synced = async {
                 session.await_reply(&mut sync, Deadline::never()).await?;
                 session.await_reply(&mut read, Deadline::never()).await
             };
             match synced.await {
-                // No right to read the root is an answer as well.
-                Ok(_) | Err(WireError::Refused(Refusal::NoAuth | Refusal::NoNode)) => Reply::Synced(syncs),
+                Ok(stat) => Reply::Synced(syncs, stat),
+                Err(WireError::Refused(refusal @ Refusal::NoAuth)) => Reply::RootRefused(refusal),
                 Err(error) => Reply::Failed(error),
             }
         };

@@ -12,6 +12,7 @@ use tracing::{Instrument, debug, debug_span, warn};
 use super::bounds::Exceeded;
 use super::hub::Hub;
 use super::mirror::Mirror;
+use super::node::is_same_state;
 use super::reads::{InFlight, Reply, Sync};
 use super::scope::ViewScope;
 use super::snapshot::ViewState;
@@ -22,7 +23,7 @@ use crate::telemetry::metrics;
 use crate::telemetry::timers::ViewCount;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
-use crate::wire::{WatchDepth, WireError};
+use crate::wire::{Stat, WatchDepth, WireError};
 use crate::znode::path::ZnodePath;
 
 pub(super) struct Task<T> {
@@ -232,11 +233,13 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
                     self.mirror.answer(request, answer);
                 }
             }
-            Reply::Synced(syncs) => {
-                // Without a watch no events were received.
-                match self.has_watch {
-                    true => self.mirror.hint(""),
-                    false => self.mirror.compare(),
+            Reply::Synced(syncs, root) => {
+                if !self.has_watch {
+                    // No events were received.
+                    self.mirror.compare();
+                } else if !self.has_root(root.as_ref()) {
+                    // A read is on its way, or the server sent no event.
+                    self.mirror.hint("");
                 }
                 self.settling.push((self.mirror.begin_cause(), syncs));
             }
@@ -244,6 +247,15 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
             Reply::Failed(error) => return Err(Stop::Failed(error)),
         }
         self.mirror.exceeded().map_or(Ok(()), |exceeded| Err(Stop::Exceeded(exceeded)))
+    }
+
+    /// Whether the copy has the root in this state.
+    fn has_root(&self, stat: Option<&Stat>) -> bool {
+        let known = self.mirror.nodes().get("").map(|known| known.stat());
+        match (known, stat) {
+            (Some(known), Some(stat)) => is_same_state(known, stat),
+            (known, stat) => known.is_none() && stat.is_none(),
+        }
     }
 
     /// Publishes what was read, once it is complete, and notifies the callers that wait for it.

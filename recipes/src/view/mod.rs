@@ -118,7 +118,7 @@ impl<S, T> View<S, T> {
     ///
     /// # Cost
     ///
-    /// One `sync` and two small reads, for all callers that wait at the same time.
+    /// One `sync` and one small read, for all callers that wait at the same time.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl<S, T> View<S, T> {
     /// [`Stat`](lockkeeper_core::Stat), or the [fencing token](lockkeeper_core::FencingToken) of a hold:
     /// then the view has everything that was committed before the lock was granted.
     ///
-    /// It sends nothing if a [`NodeView`] shows the transaction already. Otherwise it is as
+    /// It sends nothing if a [`NodeView`] shows this zxid or a later one already. Otherwise it is as
     /// [`sync`](Self::sync), also for errors and cancel safety. No view can know whether a zxid belongs
     /// to another ensemble.
     ///

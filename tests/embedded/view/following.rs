@@ -1,11 +1,16 @@
 //! What views show without faults.
 
+use std::time::Duration;
+
 use lockkeeper::{ANY_VERSION, ChildrenView, CreateMode, NodeView, TreeView, ViewChange, ViewState};
+
+use lockkeeper_testserver::machine::Machine;
+use lockkeeper_testserver::{Fault, Op, When};
 
 use super::witness::{Witness, copy_of, tree_of};
 use super::{ROOT, client, newest_session, put, soon};
 use crate::limit::within;
-use crate::server_fixture::ServerFixture;
+use crate::server_fixture::{ServerFixture, children};
 
 #[tokio::test]
 async fn a_node_that_does_not_exist_is_no_error_and_may_come_go_and_come_again() {
@@ -74,6 +79,34 @@ async fn a_view_waits_for_a_transaction_and_for_a_fencing_token() {
     let guard = lockkeeper::Mutex::new(&manager, "/locks/a").unwrap().acquire().await.unwrap();
     let snapshot = soon("the token", node.await_until(guard.fencing_token())).await;
     assert_eq!(snapshot.root().unwrap().data(), b"under the lock");
+}
+
+#[tokio::test]
+async fn a_view_that_waits_for_a_token_shows_what_the_last_holder_wrote() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let (manager, rival) = (client(&server_fixture).await, &server_fixture.rival);
+    put(rival, ROOT, "before").await;
+    let view = NodeView::new(&manager, ROOT).unwrap();
+    soon("the first load", view.ready()).await;
+    let views = newest_session(&server_fixture);
+    let last = lockkeeper::Mutex::new(rival, "/locks/a").unwrap().acquire().await.unwrap();
+    let mutex = lockkeeper::Mutex::new(&manager, "/locks/a").unwrap();
+    let waiting = tokio::spawn(async move { mutex.acquire().await });
+    let are_two = |machine: &Machine| children(machine, "/locks/a").len() == 2;
+    within("the waiter", server_fixture.server.wait_until(are_two)).await.unwrap();
+    // Newer than the node of the waiter, which its token is the zxid of.
+    put(rival, ROOT, "first").await;
+    soon("a sync", view.sync()).await;
+    let held = server_fixture.server.fault(When::event().session(views), Fault::HoldReply);
+    put(rival, ROOT, "last").await;
+    within("the event", held.hit()).await.unwrap();
+    last.release().await.unwrap();
+    let guard = within("the hold", waiting).await.unwrap().unwrap().unwrap();
+    let mut shown = Box::pin(view.await_until(guard.fencing_token()));
+    let early = futures::poll!(shown.as_mut());
+    assert!(early.is_pending(), "{early:?}");
+    held.release();
+    assert_eq!(soon("the token", shown).await.root().unwrap().data(), b"last");
 }
 
 #[tokio::test]
@@ -194,4 +227,33 @@ async fn a_node_that_cannot_be_decoded_keeps_its_bytes_and_ends_nothing() {
     assert_eq!(snapshot.get("b").unwrap().data(), [0xff]);
     put(&server_fixture.rival, &binary, "9").await;
     assert_eq!(soon("a sync", view.sync()).await.get("b").unwrap().value().unwrap(), &9);
+}
+
+#[tokio::test]
+async fn a_sync_without_a_change_sends_two_requests() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    put(&server_fixture.rival, ROOT, "").await;
+    put(&server_fixture.rival, &format!("{ROOT}/child"), "").await;
+    let view = TreeView::new(&client(&server_fixture).await, ROOT).unwrap();
+    soon("the first load", view.ready()).await;
+    soon("a sync", view.sync()).await;
+    let views = newest_session(&server_fixture);
+    let reads = [Op::Sync, Op::Exists, Op::GetData, Op::GetChildren2, Op::MultiRead];
+    let all = When::ops(reads).session(views).always();
+    let requests = server_fixture.server.fault(all, Fault::DelayReply(Duration::ZERO));
+    soon("a sync", view.sync()).await;
+    assert_eq!(requests.hits(), 2, "sync and exists");
+}
+
+#[tokio::test]
+async fn a_sync_shows_a_root_whose_event_was_not_sent() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    put(&server_fixture.rival, ROOT, "before").await;
+    let view = NodeView::new(&client(&server_fixture).await, ROOT).unwrap();
+    soon("the first load", view.ready()).await;
+    let event = When::event().session(newest_session(&server_fixture));
+    let lost = server_fixture.server.fault(event, Fault::DropReply);
+    put(&server_fixture.rival, ROOT, "after").await;
+    within("the event", lost.hit()).await.unwrap();
+    assert_eq!(soon("a sync", view.sync()).await.root().unwrap().data(), b"after");
 }
