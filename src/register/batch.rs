@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use tokio::sync::oneshot;
 
+use super::doubts::Doubts;
 use super::rule::{Basis, Change, Current};
 use crate::error::Error;
 use crate::time::deadline::Deadline;
@@ -21,7 +22,26 @@ pub(super) struct Request {
     /// The change never writes.
     pub(super) is_read: bool,
     pub(super) deadline: Deadline,
-    pub(super) done: oneshot::Sender<Result<i64, Error>>,
+    /// `None` once it was answered.
+    pub(super) done: Option<oneshot::Sender<Result<i64, Error>>>,
+}
+
+impl Request {
+    fn is_answered(&self) -> bool {
+        self.done.is_none()
+    }
+
+    fn answer(&mut self, result: Result<i64, Error>) {
+        if let Some(done) = self.done.take() {
+            // A caller that has gone does not read its answer.
+            let _ = done.send(result);
+        }
+    }
+
+    /// Whether its caller has gone.
+    fn is_dropped(&self) -> bool {
+        self.done.as_ref().is_some_and(oneshot::Sender::is_closed)
+    }
 }
 
 /// The changes that wait, in the order of their calls.
@@ -54,7 +74,7 @@ impl Queue {
 
     /// Takes the changes to apply together. Those that nobody waits for are left out.
     pub(super) fn take(&mut self, combines: bool) -> Option<Batch> {
-        self.waiting.retain(|request| !request.done.is_closed());
+        self.waiting.retain(|request| !request.is_dropped());
         let first_is_read = self.waiting.front()?.is_read;
         let joins = |at: usize, request: &Request| combines || at == 0 || (first_is_read && request.is_read);
         let taken = self.waiting.iter().take(CHANGES_MAX).enumerate();
@@ -74,9 +94,10 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// The earliest deadline.
+    /// The earliest deadline of those that wait for their answer.
     pub(super) fn deadline(&self) -> Deadline {
-        let deadlines = self.requests.iter().map(|request| request.deadline);
+        let waiting = self.requests.iter().filter(|request| !request.is_answered());
+        let deadlines = waiting.map(|request| request.deadline);
         deadlines.reduce(Deadline::earlier).unwrap_or_else(Deadline::immediate)
     }
 
@@ -97,20 +118,28 @@ impl Batch {
         written
     }
 
+    /// Removes the changes that never write.
+    pub(super) fn remove_reads(&mut self) -> Vec<Request> {
+        self.requests.extract_if(.., |request| request.is_read).collect()
+    }
+
     /// Answers every change.
     pub(super) fn end(self, result: &Result<i64, Error>) {
-        for request in self.requests {
-            // A caller that has gone does not read its answer.
-            let _ = request.done.send(result.clone());
+        for mut request in self.requests {
+            request.answer(result.clone());
         }
     }
 
-    /// Answers those whose deadline has passed, and returns the others.
-    pub(super) fn end_expired(self, error: &Error) -> Vec<Request> {
-        let (expired, others): (Vec<_>, Vec<_>) =
-            self.requests.into_iter().partition(|request| request.deadline.has_passed());
-        Self { requests: expired }.end(&Err(error.clone()));
-        others
+    /// Answers those whose deadline has passed, and leaves them out from now on, unless an attempt with them
+    /// may be applied. Returns whether others wait.
+    pub(super) fn end_expired(&mut self, error: &Error, doubts: &Doubts) -> bool {
+        for request in self.requests.iter_mut().filter(|request| request.deadline.has_passed()) {
+            request.answer(Err(error.clone()));
+        }
+        if doubts.is_empty() {
+            self.requests.retain(|request| !request.is_answered());
+        }
+        self.requests.iter().any(|request| !request.is_answered())
     }
 }
 
@@ -125,7 +154,16 @@ mod tests {
             true => Change::Keep,
             false => Change::Write([current.data().unwrap_or_default(), b"x"].concat()),
         };
-        (Request { number: 0, decide: Box::new(decide), is_read, deadline: Deadline::never(), done }, answer)
+        (
+            Request {
+                number: 0,
+                decide: Box::new(decide),
+                is_read,
+                deadline: Deadline::never(),
+                done: Some(done),
+            },
+            answer,
+        )
     }
 
     #[test]

@@ -25,6 +25,8 @@ mod requests;
 mod rule;
 mod send;
 mod worker;
+#[cfg(test)]
+mod worker_test;
 mod writer;
 
 use std::fmt::{self, Debug, Formatter};
@@ -232,7 +234,8 @@ impl Register {
             UpdateTimer::begin(inner.manager.environment(), inner.metric_name, inner.full.as_str(), is_read);
         let deadline = Deadline::after(inner.manager.operation_timeout());
         let (done, answer) = oneshot::channel();
-        let answered = self.queue_up(Request { number: 0, decide, is_read, deadline, done }, answer).await;
+        let answered =
+            self.queue_up(Request { number: 0, decide, is_read, deadline, done: Some(done) }, answer).await;
         timer.end(&answered);
         answered
     }

@@ -29,7 +29,7 @@ pub(super) struct Memory {
 
 /// Starts the task. `memory` is proof that none runs.
 pub(super) fn start(inner: &Arc<Inner>, memory: Memory) {
-    let worker = Worker { inner: Arc::clone(inner), memory };
+    let worker = Worker::new(inner, memory);
     // The caller has checked that there is a runtime.
     inner.manager.spawn(worker.run());
 }
@@ -38,6 +38,8 @@ pub(super) fn start(inner: &Arc<Inner>, memory: Memory) {
 pub(super) struct Worker {
     inner: Arc<Inner>,
     pub(super) memory: Memory,
+    /// The memory was given back: another task may have it.
+    has_ended: bool,
 }
 
 /// How an attempt ended.
@@ -49,32 +51,41 @@ pub(super) enum Step {
 }
 
 impl Worker {
+    pub(super) fn new(inner: &Arc<Inner>, memory: Memory) -> Self {
+        Self { inner: Arc::clone(inner), memory, has_ended: false }
+    }
+
     async fn run(mut self) {
         while let Some(mut batch) = self.next_batch() {
-            let deadline = batch.deadline();
             let mut doubts = Doubts::default();
-            let result = self.apply(&mut batch, &mut doubts, deadline).await;
+            let result = loop {
+                let deadline = batch.deadline();
+                let result = self.apply(&mut batch, &mut doubts, deadline).await;
+                let Err(error) = &result else { break result };
+                if !doubts.is_empty() {
+                    // A read has no outcome to be in doubt: it waits for the next batch.
+                    self.inner.state.lock().queue.put_back(batch.remove_reads());
+                }
+                if !deadline.has_passed() || !batch.end_expired(error, &doubts) {
+                    break result;
+                }
+            };
             if !doubts.is_empty() && result.is_err() {
                 // Its attempts may be applied as long as the writer node exists, and may change its version.
                 self.memory.writer = None;
                 self.memory.basis = None;
             }
-            match &result {
-                Err(error) if error.is_timeout() && !error.outcome_unknown() => {
-                    let others = batch.end_expired(error);
-                    self.inner.state.lock().queue.put_back(others);
-                }
-                result => batch.end(result),
-            }
+            batch.end(&result);
         }
     }
 
     /// The next changes. If there are none, the memory is given back in the same step.
-    fn next_batch(&mut self) -> Option<Batch> {
+    pub(super) fn next_batch(&mut self) -> Option<Batch> {
         let mut state = self.inner.state.lock();
         let batch = state.queue.take(self.inner.combines);
         if batch.is_none() {
             state.memory = Some(std::mem::take(&mut self.memory));
+            self.has_ended = true;
         }
         batch
     }
@@ -283,12 +294,13 @@ impl Worker {
 impl Drop for Worker {
     /// The runtime is shut down, or a change panicked.
     fn drop(&mut self) {
-        let mut state = self.inner.state.lock();
-        if state.memory.is_none() {
-            state.memory = Some(Memory { attempts: self.memory.attempts, ..Memory::default() });
-            let left = state.queue.drain();
-            drop(state);
-            drop(left);
+        if self.has_ended {
+            return;
         }
+        let mut state = self.inner.state.lock();
+        state.memory = Some(Memory { attempts: self.memory.attempts, ..Memory::default() });
+        let left = state.queue.drain();
+        drop(state);
+        drop(left);
     }
 }

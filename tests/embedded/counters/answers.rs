@@ -179,6 +179,40 @@ async fn an_addition_ends_at_its_timeout_and_says_whether_it_may_count() {
     assert!((11..=12).contains(&within("the sum", sum).await.unwrap()));
 }
 
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "it is to block the runtime")]
+async fn of_two_additions_in_one_transaction_the_one_with_time_left_waits_for_its_answer() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await.with_operation_timeout(Duration::from_secs(3)).unwrap();
+    let counter = counter(&manager);
+    counter.add(10).await.unwrap();
+    let held = server_fixture.server.fault(change(), Fault::HoldReply);
+    let (mut early, mut late) = (Box::pin(counter.add(100)), Box::pin(counter.add(1_000)));
+    assert!(futures::poll!(early.as_mut()).is_pending());
+    // Nothing else runs in this thread: the two get different deadlines, and are sent together.
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(futures::poll!(late.as_mut()).is_pending());
+    within("the transaction", held.hit()).await.unwrap();
+    let unknown = within("the deadline", early).await.unwrap().unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::Unknown, "{unknown}");
+    held.release();
+    assert_eq!(within("the answer", late).await.unwrap().unwrap(), 1_110);
+}
+
+#[tokio::test]
+async fn a_read_beside_an_addition_of_unknown_outcome_has_a_known_one() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await.with_operation_timeout(Duration::from_millis(500)).unwrap();
+    let counter = counter(&manager);
+    counter.add(10).await.unwrap();
+    let held = server_fixture.server.fault(change(), Fault::HoldReply);
+    // Nothing else runs in this thread: both are in one batch.
+    let (added, read) = tokio::join!(counter.add(1), counter.get());
+    held.release();
+    let (added, read) = (added.unwrap_err(), read.unwrap_err());
+    assert_eq!((added.kind(), read.kind()), (ErrorKind::Unknown, ErrorKind::Timeout), "{added}, {read}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_shows_every_addition_that_ended_and_writes_nothing() {
     let server_fixture = ServerFixture::start().await.unwrap();
