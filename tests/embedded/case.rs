@@ -29,6 +29,16 @@ impl<S: Scenario> Display for Case<S> {
     }
 }
 
+/// How one run of a case ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Kept(Kept),
+    /// The operation ended before it reached the injection point.
+    Missed,
+    /// On a machine that was paused, the session timed out by itself.
+    Disturbed(String),
+}
+
 /// A case that kept every promise.
 #[derive(Debug)]
 pub(crate) struct Kept {
@@ -73,7 +83,9 @@ async fn record_on<S: Scenario>(
     fixture.server_fixture.queue_length_becomes(ending.hold.as_ref().map_or(0, Hold::nodes)).await?;
     let passed = transcript.passed();
     drop(transcript);
-    aftermath(scenario, fixture, ending.hold, None).await?;
+    if aftermath(scenario, fixture, ending.hold, None).await?.is_some() {
+        return Ok(None);
+    }
     Ok(Some(
         injection_points(passed, session)
             .into_iter()
@@ -89,8 +101,7 @@ async fn set<S: Scenario>(scenario: S, injected_fault: Option<InjectedFault>) ->
 }
 
 impl<S: Scenario> Case<S> {
-    /// `None` if the operation ended before it reached the injection point.
-    pub(crate) async fn run(self) -> Result<Option<Kept>, String> {
+    pub(crate) async fn run(self) -> Result<Outcome, String> {
         let fixture = set(self.scenario, Some(self.injected_fault)).await?;
         let armed = self.injected_fault.arm(
             &fixture.server_fixture.server,
@@ -110,10 +121,11 @@ impl<S: Scenario> Case<S> {
         // The errors of the fault first: the operation cannot end then.
         let played = played?;
         let Ending { said, hold } = ending?;
-        let Some((behind, healed_at)) = played else { return Ok(None) };
+        let Some((behind, healed_at)) = played else { return Ok(Outcome::Missed) };
         drop(armed);
-        aftermath(self.scenario, &fixture, hold, behind).await?;
-        Ok(Some(Kept { said, healed_within: BootInstant::now().since(healed_at) }))
+        let disturbed = aftermath(self.scenario, &fixture, hold, behind).await?;
+        let healed_within = BootInstant::now().since(healed_at);
+        Ok(disturbed.map_or(Outcome::Kept(Kept { said, healed_within }), Outcome::Disturbed))
     }
 
     /// Waits for the fault and does what belongs to it; meanwhile another contender waits behind the actor.
@@ -174,14 +186,16 @@ impl Behind {
     }
 }
 
-/// What must hold after every case.
+/// What must hold after every case. Returns what no client could help: a server that did not confirm the end of the
+/// session in time, although nothing kept it from doing so.
 async fn aftermath<S: Scenario>(
     scenario: S,
     fixture: &Fixture,
     hold: Option<Hold>,
     behind: Option<Behind>,
-) -> Result<(), String> {
+) -> Result<Option<String>, String> {
     let server_fixture = &fixture.server_fixture;
+    let mut disturbed = None;
     let behind = behind.unwrap_or_else(|| Behind::enqueue(fixture));
     if let Some(hold) = hold {
         within("the release", fixture.release(&hold)).await??;
@@ -202,7 +216,9 @@ async fn aftermath<S: Scenario>(
     if let Some(actor) = actor.filter(|_| !is_closed) {
         match within("the shutdown", actor.shutdown()).await? {
             // A session that was lost just before; that it ends is seen below.
-            Err(error) if error.is_timeout() && !fixture.was_undisturbed().await => {}
+            Err(error) if error.is_timeout() => {
+                disturbed = fixture.was_undisturbed().await.then(|| format!("the shutdown: {error}"));
+            }
             closed => closed.map_err(say)?,
         }
     }
@@ -219,5 +235,5 @@ async fn aftermath<S: Scenario>(
     if left != (Vec::new(), 0) {
         return Err(format!("left behind: {left:?}"));
     }
-    Ok(())
+    Ok(disturbed)
 }

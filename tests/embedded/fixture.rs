@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use lockkeeper::{ConnectionManager, CreateMode, Error, LossReason, ReleaseError, State, Transitions};
 use lockkeeper_test_recipes::{AnyAdapter, Granted, Target};
+use lockkeeper_tests::bounded;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -15,7 +16,7 @@ use crate::injected_fault::InjectedFault;
 use crate::limit::within;
 use crate::oracle::Hold;
 use crate::scenario::Ending;
-use crate::server_fixture::{ServerFixture, builder, children, queue_nodes, target};
+use crate::server_fixture::{SESSION, ServerFixture, builder, children, queue_nodes, target};
 
 /// Where scenarios write.
 pub(crate) const WRITTEN: &str = "/written";
@@ -259,6 +260,16 @@ impl Fixture {
             }
         }
         Ok(())
+    }
+
+    /// Ends when the fault has had time to be injected, and was not.
+    pub(crate) async fn nothing_is_injected(&self) {
+        let mut injected = self.injected.subscribe();
+        let injected = injected.wait_for(|injected| *injected);
+        let is_injected = bounded(SESSION * 5, injected).await.is_some();
+        if is_injected {
+            std::future::pending().await
+        }
     }
 
     pub(crate) async fn everything_healed(&self) -> Result<(), String> {

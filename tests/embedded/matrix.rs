@@ -8,7 +8,7 @@ use lockkeeper_test_recipes::for_each_lock;
 use lockkeeper_test_recipes::mutex::Plain;
 use lockkeeper_test_recipes::semaphore::InSemaphoreLayout;
 
-use crate::case::{Case, Kept, record};
+use crate::case::{Case, Outcome, record};
 use crate::injected_fault::InjectedFault;
 use crate::injection_point::InjectionPoint;
 use crate::scenario::{
@@ -25,9 +25,12 @@ const SIDE_BY_SIDE: usize = 24;
 /// of chance.
 const RECORDINGS: usize = 12;
 
-/// How often a case is tried that does not reach its injection point. A point that is missed so often has no chance of
-/// being in every recording.
+/// How often a case is tried until it reaches its injection point and nothing else disturbs it.
 const TRIES: usize = 10;
+
+/// The part of the cases, as one in so many, that may miss their injection points: on a busy machine, chance decides
+/// about more of them than the recordings show.
+const MISSED: usize = 20;
 
 async fn recorded<S: Scenario>(scenario: S) -> Vec<InjectionPoint> {
     let one = |_| async move {
@@ -61,68 +64,66 @@ async fn holds<S: Scenario>(scenario: S) {
     });
     let cases: Vec<Case<S>> =
         cases.filter(|case| only.as_ref().is_none_or(|only| case.to_string().contains(only))).collect();
-    let tried: Vec<_> = futures::stream::iter(cases)
+    let results: Vec<_> = futures::stream::iter(cases)
         .map(|case| async move { (case.clone(), tried(case).await) })
         .buffer_unordered(SIDE_BY_SIDE)
         .collect()
         .await;
     // The load of the machine has changed if an injection point is missed that all recordings had: then it is not in
     // new recordings either.
-    let is_missed = |(_, result): &(Case<S>, Result<Option<Kept>, String>)| matches!(result, Ok(None));
-    let still = if tried.iter().any(is_missed) { recorded(scenario).await } else { Vec::new() };
-    let results: Vec<(Case<S>, Result<Kept, String>)> = tried
-        .into_iter()
-        .filter(|tried| !is_missed(tried) || still.contains(&tried.0.injection_point))
-        .map(|(case, result)| {
-            let missed = || "the operation ended before its injection point".to_owned();
-            (case, result.and_then(|kept| kept.ok_or_else(missed)))
-        })
-        .collect();
+    let is_missed = |result: &_| matches!(result, Ok(Outcome::Missed));
+    let still = if results.iter().any(|(_, result)| is_missed(result)) {
+        recorded(scenario).await
+    } else {
+        Vec::new()
+    };
+    let is_counted =
+        |(case, result): &(Case<S>, _)| !is_missed(result) || still.contains(&case.injection_point);
+    let results: Vec<_> = results.into_iter().filter(is_counted).collect();
     report(scenario, &results);
 }
 
-/// `None` if no try reached the injection point.
-async fn tried<S: Scenario>(case: Case<S>) -> Result<Option<Kept>, String> {
+/// The outcome of the last try.
+async fn tried<S: Scenario>(case: Case<S>) -> Result<Outcome, String> {
+    let mut outcome = Outcome::Missed;
     for _ in 0..TRIES {
         // A task of its own, so that a panic is this case's and no other's.
         let run = tokio::spawn(case.clone().run());
-        if let Some(kept) = run.await.map_err(|error| error.to_string())?? {
-            return Ok(Some(kept));
+        outcome = run.await.map_err(|error| error.to_string())??;
+        if matches!(outcome, Outcome::Kept(_)) {
+            break;
         }
     }
-    Ok(None)
+    Ok(outcome)
 }
 
-fn report<S: Scenario>(scenario: S, results: &[(Case<S>, Result<Kept, String>)]) {
-    if env::var("LOCKKEEPER_RING2_TABLE").is_ok_and(|value| value == "1") {
-        for (case, result) in results {
-            match result {
-                Ok(kept) => println!(
-                    "{:<60} {:<24} healed in {:.1?}",
-                    case.to_string(),
-                    kept.said,
-                    kept.healed_within
-                ),
-                Err(error) => println!("{case} FAILED: {error}"),
+fn report<S: Scenario>(scenario: S, results: &[(Case<S>, Result<Outcome, String>)]) {
+    let has_table = env::var("LOCKKEEPER_RING2_TABLE").is_ok_and(|value| value == "1");
+    let (mut missed, mut failed, mut slowest) = (Vec::new(), Vec::new(), Duration::ZERO);
+    for (case, result) in results {
+        match result {
+            Ok(Outcome::Kept(kept)) => {
+                slowest = slowest.max(kept.healed_within);
+                if has_table {
+                    println!("{:<60} {:<24} healed in {:.1?}", case.to_string(), kept.said, kept.healed_within);
+                }
             }
+            Ok(Outcome::Missed) => missed.push(case.to_string()),
+            Ok(Outcome::Disturbed(error)) | Err(error) => failed.push(format!(
+                "{case}: {error}\n    LOCKKEEPER_RING2_CASE='{case}' cargo test -p lockkeeper-tests --test embedded matrix::"
+            )),
         }
     }
-    let slowest = results.iter().filter_map(|(_, result)| Some(result.as_ref().ok()?.healed_within)).max();
-    println!(
-        "{scenario:?}: {} cases, healed in {:.1?} at most",
-        results.len(),
-        slowest.unwrap_or(Duration::ZERO)
-    );
-    let failed: Vec<String> = results
-        .iter()
-        .filter_map(|(case, result)| Some((case, result.as_ref().err()?)))
-        .map(|(case, error)| {
-            format!(
-                "{case}: {error}\n    LOCKKEEPER_RING2_CASE='{case}' cargo test -p lockkeeper-tests --test embedded matrix::"
-            )
-        })
-        .collect();
+    println!("{scenario:?}: {} cases, healed in {slowest:.1?} at most", results.len());
     assert!(failed.is_empty(), "{} of {} cases:\n{}", failed.len(), results.len(), failed.join("\n"));
+    println!("{} ended before their injection points: {}", missed.len(), missed.join(", "));
+    assert!(
+        missed.len() * MISSED <= results.len(),
+        "{} of {} cases ended before their injection points: {}",
+        missed.len(),
+        results.len(),
+        missed.join(", ")
+    );
 }
 
 macro_rules! rules {

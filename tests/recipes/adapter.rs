@@ -43,7 +43,7 @@ pub trait Adapter: Debug + Send + Sync + 'static {
         None
     }
 
-    /// The number of watches that a waiter has once it sleeps: mostly on its predecessor and on its own node.
+    /// The number of watches that a waiter has once it sleeps: on what is in its way, and on its own node.
     fn watches(&self) -> usize {
         2
     }

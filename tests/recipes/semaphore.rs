@@ -71,11 +71,6 @@ impl Adapter for Permits {
     fn exclusion(&self) -> Option<AnyAdapter> {
         Some(&Self(Some(LIMIT)))
     }
-
-    /// At the head of the queue: on the leases.
-    fn watches(&self) -> usize {
-        1
-    }
 }
 
 impl Adapter for SharedPermits {
@@ -95,9 +90,9 @@ impl Adapter for SharedPermits {
         Some(&Self(Some(LIMIT)))
     }
 
-    /// At the head of the queue: on the leases, and on the limit.
+    /// On the leases, on its own node, and on the limit.
     fn watches(&self) -> usize {
-        2
+        3
     }
 }
 
@@ -110,10 +105,6 @@ impl Adapter for InSemaphoreLayout {
 
     fn as_lock(&self, target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
         Ok(Some(Box::new(Mutex::in_semaphore_layout(&target.manager, target.path)?)))
-    }
-
-    fn watches(&self) -> usize {
-        1
     }
 }
 

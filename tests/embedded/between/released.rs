@@ -23,7 +23,9 @@ struct Fixture {
 async fn fixture() -> Fixture {
     let server_fixture = ServerFixture::start().await.unwrap();
     // A release that waited for as long as its request may take would end no test in time.
-    let actor = builder(&server_fixture.server.connect_string()).operation_timeout(Duration::from_secs(300));
+    let actor = builder(&server_fixture.server.connect_string())
+        .session_timeout(Duration::from_secs(30))
+        .operation_timeout(Duration::from_secs(300));
     let actor = actor.connect().await.unwrap();
     let mutex = Mutex::new(&actor, LOCK).unwrap();
     // After so many acquires the client expects a create to follow a node of its own session, and lists nothing.

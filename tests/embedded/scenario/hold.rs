@@ -71,6 +71,7 @@ async fn hold_on(fixture: &Fixture, hold: Hold) -> Result<Ending, String> {
         healed = fixture.everything_healed() => healed?,
         // On a busy machine, by itself, before anything happened to it: then nothing may happen any more.
         () = lost => {}
+        () = fixture.nothing_is_injected() => return Ok(Ending::holding("still held", hold)),
     }
     if *fixture.injected.borrow() {
         fixture.everything_healed().await?;

@@ -46,7 +46,7 @@ impl Scenario for Wait {
 
     async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         fixture.begin_to_wait()?;
-        fixture.actor_watches_or_failed(1).await?;
+        fixture.actor_watches_or_failed(self.0.watches()).await?;
         fixture.rival_releases().await?;
         fixture.waited().await
     }
@@ -67,7 +67,7 @@ impl Scenario for WaitOvertaken {
         fixture.begin_to_wait()?;
         let mut injected = fixture.injected.subscribe();
         tokio::select! {
-            watches = fixture.actor_watches_or_failed(1) => watches?,
+            watches = fixture.actor_watches_or_failed(self.0.watches()) => watches?,
             _ = injected.wait_for(|injected| *injected) => {}
         }
         fixture.rival_releases().await?;
@@ -91,10 +91,10 @@ impl Scenario for WaitBehindTwo {
 
     async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         fixture.begin_to_wait()?;
-        fixture.actor_watches_or_failed(1).await?;
+        fixture.actor_watches_or_failed(self.0.watches()).await?;
         fixture.rival_releases().await?;
         fixture.another_holds().await?;
-        fixture.actor_watches_or_failed(2).await?;
+        fixture.actor_watches_or_failed(self.0.watches()).await?;
         fixture.rival_releases().await?;
         fixture.waited().await
     }
@@ -122,7 +122,7 @@ impl Scenario for WaitReconnecting {
 
     async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         fixture.server_fixture.server.accept_connections();
-        fixture.actor_watches_or_failed(1).await?;
+        fixture.actor_watches_or_failed(self.0.watches()).await?;
         fixture.rival_releases().await?;
         fixture.waited().await
     }
