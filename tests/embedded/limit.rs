@@ -1,5 +1,6 @@
 //! How long anything may take before it counts as never.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::time::Duration;
 
@@ -11,4 +12,20 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub(crate) async fn within<T>(what: &str, work: impl Future<Output = T>) -> Result<T, String> {
     let limit = Timing::scaled(LIMIT);
     bounded(limit, work).await.ok_or_else(|| format!("not within {limit:?}: {what}"))
+}
+
+/// Gives a call more and more time, until it says `text` when it gives up. On a busy machine it may not get that far in
+/// less.
+pub(crate) async fn gives_up<E: Display>(text: &str, call: impl AsyncFn(Duration) -> E) -> E {
+    let gives_up = async {
+        let mut timeout = Duration::from_millis(20);
+        loop {
+            let error = call(timeout).await;
+            if error.to_string().contains(text) {
+                return error;
+            }
+            timeout *= 2;
+        }
+    };
+    within(text, gives_up).await.unwrap()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockkeeper::{CreateMode, Error};
 
 use super::{BARRIER, client, is_open, member, members, members_become};
-use crate::limit::within;
+use crate::limit::{gives_up, within};
 use crate::server_fixture::ServerFixture;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -72,19 +72,9 @@ async fn a_stale_node_lets_nobody_in_and_does_not_keep_the_next_round_out() {
     let manager = client(&server_fixture).await;
     let stale = format!("{BARRIER}/ready");
     server_fixture.rival.znodes().create(stale.as_str(), "", CreateMode::Persistent).await.unwrap();
-    // However slow the machine is: at some time there is time enough to get as far as the wait for the other member.
-    let alone = async {
-        let mut timeout = Duration::from_millis(30);
-        loop {
-            let alone = member(&manager, 2, "a").enter_timeout(timeout).await.unwrap_err();
-            assert!(alone.is_timeout(), "{alone}");
-            if alone.to_string().contains("1 more") {
-                return;
-            }
-            timeout *= 2;
-        }
-    };
-    within("a wait for the other member", alone).await.unwrap();
+    let alone = async |timeout| member(&manager, 2, "a").enter_timeout(timeout).await.unwrap_err();
+    let alone = gives_up("1 more", alone).await;
+    assert!(alone.is_timeout(), "{alone}");
     members_become(&server_fixture, 0).await;
     let (a, b) = (member(&manager, 2, "a"), member(&server_fixture.rival, 2, "b"));
     let both = async { tokio::try_join!(a.enter(), b.enter()) };
