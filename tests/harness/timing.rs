@@ -43,10 +43,10 @@ impl Timing {
         Self::scaled(Duration::from_secs(90))
     }
 
-    /// For a signal to show in a process: 10 s.
+    /// For a signal to show in a process: 30 s.
     #[must_use]
     pub fn signal() -> Duration {
-        Self::scaled(Duration::from_secs(10))
+        Self::scaled(Duration::from_secs(30))
     }
 
     /// For one question to a server to be answered: 3 s.
@@ -55,10 +55,10 @@ impl Timing {
         Self::scaled(Duration::from_secs(3))
     }
 
-    /// For a server to forget a session, or a fault to strike: 20 s.
+    /// For a server to forget a session, or a fault to strike: 60 s.
     #[must_use]
     pub fn event() -> Duration {
-        Self::scaled(Duration::from_secs(20))
+        Self::scaled(Duration::from_secs(60))
     }
 }
 

@@ -9,13 +9,13 @@ use lockkeeper::{ConnectionManager, Error, FencingToken, Mutex, RwLock, Semaphor
 use lockkeeper_tests::Ensemble;
 use parking_lot::Mutex as Shared;
 
-use crate::support::{children, connect, no_node_is_left};
+use crate::support::{LONG, builder, children, no_node_is_left};
 
 /// A server whose counter at `path` has `left` numbers left, and two clients.
 async fn near_the_end(path: &str, left: i32) -> (Ensemble, ConnectionManager, ConnectionManager) {
     let ensemble = Ensemble::builder().counter(path, i32::MAX - left).start().await.unwrap();
-    let one = connect(&ensemble.connect_string()).await;
-    let other = connect(&ensemble.connect_string()).await;
+    let [one, other] = [(); 2].map(|()| builder(&ensemble.connect_string()).session_timeout(LONG).connect());
+    let (one, other) = tokio::try_join!(one, other).unwrap();
     (ensemble, one, other)
 }
 

@@ -34,8 +34,13 @@ async fn a_leader_is_deposed(cut: impl Fn(&Between, usize)) -> Outcome {
     cut(between, old);
     let new = another_leads(&ensemble, old).await?;
 
-    let mut client = RawClient::connect(ensemble.server(new).address()).await?;
-    client.create("/written", b"", CreateMode::Persistent).await?;
+    eventually("the new leader takes a write", Timing::settle(), async || {
+        // It closes connections until its followers are ready.
+        let mut client = RawClient::connect(ensemble.server(new).address()).await.ok()?;
+        let _created_or_there = client.create("/written", b"", CreateMode::Persistent).await;
+        client.exists("/written").await.ok().flatten()
+    })
+    .await?;
     eventually("the old leader knows that it has no quorum", Timing::settle(), async || {
         matches!(ensemble.server(old).role().await, Err(HarnessError::NotServing { .. })).then_some(())
     })

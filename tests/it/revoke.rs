@@ -8,10 +8,7 @@ use lockkeeper::{
 };
 use lockkeeper_tests::{Ensemble, OpCode, Proxies, Record, Timing, eventually};
 
-use crate::support::{behind_proxy, builder, connect, no_node_is_left};
-
-/// The longest session that the servers grant. Reactions after fractions of it differ from immediate ones.
-const LONG: Duration = Duration::from_secs(10);
+use crate::support::{LONG, behind_proxy, builder, connect, no_node_is_left};
 
 #[tokio::test]
 async fn a_revoke_request_reaches_the_holder_and_ends_no_hold() {

@@ -8,7 +8,7 @@ use lockkeeper::{
 };
 use lockkeeper_tests::{CreateMode, Ensemble, RawClient};
 
-use crate::support::connect;
+use crate::support::{LONG, builder, connect};
 
 async fn make(raw: &mut RawClient, path: &str, data: &[u8], mode: CreateMode) {
     let mut above = String::new();
@@ -58,7 +58,7 @@ async fn children_without_a_sequence_number_are_no_contenders_whatever_their_nam
 #[tokio::test]
 async fn foreign_data_is_ignored_or_shown() {
     let ensemble = Ensemble::shared().await.unwrap();
-    let manager = connect(&ensemble.connect_string()).await;
+    let manager = builder(&ensemble.connect_string()).session_timeout(LONG).connect().await.unwrap();
     let mut raw = ensemble.raw().await.unwrap();
     for (number, data) in
         [&b"\xff\xfe\0"[..], b"", b"12345", b"{}", &[0xff; 4], &[0; 100_000]].into_iter().enumerate()
