@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use lockkeeper::{TreeView, ViewState};
-use lockkeeper_testserver::{Op, When};
+use lockkeeper_testserver::{Fault, Op, When};
 
 use super::witness::{Witness, tree_of};
 use super::{ROOT, newest_session, put, remove, soon};
@@ -37,14 +37,19 @@ async fn case(op: Op, strike: Strike) {
     let session = newest_session(&server_fixture);
     let when = When::op(op).session(session);
     let armed = server_fixture.server.fault(when, strike.fault());
+    // Until the changes are made, so that the view has to read for them.
+    let back = (op != Op::Connect)
+        .then(|| server_fixture.server.fault(When::connect().session(session), Fault::HoldRequest));
     server_fixture.server.drop_connections();
     witness.state_is(ViewState::Stale).await;
     put(&server_fixture.rival, &format!("{ROOT}/a/2"), "meanwhile").await;
     put(&server_fixture.rival, &format!("{ROOT}/c/1"), "meanwhile").await;
     remove(&server_fixture.rival, &format!("{ROOT}/b/1")).await;
     put(&server_fixture.rival, &format!("{ROOT}/b/1"), "before").await;
+    drop(back);
     let syncing = tokio::spawn(sync_until_answered(view.clone()));
-    strike.carry_out(&server_fixture, session, &armed).await;
+    let striking = strike.carry_out(&server_fixture, session, &armed);
+    within(&format!("{strike:?} at {op:?}"), striking).await.unwrap();
     let synced = within(&format!("a sync after {strike:?} at {op:?}"), syncing).await.unwrap();
     synced.unwrap().unwrap();
     witness.state_is(ViewState::Live).await;
