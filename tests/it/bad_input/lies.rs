@@ -230,7 +230,7 @@ async fn false_answers_cause_no_panic_and_no_hang_and_true_answers_restore_every
         let total = all_lies.len();
         all_lies.dedup();
         assert!(
-            total > 100 && all_lies.len() == 9 && done > 20,
+            total > 100 && all_lies.len() == 9 && done > 4,
             "{total} lies, of {all_lies:?}; {done} calls done"
         );
     }
