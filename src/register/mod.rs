@@ -160,7 +160,7 @@ impl Register {
     /// # Ordering
     ///
     /// Linearizable: the change takes effect at one instant between the call and its end. That holds also if
-    /// nothing is to be written, as far as ZooKeeper's `sync` does.
+    /// nothing is to be written: the quorum is asked then, too.
     ///
     /// # Errors
     ///
@@ -199,7 +199,8 @@ impl Register {
     ///
     /// # Ordering
     ///
-    /// As [`update`](Self::update): a read behind a `sync`, which shows every write that ended before.
+    /// As [`update`](Self::update): a read behind a transaction of one check, which the servers propose as
+    /// any other write. It shows every write that ended before.
     ///
     /// # Errors
     ///

@@ -15,8 +15,8 @@ pub(super) enum Failed {
     Wire(Operation, WireError),
 }
 
-/// A node as it is now; `None` if it does not exist. The read is sent behind a sync, over the same
-/// connection.
+/// A node as it is now; `None` if it does not exist. The read is sent behind a sync with the quorum, over the
+/// same connection.
 pub(super) async fn read_node(
     session: &Session,
     path: &str,
@@ -25,7 +25,7 @@ pub(super) async fn read_node(
     let failed = |error| Failed::Wire(Operation::Read, error);
     loop {
         let connection = session.connection();
-        let mut sync = session.read(|wire| wire.sync(path));
+        let mut sync = session.quorum_sync();
         let mut read = session.read(|wire| wire.data(path));
         session.await_reply(&mut sync, deadline).await.map_err(failed)?;
         let node = match session.await_reply(&mut read, deadline).await {

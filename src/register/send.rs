@@ -74,7 +74,7 @@ impl Worker {
         stat.mzxid
     }
 
-    fn advance_writer(&mut self) {
+    pub(super) fn advance_writer(&mut self) {
         let can_go_on = self.memory.writer.as_mut().is_some_and(WriterNode::advance);
         if !can_go_on {
             self.memory.writer = None;

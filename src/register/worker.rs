@@ -197,6 +197,29 @@ impl Worker {
         Ok(Some(stat.mzxid))
     }
 
+    /// Nothing is to be written to the node as it was just read. So it is not as the attempts need it, and
+    /// none of them will be applied any more. Looks whether one was.
+    async fn find_applied_before(
+        &mut self,
+        session: &Session,
+        batch: &mut Batch,
+        doubts: &Doubts,
+        deadline: Deadline,
+    ) -> Result<Option<i64>, Failed> {
+        let Some(writer) = doubts.writer().filter(|_| doubts.is_writer_used()) else { return Ok(None) };
+        if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
+            self.advance_writer();
+            return Ok(Some(zxid));
+        }
+        // An attempt that creates the writer node was not applied if there is none.
+        if self.has_writer() && read_node(session, writer, deadline).await?.is_none() {
+            return Err(Failed::Error(
+                self.unknown("its writer node was deleted, and the node was changed since"),
+            ));
+        }
+        Ok(None)
+    }
+
     /// Reads the node as it is now.
     async fn read(&self, session: &Session, deadline: Deadline) -> Result<Basis, Failed> {
         let node = read_node(session, self.inner.full.as_str(), deadline).await?;
@@ -231,6 +254,9 @@ impl Worker {
             if !is_current {
                 // What the last change left may have been changed since.
                 return Ok(Step::Again);
+            }
+            if let Some(zxid) = self.find_applied_before(session, batch, doubts, deadline).await? {
+                return Ok(Step::Done(zxid));
             }
             if !doubts.is_empty() {
                 self.memory.writer = None;

@@ -62,14 +62,14 @@ impl Session {
     ///
     /// A watch event does not raise the zxid by which a server that is behind refuses a client. A contender
     /// that was granted a lock by an event, and is then moved to such a server, would read old data. One
-    /// `sync` per connection prevents this. Returns the number of the connection when the sync was asked for:
-    /// if that is the present one, it is in sync.
+    /// sync with the quorum per connection prevents this. Returns the number of the connection when the sync
+    /// was asked for: if that is the present one, it is in sync.
     pub(crate) async fn ensure_synced(&self, deadline: Deadline) -> Result<u64, WireError> {
         let connection = self.wire()?.connection_id();
         if self.0.synced_on.load(Ordering::Acquire) == connection {
             return Ok(connection);
         }
-        let mut sync = self.read(|wire| wire.sync("/"));
+        let mut sync = self.quorum_sync();
         self.await_reply(&mut sync, deadline).await?;
         self.0.synced_on.store(connection, Ordering::Release);
         Ok(connection)

@@ -204,7 +204,7 @@ async fn delete_own(session: &Session, path: &str, mut version: Option<i32>) {
                 }
             }
             None => {
-                let mut sync = session.read(|wire| wire.sync(path));
+                let mut sync = session.quorum_sync();
                 let mut reply = session.read(|wire| wire.exists(path));
                 let synced = session.await_reply(&mut sync, Deadline::never()).await;
                 match (synced, session.await_reply(&mut reply, Deadline::never()).await) {

@@ -110,12 +110,8 @@ impl Session {
         }
         let held = self.held_nodes();
         if held.is_empty() {
-            let check = WriteOp::Check { path: "/".to_owned(), version: None };
-            return match self.multi(&[check], limit).await {
-                // A refusal is an answer of the quorum as well.
-                Ok(_) | Err(MultiError::Operation { .. }) => Ok(()),
-                Err(MultiError::Request(error)) => Err(error),
-            };
+            let mut reply = self.quorum_sync();
+            return self.await_reply(&mut reply, limit).await;
         }
         let mut held = held.into_iter().peekable();
         while held.peek().is_some() {

@@ -146,6 +146,21 @@ impl Session {
         self.await_reply(&mut reply, deadline).await.map_err(MultiError::Request)?
     }
 
+    /// Ensures that every read behind it shows all that was committed before. It is a transaction of one
+    /// check, which the servers propose as any other write. A `sync` is also answered by a leader that was
+    /// deposed and does not know it, and by one that has not applied all that it has committed.
+    pub(crate) fn quorum_sync(&self) -> Reply<()> {
+        let check = WriteOp::Check { path: "/".to_owned(), version: None };
+        let reply = self.send_multi(&[check]);
+        Box::pin(async move {
+            match reply.await? {
+                // A refusal is an answer of the quorum as well.
+                Ok(_) | Err(MultiError::Operation { .. }) => Ok(()),
+                Err(MultiError::Request(error)) => Err(error),
+            }
+        })
+    }
+
     /// Sends a write of a node's data now; the reply is awaited later.
     pub(crate) fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat> {
         let reply = self.write(|wire| wire.set_data(path, data, version));

@@ -83,11 +83,11 @@ impl<'a> InFlight<'a> {
         }
     }
 
-    /// Requests that the server catches up, and reads the root behind that: the answer comes after the events
-    /// of everything that the server caught up with.
+    /// Requests that the server catches up with the quorum, and reads the root behind that: the answer comes
+    /// after the events of everything that the server caught up with.
     pub(super) fn sync(&mut self, syncs: Vec<Sync>) {
         let session = self.session.clone();
-        let mut sync = session.read(|wire| wire.sync("/"));
+        let mut sync = session.quorum_sync();
         let mut read = session.read(|wire| wire.exists(self.root.as_str()));
         let reply = async move {
             let synced = async {

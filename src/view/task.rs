@@ -144,16 +144,13 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
     /// Watches and follows the root over the present connection.
     async fn follow_connection(&mut self, session: &Session) -> Stop {
         let connection = session.connection();
-        let syncs = std::mem::take(&mut self.syncs);
-        // This server may be behind what an earlier session of this view has seen, and behind what the
-        // callers of a sync know.
-        let mut sync = session.read(|wire| wire.sync("/"));
+        // This server may be behind what an earlier session of this view has seen.
+        let mut sync = session.quorum_sync();
         let synced = session.await_reply(&mut sync, Deadline::never()).await;
         // A sync that was asked for over one connection and answered over the next one: what follows
         // would end at once.
         let is_other = session.connection() != connection;
         if synced.is_err() || is_other {
-            self.syncs = syncs;
             return synced.map_or_else(Stop::Failed, |()| Stop::Interrupted);
         }
         let watched = session.watch_path(self.root.as_str(), self.depth, Deadline::never()).await;
@@ -164,7 +161,6 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
         };
         self.has_watch = watch.is_some();
         self.mirror.restart();
-        self.settling.push((self.mirror.begin_cause(), syncs));
         metrics::view_compared();
         self.follow_watch(session, connection, watch).await
     }
@@ -178,6 +174,10 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
     ) -> Stop {
         let root = self.root.clone();
         let mut in_flight = InFlight::new(session, &root);
+        let waiting = std::mem::take(&mut self.syncs);
+        if !waiting.is_empty() {
+            in_flight.sync(waiting);
+        }
         let mut interrupted = std::pin::pin!(session.interrupted(connection));
         let poll_interval = fractions::poll_interval(session.timeout());
         loop {

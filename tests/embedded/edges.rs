@@ -4,8 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-use lockkeeper::{BootInstant, ConnectionManager, LossReason, Mutex, MutexGuard, RwLock, State};
+use futures::future::ready;
+use futures::{FutureExt, StreamExt};
+use lockkeeper::{
+    BootInstant, ConnectionManager, CreateMode, LossReason, Mutex, MutexGuard, RwLock, State, Transition,
+};
 use lockkeeper_testserver::tree::Owner as NodeOwner;
 use lockkeeper_testserver::{ErrorCode, Fault, Isolation, Op, TestEnsemble, TestServer, When};
 
@@ -329,4 +332,32 @@ async fn a_crashed_holder_frees_its_lock_at_most_a_session_timeout_and_a_tick_la
     let late = BootInstant::now().since(crashed);
     assert!(late < TIMEOUT / 2, "freed {late:?} after the session timeout");
     next.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_read_after_a_reconnect_shows_what_the_quorum_committed_also_at_a_deposed_leader() {
+    let servers = ThreeServers::start().await;
+    let at_deposed = builder(&servers.server(2).connect_string()).session_timeout(Duration::from_secs(30));
+    let (reader, witness) =
+        (at_deposed.clone().connect().await.unwrap(), at_deposed.connect().await.unwrap());
+    let transitions = [reader.transitions(), witness.transitions()];
+    servers.server(2).drop_connections();
+    for transitions in transitions {
+        let is_up = |transition: &Transition| matches!(transition.state, State::Connected(_));
+        let back = async { transitions.skip_while(|of| ready(!is_up(of))).next().await };
+        assert!(within("the client is back", back).await.unwrap().is_some());
+    }
+    assert_eq!(witness.znodes().read("/register").await.unwrap(), None, "its first read");
+    servers.server(2).cut_off(Isolation::Deposed);
+    servers.other.znodes().create("/register", "new", CreateMode::Persistent).await.unwrap();
+    let answers_others = async {
+        for _ in 0..100 {
+            assert_eq!(witness.znodes().read("/register").await.unwrap(), None, "the past");
+        }
+        servers.server(2).heal();
+    };
+    let znodes = reader.znodes();
+    let both = async { tokio::join!(znodes.read("/register"), answers_others) };
+    let (read, ()) = within("a read", both).await.unwrap();
+    assert_eq!(read.unwrap().unwrap().0, b"new");
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use lockkeeper::{
-    ANY_VERSION, ConnectionManager, CreateMode, Mutex, NodeView, RwLock, Semaphore, TreeView, ViewState,
+    ANY_VERSION, ConnectionManager, CreateMode, Mutex, NodeView, RwLock, Semaphore, TreeView, ViewChanges,
+    ViewNode, ViewState,
 };
 use lockkeeper_tests::{Ensemble, RawClient, Timing, left_out};
 
@@ -37,8 +38,32 @@ async fn shown(view: &TreeView) -> BTreeMap<String, (i64, i64, Vec<u8>)> {
         }
     };
     let snapshot = tokio::time::timeout(Timing::settle(), synced).await.expect("a sync");
-    let node = |node: &lockkeeper::ViewNode| (node.stat().czxid, node.stat().mzxid, node.data().to_vec());
+    let node = |node: &ViewNode| (node.stat().czxid, node.stat().mzxid, node.data().to_vec());
     snapshot.iter().map(|(path, found)| (path.to_owned(), node(found))).collect()
+}
+
+/// Reads until the view has ended, and makes a copy of the differences alone: by path, creation and
+/// modification zxid. Returns the number of the differences as well.
+async fn read_all(mut changes: ViewChanges) -> (usize, BTreeMap<String, (i64, i64)>) {
+    let state = |node: &ViewNode| (node.stat().czxid, node.stat().mzxid);
+    let (mut count, mut copy) = (0, BTreeMap::new());
+    while let Some(difference) = changes.next().await {
+        count += 1;
+        for change in difference.changes() {
+            let (had, here) = (change.before().map(|node| state(node)), copy.get(change.path()).copied());
+            assert_eq!(had, here, "a change leads from another state than the last one to: {change:?}");
+            match change.node().map(|node| state(node)) {
+                None => drop(copy.remove(change.path())),
+                Some(now) => {
+                    assert!(had.is_none_or(|(_, before)| before < now.1), "told twice, or older: {change:?}");
+                    copy.insert(change.path().to_owned(), now);
+                }
+            }
+        }
+        let shown = difference.snapshot().iter().map(|(path, node)| (path.to_owned(), state(node)));
+        assert_eq!(copy, shown.collect(), "a change is missing");
+    }
+    (count, copy)
 }
 
 async fn becomes(view: &TreeView, state: ViewState) {
@@ -128,6 +153,7 @@ async fn a_view_of_an_ensemble_misses_nothing_while_servers_are_killed() {
     let (viewer, writer) =
         (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let view = TreeView::new(&viewer, ROOT).unwrap();
+    let (eager, lazy) = (tokio::spawn(read_all(view.changes())), view.changes());
     let writing = tokio::spawn(write_until_told(writer.clone()));
     for server in 0..3 {
         ensemble.server(server).kill().await.unwrap();
@@ -149,6 +175,10 @@ async fn a_view_of_an_ensemble_misses_nothing_while_servers_are_killed() {
     })
     .await
     .unwrap();
+    drop(view);
+    let (of_all, of_one) = (eager.await.unwrap(), read_all(lazy).await);
+    assert!(of_all.0 > of_one.0, "the slow reader got {} differences", of_one.0);
+    assert_eq!((of_one.0, of_one.1), (1, of_all.1));
 }
 
 async fn write_until_told(manager: ConnectionManager) {
@@ -171,9 +201,11 @@ async fn views_on_the_directories_of_locks_disturb_no_lock_and_miss_no_node() {
     let ensemble = Ensemble::start(1).await.unwrap();
     let managers = [connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await];
     let tree_view = TreeView::new(&managers[0], "/locks").unwrap();
-    let view = TreeView::new(&managers[0], "/locks/mutex").unwrap();
-    tree_view.ready().await.unwrap();
-    view.ready().await.unwrap();
+    let directories = ["/locks/mutex", "/locks/rw", "/locks/semaphore"];
+    let views = directories.map(|path| TreeView::new(&managers[0], path).unwrap());
+    for view in views.iter().chain([&tree_view]) {
+        view.ready().await.unwrap();
+    }
     let work = managers.iter().cycle().take(6).map(|manager| {
         let manager = manager.clone();
         tokio::spawn(async move {
@@ -192,6 +224,8 @@ async fn views_on_the_directories_of_locks_disturb_no_lock_and_miss_no_node() {
     done.await.expect("every lock is granted").unwrap();
     let mut oracle = ensemble.raw().await.unwrap();
     assert_eq!(shown(&tree_view).await, tree(&mut oracle, "/locks").await);
-    assert_eq!(shown(&view).await, tree(&mut oracle, "/locks/mutex").await);
+    for (view, path) in views.iter().zip(directories) {
+        assert_eq!(shown(view).await, tree(&mut oracle, path).await);
+    }
     assert!(tree_view.snapshot().revision() > 20, "{:?}", tree_view.snapshot());
 }

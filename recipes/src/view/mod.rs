@@ -118,7 +118,8 @@ impl<S, T> View<S, T> {
     ///
     /// # Cost
     ///
-    /// One `sync` and one small read, for all callers that wait at the same time.
+    /// One transaction of a check, which the servers propose as any other write, and one small read, for
+    /// all callers that wait at the same time.
     ///
     /// # Errors
     ///

@@ -8,119 +8,42 @@ use futures::FutureExt;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::server::{Copy, Server};
 use crate::view::bounds::ViewBounds;
 use crate::view::changes::{Subscriptions, ViewChange, ViewChanges};
-use crate::view::mirror::{Answer, Mirror, Request, child};
+use crate::view::mirror::{Answer, Mirror, Request};
+use crate::view::node::ViewNode;
 use crate::view::scope::ViewScope;
 use crate::view::snapshot::{Snapshot, ViewState};
 use crate::wire::Stat;
 
-/// The tree of a server. Paths are below the root of the view.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Server {
-    nodes: BTreeMap<String, (Vec<u8>, Stat)>,
-    zxid: i64,
-    /// The counters of children have ended: a create leaves the pzxid of the parent as it is.
-    has_ended_counters: bool,
-}
-
-impl Server {
-    fn parent(path: &str) -> Option<&str> {
-        if path.is_empty() { None } else { Some(path.rsplit_once('/').map_or("", |(parent, _)| parent)) }
-    }
-
-    fn touch_parent(&mut self, path: &str, children: i32) {
-        let zxid = self.zxid;
-        if let Some((_, stat)) = Self::parent(path).and_then(|parent| self.nodes.get_mut(parent)) {
-            if children < 0 || !self.has_ended_counters {
-                stat.pzxid = zxid;
-            }
-            stat.children += children;
-        }
-    }
-
-    /// Returns whether the write was possible.
-    pub(super) fn create(&mut self, path: &str, data: &[u8]) -> bool {
-        let has_parent = Self::parent(path).is_none_or(|parent| self.nodes.contains_key(parent));
-        if !has_parent || self.nodes.contains_key(path) {
-            return false;
-        }
-        self.zxid += 1;
-        let zxid = self.zxid;
-        let stat = Stat {
-            czxid: zxid,
-            mzxid: zxid,
-            pzxid: zxid,
-            ctime: 0,
-            mtime: 0,
-            version: 0,
-            child_version: 0,
-            ephemeral_owner: 0,
-            data_length: i32::try_from(data.len()).unwrap(),
-            children: 0,
-        };
-        self.nodes.insert(path.to_owned(), (data.to_vec(), stat));
-        self.touch_parent(path, 1);
-        true
-    }
-
-    pub(super) fn set(&mut self, path: &str, data: &[u8]) -> bool {
-        self.zxid += 1;
-        let zxid = self.zxid;
-        self.nodes.get_mut(path).is_some_and(|(now, stat)| {
-            (stat.mzxid, stat.version, stat.data_length) = (zxid, stat.version + 1, data.len() as i32);
-            *now = data.to_vec();
-            true
-        })
-    }
-
-    pub(super) fn delete(&mut self, path: &str) -> bool {
-        if self.nodes.get(path).is_none_or(|(_, stat)| stat.children != 0) {
-            return false;
-        }
-        self.zxid += 1;
-        self.nodes.remove(path);
-        self.touch_parent(path, -1);
-        true
-    }
-
-    pub(super) fn read(&self, request: &Request) -> Answer {
-        let path = request.path();
-        let Some((data, stat)) = self.nodes.get(path) else { return Answer::Missing };
-        match request {
-            Request::Data(_) => Answer::Data(data.clone(), *stat),
-            Request::Stat(_) => Answer::Stat(*stat),
-            Request::Names(_) => {
-                let prefix = child(path, "");
-                let below = self.nodes.keys().filter_map(|other| other.strip_prefix(&prefix));
-                let names = below.filter(|name| !name.is_empty() && !name.contains('/'));
-                Answer::Names(names.map(str::to_owned).collect(), *stat)
-            }
-        }
-    }
-
-    /// The nodes that belong to a view.
-    fn seen(&self, scope: ViewScope) -> BTreeMap<String, (i64, i64, usize)> {
-        let level = |path: &str| if path.is_empty() { 0 } else { path.split('/').count() };
-        let nodes = self.nodes.iter().filter(|(path, _)| scope.levels().is_none_or(|of| level(path) <= of));
-        nodes.map(|(path, (data, stat))| (path.clone(), (stat.czxid, stat.mzxid, data.len()))).collect()
-    }
+/// What a connection carries to the server, in order.
+enum Sent {
+    Read(Request),
+    /// The number of writes before the call.
+    Sync(usize),
 }
 
 /// What a connection carries to the client, in order.
 enum Message {
     Event(String),
     Answer(Request, Answer),
+    /// The number of writes before the call, and the root behind the sync.
+    Synced(usize, Option<Stat>),
 }
 
 /// A server, a connection, a mirror with its requests, and readers.
 struct World {
     server: Server,
+    /// What the view would show before the first write, and after each.
+    history: Vec<Copy>,
     scope: ViewScope,
     /// Requests that the server has not processed.
-    sent: VecDeque<Request>,
+    sent: VecDeque<Sent>,
     /// Messages that the client has not received.
     messages: VecDeque<Message>,
+    /// Syncs that wait until the visits of these causes are finished, and the number of writes before each.
+    settling: Vec<(u64, usize)>,
     mirror: Mirror<()>,
     latest: Arc<Snapshot>,
     subscriptions: Subscriptions<()>,
@@ -130,7 +53,7 @@ struct World {
 /// A reader with its own copy, made of differences alone.
 struct Reader {
     changes: ViewChanges,
-    copy: BTreeMap<String, (i64, i64, usize)>,
+    copy: Copy,
 }
 
 #[derive(Clone, Debug)]
@@ -146,6 +69,8 @@ enum Step {
     Cut,
     /// A reader reads everything that it has not read.
     Read(usize),
+    /// A caller waits for everything that was written before.
+    Sync,
 }
 
 const PATHS: [&str; 8] = ["", "a", "b", "a/x", "a/y", "a-", "a/x/1", "b/x"];
@@ -175,8 +100,18 @@ impl World {
         let bounds = ViewBounds::default().events(events);
         let mut mirror = Mirror::new(scope.levels(), bounds, Arc::new(|_: &str, _: &[u8]| Ok(())));
         mirror.restart();
-        let (sent, messages) = (VecDeque::new(), VecDeque::new());
-        Self { server: Server::default(), scope, sent, messages, mirror, latest, subscriptions, readers }
+        Self {
+            server: Server::default(),
+            history: vec![Copy::new()],
+            scope,
+            sent: VecDeque::new(),
+            messages: VecDeque::new(),
+            settling: Vec::new(),
+            mirror,
+            latest,
+            subscriptions,
+            readers,
+        }
     }
 
     fn take(&mut self, step: &Step) {
@@ -187,17 +122,22 @@ impl World {
                 self.write(*path, |server, path| server.set(path, &data));
             }
             Step::Delete(path) => self.write(*path, Server::delete),
-            Step::Send => self.sent.extend(self.mirror.next_request(|_| true)),
+            Step::Send => self.sent.extend(self.mirror.next_request(|_| true).map(Sent::Read)),
             Step::Process => {
-                if let Some(request) = self.sent.pop_front() {
-                    let answer = self.server.read(&request);
-                    self.messages.push_back(Message::Answer(request, answer));
-                }
+                let message = self.sent.pop_front().map(|sent| match sent {
+                    Sent::Read(request) => {
+                        let answer = self.server.read(&request);
+                        Message::Answer(request, answer)
+                    }
+                    Sent::Sync(writes) => Message::Synced(writes, self.server.stat("")),
+                });
+                self.messages.extend(message);
             }
             Step::Receive => {
                 match self.messages.pop_front() {
                     Some(Message::Event(path)) => self.mirror.hint(&path),
                     Some(Message::Answer(request, answer)) => self.mirror.answer(request, answer),
+                    Some(Message::Synced(writes, root)) => self.synced(writes, root),
                     None => {}
                 }
                 self.publish();
@@ -205,17 +145,46 @@ impl World {
             Step::Cut => {
                 self.sent.clear();
                 self.messages.clear();
+                // The callers ask again.
+                self.settling.clear();
                 self.mirror.restart();
             }
             Step::Read(reader) => self.readers[*reader].read(),
+            Step::Sync => self.sent.push_back(Sent::Sync(self.history.len() - 1)),
         }
     }
 
     /// The event is on its way before any answer that shows the write.
     fn write(&mut self, path: usize, write: impl FnOnce(&mut Server, &str) -> bool) {
         let path = PATHS[path];
-        if write(&mut self.server, path) && (self.scope != ViewScope::Node || path.is_empty()) {
-            self.messages.push_back(Message::Event(path.to_owned()));
+        if write(&mut self.server, path) {
+            self.history.push(self.server.seen(self.scope));
+            if self.scope != ViewScope::Node || path.is_empty() {
+                self.messages.push_back(Message::Event(path.to_owned()));
+            }
+        }
+    }
+
+    /// As the task of a view with a watch takes it.
+    fn synced(&mut self, writes: usize, root: Option<Stat>) {
+        let state = |stat: &Stat| (stat.czxid, stat.mzxid);
+        if self.mirror.nodes().get("").map(|known| state(known.stat())) != root.as_ref().map(state) {
+            self.mirror.hint("");
+        }
+        self.settling.push((self.mirror.begin_cause(), writes));
+    }
+
+    /// Each node is in a state that it had after so many writes, or later.
+    fn assert_not_older(&self, writes: usize) {
+        let shown = copy_of(&self.latest);
+        for path in PATHS {
+            let mut since = self.history[writes..].iter();
+            assert!(
+                since.any(|then| then.get(path) == shown.get(path)),
+                "{path:?} is shown as {:?} after a sync behind write {writes} of {:?}",
+                shown.get(path),
+                self.history
+            );
         }
     }
 
@@ -225,6 +194,11 @@ impl World {
             if !changes.is_empty() {
                 self.latest = Arc::new(self.latest.next(ViewState::Live, &self.mirror));
                 self.subscriptions.publish(&self.latest, &changes);
+            }
+            let is_settled = |cause: u64| self.mirror.is_finished(cause);
+            let settled: Vec<_> = self.settling.extract_if(.., |(cause, _)| is_settled(*cause)).collect();
+            for (_, writes) in settled {
+                self.assert_not_older(writes);
             }
         }
     }
@@ -271,6 +245,11 @@ impl Reader {
     }
 }
 
+fn copy_of(snapshot: &Snapshot) -> Copy {
+    let state = |node: &ViewNode| (node.stat().czxid, node.stat().mzxid, node.data().len());
+    snapshot.iter().map(|(path, node)| (path.to_owned(), state(node))).collect()
+}
+
 fn follow(scope: ViewScope, events: usize, has_ended_counters: bool, steps: &[Step]) {
     let mut world = World::new(scope, events);
     world.server.has_ended_counters = has_ended_counters;
@@ -278,10 +257,8 @@ fn follow(scope: ViewScope, events: usize, has_ended_counters: bool, steps: &[St
         world.take(step);
     }
     world.settle();
-    let nodes = world.latest.iter();
-    let shown: BTreeMap<_, _> = nodes
-        .map(|(path, node)| (path.to_owned(), (node.stat().czxid, node.stat().mzxid, node.data().len())))
-        .collect();
+    assert!(world.settling.is_empty(), "a sync without an answer");
+    let shown = copy_of(&world.latest);
     assert_eq!(shown, world.server.seen(scope));
     let bytes: usize = shown.iter().map(|(path, (_, _, data))| path.len() + data).sum();
     assert_eq!(world.mirror.bytes(), bytes);
@@ -305,14 +282,49 @@ fn a_node_whose_parent_is_not_known_is_not_shown() {
     follow(ViewScope::Tree, 1000, false, &steps.concat());
 }
 
+/// The data of the node was read before the write that the sync is behind. The list of its children is read
+/// after the sync.
+#[test]
+fn a_sync_waits_for_a_node_that_was_written_while_it_was_read() {
+    use Step::{Create, Process, Receive, Send, Set, Sync};
+    let mut world = World::new(ViewScope::Tree, 1000);
+    [Create(0), Create(1), Create(3)].iter().for_each(|step| world.take(step));
+    world.settle();
+    let steps = [
+        // The answer to the read of the data shows that there is another child.
+        [Set(1, false), Create(4), Receive, Send, Process, Receive, Receive].as_slice(),
+        // The write, the sync, and behind it the list of the children.
+        &[Set(1, false), Receive, Sync, Send, Send, Process, Receive],
+        // Another write, before the list is answered.
+        &[Set(1, false), Receive, Process, Process, Receive, Receive],
+    ];
+    steps.concat().iter().for_each(|step| world.take(step));
+    assert_eq!(world.settling.len(), 1, "the sync was answered early");
+    world.settle();
+    assert!(world.settling.is_empty(), "a sync without an answer");
+}
+
+fn any_scope() -> impl Strategy<Value = ViewScope> {
+    prop_oneof![Just(ViewScope::Node), Just(ViewScope::Children), Just(ViewScope::Tree)]
+}
+
 proptest! {
     #[test]
     fn every_state_that_lasts_is_seen_and_no_change_is_missed_or_told_twice(
-        scope in prop_oneof![Just(ViewScope::Node), Just(ViewScope::Children), Just(ViewScope::Tree)],
+        scope in any_scope(),
         events in prop_oneof![Just(1_usize), Just(3), Just(1000)],
         has_ended_counters in any::<bool>(),
         steps in vec(step(), 0..400),
     ) {
         follow(scope, events, has_ended_counters, &steps);
+    }
+
+    #[test]
+    fn after_a_sync_nothing_older_than_its_call_is_shown(
+        scope in any_scope(),
+        events in prop_oneof![Just(1_usize), Just(3), Just(1000)],
+        steps in vec(prop_oneof![8 => step(), 1 => Just(Step::Sync)], 0..400),
+    ) {
+        follow(scope, events, false, &steps);
     }
 }

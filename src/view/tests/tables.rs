@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::model::Server;
+use super::server::Server;
 use crate::view::bounds::{Exceeded, ViewBounds};
 use crate::view::mirror::Mirror;
 

@@ -70,6 +70,29 @@ async fn a_first_addition_counts_once_although_another_client_creates_the_counte
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conditional_change_is_told_as_applied_also_if_the_first_search_for_it_fails() {
+    for fault in [Fault::DropConnectionAfter, Fault::DropConnectionBefore] {
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let (here, there) = (counter(&client(&server_fixture).await), counter(&server_fixture.rival));
+        here.set(1).await.unwrap();
+        let session = server_fixture.sessions_of_actor()[0];
+        let lost = server_fixture.server.fault(change().session(session), fault);
+        let back = server_fixture.server.fault(When::connect().session(session), Fault::HoldRequest);
+        let search =
+            server_fixture.server.fault(When::op(Op::GetData).session(session), Fault::DropConnectionBefore);
+        let setting = tokio::spawn(async move { here.compare_and_set(1, 7).await });
+        within("the change", lost.hit()).await.unwrap();
+        let other = within("the other's addition", there.add(100)).await.unwrap().unwrap();
+        back.release();
+        within("the search", search.hit()).await.unwrap();
+        let set = within("the change", setting).await.unwrap().unwrap().unwrap();
+        let was_applied = fault == Fault::DropConnectionAfter;
+        let expected = if was_applied { CompareAndSet::Set(7) } else { CompareAndSet::Differs(101) };
+        assert_eq!((set, other), (expected, if was_applied { 107 } else { 101 }), "{fault:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conditional_change_whose_answer_is_lost_reports_what_became_of_it() {
     for fault in [Fault::DropConnectionAfter, Fault::DropConnectionBefore] {
         let server_fixture = ServerFixture::start().await.unwrap();

@@ -50,7 +50,7 @@ async fn run(seed: u64) -> NumberHistory {
                 2 => Fault::DelayReply(std::time::Duration::from_millis(20)),
                 _ => Fault::DelayRequest(std::time::Duration::from_millis(20)),
             };
-            let ops = [Op::Multi, Op::Multi, Op::GetData, Op::Sync];
+            let ops = [Op::Multi, Op::Multi, Op::GetData];
             let when = When::op(ops[rng.random_range(0..ops.len())]).nth(rng.random_range(1..40));
             server_fixture.server.fault(when, fault)
         })

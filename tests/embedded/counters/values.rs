@@ -1,11 +1,11 @@
 //! Shared values.
 
 use lockkeeper::{CompareAndSet, ErrorKind, Revision, SharedCount, SharedValue, SharedValueError};
-use lockkeeper_testserver::{Fault, Op, When};
+use lockkeeper_testserver::{Fault, Isolation, Op, TestServer, When};
 
 use super::client;
 use crate::limit::within;
-use crate::server_fixture::ServerFixture;
+use crate::server_fixture::{SESSION, ServerFixture, TICK, builder};
 
 const VALUE: &str = "/values/colour";
 
@@ -78,4 +78,26 @@ async fn a_value_that_is_too_large_is_refused_before_any_request() {
     for bad in ["", "no path", "/"] {
         assert_eq!(SharedCount::new(&manager, bad, 0).unwrap_err().kind(), ErrorKind::Misuse, "{bad:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_at_a_deposed_leader_waits_for_the_quorum() {
+    let servers = TestServer::builder().tick(TICK).session_timeouts(TICK * 2, SESSION * 20);
+    let ensemble = servers.start_ensemble(3).await.unwrap();
+    let server = |index: usize| ensemble.server(index).unwrap();
+    let at = |index: usize| builder(&server(index).connect_string()).session_timeout(SESSION * 20).connect();
+    let (reader, other, writer) = (at(0).await.unwrap(), at(0).await.unwrap(), at(1).await.unwrap());
+    let at_deposed = SharedCount::new(&reader, VALUE, 7).unwrap();
+    assert_eq!(at_deposed.get().await.unwrap().value, 7);
+    server(0).cut_off(Isolation::Deposed);
+    SharedCount::new(&writer, VALUE, 7).unwrap().set(8).await.unwrap();
+    let answers_others = async {
+        for _ in 0..100 {
+            assert!(other.znodes().read(VALUE).await.unwrap().is_none());
+        }
+        server(0).heal();
+    };
+    let (read, ()) =
+        within("a read", async { tokio::join!(at_deposed.get(), answers_others) }).await.unwrap();
+    assert_eq!(read.unwrap().value, 8);
 }

@@ -12,7 +12,7 @@ use crate::strike::{STRIKES, Strike};
 
 /// The requests of a view, and the one that opens its session again.
 const REQUESTS: [Op; 7] =
-    [Op::Connect, Op::Sync, Op::AddWatch, Op::GetData, Op::MultiRead, Op::GetChildren2, Op::Exists];
+    [Op::Connect, Op::Multi, Op::AddWatch, Op::GetData, Op::MultiRead, Op::GetChildren2, Op::Exists];
 
 #[tokio::test]
 async fn a_view_is_complete_again_after_every_fault_at_every_request() {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use lockkeeper::{ANY_VERSION, ChildrenView, CreateMode, NodeView, TreeView, ViewChange, ViewState};
 
 use lockkeeper_testserver::machine::Machine;
-use lockkeeper_testserver::{Fault, Op, When};
+use lockkeeper_testserver::{Fault, Isolation, Op, TestServer, When};
 
 use super::witness::{Witness, copy_of, tree_of};
-use super::{ROOT, client, newest_session, put, soon};
+use super::{ROOT, SESSION, client, newest_session, put, soon};
 use crate::limit::within;
-use crate::server_fixture::{ServerFixture, children};
+use crate::server_fixture::{ServerFixture, TICK, builder, children};
 
 #[tokio::test]
 async fn a_node_that_does_not_exist_is_no_error_and_may_come_go_and_come_again() {
@@ -238,11 +238,33 @@ async fn a_sync_without_a_change_sends_two_requests() {
     soon("the first load", view.ready()).await;
     soon("a sync", view.sync()).await;
     let views = newest_session(&server_fixture);
-    let reads = [Op::Sync, Op::Exists, Op::GetData, Op::GetChildren2, Op::MultiRead];
-    let all = When::ops(reads).session(views).always();
+    let requests = [Op::Sync, Op::Multi, Op::Exists, Op::GetData, Op::GetChildren2, Op::MultiRead];
+    let all = When::ops(requests).session(views).always();
     let requests = server_fixture.server.fault(all, Fault::DelayReply(Duration::ZERO));
     soon("a sync", view.sync()).await;
-    assert_eq!(requests.hits(), 2, "sync and exists");
+    assert_eq!(requests.hits(), 2, "a transaction of one check, and exists");
+}
+
+#[tokio::test]
+async fn a_view_at_a_deposed_leader_is_not_synced_before_it_shows_what_the_quorum_committed() {
+    let servers = TestServer::builder().tick(TICK).session_timeouts(TICK * 2, SESSION);
+    let ensemble = servers.start_ensemble(3).await.unwrap();
+    let server = |index: usize| ensemble.server(index).unwrap();
+    let at = |index: usize| builder(&server(index).connect_string()).session_timeout(SESSION).connect();
+    let (reader, writer) = (at(0).await.unwrap(), at(1).await.unwrap());
+    put(&writer, ROOT, "before").await;
+    let view = NodeView::new(&reader, ROOT).unwrap();
+    assert_eq!(soon("a sync", view.sync()).await.root().unwrap().data(), b"before");
+    server(0).cut_off(Isolation::Deposed);
+    put(&writer, ROOT, "after").await;
+    let answers_others = async {
+        for _ in 0..100 {
+            assert_eq!(reader.znodes().read(ROOT).await.unwrap().unwrap().0, b"before");
+        }
+        server(0).heal();
+    };
+    let (synced, ()) = within("a sync", async { tokio::join!(view.sync(), answers_others) }).await.unwrap();
+    assert_eq!(synced.unwrap().root().unwrap().data(), b"after");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A view on the very directories of contended locks, of the same manager.
+//! Views on the very directories of contended locks, of the same manager.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::join_all;
 use lockkeeper::{ConnectionManager, Mutex, NodeView, RwLock, Semaphore, TreeView};
 
-use super::witness::{Witness, tree_of};
+use super::witness::{Witness, copy_of, tree_of};
 use super::{client, newest_session, put, soon};
 use crate::limit::within;
 use crate::server_fixture::ServerFixture;
+
+/// The directories of the locks.
+const DIRECTORIES: [&str; 3] = ["/locks/mutex", "/locks/rw", "/locks/semaphore"];
 
 /// How often each contender works.
 const ROUNDS: usize = 25;
@@ -63,10 +66,10 @@ async fn views_and_locks_of_one_manager_on_one_path_do_not_disturb_each_other() 
     let managers = [client(&server_fixture).await, client(&server_fixture).await];
     put(&server_fixture.rival, "/locks/mutex", "").await;
     let tree = TreeView::new(&managers[0], "/locks").unwrap();
-    let directory = TreeView::new(&managers[0], "/locks/mutex").unwrap();
+    let directories = DIRECTORIES.map(|path| TreeView::new(&managers[0], path).unwrap());
     let node = NodeView::new(&managers[0], "/locks/mutex").unwrap();
-    for ready in [tree.ready(), directory.ready()] {
-        soon("the views", ready).await;
+    for view in directories.iter().chain([&tree]) {
+        soon("the views", view.ready()).await;
     }
     soon("the view", node.ready()).await;
     let mut witness = Witness::new(tree.changes());
@@ -107,8 +110,13 @@ async fn views_and_locks_of_one_manager_on_one_path_do_not_disturb_each_other() 
     for contender in done {
         contender.unwrap();
     }
-    soon("a sync", async { tokio::try_join!(tree.sync(), directory.sync(), node.sync()) }).await;
+    soon("a sync", async { tokio::try_join!(tree.sync(), node.sync()) }).await;
     witness.read();
     server_fixture.server.inspect(|machine| assert_eq!(witness.copy(), &tree_of(machine, "/locks", 9)));
+    for (view, path) in directories.iter().zip(DIRECTORIES) {
+        let shown = copy_of(&soon("a sync", view.sync()).await);
+        server_fixture.server.inspect(|machine| assert_eq!(shown, tree_of(machine, path, 9), "{path}"));
+        assert!(view.snapshot().revision() > 5, "{path}: {:?}", view.snapshot());
+    }
     assert!(witness.read > 20, "only {} differences", witness.read);
 }

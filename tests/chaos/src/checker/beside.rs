@@ -6,10 +6,7 @@ use lockkeeper_test_recipes::{Addition, AdditionEnd, judge_additions};
 
 use super::{Rule, Violation};
 use crate::fixture::MEMBERS;
-use crate::history::{Event, History, Lane, What};
-
-/// A leader that was cut off may answer a `sync` until it notices: at most for so long.
-const UNNOTICED: u64 = 3_000_000_000;
+use crate::history::{Event, History, What};
 
 pub(super) fn judge(history: &History) -> Vec<Violation> {
     counter(history).into_iter().chain(views(history)).chain(barrier(history)).collect()
@@ -70,9 +67,7 @@ fn views(history: &History) -> Vec<Violation> {
                     let is_older = |(_, lock, version): &&(u64, &str, i32)| {
                         registers.get(*lock).is_none_or(|shown| shown < version)
                     };
-                    let missed =
-                        before.iter().rev().find(is_older).filter(|_| may_sync(history, *asked, *at));
-                    if let Some((_, lock, version)) = missed {
+                    if let Some((_, lock, version)) = before.iter().rev().find(is_older) {
                         let shown = registers.get(*lock);
                         complain(*at, lock, format!("shows {shown:?} after a sync, not version {version}"));
                     }
@@ -82,16 +77,6 @@ fn views(history: &History) -> Vec<Violation> {
         }
     }
     violations
-}
-
-/// Whether no leader may have been cut off while this sync was answered.
-fn may_sync(history: &History, asked: u64, answered: u64) -> bool {
-    history.account.servers == 1
-        || !history.account.incidents.iter().any(|incident| {
-            incident.lane == Lane::Servers
-                && incident.start <= answered
-                && asked <= incident.stop.saturating_add(UNNOTICED)
-        })
 }
 
 /// The time in which a client may be a member of the double barrier, and when it was let in.
@@ -129,8 +114,10 @@ fn barrier(history: &History) -> Vec<Violation> {
         }
         members.extend(attempts.into_values());
     }
-    let is_together =
-        |at: u64| members.iter().filter(|one| one.asked <= at && at < one.over).count() >= MEMBERS;
+    let is_together = |at: u64| {
+        let here = members.iter().filter(|one| one.asked <= at && at < one.over);
+        here.map(|_| 1_u32).sum::<u32>() >= MEMBERS
+    };
     let mut violations = Vec::new();
     for member in &members {
         let Some(entered) = member.entered else { continue };
