@@ -96,8 +96,7 @@ impl Example for RateLimitedApi {
     }
 
     async fn work(&self, worker: &Worker) -> Result<(), Failure> {
-        let limiter =
-            RateLimiter::new(worker.manager(), worker.path("limit")?, self.quota as usize, WINDOW + ROOM)?;
+        let limiter = RateLimiter::new(worker.manager(), worker.path("limit")?, self.quota, WINDOW + ROOM)?;
         let mut service = connect(worker.hear().await?).await?;
         let mut answers = Answers::default();
         let begun = Instant::now();

@@ -45,6 +45,8 @@ pub use self::config::retry::RetryPolicy;
 pub use self::config::tls::Tls;
 pub use self::error::recipe::RecipeError;
 pub use self::error::release::ReleaseError;
+#[doc(hidden)]
+pub use lockkeeper_lock::count_of;
 #[doc(inline)]
 pub use lockkeeper_lock::{BootInstant, Deadline, ErrorKind, FencingToken, FencingTokenError};
 

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use crate::config::limits;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
 use crate::manager::ConnectionManager;
@@ -11,8 +13,8 @@ use crate::znode::path::{IntoPath, PathError, ZnodePath};
 ///
 /// The connected server answers reads. It may be behind the other servers, but never behind anything that
 /// this session has seen: a new holder of a lock reads everything that earlier holders wrote. (After a
-/// reconnect the first read is preceded by a `sync`, because the new server may be behind.) Writes that must
-/// not happen without the lock belong into [`Hold::txn`](crate::Hold::txn).
+/// reconnect the first read is preceded by a sync with the quorum, because the new server may be behind.)
+/// Writes that must not happen without the lock belong into [`Hold::txn`](crate::Hold::txn).
 ///
 /// Each call waits for a connection and for its answers, in all no longer than the manager's operation
 /// timeout.
@@ -197,8 +199,7 @@ impl Znodes {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] (no right to read), [`Error::Closed`] after a shutdown, and [`Error::Timeout`] when
-    /// `deadline` passes first. With an [immediate](Deadline::immediate) deadline, the node is read once.
+    /// [`Error::Refused`] (no right to read), and [`Error::Closed`] after a shutdown.
     ///
     /// # Session loss
     ///
@@ -207,7 +208,28 @@ impl Znodes {
     /// # Cancel safety
     ///
     /// Cancel safe: the call changes nothing.
-    pub async fn deleted(&self, path: impl IntoPath, deadline: Deadline) -> Result<(), Error> {
+    pub async fn deleted(&self, path: impl IntoPath) -> Result<(), Error> {
+        self.deleted_by(path, Deadline::never()).await
+    }
+
+    /// As [`deleted`](Self::deleted), for at most `timeout`. With a `timeout` of zero, the node is read once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]. Otherwise as [`deleted`](Self::deleted).
+    ///
+    /// # Session loss
+    ///
+    /// As [`deleted`](Self::deleted).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`deleted`](Self::deleted).
+    pub async fn deleted_timeout(&self, path: impl IntoPath, timeout: Duration) -> Result<(), Error> {
+        self.deleted_by(path, Deadline::after(timeout)).await
+    }
+
+    async fn deleted_by(&self, path: impl IntoPath, deadline: Deadline) -> Result<(), Error> {
         let full = self.manager.full_path(&path.into_path()?)?;
         let path = full.as_str();
         let limit = match deadline.is_immediate() {

@@ -169,7 +169,7 @@ struct EdgeLine {
 #[derive(Debug, Serialize)]
 struct BehindLine {
     path: String,
-    waiters: usize,
+    waiters: u32,
 }
 
 fn json(deadlock: &Deadlock) -> String {

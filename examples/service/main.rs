@@ -89,7 +89,7 @@ async fn main() -> ExitCode {
 }
 
 /// Serves until a signal, and shuts down. Returns the number of locks that were lost by that.
-async fn run(options: Options) -> Result<usize, Failure> {
+async fn run(options: Options) -> Result<u32, Failure> {
     let signals = signals()?;
     let metrics = record_metrics()?;
     let store = Store::open(&options.store)?;

@@ -12,6 +12,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod boot;
+mod count;
 mod deadline;
 mod error;
 mod error_kind;
@@ -21,6 +22,8 @@ mod lock;
 mod owner;
 
 pub use self::boot::BootInstant;
+#[doc(hidden)]
+pub use self::count::count_of;
 pub use self::deadline::Deadline;
 pub use self::error::{EngineError, LockError};
 pub use self::error_kind::ErrorKind;

@@ -11,9 +11,9 @@ const BYTES_MAX: usize = REQUEST_BYTES_MAX - REQUEST_BYTES_MAX / 10;
 const NAME_BYTES: usize = 160;
 
 /// Refuses more nodes below `path` than one transaction can create.
-pub(crate) fn check(name: &'static str, nodes: usize, path: &ZnodePath, data: &[u8]) -> Result<(), Error> {
+pub(crate) fn check(name: &'static str, nodes: u32, path: &ZnodePath, data: &[u8]) -> Result<(), Error> {
     let each = path.as_str().len() + data.len() + NAME_BYTES;
-    if nodes.saturating_mul(each) <= BYTES_MAX {
+    if usize::try_from(nodes).unwrap_or(usize::MAX).saturating_mul(each) <= BYTES_MAX {
         return Ok(());
     }
     Err(Error::Config(ConfigError::Setting {
@@ -37,7 +37,7 @@ mod tests {
     fn what_does_not_fit_into_one_request_is_refused() {
         let path: ZnodePath = "/semaphores/a".parse().unwrap();
         assert!(check("permits", 4_000, &path, b"web-1 4711").is_ok());
-        for nodes in [6_000, usize::MAX] {
+        for nodes in [6_000, u32::MAX] {
             assert!(matches!(check("permits", nodes, &path, b""), Err(Error::Config(_))), "{nodes}");
         }
     }

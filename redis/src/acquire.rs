@@ -21,7 +21,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 pub(crate) async fn acquire(
     manager: &ConnectionManager,
     keys: &LockKeys,
-    asked: usize,
+    asked: u32,
     deadline: Deadline,
 ) -> Result<Hold, Error> {
     if deadline.is_immediate() {
@@ -45,7 +45,7 @@ pub(crate) async fn acquire(
 pub(crate) async fn try_acquire(
     manager: &ConnectionManager,
     keys: &LockKeys,
-    asked: usize,
+    asked: u32,
 ) -> Result<Result<Hold, Waiting>, Error> {
     let mut acquire = Acquire::new(manager, keys, asked, false);
     let mut current = Phase::Connecting;
@@ -66,7 +66,7 @@ fn timeout(keys: &LockKeys, phase: Phase, deadline: Deadline) -> Error {
     Error::Timeout { phase, name: keys.name.to_string(), waited: deadline.waited() }
 }
 
-fn phase(keys: &LockKeys, asked: usize, waiting: &Waiting) -> Phase {
+fn phase(keys: &LockKeys, asked: u32, waiting: &Waiting) -> Phase {
     match keys.kind {
         Kind::Permits { .. } if waiting.ahead == 0 => Phase::Permits { asked, free: waiting.detail },
         _ => Phase::Queued { ahead: waiting.ahead },
@@ -90,13 +90,13 @@ enum Asked {
 struct Acquire<'a> {
     manager: &'a ConnectionManager,
     keys: &'a LockKeys,
-    asked: usize,
+    asked: u32,
     waits: bool,
     claim: Claim,
 }
 
 impl<'a> Acquire<'a> {
-    fn new(manager: &'a ConnectionManager, keys: &'a LockKeys, asked: usize, waits: bool) -> Self {
+    fn new(manager: &'a ConnectionManager, keys: &'a LockKeys, asked: u32, waits: bool) -> Self {
         Self { manager, keys, asked, waits, claim: Claim::new(manager, keys) }
     }
 

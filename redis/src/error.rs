@@ -178,14 +178,14 @@ pub enum Phase {
     /// The contenders ahead, or the holder.
     Queued {
         /// How many waiters were ahead at the last answer.
-        ahead: usize,
+        ahead: u32,
     },
     /// Permits that others hold, at the head of the queue.
     Permits {
         /// The number of permits asked for.
-        asked: usize,
+        asked: u32,
         /// The number of permits that were free at the last answer.
-        free: usize,
+        free: u32,
     },
     /// Room in the window of a rate limiter.
     Starts {

@@ -73,7 +73,7 @@ pub(crate) fn clock_check(lease: Duration) -> Duration {
 /// How long a waiter rests before it asks again.
 pub(crate) fn next_look(
     lease: Duration,
-    ahead: usize,
+    ahead: u32,
     holder_ends: Option<Duration>,
     is_foreign: bool,
 ) -> Duration {

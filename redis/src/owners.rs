@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use lockkeeper_lock::{Deadline, Owner, OwnerId};
+use lockkeeper_lock::{Deadline, Owner, OwnerId, count_of};
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
@@ -21,9 +21,9 @@ pub(crate) struct OwnerTable(Mutex<HashMap<(LockName, OwnerId), Slot>>);
 struct Slot {
     // The key of an owner is its address, so the owner lives as long as its key is in the table.
     _owner: Owner,
-    uses: usize,
+    uses: u32,
     /// The guards of plain mutexes.
-    plain: usize,
+    plain: u32,
     shared: Weak<SharedHold>,
     /// Locked by the task that acquires for the owner.
     acquiring: Arc<AsyncMutex<()>>,
@@ -72,8 +72,8 @@ impl SlotUse {
     }
 
     /// The number of guards that share the owner's hold.
-    fn shared_guards(&self) -> usize {
-        self.with(|slot| slot.shared.strong_count())
+    fn shared_guards(&self) -> u32 {
+        self.with(|slot| count_of(slot.shared.strong_count()))
     }
 }
 
@@ -82,7 +82,7 @@ impl Drop for SlotUse {
         let mut slots = self.table.0.lock();
         let Some(slot) = slots.get_mut(&self.key) else { return };
         slot.uses -= 1;
-        slot.plain -= usize::from(self.is_plain);
+        slot.plain -= u32::from(self.is_plain);
         if slot.uses == 0 {
             slots.remove(&self.key);
         }
@@ -114,7 +114,7 @@ pub(crate) fn enter_plain(mut slot_use: SlotUse) -> SlotUse {
 }
 
 /// The number of guards that `owner` has of a reentrant lock.
-pub(crate) fn hold_count(manager: &ConnectionManager, name: &LockName, owner: &Owner) -> usize {
+pub(crate) fn hold_count(manager: &ConnectionManager, name: &LockName, owner: &Owner) -> u32 {
     SlotUse::at(manager, name, owner).shared_guards()
 }
 

@@ -12,7 +12,7 @@ use crate::script;
 /// The shortest time from a request to a start.
 const GRACE_MIN: Duration = Duration::from_millis(50);
 /// The most starts in a window: each one is an element of a sorted set.
-const STARTS_MAX: usize = 1_000_000;
+const STARTS_MAX: u32 = 1_000_000;
 /// The longest window: the server counts milliseconds with the numbers of Lua.
 const WINDOW_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
@@ -59,7 +59,7 @@ const WINDOW_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 pub struct RateLimiter {
     manager: ConnectionManager,
     name: LockName,
-    limit: usize,
+    limit: u32,
     window: Duration,
     grace: Duration,
 }
@@ -70,14 +70,14 @@ pub struct RateLimiter {
 #[derive(Debug)]
 #[must_use = "the start is used up"]
 pub struct Admission {
-    starts: usize,
+    starts: u32,
     fresh_until: BootInstant,
 }
 
 impl Admission {
     /// The number of admitted starts.
     #[must_use]
-    pub fn starts(&self) -> usize {
+    pub fn starts(&self) -> u32 {
         self.starts
     }
 
@@ -145,7 +145,7 @@ impl RateLimiter {
     pub fn new(
         manager: &ConnectionManager,
         name: &str,
-        starts: usize,
+        starts: u32,
         window: Duration,
     ) -> Result<Self, Error> {
         let refuse = |setting, value, advice| Err(ConfigError { setting, value, advice }.into());
@@ -197,7 +197,7 @@ impl RateLimiter {
     /// # Cancel safety
     ///
     /// As [`admit`](Self::admit).
-    pub async fn admit_many(&self, starts: usize) -> Result<Admission, Error> {
+    pub async fn admit_many(&self, starts: u32) -> Result<Admission, Error> {
         self.admit_by(starts, Deadline::never(), None).await
     }
 
@@ -238,7 +238,7 @@ impl RateLimiter {
         }
     }
 
-    fn check(&self, asked: usize) -> Result<(), Error> {
+    fn check(&self, asked: u32) -> Result<(), Error> {
         if asked == 0 {
             let advice = "ask for one or more";
             return Err(ConfigError { setting: "starts", value: "0".to_owned(), advice }.into());
@@ -252,7 +252,7 @@ impl RateLimiter {
 
     async fn admit_by(
         &self,
-        asked: usize,
+        asked: u32,
         deadline: Deadline,
         longest: Option<Duration>,
     ) -> Result<Admission, Error> {
@@ -276,7 +276,7 @@ impl RateLimiter {
     /// Records the starts. An id makes a repeated request the same one.
     async fn record(
         &self,
-        asked: usize,
+        asked: u32,
         deadline: Deadline,
         longest: Option<Duration>,
     ) -> Result<Recorded, Error> {
@@ -310,7 +310,7 @@ impl RateLimiter {
     }
 
     /// The starts begin at `wait` after the server's time of the request, which was not before `sent`.
-    fn read(&self, answer: &[i64], asked: usize, sent: BootInstant) -> Result<Recorded, Error> {
+    fn read(&self, answer: &[i64], asked: u32, sent: BootInstant) -> Result<Recorded, Error> {
         let (is_admitted, wait) = match *answer {
             [1, wait] => (true, wait),
             [0, wait] => (false, wait),

@@ -12,9 +12,9 @@ pub enum SemaphoreError {
         /// The semaphore.
         name: String,
         /// The number of permits asked for.
-        asked: usize,
+        asked: u32,
         /// The number of permits in all.
-        limit: usize,
+        limit: u32,
     },
     /// The users of a semaphore do not agree on its number of permits.
     #[error(
@@ -25,9 +25,9 @@ pub enum SemaphoreError {
         /// The semaphore.
         name: String,
         /// The limit of this object.
-        mine: usize,
+        mine: u32,
         /// The limit of the holders and waiters.
-        recorded: usize,
+        recorded: u32,
     },
 }
 
@@ -43,8 +43,8 @@ pub enum RateLimiterError {
         /// The rate limiter.
         name: String,
         /// The number of starts asked for.
-        asked: usize,
+        asked: u32,
         /// The number of starts in a window.
-        limit: usize,
+        limit: u32,
     },
 }

@@ -86,7 +86,7 @@ impl ReentrantMutex {
 
     /// The number of guards that `owner` has now, in this process.
     #[must_use]
-    pub fn hold_count(&self, owner: &Owner) -> usize {
+    pub fn hold_count(&self, owner: &Owner) -> u32 {
         owners::hold_count(&self.manager, &self.keys.name, owner)
     }
 

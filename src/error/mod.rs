@@ -296,7 +296,7 @@ pub enum Phase {
         /// The data of that node, which identifies its contender.
         predecessor_data: String,
         /// How many contenders were ahead when the queue was last read.
-        ahead: usize,
+        ahead: u32,
     },
     /// The confirmation of the session by the ensemble, after a gap.
     Confirmation,

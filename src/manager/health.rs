@@ -40,10 +40,10 @@ pub struct Health {
     /// the next acquire confirms the session. `None` while there is no session.
     pub lease_left: Option<Duration>,
     /// The number of holds.
-    pub held: usize,
+    pub held: u32,
     /// The number of nodes that still have to be deleted or searched for in the background: those of dropped
     /// guards, of cancelled acquires and of creates without an answer.
-    pub pending_deletes: usize,
+    pub pending_deletes: u32,
     /// Whether reads are possible now: the session is connected.
     pub can_read: bool,
     /// Whether writes, and so acquires and releases, are possible now: the session is connected, and the

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug, Formatter};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
@@ -78,7 +78,7 @@ pub(crate) struct HoldRegistry {
     /// The recipes of the holds so far.
     recipes: Mutex<BTreeSet<&'static str>>,
     /// The number of holds that have begun and not ended.
-    held: AtomicUsize,
+    held: AtomicU32,
     /// Notified when nothing is held any more.
     emptied: Notify,
 }
@@ -114,7 +114,7 @@ impl HoldRegistry {
     }
 
     /// The number of holds that are not lost.
-    pub(crate) fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> u32 {
         self.held.load(Ordering::Acquire)
     }
 

@@ -143,13 +143,26 @@ impl ConnectionManager {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] when `deadline` passes first, [`Error::Closed`] after a shutdown.
+    /// [`Error::Closed`] after a shutdown.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: nothing is lost.
-    pub async fn connected(&self, deadline: Deadline) -> Result<(), Error> {
-        self.session(deadline, "/").await.map(|_| ())
+    pub async fn connected(&self) -> Result<(), Error> {
+        self.session(Deadline::never(), "/").await.map(|_| ())
+    }
+
+    /// As [`connected`](Self::connected), for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]. Otherwise as [`connected`](Self::connected).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`connected`](Self::connected).
+    pub async fn connected_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        self.session(Deadline::after(timeout), "/").await.map(|_| ())
     }
 
     pub(crate) fn environment(&self) -> &Arc<dyn Environment> {

@@ -13,7 +13,7 @@ use crate::error::{ConfigError, ConnectError, Error};
 use crate::time::deadline::Deadline;
 
 /// The largest useful number of sessions of one process. Beyond it, use another process.
-const SESSIONS_MAX: usize = 64;
+const SESSIONS_MAX: u32 = 64;
 
 /// Several connection managers with the same settings. A path always has the same manager.
 ///
@@ -85,7 +85,7 @@ impl ConnectionManagerBuilder {
     /// # Cancel safety
     ///
     /// As [`connect`](Self::connect). Sessions that are already open are closed.
-    pub async fn connect_pool(self, sessions: usize) -> Result<ConnectionPool, ConnectError> {
+    pub async fn connect_pool(self, sessions: u32) -> Result<ConnectionPool, ConnectError> {
         self.pool_of(sessions, Self::connect).await
     }
 
@@ -98,7 +98,7 @@ impl ConnectionManagerBuilder {
     #[doc(hidden)]
     pub async fn connect_pool_over(
         self,
-        sessions: usize,
+        sessions: u32,
         backend: Arc<dyn crate::wire::Backend>,
         environment: Arc<dyn crate::environment::Environment>,
     ) -> Result<ConnectionPool, ConnectError> {
@@ -108,7 +108,7 @@ impl ConnectionManagerBuilder {
 
     async fn pool_of<F>(
         self,
-        sessions: usize,
+        sessions: u32,
         connect: impl Fn(Self) -> F,
     ) -> Result<ConnectionPool, ConnectError>
     where
@@ -194,8 +194,9 @@ impl ConnectionPool {
     /// # Cancel safety
     ///
     /// As [`ConnectionManager::shutdown_within`].
-    pub async fn shutdown_within(&self, limit: Duration) -> Result<usize, Error> {
-        join_all(self.managers().map(|manager| manager.shutdown_within(limit))).await.into_iter().sum()
+    pub async fn shutdown_within(&self, limit: Duration) -> Result<u32, Error> {
+        let cut_off = join_all(self.managers().map(|manager| manager.shutdown_within(limit))).await;
+        cut_off.into_iter().try_fold(0, |sum: u32, of| Ok(sum.saturating_add(of?)))
     }
 }
 
@@ -272,7 +273,7 @@ mod tests {
 
     #[test]
     fn an_invalid_size_is_refused_before_anything_is_sent() {
-        for size in [0, 65, usize::MAX] {
+        for size in [0, 65, u32::MAX] {
             let connect = ConnectionManager::builder("localhost:1").connect_pool(size);
             // Without a runtime nothing could be sent.
             let error = connect.now_or_never().unwrap().unwrap_err();

@@ -78,7 +78,7 @@ impl ConnectionManager {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn shutdown_within(&self, limit: Duration) -> Result<usize, Error> {
+    pub async fn shutdown_within(&self, limit: Duration) -> Result<u32, Error> {
         let shared = &self.0.shared;
         let deadline = Deadline::after(limit);
         let for_holders = limit.saturating_sub((limit / 4).min(CLOSING));

@@ -173,7 +173,7 @@ impl StatePublisher {
 }
 
 /// Logs and counts a change.
-fn report(transition: Transition, former: &StateSnapshot, held: usize) {
+fn report(transition: Transition, former: &StateSnapshot, held: u32) {
     let Transition { number, state, at } = transition;
     let session = former.session.as_ref().map(|session| field::display(format!("{:#x}", session.id())));
     let lasted = at.since(former.since);

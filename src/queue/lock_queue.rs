@@ -103,7 +103,7 @@ struct QueueConfig {
 }
 
 /// Is called with a position, or with `None` if it is not known.
-type PositionReport = Arc<dyn Fn(Option<usize>) + Send + Sync>;
+type PositionReport = Arc<dyn Fn(Option<u32>) + Send + Sync>;
 
 impl LockQueue {
     /// The queue at `directory`, whose contenders have the label `label` and wait by `rule`.
@@ -190,12 +190,12 @@ impl LockQueue {
     /// when one of the two contenders before it has gone. The reports cost no request. `report` runs inside
     /// the wait, so it should only take a note.
     #[must_use]
-    pub fn with_position_report(mut self, report: impl Fn(Option<usize>) + Send + Sync + 'static) -> Self {
+    pub fn with_position_report(mut self, report: impl Fn(Option<u32>) + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.config).on_position = Some(Arc::new(report));
         self
     }
 
-    pub(super) fn report_position(&self, position: Option<usize>) {
+    pub(super) fn report_position(&self, position: Option<u32>) {
         if let Some(report) = &self.config.on_position {
             report(position);
         }

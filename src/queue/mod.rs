@@ -29,6 +29,8 @@ mod acquire;
 #[cfg(feature = "__simulation")]
 mod bench_hooks;
 mod call_telemetry;
+#[cfg(test)]
+mod closing_test;
 mod create;
 mod create_guard;
 mod delete_nodes;
@@ -42,6 +44,8 @@ mod local_queue;
 mod local_queues;
 mod lock_queue;
 mod lost_create;
+#[cfg(test)]
+mod lost_successor_test;
 mod missing_czxid;
 #[cfg(test)]
 mod misuse_test;
@@ -58,9 +62,13 @@ mod prefetch;
 mod queued_node;
 mod registration;
 mod rendezvous;
+#[cfg(test)]
+mod replaced_session_test;
 mod revocation;
 mod rule;
 mod step_error;
+#[cfg(test)]
+mod test_fixture;
 mod ticket;
 mod wait_local;
 mod wait_remote;

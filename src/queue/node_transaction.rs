@@ -260,7 +260,7 @@ impl NodeTransaction {
     async fn find_outcome_once(&self, deadline: Deadline) -> Result<Option<TxnOutcome>, WireError> {
         let session = &self.session;
         // Read before the lists: if the own node is gone, they show what replaced it.
-        let mut sync = session.read(|wire| wire.sync("/"));
+        let mut sync = session.quorum_sync();
         let mut own = session.read(|wire| wire.exists(self.own.path()));
         session.await_reply(&mut sync, deadline).await?;
         let own = session.await_reply(&mut own, deadline).await?;

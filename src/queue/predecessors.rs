@@ -1,6 +1,8 @@
 //! What a waiter knows about the contenders ahead. It keeps only the names that it watches: there may be
 //! thousands.
 
+use lockkeeper_lock::count_of;
+
 use super::rule::Rule;
 use crate::znode::name::NodeName;
 
@@ -11,7 +13,7 @@ pub(super) struct Predecessors {
     /// The second nearest blocker.
     second_predecessor: Option<NodeName>,
     /// How many blockers there are.
-    ahead: usize,
+    ahead: u32,
     /// The connection on which the list was read.
     connection: Option<u64>,
 }
@@ -28,15 +30,15 @@ pub(super) enum OnDeleted {
 impl Predecessors {
     /// Behind these blockers, lowest first. Returns `None` if there are none.
     pub(super) fn new(mut lower: Vec<NodeName>, connection: Option<u64>) -> Option<Self> {
-        let ahead = lower.len();
+        let ahead = count_of(lower.len());
         let predecessor = lower.pop()?;
         Some(Self { predecessor, second_predecessor: lower.pop(), ahead, connection })
     }
 
     /// Behind this blocker, with `others` more contenders ahead of it that need no names: they release before
     /// it.
-    pub(super) fn behind(predecessor: NodeName, others: usize, connection: Option<u64>) -> Self {
-        Self { predecessor, second_predecessor: None, ahead: others + 1, connection }
+    pub(super) fn behind(predecessor: NodeName, others: u32, connection: Option<u64>) -> Self {
+        Self { predecessor, second_predecessor: None, ahead: others.saturating_add(1), connection }
     }
 
     /// The blocker that releases last, if they release in order.
@@ -49,7 +51,7 @@ impl Predecessors {
         self.second_predecessor.as_ref()
     }
 
-    pub(super) fn ahead(&self) -> usize {
+    pub(super) fn ahead(&self) -> u32 {
         self.ahead
     }
 

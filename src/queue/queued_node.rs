@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::{FutureExt, TryFutureExt, join_all};
+use lockkeeper_lock::count_of;
 
 use super::create_guard::{NodeGuard, czxid};
 use super::local_queue::{CreateInFlight, Judgement};
@@ -142,7 +143,7 @@ impl QueuedNode {
                 QueueState::Held
             }
             Verdict::WaitFor(lower) => {
-                self.entry().into_iter().for_each(|entry| entry.set_ahead(lower.len()));
+                self.entry().into_iter().for_each(|entry| entry.set_ahead(count_of(lower.len())));
                 Predecessors::new(lower, connection).map_or(QueueState::Held, QueueState::Waiting)
             }
             // Restarting deletes whatever node of this contender still exists: a list alone does not prove
@@ -213,7 +214,7 @@ impl QueuedNode {
             (Judgement::Behind { is_second, .. }, Some(predecessor)) => {
                 // Unless the predecessor is known to be the head, at least one contender may be ahead of it.
                 let hidden = if is_second { 0 } else { predecessor.ahead().max(1) };
-                entry.set_ahead(hidden + 1);
+                entry.set_ahead(hidden.saturating_add(1));
                 NodeName::parse(predecessor.node.name()).map_or(QueueState::Unknown, |name| {
                     QueueState::Waiting(Predecessors::behind(name, hidden, connection))
                 })

@@ -51,7 +51,7 @@ pub(super) fn queued_timeout(
     directory: &str,
     predecessor: &str,
     predecessor_data: String,
-    ahead: usize,
+    ahead: u32,
 ) -> StepError {
     let phase = Phase::Queued { predecessor: predecessor.to_owned(), predecessor_data, ahead };
     timeout_error(deadline, directory, phase).into()

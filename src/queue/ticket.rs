@@ -47,7 +47,7 @@ impl Ticket {
 
     /// How many contenders the last list showed ahead. `None` if there was no list yet.
     #[must_use]
-    pub fn position(&self) -> Option<usize> {
+    pub fn position(&self) -> Option<u32> {
         match &self.queued_node.as_ref()?.state {
             QueueState::Unknown => None,
             QueueState::Held => Some(0),
@@ -83,7 +83,7 @@ impl Ticket {
     /// # Cancel safety
     ///
     /// Cancel safe: the position is kept as long as the ticket is.
-    pub async fn refresh(&mut self, deadline: Deadline) -> Result<usize, Error> {
+    pub async fn refresh(&mut self, deadline: Deadline) -> Result<u32, Error> {
         loop {
             self.enqueue(deadline).await?;
             let listed = match &mut self.queued_node {

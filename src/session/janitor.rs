@@ -5,7 +5,7 @@
 //! repeated until the node is deleted or its session is over, which deletes the node as well.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -31,10 +31,10 @@ pub(crate) struct Janitor {
 
 /// The number of jobs that are not done.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pending(Arc<AtomicUsize>);
+pub(crate) struct Pending(Arc<AtomicU32>);
 
 impl Pending {
-    pub(crate) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 

@@ -25,7 +25,7 @@ fn a_thread_leads_in_terms_and_another_one_observes() {
         tokens.push(token);
         assert!(leadership.is_valid());
         // The term lasts until the observer has seen it.
-        while leaders.leader().map(|leader| leader.token()) != Some(token) {
+        while leaders.leader().map(|leader| leader.fencing_token()) != Some(token) {
             leaders.changed_timeout(Timing::event()).unwrap();
         }
         if tokens.len() < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break("done") }
@@ -44,7 +44,7 @@ fn a_thread_follows_its_own_candidate() {
     let quiet = state.changed_timeout(Duration::from_millis(1)).unwrap_err();
     assert!(quiet.is_timeout() && quiet.to_string().contains("another state"), "{quiet}");
     let leadership = election.campaign().unwrap();
-    let leads = CandidateState::Leading { token: leadership.fencing_token() };
+    let leads = CandidateState::Leading { fencing_token: leadership.fencing_token() };
     assert_eq!(state.changed_timeout(Timing::event()).unwrap(), leads);
     leadership.resign().unwrap();
     assert_eq!(state.state(), CandidateState::Idle);

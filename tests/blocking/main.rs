@@ -13,6 +13,7 @@ mod keeping;
 mod lifetime;
 mod limiters;
 mod partitions;
+mod registrations;
 mod runtimes;
 mod support;
 mod surveys;

@@ -25,7 +25,7 @@ fn a_thread_gets_items_and_gives_them_up_when_it_is_asked_to() {
     assert_eq!(item.wait_release_requested(Timing::event()), Some(ReleaseReason::Moved));
     item.release().unwrap();
     let moved = other.next_item_timeout(Timing::event()).unwrap().unwrap();
-    assert_eq!(other.settled(Timing::event()).unwrap().token("x"), Some(moved.fencing_token()));
+    assert_eq!(other.settled(Timing::event()).unwrap().fencing_token("x"), Some(moved.fencing_token()));
     assert_eq!(partition.inspect().unwrap().items()[0].owner(), Some(id));
     drop(moved);
     other.leave().unwrap();

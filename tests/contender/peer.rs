@@ -11,6 +11,7 @@
 //! permits THREAD PATH LIMIT COUNT -1  a Semaphore; given back by return
 //! trycount THREAD PATH                adds one to a SharedCount, in one try: answers what it was, and true or false
 //! tryvalue THREAD PATH TEXT           the same of a SharedValue: appends the text
+//! addlong THREAD PATH NUMBER TIMES    a Counter: answers the last sum
 //! ```
 
 use std::collections::HashMap;
@@ -76,6 +77,10 @@ async fn obey(
         }
         "trycount" => return values.try_count(path).await,
         "tryvalue" => return values.try_value(path, rest.first().ok_or("which text?")?).await,
+        "addlong" => {
+            let [number, times, ..] = rest else { return Err("how much?".into()) };
+            return values.add(path, number.parse()?, times.parse()?).await;
+        }
         _ => {
             let guard = held.lock().remove(&((*thread).to_owned(), (*path).to_owned()));
             guard.ok_or("not held")?.release().await.map_err(|errors| errors.to_string())?;

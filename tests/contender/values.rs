@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::Display;
 
-use lockkeeper::{ConnectionManager, SharedCount, SharedData, SharedValue};
+use lockkeeper::{ConnectionManager, Counter, SharedCount, SharedData, SharedValue};
 use parking_lot::Mutex;
 
 type Open<T> = Mutex<HashMap<String, SharedValue<T>>>;
@@ -12,17 +12,48 @@ pub(crate) struct Values {
     manager: ConnectionManager,
     counts: Open<i32>,
     texts: Open<String>,
+    counters: Mutex<HashMap<String, Counter>>,
 }
 
 impl Values {
     pub(crate) fn new(manager: &ConnectionManager) -> Self {
-        Self { manager: manager.clone(), counts: Mutex::default(), texts: Mutex::default() }
+        Self {
+            manager: manager.clone(),
+            counts: Mutex::default(),
+            texts: Mutex::default(),
+            counters: Mutex::default(),
+        }
     }
 
     /// Adds one to a count, in one try. Returns what it was, and whether the try succeeded.
     pub(crate) async fn try_count(&self, path: &str) -> Result<String, Box<dyn Error + Send + Sync>> {
         let count: SharedCount = open(&self.counts, &self.manager, path)?;
         attempt(&count, |before| before + 1).await
+    }
+
+    /// Adds to a counter. Returns the last sum.
+    pub(crate) async fn add(
+        &self,
+        path: &str,
+        number: i64,
+        times: usize,
+    ) -> Result<String, Box<dyn Error + Send + Sync>> {
+        let counter = self.counter(path)?;
+        let mut sum = counter.get().await?;
+        for _ in 0..times {
+            sum = counter.add(number).await?;
+        }
+        Ok(sum.to_string())
+    }
+
+    fn counter(&self, path: &str) -> Result<Counter, lockkeeper::Error> {
+        let mut counters = self.counters.lock();
+        if let Some(counter) = counters.get(path) {
+            return Ok(counter.clone());
+        }
+        let counter = Counter::new(&self.manager, path)?;
+        counters.insert(path.to_owned(), counter.clone());
+        Ok(counter)
     }
 
     /// Appends to a text, in one try. Returns the same.

@@ -115,7 +115,7 @@ impl Record {
 
 /// Whether all these may be held at once.
 fn may_be_held_together(shares: &[Share]) -> bool {
-    let permits: usize = shares.iter().map(|share| share.permits()).sum();
+    let permits: u32 = shares.iter().map(|share| share.permits()).sum();
     let has_room = |share: &Share| share.limit().is_some_and(|limit| permits <= limit);
     let is_alone = matches!(shares, [Share::Exclusive]);
     is_alone || shares.iter().all(|share| *share == Share::Shared) || shares.iter().all(has_room)
@@ -123,7 +123,7 @@ fn may_be_held_together(shares: &[Share]) -> bool {
 
 /// How many nodes a grant holds.
 pub(crate) fn nodes(grant: &Granted) -> usize {
-    grant.holds().into_iter().map(NodeHold::node_count).sum()
+    grant.holds().into_iter().map(|hold| hold.node_count() as usize).sum()
 }
 
 impl Hold {

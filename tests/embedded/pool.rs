@@ -21,7 +21,7 @@ const LONG: Duration = Duration::from_secs(600);
 async fn pool(server_fixture: &ServerFixture, session: Duration) -> ConnectionPool {
     builder(&server_fixture.server.connect_string())
         .session_timeout(session)
-        .connect_pool(SIZE)
+        .connect_pool(u32::try_from(SIZE).unwrap())
         .await
         .unwrap()
 }
@@ -66,7 +66,7 @@ async fn a_path_has_one_session_of_a_pool_and_the_paths_have_them_all() {
     }
     assert!(used.iter().all(|sessions| sessions.len() == 1), "{used:?}");
     assert_eq!(used.into_iter().flatten().collect::<BTreeSet<_>>(), sessions);
-    assert_eq!(pool.health().iter().map(|health| health.held).sum::<usize>(), PATHS);
+    assert_eq!(pool.health().iter().map(|health| health.held as usize).sum::<usize>(), PATHS);
     assert!(pool.health().iter().all(Health::is_ready));
     assert_eq!(format!("{pool:?}").matches("Connected(Epoch(1))").count(), SIZE, "{pool:?}");
 }
@@ -133,7 +133,7 @@ async fn an_orderly_shutdown_of_a_pool_waits_for_the_holders_of_each_session_and
 
     let second = pool(&server_fixture, LONG).await;
     let held = take_all(&second).await.unwrap();
-    assert_eq!(second.shutdown_within(Duration::from_secs(2)).await.unwrap(), PATHS);
+    assert_eq!(second.shutdown_within(Duration::from_secs(2)).await.unwrap() as usize, PATHS);
     assert_eq!(server_fixture.sessions_of_actor(), Vec::<i64>::new());
     drop(held);
 }
@@ -176,7 +176,8 @@ async fn a_pool_with_a_session_that_cannot_be_opened_leaves_no_session() {
         server_fixture.server.fault(When::op(Op::Auth).nth(3), Fault::Refuse(ErrorCode::AuthFailed));
     let connect =
         builder(&server_fixture.server.connect_string()).session_timeout(LONG).digest_auth("a", "b");
-    let error = within("an answer", connect.connect_pool(SIZE)).await.unwrap().unwrap_err();
+    let error =
+        within("an answer", connect.connect_pool(u32::try_from(SIZE).unwrap())).await.unwrap().unwrap_err();
     assert!(matches!(error, ConnectError::AuthFailed { .. }), "{error}");
     assert_eq!(refused.hits(), 1);
     // The rival's session, and the refused one, which the client cannot close: it expires.

@@ -189,6 +189,21 @@ async fn a_slot_that_is_given_up_is_due_again_for_the_next() {
 }
 
 #[tokio::test]
+async fn the_record_of_a_slot_has_its_fencing_token_in_the_generation_of_its_manager() {
+    let begun = Begun::new().await;
+    for generation in [0, 2] {
+        begun.advance(1).await;
+        let servers = begun.server_fixture.server.connect_string();
+        let client = builder(&servers).session_timeout(SESSION).token_generation(generation);
+        let slot = due(&schedule(&client.connect().await.unwrap(), begun.offset)).await;
+        let token = slot.fencing_token();
+        assert_eq!(token.generation(), generation);
+        slot.done("").await.unwrap();
+        assert_eq!(begun.there.inspect().await.unwrap().last().unwrap().fencing_token(), token);
+    }
+}
+
+#[tokio::test]
 async fn a_slot_whose_session_ends_is_done_by_another_and_by_no_other() {
     let begun = Begun::new().await;
     begun.advance(1).await;

@@ -16,7 +16,7 @@ pub enum Take {
     /// Its side to write.
     Write(&'static str),
     /// A permit of a semaphore with so many.
-    Permit(&'static str, usize),
+    Permit(&'static str, u32),
     /// Two mutexes together, in the order of their paths.
     Both(&'static str, &'static str),
     /// Two mutexes by one transaction.

@@ -1,12 +1,12 @@
 //! One scale for every wait of the harness and of the tests.
 //!
 //! No wait here is a blind sleep: it polls a condition and has a limit. On a slow machine
-//! one number makes all of them longer.
+//! one number makes all of them longer, and on a busy one the limits follow its load.
 
-use std::env;
 use std::pin::pin;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
 use crate::error::HarnessError;
 
@@ -36,6 +36,12 @@ impl Timing {
         base.mul_f64(factor)
     }
 
+    /// A limit of `base`, scaled, and as many times longer as more wants to run now than the machine has cores.
+    #[must_use]
+    pub fn under_load(base: Duration) -> Duration {
+        Self::scaled(base).mul_f64(load())
+    }
+
     /// For servers to start and to agree on a leader: 90 s. Three start in 1.4 s on an idle machine, and
     /// took more than 30 s where eighteen started beside busy builds on two cores.
     #[must_use]
@@ -43,10 +49,10 @@ impl Timing {
         Self::scaled(Duration::from_secs(90))
     }
 
-    /// For a signal to show in a process: 30 s.
+    /// For a signal to show in a process: 10 s on an idle machine.
     #[must_use]
     pub fn signal() -> Duration {
-        Self::scaled(Duration::from_secs(30))
+        Self::under_load(Duration::from_secs(10))
     }
 
     /// For one question to a server to be answered: 3 s.
@@ -55,11 +61,22 @@ impl Timing {
         Self::scaled(Duration::from_secs(3))
     }
 
-    /// For a server to forget a session, or a fault to strike: 60 s.
+    /// For a server to forget a session, or a fault to strike: 20 s on an idle machine.
     #[must_use]
     pub fn event() -> Duration {
-        Self::scaled(Duration::from_secs(60))
+        Self::under_load(Duration::from_secs(20))
     }
+}
+
+/// How many threads want to run for each core, by `/proc/loadavg`: at least 1, and 1 where there is no such file.
+fn load() -> f64 {
+    let cores = thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let mut fields = text.split_whitespace();
+    let last_minute = fields.next().and_then(|field| field.parse::<f64>().ok());
+    // Between them is the time of the longer averages; this one is "running/all".
+    let now = fields.nth(2).and_then(|field| field.split('/').next()?.parse::<f64>().ok());
+    last_minute.into_iter().chain(now).map(|wanting| wanting / cores).fold(1.0, f64::max)
 }
 
 /// Polls `check` until it yields a value; `what` completes a sentence after "until".
@@ -116,7 +133,7 @@ pub(crate) async fn within<T>(
     bounded(limit, work).await.ok_or_else(|| HarnessError::Timeout { what: what.into(), limit })
 }
 
-/// A machine that stands still for a while uses up one part of a limit, however long it stood.
+/// A machine that is suspended for a while uses up one part of a limit, however long that lasts.
 const PARTS: u32 = 40;
 
 /// The output of `work`, or `None` when `limit` has passed. The time in which this process could not run counts little.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use lockkeeper::{ConnectionManager, Hold, Mutex, Owner, ReentrantMutex};
+use lockkeeper::{ConnectionManager, Mutex, Owner, ReentrantMutex};
 use lockkeeper_test_recipes::{AnyAdapter, LOCKS, Target};
 use lockkeeper_tests::{After, Ensemble, Timing, dropped_after, eventually};
 
@@ -71,7 +71,11 @@ async fn a_wait_in_line_dropped_anywhere_leaves_no_node_and_the_next_is_served()
             let asleep = matches!(after, After::Asleep);
             assert!(!matches!(after, After::Done(_)), "{name}: two holders");
             drop(after);
-            ephemerals_become(&ensemble, held.holds().into_iter().map(Hold::node_count).sum()).await;
+            ephemerals_become(
+                &ensemble,
+                held.holds().into_iter().map(|hold| hold.node_count() as usize).sum(),
+            )
+            .await;
             held.release().await.unwrap();
             if asleep {
                 assert!(polls > 2, "{name}, {polls} polls: a wait takes more awaits");

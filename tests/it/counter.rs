@@ -2,7 +2,7 @@
 //! while creates are in flight (ZOOKEEPER-3249).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::future::join_all;
 use lockkeeper::{ConnectionManager, Error, FencingToken, Mutex, RwLock, Semaphore};
@@ -27,7 +27,7 @@ const ROUNDS: usize = 6;
 async fn across_the_end_of_the_sequence_a_mutex_has_one_holder_and_tokens_grow() {
     for left in [0, 2, 9] {
         let (ensemble, one, other) = near_the_end("/locks/a", left).await;
-        let inside = Arc::new(AtomicUsize::new(0));
+        let inside = Arc::new(AtomicU32::new(0));
         let newest: Arc<Shared<Option<FencingToken>>> = Arc::default();
         let tasks = (0..TASKS).map(|number| {
             let mutex = Mutex::new(if number % 2 == 0 { &one } else { &other }, "/locks/a").unwrap();
@@ -61,16 +61,16 @@ async fn across_the_end_of_the_sequence_a_mutex_has_one_holder_and_tokens_grow()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn across_the_end_of_the_sequence_no_permit_too_many_is_granted() {
-    const LIMIT: usize = 3;
+    const LIMIT: u32 = 3;
     let (ensemble, one, other) = near_the_end("/limited/locks", 5).await;
-    let out = Arc::new(AtomicUsize::new(0));
+    let out = Arc::new(AtomicU32::new(0));
     let tasks = (0..TASKS).map(|number| {
         let semaphore =
             Semaphore::new(if number % 2 == 0 { &one } else { &other }, "/limited", LIMIT).unwrap();
         let out = Arc::clone(&out);
         tokio::spawn(async move {
             for round in 0..ROUNDS {
-                let permits = (number + round) % LIMIT + 1;
+                let permits = u32::try_from(number + round).unwrap() % LIMIT + 1;
                 let lease = semaphore.acquire_many(permits).await.unwrap();
                 assert!(out.fetch_add(permits, Ordering::SeqCst) + permits <= LIMIT, "too many");
                 tokio::task::yield_now().await;

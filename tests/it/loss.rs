@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use lockkeeper::{BootInstant, Epoch, LossReason, Mutex, ReleaseError, State};
-use lockkeeper_core::Deadline;
 use lockkeeper_tests::{Direction, Ensemble, Proxies};
 
 use crate::support::{behind_proxy, children, connect, no_node_is_left, nodes_become};
@@ -64,7 +63,7 @@ async fn a_loss_is_final_and_its_node_is_deleted_when_the_session_survives() {
     assert_eq!(lost.reason, LossReason::LeaseRanOut);
     ensemble.server(0).resume().await.unwrap();
     no_node_is_left(&ensemble, "/lock").await;
-    manager.connected(Deadline::after(Duration::from_secs(30))).await.unwrap();
+    manager.connected_timeout(Duration::from_secs(30)).await.unwrap();
     assert!(!guard.is_valid(), "a lost hold came back");
     mutex.acquire().await.unwrap().release().await.unwrap();
 }

@@ -14,7 +14,7 @@ const LOCKS: &str = "/rate/locks";
 /// No test waits so long.
 const LONG: Duration = Duration::from_secs(600);
 
-fn limiter(manager: &ConnectionManager, starts: usize, window: Duration) -> RateLimiter {
+fn limiter(manager: &ConnectionManager, starts: u32, window: Duration) -> RateLimiter {
     RateLimiter::new(manager, PATH, starts, window).unwrap()
 }
 
@@ -60,7 +60,7 @@ async fn no_window_has_more_starts_than_the_limit() {
     let mut times: Vec<i64> = seen.into_values().collect();
     times.sort_unstable();
     assert!(times.len() >= total, "{} starts seen of {total}", times.len());
-    let window = i64::try_from(window.as_millis()).unwrap();
+    let (limit, window) = (limit as usize, i64::try_from(window.as_millis()).unwrap());
     for starts in times.windows(limit + 1) {
         assert!(starts[limit] - starts[0] > window, "{starts:?}");
     }

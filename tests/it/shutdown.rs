@@ -5,7 +5,6 @@ use std::time::Duration;
 use lockkeeper::{
     HoldEvent, Lock, LossReason, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore, State,
 };
-use lockkeeper_core::Deadline;
 use lockkeeper_tests::{Direction, Ensemble, Timing, eventually};
 
 use crate::support::{behind_proxy, builder, children, connect, nodes_become};
@@ -157,7 +156,7 @@ async fn a_link_over_which_no_write_is_answered_is_not_ready() {
     health_becomes(&manager, "silent", |health| !health.can_write).await;
     proxies.release(Direction::ToClient);
     drop(guard);
-    let _ = manager.connected(Deadline::after(Timing::settle())).await;
+    let _ = manager.connected_timeout(Timing::settle()).await;
     health_becomes(&manager, "back", |health| health.is_ready()).await;
 }
 

@@ -181,7 +181,7 @@ async fn thousands_of_locks_of_one_session_survive_a_restart() {
     });
     confirmed.await.unwrap();
     assert!(held.iter().all(|guard| guard.is_valid()));
-    assert_eq!(manager.health().held, many());
+    assert_eq!(manager.health().held as usize, many());
     account.report("the server is back").await;
 
     let mut releases = JoinSet::new();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lockkeeper::{
-    ConnectionManager, CreateMode, Discovery, Election, Instance, Mutex, NodeView, OnceCell, RwLock,
-    Schedule, Semaphore, Strategy, metrics as names,
+    ConnectionManager, CreateMode, Discovery, Election, Instance, Mutex, NodeView, OnceCell, Registration,
+    RwLock, Schedule, Semaphore, Strategy, metrics as names,
 };
 use lockkeeper_tests::{Timing, eventually};
 
@@ -95,6 +95,29 @@ async fn a_node_that_is_no_instance_is_counted_and_logged() {
     assert_eq!(recorded.value(names::REGISTRATIONS), 1.0);
     registration.release().await.unwrap();
     recorded.becomes(names::REGISTRATIONS, 0.0).await;
+}
+
+#[tokio::test]
+async fn registrations_are_counted_and_those_of_their_nodes_that_end_before_a_release() {
+    let (recorder, recorded) = recorder();
+    let _recorder = metrics::set_default_local_recorder(&recorder);
+    let (server, manager) = connected().await;
+    let registration = Registration::register(&manager, "/workers/7", "").unwrap();
+    registration.registered().await.unwrap();
+    assert_eq!(
+        (recorded.value(names::REGISTRATIONS), recorded.value(names::REGISTRATIONS_ENDED_TOTAL)),
+        (1.0, 0.0)
+    );
+    assert!(server.delete_node("/workers/7"));
+    recorded.becomes(names::REGISTRATIONS_ENDED_TOTAL, 1.0).await;
+    recorded.becomes(names::REGISTRATIONS, 1.0).await;
+    let owner = server.inspect(|machine| machine.tree().node("/workers/7").unwrap().stat().ephemeral_owner);
+    assert!(server.expire(owner));
+    recorded.becomes(names::REGISTRATIONS_ENDED_TOTAL, 2.0).await;
+    recorded.becomes(names::REGISTRATIONS, 1.0).await;
+    registration.release().await.unwrap();
+    recorded.becomes(names::REGISTRATIONS, 0.0).await;
+    assert_eq!(recorded.value(names::REGISTRATIONS_ENDED_TOTAL), 2.0);
 }
 
 #[tokio::test]

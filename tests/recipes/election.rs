@@ -44,7 +44,7 @@ impl Adapter for Candidate {
             // An observation may begin without a connection. It ends with its manager.
             let Ok(mut leaders) = election.expect("an election").observe().await else { return };
             while let Ok(leader) = leaders.changed().await {
-                leader.into_iter().for_each(|leader| seen(leader.token().as_u64()));
+                leader.into_iter().for_each(|leader| seen(leader.fencing_token().as_u64()));
             }
         }))
     }

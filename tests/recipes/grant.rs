@@ -120,9 +120,9 @@ pub enum Share {
     /// Permits, as long as all of them together are within the limit. Its token is unique.
     Permits {
         /// The permits of this hold.
-        permits: usize,
+        permits: u32,
         /// The permits of all holds.
-        limit: usize,
+        limit: u32,
     },
 }
 
@@ -132,9 +132,9 @@ pub struct Starts {
     /// The path of the limiter.
     pub path: String,
     /// The number of starts.
-    pub count: usize,
+    pub count: u32,
     /// The number of starts in a window.
-    pub limit: usize,
+    pub limit: u32,
     /// The window in milliseconds.
     pub window: u64,
 }
@@ -184,7 +184,7 @@ impl Claim {
 impl Share {
     /// The number of permits of all holds together. `None` if the lock has no permits.
     #[must_use]
-    pub fn limit(self) -> Option<usize> {
+    pub fn limit(self) -> Option<u32> {
         match self {
             Self::Permits { limit, .. } => Some(limit),
             Self::Exclusive | Self::Shared => None,
@@ -193,7 +193,7 @@ impl Share {
 
     /// The number of permits of this hold.
     #[must_use]
-    pub fn permits(self) -> usize {
+    pub fn permits(self) -> u32 {
         match self {
             Self::Permits { permits, .. } => permits,
             Self::Exclusive | Self::Shared => 0,

@@ -68,7 +68,7 @@ pub struct Family {
     /// One of these is drawn for each acquire. An adapter that is listed twice is twice as likely.
     pub adapters: &'static [AnyAdapter],
     /// The number of permits, for a lock in the layout that is shared with Curator's semaphore.
-    pub permits: Option<usize>,
+    pub permits: Option<u32>,
 }
 
 impl Debug for Family {

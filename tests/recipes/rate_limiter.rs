@@ -8,7 +8,7 @@ use lockkeeper::{Admission, BootInstant, Hold, RateLimiter, ReleaseError};
 use crate::{AcquireMode, Adapter, Grant, Granted, Starts, Taking, Target};
 
 /// The number of starts in any window: one at the first path, two at the others.
-fn limit(path: &str) -> usize {
+fn limit(path: &str) -> u32 {
     if path.ends_with('0') { 1 } else { 2 }
 }
 
@@ -20,7 +20,7 @@ const TIME_PER_START: u64 = 2_250;
 
 /// An admission of so many starts. `None`: of some.
 #[derive(Clone, Copy, Debug)]
-pub struct Admit(Option<usize>);
+pub struct Admit(Option<u32>);
 
 impl Admit {
     /// One start.
@@ -32,7 +32,7 @@ impl Admit {
 impl Adapter for Admit {
     fn take(&self, mut target: Target, mode: AcquireMode) -> Taking {
         let starts_max = limit(&target.path);
-        let starts = self.0.unwrap_or_else(|| target.draw(starts_max, 0) + 1);
+        let starts = self.0.unwrap_or_else(|| target.draw_count(starts_max, 1));
         Box::pin(async move {
             let limiter = RateLimiter::new(&target.manager, target.path.as_str(), starts_max, WINDOW)?;
             let limiter = limiter.grace(GRACE);

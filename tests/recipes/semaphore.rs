@@ -7,15 +7,15 @@ use crate::mutex::{acquire, granted};
 use crate::{AcquireMode, Adapter, AnyAdapter, Claim, Grant, Share, Taking, Target};
 
 /// The number of permits of every semaphore.
-pub const LIMIT: usize = 3;
+pub const LIMIT: u32 = 3;
 
 /// So many permits of a semaphore. `None`: some of them; without chance, two.
 #[derive(Clone, Copy, Debug)]
-pub struct Permits(pub Option<usize>);
+pub struct Permits(pub Option<u32>);
 
 /// The same, with a limit that is stored in a node.
 #[derive(Clone, Copy, Debug)]
-pub struct SharedPermits(pub Option<usize>);
+pub struct SharedPermits(pub Option<u32>);
 
 /// The mutex in the layout of a semaphore.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +44,11 @@ fn shared_limit(target: &Target) -> Result<SharedLimit, Error> {
 }
 
 /// So many permits, or some.
-fn permits(permits: Option<usize>, target: &mut Target) -> usize {
-    permits.unwrap_or_else(|| target.draw(LIMIT, 1) + 1)
+fn permits(permits: Option<u32>, target: &mut Target) -> u32 {
+    permits.unwrap_or_else(|| target.draw_count(LIMIT, 2))
 }
 
-fn take(semaphore: Result<Semaphore, Error>, permits: usize, mode: AcquireMode) -> Taking {
+fn take(semaphore: Result<Semaphore, Error>, permits: u32, mode: AcquireMode) -> Taking {
     Box::pin(async move {
         let semaphore = semaphore?;
         granted(match mode {

@@ -19,7 +19,7 @@ pub struct Site {
     /// One of these is drawn for each acquire.
     pub adapters: &'static [AnyAdapter],
     /// The number of permits, where it has permits.
-    pub limit: Option<usize>,
+    pub limit: Option<u32>,
     /// Whether an owner may hold it more than once.
     pub nests: bool,
     /// Whether its nodes are also deleted by hand.
@@ -42,7 +42,7 @@ impl Site {
         Self { touched: true, ..self }
     }
 
-    const fn limit(self, limit: usize) -> Self {
+    const fn limit(self, limit: u32) -> Self {
         Self { limit: Some(limit), ..self }
     }
 }

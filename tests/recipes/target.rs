@@ -38,6 +38,13 @@ impl Target {
         Self { draws: Some(Box::new(draws)), ..self }
     }
 
+    /// A count from one to `most`; without chance, `otherwise`.
+    pub fn draw_count(&mut self, most: u32, otherwise: u32) -> u32 {
+        let below = |count: u32| count.try_into().unwrap_or(usize::MAX);
+        let drawn = self.draw(below(most), below(otherwise.saturating_sub(1)));
+        u32::try_from(drawn).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
     /// A number below `count`; without chance, `otherwise`.
     pub fn draw(&mut self, count: usize, otherwise: usize) -> usize {
         self.draws.as_mut().map_or(otherwise, |draws| draws(count))

@@ -20,7 +20,7 @@ async fn main() -> Result<(), Failure> {
     };
     let manager =
         ConnectionManager::builder(url).lease(Duration::from_millis(lease.parse()?)).connect().await?;
-    let (rounds, limit): (u32, usize) = (rounds.parse()?, limit.parse()?);
+    let (rounds, limit): (u32, u32) = (rounds.parse()?, limit.parse()?);
     let contenders = (0..tasks.parse()?).map(|task| {
         let permits = 1 + task % limit;
         let lock: Result<Arc<dyn Lock>, _> = match limit {
@@ -34,16 +34,16 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-async fn contend(lock: &dyn Lock, witness: &str, rounds: u32, permits: usize) -> Result<(), Failure> {
+async fn contend(lock: &dyn Lock, witness: &str, rounds: u32, permits: u32) -> Result<(), Failure> {
     let mut done = 0;
     while done < rounds {
-        // A new connection: whoever lost the lock inside has left with the old one.
+        // A new connection: a task that lost the lock before its marks were sent has given up the old one.
         let (read, mut write) = TcpStream::connect(witness).await?.into_split();
         let mut answers = BufReader::new(read).lines();
         while done < rounds {
             let guard = lock.acquire().await?;
             let token = guard.fencing_token().as_u64();
-            let inside = guard.run(async {
+            let marks = guard.run(async {
                 for verb in ["enter", "leave"] {
                     write.write_all(format!("{verb} {token} {permits}\n").as_bytes()).await?;
                     answers.next_line().await?.ok_or("the witness is gone")?;
@@ -51,7 +51,7 @@ async fn contend(lock: &dyn Lock, witness: &str, rounds: u32, permits: usize) ->
                 Ok::<_, Failure>(())
             });
             // On a busy machine a process may not run for longer than its lease.
-            let Ok(seen) = inside.await else { break };
+            let Ok(seen) = marks.await else { break };
             seen?;
             match guard.release().await {
                 Err(error) if !error.is_lost() => return Err(error.into()),

@@ -29,7 +29,7 @@ pub(crate) fn draw(rng: &mut Rng, first_sequence: i32) -> Vec<Lock> {
 
 impl Lock {
     /// The number of permits, for a lock in the layout that is shared with Curator's semaphore.
-    pub(crate) fn permits(&self) -> Option<usize> {
+    pub(crate) fn permits(&self) -> Option<u32> {
         self.family.permits
     }
 

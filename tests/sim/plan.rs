@@ -29,7 +29,7 @@ pub(crate) struct Plan {
     /// How far the rates of any two clocks may differ, in parts per million: below one in a hundred.
     pub(crate) drift: u64,
     /// How many sessions each process has: every lock has one of them.
-    pub(crate) sessions: usize,
+    pub(crate) sessions: u32,
     /// Whether processes may shut their manager down during the run, and continue with another.
     pub(crate) shuts_down: bool,
     /// Whether a task of each process follows the nodes of all locks, and whether one counts.

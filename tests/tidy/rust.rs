@@ -73,7 +73,7 @@ fn is_identifier(token: &str) -> bool {
     token.starts_with(|c: char| c == '_' || c.is_alphabetic())
 }
 
-fn tokens(source: &str) -> Vec<String> {
+pub(crate) fn tokens(source: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut rest = source.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -91,7 +91,7 @@ fn tokens(source: &str) -> Vec<String> {
 }
 
 /// Without the items that are compiled for tests only. rustfmt closes an item in the column where it begins.
-fn without_tests(source: &str) -> String {
+pub(crate) fn without_tests(source: &str) -> String {
     let mut kept = String::new();
     let mut rest = source;
     while let Some((before, item)) = rest.split_once("#[cfg(test)]\n") {
@@ -106,7 +106,7 @@ fn without_tests(source: &str) -> String {
 }
 
 /// Without comments, and with empty strings and characters.
-fn without_text(source: &str) -> String {
+pub(crate) fn without_text(source: &str) -> String {
     let mut kept = String::new();
     let mut rest = source;
     while let Some(first) = rest.chars().next() {

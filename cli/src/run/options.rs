@@ -27,11 +27,11 @@ pub(crate) struct SemaphoreOptions {
 
     /// The number of permits of the semaphore: all its users must give the same
     #[arg(short = 'n', long, value_name = "K")]
-    pub(super) permits: usize,
+    pub(super) permits: u32,
 
     /// The number of permits to take
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(super) take: usize,
+    pub(super) take: u32,
 
     #[command(flatten)]
     pub(super) run: RunOptions,

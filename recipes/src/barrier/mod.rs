@@ -11,8 +11,7 @@ use std::fmt::{self, Debug, Display, Formatter};
 use std::time::{Duration, SystemTime};
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, CreateMode, Deadline, Error, IntoPath, Outcome, Refusal, WholePath,
-    ZnodePath,
+    ConfigError, ConnectionManager, CreateMode, Error, IntoPath, Outcome, Refusal, WholePath, ZnodePath,
 };
 
 /// A barrier that one process sets and removes, and that others wait behind.
@@ -152,7 +151,7 @@ impl Barrier {
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn wait(&self) -> Result<(), Error> {
-        self.manager.znodes().deleted(self.path.clone(), Deadline::never()).await
+        self.manager.znodes().deleted(self.path.clone()).await
     }
 
     /// As [`wait`](Self::wait), for at most `timeout`. With a `timeout` of zero, it reads once.
@@ -169,7 +168,7 @@ impl Barrier {
     ///
     /// As [`wait`](Self::wait).
     pub async fn wait_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        self.manager.znodes().deleted(self.path.clone(), Deadline::after(timeout)).await
+        self.manager.znodes().deleted_timeout(self.path.clone(), timeout).await
     }
 
     /// Whether the barrier is set, by which client and since when: a snapshot. Needs only the right to read.

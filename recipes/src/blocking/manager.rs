@@ -127,7 +127,7 @@ impl ConnectionManager {
     ///
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`ConnectionManager::shutdown_within`](crate::ConnectionManager::shutdown_within).
-    pub fn shutdown_within(&self, limit: Duration) -> Result<usize, Error> {
+    pub fn shutdown_within(&self, limit: Duration) -> Result<u32, Error> {
         self.block_on(self.inner.shutdown_within(limit))?
     }
 

@@ -43,7 +43,7 @@ impl ConnectionPool {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
     /// [`ConnectError::NoThread`] if the system refuses a thread. Otherwise as
     /// [`ConnectionManagerBuilder::connect_pool`].
-    pub fn connect_with(builder: ConnectionManagerBuilder, sessions: usize) -> Result<Self, ConnectError> {
+    pub fn connect_with(builder: ConnectionManagerBuilder, sessions: u32) -> Result<Self, ConnectError> {
         let (thread, client) = RuntimeThread::start()?;
         let inner = thread.block_checked(builder.connect_pool(sessions))??;
         // If the thread has ended, the managers' tasks have ended, too.
@@ -100,7 +100,7 @@ impl ConnectionPool {
     ///
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`ConnectionPool::shutdown_within`](crate::ConnectionPool::shutdown_within).
-    pub fn shutdown_within(&self, limit: Duration) -> Result<usize, Error> {
+    pub fn shutdown_within(&self, limit: Duration) -> Result<u32, Error> {
         self.any.block_on(self.inner.shutdown_within(limit))?
     }
 }

@@ -35,7 +35,7 @@ impl RateLimiter {
     pub fn new(
         manager: &ConnectionManager,
         path: impl IntoPath,
-        starts: usize,
+        starts: u32,
         window: Duration,
     ) -> Result<Self, Error> {
         let inner = crate::RateLimiter::new(manager.as_async(), path, starts, window)?;
@@ -78,7 +78,7 @@ impl RateLimiter {
     ///
     /// [`RateLimiterError::TooManyStarts`](crate::RateLimiterError::TooManyStarts) if `starts` is above the
     /// limit. Otherwise as [`admit`](Self::admit).
-    pub fn admit_many(&self, starts: usize) -> Result<Admission, Error> {
+    pub fn admit_many(&self, starts: u32) -> Result<Admission, Error> {
         self.block(self.inner.admit_many(starts))
     }
 
@@ -127,7 +127,7 @@ impl RateLimiter {
     /// # Errors
     ///
     /// As [`RateLimiter::sweep`](crate::RateLimiter::sweep), and as [`admit`](Self::admit).
-    pub fn sweep(&self) -> Result<usize, Error> {
+    pub fn sweep(&self) -> Result<u32, Error> {
         self.block(self.inner.sweep())
     }
 }
@@ -146,7 +146,7 @@ impl KeyedRateLimiter {
     pub fn new(
         manager: &ConnectionManager,
         path: impl IntoPath,
-        starts: usize,
+        starts: u32,
         window: Duration,
     ) -> Result<Self, Error> {
         let inner = crate::KeyedRateLimiter::new(manager.as_async(), path, starts, window)?;
@@ -180,7 +180,7 @@ impl KeyedRateLimiter {
     /// # Errors
     ///
     /// As [`RateLimiter::sweep`].
-    pub fn sweep(&self) -> Result<usize, Error> {
+    pub fn sweep(&self) -> Result<u32, Error> {
         self.block(self.inner.sweep())
     }
 }

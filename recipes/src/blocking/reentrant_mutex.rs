@@ -82,7 +82,7 @@ impl ReentrantMutex {
 
     /// The number of guards that this thread has now.
     #[must_use]
-    pub fn hold_count(&self) -> usize {
+    pub fn hold_count(&self) -> u32 {
         self.inner.hold_count(&this_thread())
     }
 

@@ -43,7 +43,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root, or if `permits` is zero.
-    pub fn new(manager: &ConnectionManager, path: impl IntoPath, permits: usize) -> Result<Self, Error> {
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath, permits: u32) -> Result<Self, Error> {
         let inner = crate::Semaphore::new(manager.as_async(), path, permits)?;
         Ok(Self::on(manager, inner))
     }
@@ -78,7 +78,7 @@ impl Semaphore {
 
     /// Returns `permits` permits as a [`Lock`](super::Lock), to take them together with other locks.
     #[must_use]
-    pub fn permits(&self, permits: usize) -> Permits {
+    pub fn permits(&self, permits: u32) -> Permits {
         self.beside(self.inner.permits(permits))
     }
 
@@ -98,7 +98,7 @@ impl Semaphore {
     ///
     /// [`SemaphoreError::TooManyPermits`](crate::SemaphoreError::TooManyPermits) if `permits` is above the
     /// limit. Otherwise as [`acquire`](Self::acquire).
-    pub fn acquire_many(&self, permits: usize) -> Result<Lease, Error> {
+    pub fn acquire_many(&self, permits: u32) -> Result<Lease, Error> {
         self.guard(self.inner.acquire_many(permits))
     }
 
@@ -116,7 +116,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// As [`acquire_many`](Self::acquire_many) and [`acquire_timeout`](Self::acquire_timeout).
-    pub fn acquire_many_timeout(&self, permits: usize, timeout: Duration) -> Result<Lease, Error> {
+    pub fn acquire_many_timeout(&self, permits: u32, timeout: Duration) -> Result<Lease, Error> {
         self.guard(self.inner.acquire_many_timeout(permits, timeout))
     }
 
@@ -135,7 +135,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// As [`acquire_many`](Self::acquire_many) and [`try_acquire`](Self::try_acquire).
-    pub fn try_acquire_many(&self, permits: usize) -> Result<Option<Lease>, Error> {
+    pub fn try_acquire_many(&self, permits: u32) -> Result<Option<Lease>, Error> {
         self.try_guard(self.inner.try_acquire_many(permits))
     }
 
@@ -145,7 +145,7 @@ impl Semaphore {
     ///
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`Semaphore::available`](crate::Semaphore::available).
-    pub fn available(&self) -> Result<usize, Error> {
+    pub fn available(&self) -> Result<u32, Error> {
         self.block(self.inner.available())
     }
 }
@@ -167,7 +167,7 @@ impl SharedLimit {
     ///
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`SharedLimit::get`](crate::SharedLimit::get).
-    pub fn get(&self) -> Result<usize, Error> {
+    pub fn get(&self) -> Result<u32, Error> {
         self.block(self.inner.get())
     }
 
@@ -177,7 +177,7 @@ impl SharedLimit {
     ///
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as that
     /// method.
-    pub fn set(&self, permits: usize) -> Result<(), Error> {
+    pub fn set(&self, permits: u32) -> Result<(), Error> {
         self.block(self.inner.set(permits))
     }
 }
@@ -185,7 +185,7 @@ impl SharedLimit {
 impl Lease {
     /// The number of permits of this lease.
     #[must_use]
-    pub fn permits(&self) -> usize {
+    pub fn permits(&self) -> u32 {
         self.inner.permits()
     }
 }

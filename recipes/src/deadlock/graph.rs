@@ -6,7 +6,7 @@
 //!
 //! A circle in the graph would prove less: a waiter for permits is served by any of their holders.
 
-use lockkeeper_core::{Kind, Rule};
+use lockkeeper_core::{Kind, Rule, count_of};
 
 /// The nodes of all locks.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,7 @@ pub(super) struct Node {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     /// `None` if the limit is not known: then there is always a free permit.
-    pub(super) limit: Option<usize>,
+    pub(super) limit: Option<u32>,
     /// The actor of each permit in use.
     pub(super) leases: Vec<usize>,
 }
@@ -88,7 +88,7 @@ impl Lock {
     /// Whether no permit is free. An actor that waits for more permits does not give its own back.
     fn is_used_up(&self, there: &[bool]) -> bool {
         let Some(Pool { limit: Some(limit), leases }) = &self.pool else { return false };
-        leases.iter().filter(|actor| is(there, **actor)).count() >= *limit
+        count_of(leases.iter().filter(|actor| is(there, **actor)).count()) >= *limit
     }
 }
 

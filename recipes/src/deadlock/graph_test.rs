@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use lockkeeper_core::Kind;
+use lockkeeper_core::{Kind, count_of};
 use proptest::prelude::*;
 
 use super::graph::{Blockers, Graph, Lock, Node, Pool};
@@ -54,7 +54,7 @@ fn permits_come_from_any_holder() {
     let pool = |leases: Vec<usize>| {
         let mut graph = graph(&[&[(0, 0, LOCK), (1, 1, LOCK)], &[(0, 1, LOCK)]]);
         graph.actors = 3;
-        graph.locks[1].pool = Some(Pool { limit: Some(leases.len()), leases });
+        graph.locks[1].pool = Some(Pool { limit: Some(count_of(leases.len())), leases });
         graph
     };
     // Actor 0 waits for a permit, and holds the lock that actor 1 waits for.
@@ -104,7 +104,7 @@ fn ends_in_no_order(graph: &Graph) -> Vec<usize> {
         let ahead = lock.queue[..at].iter().filter(is_ahead).any(|earlier| !gone.contains(&earlier.actor));
         let has_no_permit = lock.pool.as_ref().is_some_and(|pool| {
             let used = pool.leases.iter().filter(|actor| !gone.contains(actor)).count();
-            pool.limit.is_some_and(|limit| used >= limit)
+            pool.limit.is_some_and(|limit| count_of(used) >= limit)
         });
         ahead || has_no_permit
     };
@@ -141,7 +141,7 @@ const ACTORS: usize = 5;
 
 fn any_lock() -> impl Strategy<Value = Lock> {
     let nodes = prop::collection::vec((0..ACTORS, 0..2_usize, any::<bool>(), 0..6_i64), 0..6);
-    let pool = prop::option::of((prop::option::of(0..3_usize), prop::collection::vec(0..ACTORS, 0..3)));
+    let pool = prop::option::of((prop::option::of(0..3_u32), prop::collection::vec(0..ACTORS, 0..3)));
     (nodes, any::<bool>(), pool).prop_map(|(mut nodes, rw, pool)| {
         nodes.sort_by_key(|node| node.3);
         let is_pool = pool.is_some();

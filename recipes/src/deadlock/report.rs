@@ -24,7 +24,7 @@ const BLOCKERS_SHOWN: usize = 3;
 pub struct Deadlock {
     certainty: Certainty,
     edges: Vec<WaitEdge>,
-    behind: Vec<(ZnodePath, usize)>,
+    behind: Vec<(ZnodePath, u32)>,
 }
 
 /// One wait of a deadlock.
@@ -60,7 +60,7 @@ impl Deadlock {
     fn of(snapshot: &Snapshot<'_>, certainty: Certainty, circle: Circle) -> Self {
         let edges =
             circle.waits.into_iter().filter_map(|(at, blockers)| WaitEdge::of(snapshot, at, blockers));
-        let mut behind: BTreeMap<ZnodePath, usize> = BTreeMap::new();
+        let mut behind: BTreeMap<ZnodePath, u32> = BTreeMap::new();
         for lock in circle.behind.iter().filter_map(|at| snapshot.locks.get(at.0)) {
             *behind.entry(lock.lock.path().clone()).or_default() += 1;
         }
@@ -82,7 +82,7 @@ impl Deadlock {
 
     /// For each lock, how many other contenders wait for those of the circle.
     #[must_use]
-    pub fn waiting_behind(&self) -> &[(ZnodePath, usize)] {
+    pub fn waiting_behind(&self) -> &[(ZnodePath, u32)] {
         &self.behind
     }
 

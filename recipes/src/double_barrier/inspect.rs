@@ -1,6 +1,6 @@
 use std::fmt::{self, Display, Formatter};
 
-use lockkeeper_core::{Error, MemberInfo, RendezvousInfo, WholePath};
+use lockkeeper_core::{Error, MemberInfo, RendezvousInfo, WholePath, count_of};
 
 use super::DoubleBarrier;
 
@@ -11,7 +11,7 @@ use super::DoubleBarrier;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DoubleBarrierInspection {
     path: WholePath,
-    count: usize,
+    count: u32,
     info: RendezvousInfo,
 }
 
@@ -54,10 +54,10 @@ impl DoubleBarrierInspection {
 
     /// How many more members a round needs to begin: none while members are inside.
     #[must_use]
-    pub fn missing_count(&self) -> usize {
+    pub fn missing_count(&self) -> u32 {
         match self.inside().next() {
             Some(_) => 0,
-            None => self.count.saturating_sub(self.waiting().count()),
+            None => self.count.saturating_sub(count_of(self.waiting().count())),
         }
     }
 

@@ -12,7 +12,7 @@
 mod inside;
 mod inspect;
 
-use std::num::NonZeroUsize;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use lockkeeper_core::{ConfigError, ConnectionManager, Deadline, Error, IntoPath, Rendezvous, ZnodePath};
@@ -46,10 +46,10 @@ const ID_BYTES_MAX: usize = 1024;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-/// use std::num::NonZeroUsize;
+/// use std::num::NonZeroU32;
 /// use lockkeeper::DoubleBarrier;
 ///
-/// let two = NonZeroUsize::new(2).unwrap();
+/// let two = NonZeroU32::new(2).unwrap();
 /// let (left, right) = (
 ///     DoubleBarrier::new(&manager, "/barriers/step", two)?.with_id("left")?,
 ///     DoubleBarrier::new(&manager, "/barriers/step", two)?.with_id("right")?,
@@ -64,7 +64,7 @@ const ID_BYTES_MAX: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct DoubleBarrier {
     rendezvous: Rendezvous,
-    count: NonZeroUsize,
+    count: NonZeroU32,
 }
 
 impl DoubleBarrier {
@@ -73,7 +73,7 @@ impl DoubleBarrier {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed or the root.
-    pub fn new(manager: &ConnectionManager, path: impl IntoPath, count: NonZeroUsize) -> Result<Self, Error> {
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath, count: NonZeroU32) -> Result<Self, Error> {
         let rendezvous = Rendezvous::new(manager, path)?.with_metric_name("double_barrier");
         Ok(Self { rendezvous, count })
     }
@@ -100,7 +100,7 @@ impl DoubleBarrier {
 
     /// How many members a round has.
     #[must_use]
-    pub fn count(&self) -> NonZeroUsize {
+    pub fn count(&self) -> NonZeroU32 {
         self.count
     }
 

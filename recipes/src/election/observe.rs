@@ -36,7 +36,7 @@ impl Leader {
 
     /// The fencing token of its leadership: greater than those of all earlier leaders.
     #[must_use]
-    pub fn token(&self) -> FencingToken {
+    pub fn fencing_token(&self) -> FencingToken {
         self.token
     }
 
@@ -125,7 +125,7 @@ impl Election {
     ///
     /// let leadership = election.campaign().await?;
     /// let leader = leaders.changed().await?.expect("a leader");
-    /// assert_eq!((leader.id(), leader.token()), ("planner-3", leadership.fencing_token()));
+    /// assert_eq!((leader.id(), leader.fencing_token()), ("planner-3", leadership.fencing_token()));
     ///
     /// leadership.resign().await?;
     /// assert_eq!(leaders.changed().await?, None);
@@ -195,9 +195,9 @@ impl LeaderWatch {
             let seen = self.receiver.borrow_and_update().clone();
             match seen {
                 Observed::Ended(error) => return Err(error),
-                Observed::Leader(leader) if leader.as_ref().map(Leader::token) != self.returned => {
+                Observed::Leader(leader) if leader.as_ref().map(Leader::fencing_token) != self.returned => {
                     let leader = leader.filter(|_| self.returned.is_none());
-                    self.returned = leader.as_ref().map(Leader::token);
+                    self.returned = leader.as_ref().map(Leader::fencing_token);
                     return Ok(leader);
                 }
                 Observed::Leader(_) | Observed::Unknown => {}

@@ -19,12 +19,12 @@ pub enum CandidateState {
     Waiting {
         /// How many candidates are ahead, by the last list. Some of them may have gone since. `None` until
         /// the first list, and without a session.
-        position: Option<usize>,
+        position: Option<u32>,
     },
     /// The participant leads.
     Leading {
         /// The fencing token of the leadership.
-        token: FencingToken,
+        fencing_token: FencingToken,
     },
     /// The last leadership was lost, and no campaign is under way.
     Lost {
@@ -46,7 +46,7 @@ pub(super) struct Candidates {
 
 #[derive(Debug)]
 enum Candidate {
-    Waiting(Option<usize>),
+    Waiting(Option<u32>),
     Leading(FencingToken, NodeMonitor),
 }
 
@@ -61,7 +61,7 @@ impl Candidate {
         match self {
             Self::Waiting(position) => CandidateState::Waiting { position: *position },
             Self::Leading(token, monitor) => match monitor.check() {
-                Ok(()) => CandidateState::Leading { token: *token },
+                Ok(()) => CandidateState::Leading { fencing_token: *token },
                 Err(lost) => CandidateState::Lost { reason: lost.reason },
             },
         }
@@ -91,7 +91,7 @@ fn combined(
 ) -> CandidateState {
     let rank = |state: &CandidateState| match state {
         CandidateState::Leading { .. } => (2, Reverse(0)),
-        CandidateState::Waiting { position } => (1, Reverse(position.unwrap_or(usize::MAX))),
+        CandidateState::Waiting { position } => (1, Reverse(position.unwrap_or(u32::MAX))),
         CandidateState::Idle | CandidateState::Lost { .. } | CandidateState::Closed => (0, Reverse(0)),
     };
     let state = candidates.max_by_key(rank).unwrap_or_else(|| ended.clone());
@@ -118,7 +118,7 @@ impl Candidacy {
     }
 
     /// Notes each position of the campaign.
-    pub(super) fn position_report(&self) -> impl Fn(Option<usize>) + Send + Sync + use<> {
+    pub(super) fn position_report(&self) -> impl Fn(Option<u32>) + Send + Sync + use<> {
         let (candidates, number) = (self.candidates.clone(), self.number);
         move |position| {
             candidates.send_if_modified(|all| match all.by_number.get_mut(&number) {
@@ -186,8 +186,8 @@ impl Election {
     /// assert_eq!(state.changed().await?, CandidateState::Idle);
     ///
     /// let leadership = election.campaign().await?;
-    /// let token = leadership.fencing_token();
-    /// assert_eq!(state.changed().await?, CandidateState::Leading { token });
+    /// let fencing_token = leadership.fencing_token();
+    /// assert_eq!(state.changed().await?, CandidateState::Leading { fencing_token });
     /// leadership.resign().await?;
     /// assert_eq!(state.state(), CandidateState::Idle);
     /// # Ok(())
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn the_nearest_candidate_counts_and_an_end_only_if_nothing_is_under_way() {
         let waiting = |position| CandidateState::Waiting { position };
-        let leading = CandidateState::Leading { token: FencingToken::new(7) };
+        let leading = CandidateState::Leading { fencing_token: FencingToken::new(7) };
         let lost = CandidateState::Lost { reason: LossReason::NodeDeleted };
         let (idle, closed) = (CandidateState::Idle, CandidateState::Closed);
         let none: &[CandidateState] = &[];

@@ -1,6 +1,6 @@
 mod table;
 
-use lockkeeper_core::{ConnectionManager, ContenderInfo, Kind, Role, WholePath, ZnodePath};
+use lockkeeper_core::{ConnectionManager, ContenderInfo, Kind, Role, WholePath, ZnodePath, count_of};
 
 pub(crate) use self::table::age as age_text;
 
@@ -57,7 +57,7 @@ pub struct Inspection {
     pub(crate) path: ZnodePath,
     /// For the headline.
     pub(crate) whole: WholePath,
-    pub(crate) limit: Option<usize>,
+    pub(crate) limit: Option<u32>,
     pub(crate) contenders: Vec<ContenderInfo>,
 }
 
@@ -74,7 +74,7 @@ impl Inspection {
         recipe: InspectedRecipe,
         manager: &ConnectionManager,
         path: &ZnodePath,
-        limit: Option<usize>,
+        limit: Option<u32>,
         contenders: Vec<ContenderInfo>,
     ) -> Self {
         Self { recipe, path: path.clone(), whole: manager.whole_path(path), limit, contenders }
@@ -106,14 +106,14 @@ impl Inspection {
     /// The limit of permits, or of starts in a window. `None` for a lock without such a limit, or if the node
     /// of a shared limit has no limit.
     #[must_use]
-    pub fn limit(&self) -> Option<usize> {
+    pub fn limit(&self) -> Option<u32> {
         self.limit
     }
 
     /// The number of free permits or starts, without regard to waiters.
     #[must_use]
-    pub fn free(&self) -> Option<usize> {
-        Some(self.limit?.saturating_sub(self.holders().count()))
+    pub fn free(&self) -> Option<u32> {
+        Some(self.limit?.saturating_sub(count_of(self.holders().count())))
     }
 
     /// Every node: first the holders, then the waiters, both in the order of the queue, then foreign nodes.

@@ -57,7 +57,7 @@ impl Inspection {
     fn headline(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let (held, waiting) = (self.holders().count(), self.waiters().count());
         write!(formatter, "{} {}: ", self.recipe.name, self.whole)?;
-        let of = |limit: Option<usize>| limit.map_or_else(|| "?".to_owned(), |limit| limit.to_string());
+        let of = |limit: Option<u32>| limit.map_or_else(|| "?".to_owned(), |limit| limit.to_string());
         match self.recipe.counted {
             None if held == 0 => write!(formatter, "free")?,
             None => write!(formatter, "held by {held}")?,

@@ -64,7 +64,7 @@ impl<K: Send> SingleHold for OwnerShare<K> {
 impl<K: Send> Queued for OwnerQueued<K> {
     type Guard = Guard<OwnerShare<K>>;
 
-    fn position(&self) -> Option<usize> {
+    fn position(&self) -> Option<u32> {
         self.queued.ticket().map_or(Some(0), Ticket::position)
     }
 

@@ -66,7 +66,7 @@ pub(crate) enum LockRequest {
     /// The side to write.
     Write(Option<OwnerId>),
     /// A number of permits.
-    Permits(usize),
+    Permits(u32),
 }
 
 /// A lock that is acquired in a batch with others: it enters its queue by the same transaction.

@@ -26,7 +26,7 @@ pub trait Queued {
     type Guard;
 
     /// The number of contenders ahead at the last list.
-    fn position(&self) -> Option<usize>;
+    fn position(&self) -> Option<u32>;
 
     /// The position in the queue. `None` if the contender needs none now.
     fn ticket(&mut self) -> Option<&mut Ticket>;
@@ -43,7 +43,7 @@ impl<Q: Queued> QueueTicket<Q> {
     /// The number of contenders ahead at the last list, for a reader the number of writers: 0 at the head of
     /// the queue, and for an owner that holds the lock. `None` if no list is known.
     #[must_use]
-    pub fn position(&self) -> Option<usize> {
+    pub fn position(&self) -> Option<u32> {
         self.0.position()
     }
 
@@ -58,7 +58,7 @@ impl<Q: Queued> QueueTicket<Q> {
     /// # Cancel safety
     ///
     /// Cancel safe: the ticket keeps its position.
-    pub async fn refresh(&mut self) -> Result<usize, Error> {
+    pub async fn refresh(&mut self) -> Result<u32, Error> {
         let Some(ticket) = self.0.ticket() else { return Ok(0) };
         let limit = Deadline::after(ticket.manager().operation_timeout());
         ticket.refresh(limit).await

@@ -81,7 +81,7 @@ impl Mutex {
 impl Queued for MutexQueued {
     type Guard = MutexGuard;
 
-    fn position(&self) -> Option<usize> {
+    fn position(&self) -> Option<u32> {
         match &self.position {
             Position::Queue(ticket) => ticket.position(),
             Position::Semaphore(queued) => queued.position(),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use dashmap::DashMap;
 use lockkeeper_core::{
-    ConnectionManager, Deadline, Error, Hold, LockQueue, Phase, ReleaseError, WholePath, ZnodePath,
+    ConnectionManager, Deadline, Error, Hold, LockQueue, Phase, ReleaseError, WholePath, ZnodePath, count_of,
 };
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
@@ -120,14 +120,14 @@ impl OwnerHolds {
     }
 
     /// The number of guards of this side that the owner has now.
-    pub(crate) fn count(&self, side: Side, owner: &Owner) -> usize {
+    pub(crate) fn count(&self, side: Side, owner: &Owner) -> u32 {
         // The reference into the table ends first: a drop of the last share removes the slot from the table.
         let slot = self.table().get(&self.key(owner)).map(|slot| Arc::clone(&slot));
         let Some(active) = slot.map(|slot| slot.active()) else { return 0 };
-        let guards = |shared: &Arc<SharedHold>| shared.guards.strong_count();
+        let guards = |shared: &Arc<SharedHold>| count_of(shared.guards.strong_count());
         match side {
-            Side::Write => active.write.iter().map(guards).sum(),
-            Side::Read => active.reads.iter().map(guards).sum(),
+            Side::Write => active.write.iter().map(guards).fold(0, u32::saturating_add),
+            Side::Read => active.reads.iter().map(guards).fold(0, u32::saturating_add),
         }
     }
 

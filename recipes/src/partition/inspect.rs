@@ -75,7 +75,7 @@ impl PartitionInspection {
 
     /// How many items each holder has, by the id of the member.
     #[must_use]
-    pub fn shares(&self) -> BTreeMap<String, usize> {
+    pub fn shares(&self) -> BTreeMap<String, u32> {
         let mut shares = BTreeMap::new();
         for holder in self.items.iter().filter_map(PartitionItem::held_by) {
             *shares.entry(holder).or_default() += 1;

@@ -68,7 +68,8 @@ impl PartitionMember {
     /// the manager has begun.
     ///
     /// Call it again soon: an item that is not taken from here is held, and nobody works on it. If it has to
-    /// be given up meanwhile, the member does so by itself, and does not return it.
+    /// be given up meanwhile, the member does so by itself, and does not return it. If its hold is lost
+    /// meanwhile, the member acquires it again, and returns the new hold.
     ///
     /// # Session loss
     ///

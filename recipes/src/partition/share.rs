@@ -8,8 +8,8 @@ use lockkeeper_core::{Error, FencingToken};
 /// as the member knows.
 #[derive(Clone, Debug, Default)]
 pub struct PartitionShare {
-    pub(super) members: usize,
-    pub(super) items: usize,
+    pub(super) members: u32,
+    pub(super) items: u32,
     /// The items of this member.
     pub(super) mine: Vec<Arc<str>>,
     pub(super) held: BTreeMap<Arc<str>, FencingToken>,
@@ -19,13 +19,13 @@ pub struct PartitionShare {
 impl PartitionShare {
     /// The number of members.
     #[must_use]
-    pub fn members(&self) -> usize {
+    pub fn members(&self) -> u32 {
         self.members
     }
 
     /// The number of items of the partition.
     #[must_use]
-    pub fn items(&self) -> usize {
+    pub fn items(&self) -> u32 {
         self.items
     }
 
@@ -42,7 +42,7 @@ impl PartitionShare {
 
     /// The fencing token of an item, if this member holds it.
     #[must_use]
-    pub fn token(&self, item: &str) -> Option<FencingToken> {
+    pub fn fencing_token(&self, item: &str) -> Option<FencingToken> {
         self.held.get(item).copied()
     }
 

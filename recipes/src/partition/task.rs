@@ -7,7 +7,7 @@ use futures::future::{AbortHandle, Abortable, BoxFuture};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use lockkeeper_core::{
-    Error, Hold, LockQueue, NodeMonitor, PresenceState, PresenceWatch, Snapshot, ViewState,
+    Error, Hold, LockQueue, NodeMonitor, PresenceState, PresenceWatch, Snapshot, ViewState, count_of,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};
@@ -29,6 +29,8 @@ enum Outcome {
     Granted(Item, Box<Hold>),
     Failed(Item, Error),
     Wanted(Item),
+    /// The hold of the item is lost.
+    Lost(Item),
     Refreshed,
     Left(Result<(), Error>),
 }
@@ -47,7 +49,7 @@ pub(super) struct Task {
     items: ItemsView,
     engine: Engine,
     work: FuturesUnordered<Abortable<BoxFuture<'static, Outcome>>>,
-    /// What is awaited for an item: its grant, or a request.
+    /// What is awaited for an item: its grant, or a request and the loss of the hold.
     running: HashMap<Item, AbortHandle>,
     /// Granted, and not offered yet.
     granted: HashMap<Item, Box<Hold>>,
@@ -166,6 +168,12 @@ impl Task {
                 self.running.remove(&item);
                 Some(Event::Wanted(item))
             }
+            Outcome::Lost(item) => {
+                self.running.remove(&item);
+                // If the application has not taken the guard, nobody else would drop it and contend again.
+                self.offers.withdraw(&item);
+                None
+            }
             Outcome::Refreshed => {
                 self.is_refreshing = false;
                 let state = self.membership.as_ref().map(Membership::state);
@@ -282,12 +290,18 @@ impl Task {
         let Some(held) = self.held.get(&item) else { return };
         let (monitor, name) = (Arc::clone(&held.monitor), Arc::clone(&item));
         let wanted = async move {
-            match listen {
-                Listen::Contender => monitor.contended(|_| {}).await,
-                Listen::Request => monitor.revoke_requested().await,
-                Listen::Nothing => std::future::pending().await,
+            let wanted = async {
+                match listen {
+                    Listen::Contender => monitor.contended(|_| {}).await,
+                    Listen::Request => monitor.revoke_requested().await,
+                    Listen::Nothing => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = monitor.lost() => Outcome::Lost(name),
+                () = wanted => Outcome::Wanted(name),
             }
-            Outcome::Wanted(name)
         };
         self.start(item, wanted.boxed());
     }
@@ -321,8 +335,8 @@ impl Task {
     fn publish(&self) {
         let shared = self.engine.shared();
         self.share.send_modify(|share| {
-            share.members = shared.members.len();
-            share.items = shared.items.len();
+            share.members = count_of(shared.members.len());
+            share.items = count_of(shared.items.len());
             share.mine = self.engine.mine().to_vec();
         });
     }

@@ -10,20 +10,20 @@ use lockkeeper_core::{BootInstant, ConnectionManager};
 #[derive(Debug)]
 #[must_use = "the start is used up"]
 pub struct Admission {
-    starts: usize,
+    starts: u32,
     fresh_until: BootInstant,
     /// The manager, for its clock.
     manager: ConnectionManager,
 }
 
 impl Admission {
-    pub(super) fn new(manager: &ConnectionManager, starts: usize, fresh_until: BootInstant) -> Self {
+    pub(super) fn new(manager: &ConnectionManager, starts: u32, fresh_until: BootInstant) -> Self {
         Self { starts, fresh_until, manager: manager.clone() }
     }
 
     /// The number of admitted starts.
     #[must_use]
-    pub fn starts(&self) -> usize {
+    pub fn starts(&self) -> u32 {
         self.starts
     }
 

@@ -12,7 +12,7 @@ use super::window::{AdmitDecision, Start, decide, decode, encode};
 use super::{Admission, RateLimiter, START};
 
 /// A transaction deletes starts that are over: as many as it creates, and this number more.
-const SWEPT_BESIDE: usize = 8;
+const SWEPT_BESIDE: u32 = 8;
 
 /// The reason why the head started nothing.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl RateLimiter {
     pub(super) async fn spend(
         &self,
         hold: Hold,
-        asked: usize,
+        asked: u32,
         wait: Option<Deadline>,
     ) -> Result<Admission, NotAdmitted> {
         tokio::select! {
@@ -62,7 +62,7 @@ impl RateLimiter {
     async fn record(
         &self,
         mut hold: Hold,
-        asked: usize,
+        asked: u32,
         wait: Option<Deadline>,
     ) -> Result<Admission, NotAdmitted> {
         let limit = wait.unwrap_or_else(|| Deadline::after(self.manager.operation_timeout()));
@@ -79,7 +79,7 @@ impl RateLimiter {
             for _ in 0..asked {
                 exchange = exchange.create_persistent(&self.starts, START, &data);
             }
-            for name in over.iter().take(asked.saturating_add(SWEPT_BESIDE)) {
+            for (name, _) in over.iter().zip(0..asked.saturating_add(SWEPT_BESIDE)) {
                 exchange = exchange.delete(&self.starts.child(name).map_err(Error::from)?);
             }
             match exchange.commit(limit).await {
@@ -150,7 +150,7 @@ impl RateLimiter {
         &self,
         hold: &Hold,
         starts: &[(String, Start)],
-        asked: usize,
+        asked: u32,
         wait: Option<Deadline>,
         limit: Deadline,
     ) -> Result<Vec<String>, NotAdmitted> {

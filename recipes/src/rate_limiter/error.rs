@@ -15,9 +15,9 @@ pub enum RateLimiterError {
         /// The rate limiter.
         path: WholePath,
         /// The number of starts asked for.
-        asked: usize,
+        asked: u32,
         /// The number of starts in a window.
-        limit: usize,
+        limit: u32,
     },
     /// Several admissions in a row arrived too late to be used.
     #[error(
@@ -36,6 +36,6 @@ pub enum RateLimiterError {
 impl RecipeError for RateLimiterError {}
 
 /// The head of the queue waits until earlier starts are over.
-pub(super) fn waiting_for_starts(free: usize, asked: usize) -> Phase {
+pub(super) fn waiting_for_starts(free: u32, asked: u32) -> Phase {
     Phase::Recipe(format!("waiting at the head of the queue for {asked} starts, {free} of them free").into())
 }

@@ -53,7 +53,7 @@ const KEPT: usize = 10_000;
 pub struct KeyedRateLimiter {
     manager: ConnectionManager,
     path: ZnodePath,
-    starts: usize,
+    starts: u32,
     window: Duration,
     grace: Option<Duration>,
     limiters: Arc<Mutex<HashMap<String, RateLimiter>>>,
@@ -69,7 +69,7 @@ impl KeyedRateLimiter {
     pub fn new(
         manager: &ConnectionManager,
         path: impl IntoPath,
-        starts: usize,
+        starts: u32,
         window: Duration,
     ) -> Result<Self, Error> {
         let path = path.into_path()?;
@@ -123,10 +123,10 @@ impl KeyedRateLimiter {
     /// # Cancel safety
     ///
     /// As [`RateLimiter::sweep`].
-    pub async fn sweep(&self) -> Result<usize, Error> {
-        let mut deleted = 0;
+    pub async fn sweep(&self) -> Result<u32, Error> {
+        let mut deleted = 0_u32;
         for name in self.manager.znodes().children(&self.path).await?.unwrap_or_default() {
-            deleted += self.at(self.path.child(&name)?)?.sweep().await?;
+            deleted = deleted.saturating_add(self.at(self.path.child(&name)?)?.sweep().await?);
         }
         Ok(deleted)
     }

@@ -131,7 +131,7 @@ pub struct RateLimiter {
     starts: ZnodePath,
     queue: LockQueue,
     starts_queue: LockQueue,
-    limit: usize,
+    limit: u32,
     window: Duration,
     grace: Duration,
     cache: Arc<StartCache>,
@@ -148,7 +148,7 @@ impl RateLimiter {
     pub fn new(
         manager: &ConnectionManager,
         path: impl IntoPath,
-        starts: usize,
+        starts: u32,
         window: Duration,
     ) -> Result<Self, Error> {
         let path = path.into_path()?;
@@ -224,7 +224,7 @@ impl RateLimiter {
     /// # Cancel safety
     ///
     /// As [`admit`](Self::admit).
-    pub async fn admit_many(&self, starts: usize) -> Result<Admission, Error> {
+    pub async fn admit_many(&self, starts: u32) -> Result<Admission, Error> {
         self.admit_by(starts, Deadline::never()).await
     }
 
@@ -260,7 +260,7 @@ impl RateLimiter {
         })
     }
 
-    async fn admit_by(&self, asked: usize, deadline: Deadline) -> Result<Admission, Error> {
+    async fn admit_by(&self, asked: u32, deadline: Deadline) -> Result<Admission, Error> {
         if deadline.is_immediate() {
             let phase = match self.attempt(asked).await? {
                 Ok(admission) => return Ok(admission),
@@ -284,7 +284,7 @@ impl RateLimiter {
     }
 
     /// Admits the starts now, or says why not.
-    async fn attempt(&self, asked: usize) -> Result<Result<Admission, NoRoom>, Error> {
+    async fn attempt(&self, asked: u32) -> Result<Result<Admission, NoRoom>, Error> {
         self.check(asked)?;
         loop {
             let hold = match self.queue().acquire(Deadline::immediate()).await {
@@ -305,13 +305,11 @@ impl RateLimiter {
     }
 
     /// The time in which the limiter admits this many starts, in the long run.
-    fn time_of(&self, starts: usize) -> Duration {
-        let starts = u32::try_from(starts.max(1)).unwrap_or(u32::MAX);
-        let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
-        self.window.saturating_add(self.grace).saturating_mul(starts) / limit
+    fn time_of(&self, starts: u32) -> Duration {
+        self.window.saturating_add(self.grace).saturating_mul(starts.max(1)) / self.limit
     }
 
-    fn check(&self, asked: usize) -> Result<(), Error> {
+    fn check(&self, asked: u32) -> Result<(), Error> {
         if asked == 0 {
             let advice = "ask for one or more";
             return Err(ConfigError::Setting { name: "starts", value: "0".to_owned(), advice }.into());

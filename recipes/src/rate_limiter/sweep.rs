@@ -1,6 +1,6 @@
 //! Deletes the starts that count no more.
 
-use lockkeeper_core::{Deadline, Error, Phase, TxnError};
+use lockkeeper_core::{Deadline, Error, Phase, TxnError, count_of};
 
 use super::window::Start;
 use super::{RateLimiter, admit::NotAdmitted};
@@ -23,7 +23,7 @@ impl RateLimiter {
     /// # Cancel safety
     ///
     /// Cancel safe: a start that is over counts no more, whether or not its node exists.
-    pub async fn sweep(&self) -> Result<usize, Error> {
+    pub async fn sweep(&self) -> Result<u32, Error> {
         let names = self.manager.znodes().children(&self.starts).await?.unwrap_or_default();
         if names.is_empty() {
             return Ok(0);
@@ -44,14 +44,14 @@ impl RateLimiter {
         let now = hold.write_own_node(&self.signed_data(), limit).await?.mtime;
         let is_over = |(_, start): &&(String, Start)| start.over_at(self.span()) <= now;
         let over: Vec<_> = starts.iter().filter(is_over).collect();
-        let mut deleted = 0;
+        let mut deleted = 0_u32;
         for some in over.chunks(AT_ONCE) {
             let mut txn = hold.txn();
             for (name, _) in some {
                 txn = txn.delete(self.starts.child(name)?, lockkeeper_core::ANY_VERSION);
             }
             match txn.commit().await {
-                Ok(_) => deleted += some.len(),
+                Ok(_) => deleted = deleted.saturating_add(count_of(some.len())),
                 // The next sweep continues.
                 Err(TxnError::Lost(_)) => return Ok(deleted),
                 Err(error) => return Err(error.into()),

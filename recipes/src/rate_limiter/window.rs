@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use lockkeeper_core::count_of;
 use parking_lot::Mutex;
 
 /// A recorded start.
@@ -28,18 +29,12 @@ pub(super) enum AdmitDecision {
     /// The decision needs the servers' time.
     NeedServerTime,
     /// Wait for this number of milliseconds.
-    Wait { millis: i64, free: usize },
+    Wait { millis: i64, free: u32 },
 }
 
 /// Decides on `asked` starts at `now` or later, with at most `limit` starts in a window.
-pub(super) fn decide(
-    starts: &[Start],
-    limit: usize,
-    asked: usize,
-    span: i64,
-    now: Option<i64>,
-) -> AdmitDecision {
-    if starts.len().saturating_add(asked) <= limit {
+pub(super) fn decide(starts: &[Start], limit: u32, asked: u32, span: i64, now: Option<i64>) -> AdmitDecision {
+    if count_of(starts.len()).saturating_add(asked) <= limit {
         return AdmitDecision::Admit { over: Vec::new() };
     }
     let Some(now) = now else { return AdmitDecision::NeedServerTime };
@@ -47,14 +42,16 @@ pub(super) fn decide(
     let over: Vec<usize> = (0..starts.len()).filter(|at| starts.get(*at).is_some_and(is_over)).collect();
     let mut ends: Vec<i64> =
         starts.iter().filter(|start| !is_over(start)).map(|start| start.over_at(span)).collect();
-    let free = limit.saturating_sub(ends.len());
+    let counting = count_of(ends.len());
+    let free = limit.saturating_sub(counting);
     if asked <= free {
         return AdmitDecision::Admit { over };
     }
     ends.sort_unstable();
     // The number of starts that must be over first.
-    let needed = ends.len().saturating_add(asked).saturating_sub(limit);
-    let millis = ends.get(needed.saturating_sub(1)).map_or(1, |end| end.saturating_sub(now).max(1));
+    let needed = counting.saturating_add(asked).saturating_sub(limit);
+    let last = usize::try_from(needed.saturating_sub(1)).unwrap_or(usize::MAX);
+    let millis = ends.get(last).map_or(1, |end| end.saturating_sub(now).max(1));
     AdmitDecision::Wait { millis, free }
 }
 
@@ -161,8 +158,8 @@ mod tests {
         /// For any arrivals: `limit + 1` starts in a row take more than a window.
         #[test]
         fn no_window_has_more_than_the_limit(
-            steps in prop::collection::vec((0i64..60, 1usize..4), 1..200),
-            limit in 3usize..6,
+            steps in prop::collection::vec((0i64..60, 1u32..4), 1..200),
+            limit in 3u32..6,
         ) {
             let (mut now, mut written, mut admitted) = (0, Vec::new(), Vec::new());
             for (later, asked) in steps {
@@ -171,17 +168,18 @@ mod tests {
                 if let AdmitDecision::Admit { over } = decision {
                     let mut place = 0;
                     written.retain(|_| { place += 1; !over.contains(&(place - 1)) });
-                    written.extend(std::iter::repeat_n(now, asked));
-                    admitted.extend(std::iter::repeat_n(now, asked));
+                    written.extend((0..asked).map(|_| now));
+                    admitted.extend((0..asked).map(|_| now));
                 }
             }
+            let limit = usize::try_from(limit).unwrap();
             for pair in admitted.windows(limit + 1) {
                 prop_assert!(pair[limit] - pair[0] > 100, "{pair:?}");
             }
         }
 
         #[test]
-        fn after_the_wait_there_is_room(times in prop::collection::vec(0i64..100, 3..8), asked in 1usize..4) {
+        fn after_the_wait_there_is_room(times in prop::collection::vec(0i64..100, 3..8), asked in 1u32..4) {
             let starts = starts(&times);
             if let AdmitDecision::Wait { millis, .. } = decide(&starts, 3, asked, 100, Some(99)) {
                 let later = decide(&starts, 3, asked, 100, Some(99 + millis));

@@ -92,7 +92,7 @@ impl ReentrantMutex {
 
     /// The number of guards that `owner` has now, in this process.
     #[must_use]
-    pub fn hold_count(&self, owner: &Owner) -> usize {
+    pub fn hold_count(&self, owner: &Owner) -> u32 {
         self.holds.count(Side::Write, owner)
     }
 

@@ -137,13 +137,13 @@ impl RwLock {
 
     /// The number of read guards that `owner` has now, in this process.
     #[must_use]
-    pub fn read_hold_count(&self, owner: &Owner) -> usize {
+    pub fn read_hold_count(&self, owner: &Owner) -> u32 {
         self.holds.count(Side::Read, owner)
     }
 
     /// The number of write guards that `owner` has now, in this process.
     #[must_use]
-    pub fn write_hold_count(&self, owner: &Owner) -> usize {
+    pub fn write_hold_count(&self, owner: &Owner) -> u32 {
         self.holds.count(Side::Write, owner)
     }
 

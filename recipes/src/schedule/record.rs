@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use lockkeeper_core::Stat;
+use lockkeeper_core::{FencingToken, Stat};
 
 /// The number of digits of a name: enough until the year 2286. A later time has one more.
 const DIGITS: usize = 13;
@@ -18,7 +18,7 @@ pub struct SlotRecord {
 /// What the data of a record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Done {
-    pub(super) token: u64,
+    pub(super) token: FencingToken,
     pub(super) by: String,
     pub(super) result: Vec<u8>,
 }
@@ -44,7 +44,7 @@ impl SlotRecord {
 
     /// The fencing token of the [`Slot`](super::Slot) by which it was done.
     #[must_use]
-    pub fn token(&self) -> u64 {
+    pub fn fencing_token(&self) -> FencingToken {
         self.done.token
     }
 
@@ -77,9 +77,14 @@ pub(super) fn slot(name: &str) -> Option<u64> {
     (self::name(slot) == name).then_some(slot)
 }
 
-/// The data of a slot that was done.
-pub(super) fn encode(token: u64, by: &[u8], result: &[u8]) -> Vec<u8> {
-    let head = format!("done token={token} ");
+/// The data of a slot that was done. A token of generation 0 is its number alone. The node of a slot is not
+/// handed over, so its token has no more parts.
+pub(super) fn encode(token: FencingToken, by: &[u8], result: &[u8]) -> Vec<u8> {
+    let generation = match token.generation() {
+        0 => String::new(),
+        generation => format!("{generation}:"),
+    };
+    let head = format!("done token={generation}{} ", token.as_u64());
     let by: Vec<u8> = by.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }).collect();
     [head.as_bytes(), &by, b"\n", result].concat()
 }
@@ -94,8 +99,10 @@ fn decode(data: &[u8]) -> Option<Done> {
     let (head, result) = data.split_at_checked(end)?;
     let head = String::from_utf8_lossy(head);
     let (token, by) = head.strip_prefix("done token=")?.split_once(' ')?;
+    let (generation, number) = token.split_once(':').unwrap_or(("0", token));
+    let token = FencingToken::from_parts(generation.parse().ok()?, number.parse().ok()?, 0);
     let result = result.get(1..).unwrap_or_default().to_vec();
-    Some(Done { token: token.parse().ok()?, by: by.to_owned(), result })
+    Some(Done { token, by: by.to_owned(), result })
 }
 
 #[cfg(test)]
@@ -106,9 +113,15 @@ mod tests {
 
     #[test]
     fn a_record_is_read_back_with_its_result_in_raw_bytes() {
-        let data = encode(7, b"host=a\npid=1", b"\x00\n\xff");
-        let done = Done { token: 7, by: "host=a pid=1".to_owned(), result: b"\x00\n\xff".to_vec() };
-        assert_eq!(decode(&data), Some(done));
+        let done = |token| Done { token, by: "host=a pid=1".to_owned(), result: b"\x00\n\xff".to_vec() };
+        for (token, head) in [
+            (FencingToken::new(7), &b"done token=7 host=a"[..]),
+            (FencingToken::from_parts(2, 7, 0), b"done token=2:7 host=a"),
+        ] {
+            let data = encode(token, b"host=a\npid=1", b"\x00\n\xff");
+            assert!(data.starts_with(head), "{token}");
+            assert_eq!(decode(&data), Some(done(token)));
+        }
         for other in [&b""[..], b"begun host=a", b"done token=x a\n", b"done token=1\n", b"done token=1 a"] {
             assert_eq!(decode(other), None, "{other:?}");
         }
@@ -134,12 +147,13 @@ mod tests {
     proptest! {
         #[test]
         fn any_record_is_read_back(
-            (number, slot_number) in any::<(u64, u64)>(),
+            (generation, number, slot_number) in any::<(u32, u64, u64)>(),
             by in prop::collection::vec(any::<u8>(), 0..30),
             result in prop::collection::vec(any::<u8>(), 0..30),
         ) {
-            let done = decode(&encode(number, &by, &result)).unwrap();
-            prop_assert_eq!((done.token, done.result), (number, result));
+            let token = FencingToken::from_parts(generation, number, 0);
+            let done = decode(&encode(token, &by, &result)).unwrap();
+            prop_assert_eq!((done.token, done.result), (token, result));
             prop_assert_eq!(slot(&name(slot_number)), Some(slot_number));
         }
 

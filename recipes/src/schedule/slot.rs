@@ -105,7 +105,7 @@ impl Slot {
     ) -> Result<(), Error> {
         let SlotHold { hold, slot, slots, by, .. } = self.holds;
         let path = slots.child(&record::name(slot))?;
-        let data = record::encode(hold.fencing_token().as_u64(), &by, &result.into());
+        let data = record::encode(hold.fencing_token(), &by, &result.into());
         let once = writes(hold.txn()).once(&path).with_data(data.clone());
         if once.commit().await? == Once::Before {
             check_own(hold.manager(), &path, &data).await?;

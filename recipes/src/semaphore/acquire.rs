@@ -44,7 +44,7 @@ impl Semaphore {
         Lease::new(entry, hold)
     }
 
-    pub(crate) async fn acquire_by(&self, permits: usize, deadline: Deadline) -> Result<Lease, Error> {
+    pub(crate) async fn acquire_by(&self, permits: u32, deadline: Deadline) -> Result<Lease, Error> {
         if !deadline.is_immediate() {
             return self.wait(permits, deadline).await;
         }
@@ -55,7 +55,7 @@ impl Semaphore {
         Err(Error::Timeout { phase, path: self.whole_path(), waited: deadline.waited() })
     }
 
-    pub(super) async fn wait(&self, permits: usize, deadline: Deadline) -> Result<Lease, Error> {
+    pub(super) async fn wait(&self, permits: u32, deadline: Deadline) -> Result<Lease, Error> {
         self.check(permits)?;
         loop {
             let hold = self.waiter_queue(deadline).acquire(deadline).await?;
@@ -69,7 +69,7 @@ impl Semaphore {
     }
 
     /// Takes the permits now, or returns the phase in which it would wait.
-    pub(super) async fn attempt(&self, permits: usize) -> Result<Result<Lease, Phase>, Error> {
+    pub(super) async fn attempt(&self, permits: u32) -> Result<Result<Lease, Phase>, Error> {
         self.check(permits)?;
         let limit = Deadline::after(self.manager.operation_timeout());
         loop {
@@ -91,7 +91,7 @@ impl Semaphore {
     pub(crate) async fn enter(
         &self,
         hold: Hold,
-        permits: usize,
+        permits: u32,
         wait: Option<Deadline>,
     ) -> Result<Option<Lease>, Error> {
         self.check(permits)?;
@@ -110,7 +110,7 @@ impl Semaphore {
     }
 
     /// Refuses a request that can never be granted, before anything is sent.
-    pub(super) fn check(&self, asked: usize) -> Result<(), Error> {
+    pub(super) fn check(&self, asked: u32) -> Result<(), Error> {
         if asked == 0 {
             return Err(Error::Config(ConfigError::Setting {
                 name: "permits",
@@ -124,7 +124,7 @@ impl Semaphore {
         }
     }
 
-    pub(super) fn too_many(&self, asked: usize, limit: usize) -> Error {
+    pub(super) fn too_many(&self, asked: u32, limit: u32) -> Error {
         SemaphoreError::TooManyPermits { path: self.whole_path(), asked, limit }.into()
     }
 }

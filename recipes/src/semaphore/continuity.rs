@@ -16,7 +16,7 @@
 //! A taker that does not keep its leases deletes them, and waits without any. So no two takers wait for each
 //! other.
 
-use lockkeeper_core::{NodeName, Stat};
+use lockkeeper_core::{NodeName, Stat, count_of};
 
 /// The facts that prove that no lease was made between a list and an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Continuity {
     }
 
     /// The proof after `made` more leases.
-    pub(super) fn after(self, made: usize) -> Option<Self> {
+    pub(super) fn after(self, made: u32) -> Option<Self> {
         let Self::Next { number, version } = self else { return None };
         Some(Self::Next { number: number.checked_add(i32::try_from(made).ok()?)?, version })
     }
@@ -59,11 +59,11 @@ impl Continuity {
 }
 
 /// Whether a taker keeps its leases, by a list that was read after they were made.
-pub(super) fn keeps(own: &[NodeName], listed: &[String], limit: usize) -> bool {
+pub(super) fn keeps(own: &[NodeName], listed: &[String], limit: u32) -> bool {
     if !own.iter().all(|lease| listed.iter().any(|name| name == lease.as_str())) {
         return false;
     }
-    if listed.len() <= limit {
+    if count_of(listed.len()) <= limit {
         return true;
     }
     let is_ordered = own.iter().all(NodeName::has_ordered_sequence);
@@ -72,7 +72,7 @@ pub(super) fn keeps(own: &[NodeName], listed: &[String], limit: usize) -> bool {
     let is_later = |name: &&String| {
         NodeName::parse(name).is_some_and(|name| name.has_ordered_sequence() && name.sequence() > last)
     };
-    listed.len() - listed.iter().filter(is_later).count() <= limit
+    count_of(listed.len() - listed.iter().filter(is_later).count()) <= limit
 }
 
 #[cfg(test)]
@@ -160,7 +160,7 @@ mod tests {
         #[test]
         fn no_more_keep_than_the_limit_whoever_lists_when(
             steps in prop::collection::vec((0usize..3, 0usize..6, any::<bool>()), 1..80),
-            limit in 1usize..4,
+            limit in 1u32..4,
         ) {
             let (mut next, mut out) = (0, Vec::<(i32, bool, bool)>::new());
             for (step, which, is_ours) in steps {
@@ -174,7 +174,7 @@ mod tests {
                         let (number, is_ours, holds) = out[at];
                         let is_kept = match is_ours {
                             true => keeps(&[lease(number)], &listed, limit),
-                            false => listed.len() <= limit,
+                            false => count_of(listed.len()) <= limit,
                         };
                         if is_kept || holds {
                             out[at].2 = true;
@@ -185,7 +185,7 @@ mod tests {
                     (2, at) if at < out.len() => drop(out.remove(at)),
                     _ => {}
                 }
-                prop_assert!(out.iter().filter(|(_, _, holds)| *holds).count() <= limit, "{out:?}");
+                prop_assert!(count_of(out.iter().filter(|(_, _, holds)| *holds).count()) <= limit, "{out:?}");
             }
         }
     }

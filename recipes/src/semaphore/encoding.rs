@@ -3,7 +3,7 @@
 use lockkeeper_core::{ConfigError, Error};
 
 /// Refuses a limit that four bytes cannot hold.
-pub(super) fn check(permits: usize) -> Result<(), Error> {
+pub(super) fn check(permits: u32) -> Result<(), Error> {
     match i32::try_from(permits) {
         Ok(_) => Ok(()),
         Err(_) => Err(Error::Config(ConfigError::Setting {
@@ -15,13 +15,13 @@ pub(super) fn check(permits: usize) -> Result<(), Error> {
 }
 
 /// The bytes of a limit, as Curator's `SharedCount` writes them.
-pub(super) fn encode(permits: usize) -> Vec<u8> {
+pub(super) fn encode(permits: u32) -> Vec<u8> {
     i32::try_from(permits).unwrap_or(i32::MAX).to_be_bytes().to_vec()
 }
 
-pub(super) fn decode(data: &[u8]) -> Option<usize> {
+pub(super) fn decode(data: &[u8]) -> Option<u32> {
     let bytes: [u8; 4] = data.try_into().ok()?;
-    usize::try_from(i32::from_be_bytes(bytes)).ok()
+    u32::try_from(i32::from_be_bytes(bytes)).ok()
 }
 
 #[cfg(test)]

@@ -36,9 +36,9 @@ pub enum SemaphoreError {
         /// The semaphore.
         path: WholePath,
         /// The number of permits asked for.
-        asked: usize,
+        asked: u32,
         /// The number of permits in all.
-        limit: usize,
+        limit: u32,
     },
     /// The users of a semaphore do not agree on its number of permits.
     #[error(
@@ -49,9 +49,9 @@ pub enum SemaphoreError {
         /// The semaphore.
         path: WholePath,
         /// The limit of this object.
-        mine: usize,
+        mine: u32,
         /// The limit of the holders of its permits.
-        recorded: usize,
+        recorded: u32,
     },
     /// The node of a shared limit has no limit.
     #[error("no limit is kept at {path}: {found}; write one with SharedLimit::set()")]
@@ -66,6 +66,6 @@ pub enum SemaphoreError {
 impl RecipeError for SemaphoreError {}
 
 /// The head of the queue waits for permits that others hold.
-pub(super) fn waiting_for_permits(free: usize, asked: usize) -> Phase {
+pub(super) fn waiting_for_permits(free: u32, asked: u32) -> Phase {
     Phase::Recipe(format!("waiting at the head of the queue for {asked} permits, {free} of them free").into())
 }

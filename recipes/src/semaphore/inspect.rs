@@ -37,7 +37,7 @@ impl Semaphore {
         semaphore.inspect_with(recorded).await
     }
 
-    async fn inspect_with(&self, limit: Option<usize>) -> Result<Inspection, Error> {
+    async fn inspect_with(&self, limit: Option<u32>) -> Result<Inspection, Error> {
         // The queue is listed first: a contender that takes permits meanwhile is shown as a holder, and not
         // twice.
         let mut lists = self.queue.inspect_with(std::slice::from_ref(&self.leases_queue)).await?.into_iter();
@@ -47,7 +47,7 @@ impl Semaphore {
         Ok(Inspection::of(RECIPE, &self.manager, &self.path, limit, contenders))
     }
 
-    async fn limit_in_force(&self) -> Result<Option<usize>, Error> {
+    async fn limit_in_force(&self) -> Result<Option<u32>, Error> {
         match &self.limit {
             Limit::Shared(shared) => match shared.get().await {
                 Ok(limit) => Ok(Some(limit)),
@@ -59,7 +59,7 @@ impl Semaphore {
     }
 
     /// The limit that is recorded with the leases.
-    async fn recorded_limit(&self) -> Result<Option<usize>, Error> {
+    async fn recorded_limit(&self) -> Result<Option<u32>, Error> {
         let recorded = self.manager.znodes().read(&self.leases).await?;
         Ok(recorded.and_then(|(data, _)| decode(&data)))
     }

@@ -31,7 +31,7 @@ impl Lease {
 
     /// The number of permits of this lease.
     #[must_use]
-    pub fn permits(&self) -> usize {
+    pub fn permits(&self) -> u32 {
         self.hold().node_count()
     }
 }

@@ -14,7 +14,7 @@ pub(super) enum Limit {
 }
 
 impl Limit {
-    pub(super) fn fixed(permits: usize) -> Result<Self, Error> {
+    pub(super) fn fixed(permits: u32) -> Result<Self, Error> {
         check(permits)?;
         if permits == 0 {
             return Err(Error::Config(ConfigError::Setting {
@@ -48,7 +48,7 @@ impl Limit {
 /// compared.
 #[derive(Clone, Debug)]
 pub(super) struct Fixed {
-    permits: usize,
+    permits: u32,
     /// The record that was read last. A directory that was created or written since then has another version.
     seen: Arc<Mutex<Option<Record>>>,
 }
@@ -57,16 +57,16 @@ pub(super) struct Fixed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
     version: (i64, i32),
-    limit: Option<usize>,
+    limit: Option<u32>,
 }
 
 impl Fixed {
-    pub(super) fn permits(&self) -> usize {
+    pub(super) fn permits(&self) -> u32 {
         self.permits
     }
 
     /// The limit that the directory of this stat records. `None` if it is not known yet.
-    pub(super) fn recorded(&self, directory: &Stat) -> Option<Option<usize>> {
+    pub(super) fn recorded(&self, directory: &Stat) -> Option<Option<u32>> {
         if directory.data_length == 0 {
             return Some(None);
         }

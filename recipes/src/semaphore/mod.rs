@@ -42,7 +42,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{
     ConfigError, ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Read, Rule, WholePath,
-    ZnodePath,
+    ZnodePath, count_of,
 };
 
 pub use self::error::SemaphoreError;
@@ -166,7 +166,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root, or if `permits` is zero.
-    pub fn new(manager: &ConnectionManager, path: impl IntoPath, permits: usize) -> Result<Self, Error> {
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath, permits: u32) -> Result<Self, Error> {
         Self::at(manager, path.into_path()?, Limit::fixed(permits)?)
     }
 
@@ -261,7 +261,7 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_many(&self, permits: usize) -> Result<Lease, Error> {
+    pub async fn acquire_many(&self, permits: u32) -> Result<Lease, Error> {
         self.wait(permits, Deadline::never()).await
     }
 
@@ -288,7 +288,7 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_many_timeout(&self, permits: usize, timeout: Duration) -> Result<Lease, Error> {
+    pub async fn acquire_many_timeout(&self, permits: u32, timeout: Duration) -> Result<Lease, Error> {
         self.acquire_by(permits, Deadline::after(timeout)).await
     }
 
@@ -316,13 +316,13 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind.
-    pub async fn try_acquire_many(&self, permits: usize) -> Result<Option<Lease>, Error> {
+    pub async fn try_acquire_many(&self, permits: u32) -> Result<Option<Lease>, Error> {
         Ok(self.attempt(permits).await?.ok())
     }
 
     /// Returns `permits` permits as a [`Lock`](crate::Lock), to take them together with other locks.
     #[must_use]
-    pub fn permits(&self, permits: usize) -> Permits {
+    pub fn permits(&self, permits: u32) -> Permits {
         Permits::of(self, permits)
     }
 
@@ -337,13 +337,13 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// Cancel safe: the call changes nothing.
-    pub async fn available(&self) -> Result<usize, Error> {
+    pub async fn available(&self) -> Result<u32, Error> {
         let limit = match &self.limit {
             Limit::Fixed(fixed) => fixed.permits(),
             Limit::Shared(shared) => shared.get().await?,
         };
-        let taken = self.manager.znodes().children(&self.leases).await?.map_or(0, |leases| leases.len());
-        Ok(limit.saturating_sub(taken))
+        let leases = self.manager.znodes().children(&self.leases).await?;
+        Ok(limit.saturating_sub(leases.map_or(0, |leases| count_of(leases.len()))))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use lockkeeper_core::{
     Changes, Deadline, Error, Exchange, ExchangeError, Exchanged, Hold, NodeName, Operation, Phase,
-    ReadResult, Refusal,
+    ReadResult, Refusal, count_of,
 };
 
 use tracing::debug;
@@ -16,8 +16,8 @@ use super::{Lease, Semaphore};
 /// The payload of a hand-off to the next head of this process: an upper bound of the permits in use. It holds
 /// if the next lease has the sequence number that [`Continuity`] predicts.
 struct PermitCount {
-    taken: usize,
-    limit: usize,
+    taken: u32,
+    limit: u32,
     continuity: Continuity,
 }
 
@@ -42,7 +42,7 @@ impl From<Error> for NotTaken {
 impl Semaphore {
     /// Exchanges a hold of [`queue`](Self::queue) for permits: waits until `asked` permits are free, takes
     /// them and leaves the queue, by one transaction.
-    pub(super) async fn take(&self, hold: Hold, asked: usize, deadline: Deadline) -> Result<Lease, NotTaken> {
+    pub(super) async fn take(&self, hold: Hold, asked: u32, deadline: Deadline) -> Result<Lease, NotTaken> {
         // The hold ends with this call in any case.
         let mut slot = Some(hold);
         self.take_from(&mut slot, asked, deadline).await
@@ -52,7 +52,7 @@ impl Semaphore {
     pub(super) async fn take_from(
         &self,
         slot: &mut Option<Hold>,
-        asked: usize,
+        asked: u32,
         deadline: Deadline,
     ) -> Result<Lease, NotTaken> {
         let mut acquire = PermitAcquire { semaphore: self, slot, asked };
@@ -68,7 +68,7 @@ impl Semaphore {
     pub(super) async fn try_take(
         &self,
         hold: Hold,
-        asked: usize,
+        asked: u32,
         deadline: Deadline,
     ) -> Result<Result<Lease, Phase>, NotTaken> {
         let mut slot = Some(hold);
@@ -86,7 +86,7 @@ struct PermitAcquire<'a> {
     semaphore: &'a Semaphore,
     /// Its hold of the queue. Empty while the transaction that ends it is in flight.
     slot: &'a mut Option<Hold>,
-    asked: usize,
+    asked: u32,
 }
 
 impl PermitAcquire<'_> {
@@ -210,7 +210,7 @@ impl PermitAcquire<'_> {
     }
 
     /// Waits until the leases or the limit change.
-    async fn sleep(&self, changes: &mut Changes, free: usize, deadline: Deadline) -> Result<(), NotTaken> {
+    async fn sleep(&self, changes: &mut Changes, free: u32, deadline: Deadline) -> Result<(), NotTaken> {
         tokio::select! {
             biased;
             lost = self.lost() => Err(lost),
@@ -275,7 +275,7 @@ impl PermitAcquire<'_> {
     ) -> Result<Lease, NotTaken> {
         let names = hold.paths().filter_map(|path| NodeName::parse(path.rsplit('/').next()?));
         let own: Vec<NodeName> = names.collect();
-        if own.len() < hold.node_count() {
+        if count_of(own.len()) < hold.node_count() {
             return Err(NotTaken::HoldLost);
         }
         if is_certain && state.continuity.is_proven_by(&own) {

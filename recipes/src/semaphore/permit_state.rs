@@ -1,6 +1,6 @@
 //! The decision of the head of the queue, from the results of its reads: pure.
 
-use lockkeeper_core::{Error, ReadResult, Stat};
+use lockkeeper_core::{Error, ReadResult, Stat, count_of};
 
 use super::continuity::Continuity;
 use super::limit::{Fixed, Limit};
@@ -11,7 +11,7 @@ pub(super) enum Decision {
     Take,
     /// Wait until permits are released, or the limit is raised.
     Wait {
-        free: usize,
+        free: u32,
     },
     /// Fail: the limit is lower than the request.
     Never,
@@ -19,7 +19,7 @@ pub(super) enum Decision {
 
 /// Decides on `asked` permits when `taken` of `limit` are in use. More than `limit` are in use after it was
 /// lowered.
-pub(super) fn decide(taken: usize, limit: usize, asked: usize) -> Decision {
+pub(super) fn decide(taken: u32, limit: u32, asked: u32) -> Decision {
     let free = limit.saturating_sub(taken);
     match asked {
         _ if asked > limit => Decision::Never,
@@ -33,8 +33,8 @@ pub(super) fn decide(taken: usize, limit: usize, asked: usize) -> Decision {
 pub(super) struct PermitState {
     /// The number of children of the leases' directory. The children of every client count, as in
     /// Curator.
-    pub(super) taken: usize,
-    pub(super) limit: usize,
+    pub(super) taken: u32,
+    pub(super) limit: u32,
     pub(super) terms: Terms,
     pub(super) continuity: Continuity,
 }
@@ -56,7 +56,7 @@ pub(super) enum NotReady {
     /// The limit that the directory records must be read.
     Unread,
     Disagree {
-        recorded: usize,
+        recorded: u32,
     },
     Failed(Error),
 }
@@ -65,7 +65,7 @@ impl PermitState {
     /// Makes the state from a read of the leases, and a read of the limit behind it.
     pub(super) fn of(limit: &Limit, results: &[ReadResult]) -> Result<Self, NotReady> {
         let (taken, directory) = match results.first() {
-            Some(ReadResult::Children { names, stat }) => (names.len(), Some(stat)),
+            Some(ReadResult::Children { names, stat }) => (count_of(names.len()), Some(stat)),
             _ => (0, None),
         };
         let behind = results.get(1);
@@ -94,7 +94,7 @@ impl PermitState {
         }
     }
 
-    fn terms(fixed: &Fixed, taken: usize, directory: Option<&Stat>) -> Result<Terms, NotReady> {
+    fn terms(fixed: &Fixed, taken: u32, directory: Option<&Stat>) -> Result<Terms, NotReady> {
         // The transaction creates it, with the leases.
         let Some(directory) = directory else { return Ok(Terms::Record { version: 0 }) };
         let record = Terms::Record { version: directory.version };
@@ -128,7 +128,7 @@ mod tests {
             (0, 4, 5, Decision::Never),
             (4, 4, 5, Decision::Never),
             (0, 0, 1, Decision::Never),
-            (usize::MAX, 1, 1, Decision::Wait { free: 0 }),
+            (u32::MAX, 1, 1, Decision::Wait { free: 0 }),
         ] {
             assert_eq!(decide(taken, limit, asked), step, "{asked} of {limit} with {taken} out");
         }
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    fn results(taken: usize, version: i32, data: &[u8]) -> Vec<ReadResult> {
+    fn results(taken: u32, version: i32, data: &[u8]) -> Vec<ReadResult> {
         let stat = stat(version, data);
         let names = (0..taken).map(|number| number.to_string()).collect();
         vec![ReadResult::Children { names, stat }, ReadResult::Data { data: data.to_vec(), stat }]

@@ -35,11 +35,11 @@ use crate::owner::Owner;
 #[derive(Clone, Debug)]
 pub struct Permits {
     semaphore: Semaphore,
-    count: usize,
+    count: u32,
 }
 
 impl Permits {
-    pub(super) fn of(semaphore: &Semaphore, count: usize) -> Self {
+    pub(super) fn of(semaphore: &Semaphore, count: u32) -> Self {
         Self { semaphore: semaphore.clone(), count }
     }
 }

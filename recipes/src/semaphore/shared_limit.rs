@@ -59,7 +59,7 @@ impl SharedLimit {
     /// # Cancel safety
     ///
     /// Cancel safe: the call changes nothing.
-    pub async fn get(&self) -> Result<usize, Error> {
+    pub async fn get(&self) -> Result<u32, Error> {
         match self.manager.znodes().read(&self.path).await? {
             Some((data, _)) => self.decode(&data),
             None => Err(self.missing()),
@@ -82,7 +82,7 @@ impl SharedLimit {
     /// # Cancel safety
     ///
     /// Not cancel safe: the limit may change although the future was dropped.
-    pub async fn set(&self, permits: usize) -> Result<(), Error> {
+    pub async fn set(&self, permits: u32) -> Result<(), Error> {
         encoding::check(permits)?;
         let deadline = Deadline::after(self.manager.operation_timeout());
         tokio::select! {
@@ -95,7 +95,7 @@ impl SharedLimit {
         }
     }
 
-    async fn write_or_create(&self, permits: usize) -> Result<(), Error> {
+    async fn write_or_create(&self, permits: u32) -> Result<(), Error> {
         let (znodes, data) = (self.manager.znodes(), encoding::encode(permits));
         loop {
             match znodes.write(&self.path, data.as_slice(), -1).await {
@@ -114,7 +114,7 @@ impl SharedLimit {
         &self.path
     }
 
-    pub(super) fn decode(&self, data: &[u8]) -> Result<usize, Error> {
+    pub(super) fn decode(&self, data: &[u8]) -> Result<u32, Error> {
         encoding::decode(data)
             .ok_or_else(|| self.unreadable(format!("{} bytes that are no number", data.len())))
     }

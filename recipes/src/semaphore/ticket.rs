@@ -39,7 +39,7 @@ pub type SemaphoreTicket = QueueTicket<SemaphoreQueued>;
 #[derive(Debug)]
 pub struct SemaphoreQueued {
     semaphore: Semaphore,
-    permits: usize,
+    permits: u32,
     ticket: Ticket,
     /// The hold of the queue, once the ticket is at the head.
     head: Option<Hold>,
@@ -73,11 +73,11 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`enqueue`](Self::enqueue).
-    pub async fn enqueue_many(&self, permits: usize) -> Result<SemaphoreTicket, Error> {
+    pub async fn enqueue_many(&self, permits: u32) -> Result<SemaphoreTicket, Error> {
         self.queue_up(permits).await.map(QueueTicket::of)
     }
 
-    pub(crate) async fn queue_up(&self, permits: usize) -> Result<SemaphoreQueued, Error> {
+    pub(crate) async fn queue_up(&self, permits: u32) -> Result<SemaphoreQueued, Error> {
         self.check(permits)?;
         let ticket = self.queue().enqueue(Deadline::never()).await?;
         Ok(SemaphoreQueued { semaphore: self.clone(), permits, ticket, head: None })
@@ -87,7 +87,7 @@ impl Semaphore {
 impl Queued for SemaphoreQueued {
     type Guard = Lease;
 
-    fn position(&self) -> Option<usize> {
+    fn position(&self) -> Option<u32> {
         match &self.head {
             Some(_) => Some(0),
             None => self.ticket.position(),

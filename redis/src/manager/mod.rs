@@ -135,12 +135,29 @@ impl ConnectionManager {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] if `deadline` passes first, [`Error::Closed`] after a shutdown has begun.
+    /// [`Error::Closed`] after a shutdown has begun.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: nothing is lost.
-    pub async fn connected(&self, deadline: Deadline) -> Result<(), Error> {
+    pub async fn connected(&self) -> Result<(), Error> {
+        self.connected_by(Deadline::never()).await
+    }
+
+    /// As [`connected`](Self::connected), for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]. Otherwise as [`connected`](Self::connected).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`connected`](Self::connected).
+    pub async fn connected_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        self.connected_by(Deadline::after(timeout)).await
+    }
+
+    async fn connected_by(&self, deadline: Deadline) -> Result<(), Error> {
         tokio::select! {
             biased;
             () = self.closing() => Err(Error::Closed),
@@ -209,7 +226,7 @@ impl ConnectionManager {
     /// # Cancel safety
     ///
     /// Nothing is granted any more. Call it again, or [`shutdown`](Self::shutdown).
-    pub async fn shutdown_within(&self, limit: Duration) -> Result<usize, Error> {
+    pub async fn shutdown_within(&self, limit: Duration) -> Result<u32, Error> {
         let shared = self.shared();
         shared.advance(Stage::Draining);
         let mut held = shared.held.subscribe();

@@ -59,9 +59,9 @@ pub(crate) struct Shared {
     claims: Mutex<HashMap<Arc<str>, LockKeys>>,
     jobs: mpsc::UnboundedSender<CleanupJob>,
     /// The cleanup jobs that are not done yet.
-    pub(super) pending: watch::Sender<usize>,
+    pub(super) pending: watch::Sender<u32>,
     /// The number of holds, for those who wait until it is zero.
-    pub(super) held: watch::Sender<usize>,
+    pub(super) held: watch::Sender<u32>,
 }
 
 /// An id that must hold nothing and wait for nothing any more.

@@ -54,7 +54,7 @@ pub(crate) enum Kind {
     /// The id of the holder.
     Mutex,
     /// The holders of permits, of so many in all.
-    Permits { limit: usize },
+    Permits { limit: u32 },
 }
 
 /// A lock, as the scripts name it.
@@ -78,7 +78,7 @@ impl LockKeys {
     }
 
     /// Takes the lock, or waits for it.
-    pub(crate) fn acquire(&self, id: &str, lease: u64, waits: bool, channel: &str, asked: usize) -> Call {
+    pub(crate) fn acquire(&self, id: &str, lease: u64, waits: bool, channel: &str, asked: u32) -> Call {
         let mode = if waits { "wait" } else { "try" };
         let mut arguments = vec![id.to_owned(), lease.to_string(), mode.to_owned(), channel.to_owned()];
         match self.kind {
@@ -118,8 +118,8 @@ impl LockKeys {
 pub(crate) fn admit(
     name: &LockName,
     id: &str,
-    asked: usize,
-    limit: usize,
+    asked: u32,
+    limit: u32,
     span: u64,
     longest: Option<u64>,
 ) -> Call {
@@ -136,17 +136,17 @@ pub(crate) enum Answer {
     /// It waits, or would have to.
     Waits(Waiting),
     /// The users of a semaphore disagree.
-    OtherLimit { recorded: usize },
+    OtherLimit { recorded: u32 },
 }
 
 /// The queue, as a waiter sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waiting {
-    pub(crate) ahead: usize,
+    pub(crate) ahead: u32,
     /// The milliseconds until the lease of a holder ends. `None` if the holder has no lease.
     pub(crate) ends: Option<u64>,
     /// For permits, how many are free; for a mutex, 1 if the holder is a contender of this crate.
-    pub(crate) detail: usize,
+    pub(crate) detail: u32,
     /// The newest token that was granted before the answer: a grant that is not newer is not of this wait.
     pub(crate) newest: u64,
 }
@@ -157,12 +157,12 @@ impl Answer {
         match *answer {
             [1, token] => Some(Self::Held { token: u64::try_from(token).ok()? }),
             [0, ahead, ends, detail, newest] => Some(Self::Waits(Waiting {
-                ahead: usize::try_from(ahead).ok()?,
+                ahead: u32::try_from(ahead).ok()?,
                 ends: u64::try_from(ends).ok(),
-                detail: usize::try_from(detail).ok()?,
+                detail: u32::try_from(detail).ok()?,
                 newest: u64::try_from(newest).ok()?,
             })),
-            [-1, recorded] => Some(Self::OtherLimit { recorded: usize::try_from(recorded).ok()? }),
+            [-1, recorded] => Some(Self::OtherLimit { recorded: u32::try_from(recorded).ok()? }),
             _ => None,
         }
     }

@@ -15,7 +15,7 @@ use crate::recipe_error::SemaphoreError;
 use crate::script::{Kind, LockKeys};
 
 /// The most permits of a semaphore: the server counts with the numbers of Lua.
-const LIMIT_MAX: usize = 1_000_000_000;
+const LIMIT_MAX: u32 = 1_000_000_000;
 
 /// A semaphore over all processes: at most a given number of permits are in use at a time.
 ///
@@ -62,7 +62,7 @@ const LIMIT_MAX: usize = 1_000_000_000;
 pub struct Semaphore {
     manager: ConnectionManager,
     keys: LockKeys,
-    limit: usize,
+    limit: u32,
 }
 
 /// One or more held permits of a [`Semaphore`].
@@ -75,7 +75,7 @@ pub type Lease = Guard<PermitsHold>;
 #[derive(Debug)]
 pub struct PermitsHold {
     hold: Hold,
-    permits: usize,
+    permits: u32,
 }
 
 impl Semaphore {
@@ -85,7 +85,7 @@ impl Semaphore {
     ///
     /// [`Error::Config`] if the name is as [`Mutex::new`](crate::Mutex::new) refuses it, or if `permits`
     /// is zero or above a thousand million.
-    pub fn new(manager: &ConnectionManager, name: &str, permits: usize) -> Result<Self, Error> {
+    pub fn new(manager: &ConnectionManager, name: &str, permits: u32) -> Result<Self, Error> {
         if permits == 0 || permits > LIMIT_MAX {
             let advice = "have at least one permit, and at most a thousand million";
             return Err(ConfigError { setting: "permits", value: permits.to_string(), advice }.into());
@@ -124,7 +124,7 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_many(&self, permits: usize) -> Result<Lease, Error> {
+    pub async fn acquire_many(&self, permits: u32) -> Result<Lease, Error> {
         self.acquire_by(permits, Deadline::never()).await
     }
 
@@ -151,7 +151,7 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_many_timeout(&self, permits: usize, timeout: Duration) -> Result<Lease, Error> {
+    pub async fn acquire_many_timeout(&self, permits: u32, timeout: Duration) -> Result<Lease, Error> {
         self.acquire_by(permits, Deadline::after(timeout)).await
     }
 
@@ -178,7 +178,7 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn try_acquire_many(&self, permits: usize) -> Result<Option<Lease>, Error> {
+    pub async fn try_acquire_many(&self, permits: u32) -> Result<Option<Lease>, Error> {
         self.check(permits)?;
         let taken = acquire::try_acquire(&self.manager, &self.keys, permits).await?;
         Ok(taken.ok().map(|hold| Guard::of(PermitsHold { hold, permits })))
@@ -186,7 +186,7 @@ impl Semaphore {
 
     /// Returns `permits` permits as a [`Lock`](crate::Lock).
     #[must_use]
-    pub fn permits(&self, permits: usize) -> Permits {
+    pub fn permits(&self, permits: u32) -> Permits {
         Permits::of(self, permits)
     }
 
@@ -202,7 +202,7 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn available(&self) -> Result<usize, Error> {
+    pub async fn available(&self) -> Result<u32, Error> {
         let shared = self.manager.shared();
         let limit = Deadline::after(self.manager.operation_timeout());
         let name = || self.name().to_owned();
@@ -215,8 +215,9 @@ impl Semaphore {
                     Err(CallError::Refused(cause)) => return Err(Error::Refused { name: name(), cause }),
                     Err(CallError::ConflictingKind) => return Err(Error::ConflictingKind { name: name() }),
                     Ok(answer) => {
-                        let taken = answer.first().and_then(|taken| usize::try_from(*taken).ok());
-                        return Ok(self.limit.saturating_sub(taken.unwrap_or(0)));
+                        let taken = answer.first().map_or(0, |taken| (*taken).max(0));
+                        let taken = u32::try_from(taken).unwrap_or(u32::MAX);
+                        return Ok(self.limit.saturating_sub(taken));
                     }
                 }
             }
@@ -231,7 +232,7 @@ impl Semaphore {
         }
     }
 
-    fn check(&self, permits: usize) -> Result<(), Error> {
+    fn check(&self, permits: u32) -> Result<(), Error> {
         if permits == 0 {
             let advice = "ask for one or more";
             return Err(ConfigError { setting: "permits", value: "0".to_owned(), advice }.into());
@@ -243,7 +244,7 @@ impl Semaphore {
         Ok(())
     }
 
-    async fn acquire_by(&self, permits: usize, deadline: Deadline) -> Result<Lease, Error> {
+    async fn acquire_by(&self, permits: u32, deadline: Deadline) -> Result<Lease, Error> {
         self.check(permits)?;
         let hold = acquire::acquire(&self.manager, &self.keys, permits, deadline).await?;
         Ok(Guard::of(PermitsHold { hold, permits }))
@@ -253,7 +254,7 @@ impl Semaphore {
 impl Lease {
     /// The number of permits of this lease.
     #[must_use]
-    pub fn permits(&self) -> usize {
+    pub fn permits(&self) -> u32 {
         self.held.permits
     }
 }

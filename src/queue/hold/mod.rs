@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::select_all;
+use lockkeeper_lock::count_of;
 use tracing::{debug_span, field};
 
 use super::held_node::HeldNode;
@@ -220,8 +221,8 @@ impl Hold {
 
     /// The number of nodes that the hold rests on.
     #[must_use]
-    pub fn node_count(&self) -> usize {
-        1 + self.others.len()
+    pub fn node_count(&self) -> u32 {
+        count_of(self.others.len()).saturating_add(1)
     }
 
     /// The epoch of the session the hold belongs to.

@@ -41,7 +41,7 @@ pub enum AgeClock {
 pub struct ContenderInfo {
     pub(super) path: String,
     pub(super) role: Role,
-    pub(super) position: Option<usize>,
+    pub(super) position: Option<u32>,
     pub(super) kind: Option<Kind>,
     pub(super) data: Option<Vec<u8>>,
     pub(super) stat: Stat,
@@ -87,7 +87,7 @@ impl ContenderInfo {
     /// How many nodes ahead the contender waits for: 0 for a holder. `None` for a node that is not in a
     /// queue.
     #[must_use]
-    pub fn position(&self) -> Option<usize> {
+    pub fn position(&self) -> Option<u32> {
         self.position
     }
 

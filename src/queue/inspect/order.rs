@@ -21,7 +21,7 @@ pub(super) struct Judged {
     pub(super) child: usize,
     pub(super) role: Role,
     /// How many nodes ahead it waits for. `None` for a node that is not in a queue.
-    pub(super) position: Option<usize>,
+    pub(super) position: Option<u32>,
     /// What it contends for. `None` for a name without a sequence number.
     pub(super) kind: Option<Kind>,
 }
@@ -80,7 +80,7 @@ struct Contender {
 }
 
 impl Contender {
-    fn judged(&self, role: Role, position: Option<usize>) -> Judged {
+    fn judged(&self, role: Role, position: Option<u32>) -> Judged {
         Judged { child: self.child, role, position, kind: Some(self.name.kind()) }
     }
 }
@@ -89,17 +89,17 @@ impl Contender {
 fn in_order(mut queue: Vec<Contender>, key: impl Fn(&Contender) -> i64) -> Vec<Judged> {
     queue.sort_by_key(|of| (key(of), of.czxid));
     let mut judged = Vec::with_capacity(queue.len());
-    let mut before: Vec<(Kind, usize)> = Vec::new();
+    let mut before: Vec<(Kind, u32)> = Vec::new();
     for equals in queue.chunk_by(|a, b| key(a) == key(b)) {
         for of in equals.iter().filter(|of| !of.is_gone) {
             let blocking = before.iter().filter(|(kind, _)| of.rule.blocks(*kind));
-            let ahead: usize = blocking.map(|(_, count)| count).sum();
+            let ahead = blocking.fold(0, |sum: u32, (_, count)| sum.saturating_add(*count));
             let role = if ahead == 0 { Role::Holder } else { Role::Waiter };
             judged.push(of.judged(role, Some(ahead)));
         }
         for of in equals {
             match before.iter_mut().find(|(kind, _)| *kind == of.name.kind()) {
-                Some((_, count)) => *count += 1,
+                Some((_, count)) => *count = count.saturating_add(1),
                 None => before.push((of.name.kind(), 1)),
             }
         }
@@ -111,6 +111,8 @@ fn in_order(mut queue: Vec<Contender>, key: impl Fn(&Contender) -> i64) -> Vec<J
 mod tests {
     use proptest::prelude::*;
 
+    use lockkeeper_lock::count_of;
+
     use super::super::super::rule::Verdict;
     use super::*;
 
@@ -121,7 +123,7 @@ mod tests {
         (1..).zip(names).map(|(czxid, name)| Child { name: (*name).to_owned(), czxid: Some(czxid) }).collect()
     }
 
-    fn describe(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<(usize, Role, Option<usize>)> {
+    fn describe(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<(usize, Role, Option<u32>)> {
         judge(children, rules).iter().map(|of| (of.child, of.role, of.position)).collect()
     }
 
@@ -197,7 +199,7 @@ mod tests {
                 let rule = rules.iter().find(|(of, _)| *of == kind).unwrap().1;
                 let ahead = match rule.judge(&names, me, &[]) {
                     Verdict::Held => 0,
-                    Verdict::WaitFor(lower) => lower.len(),
+                    Verdict::WaitFor(lower) => count_of(lower.len()),
                     other => panic!("{other:?}"),
                 };
                 prop_assert_eq!(judged.position, Some(ahead));

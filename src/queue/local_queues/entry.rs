@@ -1,6 +1,6 @@
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::future::select;
 use parking_lot::Mutex;
@@ -23,7 +23,7 @@ pub(in crate::queue) struct QueueEntry {
     pub(super) key: EntryKey,
     pub(in crate::queue) node: Arc<OwnedNode>,
     /// How many contenders were ahead at the last count.
-    ahead: AtomicUsize,
+    ahead: AtomicU32,
     wakes: Mutex<Wakes>,
 }
 
@@ -77,7 +77,7 @@ impl QueueEntry {
             queue: LocalQueues::of(session).get_or_new(directory, session.now()),
             key: EntryKey { sequence, node: NodeId(node.number()) },
             node: Arc::clone(node),
-            ahead: AtomicUsize::new(0),
+            ahead: AtomicU32::new(0),
             wakes: Mutex::default(),
         });
         entry.queue.update(session, |state| {
@@ -96,11 +96,11 @@ impl QueueEntry {
         &self.queue.directory
     }
 
-    pub(in crate::queue) fn ahead(&self) -> usize {
+    pub(in crate::queue) fn ahead(&self) -> u32 {
         self.ahead.load(Ordering::Relaxed)
     }
 
-    pub(in crate::queue) fn set_ahead(&self, ahead: usize) {
+    pub(in crate::queue) fn set_ahead(&self, ahead: u32) {
         self.ahead.store(ahead, Ordering::Relaxed);
     }
 

@@ -33,7 +33,7 @@ enum Step {
     Inside(Ready),
     Again,
     /// So many members are missing; waits until something has changed.
-    Wait(usize, Look),
+    Wait(u32, Look),
 }
 
 impl Rendezvous {
@@ -50,7 +50,7 @@ impl Rendezvous {
     ///
     /// Cancel safe: no node is left behind. If the barrier was opened, the member counts as one that has
     /// left.
-    pub async fn enter(&self, count: usize, deadline: Deadline) -> Result<Admitted, Error> {
+    pub async fn enter(&self, count: u32, deadline: Deadline) -> Result<Admitted, Error> {
         if count == 0 {
             let advice = "a barrier has at least one member";
             return Err(ConfigError::Setting { name: "count", value: "0".to_owned(), advice }.into());
@@ -75,7 +75,7 @@ impl Rendezvous {
         entered
     }
 
-    async fn enter_within(&self, count: usize, deadline: Deadline) -> Result<Admitted, Error> {
+    async fn enter_within(&self, count: u32, deadline: Deadline) -> Result<Admitted, Error> {
         // A try waits for answers, and for no other member.
         let limit = match deadline.is_immediate() {
             true => Deadline::after(self.manager.operation_timeout()),
@@ -117,7 +117,7 @@ impl Rendezvous {
         self.grant(member, ready, limit).await
     }
 
-    fn timeout(&self, missing: usize, deadline: Deadline) -> Error {
+    fn timeout(&self, missing: u32, deadline: Deadline) -> Error {
         let text = match missing {
             0 => "waiting for the end of the round before".to_owned(),
             missing => format!("waiting for {missing} more members"),
@@ -193,7 +193,7 @@ impl Rendezvous {
     }
 
     /// Reads, decides, and opens the barrier if that is up to this member.
-    async fn step(&self, session: &Session, member: &Member, count: usize) -> Result<Step, WireError> {
+    async fn step(&self, session: &Session, member: &Member, count: u32) -> Result<Step, WireError> {
         let look = match self.look(session).await {
             // The directory was deleted, and the node of the member with it.
             Err(WireError::Refused(Refusal::NoNode)) => {

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use lockkeeper_lock::count_of;
+
 /// The name of the node that opens the barrier.
 pub(super) const READY: &str = "ready";
 
@@ -25,7 +27,7 @@ pub(super) enum Enter {
     /// Enough members wait: opens the barrier, on condition that all of these still exist.
     Open { members: Vec<String>, replaces: Option<i32> },
     /// Waits for a change.
-    Wait { missing: usize },
+    Wait { missing: u32 },
     /// There is a node from an earlier round: asks when the members were created.
     AskAges,
     /// Its node does not exist any more.
@@ -38,7 +40,7 @@ pub(super) enum Enter {
 /// `members` was read before `ready`, or with it. `ages` are the creation zxids of the members that existed
 /// when they were asked for.
 pub(super) fn enter(
-    count: usize,
+    count: u32,
     own: &str,
     czxid: i64,
     members: &[String],
@@ -60,11 +62,12 @@ pub(super) fn enter(
             return Enter::Wait { missing: 0 };
         }
     }
-    if members.len() < count {
-        return Enter::Wait { missing: count - members.len() };
+    let here = count_of(members.len());
+    if here < count {
+        return Enter::Wait { missing: count - here };
     }
-    let others = members.iter().filter(|name| *name != own).take(count - 1);
-    let members = std::iter::once(own).chain(others.map(String::as_str)).map(str::to_owned).collect();
+    let others = members.iter().filter(|name| *name != own).zip(1..count).map(|(name, _)| name.as_str());
+    let members = std::iter::once(own).chain(others).map(str::to_owned).collect();
     Enter::Open { members, replaces: ready.map(|ready| ready.version) }
 }
 

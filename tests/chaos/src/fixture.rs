@@ -11,7 +11,7 @@ pub(crate) const REGISTERS: &str = "/chaos/registers";
 pub(crate) const NUMBER: &str = "/chaos/numbers/visits";
 /// The double barrier that the clients enter and leave, and how many members a round needs.
 pub(crate) const BARRIER: &str = "/chaos/locks/rounds";
-pub(crate) const MEMBERS: usize = 2;
+pub(crate) const MEMBERS: u32 = 2;
 /// The partition whose items the clients share.
 pub(crate) const PARTITION: &str = "/chaos/locks/partition";
 /// The group of which each client is a member, and the registration that all clients want and one has.

@@ -4,7 +4,7 @@ mod double;
 mod faults;
 mod single;
 
-use std::num::NonZeroUsize;
+use std::num::NonZeroU32;
 
 use lockkeeper::{ConnectionManager, DoubleBarrier};
 use lockkeeper_testserver::machine::Machine;
@@ -21,8 +21,8 @@ async fn client(server_fixture: &ServerFixture) -> ConnectionManager {
     builder(&servers).session_timeout(SESSION * 20).connect().await.unwrap()
 }
 
-fn member(manager: &ConnectionManager, count: usize, id: &str) -> DoubleBarrier {
-    let count = NonZeroUsize::new(count).unwrap();
+fn member(manager: &ConnectionManager, count: u32, id: &str) -> DoubleBarrier {
+    let count = NonZeroU32::new(count).unwrap();
     DoubleBarrier::new(manager, BARRIER, count).unwrap().with_id(id).unwrap()
 }
 

@@ -16,7 +16,7 @@ const LOCKS: &str = "/rate/locks";
 const WINDOW: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_millis(100);
 
-fn limiter(manager: &ConnectionManager, starts: usize) -> RateLimiter {
+fn limiter(manager: &ConnectionManager, starts: u32) -> RateLimiter {
     RateLimiter::new(manager, PATH, starts, WINDOW).unwrap().grace(GRACE)
 }
 

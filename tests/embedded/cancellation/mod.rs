@@ -8,7 +8,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Deadline, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, ZnodePath};
+use lockkeeper::{ConnectionManager, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, ZnodePath};
 use lockkeeper_test_recipes::mutex::Plain;
 use lockkeeper_test_recipes::reentrant_mutex::Reentrant;
 use lockkeeper_test_recipes::rw_lock::{Reading, Writing};
@@ -37,7 +37,7 @@ async fn nothing_is_left(
 }
 
 async fn is_well(actor: &ConnectionManager, case: &str) {
-    within(case, actor.connected(Deadline::never())).await.unwrap().unwrap();
+    within(case, actor.connected()).await.unwrap().unwrap();
 }
 
 /// A client whose session outlasts what a fault holds back, with every scale of the waits: a server applies no request
@@ -142,7 +142,7 @@ async fn wait(adapter: AnyAdapter) {
 
 async fn wait_at_its_grant(adapter: AnyAdapter) {
     // The event is in flight, or lost with its connection; then the next requests of the waiter.
-    for trap in traps(&[Op::GetChildren, Op::Exists, Op::Sync, Op::Multi]) {
+    for trap in traps(&[Op::GetChildren, Op::Exists, Op::Multi]) {
         let (server_fixture, actor) = start(adapter).await;
         for polls in 0.. {
             let case = format!("{} at {:?}, dropped {polls} polls after the event", trap.name, trap.op);

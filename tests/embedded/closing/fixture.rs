@@ -25,7 +25,7 @@ pub(super) struct ClosingFixture {
 /// A shutdown that waits for the holders.
 pub(super) struct Closing {
     fixture: ClosingFixture,
-    ending: JoinHandle<Result<usize, Error>>,
+    ending: JoinHandle<Result<u32, Error>>,
 }
 
 impl ClosingFixture {

@@ -74,9 +74,9 @@ async fn a_thousand_candidates_lead_in_the_order_of_their_campaigns_and_observer
     let first = election(&server_fixture.rival, "first").campaign().await.unwrap();
     assert_eq!(next(&mut leaders).await, some("first"));
     let observer = tokio::spawn(async move {
-        let mut seen = vec![leaders.leader().map(|leader| leader.token())];
+        let mut seen = vec![leaders.leader().map(|leader| leader.fencing_token())];
         while let Ok(leader) = leaders.changed().await {
-            seen.push(leader.map(|leader| leader.token()));
+            seen.push(leader.map(|leader| leader.fencing_token()));
         }
         seen.into_iter().flatten().collect::<Vec<_>>()
     });

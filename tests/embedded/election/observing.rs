@@ -21,14 +21,14 @@ async fn an_observer_sees_every_leader_and_none_between_two_by_one_watch() {
     for (election, id) in elections.iter().cycle().skip(1).zip(["b", "c", "a"]) {
         let waiting = candidate(&server_fixture, election, 2).await;
         let earlier = leaders.leader().unwrap();
-        assert_eq!(earlier.token(), leadership.fencing_token());
+        assert_eq!(earlier.fencing_token(), leadership.fencing_token());
         leadership.resign().await.unwrap();
         leadership = leading(waiting).await;
         assert_eq!(next(&mut leaders).await, None);
         assert_eq!(next(&mut leaders).await, some(id));
         let leader = leaders.leader().unwrap();
-        assert_eq!(leader.token(), leadership.fencing_token());
-        assert!(leader.token() > earlier.token() && leader.since() >= earlier.since());
+        assert_eq!(leader.fencing_token(), leadership.fencing_token());
+        assert!(leader.fencing_token() > earlier.fencing_token() && leader.since() >= earlier.since());
     }
     // The candidates are of one process, which sets no watch on its own nodes so soon.
     let one = server_fixture.server.wait_until(|machine| machine.watch_count(0) == 1);
@@ -67,7 +67,7 @@ async fn an_observer_outlives_its_session_its_connection_and_the_path() {
     let leadership = here.campaign().await.unwrap();
     assert_eq!(next(&mut leaders).await, None);
     assert_eq!(next(&mut leaders).await, some("here"));
-    assert_eq!(leaders.leader().map(|leader| leader.token()), Some(leadership.fencing_token()));
+    assert_eq!(leaders.leader().map(|leader| leader.fencing_token()), Some(leadership.fencing_token()));
 
     // A reconnect changes nothing.
     let mut transitions = observing.transitions();

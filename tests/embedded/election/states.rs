@@ -16,12 +16,12 @@ async fn becomes(state: &mut CandidateWatch, expected: CandidateState) {
     assert_eq!(state.state(), expected);
 }
 
-fn waiting(position: usize) -> CandidateState {
+fn waiting(position: u32) -> CandidateState {
     CandidateState::Waiting { position: Some(position) }
 }
 
 fn leads(leadership: &Leadership) -> CandidateState {
-    CandidateState::Leading { token: leadership.fencing_token() }
+    CandidateState::Leading { fencing_token: leadership.fencing_token() }
 }
 
 #[tokio::test]

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use lockkeeper::{
-    AssignedItem, ConfigError, ConnectionManager, Error, Mutex, Partition, PartitionMember, PresenceState,
-    ReleaseReason, Revoker,
+    AssignedItem, ConfigError, ConnectionManager, Error, FencingToken, Mutex, Partition, PartitionMember,
+    PartitionShare, PresenceState, ReleaseReason, Revoker,
 };
 use lockkeeper_test_recipes::partition::Board;
+use lockkeeper_testserver::{Fault, Op, When};
 
-use super::{PATH, Worker, expected, items, nodes, nothing_is_left, partition, settled};
+use super::{PATH, Worker, expected, items, nodes, nothing_is_left, partition, session_of, settled};
 use crate::limit::within;
 use crate::presence::client;
 use crate::server_fixture::ServerFixture;
@@ -84,6 +86,28 @@ async fn an_item_that_was_never_taken_moves_at_once_and_its_member_does_not_get_
 }
 
 #[tokio::test]
+async fn an_item_that_was_never_taken_is_acquired_again_when_its_hold_is_lost() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let items = items(4);
+    partition(&server_fixture.rival).add(&items).await.unwrap();
+    let (_manager, mut slow) = join(&server_fixture, "a").await;
+    let mut share = slow.assigned();
+    within("the grants", share.wait_for(|share| share.held().count() == items.len())).await.unwrap().unwrap();
+    let lost: BTreeMap<String, FencingToken> =
+        share.borrow().held().map(|(item, token)| (item.to_owned(), token)).collect();
+    assert!(server_fixture.server.expire(session_of(&server_fixture, "a")));
+    let is_held_again =
+        |share: &PartitionShare| lost.iter().all(|(item, lost)| share.fencing_token(item) > Some(*lost));
+    within("the next grants", share.wait_for(is_held_again)).await.unwrap().unwrap();
+    let mut taken = Vec::new();
+    for _ in &items {
+        taken.push(within("an item", slow.next()).await.unwrap().unwrap());
+    }
+    assert!(taken.iter().all(AssignedItem::is_valid), "{taken:?}");
+    assert!(slow.next().now_or_never().is_none(), "each item is returned once");
+}
+
+#[tokio::test]
 async fn of_two_members_with_one_id_the_second_gets_nothing_until_the_first_has_left() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let (items, board) = (items(4), Arc::new(Board::default()));
@@ -111,11 +135,17 @@ async fn a_request_for_an_item_that_does_not_move_changes_nothing() {
     partition.add(["x"]).await.unwrap();
     let (_manager, mut member) = join(&server_fixture, "a").await;
     let item = within("the item", member.next()).await.unwrap().unwrap();
+    // What a view reads behind its sync.
+    let look = When::op(Op::Exists).path(&format!("{PATH}/members"));
+    let looked = server_fixture.server.fault(look, Fault::DelayReply(Duration::ZERO));
     let revoker = Revoker::new(&server_fixture.rival);
     assert!(revoker.ask_node(item.path()).await.unwrap());
     within("the request", item.revoke_requested()).await.unwrap().unwrap();
+    // The member looks who the members are once more, instead of giving up the item.
+    within("the look", looked.hit()).await.unwrap();
+    assert_eq!(item.release_requested().now_or_never(), None);
     let settled = within("the share", member.settled(Duration::from_secs(10))).await.unwrap().unwrap();
-    assert_eq!(settled.token("x"), Some(item.fencing_token()));
+    assert_eq!(settled.fencing_token("x"), Some(item.fencing_token()));
     // It moves later all the same, although the request is still in the node.
     let other =
         ["b", "c", "d", "e"].into_iter().find(|id| Partition::owner_among("x", ["a", id]) == Some(*id));

@@ -130,6 +130,11 @@ async fn data_is_replaced_and_a_refusal_is_told() {
     assert_eq!(server_fixture.server.inspect(node), Some((session, "three".to_owned())));
     assert_eq!(registration.state(), PresenceState::Registered { czxid });
     assert!(matches!(registration.set_data(vec![0; 2_000_000]).await, Err(Error::Config(_))));
+    // A later session, too, has what was accepted last.
+    assert!(server_fixture.server.expire(session));
+    let is_back = |found: (i64, String)| found.0 != session && found.1 == "three";
+    let back = server_fixture.server.wait_until(|machine| node(machine).is_some_and(is_back));
+    within("the node of the next session", back).await.unwrap();
 }
 
 #[tokio::test]

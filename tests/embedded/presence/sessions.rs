@@ -1,6 +1,7 @@
 //! A registration through the ends of its sessions.
 
 use lockkeeper::{NodeView, PresenceState, ViewChange};
+use lockkeeper_testserver::fault::{Passed, Subject};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{PATH, client, newest_session, node, register, registered, state_is};
@@ -15,10 +16,20 @@ async fn the_node_and_its_latest_data_are_back_in_the_next_session() {
     let first = registered(&registration).await;
     registration.set_data("two").await.unwrap();
     let mut watch = registration.watch();
+    let transcript = server_fixture.server.transcript();
     assert!(server_fixture.server.expire(newest_session(&server_fixture)));
     state_is(&mut watch, |state| matches!(state, PresenceState::Registered { czxid } if czxid > first)).await;
     let session = newest_session(&server_fixture);
     assert_eq!(server_fixture.server.inspect(node), Some((session, "two".to_owned())));
+    // Within one round trip: no request about the node is before its create.
+    let passed = transcript.passed();
+    let is_request =
+        |passed: &&Passed| passed.session == session && passed.paths.iter().any(|path| path == PATH);
+    let request = passed.iter().find(is_request).unwrap();
+    assert_eq!(
+        (request.subject, &request.paths[..]),
+        (Subject::Request(Op::Create2), &[PATH.to_owned()][..])
+    );
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use crate::server_fixture::LOCK;
 pub(crate) struct Admit;
 
 /// More than one, so that an admission whose answer is lost does not fill the window.
-const STARTS: usize = 8;
+const STARTS: u32 = 8;
 
 impl Scenario for Admit {
     fn adapter(self) -> AnyAdapter {

@@ -17,7 +17,7 @@ impl CuratorThread {
         &self,
         path: &str,
         limit: &str,
-        permits: usize,
+        permits: u32,
         timeout: Option<Duration>,
     ) -> Result<Option<Vec<String>>, PeerError> {
         let milliseconds = timeout.map_or_else(|| "-1".to_owned(), |timeout| timeout.as_millis().to_string());
@@ -31,7 +31,7 @@ impl CuratorThread {
     /// # Errors
     ///
     /// As [`permits`](Self::permits).
-    pub async fn return_permits(&self, path: &str, permits: usize) -> Result<(), PeerError> {
+    pub async fn return_permits(&self, path: &str, permits: u32) -> Result<(), PeerError> {
         self.ask("return", path, &format!(" {permits}"), Timing::event()).await.map(|_| ())
     }
 

@@ -110,12 +110,12 @@ async fn senseless_numbers_are_refused_before_a_request_is_sent() {
     let mutex = Mutex::new(&manager, "/m").unwrap();
     let refused: Vec<(&str, Error, &str)> = vec![
         ("no permits", Semaphore::new(&manager, "/s", 0).unwrap_err(), "one or more"),
-        ("uncountable permits", Semaphore::new(&manager, "/s", usize::MAX).unwrap_err(), "2147483647"),
+        ("uncountable permits", Semaphore::new(&manager, "/s", u32::MAX).unwrap_err(), "2147483647"),
         ("negative for Curator", Semaphore::new(&manager, "/s", 1 << 31).unwrap_err(), "2147483647"),
-        ("a limit as large", limit.set(usize::MAX).await.unwrap_err(), "2147483647"),
+        ("a limit as large", limit.set(u32::MAX).await.unwrap_err(), "2147483647"),
         ("none of two", semaphore.acquire_many(0).await.unwrap_err(), "one or more"),
         ("three of two", semaphore.acquire_many(3).await.unwrap_err(), "2 in all"),
-        ("all there could be", semaphore.try_acquire_many(usize::MAX).await.unwrap_err(), "2 in all"),
+        ("all there could be", semaphore.try_acquire_many(u32::MAX).await.unwrap_err(), "2 in all"),
         ("three in time", semaphore.acquire_many_timeout(3, second).await.unwrap_err(), "2 in all"),
         ("no starts", RateLimiter::new(&manager, "/r", 0, second).unwrap_err(), "one or more"),
         ("no window", RateLimiter::new(&manager, "/r", 1, Duration::ZERO).unwrap_err(), "millisecond"),

@@ -1,6 +1,7 @@
 //! A server that sends false answers. The library promises only this then: it does not panic or hang, every call ends
 //! with its result or a typed error, and when the answers are true again every recipe works.
 
+use std::collections::BTreeSet;
 use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,6 +19,8 @@ use crate::support::builder;
 /// The number of clients at once.
 const SEEDS: u64 = 12;
 const ROUNDS: usize = 8;
+/// How many more batches may follow until the test is not void.
+const FURTHER: u64 = 20;
 const SHORTLY: Duration = Duration::from_millis(300);
 
 /// Panics outside the client crate, whose own task may panic on false answers; see `docs/architecture.md`.
@@ -212,26 +215,26 @@ async fn false_answers_cause_no_panic_and_no_hang_and_true_answers_restore_every
     count_panics();
     let ensemble = Ensemble::shared().await.unwrap();
     let is_soak = std::env::var_os("LOCKKEEPER_SOAK").is_some();
-    let first = std::env::var("LOCKKEEPER_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let first = std::env::var("LOCKKEEPER_TEST_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
     let batches = if is_soak { 20 } else { 1 };
-    for batch in 0..batches {
+    let (mut lies_told, mut kinds, mut done) = (0, BTreeSet::new(), 0);
+    for batch in 0.. {
         let before = PANICS.load(Ordering::SeqCst);
-        let begin = first.unwrap_or(batch * SEEDS);
+        let begin = first.unwrap_or_default() + batch * SEEDS;
         let clients: JoinSet<_> = (begin..begin + SEEDS).map(|seed| lied_to(ensemble, seed)).collect();
         let ended = clients.join_all().await;
         assert_eq!(PANICS.load(Ordering::SeqCst), before, "the library panicked");
-        let (mut all_lies, mut done) = (Vec::new(), 0);
         for (lies, calls) in ended {
-            all_lies.extend(lies);
+            lies_told += lies.len();
+            kinds.extend(lies);
             done += calls;
         }
-        // The test is void without lies of every kind and calls that succeed nevertheless.
-        all_lies.sort_unstable();
-        let total = all_lies.len();
-        all_lies.dedup();
-        assert!(
-            total > 100 && all_lies.len() == 9 && done > 4,
-            "{total} lies, of {all_lies:?}; {done} calls done"
-        );
+        // The test is void without many lies, some of every kind, and calls that succeed nevertheless. How many there
+        // are in a batch is chance, and on a busy machine they are fewer.
+        let is_void = lies_told <= 300 || kinds.len() < 9 || done <= 20;
+        if batch + 1 >= batches && !is_void {
+            break;
+        }
+        assert!(batch < batches + FURTHER, "{lies_told} lies, of {kinds:?}; {done} calls done");
     }
 }

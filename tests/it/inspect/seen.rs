@@ -34,7 +34,7 @@ async fn every_contender_is_shown_in_the_order_of_the_queue_whoever_created_it()
     let seen = Mutex::new(&onlooker, path).unwrap().inspect().await.unwrap();
     assert_eq!(children(ensemble, path).await, before, "an inspection changed nodes");
     assert_eq!(roles(&seen), [Role::Holder, Role::Waiter, Role::Waiter, Role::Waiter, Role::Foreign]);
-    let positions: Vec<Option<usize>> = seen.contenders().iter().map(|of| of.position()).collect();
+    let positions: Vec<Option<u32>> = seen.contenders().iter().map(|of| of.position()).collect();
     assert_eq!(positions, [Some(0), Some(1), Some(2), Some(3), None]);
     assert_eq!(last.position(), Some(3));
 
@@ -95,8 +95,8 @@ async fn a_queue_longer_than_a_batch_is_shown_whole() {
     let tickets = futures::future::join_all((0..299).map(|_| mutex.enqueue())).await;
     let seen = mutex.inspect().await.unwrap();
     assert_eq!(seen.holders().count(), 1);
-    let positions: Vec<usize> = seen.waiters().filter_map(|of| of.position()).collect();
-    assert_eq!(positions, (1..300).collect::<Vec<usize>>());
+    let positions: Vec<u32> = seen.waiters().filter_map(|of| of.position()).collect();
+    assert_eq!(positions, (1..300).collect::<Vec<u32>>());
     let (short, whole) = (seen.to_string(), format!("{seen:#}"));
     assert_eq!(whole.lines().count(), 302);
     assert!(short.lines().count() < 40 && short.ends_with("… and 270 more"), "{short}");
@@ -138,7 +138,7 @@ async fn permits_in_use_and_free_permits_are_counted_and_the_queue_is_shown() {
     let seen = Semaphore::new(&manager, "/inspect/semaphore", 9).unwrap().inspect().await.unwrap();
     assert_eq!((seen.limit(), seen.free()), (Some(4), Some(1)));
     assert_eq!(seen.holders().count(), 3);
-    let waiting: Vec<Option<usize>> = seen.waiters().map(|of| of.position()).collect();
+    let waiting: Vec<Option<u32>> = seen.waiters().map(|of| of.position()).collect();
     assert_eq!(waiting, [Some(0), Some(1)]);
     let head = "semaphore /inspect/semaphore: 3 of 4 permits out, 1 free, 2 waiting";
     assert_eq!(seen.to_string().lines().next(), Some(head));

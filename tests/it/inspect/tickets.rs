@@ -23,7 +23,7 @@ async fn a_ticket_keeps_its_node_when_a_wait_times_out_or_is_dropped() {
             _ => Mutex::in_semaphore_layout(&manager, path).unwrap(),
         };
         // In semaphore layout the holder's node is in another directory.
-        let holder_nodes = usize::from(below.is_empty());
+        let holder_nodes = u32::from(below.is_empty());
         let queue = format!("{path}{below}");
         let guard = mutex.acquire().await.unwrap();
         let mut first = mutex.enqueue().await.unwrap();
@@ -39,7 +39,7 @@ async fn a_ticket_keeps_its_node_when_a_wait_times_out_or_is_dropped() {
         assert!(error.is_timeout(), "{error}");
         let error = second.wait_timeout(Duration::ZERO).await.unwrap_err();
         assert!(error.is_timeout(), "{error}");
-        nodes_become(ensemble, &queue, holder_nodes + 2).await;
+        nodes_become(ensemble, &queue, holder_nodes as usize + 2).await;
 
         guard.release().await.unwrap();
         let guard = first.wait().await.unwrap();

@@ -1,6 +1,5 @@
 //! Random contention of Java threads and Rust tasks on one path.
 
-use std::env;
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::fixture::{Contender, Failure, Hold, InteropFixture, Outcome};
+use super::fixture::{Contender, Failure, Hold, InteropFixture, Outcome, chosen_seed};
 
 /// Java or Rust.
 type Language = Discriminant<Hold>;
@@ -55,9 +54,7 @@ const VISITS: usize = 15;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_random_contention_one_contender_holds_and_grants_follow_the_queue() -> Outcome {
-    let seed = env::var("LOCKKEEPER_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed: u64 = seed.unwrap_or_else(rand::random);
-    println!("to replay the choices: LOCKKEEPER_TEST_SEED={seed}");
+    let seed = chosen_seed();
 
     let Some(fixture) = InteropFixture::at("/interop/random").await? else {
         return Ok(());

@@ -65,10 +65,10 @@ async fn candidates_of_java_and_rust_stand_in_one_queue_and_show_each_others_ids
         let seen = loop {
             match leaders.changed().await? {
                 Some(leader) if leader.id() == "java-1" => break leader,
-                earlier => assert!(earlier.is_none_or(|leader| leader.token().as_u64() == token)),
+                earlier => assert!(earlier.is_none_or(|leader| leader.fencing_token().as_u64() == token)),
             }
         };
-        assert_eq!(seen.token().as_u64(), grant.czxid);
+        assert_eq!(seen.fencing_token().as_u64(), grant.czxid);
         assert!(!last.is_finished(), "a leader beside Java's");
         assert_eq!(fixture.java.elected(class, path).await?, ["java-1*", "rust-2"]);
         assert_eq!(third.candidates().await?, ["java-1", "rust-2"]);
@@ -100,7 +100,7 @@ async fn while_the_one_language_leads_the_other_does_not() -> Outcome {
         assert!(ours.try_campaign().await?.is_none());
         assert!(ours.campaign_timeout(SHORTLY).await.unwrap_err().is_timeout());
         let leader = ours.observe().await?.leader().ok_or("no leader is seen")?;
-        assert_eq!((leader.id(), leader.token().as_u64()), ("java", grant.czxid));
+        assert_eq!((leader.id(), leader.fencing_token().as_u64()), ("java", grant.czxid));
         java.resign(class, path).await?;
         ours.campaign().await?.resign().await?;
     }

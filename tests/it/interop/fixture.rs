@@ -1,5 +1,6 @@
 //! The fixture of the tests with Java.
 
+use std::env;
 use std::error::Error as StdError;
 use std::time::Duration;
 
@@ -19,6 +20,15 @@ pub(super) const SESSION: Duration = Duration::from_secs(4);
 
 /// Long enough for many answers of a server; no wait of this time for a held lock is granted.
 pub(super) const SHORTLY: Duration = Duration::from_millis(300);
+
+/// The seed of a test's choices: that of the environment, or one at random. It is printed, so that the choices can be
+/// replayed.
+pub(super) fn chosen_seed() -> u64 {
+    let seed = env::var("LOCKKEEPER_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(rand::random);
+    println!("to replay the choices: LOCKKEEPER_TEST_SEED={seed}");
+    seed
+}
 
 /// A server, a Java process and our manager, a path for both, and a raw client.
 pub(super) struct InteropFixture {

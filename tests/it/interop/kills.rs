@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinSet;
 
-use super::fixture::{Failure, Outcome};
+use super::fixture::{Failure, Outcome, chosen_seed};
 use super::peer_slot::{Language, PeerSlot};
 
 /// Short: the test waits for it after each kill.
@@ -21,7 +21,7 @@ const VISITS: usize = 8;
 const KILLS: usize = 2;
 const THREADS: usize = 2;
 /// The permits of the semaphore.
-const LIMIT: usize = 3;
+const LIMIT: u32 = 3;
 
 /// What a thread acquires, and which holds may exist beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ enum Claim {
     Selector,
     Read,
     Write,
-    Permits(usize),
+    Permits(u32),
 }
 
 impl Claim {
@@ -71,7 +71,7 @@ impl Claim {
         matches!((self, other), (Self::Read, Self::Read) | (Self::Permits(_), Self::Permits(_)))
     }
 
-    fn permits(self) -> usize {
+    fn permits(self) -> u32 {
         if let Self::Permits(count) = self { count } else { 0 }
     }
 }
@@ -91,7 +91,7 @@ impl Witness {
             let mut inside = self.inside.lock();
             assert!(inside.iter().all(|other| claim.allows(*other)), "{claim:?} beside {inside:?}");
             inside.push(claim);
-            let permits: usize = inside.iter().map(|claim| claim.permits()).sum();
+            let permits: u32 = inside.iter().map(|claim| claim.permits()).sum();
             assert!(permits <= LIMIT, "{inside:?}");
             if matches!(claim, Claim::Mutex | Claim::Latch | Claim::Selector) {
                 let token = grant.split(' ').next().and_then(|token| token.parse().ok());
@@ -159,9 +159,7 @@ async fn with(language: Language, kind: Claim, path: &str) -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let seed = std::env::var("LOCKKEEPER_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed: u64 = seed.unwrap_or_else(rand::random);
-    println!("to replay the choices: LOCKKEEPER_TEST_SEED={seed}");
+    let seed = chosen_seed();
 
     let ensemble = Ensemble::shared().await?;
     let servers = ensemble.connect_string();

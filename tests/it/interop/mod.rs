@@ -3,6 +3,7 @@
 //! These tests need Debian's packages `libcurator-recipes-java` and `default-jdk-headless`, besides
 //! `zookeeper`.
 
+mod additions;
 mod barriers;
 mod caches;
 mod contention;

@@ -17,7 +17,7 @@ async fn an_item_that_java_holds_is_asked_for_and_then_ours() -> Outcome {
     let grant = java.acquire(&path).await?;
     let mut member = partition.join("rust")?;
     let share = member.settled(Timing::settle()).await?;
-    let token = share.token("x").ok_or("x is not ours")?;
+    let token = share.fencing_token("x").ok_or("x is not ours")?;
     assert!(token.as_u64() > grant.czxid, "after the hold of Java");
     let inspection = partition.inspect().await?;
     assert_eq!((inspection.members(), inspection.misplaced().count()), (&["rust".to_owned()][..], 0));

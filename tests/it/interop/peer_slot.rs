@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockkeeper_tests::{Peer, PeerError};
+use lockkeeper_tests::{Peer, PeerError, RawClient};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
-use super::fixture::Outcome;
+use super::fixture::{Failure, Outcome};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
@@ -61,6 +61,37 @@ impl PeerSlot {
         let mut replaced = self.peer.subscribe();
         let peer = replaced.borrow_and_update().clone();
         (peer, replaced)
+    }
+
+    /// Asks the current process, which may be killed meanwhile. `None` if it was; there is another one by then.
+    ///
+    /// A request of a recipe takes some requests to the server: the kill comes before, between or behind them.
+    pub(super) async fn ask(
+        &self,
+        request: &str,
+        client: &mut RawClient,
+        rng: &mut StdRng,
+    ) -> Result<Option<String>, Failure> {
+        let (peer, mut replaced) = self.peer();
+        let kill = async {
+            if !self.is_to_die(rng) {
+                return Ok(());
+            }
+            for _ in 0..rng.random_range(0..6) {
+                client.exists("/").await?;
+            }
+            self.die().await
+        };
+        let (answer, killed) = tokio::join!(peer.ask(request), kill);
+        killed?;
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(PeerError::Ended { .. }) => {
+                replaced.changed().await?;
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Kills the process (SIGKILL), and starts another one.

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockkeeper::{SharedData, SharedValue, ViewChanges};
-use lockkeeper_tests::{Ensemble, PeerError, RawClient, Timing, eventually, left_out};
+use lockkeeper_tests::{Ensemble, RawClient, Timing, eventually, left_out};
 use parking_lot::Mutex;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;
 
-use super::fixture::{Failure, Outcome};
+use super::fixture::{Failure, Outcome, chosen_seed};
 use super::peer_slot::{Language, PeerSlot};
 use crate::support::connect;
 
@@ -162,35 +162,17 @@ async fn change(
         number += 1;
         let text = format!("{thread}-{number},");
         let request = class.request(&thread, &text);
-        let (peer, mut replaced) = slot.peer();
         let begun = history.now();
-        let kill = async {
-            if !slot.is_to_die(&mut rng) {
-                return Ok(());
-            }
-            // The compare-and-set takes some requests: the kill comes before, between or behind them.
-            for _ in 0..rng.random_range(0..6) {
-                client.exists("/").await?;
-            }
-            slot.die().await
-        };
-        let (answer, killed) = tokio::join!(peer.ask(&request), kill);
-        killed?;
-        let how = match answer {
-            Ok(answer) => match answer.rsplit_once(' ').ok_or("no answer")? {
+        let how = match slot.ask(&request, &mut client, &mut rng).await? {
+            Some(answer) => match answer.rsplit_once(' ').ok_or("no answer")? {
                 (before, "true") => How::Set(before.to_owned()),
                 (before, _) if slot.language() == Language::Java => How::Doubtful(before.to_owned()),
                 _ => How::NotSet,
             },
-            Err(PeerError::Ended { .. }) => How::Unknown,
-            Err(error) => return Err(error.into()),
+            None => How::Unknown,
         };
         confirmed += usize::from(matches!(how, How::Set(_)));
-        let is_ended = matches!(how, How::Unknown);
         history.record(text, begun, how);
-        if is_ended {
-            replaced.changed().await?;
-        }
     }
     Ok(())
 }
@@ -214,9 +196,7 @@ where
     if left_out() {
         return Ok(());
     }
-    let seed = std::env::var("LOCKKEEPER_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed: u64 = seed.unwrap_or_else(rand::random);
-    println!("to replay the choices: LOCKKEEPER_TEST_SEED={seed}");
+    let seed = chosen_seed();
     let ensemble = Ensemble::shared().await?;
     let servers = ensemble.connect_string();
     let manager = connect(&servers).await;

@@ -14,7 +14,7 @@ const PATH: &str = "/permits";
 const LOCKS: &str = "/permits/locks";
 const LEASES: &str = "/permits/leases";
 
-fn semaphore(manager: &ConnectionManager, permits: usize) -> Semaphore {
+fn semaphore(manager: &ConnectionManager, permits: u32) -> Semaphore {
     Semaphore::new(manager, PATH, permits).unwrap()
 }
 
@@ -26,7 +26,7 @@ async fn two() -> (Ensemble, ConnectionManager, ConnectionManager) {
 }
 
 /// A server, a client through a proxy, and a semaphore whose directories exist.
-async fn behind_proxy_with(permits: usize) -> (Ensemble, Proxies, ConnectionManager, Semaphore) {
+async fn behind_proxy_with(permits: u32) -> (Ensemble, Proxies, ConnectionManager, Semaphore) {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let semaphore = semaphore(&manager, permits);
     for _ in 0..2 {
@@ -36,8 +36,8 @@ async fn behind_proxy_with(permits: usize) -> (Ensemble, Proxies, ConnectionMana
 }
 
 /// Waits until `leases` permits are in use and the queue has `waiting` nodes.
-async fn settled(ensemble: &Ensemble, leases: usize, waiting: usize) {
-    nodes_become(ensemble, LEASES, leases).await;
+async fn settled(ensemble: &Ensemble, leases: u32, waiting: usize) {
+    nodes_become(ensemble, LEASES, leases as usize).await;
     nodes_become(ensemble, LOCKS, waiting).await;
 }
 

@@ -120,8 +120,8 @@ async fn names_and_numbers_that_cannot_work_are_refused_without_a_request() {
             assert!(error.to_string().starts_with("name is "), "{error}");
         }
     }
-    assert!(Semaphore::new(&manager, "s", 0).is_err() && Semaphore::new(&manager, "s", usize::MAX).is_err());
-    for (starts, window) in [(0, LONG), (1, Duration::ZERO), (usize::MAX, LONG), (1, Duration::MAX)] {
+    assert!(Semaphore::new(&manager, "s", 0).is_err() && Semaphore::new(&manager, "s", u32::MAX).is_err());
+    for (starts, window) in [(0, LONG), (1, Duration::ZERO), (u32::MAX, LONG), (1, Duration::MAX)] {
         assert!(RateLimiter::new(&manager, "r", starts, window).is_err());
     }
     let semaphore = Semaphore::new(&manager, "s", 2).unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper_redis::{ConnectionManager, Deadline, LossReason, Mutex, State};
+use lockkeeper_redis::{ConnectionManager, LossReason, Mutex, State};
 use lockkeeper_redis_tests::{Proxy, RedisServer, left_out};
 use lockkeeper_tests::{Timing, eventually};
 
@@ -77,7 +77,7 @@ async fn a_manager_waits_for_a_server_that_is_not_there_yet() {
     let mut server = server().await;
     let manager = client(&server, LONG).await;
     let mutex = Mutex::new(&manager, "a").unwrap();
-    manager.connected(Deadline::immediate()).await.unwrap();
+    manager.connected_timeout(Duration::ZERO).await.unwrap();
     server.kill().await.unwrap();
     eventually("the manager to notice", Timing::event(), || async {
         (manager.state() == State::Suspended).then_some(())
@@ -86,16 +86,16 @@ async fn a_manager_waits_for_a_server_that_is_not_there_yet() {
     .unwrap();
     let soon = Duration::from_millis(100);
     assert!(mutex.acquire_timeout(soon).await.unwrap_err().is_timeout());
-    assert!(manager.connected(Deadline::after(soon)).await.unwrap_err().is_timeout());
+    assert!(manager.connected_timeout(soon).await.unwrap_err().is_timeout());
     let quick = manager.with_operation_timeout(soon);
     assert!(quick.is_same_as(&manager) && manager.operation_timeout() > soon);
     assert!(Mutex::new(&quick, "a").unwrap().try_acquire().await.unwrap_err().is_timeout());
     let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     server.restart().await.unwrap();
     assert!(waiting.await.unwrap().is_valid());
-    manager.connected(Deadline::never()).await.unwrap();
+    manager.connected().await.unwrap();
     manager.shutdown().await.unwrap();
-    assert!(manager.connected(Deadline::never()).await.unwrap_err().is_closed());
+    assert!(manager.connected().await.unwrap_err().is_closed());
 }
 
 /// Another server, a replica of this one, and the link between them.

@@ -299,8 +299,8 @@ impl Oracle {
             self.0.lock().holds.iter().map(|(number, held)| (*number, held.clone())).collect();
         for (number, mut held) in holds {
             held.note_freeze();
-            let stands = |node: &String| world.machine(|machine| machine.tree().node(node).is_some());
-            let gone = held.claims.iter().flat_map(|claim| &claim.nodes).find(|node| !stands(node)).cloned();
+            let exists = |node: &String| world.machine(|machine| machine.tree().node(node).is_some());
+            let gone = held.claims.iter().flat_map(|claim| &claim.nodes).find(|node| !exists(node)).cloned();
             if let (Some(node), false) = (gone, held.is_gone) {
                 held.is_gone = true;
                 if !world.was_deleted_by_hand(&node) {

@@ -16,10 +16,10 @@ impl Windows {
     /// Enters starts that are made now, and says what is wrong with them.
     pub(super) fn enter(&mut self, starts: &Starts, now: u64) -> Result<(), String> {
         let started = self.started.entry(starts.path.clone()).or_default();
-        started.extend(std::iter::repeat_n(now, starts.count));
+        started.extend((0..starts.count).map(|_| now));
         let from = now.saturating_sub(starts.window - INEXACT);
         let within = started.iter().filter(|at| **at > from).count();
-        match within <= starts.limit {
+        match within <= starts.limit as usize {
             true => Ok(()),
             false => Err(format!("{}: {within} starts of {} within a window", starts.path, starts.limit)),
         }

@@ -18,7 +18,7 @@ pub(crate) const OUT_OF_TURN: &str = "curators-lease-";
 #[derive(Default)]
 pub(super) struct Curators {
     by_directory: BTreeMap<String, Lease>,
-    granted: Vec<(String, usize)>,
+    granted: Vec<(String, u32)>,
 }
 
 struct Lease {
@@ -31,7 +31,7 @@ impl Curators {
         self.by_directory.get(directory).is_some_and(|lease| lease.is_granted)
     }
 
-    pub(super) fn take_granted(&mut self) -> Vec<(String, usize)> {
+    pub(super) fn take_granted(&mut self) -> Vec<(String, u32)> {
         std::mem::take(&mut self.granted)
     }
 }
@@ -47,7 +47,7 @@ impl State {
         }
     }
 
-    fn limit_of(&self, directory: &str) -> Option<usize> {
+    fn limit_of(&self, directory: &str) -> Option<u32> {
         let path = directory.strip_suffix("/leases")?;
         self.plan.locks.iter().find(|lock| lock.path() == path)?.permits()
     }
@@ -62,7 +62,9 @@ impl State {
                 self.curators.by_directory.insert(directory.to_owned(), Lease { path, is_granted: false });
                 self.way()
             }
-            (Some(false), Some(leases)) if leases > limit => self.rng.between(1, self.plan.timeout / 20),
+            (Some(false), Some(leases)) if leases > limit as usize => {
+                self.rng.between(1, self.plan.timeout / 20)
+            }
             (Some(false), Some(_)) => {
                 self.note(|| format!("Curator is granted a permit in {directory}"));
                 self.curators

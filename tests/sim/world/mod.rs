@@ -158,7 +158,7 @@ impl World {
     }
 
     /// The directories in which Curator's client was granted a permit since the last call, and their limits.
-    pub(crate) fn granted_to_curator(&self) -> Vec<(String, usize)> {
+    pub(crate) fn granted_to_curator(&self) -> Vec<(String, u32)> {
         self.state.lock().curators.take_granted()
     }
 

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, Weak};
 
-use lockkeeper_core::{Deadline, DetachedNode, Error, Hold, LockQueue};
+use lockkeeper_core::{Deadline, DetachedNode, Error, Hold, LockQueue, count_of};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tracing::Instrument;
@@ -161,9 +161,10 @@ impl NodeSharing {
     }
 
     /// The number of tasks ahead of this waiter, including the task that has the slot.
-    fn ahead(&self, number: u64) -> usize {
+    fn ahead(&self, number: u64) -> u32 {
         let state = self.state.lock();
-        state.waiting.binary_search_by_key(&number, |waiter| waiter.number).unwrap_or_else(|at| at) + 1
+        let at = state.waiting.binary_search_by_key(&number, |waiter| waiter.number);
+        count_of(at.unwrap_or_else(|at| at)).saturating_add(1)
     }
 
     /// Removes a waiter.

@@ -10,7 +10,7 @@ use self::world::{Action, At, Mistake, World};
 #[derive(Clone, Debug)]
 struct Scenario {
     members: usize,
-    count: usize,
+    count: u32,
     rounds: usize,
     /// Members that crash, calls that are cancelled, requests that are applied late.
     faults: usize,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use lockkeeper_lock::count_of;
+
 use super::super::rule::{Enter, Leave, Ready, enter, is_in_round, leave};
 use super::Scenario;
 
@@ -145,7 +147,7 @@ impl World {
         if !self.admitted.is_empty() {
             self.violation = Some("a round begins within another");
         }
-        if self.nodes.len() < scenario.count {
+        if count_of(self.nodes.len()) < scenario.count {
             self.violation = Some("opened without enough members");
         }
         self.zxid += 1;
@@ -310,7 +312,7 @@ impl World {
             return false;
         }
         let waits = |at: &&At| matches!(at, At::Waiting { .. });
-        self.at.iter().filter(waits).count() >= scenario.count
+        count_of(self.at.iter().filter(waits).count()) >= scenario.count
             || self.at.iter().any(|at| matches!(at, At::WaitingForOther { .. }))
     }
 

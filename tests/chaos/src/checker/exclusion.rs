@@ -14,7 +14,7 @@ pub(super) fn judge(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
         let Some((start, end)) = hold.valid else { continue };
         valid.retain(|(_, end)| *end > start);
         if let Some(limit) = limit {
-            let out: usize = permits(hold) + valid.iter().map(|(other, _)| permits(other)).sum::<usize>();
+            let out: u32 = permits(hold) + valid.iter().map(|(other, _)| permits(other)).sum::<u32>();
             if out > limit {
                 let text = format!("{out} permits of {limit} are out when {} is granted", hold.title());
                 violations.push(Violation { rule: Rule::Capacity, lock: lock.to_owned(), at: start, text });
@@ -37,7 +37,7 @@ fn conflict(nests: bool, one: &Hold, other: &Hold) -> bool {
     !may_nest && (one.mode == Mode::Alone || other.mode == Mode::Alone)
 }
 
-fn permits(hold: &Hold) -> usize {
+fn permits(hold: &Hold) -> u32 {
     match hold.mode {
         Mode::Permits(permits) => permits,
         _ => 1,

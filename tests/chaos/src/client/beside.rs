@@ -1,6 +1,6 @@
 //! What a client does beside its locks: it counts, it follows the registers, and it meets other clients.
 
-use std::num::NonZeroUsize;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ impl Beside {
         self.common.journal.say(self.task, what);
     }
 
+    /// The time between two calls: a part of the load, and no wait for a state.
     pub(super) async fn rest(&mut self, milliseconds: std::ops::Range<u64>) {
         let span = Duration::from_millis(self.rng.random_range(milliseconds));
         let _ = self.common.quiet.run_until_cancelled(tokio::time::sleep(span)).await;
@@ -102,7 +103,7 @@ impl Beside {
 
     /// Enters and leaves the double barrier, until everyone is to be quiet.
     pub(super) async fn meet(mut self) -> Result<(), Failure> {
-        let count = NonZeroUsize::new(MEMBERS).ok_or("no members")?;
+        let count = NonZeroU32::new(MEMBERS).ok_or("no members")?;
         let barrier = DoubleBarrier::new(self.common.pool.for_path(BARRIER), BARRIER, count)?;
         let quiet = self.common.quiet.clone();
         while !quiet.is_cancelled() {

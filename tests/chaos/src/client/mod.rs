@@ -54,7 +54,7 @@ pub struct ClientOptions {
     pub tick: u64,
     /// Over how many sessions it takes its locks.
     #[arg(long)]
-    pub sessions: usize,
+    pub sessions: u32,
     /// Breaks every rule, to see whether it is caught.
     #[arg(long)]
     pub cheat: bool,

@@ -26,7 +26,7 @@ pub(crate) enum Mode {
     /// Beside other readers.
     Reading,
     /// By this number of permits.
-    Permits(usize),
+    Permits(u32),
 }
 
 /// The kind of an event. Attempts and holds are numbered within their process.
@@ -42,7 +42,7 @@ pub(crate) enum What {
     /// A lock was granted, or one member of several locks.
     Granted { attempt: u64, hold: u64, lock: String, mode: Mode, token: Token, nodes: Vec<String> },
     /// So many starts that a rate limiter admitted began.
-    Started { attempt: u64, lock: String, starts: usize },
+    Started { attempt: u64, lock: String, starts: u32 },
     /// It is a slot of a schedule, which begins at this time. It is recorded as done if it is released.
     Due { hold: u64, slot: u64 },
     /// A call for the value of a once cell returned this one.

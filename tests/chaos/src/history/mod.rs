@@ -35,7 +35,7 @@ pub(crate) struct Account {
     pub(crate) healed: Option<u64>,
     /// The rate limiters: the name, the starts in a window, and the window in nanoseconds.
     #[serde(default)]
-    pub(crate) limiters: Vec<(String, usize, u64)>,
+    pub(crate) limiters: Vec<(String, u32, u64)>,
     /// All requests to the fenced register, in its order.
     pub(crate) stamps: Vec<Entry>,
     /// The transactional registers in the end: token and version.

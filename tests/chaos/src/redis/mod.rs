@@ -30,7 +30,7 @@ const NAMES: [&str; 4] = ["mutex", "reentrant", "semaphore", LIMITER];
 /// The name of the rate limiter.
 const LIMITER: &str = "limiter";
 /// The starts that it admits in a window.
-const STARTS: usize = 4;
+const STARTS: u32 = 4;
 /// The window.
 const WINDOW: Duration = Duration::from_millis(400);
 /// How late a start may come, on a machine that has more to do.
@@ -167,7 +167,8 @@ async fn strike(
 ) -> Result<(), Failure> {
     let index = rng.random_range(0..clients.len());
     let client = clients.get(index).ok_or("no client")?;
-    // Up to twice the lease, so that some holders lose it.
+    // For how long a fault lasts is a part of the plan, and no wait for a state: up to twice the lease, so that some
+    // holders lose it.
     let span = lease.mul_f64(rng.random_range(0.05..2.0));
     match fault {
         RedisFault::ClientKilled => {
@@ -227,6 +228,7 @@ async fn left_behind(server: &RedisServer, lease: Duration) -> Result<Vec<String
         if keys.is_empty() || Instant::now() > end {
             return Ok(keys);
         }
+        // Redis tells nobody of a key that has ended, so this asks again.
         sleep(Duration::from_millis(20)).await;
     }
 }

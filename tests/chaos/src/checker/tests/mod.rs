@@ -146,7 +146,7 @@ fn no_more_permits_are_out_than_there_are() {
 
 #[test]
 fn no_window_has_more_starts_than_the_limiter_admits() {
-    let of = |starts: &[(u64, usize)]| {
+    let of = |starts: &[(u64, u32)]| {
         let mut run = TestRun::default();
         run.history.account.limiters.push(("limiter".to_owned(), 2, 100));
         for (number, (at, starts)) in (0..).zip(starts) {

@@ -1,0 +1,74 @@
+//! Registrations and groups, for threads.
+
+use std::time::Duration;
+
+use lockkeeper::blocking::{Group, Registration};
+use lockkeeper::{OnDeletion, PresenceState};
+use lockkeeper_tests::Timing;
+
+use crate::support::{aside, children, connect, is_refused, server, until};
+
+#[test]
+fn a_thread_registers_a_node_that_another_one_has_after_the_release() {
+    let server = server();
+    let (here, there) = (connect(&server), connect(&server));
+    let first = Registration::register(&here, "/workers/7", "first").unwrap();
+    let czxid = first.registered_timeout(Timing::event()).unwrap();
+    assert_eq!((first.registered().unwrap(), first.state()), (czxid, PresenceState::Registered { czxid }));
+    first.set_data("written").unwrap();
+    let second = Registration::register_with(&there, "/workers/7", "second", OnDeletion::End).unwrap();
+    until("the conflict", || matches!(second.state(), PresenceState::Conflict { .. }));
+    assert!(second.registered_timeout(Duration::from_millis(1)).unwrap_err().is_timeout());
+    let data =
+        || server.inspect(|machine| machine.tree().node("/workers/7").and_then(|node| node.data.clone()));
+    assert_eq!((first.path().as_str(), data()), ("/workers/7", Some("written".into())));
+    first.release().unwrap();
+    assert!(second.registered().unwrap() > czxid);
+    assert_eq!(data(), Some("second".into()));
+    drop(second);
+    until("the end of the node", || server.inspect(|machine| children(machine, "/workers")) == 0);
+}
+
+#[test]
+fn threads_join_a_group_and_see_its_members() {
+    let server = server();
+    let (here, there) = (connect(&server), connect(&server));
+    let group = Group::new(&here, "/groups/web").unwrap();
+    let members = group.members().unwrap();
+    assert_eq!(members.ready().unwrap().children("").count(), 0);
+    let one = group.join("a", "1").unwrap();
+    one.registered().unwrap();
+    let joined = Group::new(&there, "/groups/web").unwrap().join_with("b", "2", OnDeletion::End);
+    let other = joined.unwrap();
+    other.registered_timeout(Timing::event()).unwrap();
+    members.sync().unwrap();
+    assert_eq!(members.ids(), ["a", "b"]);
+    other.set_payload("3").unwrap();
+    assert_eq!(members.sync().unwrap().get("b").unwrap().data(), b"3");
+    assert_eq!((group.path().as_str(), one.id(), other.state().is_registered()), ("/groups/web", "a", true));
+    one.leave().unwrap();
+    members.sync().unwrap();
+    assert_eq!(members.ids(), ["b"]);
+}
+
+#[test]
+fn a_call_of_a_registration_or_a_group_within_a_task_is_refused_unless_it_cannot_wait() {
+    let server = server();
+    let manager = connect(&server);
+    let registration = Registration::register(&manager, "/workers/7", "").unwrap();
+    registration.registered().unwrap();
+    let group = Group::new(&manager, "/groups/web").unwrap();
+    let member = group.join("a", "").unwrap();
+    member.registered().unwrap();
+    aside(async {
+        assert!(is_refused(&Registration::register(&manager, "/workers/8", "")));
+        assert!(is_refused(&registration.registered()));
+        assert!(is_refused(&registration.set_data("x")));
+        assert!(is_refused(&group.join("b", "")));
+        assert!(is_refused(&group.members()));
+        assert!(is_refused(&member.set_payload("x")));
+        assert!(registration.state().is_registered() && member.state().is_registered());
+        drop(member);
+        registration.release().unwrap();
+    });
+}
