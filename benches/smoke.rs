@@ -13,6 +13,7 @@ const BRIEFLY: &[&str] = &[
     "handoff w=4 s=2 t=1 warm=0 keep=1",
     "elect w=3 s=2 t=1 warm=0 hold=1",
     "failover n=1 timeout=4",
+    "expire k=20 n=1 timeout=4",
     "rw w=4 s=2 readpct=50 t=1 warm=0",
     "semaphore w=4 s=2 leases=2 t=1 warm=0",
     "count w=2 s=2 t=1 warm=0",

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::Outcome;
 use crate::options::Options;
 use crate::peers::{self, Peer};
-use crate::plan::{self, FAILOVERS, MEMORY, ROWS};
+use crate::plan::{self, MEMORY};
 use crate::results::Results;
 use crate::servers::{self, Kind};
 
@@ -61,17 +61,27 @@ async fn get_warm(ensemble: &Ensemble) -> Outcome<()> {
 /// One run of each peer for each row, neighbours in time, and the bare writes that go with the row.
 async fn one_round(options: &Options, place: Place<'_>, results: &mut Results) -> Outcome<()> {
     let mut measured = Vec::new();
-    for row in ROWS.iter().chain(FAILOVERS).filter(|row| options.wants(row.name)) {
+    for row in plan::all().filter(|row| options.wants(row.name)) {
         if options.peers.contains(&Peer::Lockkeeper) && !measured.contains(&row.bare) {
             measured.push(row.bare);
             let words = plan::bare(row.bare.0, row.bare.1, options);
             one_run(place, Peer::Lockkeeper, &plan::bare_name(row.bare), &words, results).await?;
         }
-        for &peer in options.peers.iter().filter(|peer| row.is_for(**peer)) {
+        for peer in in_turn(&options.peers, place.round).into_iter().filter(|peer| row.is_for(*peer)) {
             one_run(place, peer, row.name, &row.words(peer, place.kind, options), results).await?;
         }
     }
     Ok(())
+}
+
+/// The peers as they run in this round: in every other round the last one begins, because each run leaves a server
+/// that is warmer, and has more data.
+fn in_turn(peers: &[Peer], round: u64) -> Vec<Peer> {
+    let mut peers = peers.to_vec();
+    if round % 2 == 1 {
+        peers.reverse();
+    }
+    peers
 }
 
 async fn one_run(place: Place<'_>, peer: Peer, row: &str, words: &str, results: &mut Results) -> Outcome<()> {
@@ -115,4 +125,17 @@ async fn line_of(command: &mut Command) -> Outcome<Value> {
         let errors = String::from_utf8_lossy(&output.stderr);
         errors.lines().last().unwrap_or("it said nothing").to_owned().into()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_peer_begins_as_often_as_it_ends() {
+        let [first, second, third] = Peer::ALL;
+        assert_eq!(in_turn(&Peer::ALL, 0), [first, second, third]);
+        assert_eq!(in_turn(&Peer::ALL, 1), [third, second, first]);
+        assert_eq!(in_turn(&Peer::ALL, 2), [first, second, third]);
+    }
 }

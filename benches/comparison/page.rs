@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::bound;
-use crate::plan::{FAILOVERS, ROWS, Row, bare_name};
+use crate::plan::{EXPIRIES, FAILOVERS, REBALANCES, ROWS, Row, bare_name};
 use crate::results::Results;
 use crate::servers::Kind;
 use crate::statistics::Spread;
@@ -92,6 +92,8 @@ fn section(page: &mut String, results: &Results, kind: Kind) {
         line(page, &format!("| {} |", cells.join(" | ")));
     }
     failovers(page, results, kind);
+    expiries(page, results, kind);
+    rebalances(page, results, kind);
 }
 
 /// Leaders that were killed.
@@ -116,6 +118,69 @@ fn failovers(page: &mut String, results: &Results, kind: Kind) {
         );
         line(page, &format!("lockkeeper {ours}; Curator {curator}."));
     }
+}
+
+/// Registrations whose session ended.
+fn expiries(page: &mut String, results: &Results, kind: Kind) {
+    let field = |row: &Row, peer: &str, field: &str, decimals| {
+        spread(results.spread(kind, row.name, peer, field), decimals)
+    };
+    let rows = EXPIRIES.iter().filter(|row| results.rounds_of(kind, row.name) > 0).map(|row| {
+        let ratio = spread(results.ratio(kind, row.name, "curator", "acq_p50_us"), 3);
+        format!(
+            "| {} | {} | {} | {ratio} | {} / {} |",
+            row.name,
+            field(row, "lockkeeper", "acq_p50_us", 0),
+            field(row, "curator", "acq_p50_us", 0),
+            field(row, "lockkeeper", "reqs_node", 2),
+            field(row, "curator", "reqs_node", 2),
+        )
+    });
+    let head = [
+        "A process was stopped until its session had ended. From then on until all its nodes exist again, p50 in µs, and",
+        "requests for each node:",
+        "",
+        "| load | lockkeeper | Curator | × Curator | requests, ours / Curator's |",
+        "|---|---|---|---|---|",
+    ];
+    table(page, head, rows.collect());
+}
+
+/// Members that joined a partition and left it.
+fn rebalances(page: &mut String, results: &Results, kind: Kind) {
+    let rows = REBALANCES.iter().flat_map(|row| {
+        ["lockkeeper", "kazoo"].into_iter().filter_map(|peer| {
+            let moves = results.spread(kind, row.name, peer, "moves")?;
+            let field = |field: &str| spread(results.spread(kind, row.name, peer, field), 0);
+            let least = results.spread(kind, row.name, peer, "moves_min");
+            Some(format!(
+                "| {}, {peer} | {} | {} | {} | {} |",
+                row.name,
+                field("acq_p50_us"),
+                field("rel_p50_us"),
+                spread(Some(moves), 0),
+                spread(least, 0)
+            ))
+        })
+    });
+    let head = [
+        "A fifth member joins and leaves: the time until each item is with its member, p50 in µs, the items that moved",
+        "in all, and how many had to:",
+        "",
+        "| load | join | leave | moved | had to |",
+        "|---|---|---|---|---|",
+    ];
+    table(page, head, rows.collect());
+}
+
+/// A table below its head, unless it has no row.
+fn table(page: &mut String, head: [&str; 5], rows: Vec<String>) {
+    if rows.is_empty() {
+        return;
+    }
+    line(page, "");
+    head.into_iter().for_each(|text| line(page, text));
+    rows.iter().for_each(|row| line(page, row));
 }
 
 /// The bare writes, on which the bounds rest.

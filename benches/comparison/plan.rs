@@ -96,6 +96,25 @@ pub(crate) const ROWS: &[Row] = &[
 pub(crate) const FAILOVERS: &[Row] =
     &[row("failover, session of 4 s", "failover", "n=5 timeout=4 tick=2000", Whole, (1, 1), 1.0)];
 
+/// Registrations that come back after the end of their session, beside Curator's. The aim is the time of
+/// that, and not a rate.
+pub(crate) const EXPIRIES: &[Row] = &[
+    row("registration after session loss, 1 node", "expire", "k=1 n=5 timeout=4", Whole, (1, 1), 1.0),
+    row("registration after session loss, 1,000 nodes", "expire", "k=1000 n=5 timeout=4", Whole, (1, 1), 1.0),
+];
+
+/// A member that joins a partition and leaves it, beside kazoo's, which waits for 30 s at each change: so it
+/// changes once. The aim is the time of that.
+pub(crate) const REBALANCES: &[Row] = &[Row {
+    ours: "n=10 warmn=1",
+    ..row("rebalance of 64 items", "rebalance", "w=4 s=4 k=64 n=1 warmn=0", Whole, (1, 1), 1.0)
+}];
+
+/// The rows of all tables.
+pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().chain(FAILOVERS).chain(EXPIRIES).chain(REBALANCES)
+}
+
 /// The memory of a waiting task and of a held lock: ours alone, once.
 pub(crate) const MEMORY: &[(&str, &str)] = &[
     ("10,000 waiters on one path", "herd w=10000 s=1"),
@@ -109,11 +128,13 @@ impl Row {
 
     /// Whether `peer` can do this.
     pub(crate) fn is_for(&self, peer: Peer) -> bool {
-        peer != Peer::Kazoo
-            || !matches!(
-                self.scenario,
-                "multi" | "count" | "view" | "elect" | "failover" | "members" | "lookup"
-            )
+        match self.scenario {
+            "multi" | "count" | "view" | "elect" | "failover" | "expire" | "members" | "lookup" => {
+                peer != Peer::Kazoo
+            }
+            "rebalance" => peer != Peer::Curator,
+            _ => true,
+        }
     }
 
     /// The words behind the connect string.
@@ -148,10 +169,10 @@ mod tests {
 
     #[test]
     fn rows_have_names_of_their_own() {
-        let mut names: Vec<_> = ROWS.iter().chain(FAILOVERS).map(|row| row.name).collect();
+        let mut names: Vec<_> = all().map(|row| row.name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), ROWS.len() + FAILOVERS.len());
+        assert_eq!(names.len(), all().count());
     }
 
     #[test]
@@ -165,9 +186,17 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_does_the_loads_of_the_recipes_that_it_has() {
+        let count = |rows: &[Row], peer| rows.iter().filter(|row| row.is_for(peer)).count();
+        assert_eq!(Peer::ALL.map(|peer| count(EXPIRIES, peer)), [2, 2, 0]);
+        assert_eq!(Peer::ALL.map(|peer| count(REBALANCES, peer)), [1, 0, 1]);
+        assert_eq!(Peer::ALL.map(|peer| count(FAILOVERS, peer)), [1, 1, 0]);
+    }
+
+    #[test]
     fn every_row_says_all_that_its_peers_need() {
         let options = Options::parse([]).unwrap();
-        for row in ROWS.iter().chain(FAILOVERS) {
+        for row in all() {
             let words = row.words(Peer::Lockkeeper, Kind::Tmpfs, &options);
             let timed = words.contains(" t=") && words.contains(" warm=");
             let counted = words.contains(" n=") && words.contains(" warmn=");

@@ -1,7 +1,7 @@
 //! The aims, and whether they are reached.
 
 use crate::bound;
-use crate::plan::{DROPPED, FAILOVERS, HELD, LED, MEMORY, ROWS, Row, UNCONTENDED};
+use crate::plan::{DROPPED, EXPIRIES, FAILOVERS, HELD, LED, MEMORY, REBALANCES, ROWS, Row, UNCONTENDED};
 use crate::results::Results;
 use crate::servers::Kind;
 use crate::statistics::{Spread, ratios};
@@ -23,6 +23,8 @@ const FIRST_LOAD: f64 = 0.5;
 const NODE_OF_VIEW: f64 = 1.0 / 3.0;
 /// Ids from blocks that one task draws in a second, in millions.
 const IDS: f64 = 1.0;
+/// Items that move between the members of a partition, of those that have to.
+const MOVES: f64 = 1.0;
 /// Reads of a view's snapshot in a second, in millions.
 const SNAPSHOT_READS: f64 = 10.0;
 
@@ -128,6 +130,15 @@ pub(crate) fn aims(results: &Results) -> Vec<Aim> {
         let what = format!("{}: the slowest, × session timeout and tick", row.name);
         aims.push(at_most(what, row.target, ours(row.name, "of_limit")));
     }
+    for row in EXPIRIES {
+        let what = format!("{}: until all nodes exist again, p50, × Curator", row.name);
+        aims.push(at_most(what, row.target, ratio(row.name, "acq_p50_us")));
+    }
+    for row in REBALANCES {
+        let join = results.ratio(kind, row.name, "kazoo", "acq_p50_us");
+        aims.push(at_most(format!("{}: until a member has its share, × kazoo", row.name), row.target, join));
+        aims.push(at_most(format!("{}: items moved, × least", row.name), MOVES, moves(results, kind, row)));
+    }
     for (name, each) in memory(results) {
         aims.push(at_most(format!("{name}: memory of each, KiB"), WAITER, Spread::of([each])));
     }
@@ -172,6 +183,14 @@ fn handover(results: &Results, kind: Kind, row: &Row) -> Option<Spread> {
     ratios(rounds.iter().filter_map(|round| {
         let ours = |field: &str| round.median(kind, row.name, "lockkeeper", field);
         ours("handover_p50_us").zip(ours("rel_p50_us"))
+    }))
+}
+
+/// The items that moved, of those that had to.
+fn moves(results: &Results, kind: Kind, row: &Row) -> Option<Spread> {
+    ratios(results.by_round().iter().filter_map(|round| {
+        let ours = |field: &str| round.median(kind, row.name, "lockkeeper", field);
+        ours("moves").zip(ours("moves_min"))
     }))
 }
 

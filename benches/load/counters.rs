@@ -78,6 +78,12 @@ impl Meters {
 }
 
 impl Reading {
+    /// The packets since `earlier`, without the question for them.
+    pub(crate) fn packets_since(&self, earlier: &Self, meters: &Meters) -> Option<u64> {
+        let packets = self.packets?.saturating_sub(earlier.packets?);
+        Some(packets.saturating_sub(meters.questions()))
+    }
+
     /// The cost of `ops` operations since `earlier`, as fields of the report.
     #[expect(clippy::cast_precision_loss, reason = "figures for people to read")]
     pub(crate) fn since(&self, earlier: &Self, meters: &Meters, ops: u64) -> Map<String, Value> {

@@ -29,7 +29,7 @@ impl<'a> Fixture<'a> {
     }
 
     /// Opens a pool of `sessions` sessions.
-    pub(crate) async fn open_pool(arguments: &'a Arguments, sessions: usize) -> Outcome<Self> {
+    pub(crate) async fn open_pool(arguments: &'a Arguments, sessions: u32) -> Outcome<Self> {
         let pool = builder(arguments)?.connect_pool(sessions).await?;
         let meters = Arc::new(Meters::of(arguments.servers()).await);
         Ok(Self { arguments, meters, managers: pool.managers().cloned().collect(), pool: Some(pool) })

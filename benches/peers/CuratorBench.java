@@ -13,7 +13,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.SplittableRandom;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -45,6 +48,7 @@ import org.apache.curator.x.discovery.ServiceProvider;
 import org.apache.curator.x.discovery.details.ServiceCacheListener;
 import org.apache.curator.x.discovery.strategies.RoundRobinStrategy;
 import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.KeeperException;
 
 /**
  * The scenarios of lockkeeper-bench with Apache Curator: {@code CuratorBench CONNECT SCENARIO key=value...}, all keys given.
@@ -129,7 +133,8 @@ public final class CuratorBench {
     }
 
     private void open() throws Exception {
-        int sessions = keys.containsKey("s") ? number("s") : 1;
+        // Those who write what a cache follows have a session of their own, as beside a view of lockkeeper.
+        int sessions = keys.containsKey("s") ? number("s") : scenario.equals("view") ? 2 : 1;
         int timeout = keys.containsKey("timeout") ? number("timeout") * 1000 : 30_000;
         for (int index = 0; index < sessions; index++) {
             CuratorFramework client = CuratorFrameworkFactory.newClient(
@@ -176,6 +181,10 @@ public final class CuratorBench {
                 // Until it is killed, or the process that started it has ended.
                 System.in.read();
                 return "";
+            case "expire":
+                return expire();
+            case "register":
+                return register();
             case "lookup":
                 return lookup();
             default:
@@ -411,12 +420,7 @@ public final class CuratorBench {
         Reading earlier = new Reading();
         long slowest = 0;
         for (int kill = 0; kill < number("n"); kill++) {
-            Process leader = new ProcessBuilder(ProcessHandle.current().info().command().orElse("java"),
-                    "-Djava.net.preferIPv4Stack=true", "-XX:-UsePerfData",
-                    "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
-                    "-cp", System.getProperty("java.class.path"), "CuratorBench",
-                    connect, "lead", "of=" + ProcessHandle.current().pid(), "timeout=" + number("timeout"))
-                    .redirectError(ProcessBuilder.Redirect.INHERIT).start();
+            Process leader = another("lead");
             try {
                 LeaderLatch next = new LeaderLatch(client(0), path, "next");
                 // Java 11 has no reader of a process.
@@ -444,11 +448,112 @@ public final class CuratorBench {
                 + String.format(Locale.ROOT, ",\"of_limit\":%.3f}", slowest / 1e9 / limit);
     }
 
-    /** A CuratorCache of k nodes: its first load, and how late changes are in it. */
+    /** A process of this program, with the same session timeout. */
+    private Process another(String scenario, String... more) throws IOException {
+        List<String> command = new ArrayList<>(List.of(ProcessHandle.current().info().command().orElse("java"),
+                "-Djava.net.preferIPv4Stack=true", "-XX:-UsePerfData",
+                "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+                "-cp", System.getProperty("java.class.path"), "CuratorBench",
+                connect, scenario, "of=" + ProcessHandle.current().pid(), "timeout=" + number("timeout")));
+        command.addAll(List.of(more));
+        return new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    }
+
+    /** Stops a process that has k nodes until its session has ended, and times when they exist again. */
+    private String expire() throws Exception {
+        String path = root + "/expire";
+        int count = number("k");
+        Times kept = new Times();
+        times.add(kept);
+        long packets = 0;
+        Reading first = new Reading();
+        Process registered = another("register", "k=" + count);
+        try {
+            InputStream lines = registered.getInputStream();
+            registered(lines);
+            for (int end = 0; end < number("n"); end++) {
+                Set<String> before = nodes(path);
+                signal(registered, "-STOP");
+                while (!nodes(path).isEmpty()) {
+                    Thread.sleep(20);
+                }
+                Reading earlier = new Reading();
+                signal(registered, "-CONT");
+                // Behind the program that sends the signal, so that its time does not count.
+                long resumed = System.nanoTime();
+                registered(lines);
+                long back = System.nanoTime();
+                // Without the question for the counters.
+                packets += new Reading().servers[0] - earlier.servers[0] - connect.split(",").length;
+                Set<String> after = nodes(path);
+                violations.addAndGet(after.equals(before) && after.size() == count ? 0 : 1);
+                kept.add(resumed, back, back, back);
+            }
+        } finally {
+            registered.destroyForcibly();
+        }
+        String line = report(first, new Reading(), 0);
+        return line.substring(0, line.length() - 1) + String.format(Locale.ROOT,
+                ",\"reqs_node\":%.2f}", (double) packets / number("n") / count);
+    }
+
+    private static void registered(InputStream lines) throws IOException {
+        int read;
+        while ((read = lines.read()) != '\n') {
+            if (read < 0) {
+                throw new IllegalStateException("the process has ended");
+            }
+        }
+    }
+
+    private static void signal(Process process, String signal) throws Exception {
+        if (new ProcessBuilder("kill", signal, Long.toString(process.pid())).start().waitFor() != 0) {
+            throw new IllegalStateException("kill has failed");
+        }
+    }
+
+    private Set<String> nodes(String path) throws Exception {
+        try {
+            return new TreeSet<>(client(0).getChildren().forPath(path));
+        } catch (KeeperException.NoNodeException none) {
+            return new TreeSet<>();
+        }
+    }
+
+    /** Registers k nodes, and prints a line each time when all of them exist. */
+    private String register() throws Exception {
+        Set<String> registered = ConcurrentHashMap.newKeySet();
+        int count = number("k");
+        client(0).getConnectionStateListenable().addListener((client, state) -> {
+            if (state == ConnectionState.SUSPENDED || state == ConnectionState.LOST) {
+                registered.clear();
+            }
+        });
+        List<PersistentNode> nodes = new ArrayList<>();
+        for (int number = 0; number < count; number++) {
+            String name = String.format(Locale.ROOT, "/curator-bench/%d/expire/%05d", number("of"), number);
+            PersistentNode node = new PersistentNode(client(0), CreateMode.EPHEMERAL, false, name,
+                    "payload".getBytes(StandardCharsets.UTF_8));
+            node.getListenable().addListener(path -> {
+                if (registered.add(path) && registered.size() == count) {
+                    System.out.println("registered");
+                    System.out.flush();
+                }
+            });
+            node.start();
+            nodes.add(node);
+        }
+        // Until it is killed, or the process that started it has ended.
+        System.in.read();
+        return "";
+    }
+
+    /** A CuratorCache of k nodes: its first load, and how late the changes of another session are in it. */
     private String view() throws Exception {
         String path = root + "/view";
         int nodes = number("k");
         CuratorFramework client = client(0);
+        CuratorFramework follower = client(1);
         for (int first = 0, directory = 0; first < nodes; first += 1000, directory++) {
             client.create().creatingParentsIfNeeded().forPath(path + "/" + directory, new byte[0]);
             List<CuratorOp> creates = new ArrayList<>();
@@ -463,7 +568,7 @@ public final class CuratorBench {
         long begun = System.nanoTime();
         CountDownLatch loaded = new CountDownLatch(1);
         LinkedBlockingQueue<Long> changed = new LinkedBlockingQueue<>();
-        CuratorCache cache = CuratorCache.build(client, path);
+        CuratorCache cache = CuratorCache.build(follower, path);
         cache.listenable().addListener(CuratorCacheListener.builder()
                 .forInitialized(loaded::countDown)
                 .forChanges((was, now) -> changed.add(System.nanoTime()))

@@ -3,6 +3,7 @@
 mod bare;
 mod count;
 mod elections;
+mod expire;
 mod failover;
 mod herd;
 mod keep;
@@ -27,11 +28,11 @@ pub(crate) async fn run(arguments: &Arguments) -> Outcome<Report> {
         return bare::run(arguments).await;
     }
     let fixture = match arguments.scenario() {
-        "uncontended" | "multi" | "view" | "failover" | "lead" | "lookup" => {
+        "uncontended" | "multi" | "view" | "failover" | "lead" | "lookup" | "expire" | "register" => {
             Fixture::open(arguments, 1).await?
         }
-        "many" | "keep" if arguments.size("pool")? > 0 => {
-            Fixture::open_pool(arguments, arguments.size("pool")?).await?
+        "many" | "keep" if arguments.number("pool")? > 0 => {
+            Fixture::open_pool(arguments, u32::try_from(arguments.number("pool")?)?).await?
         }
         _ => Fixture::open(arguments, arguments.size("s")?).await?,
     };
@@ -51,6 +52,8 @@ pub(crate) async fn run(arguments: &Arguments) -> Outcome<Report> {
         "elect" => elections::elect(&fixture).await,
         "failover" => failover::failover(&fixture).await,
         "lead" => failover::lead(&fixture).await,
+        "expire" => expire::expire(&fixture).await,
+        "register" => expire::register(&fixture).await,
         _ => herd::run(&fixture).await,
     }?;
     fixture.close().await?;

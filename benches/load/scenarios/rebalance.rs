@@ -47,8 +47,8 @@ struct Changes {
 
 impl Changes {
     /// Waits until each of the present members, and of so many more, has its share, and no other item.
-    async fn settled(&mut self, more: usize) -> Outcome<()> {
-        let members = self.present.len() + more;
+    async fn settled(&mut self, more: u32) -> Outcome<()> {
+        let members = u32::try_from(self.present.len())? + more;
         for serving in &mut self.present {
             serving.settled(members).await?;
         }
@@ -60,7 +60,7 @@ impl Worker for Changes {
     async fn lap(&mut self) -> Outcome<Lap> {
         let asked = now();
         let mut extra = Serving::start(self.extra.join("extra")?, &self.moves);
-        let members = self.present.len() + 1;
+        let members = u32::try_from(self.present.len())? + 1;
         extra.settled(members).await?;
         self.settled(1).await?;
         let acquire = asked.elapsed();
@@ -76,6 +76,8 @@ impl Worker for Changes {
 /// A member that takes its items, and gives up each when it is asked to.
 struct Serving {
     share: watch::Receiver<PartitionShare>,
+    /// How many items it works on.
+    working: watch::Receiver<usize>,
     stop: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<Result<(), lockkeeper::Error>>,
 }
@@ -84,6 +86,7 @@ impl Serving {
     fn start(mut member: PartitionMember, moves: &Arc<AtomicU64>) -> Self {
         let (stop, mut stopped) = oneshot::channel();
         let (share, moves) = (member.assigned(), Arc::clone(moves));
+        let (works, working) = watch::channel(0);
         let task = tokio::spawn(async move {
             let mut items = JoinSet::new();
             loop {
@@ -91,18 +94,25 @@ impl Serving {
                     _ = &mut stopped => break,
                     Some(item) = member.next() => {
                         moves.fetch_add(1, Ordering::Relaxed);
-                        items.spawn(async move { item.release_requested().await });
+                        works.send_modify(|count| *count += 1);
+                        let works = works.clone();
+                        items.spawn(async move {
+                            item.release_requested().await;
+                            works.send_modify(|count| *count -= 1);
+                        });
                     }
                 }
             }
             member.leave().await
         });
-        Self { share, stop, task }
+        Self { share, working, stop, task }
     }
 
-    async fn settled(&mut self, members: usize) -> Outcome<()> {
+    async fn settled(&mut self, members: u32) -> Outcome<()> {
         let is_settled = |share: &PartitionShare| share.members() == members && share.is_settled();
-        tokio::time::timeout(PATIENCE, self.share.wait_for(is_settled)).await??;
+        let held = tokio::time::timeout(PATIENCE, self.share.wait_for(is_settled)).await??.held().count();
+        // An item that is held and not taken yet would move back without having been counted.
+        tokio::time::timeout(PATIENCE, self.working.wait_for(|count| *count == held)).await??;
         Ok(())
     }
 

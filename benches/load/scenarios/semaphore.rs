@@ -13,8 +13,8 @@ use crate::run::Worker;
 use crate::tally::{Lap, now};
 
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
-    let permits = fixture.arguments.size("leases")?;
-    let room = Arc::new(Room::with_space(i64::try_from(permits)?));
+    let permits = u32::try_from(fixture.arguments.number("leases")?)?;
+    let room = Arc::new(Room::with_space(i64::from(permits)));
     let mut workers = Vec::new();
     for number in 0..fixture.arguments.size("w")? {
         let semaphore = Semaphore::new(fixture.manager(number)?, fixture.path("semaphore"), permits)?;
