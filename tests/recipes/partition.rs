@@ -22,6 +22,8 @@ pub struct Board {
 struct State {
     current: BTreeMap<String, (String, Arc<AssignedItem>)>,
     grants: usize,
+    /// A server ended a session by itself: its guards are valid for a while longer, and no client can know.
+    is_suspended: bool,
     violations: Vec<String>,
 }
 
@@ -36,7 +38,10 @@ impl Board {
         let name = item.item().to_owned();
         let earlier = state.current.insert(name.clone(), (member.to_owned(), Arc::clone(item)));
         state.grants += 1;
-        if let Some((other, guard)) = earlier.filter(|(_, guard)| guard.is_valid() && item.is_valid()) {
+        let is_judged = !state.is_suspended;
+        if let Some((other, guard)) =
+            earlier.filter(|(_, guard)| is_judged && guard.is_valid() && item.is_valid())
+        {
             let tokens = (guard.fencing_token(), item.fencing_token());
             state.violations.push(format!("{name}: valid for {other} and for {member}, tokens {tokens:?}"));
         }
@@ -80,6 +85,11 @@ impl Board {
     /// How often any member has got any item.
     pub fn grants(&self) -> usize {
         self.state().grants
+    }
+
+    /// A server is about to end a session by itself: from now on two valid guards prove nothing.
+    pub fn suspend(&self) {
+        self.state().is_suspended = true;
     }
 
     /// Two members that had one item at a time.

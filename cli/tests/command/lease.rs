@@ -4,7 +4,7 @@ use lockkeeper::{ConnectionManager, Revoker};
 use lockkeeper_tests::{Direction, Ensemble, Proxies, left_out};
 use lockkeeper_testserver::{Isolation, TestEnsemble, TestServer};
 
-use crate::fixture::{Running, Site, gone};
+use crate::fixture::{Running, Site, UNTIL_A_SIGNAL, gone};
 
 /// Prints the time of the boot clock again and again, also after SIGTERM.
 const CLOCK: &str =
@@ -89,8 +89,9 @@ async fn on_loss_kill_asks_nothing() {
 #[tokio::test]
 async fn on_loss_a_command_is_run_and_finds_the_group() {
     let hook = "kill -s USR1 -- -$LOCKKEEPER_GROUP";
-    let script = "trap 'echo asked; exit 5' USR1; trap 'echo SIGTERM' TERM; echo ready; sleep 1000 & wait";
-    let (_server, running) = frozen("/lease/run", &["--on-loss", hook], script).await;
+    let script =
+        format!("trap 'echo asked; exit 5' USR1; trap 'echo SIGTERM' TERM; echo ready; {UNTIL_A_SIGNAL}");
+    let (_server, running) = frozen("/lease/run", &["--on-loss", hook], &script).await;
     let ended = running.ended().await;
     assert_eq!((ended.code, ended.output.as_str()), (Some(79), "asked\n"), "{ended:?}");
 }
@@ -161,9 +162,9 @@ async fn a_node_that_another_client_deletes_ends_the_program() {
 async fn a_holder_that_is_asked_to_release_gets_sigterm_or_ignores_it() {
     for site in Site::both().await {
         let manager = ConnectionManager::connect(&site.servers).await.unwrap();
-        let script = "trap 'echo asked; exit 6' TERM; echo $LOCKKEEPER_NODE; read line; exit 7";
-        for (on_revoke, code) in [("term", 6), ("ignore", 7)] {
-            let command = ["lock", "/lease/revoke", "--on-revoke", on_revoke, "--", "sh", "-c", script];
+        for (on_revoke, waits, code) in [("term", UNTIL_A_SIGNAL, 6), ("ignore", "read line", 7)] {
+            let script = format!("trap 'echo asked; exit 6' TERM; echo $LOCKKEEPER_NODE; {waits}; exit 7");
+            let command = ["lock", "/lease/revoke", "--on-revoke", on_revoke, "--", "sh", "-c", &script];
             let mut running = site.start(command);
             let node = running.line().await;
             assert!(Revoker::new(&manager).ask_node(&*node).await.unwrap());

@@ -2,7 +2,7 @@
 
 use lockkeeper_tests::{Timing, eventually};
 
-use crate::fixture::{Running, Site, children, gone, signal};
+use crate::fixture::{Running, Site, UNTIL_A_SIGNAL, children, gone, signal};
 
 /// A program with a child in its group, and a grandchild in a session of its own. None of them ends by a
 /// signal that can be ignored.
@@ -28,7 +28,7 @@ fn family(site: &Site, path: &str, folder: &tempfile::TempDir) -> Running {
 #[tokio::test]
 async fn the_program_gets_each_signal_and_decides_what_it_means() {
     for site in Site::both().await {
-        let script = |name| format!("trap 'echo {name}; exit 9' {name}; echo ready; sleep 1000 & wait");
+        let script = |name| format!("trap 'echo {name}; exit 9' {name}; echo ready; {UNTIL_A_SIGNAL}");
         // Beside each other, so that the test takes no longer than one of them.
         let each = ["INT", "TERM", "HUP", "QUIT", "USR1", "USR2"].map(|name| {
             let path = format!("/signal/{name}");
@@ -176,9 +176,11 @@ async fn what_the_program_leaves_behind_ends_before_the_lock_is_released() {
     let site = Site::embedded().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("left");
-    let script = "(trap 'echo asked; exit' TERM; echo $$ > $0; sleep 1000 & wait) & \
-        while ! [ -s $0 ]; do :; done; exit 4";
-    let mut running = site.start(["lock", "/kill/left", "--", "sh", "-c", script, file.to_str().unwrap()]);
+    let script = format!(
+        "(trap 'echo asked; exit' TERM; echo $$ > $0; {UNTIL_A_SIGNAL}) & \
+         while ! [ -s $0 ]; do :; done; exit 4"
+    );
+    let mut running = site.start(["lock", "/kill/left", "--", "sh", "-c", &script, file.to_str().unwrap()]);
     running.until("asked").await;
     assert_eq!(running.ended().await.code, Some(4));
 }

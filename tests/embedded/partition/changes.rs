@@ -102,6 +102,7 @@ async fn a_member_whose_session_ends_gets_its_share_back() {
     settled(&board, &items, &["a", "b"]).await;
     let tokens = board.tokens();
     let session = session_of(&server_fixture, "b");
+    board.suspend();
     assert!(server_fixture.server.expire(session));
     // All holds of the session are lost, so each of its items gets another one.
     let has_moved = |board: &Board| {

@@ -53,6 +53,9 @@ async fn case(op: Op, strike: Strike, is_of_views: bool) {
         server_fixture.server.drop_connections();
     }
     let armed = armed.unwrap();
+    if matches!(strike, Strike::Expire) {
+        board.suspend();
+    }
     let striking = strike.carry_out(&server_fixture, session, &armed);
     let living = async {
         items.push("new".to_owned());
