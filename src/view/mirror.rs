@@ -6,13 +6,13 @@
 //! taken in the order of their requests, so a later answer shows a later state. An event that arrives
 //! while a read of its node is in flight causes another read, because the answer may be older than the event.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::bounds::{Exceeded, ViewBounds};
 use super::listed::Listed;
 use super::node::{Decode, ViewNode, is_same_state};
-use super::nodes::Nodes;
+use super::nodes::{Nodes, child, level, parent};
 use crate::wire::Stat;
 
 /// A read that the copy needs. The path is below the root, which has the empty path.
@@ -340,8 +340,7 @@ impl<T> Mirror<T> {
         if let Some(earlier) = &earlier {
             self.bytes -= earlier.size(path);
             if earlier.stat().czxid != node.stat().czxid {
-                // What was below was deleted with the earlier node.
-                self.remove_below(path);
+                self.remove_older_below(path, node.stat().czxid);
                 self.listed.remove(path);
             }
         }
@@ -366,6 +365,21 @@ impl<T> Mirror<T> {
         }
     }
 
+    /// Removes what was deleted with an earlier node of this path. What was created after the node may have been read
+    /// before it; a node above such a one stays until its own read.
+    fn remove_older_below(&mut self, path: &str, czxid: i64) {
+        let mut kept = HashSet::new();
+        // From the last level up.
+        for below in self.nodes.below(path).into_iter().rev() {
+            let is_newer = self.nodes.get(&below).is_some_and(|node| node.stat().czxid > czxid);
+            if is_newer || kept.contains(&*below) {
+                kept.insert(parent(&below).to_owned());
+            } else {
+                self.remove_node(&below);
+            }
+        }
+    }
+
     fn remove_node(&mut self, path: &str) {
         self.listed.remove(path);
         if let Some((path, node)) = self.nodes.remove(path) {
@@ -382,17 +396,4 @@ pub(super) fn differ<T>(before: Option<&Arc<ViewNode<T>>>, now: Option<&Arc<View
         (Some(before), Some(now)) => !before.is_same_state(now),
         _ => true,
     }
-}
-
-/// The number of levels from the root of the view to a path.
-fn level(path: &str) -> usize {
-    if path.is_empty() { 0 } else { path.split('/').count() }
-}
-
-fn parent(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(parent, _)| parent)
-}
-
-pub(super) fn child(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }

@@ -100,3 +100,16 @@ impl<T> Nodes<T> {
 fn below(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!("{path}/") }
 }
+
+/// The number of levels from the root of the view to a path.
+pub(super) fn level(path: &str) -> usize {
+    if path.is_empty() { 0 } else { path.split('/').count() }
+}
+
+pub(super) fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+pub(super) fn child(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
+}

@@ -54,6 +54,8 @@ struct World {
 struct Reader {
     changes: ViewChanges,
     copy: Copy,
+    /// The modification zxid of the newest state that was ever shown, by path.
+    newest: BTreeMap<String, i64>,
 }
 
 #[derive(Clone, Debug)]
@@ -94,7 +96,7 @@ impl World {
         let mut subscriptions = Subscriptions::default();
         let readers = (0..2).map(|_| {
             let changes = subscriptions.subscribe(Arc::clone(&latest));
-            Reader { changes, copy: BTreeMap::new() }
+            Reader { changes, copy: BTreeMap::new(), newest: BTreeMap::new() }
         });
         let readers = readers.collect();
         let bounds = ViewBounds::default().events(events);
@@ -230,7 +232,8 @@ impl Reader {
                     None => drop(self.copy.remove(&path)),
                     Some(node) => {
                         let (stat, data) = (node.stat(), node.data().len());
-                        assert_ne!(here, Some((stat.czxid, stat.mzxid)), "{path:?}: {change:?}");
+                        let newest = self.newest.insert(path.clone(), stat.mzxid);
+                        assert!(newest < Some(stat.mzxid), "{path:?} after {newest:?}: {change:?}");
                         let is_recreated = here.is_some_and(|(czxid, _)| czxid != stat.czxid);
                         assert_eq!(is_recreated, matches!(change, ViewChange::Recreated { .. }));
                         self.copy.insert(path, (stat.czxid, stat.mzxid, data));

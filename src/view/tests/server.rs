@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::view::mirror::{Answer, Request, child};
+use crate::view::mirror::{Answer, Request};
+use crate::view::nodes::child;
 use crate::view::scope::ViewScope;
 use crate::wire::Stat;
 

@@ -130,3 +130,30 @@ fn nothing_old_is_below_a_node_that_was_created_anew() {
     answer_all(&mut mirror, &server);
     assert!(mirror.nodes().contains("a/x"));
 }
+
+#[test]
+fn a_node_of_a_tree_that_was_created_anew_is_told_once() {
+    let (mut server, mut mirror) = (Server::default(), mirror(ViewBounds::default()));
+    for path in ["", "a", "a/x", "a/x/1"] {
+        assert!(server.create(path, b"1"));
+    }
+    answer_all(&mut mirror, &server);
+    mirror.take_changes();
+    let paths = ["a/x/1", "a/x", "a", ""];
+    assert!(paths.iter().all(|path| server.delete(path)));
+    assert!(paths.iter().rev().all(|path| server.create(path, b"2")));
+    // As the events arrive: what is below is read first.
+    for path in paths {
+        mirror.hint(path);
+    }
+    let mut told = Vec::new();
+    while let Some(request) = mirror.next_request(|_| true) {
+        let answer = server.read(&request);
+        mirror.answer(request, answer);
+        told.extend(mirror.take_changes());
+    }
+    let told: Vec<_> =
+        told.iter().map(|(path, _, now)| (&**path, now.as_ref().unwrap().stat().czxid)).collect();
+    let once: Vec<_> = paths.iter().map(|path| (*path, server.stat(path).unwrap().czxid)).collect();
+    assert_eq!(told, once);
+}
