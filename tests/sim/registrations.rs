@@ -150,6 +150,10 @@ fn wrong(world: &World, clients: &[Client]) -> Option<String> {
             Some((node.stat(), data.unwrap_or_default()))
         })
     };
+    // Such nodes look right, and end with their session.
+    if let Some(session) = world.unsettled_session() {
+        return Some(format!("session {session:#x} has nodes, and its process may not know of its end"));
+    }
     for client in clients {
         let (path, state) = (client.own.path(), client.own.state());
         let found = node(path.as_str());

@@ -32,6 +32,12 @@ pub(crate) enum Watched {
     Children(String),
 }
 
+/// A watch whose answer nobody received.
+pub(crate) enum Untaken {
+    Watch(Watched),
+    Follower(String),
+}
+
 /// One request, and the receiver of its answer.
 pub(crate) struct Call {
     pub(crate) request: Request,
@@ -105,6 +111,11 @@ impl ClientSession {
         matches!(self.link, Link::Ended(_))
     }
 
+    /// Nothing is sent behind the request to close.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_closing || self.has_ended()
+    }
+
     /// Every change of the link counts as an interruption, and is published before any reply that arrives after it.
     pub(crate) fn set_link(&mut self, link: Link) {
         if self.link == link || self.has_ended() {
@@ -145,27 +156,35 @@ impl ClientSession {
         }
     }
 
-    /// The answer to the oldest request in flight.
-    pub(crate) fn answer(&mut self, xid: i32, zxid: i64, result: Result<Reply, ErrorCode>) {
+    /// The answer to the oldest request in flight. Returns the watch that it has set, if no task waits for the answer.
+    pub(crate) fn answer(
+        &mut self,
+        xid: i32,
+        zxid: i64,
+        result: Result<Reply, ErrorCode>,
+    ) -> Option<Untaken> {
         self.seen = self.seen.max(zxid);
-        let Some((expected, call)) = self.under_way.pop_front() else { return };
+        let (expected, call) = self.under_way.pop_front()?;
         assert_eq!(expected, xid, "the server answered out of order");
         if result == Err(ErrorCode::SessionExpired) {
-            return self.end();
+            self.end();
+            return None;
         }
-        let mut watch = None;
-        if let (Some(path), Ok(_)) = (call.watched, &result) {
+        let (mut watch, mut changes, mut set) = (None, None, None);
+        if let (Some(watched), Ok(_)) = (call.watched, &result) {
             let (sender, receiver) = oneshot::channel();
-            self.watches.entry(path).or_default().push(sender);
+            self.watches.entry(watched.clone()).or_default().push(sender);
             watch = Some(receiver);
+            set = Some(Untaken::Watch(watched));
         }
-        let mut changes = None;
         if let (Request::AddWatch { path, mode }, Ok(_)) = (call.request, &result) {
             let (sender, receiver) = mpsc::unbounded_channel();
-            self.followers.entry(path).or_default().push(Follower { mode, changes: sender });
+            self.followers.entry(path.clone()).or_default().push(Follower { mode, changes: sender });
             changes = Some(receiver);
+            set = Some(Untaken::Follower(path));
         }
-        let _ = call.reply.send(Ok(Answer { result, watch, changes }));
+        let taken = call.reply.send(Ok(Answer { result, watch, changes }));
+        set.filter(|_| taken.is_err())
     }
 
     /// Whether a watch that stays is set on this path, or asked for.

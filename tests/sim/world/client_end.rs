@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::connection::Connection;
 use super::happening::{Happening, ToServer};
 use super::state::State;
-use crate::session::{Call, Watched};
+use crate::session::{Call, Untaken, Watched};
 
 /// The nodes that a request deletes, and whether it also makes some.
 fn deletes(request: &Request) -> (Vec<String>, bool) {
@@ -79,7 +79,7 @@ impl State {
         // Others may wait for it, or are about to; and what is not connected sets its watches anew.
         let is_asked_for = session.under_way.iter().any(|(_, call)| call.watched.as_ref() == Some(watched));
         let is_wanted = is_asked_for || session.watched().contains(watched);
-        if session.has_ended() || session.link != Link::Up || is_wanted {
+        if session.is_ending() || session.link != Link::Up || is_wanted {
             return;
         }
         let (path, kind) = match watched.clone() {
@@ -93,7 +93,7 @@ impl State {
     /// Removes the watch that stays on a path, if no task follows it any more.
     pub(super) fn unfollow(&mut self, number: usize, path: &str) {
         let session = &mut self.sessions[number];
-        if session.has_ended() || session.link != Link::Up || session.is_followed(path) {
+        if session.is_ending() || session.link != Link::Up || session.is_followed(path) {
             return;
         }
         let (reply, _) = oneshot::channel();
@@ -267,10 +267,16 @@ impl State {
                 self.note(|| format!("s{number} {client:?} <- #{xid} {zxid} {result:?}"));
                 let session = &mut self.sessions[number];
                 let is_write = session.under_way.front().is_some_and(|(_, call)| call.request.is_write());
-                session.answer(xid, zxid, result);
+                let untaken = session.answer(xid, zxid, result);
                 if session.is_closing && session.under_way.is_empty() && session.queued.is_empty() {
                     session.was_closed = !session.has_ended();
                     session.end();
+                }
+                // As the client crate does when the future of such a request was dropped.
+                match untaken {
+                    Some(Untaken::Watch(watched)) => self.unwatch(number, &watched),
+                    Some(Untaken::Follower(path)) => self.unfollow(number, &path),
+                    None => {}
                 }
                 if is_write && std::mem::take(&mut self.strands_next) {
                     let process = self.sessions[number].process.number;

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper_core::simulation::WireError;
+use lockkeeper_core::simulation::{Link, WireError};
 use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::protocol::{Request, WriteOp};
 use parking_lot::Mutex;
@@ -183,6 +183,16 @@ impl World {
         let state = self.state.lock();
         let mine = |session: &&ClientSession| session.process.number == process.number && session.id != 0;
         state.sessions.iter().rfind(mine).map(|session| session.id)
+    }
+
+    /// A session with nodes whose process may not know of its end: it has no connection, or one of another session.
+    pub(crate) fn unsettled_session(&self) -> Option<i64> {
+        let state = self.state.lock();
+        let has_nodes = |session: i64| state.machine.tree().ephemerals(session).next().is_some();
+        let is_settled = |session: &ClientSession| session.link == Link::Up && session.attached == session.id;
+        let is_unsettled =
+            |session: &&ClientSession| !session.has_ended() && !is_settled(session) && has_nodes(session.id);
+        state.sessions.iter().find(is_unsettled).map(|session| session.id)
     }
 
     pub(crate) fn note(&self, text: impl FnOnce() -> String) {
