@@ -365,8 +365,8 @@ impl<T> Mirror<T> {
         }
     }
 
-    /// Removes what was deleted with an earlier node of this path. What was created after the node may have been read
-    /// before it; a node above such a one stays until its own read.
+    /// Removes what was deleted with an earlier node of this path. What was created after the node may have
+    /// been read before it; a node above such a one stays until its own read.
     fn remove_older_below(&mut self, path: &str, czxid: i64) {
         let mut kept = HashSet::new();
         // From the last level up.

@@ -168,9 +168,9 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] after the manager's operation timeout; the delete goes on in the background. So it is
-    /// after a create whose answer was lost: the node is deleted at once, and again after a session timeout,
-    /// because that create may be applied late.
+    /// [`Error::Timeout`] after the manager's operation timeout; the delete goes on in the background. So
+    /// it is after a create whose answer was lost: the node is deleted at once, and again after a session
+    /// timeout, because that create may be applied late.
     /// [`Error::Unknown`] if the session ended first: the server deletes the node with the session.
     ///
     /// # Session loss
