@@ -91,9 +91,78 @@ fn section(page: &mut String, results: &Results, kind: Kind) {
         ];
         line(page, &format!("| {} |", cells.join(" | ")));
     }
+    views(page, results, kind);
+    lookups(page, results, kind);
+    ids(page, results, kind);
     failovers(page, results, kind);
     expiries(page, results, kind);
     rebalances(page, results, kind);
+}
+
+/// The first loads of views, their memory, and the reads of their snapshots.
+fn views(page: &mut String, results: &Results, kind: Kind) {
+    let measured = |row: &&Row| results.spread(kind, row.name, "lockkeeper", "load_s").is_some();
+    let rows = ROWS.iter().filter(measured).flat_map(|row| {
+        ["lockkeeper", "curator"].into_iter().filter_map(move |peer| {
+            let field = |field: &str| results.spread(kind, row.name, peer, field);
+            let nodes = field("nodes")?;
+            Some(format!(
+                "| {}, {peer} | {} | {} | {} | {} |",
+                row.name,
+                spread(Some(nodes), 0),
+                spread(field("load_s"), 2),
+                spread(verdict::bytes_by_node(results, kind, row, peer), 0),
+                spread(field("snapshot_reads_s"), 0)
+            ))
+        })
+    });
+    let head = [
+        "A view that is made on nodes that exist. Curator's cache may stop before it has all of them (CURATOR-690); what a",
+        "peer cannot do has a dash:",
+        "",
+        "| load | nodes it has then | first load, s | memory of a node, bytes | reads of a snapshot, 1/s |",
+        "|---|---|---|---|---|",
+    ];
+    table(page, head, rows.collect());
+}
+
+/// Instances that a client of a service chose.
+fn lookups(page: &mut String, results: &Results, kind: Kind) {
+    let rows = ROWS.iter().filter(|row| row.scenario() == "lookup").flat_map(|row| {
+        [("lookups_s", "one thread"), ("lookups_w_s", "four threads")].into_iter().filter_map(
+            |(field, by)| {
+                let of = |peer: &str| results.spread(kind, row.name, peer, field);
+                Some(format!(
+                    "| {by} | {} | {} | {} |",
+                    spread(Some(of("lockkeeper")?), 0),
+                    spread(of("curator"), 0),
+                    spread(results.ratio(kind, row.name, "curator", field), 2)
+                ))
+            },
+        )
+    });
+    let head = [
+        "A client of a service with a hundred instances chooses one instance after the other by round robin. Choices in a",
+        "second:",
+        "",
+        "| choices by | lockkeeper | Curator | × Curator |",
+        "|---|---|---|---|",
+    ];
+    table(page, head, rows.collect());
+}
+
+/// Ids from blocks: every load of additions measures them, and they are the same in all.
+fn ids(page: &mut String, results: &Results, kind: Kind) {
+    let drawn = |row: &Row| results.spread(kind, row.name, "lockkeeper", "ids_s");
+    if let Some(ids) = ROWS.iter().filter(|row| row.scenario() == "count").find_map(drawn) {
+        line(
+            page,
+            &format!(
+                "\nIds from blocks of 100,000 that one task draws in a second: {}.",
+                spread(Some(ids), 0)
+            ),
+        );
+    }
 }
 
 /// Leaders that were killed.

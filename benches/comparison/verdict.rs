@@ -177,6 +177,15 @@ fn of_view(results: &Results, kind: Kind, row: &Row) -> [Option<Aim>; 4] {
     ]
 }
 
+/// The memory that each node of a view takes, in bytes.
+pub(crate) fn bytes_by_node(results: &Results, kind: Kind, row: &Row, peer: &str) -> Option<Spread> {
+    let rounds = results.by_round();
+    Spread::of(rounds.iter().filter_map(|round| {
+        let field = |field: &str| round.median(kind, row.name, peer, field);
+        Some(1024.0 * (field("rss_keeping_kb")? - field("rss_before_kb")?) / field("nodes")?)
+    }))
+}
+
 /// From a holder's release to the next one's grant, in the time that the release itself takes, round by round.
 fn handover(results: &Results, kind: Kind, row: &Row) -> Option<Spread> {
     let rounds = results.by_round();
