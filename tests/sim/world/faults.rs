@@ -216,6 +216,7 @@ impl State {
         let process = &alive[self.rng.index(alive.len())];
         self.note(|| format!("FAULT process {} crashes", process.number));
         process.crash();
+        let until = self.crashed_until();
         for number in 0..self.sessions.len() {
             let session = &self.sessions[number];
             if session.process.number != process.number || session.has_ended() {
@@ -226,17 +227,21 @@ impl State {
                 self.cut(client);
             }
             self.sessions[number].end();
-            self.crashed.insert(id, 0);
+            self.crashed.insert(id, until);
         }
-        self.give_crashed_time();
     }
 
-    /// Promise 7: from now, or anew from now, the sessions of crashed processes live for their timeout and a tick at
-    /// most; and their last messages may be in flight, and wait in a follower for half a tick.
-    pub(super) fn give_crashed_time(&mut self) {
+    /// Promise 7: the session of a process that crashes now lives for its timeout and a tick at most; and its last
+    /// messages may be in flight, and wait in a follower for half a tick.
+    fn crashed_until(&self) -> u64 {
         let (timeout, tick) = (self.plan.timeout, self.plan.tick);
         let on_its_way = self.plan.latency.max(timeout / 8);
-        let until = self.now + on_its_way + tick / 2 + timeout + tick;
+        self.now + on_its_way + tick / 2 + timeout + tick
+    }
+
+    /// The servers renew all sessions, so the time of the crashed processes begins anew.
+    pub(super) fn give_crashed_time(&mut self) {
+        let until = self.crashed_until();
         self.crashed.values_mut().for_each(|due| *due = until);
     }
 
