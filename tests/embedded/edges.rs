@@ -326,11 +326,9 @@ async fn a_crashed_holder_frees_its_lock_at_most_a_session_timeout_and_a_tick_la
     let disconnected = server_fixture.server.wait_until(|machine| machine.client_count(0) == 2);
     within("the end of its connection", disconnected).await.unwrap();
     assert!(server_fixture.server.sessions().contains(&session), "the session was closed");
-    let crashed = BootInstant::now();
     server_fixture.server.advance_clock(TIMEOUT + TICK);
+    assert!(!server_fixture.server.sessions().contains(&session), "it lives longer than promised");
     let next = within("the next grant", waiting).await.unwrap().unwrap();
-    let late = BootInstant::now().since(crashed);
-    assert!(late < TIMEOUT / 2, "freed {late:?} after the session timeout");
     next.release().await.unwrap();
 }
 
