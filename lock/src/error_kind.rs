@@ -38,7 +38,7 @@ pub enum ErrorKind {
     /// A release is not confirmed. The work was protected to its end. The manager continues the release, so
     /// there is nothing to repeat.
     Unreleased,
-    /// The manager was shut down.
+    /// The manager was shut down, or the runtime has ended on which a view or a registration works.
     Closed,
     /// An error of one recipe: see the error of the engine.
     Recipe,

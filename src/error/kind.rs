@@ -16,7 +16,7 @@ impl Error {
             Self::Timeout { .. } => ErrorKind::Timeout,
             Self::NoAnswer { .. } | Self::Connect(ConnectError::Timeout { .. }) => ErrorKind::Disconnected,
             Self::Refused { .. } | Self::Connect(_) => ErrorKind::Refused,
-            Self::Closed => ErrorKind::Closed,
+            Self::Closed | Self::RuntimeEnded { .. } => ErrorKind::Closed,
             Self::Unknown { .. } => ErrorKind::Unknown,
             Self::Lost(_) | Self::Release(ReleaseError::Lost(_)) => ErrorKind::Lost,
             Self::Release(ReleaseError::Unconfirmed { .. }) => ErrorKind::Unreleased,

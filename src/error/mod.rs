@@ -74,6 +74,13 @@ pub enum Error {
     /// The manager was shut down.
     #[error("the connection manager is shut down; connect a new one")]
     Closed,
+    /// The runtime on which a view or a registration works in the background has ended, and the manager is
+    /// not shut down.
+    #[error("the runtime that served {path} has ended; make the view or the registration anew")]
+    RuntimeEnded {
+        /// The path of the view or the registration.
+        path: WholePath,
+    },
     /// The hold that the operation rested on is lost.
     #[error(transparent)]
     Lost(#[from] Lost),
@@ -192,6 +199,7 @@ impl Error {
             Self::Unknown { .. }
             | Self::Lost(_)
             | Self::Closed
+            | Self::RuntimeEnded { .. }
             | Self::Release(_)
             | Self::Timeout { phase: Phase::Answer, .. } => Outcome::Unknown,
             Self::Recipe(error) => error.outcome(),

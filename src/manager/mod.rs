@@ -2,6 +2,8 @@
 
 mod builder;
 mod diagnosis;
+#[cfg(test)]
+mod ended_runtime_test;
 mod health;
 mod holds;
 mod pool;
@@ -297,6 +299,14 @@ impl ConnectionManager {
     /// The present session, connected or not.
     pub(crate) fn present_session(&self) -> Option<Session> {
         self.0.shared.publisher.session()
+    }
+
+    /// The error of a task at `path` that has ended: with the manager, or with the runtime that it ran on.
+    pub(crate) fn ended_task(&self, path: WholePath) -> Error {
+        match self.0.shared.closing.is_cancelled() {
+            true => Error::Closed,
+            false => Error::RuntimeEnded { path },
+        }
     }
 
     /// Resolves when the task of the manager has ended.

@@ -14,8 +14,8 @@ use crate::session::SessionSettings;
 use crate::session::janitor::Pending;
 
 impl ConnectionManager {
-    /// The manager of the session that all views of this manager share. The first view opens it, and the last
-    /// one closes it.
+    /// The manager of the session that all views of this manager share. The first view opens it on its
+    /// runtime, and the last one closes it.
     ///
     /// Views have a session of their own because a server keeps one kind of watch per path and session
     /// (ZOOKEEPER-4466): the watches of a lock and of a view on one directory would end each other.
@@ -28,7 +28,8 @@ impl ConnectionManager {
             return Err(Error::Closed);
         }
         let mut views = shared.views.lock();
-        if let Some(handle) = views.upgrade() {
+        // The task has ended if the runtime of the view that opened the session has.
+        if let Some(handle) = views.upgrade().filter(|handle| !handle.shared.closing.is_cancelled()) {
             return Ok(Self(handle));
         }
         let for_views = shared.for_views();

@@ -95,7 +95,7 @@ impl Presence {
     /// # Errors
     ///
     /// [`Error::Refused`] if the server refuses the node, [`PresenceError::Deleted`] by [`Error::recipe`],
-    /// and [`Error::Closed`] after a shutdown.
+    /// [`Error::Closed`] after a shutdown, and [`Error::RuntimeEnded`].
     ///
     /// # Cancel safety
     ///
@@ -144,7 +144,8 @@ impl Presence {
     ///
     /// [`Error::Refused`]: the server refuses the data, and the node keeps what it had. [`Error::Timeout`]
     /// after the manager's operation timeout; the data is written later. [`Error::Config`] for data that is
-    /// too large, [`PresenceError::Deleted`] by [`Error::recipe`], and [`Error::Closed`].
+    /// too large, [`PresenceError::Deleted`] by [`Error::recipe`], [`Error::Closed`] and
+    /// [`Error::RuntimeEnded`].
     ///
     /// # Cancel safety
     ///
@@ -195,7 +196,7 @@ impl Presence {
     fn ended(&self, state: PresenceState) -> Error {
         match state {
             PresenceState::Deleted => PresenceError::Deleted { path: self.whole_path() }.into(),
-            _ => Error::Closed,
+            _ => self.manager.ended_task(self.whole_path()),
         }
     }
 }

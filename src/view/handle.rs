@@ -98,7 +98,8 @@ impl<T> View<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`], [`Error::Refused`], or [`ViewError::TooLarge`] by [`Error::recipe`].
+    /// [`Error::Closed`], [`Error::RuntimeEnded`], [`Error::Refused`], or [`ViewError::TooLarge`] by
+    /// [`Error::recipe`].
     ///
     /// # Cancel safety
     ///
@@ -180,7 +181,7 @@ impl<T> View<T> {
         match state {
             ViewState::Refused(refusal) => Error::Refused { operation: Operation::Read, path, refusal },
             ViewState::TooLarge(exceeded) => ViewError::TooLarge { path, exceeded }.into(),
-            _ => Error::Closed,
+            _ => self.inner.manager.ended_task(path),
         }
     }
 }
