@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::config::limits;
-use crate::error::{Error, LossReason, Operation, Phase, Refusal};
+use crate::error::{Error, Operation, Phase, Refusal};
 use crate::manager::ConnectionManager;
 use crate::session::{ParentLifetime, Session, Stop, make_directory, until_changed, until_child};
 use crate::time::deadline::Deadline;
@@ -91,17 +91,13 @@ impl Znodes {
             let session = self.manager.session(Deadline::never(), full.as_str()).await?;
             let stop = tokio::select! {
                 biased;
-                reason = session.ended() => Stop::SessionEnded(reason),
+                reason = session.ended() => Stop::from(reason),
                 found = wait_in(&session, &full) => match found {
                     Ok(node) => return Ok(node),
                     Err(stop) => stop,
                 },
             };
-            match stop {
-                Stop::SessionEnded(LossReason::Closed) => return Err(Error::Closed),
-                Stop::SessionEnded(_) => {}
-                Stop::Failed(error) => return Err(error),
-            }
+            stop.or_next_session()?;
         }
     }
 
@@ -253,12 +249,8 @@ impl Znodes {
                     Err(error) => error,
                 },
             };
-            match session.retry_after(&failed, Operation::Read, path, limit).await {
-                Ok(()) => {}
-                Err(Stop::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),
-                Err(Stop::SessionEnded(_)) => {}
-                Err(Stop::Failed(error)) => return Err(error),
-            }
+            let retried = session.retry_after(&failed, Operation::Read, path, limit).await;
+            retried.or_else(Stop::or_next_session)?;
         }
     }
 

@@ -10,7 +10,7 @@ use super::registration::Registration;
 use super::step_error::timeout_error;
 use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
-use crate::session::{Origin, OwnedNode, Session, Stop, TxnInFlight, janitor, make_queue_directory};
+use crate::session::{Origin, OwnedNode, Session, TxnInFlight, janitor, make_queue_directory};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::{MultiError, WireError, WriteOp, WriteResult};
@@ -148,13 +148,15 @@ impl NodeTransaction {
                 Ok(results) => return self.read(results, connection, sent),
                 Err(MultiError::Operation { index, refusal }) => (index, refusal),
                 Err(MultiError::Request(WireError::SessionEnded(reason))) => return Err(self.ended(reason)),
-                Err(MultiError::Request(WireError::Refused(refusal))) => {
+                Err(MultiError::Request(WireError::Refused(refusal))) if !refusal.is_transient() => {
                     self.disarm(before);
-                    if !refusal.is_transient() {
-                        return Ok(TxnOutcome::Refused(self.own.path().to_owned(), refusal));
-                    }
-                    self.session.backoff(deadline).await;
-                    self.time_left(deadline)?;
+                    return Ok(TxnOutcome::Refused(self.own.path().to_owned(), refusal));
+                }
+                Err(MultiError::Request(error @ WireError::Refused(_))) => {
+                    self.disarm(before);
+                    let path = self.own.path();
+                    let retried = self.session.retry_after(&error, Operation::Commit, path, deadline).await;
+                    retried.map_err(|stop| self.own.error_of(stop))?;
                     continue;
                 }
                 Err(MultiError::Request(error)) => {
@@ -348,7 +350,7 @@ impl NodeTransaction {
     }
 
     fn ended(&self, reason: LossReason) -> Error {
-        self.own.error_of(Stop::SessionEnded(reason))
+        self.own.error_of(reason.into())
     }
 
     fn confused(&self, cause: &str) -> Error {

@@ -4,7 +4,7 @@ use tracing::debug;
 
 use super::inspect::{ContenderInfo, Role};
 use super::lock_queue::LockQueue;
-use crate::error::{Error, LossReason, Operation, Refusal};
+use crate::error::{Error, Operation, Refusal};
 use crate::session::{Session, Stop, until_changed, until_child};
 use crate::time::deadline::Deadline;
 use crate::wire::{WatchEvent, WireError};
@@ -128,10 +128,8 @@ impl LockQueue {
                     Ok(session) => session,
                     Err(error) => return error,
                 };
-            match self.observe_in(&session, &mut tell).await {
-                Stop::SessionEnded(LossReason::Closed) => return Error::Closed,
-                Stop::SessionEnded(_) => {}
-                Stop::Failed(error) => return error,
+            if let Err(error) = self.observe_in(&session, &mut tell).await.or_next_session() {
+                return error;
             }
         }
     }
@@ -145,7 +143,7 @@ impl LockQueue {
         loop {
             let step = tokio::select! {
                 biased;
-                reason = session.ended() => return Stop::SessionEnded(reason),
+                reason = session.ended() => return reason.into(),
                 step = self.observe_once(session, tell) => step,
             };
             let failed = match step {

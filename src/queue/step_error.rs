@@ -20,19 +20,13 @@ impl From<Error> for StepError {
 
 impl From<LossReason> for StepError {
     fn from(reason: LossReason) -> Self {
-        match reason {
-            LossReason::Closed => Self::Fail(Error::Closed),
-            _ => Self::Restart,
-        }
+        Stop::from(reason).into()
     }
 }
 
 impl From<Stop> for StepError {
     fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::SessionEnded(reason) => reason.into(),
-            Stop::Failed(error) => Self::Fail(error),
-        }
+        stop.or_next_session().map_or_else(Self::Fail, |()| Self::Restart)
     }
 }
 

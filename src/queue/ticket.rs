@@ -11,7 +11,7 @@ use super::prefetch::Prefetch;
 use super::queued_node::{QueueState, QueuedNode};
 use super::step_error::{StepError, timeout_error};
 use crate::config::limits;
-use crate::error::{Error, LossReason, Phase};
+use crate::error::{Error, Phase};
 use crate::manager::ConnectionManager;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
@@ -329,8 +329,7 @@ impl Ticket {
             match confirmed {
                 Ok(true) => {}
                 Ok(false) => return Err(timeout_error(deadline, directory, Phase::Confirmation).into()),
-                Err(LossReason::Closed) => return Err(Error::Closed.into()),
-                Err(_) => return Err(StepError::Restart),
+                Err(reason) => return Err(reason.into()),
             }
         }
         queued_node.entry().into_iter().for_each(|entry| entry.mark_held());

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use tracing::debug;
-
 use super::Inner;
 use super::batch::Batch;
 use super::contention::Contention;
@@ -11,8 +9,8 @@ use super::doubts::{Doubts, Finding};
 use super::requests::{Failed, create_writer, read_node};
 use super::rule::{Basis, Content};
 use super::writer::{WriterNode, attempt_number};
-use crate::error::{Error, LossReason, Operation, Phase};
-use crate::session::{ParentLifetime, Session, make_directory};
+use crate::error::{Error, Operation, Phase};
+use crate::session::{ParentLifetime, Session, Stop, make_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::WireError;
 use crate::znode::path::ZnodePath;
@@ -139,19 +137,11 @@ impl Worker {
         error: &WireError,
         deadline: Deadline,
     ) -> Result<Step, Error> {
-        let path = self.inner.full.as_str();
-        match error {
-            WireError::SessionEnded(LossReason::Closed) => Err(Error::Closed),
-            WireError::SessionEnded(_) => Ok(Step::Again),
-            WireError::Refused(refusal) if !refusal.is_transient() => {
-                Err(Error::Refused { operation, path: path.into(), refusal: *refusal })
-            }
-            WireError::AuthFailed => Err(Error::of_wire(operation, path, error, deadline)),
-            error => {
-                debug!(path, %operation, %error, "trying again");
-                session.backoff(deadline).await;
-                Ok(Step::Again)
-            }
+        let retried = session.retry_after(error, operation, self.inner.full.as_str(), deadline).await;
+        match retried.or_else(Stop::or_next_session) {
+            // The caller knows whether an attempt is in doubt when the deadline passes.
+            Ok(()) | Err(Error::Timeout { .. }) => Ok(Step::Again),
+            Err(error) => Err(error),
         }
     }
 

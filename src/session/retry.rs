@@ -13,10 +13,29 @@ use crate::wire::WireError;
 /// Why a request is not sent again.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The session is over.
+    /// The session is over, and another one may follow.
     SessionEnded(LossReason),
-    /// The server refused the request for good, or the deadline has passed.
+    /// The server refused the request for good, the deadline has passed, or the manager is shut down.
     Failed(Error),
+}
+
+impl From<LossReason> for Stop {
+    fn from(reason: LossReason) -> Self {
+        match reason {
+            LossReason::Closed => Self::Failed(Error::Closed),
+            reason => Self::SessionEnded(reason),
+        }
+    }
+}
+
+impl Stop {
+    /// `Ok` if the caller continues in the next session.
+    pub(crate) fn or_next_session(self) -> Result<(), Error> {
+        match self {
+            Self::SessionEnded(_) => Ok(()),
+            Self::Failed(error) => Err(error),
+        }
+    }
 }
 
 impl Session {
@@ -30,7 +49,7 @@ impl Session {
         deadline: Deadline,
     ) -> Result<(), Stop> {
         match error {
-            WireError::SessionEnded(reason) => return Err(Stop::SessionEnded(*reason)),
+            WireError::SessionEnded(reason) => return Err((*reason).into()),
             WireError::Refused(refusal) if !refusal.is_transient() => {
                 return Err(Stop::Failed(Error::of_wire(operation, path, error, deadline)));
             }
@@ -67,7 +86,6 @@ impl OwnedNode {
     /// The error of a request for the holder of this node.
     pub(crate) fn error_of(&self, stop: Stop) -> Error {
         match stop {
-            Stop::SessionEnded(LossReason::Closed) => Error::Closed,
             Stop::SessionEnded(reason) => self.loss_by(reason).into(),
             Stop::Failed(error) => error,
         }

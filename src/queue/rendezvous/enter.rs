@@ -8,14 +8,14 @@ use tracing::{Instrument, debug, debug_span, field};
 
 use super::rule::{Enter, Ready, enter};
 use super::{Admitted, Look, MEMBER, Rendezvous};
-use crate::error::{ConfigError, Error, LossReason, Operation, Phase, Refusal};
+use crate::error::{ConfigError, Error, Operation, Phase, Refusal};
 use crate::queue::create_guard::{CreateGuard, NodeGuard};
 use crate::queue::held_node::HeldNode;
 use crate::queue::hold::Hold;
 use crate::queue::lost_create::resolve_lost_create;
 use crate::queue::registration::Registration;
 use crate::queue::step_error::StepError;
-use crate::session::{Origin, Session, Stop, make_queue_directory};
+use crate::session::{Origin, Session, make_queue_directory};
 use crate::telemetry::timers::WaitTimer;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, MultiError, Stat, WireError, WriteOp};
@@ -88,7 +88,7 @@ impl Rendezvous {
         let ready = loop {
             let step = tokio::select! {
                 biased;
-                lost = node.lost() => return Err(lost_or_closed(lost)),
+                lost = node.lost() => return Err(node.error_of(lost.reason.into())),
                 step = self.step(&session, &member, count) => step,
                 () = limit.passed() => return Err(self.timeout(missing, limit)),
             };
@@ -102,7 +102,7 @@ impl Rendezvous {
                     missing = now_missing;
                     tokio::select! {
                         biased;
-                        lost = node.lost() => return Err(lost_or_closed(lost)),
+                        lost = node.lost() => return Err(node.error_of(lost.reason.into())),
                         () = look.until_changed(&session) => {}
                         () = limit.passed() => return Err(self.timeout(missing, limit)),
                     }
@@ -274,7 +274,7 @@ impl Rendezvous {
             let confirmed = tokio::select! {
                 biased;
                 confirmed = session.until_lease_is_valid(deadline) => confirmed,
-                lost = node.lost() => return Err(lost_or_closed(lost)),
+                lost = node.lost() => return Err(node.error_of(lost.reason.into())),
             };
             match confirmed {
                 Ok(true) => {}
@@ -282,10 +282,10 @@ impl Rendezvous {
                     let (path, waited) = (self.full.as_str().into(), deadline.waited());
                     return Err(Error::Timeout { phase: Phase::Confirmation, path, waited });
                 }
-                Err(reason) => return Err(node.error_of(Stop::SessionEnded(reason))),
+                Err(reason) => return Err(node.error_of(reason.into())),
             }
         }
-        node.check().map_err(lost_or_closed)?;
+        node.check().map_err(|lost| node.error_of(lost.reason.into()))?;
         let Member { registration, node_guard, czxid } = member;
         let generation = registration.0.session().settings().token_generation;
         let held_node = HeldNode { registration, node_guard, label: MEMBER };
@@ -295,12 +295,5 @@ impl Rendezvous {
             return Err(Error::Closed);
         }
         Ok(Admitted { hold, ready, rendezvous: self.clone() })
-    }
-}
-
-fn lost_or_closed(lost: crate::error::Lost) -> Error {
-    match lost.reason {
-        LossReason::Closed => Error::Closed,
-        _ => Error::Lost(lost),
     }
 }

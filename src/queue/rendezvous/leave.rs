@@ -6,7 +6,7 @@ use tracing::debug;
 
 use super::rule::{Leave, READY, Ready, is_in_round, leave};
 use super::{Admitted, Rendezvous, existing, of_stat};
-use crate::error::{Error, LossReason, Operation, Phase, Refusal};
+use crate::error::{Error, Operation, Phase, Refusal};
 use crate::queue::held_node::HeldNode;
 use crate::queue::hold::Hold;
 use crate::session::{Reservation, Session, Stop, until_changed};
@@ -150,12 +150,8 @@ impl Rendezvous {
                 Ok(false) => continue,
                 Err(error) => error,
             };
-            match session.retry_after(&error, Operation::List, self.full.as_str(), deadline).await {
-                Ok(()) => {}
-                Err(Stop::SessionEnded(LossReason::Closed)) => return Err(Error::Closed),
-                Err(Stop::SessionEnded(_)) => {}
-                Err(Stop::Failed(error)) => return Err(error),
-            }
+            let retried = session.retry_after(&error, Operation::List, self.full.as_str(), deadline).await;
+            retried.or_else(Stop::or_next_session)?;
         }
     }
 
