@@ -46,40 +46,40 @@ impl Endpoint {
         self.tls
     }
 
-    fn parse(text: &str) -> Result<Self, Flaw> {
+    fn parse(text: &str) -> Result<Self, ConnectStringFlaw> {
         let (address, tls) = match text.split_once("://") {
             None => (text, false),
             Some(("tcp", address)) => (address, false),
             Some(("tcp+tls", address)) => (address, true),
-            Some(_) => return Err(Flaw::UnknownScheme),
+            Some(_) => return Err(ConnectStringFlaw::UnknownScheme),
         };
         if tls && !cfg!(feature = "tls") {
-            return Err(Flaw::NoTls);
+            return Err(ConnectStringFlaw::NoTls);
         }
         let (host, port) = match address.strip_prefix('[') {
             Some(rest) => {
-                let (host, port) = rest.split_once(']').ok_or(Flaw::BadAddress)?;
+                let (host, port) = rest.split_once(']').ok_or(ConnectStringFlaw::BadAddress)?;
                 (
                     host,
                     if port.is_empty() {
                         None
                     } else {
-                        Some(port.strip_prefix(':').ok_or(Flaw::BadAddress)?)
+                        Some(port.strip_prefix(':').ok_or(ConnectStringFlaw::BadAddress)?)
                     },
                 )
             }
             None => match address.split_once(':') {
-                Some((_, port)) if port.contains(':') => return Err(Flaw::BareIpv6),
+                Some((_, port)) if port.contains(':') => return Err(ConnectStringFlaw::BareIpv6),
                 Some((host, port)) => (host, Some(port)),
                 None => (address, None),
             },
         };
         if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(Flaw::BadAddress);
+            return Err(ConnectStringFlaw::BadAddress);
         }
         let port = match port {
             None => 2181,
-            Some(port) => port.parse().ok().filter(|port| *port != 0).ok_or(Flaw::BadPort)?,
+            Some(port) => port.parse().ok().filter(|port| *port != 0).ok_or(ConnectStringFlaw::BadPort)?,
         };
         Ok(Self { host: host.to_owned(), port, tls })
     }
@@ -106,9 +106,9 @@ impl FromStr for ConnectString {
         let chroot_at = text.get(hosts_from..).and_then(|rest| rest.find('/')).map(|at| hosts_from + at);
         let (hosts, chroot) = text.split_at(chroot_at.unwrap_or(text.len()));
         let chroot = if chroot.is_empty() { "/" } else { chroot };
-        let chroot = chroot.parse().map_err(|source| error(Flaw::Chroot(source)))?;
+        let chroot = chroot.parse().map_err(|source| error(ConnectStringFlaw::Chroot(source)))?;
         if hosts.trim().is_empty() {
-            return Err(error(Flaw::Empty));
+            return Err(error(ConnectStringFlaw::Empty));
         }
         let endpoints = hosts
             .split(',')
@@ -124,11 +124,11 @@ impl FromStr for ConnectString {
 #[error("connect string {text:?}: {flaw}")]
 pub struct ConnectStringError {
     text: String,
-    flaw: Flaw,
+    flaw: ConnectStringFlaw,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-enum Flaw {
+enum ConnectStringFlaw {
     #[error("names no server; give host:port,host:port,…")]
     Empty,
     #[error("has a bad address; give host or host:port")]

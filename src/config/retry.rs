@@ -33,7 +33,7 @@ impl RetryPolicy {
         Self { varied: false, ..self }
     }
 
-    pub(crate) fn start(&self) -> Pauses {
+    pub(crate) fn start(&self) -> RetryPauses {
         let backoff = ExponentialBackoffBuilder::new()
             .with_initial_interval(self.initial)
             .with_max_interval(self.max)
@@ -41,7 +41,7 @@ impl RetryPolicy {
             .with_randomization_factor(if self.varied { 0.5 } else { 0.0 })
             .with_max_elapsed_time(None)
             .build();
-        Pauses { backoff, max: self.max }
+        RetryPauses { backoff, max: self.max }
     }
 }
 
@@ -53,12 +53,12 @@ impl Default for RetryPolicy {
 
 /// The pauses of one sequence of retries.
 #[derive(Debug)]
-pub(crate) struct Pauses {
+pub(crate) struct RetryPauses {
     backoff: backoff::ExponentialBackoff,
     max: Duration,
 }
 
-impl Pauses {
+impl RetryPauses {
     pub(crate) fn next(&mut self) -> Duration {
         self.backoff.next_backoff().unwrap_or(self.max)
     }

@@ -66,9 +66,9 @@ const SESSIONS_MAX: u32 = 64;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct ConnectionPool(Arc<Members>);
+pub struct ConnectionPool(Arc<PoolMembers>);
 
-struct Members {
+struct PoolMembers {
     first: ConnectionManager,
     others: Vec<ConnectionManager>,
 }
@@ -132,7 +132,7 @@ impl ConnectionManagerBuilder {
             }
         }
         let error = match (first, failed) {
-            (Ok(first), None) => return Ok(ConnectionPool(Arc::new(Members { first, others: opened }))),
+            (Ok(first), None) => return Ok(ConnectionPool(Arc::new(PoolMembers { first, others: opened }))),
             (Ok(first), Some(error)) => {
                 opened.push(first);
                 error
@@ -206,7 +206,7 @@ impl Debug for ConnectionPool {
     }
 }
 
-impl Members {
+impl PoolMembers {
     fn sessions(&self) -> NonZeroU64 {
         NonZeroU64::MIN.saturating_add(self.others.len() as u64)
     }

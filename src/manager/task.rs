@@ -10,7 +10,7 @@ use tracing::{debug, info, warn};
 use super::diagnosis::Diagnosis;
 use super::state::State;
 use super::{ManagerInner, Settings};
-use crate::config::retry::Pauses;
+use crate::config::retry::RetryPauses;
 use crate::error::{ConfigError, ConnectError, LossReason};
 use crate::session::janitor::Janitor;
 use crate::session::{Epoch, Session};
@@ -39,17 +39,17 @@ pub(super) fn start_detached(shared: &Arc<ManagerInner>) {
     });
 }
 
-fn spawn<F>(shared: &Arc<ManagerInner>, run: impl FnOnce(Task) -> F)
+fn spawn<F>(shared: &Arc<ManagerInner>, run: impl FnOnce(ManagerTask) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let (janitor, jobs) = Janitor::new(shared.pending_jobs.clone());
     let (shared, backend) = (Arc::clone(shared), Arc::clone(&shared.backend));
-    let task = Task { shared: Arc::clone(&shared), backend, janitor, diagnosis: Diagnosis::default() };
+    let task = ManagerTask { shared: Arc::clone(&shared), backend, janitor, diagnosis: Diagnosis::default() };
     let run = run(task);
     let environment = Arc::clone(&shared.settings.session.environment);
     environment.spawn(Box::pin(async move {
-        let _last_words = CloseOnDrop(shared);
+        let _closes_on_drop = CloseOnDrop(shared);
         tokio::select! {
             biased;
             () = run => {}
@@ -78,14 +78,14 @@ fn timeout(shared: &ManagerInner, waited: Duration, cause: &str) -> ConnectError
     ConnectError::Timeout { servers: shared.settings.servers.clone(), waited, cause: cause.to_owned() }
 }
 
-struct Task {
+struct ManagerTask {
     shared: Arc<ManagerInner>,
     backend: Arc<dyn Backend>,
     janitor: Janitor,
     diagnosis: Diagnosis,
 }
 
-impl Task {
+impl ManagerTask {
     async fn run_from_first(
         &self,
         first: oneshot::Sender<Result<(), ConnectError>>,
@@ -166,7 +166,7 @@ impl Task {
     }
 
     /// Opens a session, however long that takes. A session that ends at once is replaced after a pause.
-    async fn open_until_done(&self, epoch: Epoch, pauses: &mut Pauses) -> Session {
+    async fn open_until_done(&self, epoch: Epoch, pauses: &mut RetryPauses) -> Session {
         self.shared.publisher.enter(State::Connecting, None);
         let opening = async {
             loop {

@@ -13,7 +13,7 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 use tracing::{debug, error};
 
-use crate::config::retry::Pauses;
+use crate::config::retry::RetryPauses;
 use crate::error::{Outcome, Refusal};
 use crate::session::Session;
 use crate::telemetry::metrics;
@@ -309,8 +309,8 @@ pub(crate) async fn find_once(
     }
 }
 
-/// Pauses before the next attempt. Returns `false` if the session ended meanwhile.
-async fn pause(session: &Session, pauses: &mut Pauses) -> bool {
+/// RetryPauses before the next attempt. Returns `false` if the session ended meanwhile.
+async fn pause(session: &Session, pauses: &mut RetryPauses) -> bool {
     tokio::select! {
         biased;
         () = tokio::time::sleep(pauses.next()) => true,

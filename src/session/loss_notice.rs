@@ -21,7 +21,7 @@ impl<L, N> LossNotice<L, N> {
     }
 
     /// From now on there is no holder to tell.
-    pub(crate) fn give_up(&self) {
+    pub(crate) fn set_given_up(&self) {
         self.given_up.store(true, Ordering::Release);
     }
 

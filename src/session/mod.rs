@@ -63,9 +63,9 @@ const HANG_UPS_MAX: usize = 3;
 
 /// A handle to one session; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Session(Arc<Inner>);
+pub(crate) struct Session(Arc<SessionInner>);
 
-struct Inner {
+struct SessionInner {
     epoch: Epoch,
     id: i64,
     timeout: Duration,
@@ -118,7 +118,7 @@ impl Session {
         janitor: Janitor,
     ) -> Self {
         let timeout = wire.session_timeout();
-        Self(Arc::new(Inner {
+        Self(Arc::new(SessionInner {
             epoch,
             id: wire.session_id(),
             timeout,

@@ -132,7 +132,7 @@ impl OwnedNode {
 
     /// Records that the node is neither held nor waiting any more. Must be called before its delete is sent.
     pub(crate) fn set_given_up(&self) {
-        self.loss.give_up();
+        self.loss.set_given_up();
     }
 
     pub(crate) fn is_given_up(&self) -> bool {

@@ -23,18 +23,18 @@ pub(super) fn send_now<T: Send + 'static>(
 /// A caller may hold a future without polling it, as `select!` does with the branch that lost. The client
 /// inside must not outlive the session.
 #[derive(Default)]
-pub(super) struct InFlight(Mutex<Registered>);
+pub(super) struct RepliesInFlight(Mutex<Registered>);
 
 #[derive(Default)]
 struct Registered {
     replies: Vec<Weak<dyn Abort>>,
-    is_given_up: bool,
+    is_abandoned: bool,
 }
 
 /// The number of entries before those of finished replies are removed.
 const ENTRIES_MIN: usize = 64;
 
-impl InFlight {
+impl RepliesInFlight {
     /// Sends the request in `future` now. After the session is abandoned, the reply is `abandoned()`.
     pub(super) fn send<T: Send + 'static>(
         &self,
@@ -44,7 +44,7 @@ impl InFlight {
         let inner = Arc::new(Mutex::new(Some(send_now(future))));
         let weak: Weak<dyn Abort> = Arc::downgrade(&inner) as Weak<dyn Abort>;
         let mut registered = self.0.lock();
-        if registered.is_given_up {
+        if registered.is_abandoned {
             drop(registered);
             // The caller got the session just before it ended.
             inner.abort();
@@ -65,7 +65,7 @@ impl InFlight {
     pub(super) fn abandon(&self) {
         let replies = {
             let mut registered = self.0.lock();
-            registered.is_given_up = true;
+            registered.is_abandoned = true;
             std::mem::take(&mut registered.replies)
         };
         for entry in replies.iter().filter_map(Weak::upgrade) {
@@ -113,7 +113,7 @@ mod tests {
     fn an_abandoned_reply_drops_its_client_and_resolves() {
         let alive = Arc::new(());
         let held = Arc::clone(&alive);
-        let in_flight = InFlight::default();
+        let in_flight = RepliesInFlight::default();
         let reply = in_flight.send(
             async move {
                 let _held = held;
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn finished_replies_do_not_pile_up() {
-        let in_flight = InFlight::default();
+        let in_flight = RepliesInFlight::default();
         for number in 0..10_000 {
             assert_eq!(in_flight.send(ready(number), || 0).now_or_never(), Some(number));
         }

@@ -142,7 +142,7 @@ pub fn a_holder_that_gives_up_is_told_at_most_once() {
                 }
             })
         };
-        notice.give_up();
+        notice.set_given_up();
         // The answer of the delete: no such node.
         notice.record(2);
         let is_first = notice.tell(2);

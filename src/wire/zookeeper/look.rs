@@ -25,7 +25,7 @@ const COMMAND: &[u8; 5] = b"srvr\n";
 
 /// The outcome of a look.
 #[derive(Debug)]
-enum Seen {
+enum LookOutcome {
     NoAddress(io::Error),
     NoConnection(io::Error),
     /// The beginning of the answer. Empty if the server closed the connection.
@@ -41,22 +41,24 @@ pub(super) async fn look_at(endpoint: Endpoint) -> Option<ServerFault> {
     Some(ServerFault { server: endpoint.to_string(), cause })
 }
 
-async fn look(endpoint: &Endpoint) -> Seen {
+async fn look(endpoint: &Endpoint) -> LookOutcome {
     let limit = Instant::now() + LIMIT;
     let addresses = match until(limit, addresses(endpoint.clone())).await {
         Ok(addresses) => addresses,
-        Err(error) => return Seen::NoAddress(error),
+        Err(error) => return LookOutcome::NoAddress(error),
     };
     let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for address in addresses {
         match until(limit, TcpStream::connect(address)).await {
             Ok(stream) => {
-                return until(limit, answer(stream)).await.map_or_else(Seen::NoAnswer, Seen::Answer);
+                return until(limit, answer(stream))
+                    .await
+                    .map_or_else(LookOutcome::NoAnswer, LookOutcome::Answer);
             }
             Err(error) => last = error,
         }
     }
-    Seen::NoConnection(last)
+    LookOutcome::NoConnection(last)
 }
 
 /// Resolves the name of a server in a thread of its own. The end of the runtime would wait for a blocking
@@ -81,10 +83,10 @@ async fn until<T>(limit: Instant, work: impl Future<Output = io::Result<T>>) -> 
 }
 
 /// The fault that a look shows, and what to check.
-fn cause(is_secure: bool, seen: &Seen) -> Option<String> {
+fn cause(is_secure: bool, seen: &LookOutcome) -> Option<String> {
     let text = match seen {
-        Seen::NoAddress(error) => format!("the name cannot be resolved ({error}); is it spelt right?"),
-        Seen::NoConnection(error) => match error.kind() {
+        LookOutcome::NoAddress(error) => format!("the name cannot be resolved ({error}); is it spelt right?"),
+        LookOutcome::NoConnection(error) => match error.kind() {
             ErrorKind::ConnectionRefused => {
                 "the connection is refused; is ZooKeeper running there?".to_owned()
             }
@@ -93,21 +95,21 @@ fn cause(is_secure: bool, seen: &Seen) -> Option<String> {
             ),
             _ => format!("no connection: {error}"),
         },
-        Seen::NoAnswer(error) if error.kind() == ErrorKind::TimedOut => {
+        LookOutcome::NoAnswer(error) if error.kind() == ErrorKind::TimedOut => {
             let tls = if is_secure { "" } else { ", and does it expect TLS (tcp+tls://)" };
             format!(
                 "the server accepts the connection, but sends no answer within {LIMIT:?}; is it ZooKeeper, is it \
                  suspended or overloaded{tls}?"
             )
         }
-        Seen::Answer(answer) if is_text(answer) => return cause_of_text(is_secure, answer),
+        LookOutcome::Answer(answer) if is_text(answer) => return cause_of_text(is_secure, answer),
         // An alert of TLS, or no answer at all.
-        Seen::Answer(_) | Seen::NoAnswer(_) if is_secure => {
+        LookOutcome::Answer(_) | LookOutcome::NoAnswer(_) if is_secure => {
             "no session over TLS; do the authorities given vouch for the certificate of the server and for \
              this name, and does the server ask for a certificate of ours?"
                 .to_owned()
         }
-        Seen::Answer(_) | Seen::NoAnswer(_) => {
+        LookOutcome::Answer(_) | LookOutcome::NoAnswer(_) => {
             "the server closes the connection; does it expect TLS (tcp+tls://), or has it too many \
              connections of this machine (maxClientCnxns)?"
                 .to_owned()
@@ -140,8 +142,8 @@ mod tests {
 
     #[test]
     fn each_answer_of_a_server_has_its_cause() {
-        let answer = |bytes: &[u8]| Seen::Answer(bytes.to_vec());
-        let broken = |kind: ErrorKind| Seen::NoAnswer(kind.into());
+        let answer = |bytes: &[u8]| LookOutcome::Answer(bytes.to_vec());
+        let broken = |kind: ErrorKind| LookOutcome::NoAnswer(kind.into());
         for (seen, plain, secure) in [
             (answer(b"Zookeeper version: 3.9.3"), None, Some("expects no TLS")),
             (answer(b"srvr is not executed because"), None, Some("expects no TLS")),
@@ -152,12 +154,12 @@ mod tests {
             (broken(ErrorKind::ConnectionReset), Some("expect TLS"), Some("certificate")),
             (broken(ErrorKind::TimedOut), Some("expect TLS"), Some("accepts the connection")),
             (
-                Seen::NoConnection(ErrorKind::ConnectionRefused.into()),
+                LookOutcome::NoConnection(ErrorKind::ConnectionRefused.into()),
                 Some("is ZooKeeper running there?"),
                 Some("is ZooKeeper running there?"),
             ),
-            (Seen::NoConnection(ErrorKind::TimedOut.into()), Some("firewall"), Some("firewall")),
-            (Seen::NoAddress(io::Error::other("unknown")), Some("spelt right"), Some("spelt right")),
+            (LookOutcome::NoConnection(ErrorKind::TimedOut.into()), Some("firewall"), Some("firewall")),
+            (LookOutcome::NoAddress(io::Error::other("unknown")), Some("spelt right"), Some("spelt right")),
         ] {
             for (is_secure, expected) in [(false, plain), (true, secure)] {
                 let found = cause(is_secure, &seen);

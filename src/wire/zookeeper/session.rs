@@ -14,7 +14,7 @@ use super::convert::{
 };
 use crate::config::connect_string::Endpoint;
 use crate::error::{LossReason, Refusal};
-use crate::wire::in_flight::{InFlight, send_now};
+use crate::wire::in_flight::{RepliesInFlight, send_now};
 use crate::wire::{
     ChangedPaths, CreateMode, Created, Data, Link, MultiError, Reply, Stat, Watch, WatchDepth, Wire,
     WireError, WriteOp, WriteResult, nodelay,
@@ -28,7 +28,7 @@ pub(super) struct ZooKeeperSession {
     connection_id: Mutex<(client::StateWatcher, u64)>,
     /// Replies in flight that hold a client. A client keeps its session alive, even in a future that is not
     /// polled.
-    in_flight: InFlight,
+    in_flight: RepliesInFlight,
     endpoints: Arc<[Endpoint]>,
     acl: Arc<[client::Acl]>,
     has_nodelay: bool,
@@ -44,7 +44,7 @@ impl ZooKeeperSession {
     ) -> Self {
         let client = Arc::new(client);
         let connection_id = Mutex::new((client.state_watcher(), 0));
-        Self { client, connection_id, in_flight: InFlight::default(), endpoints, acl, has_nodelay }
+        Self { client, connection_id, in_flight: RepliesInFlight::default(), endpoints, acl, has_nodelay }
     }
 
     /// Sends `request` with the client now. The reply outlives this borrow.
