@@ -2,7 +2,7 @@
 //! crate, are also compiled by `tests/threads`, which puts loom's types in their place and runs every
 //! interleaving.
 
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, OnceLock};
 
 pub(crate) use parking_lot::Mutex;

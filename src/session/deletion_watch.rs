@@ -53,19 +53,17 @@ impl Session {
     /// unwatched until there is room.
     fn unwatched_nodes(&self) -> Vec<(Arc<OwnedNode>, Option<Reservation>)> {
         let long_ago = self.now().before(self.held_for_long());
-        let nodes = self.0.owned_nodes.lock();
-        let mut found = Vec::new();
-        for node in nodes.values().filter(|node| node.is_held_since(long_ago) && node.begin_deletion_watch())
-        {
+        let is_due = |node: &&Arc<OwnedNode>| node.is_held_since(long_ago) && node.begin_deletion_watch();
+        let with_room = |node: &Arc<OwnedNode>| {
             let has_watch = node.watch().is_some();
             let room = if has_watch { None } else { self.watch_budget().reserve_spare(node.path()) };
             if room.is_none() && !has_watch {
                 node.end_deletion_watch();
-                break;
+                return None;
             }
-            found.push((Arc::clone(node), room));
-        }
-        found
+            Some((Arc::clone(node), room))
+        };
+        self.0.owned_nodes.read(|nodes| nodes.values().filter(is_due).map_while(with_room).collect())
     }
 
     /// Resolves when the watch has fired. Returns whether a watch was set.

@@ -1,5 +1,6 @@
 //! Confirms the lease while locks are in use.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use tracing::debug;
@@ -98,7 +99,7 @@ impl Session {
     fn needs_confirmation(&self, now: BootInstant) -> bool {
         self.0.waiting_for_lease.load(Ordering::Acquire) > 0
             || now < self.0.last_used.lock().after(self.settings().lease_keep_alive)
-            || !self.0.owned_nodes.lock().is_empty()
+            || !self.0.owned_nodes.read(BTreeMap::is_empty)
     }
 
     /// Confirms the session by the quorum, and checks that every held node still exists.
@@ -132,9 +133,7 @@ impl Session {
                     Ok(_) => break,
                     Err(MultiError::Operation { index, refusal }) if index < nodes.len() => {
                         let node = nodes.remove(index);
-                        if refusal == Refusal::NoNode
-                            && self.0.owned_nodes.lock().contains_key(&node.number())
-                        {
+                        if refusal == Refusal::NoNode && self.is_registered(&node) {
                             node.on_missing();
                         }
                     }

@@ -14,6 +14,8 @@ pub(crate) mod lease;
 mod lease_expiry;
 mod lease_renewal;
 mod loss_notice;
+mod node_flags;
+mod node_register;
 mod origin;
 mod owned_node;
 mod owned_nodes;
@@ -27,7 +29,6 @@ mod txn_in_flight;
 mod verify;
 mod watch_budget;
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -41,6 +42,7 @@ use tracing::debug;
 pub(crate) use self::child_watch::{until_changed, until_child};
 pub(crate) use self::directory::{ParentLifetime, make_directory, make_queue_directory};
 pub use self::epoch::Epoch;
+use self::node_register::NodeRegister;
 pub(crate) use self::origin::Origin;
 pub(crate) use self::owned_node::{OwnedNode, SharedWatch};
 use self::parker::Parker;
@@ -73,7 +75,6 @@ struct SessionInner {
     /// `None` once the session ended: a session is kept alive as long as one clone of its client exists.
     wire: RwLock<Option<Arc<dyn Wire>>>,
     ended: CancellationToken,
-    loss: OnceLock<LossReason>,
     lease: Mutex<SessionLease>,
     /// Notifies waiters that the lease was renewed.
     lease_moved: Notify,
@@ -83,7 +84,7 @@ struct SessionInner {
     clock_watcher: Parker,
     /// The task that awaits the watches on held nodes.
     deletion_watcher: Parker,
-    owned_nodes: Mutex<BTreeMap<u64, Arc<OwnedNode>>>,
+    owned_nodes: NodeRegister<OwnedNode, LossReason>,
     next_owned_node: AtomicU64,
     /// The state that another part of the library keeps for this session.
     table: OnceLock<Arc<dyn SessionTable>>,
@@ -126,12 +127,11 @@ impl Session {
             settings,
             wire: RwLock::new(Some(wire)),
             ended: CancellationToken::new(),
-            loss: OnceLock::new(),
             lease_moved: Notify::new(),
             renewal: Parker::default(),
             clock_watcher: Parker::default(),
             deletion_watcher: Parker::default(),
-            owned_nodes: Mutex::new(BTreeMap::new()),
+            owned_nodes: NodeRegister::new(),
             next_owned_node: AtomicU64::new(0),
             table: OnceLock::new(),
             quorum_silent: AtomicBool::new(false),
@@ -196,7 +196,7 @@ impl Session {
 
     /// Why the session is over, if it is.
     pub(crate) fn loss(&self) -> Option<LossReason> {
-        self.0.loss.get().copied()
+        self.0.owned_nodes.loss().copied()
     }
 
     /// Resolves when the session is over.
@@ -209,11 +209,7 @@ impl Session {
     /// The client is dropped, so the server closes the session if it still exists.
     pub(crate) fn end(&self, reason: LossReason) {
         let reason = self.known(reason);
-        if self.0.loss.set(reason).is_err() {
-            return;
-        }
-        let mut owned_nodes: Vec<Arc<OwnedNode>> =
-            std::mem::take(&mut *self.0.owned_nodes.lock()).into_values().collect();
+        let Some(mut owned_nodes) = self.0.owned_nodes.end(reason) else { return };
         owned_nodes.sort_by_key(|node| node.is_held());
         for node in owned_nodes {
             node.lose(reason);

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Debug, Formatter};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt;
 use futures::future::{Shared, select};
@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::loss_notice::{Listener, LossNotice};
+use super::node_flags::NodeFlags;
 use super::{Origin, Reservation, Session};
 use crate::error::{LossReason, Lost};
 use crate::time::boot::BootInstant;
@@ -23,19 +24,9 @@ pub(crate) struct OwnedNode {
     number: u64,
     path: Arc<str>,
     session: Session,
-    held: AtomicBool,
-    /// A transaction that replaces the node is in flight: if the node does not exist, the transaction may
-    /// have deleted it.
-    replacing: AtomicBool,
-    /// A transaction that replaces the node got no answer, and was not found to be applied. It may be applied
-    /// late.
-    replaced_in_doubt: AtomicBool,
-    /// When the node was granted.
-    granted_at: OnceLock<BootInstant>,
+    flags: NodeFlags<BootInstant>,
     /// A task of the session awaits the watch on the node.
     has_deletion_watch: AtomicBool,
-    /// How often the lease had run out when the node was granted.
-    expirations: AtomicU64,
     /// Wakes the tasks that wait in [`until`](OwnedNode::until).
     changed: Notify,
     /// Why the node is lost, and when that was detected. Given up when the node is neither held nor waiting
@@ -51,8 +42,6 @@ pub(crate) struct OwnedNode {
     created_on: Option<u64>,
     /// Whether the owner of the node was seen to be this session.
     is_owner_seen: AtomicBool,
-    /// The number of transactions that rest on the node and whose outcome is not known.
-    unresolved_txns: AtomicUsize,
     /// The data of the node.
     data: Arc<[u8]>,
 }
@@ -75,19 +64,14 @@ impl OwnedNode {
             number,
             path,
             session,
-            held: AtomicBool::new(false),
-            replacing: AtomicBool::new(false),
-            replaced_in_doubt: AtomicBool::new(false),
-            granted_at: OnceLock::new(),
+            flags: NodeFlags::new(),
             has_deletion_watch: AtomicBool::new(false),
-            expirations: AtomicU64::new(0),
             changed: Notify::new(),
             loss: LossNotice::new(),
             watch: Mutex::new(None),
             revoke_requested: AtomicBool::new(false),
             created_on: origin.created_on,
             is_owner_seen: AtomicBool::new(origin.is_owner_seen),
-            unresolved_txns: AtomicUsize::new(0),
             data,
         }
     }
@@ -127,7 +111,7 @@ impl OwnedNode {
     }
 
     pub(crate) fn is_held(&self) -> bool {
-        self.held.load(Ordering::Acquire)
+        self.flags.is_held()
     }
 
     /// Records that the node is neither held nor waiting any more. Must be called before its delete is sent.
@@ -140,18 +124,17 @@ impl OwnedNode {
     }
 
     pub(crate) fn set_replacing(&self, replacing: bool) {
-        self.replacing.store(replacing, Ordering::Release);
+        self.flags.set_replacing(replacing);
     }
 
     /// Records that a transaction that replaces the node may be applied at any time.
     pub(crate) fn set_replaced_in_doubt(&self) {
-        self.replaced_in_doubt.store(true, Ordering::Release);
+        self.flags.set_replaced_in_doubt();
     }
 
     /// The reason of the loss if the node does not exist.
     pub(crate) fn missing_reason(&self) -> LossReason {
-        let is_in_doubt = self.replaced_in_doubt.load(Ordering::Acquire);
-        match is_in_doubt || !self.session.is_connection_verified() {
+        match self.flags.is_replaced_in_doubt() || !self.session.is_connection_verified() {
             true => LossReason::NodeMissing,
             false => LossReason::NodeDeleted,
         }
@@ -159,7 +142,7 @@ impl OwnedNode {
 
     /// The node was seen not to exist. That is a loss unless a request of this session may have deleted it.
     pub(crate) fn on_missing(&self) {
-        if !self.is_given_up() && !self.replacing.load(Ordering::Acquire) {
+        if !self.is_given_up() && !self.flags.is_replacing() {
             self.lose(self.missing_reason());
         }
     }
@@ -177,9 +160,7 @@ impl OwnedNode {
     }
 
     pub(super) fn mark_held(&self, expirations: u64, now: BootInstant) {
-        let _ = self.granted_at.set(now);
-        self.expirations.store(expirations, Ordering::Release);
-        self.held.store(true, Ordering::Release);
+        self.flags.mark_held(expirations, now);
     }
 
     /// Calls `listener`, which replaces an earlier one, when the hold is lost; at once if it is lost already.
@@ -188,21 +169,21 @@ impl OwnedNode {
     }
 
     pub(super) fn begin_txn(&self) {
-        self.unresolved_txns.fetch_add(1, Ordering::AcqRel);
+        self.flags.begin_txn();
     }
 
     pub(super) fn settle_txn(&self) {
-        self.unresolved_txns.fetch_sub(1, Ordering::AcqRel);
+        self.flags.settle_txn();
     }
 
     /// Whether no transaction in flight rests on the node.
     pub(crate) fn is_settled(&self) -> bool {
-        self.unresolved_txns.load(Ordering::Acquire) == 0
+        self.flags.is_settled()
     }
 
     /// Whether exactly one transaction in flight rests on the node.
     pub(crate) fn rests_once(&self) -> bool {
-        self.unresolved_txns.load(Ordering::Acquire) == 1
+        self.flags.rests_once()
     }
 
     pub(crate) fn set_revoke_requested(&self) {
@@ -214,7 +195,7 @@ impl OwnedNode {
     }
 
     pub(super) fn is_held_since(&self, instant: BootInstant) -> bool {
-        self.is_held() && self.granted_at.get().is_some_and(|at| *at <= instant)
+        self.flags.is_held_since(&instant)
     }
 
     /// Returns `false` if a task awaits its watch already.
@@ -333,7 +314,7 @@ impl OwnedNode {
             self.lose(reason);
             return;
         }
-        if self.is_held() && self.session.expirations() != self.expirations.load(Ordering::Acquire) {
+        if self.flags.has_lapsed(|| self.session.expirations()) {
             self.session.expire_hold(self);
             return;
         }

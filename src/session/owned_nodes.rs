@@ -10,30 +10,29 @@ impl Session {
     pub(crate) fn register(&self, path: Arc<str>, data: Arc<[u8]>, origin: Origin) -> Arc<OwnedNode> {
         let number = self.0.next_owned_node.fetch_add(1, Ordering::Relaxed);
         let node = Arc::new(OwnedNode::new(number, path, self.clone(), origin, data));
-        self.0.owned_nodes.lock().insert(number, Arc::clone(&node));
-        self.0.renewal.notify();
-        // The session may have ended meanwhile, and its end misses a node that is registered later.
-        if let Some(reason) = self.loss() {
-            self.unregister(&node);
-            node.lose(reason);
+        match self.0.owned_nodes.insert(number, Arc::clone(&node)) {
+            Ok(()) => self.0.renewal.notify(),
+            Err(reason) => {
+                node.lose(*reason);
+            }
         }
         node
     }
 
     /// Removes a node of this session.
     pub(crate) fn unregister(&self, node: &OwnedNode) {
-        self.0.owned_nodes.lock().remove(&node.number());
+        self.0.owned_nodes.remove(node.number());
     }
 
     pub(super) fn is_registered(&self, node: &OwnedNode) -> bool {
-        self.0.owned_nodes.lock().contains_key(&node.number())
+        self.0.owned_nodes.read(|nodes| nodes.contains_key(&node.number()))
     }
 
     pub(super) fn holds_something(&self) -> bool {
-        self.0.owned_nodes.lock().values().any(|node| node.is_held())
+        self.0.owned_nodes.read(|nodes| nodes.values().any(|node| node.is_held()))
     }
 
     pub(super) fn held_nodes(&self) -> Vec<Arc<OwnedNode>> {
-        self.0.owned_nodes.lock().values().filter(|node| node.is_held()).cloned().collect()
+        self.0.owned_nodes.read(|nodes| nodes.values().filter(|node| node.is_held()).cloned().collect())
     }
 }

@@ -30,7 +30,8 @@ impl Session {
     /// Resolves when the link has to be read again.
     pub(super) async fn verify_until_known(&self, connection: u64) {
         loop {
-            let nodes: Vec<Arc<OwnedNode>> = self.0.owned_nodes.lock().values().take(4).cloned().collect();
+            let nodes: Vec<Arc<OwnedNode>> =
+                self.0.owned_nodes.read(|nodes| nodes.values().take(4).cloned().collect());
             for node in nodes {
                 if self.verify_by(&node, connection).await {
                     return;

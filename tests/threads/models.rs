@@ -1,5 +1,6 @@
 //! The models. Each panics if a promise can be broken.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::task::{Context, Waker};
 
@@ -9,6 +10,8 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
 use crate::loss_notice::LossNotice;
+use crate::node_flags::NodeFlags;
+use crate::node_register::NodeRegister;
 use crate::parker::Parker;
 use crate::watch_budget::WatchBudget;
 
@@ -149,5 +152,108 @@ pub fn a_holder_that_gives_up_is_told_at_most_once() {
         losing.join().unwrap_or_default();
         assert_eq!(told.load(Ordering::Acquire), 1, "the holder is told by one of both");
         assert!(is_first || notice.get() == Some(&1), "a loss that was told before was recorded before");
+    });
+}
+
+/// A holder is granted anew, while another thread reads whether the node is held.
+pub fn a_held_node_has_the_expirations_and_the_instant_of_a_grant() {
+    every_interleaving(|| {
+        let flags = Arc::new(NodeFlags::<u8>::new());
+        let granting = {
+            let flags = Arc::clone(&flags);
+            thread::spawn(move || {
+                flags.mark_held(7, 1);
+                flags.mark_held(8, 2);
+            })
+        };
+        if flags.is_held() {
+            assert!(!flags.has_lapsed(|| 7) || !flags.has_lapsed(|| 8), "held by neither grant");
+            assert!(flags.is_held_since(&1), "held, and never granted");
+        }
+        granting.join().unwrap_or_default();
+        assert!(flags.has_lapsed(|| 9) && !flags.has_lapsed(|| 8));
+    });
+}
+
+/// Two transactions rest on a node, and other threads read their answers, while the holder releases the node.
+pub fn a_node_is_handed_off_only_behind_the_answers_to_its_transactions() {
+    every_interleaving(|| {
+        let shared = Arc::new((NodeFlags::<u8>::new(), AtomicUsize::new(0)));
+        shared.0.begin_txn();
+        shared.0.begin_txn();
+        let answered: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    // The flags alone order the answers before the hand-off.
+                    shared.1.fetch_add(1, Ordering::Relaxed);
+                    shared.0.settle_txn();
+                })
+            })
+            .collect();
+        if shared.0.is_settled() {
+            assert_eq!(shared.1.load(Ordering::Relaxed), 2, "handed off under an open transaction");
+        }
+        for thread in answered {
+            thread.join().unwrap_or_default();
+        }
+        assert!(shared.0.is_settled());
+    });
+}
+
+/// A transaction that replaces a node ends in doubt, while another thread finds that the node does not exist.
+pub fn a_node_that_a_transaction_may_have_replaced_never_reads_as_deleted_by_another_client() {
+    every_interleaving(|| {
+        let flags = Arc::new(NodeFlags::<u8>::new());
+        flags.set_replacing(true);
+        let replacing = {
+            let flags = Arc::clone(&flags);
+            thread::spawn(move || {
+                flags.set_replaced_in_doubt();
+                flags.set_replacing(false);
+            })
+        };
+        assert!(flags.is_replacing() || flags.is_replaced_in_doubt());
+        replacing.join().unwrap_or_default();
+        assert!(!flags.is_replacing() && flags.is_replaced_in_doubt());
+    });
+}
+
+/// One thread registers a node, while two others end the session.
+pub fn a_node_that_is_registered_while_the_session_ends_is_told_once() {
+    every_interleaving(|| {
+        let register = Arc::new(NodeRegister::<LossNotice<u8, u8>, u8>::new());
+        let told = Arc::new(AtomicUsize::new(0));
+        let lose = |node: &LossNotice<u8, u8>, reason: u8| {
+            if node.record(reason) {
+                node.tell_holder(|| reason);
+            }
+        };
+        let ending: Vec<_> = [1, 2]
+            .into_iter()
+            .map(|reason| {
+                let register = Arc::clone(&register);
+                thread::spawn(move || {
+                    for node in register.end(reason).into_iter().flatten() {
+                        lose(&node, reason);
+                    }
+                })
+            })
+            .collect();
+        let (node, heard) = (Arc::new(LossNotice::new()), Arc::clone(&told));
+        let count = move |_| {
+            heard.fetch_add(1, Ordering::AcqRel);
+        };
+        node.listen(Box::new(count), |reason| *reason);
+        if let Err(reason) = register.insert(1, Arc::clone(&node)) {
+            lose(&node, *reason);
+            assert!(node.get().is_some(), "registered in a session that is over");
+        }
+        for thread in ending {
+            thread.join().unwrap_or_default();
+        }
+        assert_eq!(told.load(Ordering::Acquire), 1, "the holder is told once");
+        assert_eq!(node.get(), register.loss(), "the reason of the session");
+        assert!(register.read(BTreeMap::is_empty), "nothing is registered in a session that is over");
     });
 }

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 pub(crate) use loom::sync::Arc;
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// A lock without poison, as `parking_lot` has it.
 #[derive(Debug)]

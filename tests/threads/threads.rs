@@ -27,3 +27,23 @@ fn a_loss_is_told_once() {
 fn a_holder_that_gives_up_is_told_at_most_once() {
     models::a_holder_that_gives_up_is_told_at_most_once();
 }
+
+#[test]
+fn a_held_node_has_the_expirations_and_the_instant_of_a_grant() {
+    models::a_held_node_has_the_expirations_and_the_instant_of_a_grant();
+}
+
+#[test]
+fn a_node_is_handed_off_only_behind_the_answers_to_its_transactions() {
+    models::a_node_is_handed_off_only_behind_the_answers_to_its_transactions();
+}
+
+#[test]
+fn a_node_that_a_transaction_may_have_replaced_never_reads_as_deleted_by_another_client() {
+    models::a_node_that_a_transaction_may_have_replaced_never_reads_as_deleted_by_another_client();
+}
+
+#[test]
+fn a_node_that_is_registered_while_the_session_ends_is_told_once() {
+    models::a_node_that_is_registered_while_the_session_ends_is_told_once();
+}
