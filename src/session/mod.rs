@@ -18,6 +18,8 @@ mod node_flags;
 mod node_register;
 mod origin;
 mod owned_node;
+#[cfg(test)]
+mod owned_node_test;
 mod owned_nodes;
 mod parker;
 mod requests;

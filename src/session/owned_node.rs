@@ -236,6 +236,13 @@ impl OwnedNode {
         first
     }
 
+    /// As if another thread were in the middle of [`lose`](Self::lose): the loss is recorded, and no queue
+    /// has noticed it.
+    #[cfg(test)]
+    pub(crate) fn record_loss(&self, reason: LossReason) {
+        self.loss.record((reason, self.session.now()));
+    }
+
     fn end_by(&self, reason: LossReason) -> bool {
         let first = self.loss.record((reason, self.session.now()));
         if first {

@@ -11,6 +11,8 @@ mod exchange;
 #[cfg(test)]
 mod idle_test;
 mod list;
+#[cfg(test)]
+mod lost_head_test;
 
 use std::any::Any;
 use std::collections::BTreeMap;
