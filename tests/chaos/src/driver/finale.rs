@@ -84,12 +84,10 @@ async fn remaining(ensemble: &Ensemble) -> Result<Vec<String>, HarnessError> {
 /// This also works while locks are acquired: each time, other nodes are on their way to a server.
 pub(super) async fn disagreements(ensemble: &Ensemble, limit: Duration) -> Result<Vec<String>, Failure> {
     let differ = Mutex::new(None::<BTreeSet<String>>);
-    let agreed = eventually("the servers agree", limit, async || match differences(ensemble).await {
-        Ok(mut now) => {
+    let agreed = eventually("the servers agree", limit, async || match nodes_of_all(ensemble).await {
+        Ok(servers) => {
             let mut differ = differ.lock();
-            if let Some(before) = &*differ {
-                now.retain(|difference| before.contains(difference));
-            }
+            let now = still_differing(differ.take(), differing(&servers));
             let done = now.is_empty();
             *differ = Some(now);
             done.then_some(Ok(()))
@@ -102,28 +100,35 @@ pub(super) async fn disagreements(ensemble: &Ensemble, limit: Duration) -> Resul
     }
 }
 
-async fn differences(ensemble: &Ensemble) -> Result<BTreeSet<String>, HarnessError> {
+/// The contenders' nodes, by the index of the server.
+async fn nodes_of_all(ensemble: &Ensemble) -> Result<BTreeMap<usize, BTreeSet<String>>, HarnessError> {
     let mut servers = BTreeMap::new();
     for server in ensemble.servers() {
         let nodes: BTreeSet<String> = nodes_at(server.address()).await?.into_iter().collect();
         servers.insert(server.index(), nodes);
     }
-    let all: BTreeSet<String> = servers.values().flatten().cloned().collect();
-    Ok(all
-        .into_iter()
-        .filter_map(|node| {
-            let has = |has: bool| -> Vec<String> {
-                servers
-                    .iter()
-                    .filter(|(_, nodes)| nodes.contains(&node) == has)
-                    .map(|(index, _)| format!("s{index}"))
-                    .collect()
-            };
-            let without = has(false);
-            (!without.is_empty())
-                .then(|| format!("{node} is on {} and not on {}", has(true).join(", "), without.join(", ")))
-        })
-        .collect())
+    Ok(servers)
+}
+
+/// The nodes that one server has and another has not, and the servers of either kind.
+fn differing(servers: &BTreeMap<usize, BTreeSet<String>>) -> BTreeSet<String> {
+    let all: BTreeSet<&String> = servers.values().flatten().collect();
+    let difference = |node: &String| {
+        let (with, without): (Vec<_>, Vec<_>) = servers.iter().partition(|(_, nodes)| nodes.contains(node));
+        let names = |servers: Vec<(&usize, _)>| {
+            servers.iter().map(|(index, _)| format!("s{index}")).collect::<Vec<_>>().join(", ")
+        };
+        (!without.is_empty()).then(|| format!("{node} is on {} and not on {}", names(with), names(without)))
+    };
+    all.into_iter().filter_map(difference).collect()
+}
+
+/// What differs now, and differed in the same way at every check before.
+fn still_differing(before: Option<BTreeSet<String>>, now: BTreeSet<String>) -> BTreeSet<String> {
+    match before {
+        Some(before) => now.intersection(&before).cloned().collect(),
+        None => now,
+    }
 }
 
 /// The contenders' nodes, as this server has them.
@@ -179,4 +184,40 @@ pub(super) async fn registers(ensemble: &Ensemble) -> Result<BTreeMap<String, (T
     }
     raw.close().await?;
     Ok(registers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn servers(nodes: [&[&str]; 3]) -> BTreeMap<usize, BTreeSet<String>> {
+        let of = |nodes: &[&str]| nodes.iter().map(|node| (*node).to_owned()).collect();
+        nodes.into_iter().map(of).enumerate().collect()
+    }
+
+    #[test]
+    fn a_node_that_is_not_on_all_servers_is_named_with_the_servers() {
+        assert!(differing(&servers([&["/a", "/b"]; 3])).is_empty());
+        assert!(differing(&servers([&[]; 3])).is_empty());
+        let found = differing(&servers([&["/a", "/b"], &["/a"], &["/a", "/c"]]));
+        let told = ["/b is on s0 and not on s1, s2", "/c is on s2 and not on s0, s1"];
+        assert_eq!(found, BTreeSet::from(told.map(str::to_owned)));
+    }
+
+    #[test]
+    fn only_a_difference_that_is_the_same_at_every_check_is_reported() {
+        let checks: [[&[&str]; 3]; 3] = [
+            [&["/a", "/b"], &["/a"], &["/a"]],
+            [&["/b", "/c"], &["/c"], &[]],
+            [&["/b"], &[], &["/b"]],
+        ];
+        let mut differ = None;
+        let mut left = Vec::new();
+        for check in checks {
+            let now = still_differing(differ, differing(&servers(check)));
+            left.push(now.len());
+            differ = Some(now);
+        }
+        assert_eq!(left, [1, 1, 0], "a node on its way to a server counts");
+    }
 }
