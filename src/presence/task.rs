@@ -14,6 +14,7 @@ use super::table::{PathTurn, Table};
 use crate::error::{Error, LossReason, Operation, Outcome, Refusal};
 use crate::manager::ConnectionManager;
 use crate::session::Session;
+use crate::session::janitor::SeenVersion;
 use crate::telemetry::metrics;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
@@ -41,6 +42,8 @@ pub(super) struct Task {
     is_released: bool,
     release: Option<Done>,
     state: watch::Sender<PresenceState>,
+    /// The connection over which the node was seen last.
+    seen_over: Option<u64>,
 }
 
 impl Task {
@@ -62,6 +65,7 @@ impl Task {
             is_released: false,
             release: None,
             state,
+            seen_over: None,
         }
     }
 
@@ -141,6 +145,7 @@ impl Task {
     async fn follow(&mut self, session: &Session) {
         let earlier = self.table.earlier_than(session.id());
         self.engine.handle(Event::SessionOpened { session: session.id(), earlier });
+        self.seen_over = None;
         let mut connection = session.connection();
         let mut watch: Option<NodeWatch> = None;
         loop {
@@ -162,6 +167,13 @@ impl Task {
                 step @ (Step::Wait | Step::Retry) => {
                     let pause = (step == Step::Retry).then(|| session.timeout());
                     self.wait(session, &mut connection, &mut watch, pause).await;
+                    Ok(())
+                }
+                // These go by the version alone, and another session may own the node by now.
+                Step::Replace(_) | Step::Write(_) if self.seen(session).is_none() => {
+                    connection = session.connection();
+                    self.engine.handle(Event::Reconnected);
+                    self.engine.handle(Event::WatchFired);
                     Ok(())
                 }
                 step => self.send(session, step, &mut watch).await,
@@ -187,6 +199,11 @@ impl Task {
         }
         debug!(?request, %error, "no answer; looking again");
         session.backoff(Deadline::never()).await;
+    }
+
+    /// The connection over which the node was seen, if the link is up and the connection is still the same.
+    fn seen(&self, session: &Session) -> Option<u64> {
+        session.live_connection().filter(|connection| Some(*connection) == self.seen_over)
     }
 
     /// Waits for the next event.
@@ -232,6 +249,7 @@ impl Task {
         watch: &mut Option<NodeWatch>,
     ) -> Result<(), (Request, WireError)> {
         let (path, data) = (&self.path, self.engine.data());
+        let connection = session.live_connection();
         let (request, answer) = match step {
             Step::Verify => (Request::Verify, requests::verify(session, path).await),
             Step::VerifyOther(czxid) => (Request::Verify, requests::verify_other(session, path, czxid).await),
@@ -246,6 +264,9 @@ impl Task {
             }
         };
         self.engine.handle(answer.map_err(|error| (request, error))?);
+        if !matches!(request, Request::Verify | Request::MakeParent) {
+            self.seen_over = connection;
+        }
         Ok(())
     }
 
@@ -261,10 +282,12 @@ impl Task {
             let result = ended.loss().map_or(Ok(()), |reason| Err(not_deleted(&whole, reason)));
             let _ = release.map(|release| release.send(result));
         };
-        session.janitor().delete_own(session, self.path.as_str(), version, in_doubt, Box::new(done));
+        let seen =
+            version.zip(self.seen_over).map(|(version, connection)| SeenVersion { version, connection });
+        session.janitor().delete_own(session, self.path.as_str(), seen, in_doubt, Box::new(done));
     }
 
-    /// Nothing of this presence exists in the session of now.
+    /// Nothing of this presence exists in the current session.
     fn released(&mut self) {
         if let Some(release) = self.release.take() {
             let result = match self.manager.present_session() {

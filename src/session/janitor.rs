@@ -75,12 +75,23 @@ enum CleanupJob {
     DeleteOwn {
         session: Session,
         path: String,
-        version: Option<i32>,
+        seen: Option<SeenVersion>,
         /// A create without an answer may be applied late.
         in_doubt: bool,
         /// Called when no node of the session exists at the path.
         done: Box<dyn FnOnce() + Send>,
     },
+}
+
+/// The version of a node that the session owns, and the connection over which this was seen.
+///
+/// A delete by a version has no regard to the owner. So it is sent only over the same connection: one that is
+/// sent while the link is down reaches the server at the next connect, and the path may have the node of
+/// another session by then, with the same version.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeenVersion {
+    pub(crate) version: i32,
+    pub(crate) connection: u64,
 }
 
 impl std::fmt::Debug for CleanupJob {
@@ -129,18 +140,18 @@ impl Janitor {
         });
     }
 
-    /// Deletes the node at `path` if the session owns it, and never one of another session. `version` is that
-    /// of our node, if it was seen.
+    /// Deletes the node at `path` if the session owns it, and never one of another session. `seen` is the
+    /// version of our node, if it is known.
     pub(crate) fn delete_own(
         &self,
         session: &Session,
         path: &str,
-        version: Option<i32>,
+        seen: Option<SeenVersion>,
         in_doubt: bool,
         done: Box<dyn FnOnce() + Send>,
     ) {
         let (session, path) = (session.clone(), path.to_owned());
-        self.submit(CleanupJob::DeleteOwn { session, path, version, in_doubt, done });
+        self.submit(CleanupJob::DeleteOwn { session, path, seen, in_doubt, done });
     }
 
     fn submit(&self, job: CleanupJob) {
@@ -174,8 +185,8 @@ async fn run_job(job: CleanupJob, _guard: PendingGuard) {
         CleanupJob::CleanUnresolved { session, directory, create_id, reply } => {
             clean_unresolved(&session, &directory, create_id, reply).await;
         }
-        CleanupJob::DeleteOwn { session, path, version, in_doubt, done } => {
-            delete_own(&session, &path, version).await;
+        CleanupJob::DeleteOwn { session, path, seen, in_doubt, done } => {
+            delete_own(&session, &path, seen).await;
             if in_doubt {
                 // As for an unresolved create: after a session timeout it has arrived, or is lost.
                 tokio::select! {
@@ -191,12 +202,13 @@ async fn run_job(job: CleanupJob, _guard: PendingGuard) {
 
 /// Deletes the node at `path` until no node of the session is there. Each delete has the version of a node
 /// that the session owns: an answer may be lost, and another session may have the path by then.
-async fn delete_own(session: &Session, path: &str, mut version: Option<i32>) {
+async fn delete_own(session: &Session, path: &str, mut seen: Option<SeenVersion>) {
     let mut pauses = session.settings().retry.start();
     loop {
-        let error = match version.take() {
-            Some(seen) => {
-                let mut reply = session.write(|wire| wire.delete(path, Some(seen)));
+        let connection = session.live_connection();
+        let error = match seen.take().filter(|seen| connection == Some(seen.connection)) {
+            Some(SeenVersion { version, .. }) => {
+                let mut reply = session.write(|wire| wire.delete(path, Some(version)));
                 match session.await_reply(&mut reply, Deadline::never()).await {
                     Ok(()) | Err(WireError::Refused(Refusal::NoNode) | WireError::SessionEnded(_)) => return,
                     Err(WireError::Refused(Refusal::BadVersion)) => continue,
@@ -209,7 +221,8 @@ async fn delete_own(session: &Session, path: &str, mut version: Option<i32>) {
                 let synced = session.await_reply(&mut sync, Deadline::never()).await;
                 match (synced, session.await_reply(&mut reply, Deadline::never()).await) {
                     (Ok(()), Ok(Some(stat))) if stat.ephemeral_owner == session.id() => {
-                        version = Some(stat.version);
+                        let of = |connection| SeenVersion { version: stat.version, connection };
+                        seen = connection.map(of);
                         continue;
                     }
                     (Ok(()), Ok(_)) | (_, Err(WireError::SessionEnded(_))) => return,

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use lockkeeper::{Registration, State};
+use futures::FutureExt;
+use lockkeeper::{OnDeletion, PresenceState, Registration, State};
 use lockkeeper_testserver::{Fault, Op, When};
 
-use super::{PATH, client, newest_session, node, register, registered};
+use super::{PATH, client, newest_session, node, register, registered, state_is};
 use crate::limit::within;
 use crate::server_fixture::{ServerFixture, builder};
 
@@ -119,6 +120,48 @@ async fn a_delete_whose_answer_is_lost_never_deletes_the_node_of_another_process
     nothing_of(&one).await;
     assert_eq!(server_fixture.server.inspect(node).unwrap().1, "second");
     assert_eq!(registered(&second).await, czxid);
+}
+
+#[tokio::test]
+async fn a_process_that_is_cut_off_neither_deletes_nor_writes_the_node_of_another_process() {
+    for is_written in [false, true] {
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let (here, there) = (client(&server_fixture).await, client(&server_fixture).await);
+        let session = server_fixture.sessions_of_actor()[0];
+        let cut_off = register(&here, "first");
+        registered(&cut_off).await;
+        let other = Registration::register_with(&there, PATH, "second", OnDeletion::End).unwrap();
+        let is_conflict = |state| matches!(state, PresenceState::Conflict { .. });
+        state_is(&mut other.watch(), is_conflict).await;
+        let connect = server_fixture.server.fault(When::connect().session(session), Fault::HoldRequest);
+        server_fixture.server.drop_connections();
+        within("the cut", connect.hit()).await.unwrap();
+        // The session lives, an operator deletes its node, and the other process creates one of the same version.
+        assert!(server_fixture.server.delete_node(PATH));
+        let czxid = registered(&other).await;
+        if is_written {
+            let mut watch = cut_off.watch();
+            assert!(cut_off.set_data("late").now_or_never().is_none());
+            tokio::task::yield_now().await;
+            connect.release();
+            state_is(&mut watch, is_conflict).await;
+        } else {
+            drop(cut_off);
+            let begun = async {
+                while here.health().pending_deletes == 0 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            within("the clean-up", begun).await.unwrap();
+            connect.release();
+            nothing_of(&here).await;
+        }
+        let found =
+            server_fixture.server.inspect(|machine| machine.tree().node(PATH).map(|node| node.stat()));
+        let found = found.expect("the node of the other process");
+        assert_eq!((found.czxid, found.mzxid), (czxid, czxid), "written: {is_written}");
+        assert_eq!(registered(&other).await, czxid);
+    }
 }
 
 async fn nothing_of(manager: &lockkeeper::ConnectionManager) {
