@@ -239,6 +239,9 @@ impl Engine {
     }
 
     pub(super) fn handle(&mut self, event: Event) {
+        if self.status == Status::Deleted {
+            return;
+        }
         match event {
             Event::SessionOpened { session, earlier } => self.open(session, earlier),
             Event::SessionEnded => {

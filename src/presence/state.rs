@@ -9,12 +9,12 @@ use crate::time::boot::BootInstant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PresenceState {
-    /// The node exists, and the session of now owns it.
+    /// The node exists, and the current session owns it.
     Registered {
         /// The id of the transaction that created the node.
         czxid: i64,
     },
-    /// There is no node of the session of now. The node is being created.
+    /// There is no node of the current session. The node is being created.
     Missing {
         /// When this was noticed.
         since: BootInstant,
@@ -73,5 +73,8 @@ pub enum OnDeletion {
     Recreate,
     /// The registration ends, in the state [`Deleted`](PresenceState::Deleted): an operator deletes the node
     /// to take a process out of service.
+    ///
+    /// A process that is cut off, and whose session expires before it is connected again, cannot know that
+    /// its node was deleted by hand: it registers again.
     End,
 }

@@ -80,6 +80,9 @@ fn a_deletion_by_another_client_follows_the_policy() {
         row(OnDeletion::Recreate, &events, &step, status);
         row(OnDeletion::End, &events, &Step::End, Status::Deleted);
     }
+    // The state is final, also if the session ends in this instant.
+    let events = [&created[..], &[Event::ReadNothing, Event::SessionEnded]].concat();
+    row(OnDeletion::End, &events, &Step::End, Status::Deleted);
     // The end of a session is no deletion by another client.
     let reopened = Event::SessionOpened { session: 8, earlier: vec![BEFORE, NOW] };
     let events = [&created[..2], &[Event::SessionEnded, reopened]].concat();
