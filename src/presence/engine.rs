@@ -5,7 +5,7 @@
 //!
 //! The rules:
 //!
-//! * A node is ours only if the session of now owns it. A node of an earlier session of ours will be deleted
+//! * A node is ours only if the current session owns it. A node of an earlier session of ours will be deleted
 //!   with that session, so it is replaced in one transaction.
 //! * After a create without an answer, only a read says what happened.
 //! * A node of another session is a conflict only if this connection does not carry that session.
@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use super::state::OnDeletion;
-use crate::error::{Operation, Refusal};
+use crate::error::Refusal;
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -90,10 +90,15 @@ pub(super) enum Step {
 /// What is true, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    Registered { czxid: i64 },
+    Registered {
+        czxid: i64,
+    },
     Missing,
-    Conflict { owner: i64 },
-    Refused(Operation, Refusal),
+    Conflict {
+        owner: i64,
+    },
+    Refused(Refusal),
+    /// Final.
     Deleted,
 }
 
@@ -200,7 +205,7 @@ impl Engine {
         self.refused_data
     }
 
-    /// What may exist of this presence in the session of now.
+    /// What may exist of this presence in the current session.
     pub(super) fn leftover(&self) -> Option<Leftover> {
         self.session?;
         let in_doubt = self.doubts > 0;
@@ -274,6 +279,8 @@ impl Engine {
             Event::RetryDue => self.is_refused = false,
             Event::SetData(data) => {
                 self.wish = Wish { data, number: self.wish.number + 1 };
+                // The server may accept the node with other data.
+                self.is_refused = false;
             }
         }
     }
@@ -375,9 +382,9 @@ impl Engine {
                 }
                 self.stored = Some(self.wish.clone());
             }
-            (request, refusal) => {
+            (_, refusal) => {
                 self.is_refused = true;
-                self.status = Status::Refused(request.operation(), refusal);
+                self.status = Status::Refused(refusal);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The requests of a presence. Each answer is an event of the engine.
 
-use super::engine::{Event, Found, Request};
-use crate::error::{Operation, Refusal};
+use super::engine::{Event, Found};
+use crate::error::Refusal;
 use crate::session::{ParentLifetime, Reservation, Session, make_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, MultiError, Stat, Watch, WireError, WriteOp, WriteResult};
@@ -106,15 +106,4 @@ fn found(stat: &Stat) -> Found {
 
 fn czxid(stat: Option<&Stat>) -> Option<i64> {
     stat.map(|stat| stat.czxid).filter(|czxid| *czxid > 0)
-}
-
-impl Request {
-    pub(super) fn operation(self) -> Operation {
-        match self {
-            Self::Verify | Self::Read => Operation::Read,
-            Self::MakeParent | Self::Create => Operation::Create,
-            Self::Replace => Operation::Commit,
-            Self::Write => Operation::Write,
-        }
-    }
 }

@@ -304,7 +304,7 @@ impl Task {
             Status::Registered { czxid } => PresenceState::Registered { czxid },
             Status::Missing => PresenceState::Missing { since: self.manager.now() },
             Status::Conflict { owner } => PresenceState::Conflict { owner_session: owner },
-            Status::Refused(_, refusal) => PresenceState::Refused(refusal),
+            Status::Refused(refusal) => PresenceState::Refused(refusal),
             Status::Deleted => PresenceState::Deleted,
         };
         let is_missing = |state| matches!(state, PresenceState::Missing { .. });
@@ -312,13 +312,11 @@ impl Task {
             self.enter(state);
         }
         let (stored, refused) = (self.engine.stored_number(), self.engine.refused_data());
-        let path = self.path.as_str();
-        let status = self.engine.status();
-        let answer = |number: u64| match (refused, status) {
-            (Some((last, refusal)), _) if number <= last => {
-                Some(Err(refused_error(Operation::Write, path, refusal)))
+        let answer = |number: u64| match refused {
+            Some((last, refusal)) if number <= last => {
+                let path = self.path.as_str().into();
+                Some(Err(Error::Refused { operation: Operation::Write, path, refusal }))
             }
-            (_, Status::Refused(operation, refusal)) => Some(Err(refused_error(operation, path, refusal))),
             _ => stored.is_some_and(|stored| stored >= number).then_some(Ok(())),
         };
         for (number, done) in std::mem::take(&mut self.writing) {
@@ -359,10 +357,6 @@ impl Drop for Task {
             self.enter(PresenceState::Closed);
         }
     }
-}
-
-fn refused_error(operation: Operation, path: &str, refusal: Refusal) -> Error {
-    Error::Refused { operation, path: path.into(), refusal }
 }
 
 /// The session ended before a delete was confirmed. The server deletes the node with the session.

@@ -1,4 +1,4 @@
-use crate::error::{Operation, Refusal};
+use crate::error::Refusal;
 use crate::presence::OnDeletion;
 use crate::presence::engine::{Engine, Event, Found, Leftover, Request, Status, Step};
 
@@ -133,10 +133,18 @@ fn what_another_client_wrote_is_replaced() {
 fn a_refusal_is_shown_and_tried_again() {
     let mut engine = engine(OnDeletion::Recreate);
     engine.handle(Event::Refused(Request::Create, Refusal::NoAuth));
-    assert_eq!(engine.status(), Status::Refused(Operation::Create, Refusal::NoAuth));
+    assert_eq!(engine.status(), Status::Refused(Refusal::NoAuth));
     assert_eq!(engine.next(), Step::Retry);
     engine.handle(Event::RetryDue);
     assert_eq!(engine.next(), Step::Create);
+    // Other data is tried at once. It is the data of the node, so the call is not refused.
+    engine.handle(Event::Refused(Request::Create, Refusal::QuotaExceeded));
+    assert_eq!(engine.next(), Step::Retry);
+    engine.handle(Event::SetData((*b"less").into()));
+    assert_eq!(engine.next(), Step::Create);
+    engine.handle(Event::Refused(Request::Create, Refusal::QuotaExceeded));
+    assert_eq!((engine.next(), engine.refused_data()), (Step::Retry, None));
+    assert_eq!(&**engine.data(), b"less");
 }
 
 #[test]
