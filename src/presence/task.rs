@@ -192,13 +192,22 @@ impl Task {
         match error {
             WireError::SessionEnded(_) => return,
             WireError::Refused(refusal) if !refusal.is_transient() => {
-                return self.engine.handle(Event::Refused(request, *refusal));
+                return self.refuse(request, *refusal);
             }
             error if error.outcome() == Outcome::NotApplied => {}
             _ => self.engine.handle(Event::Unanswered(request)),
         }
         debug!(?request, %error, "no answer; looking again");
         session.backoff(Deadline::never()).await;
+    }
+
+    fn refuse(&mut self, request: Request, refusal: Refusal) {
+        let before = self.engine.refused_data();
+        self.engine.handle(Event::Refused(request, refusal));
+        // Also for the log: the call may have ended.
+        if self.engine.refused_data() != before {
+            warn!(path = %self.path, %refusal, "the data of a registration is refused");
+        }
     }
 
     /// The connection over which the node was seen, if the link is up and the connection is still the same.

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
 use lockkeeper::{
-    ConnectionManager, CreateMode, Discovery, Election, Instance, Mutex, NodeView, OnceCell, Registration,
-    RwLock, Schedule, Semaphore, Strategy, metrics as names,
+    ConnectionManager, CreateMode, Discovery, Election, Instance, Mutex, NodeView, OnceCell, Refusal,
+    Registration, RwLock, Schedule, Semaphore, Strategy, metrics as names,
 };
 use lockkeeper_tests::{Timing, eventually};
+use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use crate::recorded::{Recorded, recorder};
 use crate::seen::Seen;
@@ -95,6 +97,26 @@ async fn a_node_that_is_no_instance_is_counted_and_logged() {
     assert_eq!(recorded.value(names::REGISTRATIONS), 1.0);
     registration.release().await.unwrap();
     recorded.becomes(names::REGISTRATIONS, 0.0).await;
+}
+
+#[tokio::test]
+async fn a_refused_write_whose_call_has_ended_is_logged() {
+    let (seen, _subscriber) = Seen::begin();
+    let (server, manager) = connected().await;
+    let registration = Registration::register(&manager, "/workers/7", "one").unwrap();
+    registration.registered().await.unwrap();
+    let when = When::op(Op::SetData).path("/workers/7");
+    let refused = server.fault(when, Fault::Refuse(ErrorCode::NoAuth));
+    assert!(registration.set_data("secret").now_or_never().is_none());
+    let logged = async || seen.events("the data of a registration is refused").pop();
+    let logged = eventually("the line", Timing::event(), logged).await.unwrap();
+    assert_eq!(
+        (logged.field("path"), logged.field("refusal")),
+        ("/workers/7", &*Refusal::NoAuth.to_string())
+    );
+    assert_eq!((refused.hits(), logged.level.as_str()), (1, "WARN"));
+    assert!(!format!("{:?}", seen.all()).contains("secret"));
+    registration.release().await.unwrap();
 }
 
 #[tokio::test]
