@@ -138,11 +138,11 @@ impl Presence {
     }
 
     /// Gives the node other data, in this session and in those that follow, and waits until the node of the
-    /// session of now has it.
+    /// current session has it.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`]: the server refuses the data, and the node keeps what it had. [`Error::Timeout`]
+    /// [`Error::Refused`]: the server refuses the data, and the node keeps what it had. [`Error::Unknown`]
     /// after the manager's operation timeout; the data is written later. [`Error::Config`] for data that is
     /// too large, [`PresenceError::Deleted`] by [`Error::recipe`], [`Error::Closed`] and
     /// [`Error::RuntimeEnded`].
@@ -155,40 +155,43 @@ impl Presence {
         limits::check(self.whole_path().as_str().len() + data.len()).map_err(Error::Config)?;
         let (done, written) = oneshot::channel();
         let _ = self.commands.send(Command::SetData(data.into(), done));
-        self.answered(written, "waiting for the node of the registration").await
+        self.answered(written, Operation::Write).await
     }
 
     /// Deletes the node, and waits until the server has confirmed this. Succeeds if there is no node of ours.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] after the manager's operation timeout; the delete goes on in the background. So
+    /// [`Error::Unknown`] after the manager's operation timeout; the delete continues in the background. So
     /// it is after a create whose answer was lost: the node is deleted at once, and again after a session
-    /// timeout, because that create may be applied late.
-    /// [`Error::Unknown`] if the session ended first: the server deletes the node with the session.
+    /// timeout, because that create may be applied late. [`Error::Unknown`], too, if the session ended
+    /// first: the server deletes the node with the session.
     ///
     /// # Cancel safety
     ///
-    /// The delete goes on in the background.
+    /// The delete continues in the background.
     pub async fn release(self) -> Result<(), Error> {
         let (done, released) = oneshot::channel();
         let _ = self.commands.send(Command::Release(done));
-        let answer = self.answered(released, "deleting the node of the registration").await;
+        let answer = self.answered(released, Operation::Delete).await;
         if self.state() == PresenceState::Deleted { Ok(()) } else { answer }
     }
 
     async fn answered(
         &self,
         answer: oneshot::Receiver<Result<(), Error>>,
-        phase: &'static str,
+        operation: Operation,
     ) -> Result<(), Error> {
         let limit = Deadline::after(self.manager.operation_timeout());
         tokio::select! {
             biased;
             answer = answer => answer.unwrap_or_else(|_| Err(self.ended(self.state()))),
             () = limit.passed() => {
-                let (path, waited) = (self.whole_path(), limit.waited());
-                Err(Error::Timeout { phase: Phase::Recipe(phase.into()), path, waited })
+                let (waited, state) = (limit.waited(), self.state());
+                let cause = format!(
+                    "not confirmed within {waited:.1?}, with the registration {state}; it is done later"
+                );
+                Err(Error::Unknown { operation, path: self.whole_path(), cause })
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Presences: the wish that a node of ours exists, and the node that fulfils it in the session of now.
+//! Presences: the wish that a node of ours exists, and the node that fulfils it in the current session.
 //!
 //! * `engine`: what to do next, and what is true. Pure.
 //! * `task`: sends the requests of the engine, over one session after the other.

@@ -18,7 +18,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Records the session of now, and returns the earlier ones.
+    /// Records the current session, and returns the earlier ones.
     pub(super) fn earlier_than(&self, session: i64) -> Vec<i64> {
         let mut sessions = self.sessions.lock();
         if !sessions.contains(&session) {

@@ -77,7 +77,9 @@ impl Task {
 
     async fn fulfil(&mut self) {
         let Some(turn) = self.wait_for_turn().await else {
-            return self.released();
+            // It sent no request, so it has no node.
+            let _ = self.release.take().map(|release| release.send(Ok(())));
+            return;
         };
         while let Some(session) = self.wait_for_session().await {
             self.follow(&session).await;

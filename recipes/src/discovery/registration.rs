@@ -88,7 +88,7 @@ impl<P> InstanceRegistration<P> {
     ///
     /// # Cancel safety
     ///
-    /// The delete goes on in the background.
+    /// The delete continues in the background.
     pub async fn release(self) -> Result<(), Error> {
         self.presence.release().await
     }
@@ -104,8 +104,9 @@ impl<P: Serialize> InstanceRegistration<P> {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`]: the server refuses the data, and the instance stays as it was. [`Error::Timeout`]
-    /// after the manager's operation timeout; the data is written as soon as possible.
+    /// [`Error::Refused`]: the server refuses the data, and the instance stays as it was. [`Error::Unknown`]
+    /// after the manager's operation timeout; the data is written as soon as possible, so do not repeat the
+    /// call.
     /// [`Error::Config`] if the data is too large.
     /// [`PresenceError::Deleted`](lockkeeper_core::PresenceError::Deleted) by [`Error::recipe`], and
     /// [`Error::Closed`] after a shutdown.
@@ -116,7 +117,9 @@ impl<P: Serialize> InstanceRegistration<P> {
     ///
     /// # Cancel safety
     ///
-    /// The data is written in the background, unless the call still waits for an earlier update.
+    /// The data is written in the background, unless the call still waits for an earlier update. If the
+    /// server refuses it after the call has ended, the node keeps what it had, and only the log has the
+    /// refusal; the update is then a part of the next one. The same holds after [`Error::Unknown`].
     pub async fn set_state(&self, state: InstanceState) -> Result<(), Error> {
         let mut instance = self.instance.lock().await;
         let before = std::mem::replace(&mut instance.state, state);

@@ -12,7 +12,7 @@ use lockkeeper_core::{
 /// An ephemeral node of this process, which outlives sessions: the counterpart of Curator's
 /// `PersistentNode`.
 ///
-/// The node exists as long as this object does, except while there is no session. The session of now owns
+/// The node exists as long as this object does, except while there is no session. The current session owns
 /// it: a node of another session is never taken for ours. Parents that do not exist are created, as
 /// containers.
 ///
@@ -114,12 +114,12 @@ impl Registration {
     }
 
     /// Waits until the node exists and is ours, without a limit of time, and returns the id of the
-    /// transaction that created it. The wait goes on through conflicts and sessions.
+    /// transaction that created it. The wait continues through conflicts and sessions.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the server refuses the node (access list, quota); the registration goes on
-    /// trying. [`PresenceError::Deleted`](lockkeeper_core::PresenceError::Deleted) by [`Error::recipe`], and
+    /// [`Error::Refused`] if the server refuses the node (access list, quota); the registration tries
+    /// again. [`PresenceError::Deleted`](lockkeeper_core::PresenceError::Deleted) by [`Error::recipe`], and
     /// [`Error::Closed`] after a shutdown.
     ///
     /// # Cancel safety
@@ -147,9 +147,10 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`]: the server refuses the data, and the node keeps what it had. [`Error::Timeout`]
-    /// after the manager's operation timeout, for example while another process has the path; the data is
-    /// written as soon as possible. [`Error::Config`] if the data is too large.
+    /// [`Error::Refused`]: the server refuses the data, and the node keeps what it had. [`Error::Unknown`]
+    /// after the manager's operation timeout, for example while another process has the path, or while the
+    /// server refuses the node; the data is written as soon as possible, so do not repeat the call.
+    /// [`Error::Config`] if the data is too large.
     /// [`PresenceError::Deleted`](lockkeeper_core::PresenceError::Deleted) by [`Error::recipe`], and
     /// [`Error::Closed`] after a shutdown.
     ///
@@ -159,7 +160,8 @@ impl Registration {
     ///
     /// # Cancel safety
     ///
-    /// The data is written in the background. Of several calls the last one counts.
+    /// The data is written in the background. Of several calls the last one counts. If the server refuses it
+    /// after the call has ended, the node keeps what it had, and only the log has the refusal.
     pub async fn set_data(&self, data: impl Into<Vec<u8>>) -> Result<(), Error> {
         self.presence.set_data(data).await
     }
@@ -168,10 +170,10 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] after the manager's operation timeout; the delete goes on in the background. So
+    /// [`Error::Unknown`] after the manager's operation timeout; the delete continues in the background. So
     /// it is after a create whose answer was lost: the node is deleted at once, and again after a session
-    /// timeout, because that create may be applied late.
-    /// [`Error::Unknown`] if the session ended first: the server deletes the node with the session.
+    /// timeout, because that create may be applied late. [`Error::Unknown`], too, if the session ended
+    /// first: the server deletes the node with the session.
     ///
     /// # Session loss
     ///
@@ -179,7 +181,7 @@ impl Registration {
     ///
     /// # Cancel safety
     ///
-    /// The delete goes on in the background.
+    /// The delete continues in the background.
     pub async fn release(self) -> Result<(), Error> {
         self.presence.release().await
     }

@@ -1,5 +1,6 @@
-//! Registrations and groups: at most one node, ours in the session of now, through every fault.
+//! Registrations and groups: at most one node, ours in the current session, through every fault.
 
+mod calls;
 mod dropped;
 mod faults;
 mod group;
