@@ -62,6 +62,11 @@ impl Member {
     }
 }
 
+/// Whether a node of this name is read as one of kazoo's.
+pub(super) fn is_read_as_kazoo(name: &str) -> bool {
+    Member::decode(name, b"").is_ok_and(|member| member.layout != MemberLayout::Named)
+}
+
 /// What follows the unique part of a name.
 fn of_kazoo(name: &str) -> Option<&str> {
     let (unique, rest) = name.split_at_checked(UNIQUE_DIGITS)?;

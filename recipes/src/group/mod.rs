@@ -98,8 +98,9 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] if the id is empty, has a `/`, or is no valid name of a node, if the payload is too
-    /// large, or without a tokio runtime; [`Error::Closed`] after a shutdown has begun.
+    /// [`Error::Config`] if the id is empty, has a `/`, or is no valid name of a node, if a view would read
+    /// it as the name of one of kazoo's nodes, if the payload is too large, or without a tokio runtime;
+    /// [`Error::Closed`] after a shutdown has begun.
     ///
     /// # Session loss
     ///
@@ -123,6 +124,12 @@ impl Group {
     ) -> Result<Membership, Error> {
         if id.is_empty() {
             let (name, value, advice) = ("id", String::new(), "give each member an id, such as its address");
+            return Err(ConfigError::Setting { name, value, advice }.into());
+        }
+        if member::is_read_as_kazoo(id) {
+            let (name, value) = ("id", id.to_owned());
+            let advice =
+                "a view reads a node of this name as one of kazoo's Party; give the member another id";
             return Err(ConfigError::Setting { name, value, advice }.into());
         }
         let path = self.path.child(id)?;

@@ -141,10 +141,18 @@ async fn the_members_of_kazoo_are_read() {
 async fn an_id_that_is_no_name_is_refused_before_any_request() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let group = group(&client(&server_fixture).await);
-    for id in ["", "a/b", "..", ".", "a\0"] {
+    let unique = "0123456789abcdef0123456789abcdef";
+    let as_of_kazoo = [format!("{unique}-web"), format!("{unique}-"), format!("{unique}__party__")];
+    for id in ["", "a/b", "..", ".", "a\0"].into_iter().chain(as_of_kazoo.iter().map(String::as_str)) {
         let refused = group.join(id, "").unwrap_err();
         assert!(matches!(refused, Error::Config(_)), "{id:?}: {refused}");
     }
+    // Such a name is a member like any other.
+    let joined = join(&group, unique, "").await;
+    let view = group.members().unwrap();
+    within("the view", view.sync()).await.unwrap().unwrap();
+    assert_eq!(view.ids(), [unique]);
+    joined.leave().await.unwrap();
 }
 
 /// With `LOCKKEEPER_SOAK=1`: 1,000 members, and ten rounds of churn.
