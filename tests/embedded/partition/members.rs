@@ -10,11 +10,12 @@ use lockkeeper::{
     PartitionShare, PresenceState, ReleaseReason, Revoker,
 };
 use lockkeeper_test_recipes::partition::Board;
+use lockkeeper_testserver::fault::{Passed, Subject};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{PATH, Worker, expected, items, nodes, nothing_is_left, partition, session_of, settled};
 use crate::limit::within;
-use crate::presence::client;
+use crate::presence::{client, newest_session};
 use crate::server_fixture::ServerFixture;
 
 async fn join(server_fixture: &ServerFixture, id: &str) -> (ConnectionManager, PartitionMember) {
@@ -189,6 +190,59 @@ async fn an_item_whose_guard_is_dropped_or_lost_comes_again() {
 
 #[tokio::test]
 async fn a_member_that_leaves_keeps_each_item_until_its_next_member_waits() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let (items, board) = (items(6), Arc::new(Board::default()));
+    partition(&server_fixture.rival).add(&items).await.unwrap();
+    let (_manager, mut leaving) = join(&server_fixture, "a").await;
+    let mut guards = Vec::new();
+    for _ in &items {
+        guards.push(within("an item", leaving.next()).await.unwrap().unwrap());
+    }
+    let (old, transcript) = (session_of(&server_fixture, "a"), server_fixture.server.transcript());
+    let manager = client(&server_fixture).await;
+    let creates = When::ops([Op::Create2, Op::Multi]).path(&format!("{PATH}/locks/**"));
+    let creates = creates.session(newest_session(&server_fixture)).always();
+    let held_up = server_fixture.server.fault(creates, Fault::HoldRequest);
+    let member = partition(&manager).join("b").unwrap();
+    let other = Worker::of(manager, member, &board);
+    let mut share = leaving.assigned();
+    within("the other", share.wait_for(|share| share.members() == 2)).await.unwrap().unwrap();
+    let leave = tokio::spawn(leaving.leave());
+    // The member that leaves watches the queue of each item, and the other member is in none of them.
+    let watched = async {
+        while queues_listed(&transcript.passed(), old).len() < items.len() {
+            server_fixture.round_trip_of_rival().await.unwrap();
+        }
+    };
+    within("the watches", watched).await.unwrap();
+    within("the creates", held_up.hit()).await.unwrap();
+    for guard in &guards {
+        assert_eq!(guard.release_requested().now_or_never(), None, "{guard:?}");
+    }
+    held_up.release();
+    for guard in &guards {
+        assert_eq!(within("the request", guard.release_requested()).await.unwrap(), ReleaseReason::Left);
+        assert!(guard.is_valid());
+    }
+    drop(guards);
+    within("the end of the member", leave).await.unwrap().unwrap().unwrap();
+    settled(&board, &items, &["b"]).await;
+    other.leave().await;
+    nothing_is_left(&server_fixture).await;
+}
+
+/// The queues of items that a session has listed.
+fn queues_listed(passed: &[Passed], session: i64) -> BTreeSet<String> {
+    let is_list = |passed: &&Passed| {
+        let is_list = matches!(passed.subject, Subject::Request(Op::GetChildren | Op::GetChildren2));
+        is_list && passed.session == session
+    };
+    let paths = passed.iter().filter(is_list).flat_map(|passed| passed.paths.clone());
+    paths.filter(|path| path.starts_with(&format!("{PATH}/locks/"))).collect()
+}
+
+#[tokio::test]
+async fn the_last_member_gives_up_all_items_when_it_leaves() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let items = items(6);
     partition(&server_fixture.rival).add(&items).await.unwrap();
