@@ -41,8 +41,9 @@ use thiserror::Error as ThisError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FencingToken {
-    // The order of the fields is the order of the tokens.
-    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_zero"))]
+    // The order of the fields is the order of the tokens. Each is always written: a format that does not name
+    // its fields reads all of them. The default is for stored tokens that have no generation.
+    #[cfg_attr(feature = "serde", serde(default))]
     generation: u32,
     number: u64,
     handover: u32,
@@ -106,11 +107,6 @@ impl FencingToken {
     pub fn handed_over(self) -> Option<Self> {
         Some(Self { handover: self.handover.checked_add(1)?, ..self })
     }
-}
-
-#[cfg(feature = "serde")]
-fn is_zero(generation: &u32) -> bool {
-    *generation == 0
 }
 
 impl Display for FencingToken {
@@ -182,12 +178,24 @@ mod tests {
     #[test]
     fn a_token_is_read_from_what_serde_has_written() {
         for (generation, text) in [
-            (0, r#"{"number":18446744073709551615,"handover":3}"#),
+            (0, r#"{"generation":0,"number":18446744073709551615,"handover":3}"#),
             (2, r#"{"generation":2,"number":18446744073709551615,"handover":3}"#),
         ] {
             let token = FencingToken::from_parts(generation, u64::MAX, 3);
             assert_eq!(serde_json::to_string(&token).unwrap(), text);
             assert_eq!(serde_json::from_str::<FencingToken>(text).unwrap(), token);
+        }
+        let stored = r#"{"number":4,"handover":3}"#;
+        assert_eq!(serde_json::from_str::<FencingToken>(stored).unwrap(), FencingToken::from_parts(0, 4, 3));
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn a_token_is_read_from_a_format_that_does_not_name_its_fields() {
+        for generation in [0, 2] {
+            let row = (FencingToken::from_parts(generation, 5, 3), 7_u32);
+            let bytes = postcard::to_allocvec(&row).unwrap();
+            assert_eq!(postcard::from_bytes::<(FencingToken, u32)>(&bytes).unwrap(), row);
         }
     }
 
