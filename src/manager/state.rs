@@ -109,6 +109,8 @@ struct Log {
 impl StatePublisher {
     pub(crate) fn new(environment: Arc<dyn Environment>, holds: Arc<HoldRegistry>) -> Arc<Self> {
         metrics::manager_started();
+        // Until it is connected for the first time.
+        metrics::disconnected(1.0);
         let latest =
             Mutex::new(StateSnapshot { state: State::Connecting, session: None, since: environment.now() });
         Arc::new(Self { latest, changed: Notify::new(), log: Mutex::new(Log::default()), environment, holds })
@@ -177,11 +179,8 @@ fn report(transition: Transition, former: &StateSnapshot, held: u32) {
     let Transition { number, state, at } = transition;
     let session = former.session.as_ref().map(|session| field::display(format!("{:#x}", session.id())));
     let lasted = at.since(former.since);
-    match (is_connected(former.state), is_connected(state)) {
-        (false, true) => metrics::connected(1.0),
-        (true, false) => metrics::connected(-1.0),
-        _ => {}
-    }
+    metrics::connected(change(is_connected, former.state, state));
+    metrics::disconnected(change(is_disconnected, former.state, state));
     match state {
         State::Connecting => info!(number, "connecting: a new session is being opened"),
         State::Connected(epoch) => {
@@ -209,6 +208,16 @@ fn report(transition: Transition, former: &StateSnapshot, held: u32) {
 
 fn is_connected(state: State) -> bool {
     matches!(state, State::Connected(_))
+}
+
+/// A session is needed, and is not there or not connected.
+fn is_disconnected(state: State) -> bool {
+    !is_connected(state) && state != State::Closed
+}
+
+/// The change of the number of sessions that `is` counts.
+fn change(is: fn(State) -> bool, former: State, state: State) -> f64 {
+    f64::from(i8::from(is(state)) - i8::from(is(former)))
 }
 
 #[cfg(test)]

@@ -11,11 +11,13 @@
 //! | [`HOLD_SECONDS`] | histogram | `recipe`, `outcome` | How long a hold lasted, from its grant |
 //! | [`UPDATE_SECONDS`] | histogram | `recipe`, `outcome` | How long a call of a counter or value took |
 //! | [`TXN_SECONDS`] | histogram | `outcome` | How long a commit of a transaction took |
+//! | [`TXN_UNKNOWN_TOTAL`] | counter | | Commits of a transaction with an unknown outcome |
 //! | [`WAITING`] | gauge | `recipe` | Calls of acquire or wait in progress |
 //! | [`HELD`] | gauge | `recipe` | Holds that are not known to be lost |
 //! | [`LOST_TOTAL`] | counter | `recipe`, `reason` | Holds that ended before their release |
 //! | [`SESSIONS_EXPIRED_TOTAL`] | counter | `reason` | Sessions that ended, except by shutdowns |
 //! | [`CONNECTED`] | gauge | | Sessions that are connected |
+//! | [`DISCONNECTED`] | gauge | | Sessions that are wanted and not connected |
 //! | [`RECONNECTS_TOTAL`] | counter | | Reconnects within a session |
 //! | [`PENDING_DELETES`] | gauge | | Nodes to be deleted in the background, which may still exist |
 //! | [`VIEWS`] | gauge | | Views that are followed |
@@ -29,7 +31,8 @@
 //! | [`OWNER_DEADLOCKS_TOTAL`] | counter | | Circles of owners of one manager that wait for each other |
 //!
 //! * `recipe`: `mutex`, `reentrant_mutex`, `read`, `write`, `semaphore`, `semaphore_turn`, `rate_limiter`,
-//!   `counter`, `shared_value`, or the name that the author of a recipe sets by
+//!   `election`, `schedule`, `once_cell`, `counter`, `shared_value`, `double_barrier`, `partition`; `other`,
+//!   or the name that the author of a further recipe sets by
 //!   [`LockQueue::with_metric_name`](crate::LockQueue::with_metric_name). Each member of a multi-lock counts
 //!   by itself.
 //! * `outcome` of a wait: `granted`, `busy` (a try that was not granted), `timeout`, `error`, `cancelled`
@@ -59,6 +62,8 @@ pub const HOLD_SECONDS: &str = "lockkeeper_hold_seconds";
 pub const UPDATE_SECONDS: &str = "lockkeeper_update_seconds";
 /// How long a commit of a transaction under a hold took. In seconds; by `outcome`.
 pub const TXN_SECONDS: &str = "lockkeeper_txn_seconds";
+/// Commits of a transaction under a hold that have an unknown outcome.
+pub const TXN_UNKNOWN_TOTAL: &str = "lockkeeper_txn_unknown_total";
 /// Calls of acquire or wait in progress; by `recipe`.
 pub const WAITING: &str = "lockkeeper_waiting";
 /// Holds that are not known to be lost; by `recipe`.
@@ -67,9 +72,11 @@ pub const HELD: &str = "lockkeeper_held";
 pub const LOST_TOTAL: &str = "lockkeeper_lost_total";
 /// Sessions that ended, except by shutdowns; by `reason`.
 pub const SESSIONS_EXPIRED_TOTAL: &str = "lockkeeper_sessions_expired_total";
-/// Sessions that are connected: one for each manager, and one for its views. 0 while a manager has no
-/// connection.
+/// Sessions that are connected: one for each manager, and one for its views.
 pub const CONNECTED: &str = "lockkeeper_connected";
+/// Sessions that are not connected although a manager, or its views, needs them: the link is down, or a
+/// session is being opened.
+pub const DISCONNECTED: &str = "lockkeeper_disconnected";
 /// Reconnects within a session.
 pub const RECONNECTS_TOTAL: &str = "lockkeeper_reconnects_total";
 /// Nodes that are to be deleted in the background and may still exist.
@@ -95,16 +102,18 @@ pub const LEASE_MARGIN_SECONDS: &str = "lockkeeper_lease_margin_seconds";
 pub const OWNER_DEADLOCKS_TOTAL: &str = "lockkeeper_owner_deadlocks_total";
 
 /// The names of all metrics.
-pub const ALL: [&str; 20] = [
+pub const ALL: [&str; 22] = [
     WAIT_SECONDS,
     HOLD_SECONDS,
     UPDATE_SECONDS,
     TXN_SECONDS,
+    TXN_UNKNOWN_TOTAL,
     WAITING,
     HELD,
     LOST_TOTAL,
     SESSIONS_EXPIRED_TOTAL,
     CONNECTED,
+    DISCONNECTED,
     RECONNECTS_TOTAL,
     PENDING_DELETES,
     VIEWS,
@@ -119,8 +128,13 @@ pub const ALL: [&str; 20] = [
 ];
 
 /// The reasons with which sessions end, except by shutdowns.
-const SESSION_REASONS: [LossReason; 4] =
-    [LossReason::SessionExpired, LossReason::NoAnswer, LossReason::SessionReplaced, LossReason::AuthFailed];
+const SESSION_REASONS: [LossReason; 5] = [
+    LossReason::SessionExpired,
+    LossReason::NoAnswer,
+    LossReason::SessionReplaced,
+    LossReason::LeaseRanOut,
+    LossReason::AuthFailed,
+];
 
 /// The reasons with which holds end.
 const HOLD_REASONS: [LossReason; 8] = [
@@ -141,11 +155,13 @@ pub fn describe() {
     describe_histogram!(HOLD_SECONDS, Unit::Seconds, "How long a hold lasted, from its grant.");
     describe_histogram!(UPDATE_SECONDS, Unit::Seconds, "How long a read or a change of a shared value took.");
     describe_histogram!(TXN_SECONDS, Unit::Seconds, "How long a commit of a transaction took.");
+    describe_counter!(TXN_UNKNOWN_TOTAL, Unit::Count, "Commits of a transaction with an unknown outcome.");
     describe_gauge!(WAITING, Unit::Count, "Calls of acquire or wait in progress.");
     describe_gauge!(HELD, Unit::Count, "Holds that are not known to be lost.");
     describe_counter!(LOST_TOTAL, Unit::Count, "Holds that ended before their release.");
     describe_counter!(SESSIONS_EXPIRED_TOTAL, Unit::Count, "Sessions that ended, except by shutdowns.");
     describe_gauge!(CONNECTED, Unit::Count, "Sessions that are connected.");
+    describe_gauge!(DISCONNECTED, Unit::Count, "Sessions that are wanted and not connected.");
     describe_counter!(RECONNECTS_TOTAL, Unit::Count, "Reconnects within a session.");
     describe_gauge!(PENDING_DELETES, Unit::Count, "Nodes to be deleted in the background.");
     describe_gauge!(VIEWS, Unit::Count, "Views that are followed.");
@@ -174,10 +190,11 @@ pub fn describe() {
 /// Shows every series without a recipe, at zero. So the first increment of a counter is an increase, and a
 /// missing series means that nothing is measured.
 pub(crate) fn manager_started() {
-    for name in [CONNECTED, PENDING_DELETES, VIEWS, REGISTRATIONS] {
+    for name in [CONNECTED, DISCONNECTED, PENDING_DELETES, VIEWS, REGISTRATIONS] {
         gauge!(name).increment(0.0);
     }
     for name in [
+        TXN_UNKNOWN_TOTAL,
         RECONNECTS_TOTAL,
         VIEW_CHANGES_TOTAL,
         VIEW_COMPARISONS_TOTAL,
@@ -204,8 +221,16 @@ pub(crate) fn connected(change: f64) {
     gauge!(CONNECTED).increment(change);
 }
 
+pub(crate) fn disconnected(change: f64) {
+    gauge!(DISCONNECTED).increment(change);
+}
+
 pub(crate) fn txn(outcome: &'static str, time: Duration) {
     histogram!(TXN_SECONDS, "outcome" => outcome).record(time);
+}
+
+pub(crate) fn txn_unknown() {
+    counter!(TXN_UNKNOWN_TOTAL).increment(1);
 }
 
 pub(crate) fn waiting(recipe: &'static str, change: f64) {

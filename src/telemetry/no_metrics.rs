@@ -10,6 +10,10 @@ pub(crate) fn recipe_holds(_recipe: &'static str) {}
 
 pub(crate) fn connected(_change: f64) {}
 
+pub(crate) fn disconnected(_change: f64) {}
+
+pub(crate) fn txn_unknown() {}
+
 pub(crate) fn txn(_outcome: &'static str, _time: Duration) {}
 
 pub(crate) fn waiting(_recipe: &'static str, _change: f64) {}

@@ -144,7 +144,10 @@ impl TxnTimer {
     pub(crate) fn end<T>(mut self, result: &Result<T, TxnError>, done: impl FnOnce(&T) -> &'static str) {
         self.outcome = match result {
             Ok(committed) => done(committed),
-            Err(error) if error.outcome_unknown() => "unknown",
+            Err(error) if error.outcome_unknown() => {
+                metrics::txn_unknown();
+                "unknown"
+            }
             Err(error) if error.is_lost() => "lost",
             Err(TxnError::Refused { .. }) => "refused",
             Err(TxnError::Failed(error)) if error.is_timeout() => "timeout",

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lockkeeper::{Mutex, metrics as names};
+use lockkeeper_testserver::{Fault, Op, When};
 
 use crate::connected;
 use crate::recorded::recorder;
@@ -61,36 +62,62 @@ fn the_dashboard_and_the_alert_rules_use_metrics_that_exist() {
     assert!(!alerts.is_empty() && alerts.is_subset(&all()), "{alerts:?}");
 }
 
-/// The names of the spans that the sources of a crate open.
-fn spans_of(folder: &Path, into: &mut BTreeSet<String>) {
+/// Calls `with` with the text of each source of a crate.
+fn for_each_source(folder: &Path, with: &mut impl FnMut(&str)) {
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let path = entry.path();
         if path.is_dir() {
-            spans_of(&path, into);
+            for_each_source(&path, with);
         } else if path.extension().is_some_and(|of| of == "rs") {
-            let text = fs::read_to_string(&path).unwrap();
-            for rest in text.split("debug_span!(").skip(1) {
-                into.insert(rest.split('"').nth(1).unwrap().to_owned());
-            }
+            with(&fs::read_to_string(&path).unwrap());
         }
     }
 }
 
+/// The names of the spans that a source opens.
+fn spans_in(source: &str) -> Vec<String> {
+    let opened = source.split("debug_span!(").skip(1);
+    let attributes = source.split("#[instrument(").skip(1).map(|rest| between(rest, "name = ", ")]"));
+    opened.chain(attributes).map(|rest| rest.split('"').nth(1).unwrap().to_owned()).collect()
+}
+
+/// The part of a text between two others.
+fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
+    text.split(begin).nth(1).unwrap().split(end).next().unwrap()
+}
+
+/// The words of a text that are marked as code.
+fn code_in(text: &str) -> BTreeSet<String> {
+    text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
 #[test]
 fn the_page_has_every_span_and_no_other() {
-    let page = page("docs/observability.md");
-    let section = page.split("\n## Spans\n").nth(1).unwrap().split("\n## ").next().unwrap();
-    let rows = section.lines().filter(|line| line.starts_with("| `"));
-    let named: BTreeSet<String> = rows
-        .filter_map(|row| row.split('|').nth(1))
-        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
-        .map(str::to_owned)
-        .collect();
+    let page_of_spans = page("docs/observability.md");
+    let rows =
+        between(&page_of_spans, "\n## Spans\n", "\n## ").lines().filter(|line| line.starts_with("| `"));
+    let named: BTreeSet<String> = rows.filter_map(|row| row.split('|').nth(1)).flat_map(code_in).collect();
     let mut opened = BTreeSet::new();
     for folder in ["src", "recipes/src", "redis/src", "lock/src"] {
-        spans_of(&repository().join(folder), &mut opened);
+        for_each_source(&repository().join(folder), &mut |source| opened.extend(spans_in(source)));
     }
     assert_eq!(opened, named);
+    let operations = page("docs/operations.md");
+    let of_locks = code_in(between(&operations, " The spans ", " name the lock or node"));
+    assert!(!of_locks.is_empty() && of_locks.is_subset(&opened), "{of_locks:?}");
+}
+
+#[test]
+fn the_page_and_the_module_have_the_same_recipes_and_every_name_that_a_recipe_sets() {
+    let (page, module) = (page("docs/observability.md"), page("src/telemetry/metrics.rs"));
+    let recipes = |text: &str| code_in(between(text, "* `recipe`: ", "name that the author"));
+    assert_eq!(recipes(&page), recipes(&module));
+    let mut set = BTreeSet::new();
+    for_each_source(&repository().join("recipes/src"), &mut |text| {
+        let names = text.split("with_metric_name(\"").skip(1).filter_map(|rest| rest.split('"').next());
+        set.extend(names.map(str::to_owned));
+    });
+    assert!(set.len() > 5 && set.is_subset(&recipes(&page)), "{set:?}");
 }
 
 #[tokio::test]
@@ -101,6 +128,10 @@ async fn every_counter_and_gauge_is_there_before_its_first_event() {
     let shown = recorded.series();
     let has = |name: &str| shown.iter().any(|series| series.split(' ').next() == Some(name));
     let by_recipe = [names::WAITING, names::HELD, names::LOST_TOTAL];
+    for reason in ["session_expired", "no_answer", "session_replaced", "lease_ran_out", "auth_failed"] {
+        let series = format!("lockkeeper_sessions_expired_total reason={reason}");
+        assert!(shown.contains(&series), "{series} is missing: {shown:?}");
+    }
     let others =
         names::ALL.into_iter().filter(|name| !name.ends_with("_seconds") && !by_recipe.contains(name));
     for name in others {
@@ -122,6 +153,46 @@ async fn every_counter_and_gauge_is_there_before_its_first_event() {
     recorded.becomes(names::CONNECTED, 1.0).await;
     manager.shutdown().await.unwrap();
     recorded.becomes(names::CONNECTED, 0.0).await;
+}
+
+/// The expression of an alert rule.
+fn rule(alert: &str) -> String {
+    let alerts = page("docs/monitoring/alerts.yml");
+    between(&alerts, &format!("alert: {alert}\n"), "\n        labels").to_owned()
+}
+
+#[tokio::test]
+async fn a_manager_without_a_session_is_seen_beside_one_that_has_a_session_and_until_it_is_shut_down() {
+    let (recorder, recorded) = recorder();
+    let _recorder = metrics::set_default_local_recorder(&recorder);
+    assert!(rule("LockkeeperDisconnected").contains(names::DISCONNECTED));
+    let ((server, cut_off), (_other, _whole)) = (connected().await, connected().await);
+    recorded.becomes(names::DISCONNECTED, 0.0).await;
+    server.refuse_connections();
+    server.drop_connections();
+    recorded.becomes(names::DISCONNECTED, 1.0).await;
+    assert_eq!(recorded.value(names::CONNECTED), 1.0);
+    server.accept_connections();
+    recorded.becomes(names::DISCONNECTED, 0.0).await;
+    server.refuse_connections();
+    server.drop_connections();
+    recorded.becomes(names::DISCONNECTED, 1.0).await;
+    drop(cut_off);
+    recorded.becomes(names::DISCONNECTED, 0.0).await;
+}
+
+#[tokio::test]
+async fn the_first_commit_without_an_answer_is_an_increase_of_the_counter_of_its_alert() {
+    let (recorder, recorded) = recorder();
+    let _recorder = metrics::set_default_local_recorder(&recorder);
+    assert!(rule("LockkeeperCommitsUnknown").contains(names::TXN_UNKNOWN_TOTAL));
+    let (server, manager) = connected().await;
+    assert!(recorded.series().contains(&names::TXN_UNKNOWN_TOTAL.to_owned()));
+    let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
+    let _cut = server.fault(When::op(Op::Multi).path("/one"), Fault::DropConnectionAfter);
+    assert!(guard.txn().create("/one", "").commit().await.unwrap_err().outcome_unknown());
+    assert_eq!(recorded.value(names::TXN_UNKNOWN_TOTAL), 1.0);
+    assert_eq!(recorded.samples("lockkeeper_txn_seconds outcome=unknown").len(), 1);
 }
 
 #[tokio::test]
