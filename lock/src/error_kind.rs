@@ -10,9 +10,9 @@ use std::fmt::{self, Display, Formatter};
 ///
 /// fn again(error: &LockError) -> bool {
 ///     match error.kind() {
-///         ErrorKind::Timeout | ErrorKind::Disconnected | ErrorKind::Lost => true,
-///         // The write may be applied: read first.
-///         ErrorKind::Unknown => false,
+///         ErrorKind::Timeout | ErrorKind::Disconnected => true,
+///         // A write may be applied: read first.
+///         ErrorKind::Unknown | ErrorKind::Lost => false,
 ///         _ => false,
 ///     }
 /// }
@@ -28,7 +28,8 @@ pub enum ErrorKind {
     Timeout,
     /// No server was reached, or none answered a read. Try again.
     Disconnected,
-    /// The hold was lost. Take the lock again, and then decide what is still to be done.
+    /// The hold was lost. Take the lock again, read, and then decide what is still to be done: a write under
+    /// the hold may be applied.
     Lost,
     /// The server refused the request. Nothing was changed.
     Refused,

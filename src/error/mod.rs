@@ -32,7 +32,8 @@ use crate::znode::whole_path::WholePath;
 /// Why an operation failed.
 ///
 /// Every other error of this crate becomes one of these by `?`, so a function that connects, locks, commits
-/// and releases returns `Result<_, Error>`. [`kind`](Self::kind) says what the error means for the caller,
+/// and releases returns `Result<_, Error>`. The one exception in `lockkeeper` is `InitError<E>`, which may be
+/// any error of the caller's initialiser. [`kind`](Self::kind) says what the error means for the caller,
 /// [`outcome`](Self::outcome) what is known about a write.
 ///
 /// # Examples
@@ -60,8 +61,9 @@ pub enum Error {
     /// An argument is invalid: no server would accept it. Nothing was sent.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The deadline passed. The manager deletes the contender's node in the background, unless a ticket keeps
-    /// it. A write may still be applied ([`outcome`](Self::outcome)).
+    /// The deadline passed, and the call did not do what it was asked for. The manager deletes the contender's
+    /// node in the background, unless a ticket keeps it. A write without an answer is
+    /// [`Unknown`](Self::Unknown).
     #[error("gave up after {waited:.1?} while {phase} ({path})")]
     Timeout {
         /// What the operation was waiting for.
@@ -81,7 +83,8 @@ pub enum Error {
         /// The path of the view or the registration.
         path: WholePath,
     },
-    /// The hold that the operation rested on is lost.
+    /// The hold that the operation rested on is lost. What was done under it so far is not known from this
+    /// error: a write may be applied.
     #[error(transparent)]
     Lost(#[from] Lost),
     /// The server refused the request. Nothing was changed.
@@ -176,14 +179,18 @@ impl Error {
         self.outcome() == Outcome::Unknown
     }
 
-    /// Whether the same call may be made again, and can succeed then; after a loss, under a new hold.
+    /// Whether the same call may be made again, and can succeed then.
     ///
-    /// Never after a write that may be applied ([`Unknown`](Self::Unknown)): a second one would be applied as
-    /// well. Read first, or make the write one that is [found again](crate::Txn::once).
+    /// Never if the [outcome](Self::outcome) is unknown: a second write would be applied as well. That is so
+    /// after [`Unknown`](Self::Unknown), and after a [`Lost`](Self::Lost) hold, under which a write may have
+    /// been on its way. Read first, or make the write one that is [found again](crate::Txn::once).
     #[must_use]
     pub fn is_transient(&self) -> bool {
+        if self.outcome_unknown() {
+            return false;
+        }
         match self {
-            Self::Timeout { .. } | Self::Lost(_) | Self::NoAnswer { .. } => true,
+            Self::Timeout { .. } | Self::NoAnswer { .. } => true,
             Self::NotCommitted(error) => error.is_transient(),
             Self::Connect(error) => matches!(error, ConnectError::Timeout { .. }),
             Self::Refused { refusal, .. } => refusal.is_transient(),
@@ -196,12 +203,9 @@ impl Error {
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::Unknown { .. }
-            | Self::Lost(_)
-            | Self::Closed
-            | Self::RuntimeEnded { .. }
-            | Self::Release(_)
-            | Self::Timeout { phase: Phase::Answer, .. } => Outcome::Unknown,
+            Self::Unknown { .. } | Self::Lost(_) | Self::Closed | Self::RuntimeEnded { .. } | Self::Release(_) => {
+                Outcome::Unknown
+            }
             Self::Recipe(error) => error.outcome(),
             _ => Outcome::NotApplied,
         }

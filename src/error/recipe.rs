@@ -28,7 +28,8 @@ use super::Outcome;
 /// assert_eq!(error.to_string(), "/museum has admitted 3 visitors, and admits no more");
 /// ```
 pub trait RecipeError: Error + Send + Sync + 'static {
-    /// Whether trying again can help: [`Error::is_transient`](crate::Error::is_transient). Default: no.
+    /// Whether trying again can help: [`Error::is_transient`](crate::Error::is_transient). Default: no. It
+    /// has no effect if the [outcome](Self::outcome) is unknown.
     fn is_transient(&self) -> bool {
         false
     }
@@ -57,6 +58,9 @@ mod tests {
         fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
             formatter.write_str("jammed")
         }
+    #[derive(Debug)]
+    struct Busy;
+
     }
 
     impl Display for Closed {
@@ -66,6 +70,12 @@ mod tests {
     }
 
     impl Error for Jammed {}
+    impl Display for Busy {
+        fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+            formatter.write_str("busy")
+        }
+    }
+
     impl Error for Closed {}
 
     impl RecipeError for Jammed {
@@ -73,6 +83,7 @@ mod tests {
             true
         }
 
+    impl Error for Busy {}
         fn outcome(&self) -> Outcome {
             Outcome::Unknown
         }
@@ -83,8 +94,19 @@ mod tests {
     #[test]
     fn the_error_of_a_recipe_says_whether_to_try_again_and_what_was_written() {
         let (jammed, closed) = (error::Error::from(Jammed), error::Error::from(Closed));
-        assert!(jammed.is_transient() && jammed.outcome_unknown());
+        let busy = error::Error::from(Busy);
+        assert!(
+            jammed.outcome_unknown() && !jammed.is_transient(),
+            "a second write could be applied as well"
+        );
+        assert!(busy.is_transient() && busy.outcome() == Outcome::NotApplied);
         assert!(!closed.is_transient() && closed.outcome() == Outcome::NotApplied);
+    impl RecipeError for Busy {
+        fn is_transient(&self) -> bool {
+            true
+        }
+    }
+
         assert!(jammed.recipe::<Jammed>().is_some() && jammed.clone().recipe::<Closed>().is_none());
         assert!(error::Error::Closed.recipe::<Closed>().is_none());
         assert_eq!(format!("{jammed} {closed}"), "jammed closed");

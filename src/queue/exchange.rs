@@ -239,7 +239,8 @@ impl Exchange {
     ///
     /// [`ExchangeError::NotDone`] with the unchanged hold, when the server refused an operation, or the
     /// connection broke and a read showed that the transaction had not committed. [`ExchangeError::Failed`]
-    /// when the hold was lost, the deadline passed without a reply, or an argument is invalid.
+    /// when the hold was lost, or an argument is invalid; with [`Error::Unknown`] when the deadline passed
+    /// without a reply, and with [`Error::Timeout`] when it passed before a request was sent.
     ///
     /// # Cancel safety
     ///
@@ -276,7 +277,8 @@ impl Exchange {
         limits::check(operations.iter().map(WriteOp::bytes).sum()).map_err(Error::Config)?;
         let mut attempt =
             NodeTransaction::new(hold.node(), new_nodes, true).in_doubt_since(hold.in_doubt_since());
-        let refused = match attempt.commit(&operations, deadline).await? {
+        let outcome = attempt.commit(&operations, deadline).await;
+        let refused = match outcome.map_err(|error| attempt.in_doubt(error))? {
             TxnOutcome::Made(made) => {
                 let (reads_current, sent) = (hold.has_current_reads(), made.sent);
                 let made = attempt.settle(made.nodes)?;

@@ -218,7 +218,7 @@ impl NodeTransaction {
         let mut results = results.into_iter();
         for new_nodes in &self.new_nodes {
             let Some(WriteResult::Created(created)) = results.next() else {
-                return Err(self.confused("an answer that does not fit the request"));
+                return Err(self.unknown("an answer that does not fit the request"));
             };
             if let (true, Some(stat)) = (new_nodes.is_held, &created.stat) {
                 self.session
@@ -349,11 +349,21 @@ impl NodeTransaction {
         }
     }
 
+    /// After a timeout, a request without a reply may have committed the transaction.
+    pub(super) fn in_doubt(&self, error: Error) -> Error {
+        match error {
+            Error::Timeout { waited, .. } if !self.unresolved.is_empty() => {
+                self.unknown(&format!("no answer within {waited:.1?}"))
+            }
+            error => error,
+        }
+    }
+
     fn ended(&self, reason: LossReason) -> Error {
         self.own.error_of(reason.into())
     }
 
-    fn confused(&self, cause: &str) -> Error {
+    fn unknown(&self, cause: &str) -> Error {
         Error::Unknown { operation: Operation::Commit, path: self.own.path().into(), cause: cause.to_owned() }
     }
 }

@@ -1,7 +1,7 @@
 use super::prepared::{NotCommitted, Prepared};
 use super::{Txn, TxnResult};
 use crate::error::{Error, Operation, Phase, Refusal, TxnError};
-use crate::session::{ParentLifetime, make_directory};
+use crate::session::{ParentLifetime, Stop, make_directory};
 use crate::telemetry::timers::TxnTimer;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WriteOp};
@@ -127,7 +127,8 @@ fn no_time_left(marker: &ZnodePath, deadline: Deadline) -> TxnError {
     TxnError::Failed(Error::Timeout { phase: Phase::Connecting, path, waited })
 }
 
-/// Creates the missing parents of the marker, which is harmless to repeat.
+/// Creates the missing parents of the marker, which is harmless to repeat. An error means that nothing is
+/// committed by the requests since: the servers refused them for want of the parent.
 async fn make_parent(
     prepared: &Prepared<'_>,
     marker: &ZnodePath,
@@ -140,7 +141,10 @@ async fn make_parent(
             Err(error) => {
                 let retry =
                     prepared.session().retry_after(&error, Operation::Create, parent.as_str(), deadline);
-                retry.await.map_err(|stop| prepared.first().error_of(stop))?;
+                retry.await.map_err(|stop| match stop {
+                    Stop::SessionEnded(reason) => TxnError::Lost(prepared.first().loss_by(reason)),
+                    Stop::Failed(error) => TxnError::Failed(error),
+                })?;
             }
         }
     }

@@ -104,6 +104,41 @@ async fn an_operation_is_done_once_although_its_session_ends_before_the_answer()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_hold_is_lost_before_the_answer_is_not_to_be_repeated() {
+    let (server_fixture, manager) = with_stock().await;
+    let guard = Mutex::new(&manager, LOCK).unwrap().acquire().await.unwrap();
+    let node = guard.path().to_owned();
+    let unanswered = server_fixture.server.fault(When::op(Op::Multi).path(STOCK), Fault::DropReply);
+    let work = tokio::spawn(async move {
+        guard.run(guard.txn().set(STOCK, "2", -1).commit()).await??;
+        Ok::<_, Error>(())
+    });
+    within("the transaction", unanswered.hit()).await.unwrap();
+    // The holder learns of the loss while it waits for the answer.
+    assert!(server_fixture.server.delete_node(&node));
+    let error = within("the end of the work", work).await.unwrap().unwrap().unwrap_err();
+    assert!(matches!(error, Error::Lost(_)) && error.outcome_unknown() && !error.is_transient(), "{error:?}");
+    assert_eq!(stock(&manager).await.0, 2, "it was applied");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_ends_while_the_parent_of_a_marker_is_made_leaves_nothing_unknown() {
+    let (server_fixture, manager) = with_stock().await;
+    manager.znodes().delete("/done").await.unwrap();
+    let session = *server_fixture.server.sessions().last().unwrap();
+    let making = server_fixture.server.fault(When::create().path("/done"), Fault::HoldReply);
+    let actor = manager.clone();
+    let first = tokio::spawn(async move { take_one(&actor).await });
+    within("the create of the parent", making.hit()).await.unwrap();
+    assert!(server_fixture.server.expire(session));
+    let error = within("the first try", first).await.unwrap().unwrap().unwrap_err();
+    let meaning = (error.kind(), error.outcome(), error.is_transient());
+    assert_eq!(meaning, (ErrorKind::Lost, Outcome::NotApplied, true), "{error}");
+    let second = within("the second try", take_one(&manager)).await.unwrap().unwrap();
+    assert!(matches!(second, Once::Committed(_)) && stock(&manager).await.0 == 2);
+}
+
 async fn a_marker_gets_its_parents_and_a_lost_hold_commits_nothing() {
     let (server_fixture, manager) = with_stock().await;
     manager.znodes().delete("/done").await.unwrap();

@@ -57,7 +57,8 @@ impl MultiLockError {
     /// Whether another try can succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        self.0.cause.is_transient()
+        // Nothing was done under a member that was lost.
+        self.0.cause.is_transient() || self.0.cause.is_lost()
     }
 }
 

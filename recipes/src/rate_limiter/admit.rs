@@ -101,6 +101,10 @@ impl RateLimiter {
                     }
                     _ => hold = *kept,
                 },
+                // A start that is recorded nevertheless counts, and admits no caller.
+                Err(ExchangeError::Failed(Error::Unknown { .. })) if limit.has_passed() => {
+                    return Err(self.no_answer(limit));
+                }
                 Err(ExchangeError::Failed(error)) => return Err(error.into()),
             }
         }
@@ -127,10 +131,7 @@ impl RateLimiter {
             biased;
             lost = hold.lost() => return Err(Error::Lost(lost).into()),
             read = reads => read,
-            () = limit.passed() => {
-                let (path, waited) = (self.whole_path(), limit.waited());
-                return Err(Error::Timeout { phase: Phase::Answer, path, waited }.into());
-            }
+            () = limit.passed() => return Err(self.no_answer(limit)),
         };
         match read.into_iter().collect::<Result<(), Error>>() {
             Ok(()) => {}
@@ -143,6 +144,11 @@ impl RateLimiter {
         }
         let cache = |name: &String| Some((name.clone(), self.cache.of(name)?));
         Ok(Some(names.iter().filter_map(cache).collect()))
+    }
+
+    fn no_answer(&self, limit: Deadline) -> NotAdmitted {
+        let (path, waited) = (self.whole_path(), limit.waited());
+        Error::Timeout { phase: Phase::Answer, path, waited }.into()
     }
 
     /// Waits until there is room for `asked` starts. Returns the names of the starts that are over.

@@ -261,6 +261,10 @@ impl PermitAcquire<'_> {
                     Ok(None)
                 }
             },
+            // The leases of a transaction without an answer are deleted in the background.
+            Err(ExchangeError::Failed(Error::Unknown { .. })) if deadline.has_passed() => {
+                Err(self.timeout_error(Phase::Answer, deadline))
+            }
             Err(ExchangeError::Failed(error)) => Err(error.into()),
         }
     }

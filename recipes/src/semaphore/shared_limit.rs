@@ -75,8 +75,9 @@ impl SharedLimit {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] for a number that Curator's bytes cannot hold. [`Error::Timeout`] at the operation
-    /// timeout, also when others delete and create the node all the time. Otherwise as
+    /// [`Error::Config`] for a number that Curator's bytes cannot hold. At the operation timeout
+    /// [`Error::Unknown`] if a request has no answer, and [`Error::Timeout`] if none is out: there was no
+    /// connection, or others delete and create the node all the time. Otherwise as
     /// [`Znodes::write`](lockkeeper_core::Znodes::write).
     ///
     /// # Cancel safety
@@ -84,25 +85,20 @@ impl SharedLimit {
     /// Not cancel safe: the limit may change although the future was dropped.
     pub async fn set(&self, permits: u32) -> Result<(), Error> {
         encoding::check(permits)?;
-        let deadline = Deadline::after(self.manager.operation_timeout());
-        tokio::select! {
-            biased;
-            written = self.write_or_create(permits) => written,
-            () = deadline.passed() => {
-                let (path, waited) = (self.whole.clone(), deadline.waited());
-                Err(Error::Timeout { phase: Phase::Answer, path, waited })
-            }
-        }
-    }
-
-    async fn write_or_create(&self, permits: u32) -> Result<(), Error> {
-        let (znodes, data) = (self.manager.znodes(), encoding::encode(permits));
+        let (timeout, data) = (self.manager.operation_timeout(), encoding::encode(permits));
+        let deadline = Deadline::after(timeout);
         loop {
-            match znodes.write(&self.path, data.as_slice(), -1).await {
+            // Each request has the time that is left, so it is the request that says what is in doubt.
+            let left = timeout.saturating_sub(deadline.waited());
+            let Ok(manager) = self.manager.with_operation_timeout(left) else {
+                let (path, waited) = (self.whole.clone(), deadline.waited());
+                return Err(Error::Timeout { phase: Phase::Answer, path, waited });
+            };
+            match manager.znodes().write(&self.path, data.as_slice(), -1).await {
                 Err(Error::Refused { refusal: Refusal::NoNode, .. }) => {}
                 written => return written.map(drop),
             }
-            match znodes.create(&self.path, data.as_slice(), CreateMode::Persistent).await {
+            match manager.znodes().create(&self.path, data.as_slice(), CreateMode::Persistent).await {
                 Err(Error::Refused { refusal: Refusal::NodeExists, .. }) => {}
                 created => return created.map(drop),
             }
@@ -132,25 +128,46 @@ impl SharedLimit {
 mod tests {
     use std::time::Duration;
 
+    use lockkeeper_core::ErrorKind;
     use lockkeeper_testserver::{ErrorCode, Fault, Op, TestServer, When};
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_change_ends_by_the_operation_timeout_whatever_the_server_says() {
-        let server = TestServer::start().await.unwrap();
+    async fn limit_on(server: &TestServer) -> SharedLimit {
         let connecting = ConnectionManager::builder(&server.connect_string())
             .operation_timeout(Duration::from_millis(200))
             .connect();
-        let limit = SharedLimit::new(&connecting.await.unwrap(), "/limit").unwrap();
+        SharedLimit::new(&connecting.await.unwrap(), "/limit").unwrap()
+    }
+
+    async fn failure_of_set(limit: &SharedLimit) -> Error {
+        let set = tokio::time::timeout(Duration::from_secs(20), limit.set(4)).await;
+        set.expect("set() ends").unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_change_ends_by_the_operation_timeout_whatever_the_server_says() {
+        let server = TestServer::start().await.unwrap();
+        let limit = limit_on(&server).await;
         // The node is never there to be written, and always there to be created, as when others delete and
         // create it.
         let _unwritten = server.fault(When::op(Op::SetData).always(), Fault::Refuse(ErrorCode::NoNode));
         let existing = When::create().path("/limit").always();
         let _existing = server.fault(existing, Fault::Refuse(ErrorCode::NodeExists));
+        let error = failure_of_set(&limit).await;
+        // The time may end between two requests or within one.
+        assert!(matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Unknown), "{error}");
+    }
 
-        let set = tokio::time::timeout(Duration::from_secs(20), limit.set(4)).await;
-        let error = set.expect("set() ends").unwrap_err();
-        assert!(error.is_timeout() && error.outcome_unknown(), "{error}");
+    #[tokio::test]
+    async fn a_change_without_an_answer_is_unknown_and_not_to_be_repeated() {
+        for op in [Op::SetData, Op::Create2] {
+            let server = TestServer::start().await.unwrap();
+            let limit = limit_on(&server).await;
+            let request = server.fault(When::op(op).path("/limit"), Fault::HoldReply);
+            let error = failure_of_set(&limit).await;
+            assert!(request.hits() == 1 && matches!(error, Error::Unknown { .. }), "{op:?}: {error}");
+            assert!(!error.is_transient(), "{op:?}: {error}");
+        }
     }
 }

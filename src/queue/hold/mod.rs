@@ -275,7 +275,8 @@ impl Hold {
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`], [`Error::Timeout`], [`Error::Refused`] and [`Error::Closed`].
+    /// [`Error::Lost`], [`Error::Timeout`], after which the server may still write the data, as after a drop,
+    /// [`Error::Refused`] and [`Error::Closed`].
     ///
     /// # Cancel safety
     ///

@@ -81,7 +81,8 @@ impl Errand {
     }
 
     pub(super) async fn failed(&self, attempt: u64, error: &Error) {
-        let transient = error.is_transient() || error.is_closed() && self.common.quiet.is_cancelled();
+        let is_shut_down = error.is_closed() && self.common.quiet.is_cancelled();
+        let transient = error.is_transient() || error.is_lost() || is_shut_down;
         self.say(What::Failed { attempt, error: error.to_string(), transient });
         self.rest(Duration::from_millis(100)).await;
     }
