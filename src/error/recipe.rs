@@ -1,6 +1,9 @@
 use std::error::Error;
 
+use lockkeeper_lock::FencingTokenError;
+
 use super::Outcome;
+use crate::view::DecodeError;
 
 /// An error of one recipe, which [`Error::Recipe`](crate::Error::Recipe) carries.
 ///
@@ -41,6 +44,10 @@ pub trait RecipeError: Error + Send + Sync + 'static {
     }
 }
 
+// Errors without a request, of areas that know nothing of recipes.
+impl RecipeError for DecodeError {}
+impl RecipeError for FencingTokenError {}
+
 #[cfg(test)]
 mod tests {
     use std::fmt::{self, Display, Formatter};
@@ -52,15 +59,21 @@ mod tests {
     struct Jammed;
 
     #[derive(Debug)]
+    struct Busy;
+
+    #[derive(Debug)]
     struct Closed;
 
     impl Display for Jammed {
         fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
             formatter.write_str("jammed")
         }
-    #[derive(Debug)]
-    struct Busy;
+    }
 
+    impl Display for Busy {
+        fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+            formatter.write_str("busy")
+        }
     }
 
     impl Display for Closed {
@@ -70,12 +83,7 @@ mod tests {
     }
 
     impl Error for Jammed {}
-    impl Display for Busy {
-        fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-            formatter.write_str("busy")
-        }
-    }
-
+    impl Error for Busy {}
     impl Error for Closed {}
 
     impl RecipeError for Jammed {
@@ -83,9 +91,14 @@ mod tests {
             true
         }
 
-    impl Error for Busy {}
         fn outcome(&self) -> Outcome {
             Outcome::Unknown
+        }
+    }
+
+    impl RecipeError for Busy {
+        fn is_transient(&self) -> bool {
+            true
         }
     }
 
@@ -101,12 +114,6 @@ mod tests {
         );
         assert!(busy.is_transient() && busy.outcome() == Outcome::NotApplied);
         assert!(!closed.is_transient() && closed.outcome() == Outcome::NotApplied);
-    impl RecipeError for Busy {
-        fn is_transient(&self) -> bool {
-            true
-        }
-    }
-
         assert!(jammed.recipe::<Jammed>().is_some() && jammed.clone().recipe::<Closed>().is_none());
         assert!(error::Error::Closed.recipe::<Closed>().is_none());
         assert_eq!(format!("{jammed} {closed}"), "jammed closed");

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use lockkeeper::{
-    ConnectionManager, CreateMode, Error, ErrorKind, MultiLock, Mutex, Once, Outcome, RwLock, TxnError,
+    ConnectionManager, CreateMode, Error, ErrorKind, FencingToken, MultiLock, Mutex, NodeView, Once, Outcome,
+    RwLock, TxnError,
 };
 use lockkeeper_testserver::{Fault, Op, When};
 
@@ -104,7 +105,6 @@ async fn an_operation_is_done_once_although_its_session_ends_before_the_answer()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_whose_hold_is_lost_before_the_answer_is_not_to_be_repeated() {
     let (server_fixture, manager) = with_stock().await;
     let guard = Mutex::new(&manager, LOCK).unwrap().acquire().await.unwrap();
@@ -139,6 +139,7 @@ async fn a_session_that_ends_while_the_parent_of_a_marker_is_made_leaves_nothing
     assert!(matches!(second, Once::Committed(_)) && stock(&manager).await.0 == 2);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_marker_gets_its_parents_and_a_lost_hold_commits_nothing() {
     let (server_fixture, manager) = with_stock().await;
     manager.znodes().delete("/done").await.unwrap();
@@ -167,6 +168,10 @@ async fn everything(servers: &str) -> Result<(), Error> {
     let seen = one.inspect().await?;
     lockkeeper::Revoker::new(&manager).ask(seen.holders()).await?;
     let path: lockkeeper::ZnodePath = "/written".parse()?;
+    let _stored: FencingToken = "0x2a.0".parse()?;
+    let view = NodeView::with_decoder(&manager, &path, |data| String::from_utf8(data.to_vec()))?;
+    view.ready().await?;
+    assert_eq!(view.node().expect("it exists").value()?, "1");
     manager.znodes().delete(path).await?;
     manager.shutdown().await
 }
