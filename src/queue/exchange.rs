@@ -155,11 +155,11 @@ impl Exchange {
     /// Creates a reader's node in the directory of this writer's hold, *with the hold's own sequence number*:
     /// all waiters behind the hold then wait behind this node. For any other hold or label
     /// [`commit`](Self::commit) fails with [`Error::Config`].
-    pub fn downgrade_to(mut self, label: Label, data: &[u8]) -> Self {
+    pub fn downgrade_to(mut self, label: Label, data: impl Into<Vec<u8>>) -> Self {
         let create_id = self.next_create_id();
         match in_place(self.hold.full_path(), create_id, label) {
             Some((directory, path)) => {
-                let operation = WriteOp::Create { path, data: data.to_owned(), mode: CreateMode::Ephemeral };
+                let operation = WriteOp::Create { path, data: data.into(), mode: CreateMode::Ephemeral };
                 self.new_nodes.push(NewNode { directory, create_id, label, operation, is_held: true });
             }
             None => self.fail(no_reader_at(self.hold.full_path())),
@@ -169,11 +169,16 @@ impl Exchange {
 
     /// Creates a sequential node in `directory` that outlives the session. The node is no part of the new
     /// hold.
-    pub fn create_persistent(mut self, directory: impl IntoPath, label: Label, data: &[u8]) -> Self {
+    pub fn create_persistent(
+        mut self,
+        directory: impl IntoPath,
+        label: Label,
+        data: impl Into<Vec<u8>>,
+    ) -> Self {
         let create_id = self.next_create_id();
         match self.on_server(directory) {
             Ok(directory) => {
-                let (data, mode) = (data.to_owned(), CreateMode::PersistentSequential);
+                let (data, mode) = (data.into(), CreateMode::PersistentSequential);
                 let path = directory.listed_child(&create_id.name(label));
                 let operation = WriteOp::Create { path, data, mode };
                 self.new_nodes.push(NewNode { directory, create_id, label, operation, is_held: false });
@@ -314,7 +319,8 @@ impl Hold {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind, and this hold stays.
-    pub async fn add_reader(&self, label: Label, data: &[u8]) -> Result<Self, Error> {
+    pub async fn add_reader(&self, label: Label, data: impl Into<Vec<u8>>) -> Result<Self, Error> {
+        let data = data.into();
         limits::check(data.len())?;
         let node = self.node();
         let session = node.session().clone();
@@ -324,7 +330,7 @@ impl Hold {
             let create_id = CreateId::new(session.settings().environment.unique());
             let (directory, path) =
                 in_place(self.full_path(), create_id, label).ok_or_else(|| no_reader_at(self.full_path()))?;
-            let operation = WriteOp::Create { path, data: data.to_owned(), mode: CreateMode::Ephemeral };
+            let operation = WriteOp::Create { path, data: data.clone(), mode: CreateMode::Ephemeral };
             let operations =
                 [operation.clone(), WriteOp::Check { path: self.full_path().to_owned(), version: None }];
             let new_nodes = vec![NewNode { directory, create_id, label, operation, is_held: true }];

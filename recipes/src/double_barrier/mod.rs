@@ -89,7 +89,7 @@ impl DoubleBarrier {
             let (value, advice) = (format!("{} bytes long", id.len()), "take at most 1024 bytes");
             return Err(ConfigError::Setting { name: "id", value, advice }.into());
         }
-        Ok(Self { rendezvous: self.rendezvous.with_node_data(id.as_bytes()), ..self })
+        Ok(Self { rendezvous: self.rendezvous.with_node_data(id), ..self })
     }
 
     /// The path of the barrier, below the manager's chroot.

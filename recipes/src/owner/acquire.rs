@@ -83,7 +83,7 @@ impl OwnerHolds {
         let data = self.data_of(owner);
         tokio::select! {
             biased;
-            hold = write.add_reader(Side::Read.label(), &data) => hold,
+            hold = write.add_reader(Side::Read.label(), data) => hold,
             () = deadline.passed() => {
                 let (path, waited) = (self.whole_path(), deadline.waited());
                 Err(Error::Timeout { phase: Phase::Answer, path, waited })

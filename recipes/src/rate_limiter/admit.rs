@@ -77,7 +77,7 @@ impl RateLimiter {
             let mut exchange = hold.exchange();
             let data = encode(self.span(), &self.signed_data());
             for _ in 0..asked {
-                exchange = exchange.create_persistent(&self.starts, START, &data);
+                exchange = exchange.create_persistent(&self.starts, START, data.as_slice());
             }
             for (name, _) in over.iter().zip(0..asked.saturating_add(SWEPT_BESIDE)) {
                 exchange = exchange.delete(&self.starts.child(name).map_err(Error::from)?);
@@ -187,7 +187,7 @@ impl RateLimiter {
                 }
             }
             // The time of the sleep proves nothing. A write to our own node shows the servers' time.
-            now = Some(hold.write_own_node(&self.signed_data(), limit).await?.mtime);
+            now = Some(hold.write_own_node(self.signed_data(), limit).await?.mtime);
         }
     }
 }

@@ -281,12 +281,13 @@ impl Hold {
     /// # Cancel safety
     ///
     /// Cancel safe: the server may still write the data.
-    pub async fn write_own_node(&self, data: &[u8], deadline: Deadline) -> Result<Stat, Error> {
+    pub async fn write_own_node(&self, data: impl Into<Vec<u8>>, deadline: Deadline) -> Result<Stat, Error> {
+        let data = data.into();
         limits::check(data.len()).map_err(Error::Config)?;
         let (node, session) = (self.node(), self.session());
         loop {
             node.check()?;
-            let mut reply = session.set_data(node.path(), data, None);
+            let mut reply = session.set_data(node.path(), &data, None);
             match session.await_reply(&mut reply, deadline).await {
                 Ok(stat) => return Ok(stat),
                 Err(WireError::Refused(Refusal::NoNode)) => {

@@ -82,8 +82,8 @@ impl Rendezvous {
 
     /// The data of this member's nodes. Default: the manager's node data.
     #[must_use]
-    pub fn with_node_data(self, data: &[u8]) -> Self {
-        Self { node_data: data.into(), ..self }
+    pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
+        Self { node_data: data.into().into(), ..self }
     }
 
     /// The name of the recipe in metrics and spans. Default: `rendezvous`.
