@@ -8,7 +8,6 @@
 //! locks are on Redis, and the number stays in ZooKeeper.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -38,8 +37,8 @@ struct IdGenerator {
     no_lock: bool,
 
     /// Draw from blocks of so many ids, without a lock
-    #[arg(long, value_name = "N", conflicts_with = "no_lock")]
-    blocks: Option<NonZeroU32>,
+    #[arg(long, value_name = "N", conflicts_with = "no_lock", value_parser = value_parser!(u32).range(1..))]
+    blocks: Option<u32>,
 
     #[command(flatten)]
     engine: EngineOptions,
@@ -104,7 +103,7 @@ impl IdGenerator {
     }
 
     /// Draws from blocks, as fast as it can. Tells the first ids, and how many there were in all.
-    async fn draw_from_blocks(&self, worker: &Worker, size: NonZeroU32) -> Result<(), Failure> {
+    async fn draw_from_blocks(&self, worker: &Worker, size: u32) -> Result<(), Failure> {
         let ids = IdBlocks::new(worker.manager(), worker.path("blocks")?, size)?;
         let (begun, mut drawn, mut last) = (Instant::now(), 0_u64, 0);
         while begun.elapsed() < Duration::from_secs(self.seconds) {

@@ -1,4 +1,5 @@
-//! Counts are `u32` in every public signature: a `usize` there is a length or a size, and is listed with its reason.
+//! Counts are `u32` in every public signature, and zero is refused where it makes no sense: a `usize` there is a length
+//! or a size, and is listed with its reason.
 
 use super::rust::{tokens, without_tests, without_text};
 use super::{files, read};
@@ -73,7 +74,7 @@ struct Item {
 }
 
 fn has_usize(item: &Item) -> bool {
-    item.types.iter().any(|token| token == "usize" || token == "NonZeroUsize")
+    item.types.iter().any(|token| ["usize", "NonZeroUsize", "NonZeroU32"].contains(&token.as_str()))
 }
 
 impl Item {
@@ -190,6 +191,7 @@ fn every_form_of_a_public_usize_is_found() {
 pub const A: usize = 1;
 const NOT: usize = 1;
 pub type B = Vec<NonZeroUsize>;
+pub type O = NonZeroU32;
 pub struct C {
     pub d: Option<usize>,
     pub(crate) not: usize,
@@ -228,5 +230,5 @@ mod tests {
 ";
     let with_usize = public_items(source).into_iter().filter(has_usize);
     let found: Vec<String> = with_usize.map(|item| item.name).collect();
-    assert_eq!(found, ["A", "B", "d", "usize", "h", "I", "k", "l", "m", "n"]);
+    assert_eq!(found, ["A", "B", "O", "d", "usize", "h", "I", "k", "l", "m", "n"]);
 }

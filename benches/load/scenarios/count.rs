@@ -1,6 +1,5 @@
 //! Additions to one counter, and ids from blocks.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -36,7 +35,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
 }
 
 /// The ids of a block. For how long ids are drawn, and how many between two looks at the clock.
-const BLOCK: NonZeroU32 = NonZeroU32::MIN.saturating_add(99_999);
+const BLOCK: u32 = 100_000;
 const DRAWING: Duration = Duration::from_millis(200);
 const DRAWS: u32 = 1_000;
 

@@ -1,4 +1,3 @@
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use lockkeeper_core::{Error, IntoPath, ZnodePath};
@@ -113,7 +112,7 @@ impl DoubleBarrier {
     /// # Errors
     ///
     /// As [`DoubleBarrier::new`](crate::DoubleBarrier::new).
-    pub fn new(manager: &ConnectionManager, path: impl IntoPath, count: NonZeroU32) -> Result<Self, Error> {
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath, count: u32) -> Result<Self, Error> {
         Ok(Self::on(manager, crate::DoubleBarrier::new(manager.as_async(), path, count)?))
     }
 

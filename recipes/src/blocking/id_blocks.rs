@@ -1,5 +1,3 @@
-use std::num::NonZeroU32;
-
 use lockkeeper_core::{Error, IntoPath, ZnodePath};
 
 use super::generic::Blocking;
@@ -14,10 +12,9 @@ use super::manager::ConnectionManager;
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
 /// # let server = runtime.block_on(lockkeeper_testserver::TestServer::start())?;
 /// # let manager = lockkeeper::blocking::ConnectionManager::connect(&server.connect_string())?;
-/// use std::num::NonZeroU32;
 /// use lockkeeper::blocking::IdBlocks;
 ///
-/// let ids = IdBlocks::new(&manager, "/ids/orders", NonZeroU32::new(1_000).unwrap())?;
+/// let ids = IdBlocks::new(&manager, "/ids/orders", 1_000)?;
 /// assert_eq!((ids.next()?, ids.next()?), (1, 2));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
@@ -29,7 +26,7 @@ impl IdBlocks {
     /// # Errors
     ///
     /// As [`IdBlocks::new`](crate::IdBlocks::new).
-    pub fn new(manager: &ConnectionManager, path: impl IntoPath, size: NonZeroU32) -> Result<Self, Error> {
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath, size: u32) -> Result<Self, Error> {
         Ok(Self::on(manager, crate::IdBlocks::new(manager.as_async(), path, size)?))
     }
 

@@ -30,7 +30,7 @@ impl DoubleBarrier {
     pub async fn inspect(&self) -> Result<DoubleBarrierInspection, Error> {
         let info = self.rendezvous.inspect().await?;
         let path = self.rendezvous.manager().whole_path(self.path());
-        Ok(DoubleBarrierInspection { path, count: self.count.get(), info })
+        Ok(DoubleBarrierInspection { path, count: self.count, info })
     }
 }
 

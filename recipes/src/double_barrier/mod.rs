@@ -12,7 +12,6 @@
 mod inside;
 mod inspect;
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use lockkeeper_core::{ConfigError, ConnectionManager, Deadline, Error, IntoPath, Rendezvous, ZnodePath};
@@ -46,13 +45,11 @@ const ID_BYTES_MAX: usize = 1024;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-/// use std::num::NonZeroU32;
 /// use lockkeeper::DoubleBarrier;
 ///
-/// let two = NonZeroU32::new(2).unwrap();
 /// let (left, right) = (
-///     DoubleBarrier::new(&manager, "/barriers/step", two)?.with_id("left")?,
-///     DoubleBarrier::new(&manager, "/barriers/step", two)?.with_id("right")?,
+///     DoubleBarrier::new(&manager, "/barriers/step", 2)?.with_id("left")?,
+///     DoubleBarrier::new(&manager, "/barriers/step", 2)?.with_id("right")?,
 /// );
 /// let (in_left, in_right) = tokio::try_join!(left.enter(), right.enter())?;
 /// let worked = in_left.run(async { "together" }).await?; // dropped if the membership is lost
@@ -64,7 +61,7 @@ const ID_BYTES_MAX: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct DoubleBarrier {
     rendezvous: Rendezvous,
-    count: NonZeroU32,
+    count: u32,
 }
 
 impl DoubleBarrier {
@@ -72,8 +69,12 @@ impl DoubleBarrier {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] if the path is malformed or the root.
-    pub fn new(manager: &ConnectionManager, path: impl IntoPath, count: NonZeroU32) -> Result<Self, Error> {
+    /// [`Error::Config`] if the path is malformed or the root, or if `count` is zero.
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath, count: u32) -> Result<Self, Error> {
+        if count == 0 {
+            let advice = "give a round one or more members";
+            return Err(ConfigError::Setting { name: "count", value: "0".to_owned(), advice }.into());
+        }
         let rendezvous = Rendezvous::new(manager, path)?.with_metric_name("double_barrier");
         Ok(Self { rendezvous, count })
     }
@@ -100,7 +101,7 @@ impl DoubleBarrier {
 
     /// How many members a round has.
     #[must_use]
-    pub fn count(&self) -> NonZeroU32 {
+    pub fn count(&self) -> u32 {
         self.count
     }
 
@@ -122,7 +123,7 @@ impl DoubleBarrier {
     /// Cancel safe at every await: no node is left behind. If the round has begun, this member counts as one
     /// that has left.
     pub async fn enter(&self) -> Result<Inside, Error> {
-        Ok(Inside::new(self.rendezvous.enter(self.count.get(), Deadline::never()).await?))
+        Ok(Inside::new(self.rendezvous.enter(self.count, Deadline::never()).await?))
     }
 
     /// As [`enter`](Self::enter), for at most `timeout`. With a `timeout` of zero, it waits for answers
@@ -140,6 +141,6 @@ impl DoubleBarrier {
     ///
     /// As [`enter`](Self::enter).
     pub async fn enter_timeout(&self, timeout: Duration) -> Result<Inside, Error> {
-        Ok(Inside::new(self.rendezvous.enter(self.count.get(), Deadline::after(timeout)).await?))
+        Ok(Inside::new(self.rendezvous.enter(self.count, Deadline::after(timeout)).await?))
     }
 }

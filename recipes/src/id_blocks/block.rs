@@ -1,7 +1,5 @@
 //! The blocks of a process: pure.
 
-use std::num::NonZeroU32;
-
 use lockkeeper_core::Error;
 
 /// The ids that this process owns, and the request for more.
@@ -58,11 +56,10 @@ impl Blocks {
     }
 
     /// Records the answer: the counter after the addition of `size`. `None`: the request ended without one.
-    pub(super) fn end_fetch(&mut self, size: NonZeroU32, added: Option<Result<i64, Error>>) {
+    pub(super) fn end_fetch(&mut self, size: u32, added: Option<Result<i64, Error>>) {
         self.is_fetching = false;
         match added {
             Some(Ok(last)) => {
-                let size = size.get();
                 // The block ends with the sum. Its first id cannot be out of range: the addition began there.
                 self.next = Some(Block { next: last - i64::from(size) + 1, left: size, size });
                 self.failure = None;
@@ -82,23 +79,19 @@ impl Blocks {
 mod tests {
     use super::*;
 
-    fn size(size: u32) -> NonZeroU32 {
-        NonZeroU32::new(size).unwrap()
-    }
-
     #[test]
     fn ids_follow_each_other_and_the_next_block_is_requested_at_half() {
         let mut blocks = Blocks::default();
         assert_eq!(blocks.take(), Taken { id: None, is_low: true });
         assert!(blocks.begin_fetch() && !blocks.begin_fetch());
-        blocks.end_fetch(size(4), Some(Ok(4)));
+        blocks.end_fetch(4, Some(Ok(4)));
         let taken: Vec<_> = (0..3).map(|_| blocks.take()).collect();
         let ids = [(1, false), (2, true), (3, true)];
         assert_eq!(taken, ids.map(|(id, is_low)| Taken { id: Some(id), is_low }));
         assert!(blocks.begin_fetch());
         assert_eq!(blocks.take(), Taken { id: Some(4), is_low: false });
         assert_eq!(blocks.take(), Taken { id: None, is_low: false }, "the request is on its way");
-        blocks.end_fetch(size(4), Some(Ok(12)));
+        blocks.end_fetch(4, Some(Ok(12)));
         assert_eq!(blocks.take().id, Some(9), "another process took the ids before");
     }
 
@@ -106,7 +99,7 @@ mod tests {
     fn the_last_ids_of_all_are_given_out_once() {
         let mut blocks = Blocks::default();
         assert!(blocks.begin_fetch());
-        blocks.end_fetch(size(2), Some(Ok(i64::MAX)));
+        blocks.end_fetch(2, Some(Ok(i64::MAX)));
         let ids = [(); 3].map(|()| blocks.take().id);
         assert_eq!(ids, [Some(i64::MAX - 1), Some(i64::MAX), None]);
     }
@@ -115,10 +108,10 @@ mod tests {
     fn a_request_that_failed_or_was_abandoned_is_followed_by_another() {
         let mut blocks = Blocks::default();
         assert!(blocks.begin_fetch());
-        blocks.end_fetch(size(2), Some(Err(Error::Closed)));
+        blocks.end_fetch(2, Some(Err(Error::Closed)));
         assert!(blocks.take_failure().is_some() && blocks.take_failure().is_none());
         assert!(blocks.begin_fetch());
-        blocks.end_fetch(size(2), None);
+        blocks.end_fetch(2, None);
         assert!(blocks.begin_fetch());
     }
 }

@@ -10,7 +10,6 @@
 mod block;
 
 use std::fmt::{self, Debug, Formatter};
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use lockkeeper_core::{ConfigError, ConnectionManager, Deadline, Error, IntoPath, Phase, ZnodePath};
@@ -36,10 +35,9 @@ use crate::counter::Counter;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-/// use std::num::NonZeroU32;
 /// use lockkeeper::IdBlocks;
 ///
-/// let ids = IdBlocks::new(&manager, "/ids/orders", NonZeroU32::new(1_000).unwrap())?;
+/// let ids = IdBlocks::new(&manager, "/ids/orders", 1_000)?;
 /// assert_eq!(ids.next().await?, 1); // one request for a thousand ids
 /// assert_eq!(ids.next().await?, 2);
 /// # Ok(())
@@ -52,7 +50,7 @@ pub struct IdBlocks {
 
 struct Inner {
     counter: Counter,
-    size: NonZeroU32,
+    size: u32,
     blocks: Mutex<Blocks>,
     /// Wakes those that wait for a block.
     arrived: Notify,
@@ -66,8 +64,12 @@ impl IdBlocks {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] if the path is malformed or the root.
-    pub fn new(manager: &ConnectionManager, path: impl IntoPath, size: NonZeroU32) -> Result<Self, Error> {
+    /// [`Error::Config`] if the path is malformed or the root, or if `size` is zero.
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath, size: u32) -> Result<Self, Error> {
+        if size == 0 {
+            let advice = "give a block one or more ids";
+            return Err(ConfigError::Setting { name: "size", value: "0".to_owned(), advice }.into());
+        }
         let counter = Counter::new(manager, path)?;
         let (blocks, arrived) = (Mutex::new(Blocks::default()), Notify::new());
         Ok(Self { inner: Arc::new(Inner { counter, size, blocks, arrived }) })
@@ -152,7 +154,7 @@ impl IdBlocks {
         }
         let mut fetching = Fetching { inner: Arc::clone(&self.inner), added: None };
         let is_spawned = self.inner.counter.manager().spawn(async move {
-            let size = i64::from(fetching.inner.size.get());
+            let size = i64::from(fetching.inner.size);
             fetching.added = Some(fetching.inner.counter.add(size).await);
             drop(fetching);
         });

@@ -4,8 +4,6 @@ mod double;
 mod faults;
 mod single;
 
-use std::num::NonZeroU32;
-
 use lockkeeper::{ConnectionManager, DoubleBarrier};
 use lockkeeper_testserver::machine::Machine;
 
@@ -22,7 +20,6 @@ async fn client(server_fixture: &ServerFixture) -> ConnectionManager {
 }
 
 fn member(manager: &ConnectionManager, count: u32, id: &str) -> DoubleBarrier {
-    let count = NonZeroU32::new(count).unwrap();
     DoubleBarrier::new(manager, BARRIER, count).unwrap().with_id(id).unwrap()
 }
 

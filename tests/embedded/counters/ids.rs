@@ -1,9 +1,8 @@
 //! Ids from blocks.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroU32;
 
-use lockkeeper::{ConnectionManager, CounterError, IdBlocks};
+use lockkeeper::{ConnectionManager, CounterError, ErrorKind, IdBlocks};
 use lockkeeper_testserver::Fault;
 
 use super::{COUNTER, change, client, counter};
@@ -11,7 +10,14 @@ use crate::limit::within;
 use crate::server_fixture::ServerFixture;
 
 fn ids(manager: &ConnectionManager, size: u32) -> IdBlocks {
-    IdBlocks::new(manager, COUNTER, NonZeroU32::new(size).unwrap()).unwrap()
+    IdBlocks::new(manager, COUNTER, size).unwrap()
+}
+
+#[tokio::test]
+async fn blocks_of_no_ids_are_refused() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let refused = IdBlocks::new(&server_fixture.rival, COUNTER, 0).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Misuse, "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lockkeeper::{
-    Acl, ConfigError, ConnectError, ConnectionManager, ConnectionManagerBuilder, Error, MultiLock, Mutex,
-    Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore, SharedLimit,
+    Acl, ConfigError, ConnectError, ConnectionManager, ConnectionManagerBuilder, DoubleBarrier, Error,
+    IdBlocks, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore, SharedLimit,
 };
 use lockkeeper_tests::{OpCode, Proxies, Record};
 
@@ -126,6 +126,8 @@ async fn senseless_numbers_are_refused_before_a_request_is_sent() {
         ),
         ("no start of two", limiter.admit_many(0).await.unwrap_err(), "one or more"),
         ("three starts of two", limiter.admit_many(3).await.unwrap_err(), "2 in a window"),
+        ("no members", DoubleBarrier::new(&manager, "/d", 0).unwrap_err(), "one or more"),
+        ("no ids", IdBlocks::new(&manager, "/i", 0).unwrap_err(), "one or more"),
         ("nothing to lock", MultiLock::builder().build().unwrap_err(), ""),
         (
             "no owner",

@@ -3,7 +3,6 @@
 //! A wake-up of any kind lets Curator 5.4 into a double barrier (GH-1290), so nothing here says that Java waits for the
 //! last member. Ours does.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use lockkeeper::{Barrier, DoubleBarrier};
@@ -58,7 +57,7 @@ async fn members_of_java_kazoo_and_rust_enter_one_double_barrier_and_leave_it() 
     for (number, peer) in peers.iter().enumerate() {
         for rust_is_first in [true, false] {
             let path = format!("/interop/double-{number}-{rust_is_first}");
-            let barrier = DoubleBarrier::new(&manager, path.as_str(), NonZeroU32::MIN.saturating_add(1))?;
+            let barrier = DoubleBarrier::new(&manager, path.as_str(), 2)?;
             let join = {
                 let (peer, request) = (peer.clone(), format!("meet a {path} 2 30000"));
                 async move { peer.ask(&request).await }
@@ -100,7 +99,7 @@ async fn a_member_of_java_that_is_killed_inside_does_not_keep_ours() -> Outcome 
     let (peers, manager) = (peers(ensemble).await, connect(&ensemble.connect_string()).await);
     for (number, peer) in peers.iter().enumerate() {
         let path = format!("/interop/double-killed-{number}");
-        let barrier = DoubleBarrier::new(&manager, path.as_str(), NonZeroU32::MIN.saturating_add(1))?;
+        let barrier = DoubleBarrier::new(&manager, path.as_str(), 2)?;
         let joining = tokio::spawn({
             let (peer, request) = (peer.clone(), format!("meet a {path} 2 30000"));
             async move { peer.ask(&request).await }

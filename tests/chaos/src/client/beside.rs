@@ -1,6 +1,5 @@
 //! What a client does beside its locks: it counts, it follows the registers, and it meets other clients.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,8 +102,7 @@ impl Beside {
 
     /// Enters and leaves the double barrier, until everyone is to be quiet.
     pub(super) async fn meet(mut self) -> Result<(), Failure> {
-        let count = NonZeroU32::new(MEMBERS).ok_or("no members")?;
-        let barrier = DoubleBarrier::new(self.common.pool.for_path(BARRIER), BARRIER, count)?;
+        let barrier = DoubleBarrier::new(self.common.pool.for_path(BARRIER), BARRIER, MEMBERS)?;
         let quiet = self.common.quiet.clone();
         while !quiet.is_cancelled() {
             self.rest(10..100).await;
