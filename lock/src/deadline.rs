@@ -12,12 +12,12 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     started: Instant,
-    limit: Limit,
+    limit: WaitLimit,
 }
 
 /// How long to wait. As small as an optional instant, because every waiting future has one.
 #[derive(Clone, Copy, Debug)]
-enum Limit {
+enum WaitLimit {
     /// Wait for as long as it takes.
     Never,
     /// Do not wait for other contenders.
@@ -30,13 +30,13 @@ impl Deadline {
     /// No deadline: wait for as long as it takes.
     #[must_use]
     pub fn never() -> Self {
-        Self { started: Instant::now(), limit: Limit::Never }
+        Self { started: Instant::now(), limit: WaitLimit::Never }
     }
 
     /// No time at all: a try, which waits for a connection and for answers, but for no other contender.
     #[must_use]
     pub fn immediate() -> Self {
-        Self { started: Instant::now(), limit: Limit::Immediate }
+        Self { started: Instant::now(), limit: WaitLimit::Immediate }
     }
 
     /// A deadline `timeout` from now. A timeout that is too long for the clock means no deadline; a timeout
@@ -45,9 +45,9 @@ impl Deadline {
     pub fn after(timeout: Duration) -> Self {
         let started = Instant::now();
         let limit = match started.checked_add(timeout) {
-            _ if timeout.is_zero() => Limit::Immediate,
-            Some(at) => Limit::At(at),
-            None => Limit::Never,
+            _ if timeout.is_zero() => WaitLimit::Immediate,
+            Some(at) => WaitLimit::At(at),
+            None => WaitLimit::Never,
         };
         Self { started, limit }
     }
@@ -56,8 +56,8 @@ impl Deadline {
     #[must_use]
     pub fn or_after(self, timeout: Duration) -> Self {
         let limit = match (self.limit, Instant::now().checked_add(timeout)) {
-            (Limit::Never, Some(limit)) => Limit::At(limit),
-            (Limit::At(own), Some(limit)) => Limit::At(own.min(limit)),
+            (WaitLimit::Never, Some(limit)) => WaitLimit::At(limit),
+            (WaitLimit::At(own), Some(limit)) => WaitLimit::At(own.min(limit)),
             (own, _) => own,
         };
         Self { limit, ..self }
@@ -82,7 +82,7 @@ impl Deadline {
     /// Whether this is a [try](Self::immediate). A deadline that has passed meanwhile is not.
     #[must_use]
     pub fn is_immediate(self) -> bool {
-        matches!(self.limit, Limit::Immediate)
+        matches!(self.limit, WaitLimit::Immediate)
     }
 
     /// The end by this machine's time of day, for people. `None` if there is no end.
@@ -94,9 +94,9 @@ impl Deadline {
     /// `None` without a deadline.
     fn at(self) -> Option<Instant> {
         match self.limit {
-            Limit::Never => None,
-            Limit::Immediate => Some(self.started),
-            Limit::At(at) => Some(at),
+            WaitLimit::Never => None,
+            WaitLimit::Immediate => Some(self.started),
+            WaitLimit::At(at) => Some(at),
         }
     }
 

@@ -8,7 +8,7 @@ use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
-use crate::election::Pauses;
+use crate::election::TermPauses;
 use crate::{CandidateState, Leader};
 
 /// One leader among many processes, for threads. Everything is as for the async
@@ -167,7 +167,7 @@ impl Election {
     /// ```
     pub fn lead<T>(&self, mut work: impl FnMut(&Leadership) -> ControlFlow<T>) -> Result<T, Error> {
         let now = crate::BootInstant::now;
-        let mut pauses = Pauses::default();
+        let mut pauses = TermPauses::default();
         loop {
             let mut begun = now();
             match self.campaign() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use lockkeeper_core::{ContenderInfo, Kind, NodeName, Role};
 
-use super::graph::{At, Graph, Lock, Node, Pool};
+use super::graph::{At, Graph, GraphLock, Node, Pool};
 use crate::inspection::Inspection;
 
 /// How much the nodes of one actor prove.
@@ -59,7 +59,7 @@ impl<'a> Snapshot<'a> {
             let queue = queue.collect();
             let leases = lock.leases.iter().zip(actors.by_ref()).map(|(_, actor)| actor).collect();
             let pool = lock.lock.has_permits().then(|| Pool { limit: lock.lock.limit(), leases });
-            graph.locks.push(Lock { queue, pool });
+            graph.locks.push(GraphLock { queue, pool });
         }
         Self { graph, locks }
     }

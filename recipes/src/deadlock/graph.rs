@@ -11,12 +11,12 @@ use lockkeeper_core::{Kind, Rule, count_of};
 /// The nodes of all locks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Graph {
-    pub(super) locks: Vec<Lock>,
+    pub(super) locks: Vec<GraphLock>,
     pub(super) actors: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lock {
+pub(super) struct GraphLock {
     /// In the order of the queue.
     pub(super) queue: Vec<Node>,
     /// `None` for a lock without permits.
@@ -73,7 +73,7 @@ fn rule(kind: Kind) -> Option<Rule> {
     }
 }
 
-impl Lock {
+impl GraphLock {
     /// The nodes of other actors that this one waits for, among those of actors that are `there`.
     fn ahead<'a>(&'a self, at: usize, there: &'a [bool]) -> impl Iterator<Item = usize> + use<'a> {
         let node = self.queue.get(at).copied();

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use lockkeeper_core::{Kind, count_of};
 use proptest::prelude::*;
 
-use super::graph::{Blockers, Graph, Lock, Node, Pool};
+use super::graph::{Blockers, Graph, GraphLock, Node, Pool};
 
 const LOCK: Kind = Kind::LOCK;
 const READ: Kind = Kind::READ;
@@ -18,7 +18,7 @@ fn graph(locks: &[&[(usize, usize, Kind)]]) -> Graph {
             kind: *kind,
             place,
         };
-        Lock { queue: (0..).zip(nodes.iter()).map(node).collect(), pool: None }
+        GraphLock { queue: (0..).zip(nodes.iter()).map(node).collect(), pool: None }
     };
     let actors = locks.iter().flat_map(|nodes| nodes.iter()).map(|node| node.0 + 1).max().unwrap_or(0);
     Graph { locks: locks.iter().map(queue).collect(), actors }
@@ -96,7 +96,7 @@ fn waits_for(kind: Kind, earlier: Kind) -> bool {
 
 /// Tries every order in which actors can end, and returns those that end in none.
 fn ends_in_no_order(graph: &Graph) -> Vec<usize> {
-    let is_blocked = |lock: &Lock, at: usize, gone: &BTreeSet<usize>| {
+    let is_blocked = |lock: &GraphLock, at: usize, gone: &BTreeSet<usize>| {
         let node = lock.queue[at];
         let is_ahead = |earlier: &&Node| {
             earlier.place < node.place && earlier.actor != node.actor && waits_for(node.kind, earlier.kind)
@@ -109,7 +109,7 @@ fn ends_in_no_order(graph: &Graph) -> Vec<usize> {
         ahead || has_no_permit
     };
     let blocked = |actor: usize, gone: &BTreeSet<usize>| -> BTreeSet<usize> {
-        let of_lock = |lock: &Lock| -> Vec<usize> {
+        let of_lock = |lock: &GraphLock| -> Vec<usize> {
             let waits = |at: &usize| lock.queue[*at].actor == actor && is_blocked(lock, *at, gone);
             (0..lock.queue.len()).filter(waits).map(|at| lock.queue[at].request).collect()
         };
@@ -139,7 +139,7 @@ fn ends_in_no_order(graph: &Graph) -> Vec<usize> {
 
 const ACTORS: usize = 5;
 
-fn any_lock() -> impl Strategy<Value = Lock> {
+fn any_lock() -> impl Strategy<Value = GraphLock> {
     let nodes = prop::collection::vec((0..ACTORS, 0..2_usize, any::<bool>(), 0..6_i64), 0..6);
     let pool = prop::option::of((prop::option::of(0..3_u32), prop::collection::vec(0..ACTORS, 0..3)));
     (nodes, any::<bool>(), pool).prop_map(|(mut nodes, rw, pool)| {
@@ -152,7 +152,7 @@ fn any_lock() -> impl Strategy<Value = Lock> {
         };
         let node = |(actor, request, write, place)| Node { actor, request, kind: kind(write), place };
         let pool = pool.map(|(limit, leases)| Pool { limit, leases });
-        Lock { queue: nodes.into_iter().map(node).collect(), pool }
+        GraphLock { queue: nodes.into_iter().map(node).collect(), pool }
     })
 }
 

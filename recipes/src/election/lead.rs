@@ -80,7 +80,7 @@ impl Election {
         F: Future<Output = ControlFlow<T>>,
     {
         let manager = self.queue.manager();
-        let mut pauses = Pauses::default();
+        let mut pauses = TermPauses::default();
         loop {
             let begun = manager.now();
             match self.campaign().await {
@@ -131,17 +131,17 @@ impl Election {
 
 /// The pauses between campaigns.
 #[derive(Debug)]
-pub(crate) struct Pauses {
+pub(crate) struct TermPauses {
     next: Duration,
 }
 
-impl Default for Pauses {
+impl Default for TermPauses {
     fn default() -> Self {
         Self { next: PAUSE_MIN }
     }
 }
 
-impl Pauses {
+impl TermPauses {
     /// The pause after a term that lasted this long.
     pub(crate) fn after(&mut self, lasted: Duration) -> Duration {
         let left = self.next.saturating_sub(lasted);
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn pauses_grow_after_short_terms_only() {
         let ms = Duration::from_millis;
-        let mut pauses = Pauses::default();
+        let mut pauses = TermPauses::default();
         for (lasted, pause) in [(0, 50), (20, 80), (0, 200), (400, 0), (10, 40), (100, 0), (50, 0), (49, 1)] {
             assert_eq!(pauses.after(ms(lasted)), ms(pause), "after {lasted}");
         }

@@ -30,11 +30,11 @@ use lockkeeper_core::{
 };
 use tokio::sync::watch;
 
-pub(crate) use self::lead::Pauses;
+pub(crate) use self::lead::TermPauses;
 pub use self::leadership::Leadership;
 pub(crate) use self::leadership::LeadershipHold;
 pub use self::observe::{Leader, LeaderWatch};
-use self::state::{Candidacy, Candidates};
+use self::state::{Candidacy, LocalCandidates};
 pub use self::state::{CandidateState, CandidateWatch};
 
 /// Each candidate waits for every candidate ahead.
@@ -105,7 +105,7 @@ const REVOKE: &str = "__REVOKE__";
 pub struct Election {
     queue: LockQueue,
     id: String,
-    candidates: watch::Sender<Candidates>,
+    candidates: watch::Sender<LocalCandidates>,
 }
 
 impl Election {
@@ -160,7 +160,7 @@ impl Election {
         }
         let path = path.into_path()?;
         let queue = LockQueue::new(manager, path, label, rule)?.with_metric_name("election");
-        let candidates = watch::Sender::new(Candidates::default());
+        let candidates = watch::Sender::new(LocalCandidates::default());
         Ok(Self { queue: queue.with_node_data(id.as_bytes()), id, candidates })
     }
 

@@ -37,26 +37,26 @@ pub enum CandidateState {
 
 /// The candidates of an election object and of its clones: one for each campaign and each leadership.
 #[derive(Debug)]
-pub(super) struct Candidates {
-    by_number: BTreeMap<u64, Candidate>,
+pub(super) struct LocalCandidates {
+    by_number: BTreeMap<u64, LocalCandidate>,
     next: u64,
     /// How the last one ended.
     ended: CandidateState,
 }
 
 #[derive(Debug)]
-enum Candidate {
+enum LocalCandidate {
     Waiting(Option<u32>),
     Leading(FencingToken, NodeMonitor),
 }
 
-impl Default for Candidates {
+impl Default for LocalCandidates {
     fn default() -> Self {
         Self { by_number: BTreeMap::new(), next: 0, ended: CandidateState::Idle }
     }
 }
 
-impl Candidate {
+impl LocalCandidate {
     fn state(&self) -> CandidateState {
         match self {
             Self::Waiting(position) => CandidateState::Waiting { position: *position },
@@ -68,15 +68,15 @@ impl Candidate {
     }
 }
 
-impl Candidates {
+impl LocalCandidates {
     fn state(&self, is_closing: bool) -> CandidateState {
-        combined(self.by_number.values().map(Candidate::state), &self.ended, is_closing)
+        combined(self.by_number.values().map(LocalCandidate::state), &self.ended, is_closing)
     }
 
     /// The monitor of the leadership. All others are lost already.
     fn monitor(&self) -> Option<NodeMonitor> {
         self.by_number.values().find_map(|candidate| match candidate {
-            Candidate::Leading(_, monitor) if monitor.check().is_ok() => Some(monitor.clone()),
+            LocalCandidate::Leading(_, monitor) if monitor.check().is_ok() => Some(monitor.clone()),
             _ => None,
         })
     }
@@ -102,17 +102,17 @@ fn combined(
 /// A campaign, and then its leadership. Its end is that of the candidate.
 #[derive(Debug)]
 pub(super) struct Candidacy {
-    candidates: watch::Sender<Candidates>,
+    candidates: watch::Sender<LocalCandidates>,
     number: u64,
 }
 
 impl Candidacy {
-    pub(super) fn begin(candidates: &watch::Sender<Candidates>) -> Self {
+    pub(super) fn begin(candidates: &watch::Sender<LocalCandidates>) -> Self {
         let mut number = 0;
         candidates.send_modify(|all| {
             number = all.next;
             all.next += 1;
-            all.by_number.insert(number, Candidate::Waiting(None));
+            all.by_number.insert(number, LocalCandidate::Waiting(None));
         });
         Self { candidates: candidates.clone(), number }
     }
@@ -122,14 +122,14 @@ impl Candidacy {
         let (candidates, number) = (self.candidates.clone(), self.number);
         move |position| {
             candidates.send_if_modified(|all| match all.by_number.get_mut(&number) {
-                Some(Candidate::Waiting(known)) => std::mem::replace(known, position) != position,
+                Some(LocalCandidate::Waiting(known)) => std::mem::replace(known, position) != position,
                 _ => false,
             });
         }
     }
 
     pub(super) fn leads(&self, hold: &Hold) {
-        let leading = Candidate::Leading(hold.fencing_token(), hold.monitor());
+        let leading = LocalCandidate::Leading(hold.fencing_token(), hold.monitor());
         self.candidates.send_modify(|all| drop(all.by_number.insert(self.number, leading)));
     }
 }
@@ -150,7 +150,7 @@ impl Drop for Candidacy {
 /// A clone follows on its own. It keeps the manager alive.
 #[derive(Clone, Debug)]
 pub struct CandidateWatch {
-    receiver: watch::Receiver<Candidates>,
+    receiver: watch::Receiver<LocalCandidates>,
     manager: ConnectionManager,
     /// What [`changed`](Self::changed) returned last.
     returned: Option<CandidateState>,

@@ -8,7 +8,7 @@ use tracing::{debug, info};
 use super::{InitError, OnceCell};
 
 /// What a contender has found.
-enum Found {
+enum ValueOrHead {
     /// The value exists.
     Value(Vec<u8>),
     /// There is no value, and this contender is the head of the queue.
@@ -95,8 +95,8 @@ impl OnceCell {
         }
         loop {
             let hold = match self.value_or_head().await? {
-                Found::Value(value) => return Ok(value),
-                Found::Head(hold) => *hold,
+                ValueOrHead::Value(value) => return Ok(value),
+                ValueOrHead::Head(hold) => *hold,
             };
             let value = match hold.run(init()).await {
                 Ok(Ok(value)) => value,
@@ -116,7 +116,7 @@ impl OnceCell {
     }
 
     /// Waits until there is a value, or this contender is the head and there is none.
-    async fn value_or_head(&self) -> Result<Found, Error> {
+    async fn value_or_head(&self) -> Result<ValueOrHead, Error> {
         loop {
             let mut ticket = self.queue.enqueue(Deadline::never()).await?;
             let mut hold = match ticket.position() {
@@ -124,13 +124,13 @@ impl OnceCell {
                 // The value wakes all waiters at once; the queue wakes one, if its initialiser fails.
                 _ => tokio::select! {
                     biased;
-                    value = self.until_stored() => return Ok(Found::Value(value?)),
+                    value = self.until_stored() => return Ok(ValueOrHead::Value(value?)),
                     hold = ticket.wait(Deadline::never()) => hold?,
                 },
             };
             match hold.read(Deadline::never()).await.map(|read| read.into_iter().next()) {
-                Ok(Some(ReadResult::Data { data, .. })) => return Ok(Found::Value(data)),
-                Ok(_) => return Ok(Found::Head(Box::new(hold))),
+                Ok(Some(ReadResult::Data { data, .. })) => return Ok(ValueOrHead::Value(data)),
+                Ok(_) => return Ok(ValueOrHead::Head(Box::new(hold))),
                 Err(error) if error.is_lost() => {}
                 Err(error) => return Err(error),
             }

@@ -36,11 +36,11 @@ struct SlotTables {
     rw_locks: SlotTable,
 }
 
-type SlotTable = DashMap<(ZnodePath, OwnerId), Arc<Slot>>;
+type SlotTable = DashMap<(ZnodePath, OwnerId), Arc<OwnerSlot>>;
 
 /// The holds of one owner at one path.
 #[derive(Debug, Default)]
-struct Slot {
+struct OwnerSlot {
     holds: Mutex<Holds>,
     /// Locked by the task that sends the requests of the owner.
     acquiring: Arc<AsyncMutex<()>>,
@@ -210,7 +210,7 @@ impl OwnerHolds {
 
 impl SlotUse {
     /// Returns the slot of an owner, and its use of the slot. Drop the slot first.
-    fn at(lock: &OwnerHolds, owner: &Owner) -> (Self, Arc<Slot>) {
+    fn at(lock: &OwnerHolds, owner: &Owner) -> (Self, Arc<OwnerSlot>) {
         let slot_use = Self { lock: lock.clone(), owner: owner.clone() };
         let slot = Arc::clone(&lock.table().entry(lock.key(owner)).or_default());
         (slot_use, slot)
@@ -220,12 +220,12 @@ impl SlotUse {
 impl Drop for SlotUse {
     fn drop(&mut self) {
         // A task that acquires has a clone of the slot, which it can only get from this table.
-        let is_unused = |slot: &Arc<Slot>| slot.is_empty() && Arc::strong_count(slot) == 1;
+        let is_unused = |slot: &Arc<OwnerSlot>| slot.is_empty() && Arc::strong_count(slot) == 1;
         self.lock.table().remove_if(&self.lock.key(&self.owner), |_, slot| is_unused(slot));
     }
 }
 
-impl Slot {
+impl OwnerSlot {
     fn active(&self) -> ActiveHolds {
         let holds = self.holds.lock();
         // Returned, and dropped without this lock: a drop of the last share locks it again.
@@ -287,7 +287,7 @@ impl ActiveHolds {
 pub(super) struct Reservation {
     // Dropped in this order.
     _acquiring: OwnedMutexGuard<()>,
-    slot: Arc<Slot>,
+    slot: Arc<OwnerSlot>,
     slot_use: SlotUse,
 }
 

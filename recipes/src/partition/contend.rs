@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use lockkeeper_core::{Deadline, Error, Hold, LockQueue, Revoker, Role};
 use tracing::debug;
 
-use crate::election::Pauses;
+use crate::election::TermPauses;
 
 /// Queues for the item until it is granted, and asks the present holder to give it up.
 ///
@@ -31,7 +31,7 @@ pub(super) async fn contend(queue: &LockQueue) -> Result<Hold, Error> {
 
 /// Asks the holder once. If that fails for good, the holder still learns of the move by itself.
 async fn ask(queue: &LockQueue, mine: Option<&str>) -> Infallible {
-    let mut pauses = Pauses::default();
+    let mut pauses = TermPauses::default();
     while let Err(error) = try_ask(queue, mine).await {
         debug!(path = queue.directory().as_str(), %error, "the holder of an item was not asked");
         if !error.is_transient() && !error.outcome_unknown() {

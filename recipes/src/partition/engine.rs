@@ -72,7 +72,7 @@ pub(super) enum Listen {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ItemPhase {
     Contending,
     Held(Listen),
     /// The application was asked to give it up.
@@ -86,7 +86,7 @@ pub(super) struct Engine {
     shared: Shared,
     /// The share of this member, in order.
     mine: Vec<Item>,
-    phases: BTreeMap<Item, Phase>,
+    phases: BTreeMap<Item, ItemPhase>,
     is_leaving: bool,
 }
 
@@ -163,7 +163,7 @@ impl Engine {
             match self.phases.get(&item) {
                 None => steps.extend(self.contend(item)),
                 // What was waited for may have been a request that is answered by now.
-                Some(Phase::Held(Listen::Contender)) => steps.push(self.listen(item, Listen::Request)),
+                Some(ItemPhase::Held(Listen::Contender)) => steps.push(self.listen(item, Listen::Request)),
                 Some(_) => {}
             }
         }
@@ -173,14 +173,16 @@ impl Engine {
     /// The item is not this member's.
     fn disown(&mut self, item: Item) -> Option<Step> {
         match *self.phases.get(&item)? {
-            Phase::Contending => {
+            ItemPhase::Contending => {
                 self.phases.remove(&item);
                 Some(Step::Withdraw(item))
             }
-            Phase::Held(_) if !self.exists(&item) => self.request(item, ReleaseReason::Removed),
-            Phase::Held(_) if self.is_leaving && self.is_alone() => self.request(item, ReleaseReason::Left),
-            Phase::Held(Listen::Contender) | Phase::Requested => None,
-            Phase::Held(_) => Some(self.listen(item, Listen::Contender)),
+            ItemPhase::Held(_) if !self.exists(&item) => self.request(item, ReleaseReason::Removed),
+            ItemPhase::Held(_) if self.is_leaving && self.is_alone() => {
+                self.request(item, ReleaseReason::Left)
+            }
+            ItemPhase::Held(Listen::Contender) | ItemPhase::Requested => None,
+            ItemPhase::Held(_) => Some(self.listen(item, Listen::Contender)),
         }
     }
 
@@ -189,31 +191,31 @@ impl Engine {
     }
 
     fn contend(&mut self, item: Item) -> Vec<Step> {
-        self.phases.insert(Arc::clone(&item), Phase::Contending);
+        self.phases.insert(Arc::clone(&item), ItemPhase::Contending);
         vec![Step::Contend(item)]
     }
 
     fn listen(&mut self, item: Item, listen: Listen) -> Step {
-        self.phases.insert(Arc::clone(&item), Phase::Held(listen));
+        self.phases.insert(Arc::clone(&item), ItemPhase::Held(listen));
         Step::Listen(item, listen)
     }
 
     fn request(&mut self, item: Item, reason: ReleaseReason) -> Option<Step> {
         match self.phases.get_mut(&item)? {
-            phase @ Phase::Held(_) => {
-                *phase = Phase::Requested;
+            phase @ ItemPhase::Held(_) => {
+                *phase = ItemPhase::Requested;
                 Some(Step::Request(item, reason))
             }
-            Phase::Contending => {
+            ItemPhase::Contending => {
                 self.phases.remove(&item);
                 Some(Step::Withdraw(item))
             }
-            Phase::Requested => None,
+            ItemPhase::Requested => None,
         }
     }
 
     fn granted(&mut self, item: Item) -> Vec<Step> {
-        if self.phases.get(&item) != Some(&Phase::Contending) || !self.is_mine(&item) {
+        if self.phases.get(&item) != Some(&ItemPhase::Contending) || !self.is_mine(&item) {
             self.phases.remove(&item);
             return vec![Step::Return(item)];
         }
@@ -223,10 +225,10 @@ impl Engine {
 
     fn wanted(&mut self, item: Item) -> Vec<Step> {
         match self.phases.get(&item) {
-            Some(Phase::Held(_)) if self.is_mine(&item) => {
+            Some(ItemPhase::Held(_)) if self.is_mine(&item) => {
                 vec![self.listen(item, Listen::Nothing), Step::Refresh]
             }
-            Some(Phase::Held(_)) => {
+            Some(ItemPhase::Held(_)) => {
                 let reason = if self.is_leaving { ReleaseReason::Left } else { ReleaseReason::Moved };
                 self.request(item, reason).into_iter().collect()
             }

@@ -25,7 +25,7 @@ use crate::group::{MembersView, Membership};
 pub(super) type Left = oneshot::Sender<Result<(), Error>>;
 
 /// The end of something that the task waited for.
-enum Outcome {
+enum WorkOutcome {
     Granted(Item, Box<Hold>),
     Failed(Item, Error),
     Wanted(Item),
@@ -48,7 +48,7 @@ pub(super) struct Task {
     members: MembersView,
     items: ItemsView,
     engine: Engine,
-    work: FuturesUnordered<Abortable<BoxFuture<'static, Outcome>>>,
+    work: FuturesUnordered<Abortable<BoxFuture<'static, WorkOutcome>>>,
     /// What is awaited for an item: its grant, or a request and the loss of the hold.
     running: HashMap<Item, AbortHandle>,
     /// Granted, and not offered yet.
@@ -147,39 +147,39 @@ impl Task {
     fn leave(&mut self, left: Left) -> Option<Event> {
         self.leaving = Some(left);
         let membership = self.membership.take()?;
-        self.spawn(async move { Outcome::Left(membership.leave().await) }.boxed());
+        self.spawn(async move { WorkOutcome::Left(membership.leave().await) }.boxed());
         Some(Event::Leave)
     }
 
-    fn take(&mut self, outcome: Outcome) -> Option<Event> {
+    fn take(&mut self, outcome: WorkOutcome) -> Option<Event> {
         match outcome {
-            Outcome::Granted(item, hold) => {
+            WorkOutcome::Granted(item, hold) => {
                 self.running.remove(&item);
                 self.granted.insert(Arc::clone(&item), hold);
                 Some(Event::Granted(item))
             }
-            Outcome::Failed(item, error) => {
+            WorkOutcome::Failed(item, error) => {
                 warn!(path = self.partition.path().as_str(), %item, %error, "an item is not acquired");
                 self.share.send_modify(|share| share.error = Some(error));
                 self.contend(item, true);
                 None
             }
-            Outcome::Wanted(item) => {
+            WorkOutcome::Wanted(item) => {
                 self.running.remove(&item);
                 Some(Event::Wanted(item))
             }
-            Outcome::Lost(item) => {
+            WorkOutcome::Lost(item) => {
                 self.running.remove(&item);
                 // If the application has not taken the guard, nobody else would drop it and contend again.
                 self.offers.withdraw(&item);
                 None
             }
-            Outcome::Refreshed => {
+            WorkOutcome::Refreshed => {
                 self.is_refreshing = false;
                 let state = self.membership.as_ref().map(Membership::state);
                 state.and_then(|state| self.look(state))
             }
-            Outcome::Left(result) => {
+            WorkOutcome::Left(result) => {
                 self.left = Some(result);
                 None
             }
@@ -246,7 +246,7 @@ impl Task {
                 let (members, items) = (self.members.clone(), self.items.clone());
                 let refresh = async move {
                     let _ = tokio::join!(members.sync(), items.sync());
-                    Outcome::Refreshed
+                    WorkOutcome::Refreshed
                 };
                 self.spawn(refresh.boxed());
             }
@@ -265,8 +265,8 @@ impl Task {
                 tokio::time::sleep(queue.manager().session_timeout()).await;
             }
             match acquire(&queue).await {
-                Ok(hold) => Outcome::Granted(name, hold),
-                Err(error) => Outcome::Failed(name, error),
+                Ok(hold) => WorkOutcome::Granted(name, hold),
+                Err(error) => WorkOutcome::Failed(name, error),
             }
         };
         self.start(item, acquire.boxed());
@@ -299,21 +299,21 @@ impl Task {
             };
             tokio::select! {
                 biased;
-                _ = monitor.lost() => Outcome::Lost(name),
-                () = wanted => Outcome::Wanted(name),
+                _ = monitor.lost() => WorkOutcome::Lost(name),
+                () = wanted => WorkOutcome::Wanted(name),
             }
         };
         self.start(item, wanted.boxed());
     }
 
     /// Awaits this for the item, and nothing else.
-    fn start(&mut self, item: Item, work: BoxFuture<'static, Outcome>) {
+    fn start(&mut self, item: Item, work: BoxFuture<'static, WorkOutcome>) {
         self.stop(&item);
         let abort = self.spawn(work);
         self.running.insert(item, abort);
     }
 
-    fn spawn(&mut self, work: BoxFuture<'static, Outcome>) -> AbortHandle {
+    fn spawn(&mut self, work: BoxFuture<'static, WorkOutcome>) -> AbortHandle {
         let (abort, registration) = AbortHandle::new_pair();
         self.work.push(Abortable::new(work, registration));
         abort

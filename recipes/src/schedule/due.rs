@@ -5,7 +5,7 @@ use tracing::debug;
 
 use super::error::waiting_for_slot;
 use super::slot::SlotHold;
-use super::slots::{Decision, sleep_for};
+use super::slots::{SlotDecision, sleep_for};
 use super::{RECORDS_KEPT, RECORDS_MAX, Schedule, Slot, record};
 
 /// The reason why the head has no slot.
@@ -55,15 +55,15 @@ impl Schedule {
             // A write to its own node shows the servers' time: no local clock decides.
             let now = hold.write_own_node(self.queue.node_data(), limit).await?.mtime;
             match self.slots.decide(records.last().copied(), now.max(0).unsigned_abs(), self.missed) {
-                Decision::Begin { slot } => self.begin(&hold, slot).await?,
-                Decision::Due { slot, missed } => {
+                SlotDecision::Begin { slot } => self.begin(&hold, slot).await?,
+                SlotDecision::Due { slot, missed } => {
                     let (slots, by) = (self.records.clone(), self.queue.node_data().to_vec());
                     return Ok(Slot::new(SlotHold { hold, slot, missed, slots, by }));
                 }
-                Decision::Wait { millis } if wait.is_none() => {
+                SlotDecision::Wait { millis } if wait.is_none() => {
                     return Err(NotDue::NoSlot(waiting_for_slot(millis)));
                 }
-                Decision::Wait { millis } => {
+                SlotDecision::Wait { millis } => {
                     self.delete_old(&records).await;
                     tokio::select! {
                         biased;

@@ -12,12 +12,12 @@ const DIGITS: usize = 13;
 pub struct SlotRecord {
     slot: SystemTime,
     done_at: SystemTime,
-    done: Done,
+    done: DoneRecord,
 }
 
 /// What the data of a record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Done {
+pub(super) struct DoneRecord {
     pub(super) token: FencingToken,
     pub(super) by: String,
     pub(super) result: Vec<u8>,
@@ -94,7 +94,7 @@ pub(super) fn encode_begin(by: &[u8]) -> Vec<u8> {
     [b"begun ", by].concat()
 }
 
-fn decode(data: &[u8]) -> Option<Done> {
+fn decode(data: &[u8]) -> Option<DoneRecord> {
     let end = data.iter().position(|byte| *byte == b'\n')?;
     let (head, result) = data.split_at_checked(end)?;
     let head = String::from_utf8_lossy(head);
@@ -102,7 +102,7 @@ fn decode(data: &[u8]) -> Option<Done> {
     let (generation, number) = token.split_once(':').unwrap_or(("0", token));
     let token = FencingToken::from_parts(generation.parse().ok()?, number.parse().ok()?, 0);
     let result = result.get(1..).unwrap_or_default().to_vec();
-    Some(Done { token, by: by.to_owned(), result })
+    Some(DoneRecord { token, by: by.to_owned(), result })
 }
 
 #[cfg(test)]
@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn a_record_is_read_back_with_its_result_in_raw_bytes() {
-        let done = |token| Done { token, by: "host=a pid=1".to_owned(), result: b"\x00\n\xff".to_vec() };
+        let done =
+            |token| DoneRecord { token, by: "host=a pid=1".to_owned(), result: b"\x00\n\xff".to_vec() };
         for (token, head) in [
             (FencingToken::new(7), &b"done token=7 host=a"[..]),
             (FencingToken::from_parts(2, 7, 0), b"done token=2:7 host=a"),

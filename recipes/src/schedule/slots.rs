@@ -21,7 +21,7 @@ pub(super) struct Slots {
 
 /// The decision of the head of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum SlotDecision {
     /// There is no record: the slots after this one count.
     Begin { slot: u64 },
     /// No slot is due for this number of milliseconds.
@@ -59,19 +59,19 @@ impl Slots {
     }
 
     /// Decides what the head does at `now`, with the last recorded slot.
-    pub(super) fn decide(self, last: Option<u64>, now: u64, missed: Missed) -> Decision {
+    pub(super) fn decide(self, last: Option<u64>, now: u64, missed: Missed) -> SlotDecision {
         let newest = self.newest(now);
         let Some(last) = last else {
-            return Decision::Begin { slot: newest.unwrap_or_default() };
+            return SlotDecision::Begin { slot: newest.unwrap_or_default() };
         };
         let oldest = self.next(last);
         let Some(newest) = newest.filter(|newest| oldest <= *newest) else {
-            return Decision::Wait { millis: oldest.saturating_sub(now).max(1) };
+            return SlotDecision::Wait { millis: oldest.saturating_sub(now).max(1) };
         };
         let others = newest.saturating_sub(oldest).checked_div(self.interval).unwrap_or_default();
         match missed {
-            Missed::Skip => Decision::Due { slot: newest, missed: others },
-            Missed::CatchUp => Decision::Due { slot: oldest, missed: others },
+            Missed::Skip => SlotDecision::Due { slot: newest, missed: others },
+            Missed::CatchUp => SlotDecision::Due { slot: oldest, missed: others },
         }
     }
 }
@@ -133,10 +133,10 @@ mod tests {
 
     #[test]
     fn a_slot_is_due_from_its_begin_until_a_later_one_is_done() {
-        let due = |slot, missed| Decision::Due { slot, missed };
-        let wait = |millis| Decision::Wait { millis };
+        let due = |slot, missed| SlotDecision::Due { slot, missed };
+        let wait = |millis| SlotDecision::Wait { millis };
         for (last, now, skip, catch_up) in [
-            (None, 250, Decision::Begin { slot: 200 }, Decision::Begin { slot: 200 }),
+            (None, 250, SlotDecision::Begin { slot: 200 }, SlotDecision::Begin { slot: 200 }),
             (Some(200), 200, wait(100), wait(100)),
             (Some(200), 299, wait(1), wait(1)),
             (Some(200), 300, due(300, 0), due(300, 0)),
@@ -155,7 +155,7 @@ mod tests {
                 );
             }
         }
-        assert_eq!(slots(100, 30).decide(None, 20, Missed::Skip), Decision::Begin { slot: 0 });
+        assert_eq!(slots(100, 30).decide(None, 20, Missed::Skip), SlotDecision::Begin { slot: 0 });
         assert_eq!(slots(100, 30).decide(Some(0), 20, Missed::Skip), wait(10));
     }
 
@@ -187,16 +187,16 @@ mod tests {
                 now = now.saturating_add_signed(jump);
                 let missed = if is_catching_up { Missed::CatchUp } else { Missed::Skip };
                 match slots.decide(last, now, missed) {
-                    Decision::Begin { slot } => {
+                    SlotDecision::Begin { slot } => {
                         prop_assert!(last.is_none() && slot <= now);
                         last = Some(slot);
                     }
-                    Decision::Wait { millis } => {
+                    SlotDecision::Wait { millis } => {
                         let at = now + millis;
-                        let is_due = matches!(slots.decide(last, at, missed), Decision::Due { .. });
+                        let is_due = matches!(slots.decide(last, at, missed), SlotDecision::Due { .. });
                         prop_assert!(is_due && millis > 0);
                     }
-                    Decision::Due { slot, .. } => {
+                    SlotDecision::Due { slot, .. } => {
                         prop_assert!(slot <= now && last < Some(slot));
                         prop_assert_eq!(slot % interval, offset % interval);
                         last = if is_done { Some(slot) } else { last };
@@ -211,7 +211,7 @@ mod tests {
             let slots = slots(interval, 0);
             let begun = slots.newest(last).unwrap();
             let (mut done, now) = (begun, last + later);
-            while let Decision::Due { slot, missed } = slots.decide(Some(done), now, Missed::CatchUp) {
+            while let SlotDecision::Due { slot, missed } = slots.decide(Some(done), now, Missed::CatchUp) {
                 prop_assert_eq!(slot, done + interval);
                 prop_assert_eq!(missed, (now / interval * interval - slot) / interval);
                 done = slot;
@@ -223,7 +223,7 @@ mod tests {
         fn no_time_panics((interval, offset, last, now) in (1u64.., any::<u64>(), any::<u64>(), any::<u64>())) {
             for missed in [Missed::Skip, Missed::CatchUp] {
                 let decision = slots(interval, offset).decide(Some(last), now, missed);
-                let is_hasty = matches!(decision, Decision::Wait { millis: 0 });
+                let is_hasty = matches!(decision, SlotDecision::Wait { millis: 0 });
                 prop_assert!(!is_hasty);
             }
         }
