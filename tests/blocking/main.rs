@@ -18,4 +18,5 @@ mod runtimes;
 mod support;
 mod surveys;
 mod threads;
+mod values;
 mod views;

@@ -131,6 +131,12 @@ impl DoubleBarrier {
         self.inner.path()
     }
 
+    /// How many members a round has.
+    #[must_use]
+    pub fn count(&self) -> NonZeroU32 {
+        self.inner.count()
+    }
+
     /// Waits until enough members are there, without a limit of time.
     ///
     /// # Errors

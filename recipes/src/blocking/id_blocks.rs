@@ -45,4 +45,12 @@ impl IdBlocks {
     pub fn next(&self) -> Result<i64, Error> {
         self.block(self.inner.next())
     }
+
+    /// An id of the present block; `None` if there is none left now. Never blocks.
+    #[must_use]
+    pub fn try_next(&self) -> Option<i64> {
+        // The request for the next block runs on the thread of the manager.
+        let next = async { self.inner.try_next() };
+        self.thread.block_always(next).unwrap_or_else(|| self.inner.try_next())
+    }
 }

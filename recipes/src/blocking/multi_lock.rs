@@ -6,8 +6,8 @@ use super::generic::Blocking;
 use super::guard::LockGuard;
 use super::lock::{Lock, SealedBlocking, is_lock};
 use super::runtime_thread::RuntimeThread;
-use crate::MultiLockError;
 use crate::multi_lock::no_member;
+use crate::{Inspection, MultiLockError};
 
 /// Several locks, taken together or not at all, for threads. Everything is as for the async
 /// [`MultiLock`](crate::MultiLock).
@@ -84,6 +84,16 @@ impl MultiLock {
         let taken =
             self.thread.block_checked(self.inner.try_acquire()).map_err(|refused| self.refused(refused))?;
         Ok(taken?.map(|guard| LockGuard::new(guard, &self.thread)))
+    }
+
+    /// Returns the holders and the waiters of each member, in order: one snapshot each.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`MultiLock::inspect`](crate::MultiLock::inspect).
+    pub fn inspect(&self) -> Result<Vec<Inspection>, Error> {
+        self.block(self.inner.inspect())
     }
 
     fn refused(&self, refused: ConfigError) -> MultiLockError {

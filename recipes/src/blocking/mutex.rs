@@ -5,7 +5,7 @@ use lockkeeper_core::{Error, IntoPath, ZnodePath};
 use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
-use crate::HandOffPolicy;
+use crate::{HandOffPolicy, Inspection};
 
 /// A mutex over all processes, for threads. Everything is as for the async [`Mutex`](crate::Mutex).
 ///
@@ -67,10 +67,10 @@ impl Mutex {
         Self { inner: self.inner.node_data(data), ..self }
     }
 
-    /// Keeps the node from one guard to the next, within the bounds of `policy`: the threads of this process
-    /// hand the lock off among themselves without a request.
-    /// [`Mutex::with_handoff`](crate::Mutex::with_handoff) describes it, with threads instead of tasks.
-    /// The clones of the returned mutex share the node: make one mutex, and give each thread a clone.
+    /// Keeps the node from one guard to the next, within the bounds of `hand_off`: the threads of this
+    /// process hand the lock off among themselves without a request.
+    /// [`Mutex::with_handoff`](crate::Mutex::with_handoff) describes it, with threads instead of tasks. The
+    /// clones of the returned mutex share the node: make one mutex, and give each thread a clone.
     ///
     /// # Errors
     ///
@@ -99,8 +99,8 @@ impl Mutex {
     /// });
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    pub fn with_handoff(self, policy: HandOffPolicy) -> Result<Self, Error> {
-        Ok(Self { inner: self.inner.with_handoff(policy)?, ..self })
+    pub fn with_handoff(self, hand_off: HandOffPolicy) -> Result<Self, Error> {
+        Ok(Self { inner: self.inner.with_handoff(hand_off)?, ..self })
     }
 
     /// The path of the lock, below the manager's chroot.
@@ -136,5 +136,15 @@ impl Mutex {
     /// Otherwise as [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<MutexGuard>, Error> {
         self.try_guard(self.inner.try_acquire())
+    }
+
+    /// Returns the holders and the waiters, with their ages: a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`Mutex::inspect`](crate::Mutex::inspect).
+    pub fn inspect(&self) -> Result<Inspection, Error> {
+        self.block(self.inner.inspect())
     }
 }

@@ -2,7 +2,7 @@ use lockkeeper_core::{Error, IntoPath, ZnodePath};
 
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
-use crate::InitError;
+use crate::{InitError, Inspection};
 
 /// A value that is initialised once over the whole fleet, for threads. Everything is as for the async
 /// [`OnceCell`](crate::OnceCell).
@@ -81,5 +81,15 @@ impl OnceCell {
     ) -> Result<Vec<u8>, InitError<E>> {
         let call = self.inner.get_or_try_init(|| std::future::ready(init()));
         self.thread.block_checked(call).map_err(Error::Config)?
+    }
+
+    /// Returns the process that initialises the value, and those that wait for it: a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`OnceCell::inspect`](crate::OnceCell::inspect).
+    pub fn inspect(&self) -> Result<Inspection, Error> {
+        self.block(self.inner.inspect())
     }
 }

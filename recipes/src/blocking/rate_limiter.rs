@@ -4,7 +4,7 @@ use lockkeeper_core::{Error, IntoPath, ZnodePath};
 
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
-use crate::{Admission, TryAdmit};
+use crate::{Admission, Inspection, TryAdmit};
 
 /// At most a given number of starts in any window of time, for threads. Everything is as for the async
 /// [`RateLimiter`](crate::RateLimiter).
@@ -120,6 +120,16 @@ impl RateLimiter {
     /// Otherwise as [`admit`](Self::admit).
     pub fn try_admit(&self) -> Result<TryAdmit, Error> {
         self.block(self.inner.try_admit())
+    }
+
+    /// Returns the starts that count, and the contenders that wait: a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`RateLimiter::inspect`](crate::RateLimiter::inspect).
+    pub fn inspect(&self) -> Result<Inspection, Error> {
+        self.block(self.inner.inspect())
     }
 
     /// Deletes the recorded starts that are over, and returns their number.

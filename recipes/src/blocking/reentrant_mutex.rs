@@ -6,9 +6,9 @@ use lockkeeper_core::{Error, IntoPath, ZnodePath};
 use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
-use crate::Owner;
 use crate::lock::{OwnerShare, Reentrant};
 use crate::owner::anonymous;
+use crate::{Inspection, Owner};
 
 thread_local! {
     /// Its name is that of the thread, for people who inspect the lock.
@@ -114,6 +114,16 @@ impl ReentrantMutex {
     /// Otherwise as [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<ReentrantMutexGuard>, Error> {
         self.try_guard(self.inner.try_acquire(&this_thread()))
+    }
+
+    /// Returns the holders and the waiters, with their ages: a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`ReentrantMutex::inspect`](crate::ReentrantMutex::inspect).
+    pub fn inspect(&self) -> Result<Inspection, Error> {
+        self.block(self.inner.inspect())
     }
 }
 

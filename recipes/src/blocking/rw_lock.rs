@@ -5,8 +5,8 @@ use lockkeeper_core::{Error, IntoPath, ZnodePath};
 use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
-use crate::Owner;
 use crate::lock::{OwnerShare, Reading, Writing};
+use crate::{Inspection, Owner};
 
 /// A read/write lock over all processes, for threads. Everything is as for the async
 /// [`RwLock`](crate::RwLock).
@@ -73,6 +73,18 @@ impl RwLock {
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         self.inner.path()
+    }
+
+    /// The number of read guards that `owner` has now, in this process.
+    #[must_use]
+    pub fn read_hold_count(&self, owner: &Owner) -> u32 {
+        self.inner.read_hold_count(owner)
+    }
+
+    /// The number of write guards that `owner` has now, in this process.
+    #[must_use]
+    pub fn write_hold_count(&self, owner: &Owner) -> u32 {
+        self.inner.write_hold_count(owner)
     }
 
     /// The reading side, as a [`Lock`](super::Lock).
@@ -143,6 +155,16 @@ impl RwLock {
     /// Otherwise as [`write`](Self::write).
     pub fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
         self.try_guard(self.inner.try_write())
+    }
+
+    /// Returns the holders and the waiters, with their ages: a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`RwLock::inspect`](crate::RwLock::inspect).
+    pub fn inspect(&self) -> Result<Inspection, Error> {
+        self.block(self.inner.inspect())
     }
 }
 

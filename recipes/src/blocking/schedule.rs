@@ -107,6 +107,12 @@ impl Schedule {
         self.inner.path()
     }
 
+    /// The time from the begin of one slot to the begin of the next.
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        self.inner.interval()
+    }
+
     /// Waits until a slot is due and no other process has it, without a limit of time.
     ///
     /// # Errors

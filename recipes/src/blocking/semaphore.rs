@@ -5,6 +5,7 @@ use lockkeeper_core::{Error, IntoPath, ZnodePath};
 use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
+use crate::Inspection;
 
 /// A semaphore over all processes, for threads: at most a given number of permits are in use at a time.
 /// Everything is as for the async [`Semaphore`](crate::Semaphore).
@@ -147,6 +148,16 @@ impl Semaphore {
     /// [`Semaphore::available`](crate::Semaphore::available).
     pub fn available(&self) -> Result<u32, Error> {
         self.block(self.inner.available())
+    }
+
+    /// Returns the holders, the waiters, the limit and the number of free permits: a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`Semaphore::inspect`](crate::Semaphore::inspect).
+    pub fn inspect(&self) -> Result<Inspection, Error> {
+        self.block(self.inner.inspect())
     }
 }
 

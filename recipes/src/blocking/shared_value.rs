@@ -2,6 +2,7 @@ use lockkeeper_core::{Error, IntoPath, ZnodePath};
 
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
+use super::view::NodeView;
 use crate::{CompareAndSet, Revision, SharedData, Versioned};
 
 /// A value that many processes read and write, for threads. Everything is as for the async
@@ -72,5 +73,15 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
     /// As [`compare_and_set`](Self::compare_and_set).
     pub fn set(&self, value: T) -> Result<Revision, Error> {
         self.block(self.inner.set(value))
+    }
+    /// Follows the value, in the background: see [`SharedValue::watch`](crate::SharedValue::watch).
+    ///
+    /// # Errors
+    ///
+    /// As [`NodeView::new`].
+    pub fn watch(&self) -> Result<NodeView<T>, Error> {
+        // The task of the view runs on the thread of the manager.
+        let watch = async { self.inner.watch() };
+        Ok(self.beside(self.block(watch)?))
     }
 }
