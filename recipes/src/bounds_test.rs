@@ -72,6 +72,10 @@ fn what_threads_use_may_be_shared_between_them() {
     shareable::<blocking::Election>();
     shareable::<blocking::Leadership>();
     shareable::<blocking::LeaderWatch>();
+    shareable::<blocking::PresenceWatch>();
+    shareable::<blocking::ShareWatch>();
+    shareable::<blocking::HoldEvents>();
+    shareable::<blocking::ViewChanges>();
     shareable::<blocking::Schedule>();
     shareable::<blocking::Slot>();
     shareable::<blocking::OnceCell>();

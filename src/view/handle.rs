@@ -172,7 +172,9 @@ impl<T> View<T> {
         self.sync().await
     }
 
-    fn whole_path(&self) -> WholePath {
+    /// The path of the root on the server, for errors and logs.
+    #[must_use]
+    pub fn whole_path(&self) -> WholePath {
         self.inner.manager.whole_path(&self.inner.path)
     }
 

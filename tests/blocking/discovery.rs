@@ -33,6 +33,8 @@ fn a_thread_registers_an_instance_and_another_one_chooses_it() {
     let registration = registry.register(instance("a")).unwrap();
     let czxid = registration.registered_timeout(Timing::event()).unwrap();
     assert_eq!((registration.registered().unwrap(), registration.state().is_registered()), (czxid, true));
+    assert_eq!(registration.path().as_str(), "/services/web/a");
+    let mut states = registration.watch();
     assert_eq!(waiting.join().unwrap().payload(), instance("a").payload());
 
     let mut changes = balancer.view().changes();
@@ -50,6 +52,8 @@ fn a_thread_registers_an_instance_and_another_one_chooses_it() {
     assert_eq!(clients.inspect().unwrap().services()[0].instances().len(), 1);
     assert_eq!(clients.path().as_str(), "/services");
     registration.release().unwrap();
+    while states.changed().unwrap().expect("a final state").is_registered() {}
+    assert!(states.state().is_final());
     view.sync().unwrap();
     assert!(view.instances().is_empty());
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use lockkeeper::blocking::{Election, OnceCell, Schedule};
-use lockkeeper::{CandidateState, Error, InitError};
+use lockkeeper::{CandidateState, Error, HoldEvent, InitError};
 use lockkeeper_tests::Timing;
 
 use crate::support::{connect, contenders, server};
@@ -51,6 +51,25 @@ fn a_thread_follows_its_own_candidate() {
 }
 
 #[test]
+fn a_thread_receives_the_events_of_a_leadership() {
+    let server = server();
+    let election = Election::new(&connect(&server), "/election", "one").unwrap();
+    let mut events = election.events();
+    let quiet = events.next_timeout(Duration::from_millis(1)).unwrap_err();
+    assert!(matches!(&quiet, Error::Timeout { path, .. } if path.as_str() == "/election"), "{quiet}");
+    let leadership = election.campaign().unwrap();
+    let path = leadership.path().to_owned();
+    let granted = HoldEvent::Acquired { path: path.clone(), token: leadership.fencing_token() };
+    assert_eq!(events.next().unwrap(), Some(granted));
+    assert!(election.is_led_here());
+    let seen = election.inspect().unwrap();
+    assert_eq!(seen.holders().map(|holder| holder.path()).collect::<Vec<_>>(), [&path]);
+    leadership.resign().unwrap();
+    assert_eq!(events.next_timeout(Timing::event()).unwrap(), Some(HoldEvent::Released { path }));
+    assert!(!election.is_led_here());
+}
+
+#[test]
 fn threads_of_several_managers_do_each_slot_once() {
     let server = server();
     let interval = Duration::from_millis(10);
@@ -72,6 +91,7 @@ fn threads_of_several_managers_do_each_slot_once() {
     });
     slots.sort();
     assert!(slots.len() == 10 && slots.is_sorted_by(|earlier, later| earlier < later), "{slots:?}");
+    assert_eq!(schedules[0].interval(), interval);
     let seen = schedules[0].inspect().unwrap();
     assert_eq!(seen.last().map(|last| last.slot()), slots.last().copied());
     assert_eq!(seen.queue().contenders(), []);
@@ -96,6 +116,7 @@ fn threads_initialise_a_cell_once() {
     });
     assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
     assert_eq!(cells[1].wait().unwrap(), values[0]);
+    assert_eq!(cells[1].inspect().unwrap().contenders(), []);
     managers[1].shutdown().unwrap();
     assert!(matches!(cells[1].get().unwrap_err(), Error::Closed));
 }

@@ -9,6 +9,7 @@
 
 mod discovery;
 mod fleet;
+mod inspections;
 mod keeping;
 mod lifetime;
 mod limiters;

@@ -1,9 +1,10 @@
 //! Registrations and groups, for threads.
 
+use std::thread;
 use std::time::Duration;
 
-use lockkeeper::blocking::{Group, Registration};
-use lockkeeper::{OnDeletion, PresenceState};
+use lockkeeper::blocking::{Group, PresenceWatch, Registration};
+use lockkeeper::{Error, OnDeletion, PresenceState};
 use lockkeeper_tests::Timing;
 
 use crate::support::{aside, children, connect, is_refused, server, until};
@@ -51,6 +52,65 @@ fn threads_join_a_group_and_see_its_members() {
     assert_eq!(members.ids(), ["b"]);
 }
 
+/// Waits until a registration has a state, and returns it.
+fn followed(states: &mut PresenceWatch, is_it: impl Fn(PresenceState) -> bool) -> PresenceState {
+    while !is_it(states.state()) {
+        states.changed_timeout(Timing::event()).unwrap().expect("no final state");
+    }
+    states.state()
+}
+
+/// The error of a watch whose state does not change.
+fn quiet(states: &mut PresenceWatch) -> Error {
+    loop {
+        if let Err(error) = states.changed_timeout(Duration::from_millis(1)) {
+            return error;
+        }
+    }
+}
+
+#[test]
+fn a_thread_follows_the_states_of_its_registration() {
+    let server = server();
+    let (here, there) = (connect(&server), connect(&server));
+    let first = Registration::register(&here, "/workers/7", "first").unwrap();
+    let czxid = first.registered_timeout(Timing::event()).unwrap();
+    let second = Registration::register(&there, "/workers/7", "second").unwrap();
+    let mut states = second.watch();
+    followed(&mut states, |state| matches!(state, PresenceState::Conflict { .. }));
+    let error = quiet(&mut states);
+    assert!(matches!(&error, Error::Timeout { path, .. } if path.as_str() == "/workers/7"), "{error}");
+    let next = thread::scope(|threads| {
+        let waiting = threads.spawn(|| states.changed());
+        first.release().unwrap();
+        waiting.join().unwrap().unwrap()
+    });
+    // It may be missing for a moment.
+    assert!(!matches!(next, None | Some(PresenceState::Conflict { .. })), "{next:?}");
+    let last = followed(&mut states, PresenceState::is_registered);
+    assert!(matches!(last, PresenceState::Registered { czxid: later } if later > czxid), "{last}");
+    quiet(&mut states);
+    there.shutdown().unwrap();
+    assert_eq!(states.changed().unwrap(), Some(PresenceState::Closed));
+    assert_eq!(states.changed().unwrap(), None);
+}
+
+#[test]
+fn a_thread_follows_the_states_of_its_membership() {
+    let server = server();
+    let manager = connect(&server);
+    let member = Group::new(&manager, "/groups/web").unwrap().join("a", "1").unwrap();
+    assert_eq!(member.path().as_str(), "/groups/web/a");
+    let czxid = member.registered_timeout(Timing::event()).unwrap();
+    let mut states = member.watch();
+    assert!(server.delete_node("/groups/web/a"));
+    let back = |state| matches!(state, PresenceState::Registered { czxid: later } if later > czxid);
+    followed(&mut states, back);
+    quiet(&mut states);
+    member.leave().unwrap();
+    assert_eq!(states.changed().unwrap(), Some(PresenceState::Closed));
+}
+
 #[test]
 fn a_call_of_a_registration_or_a_group_within_a_task_is_refused_unless_it_cannot_wait() {
     let server = server();
@@ -67,7 +127,9 @@ fn a_call_of_a_registration_or_a_group_within_a_task_is_refused_unless_it_cannot
         assert!(is_refused(&group.join("b", "")));
         assert!(is_refused(&group.members()));
         assert!(is_refused(&member.set_payload("x")));
+        assert!(is_refused(&registration.watch().changed()));
         assert!(registration.state().is_registered() && member.state().is_registered());
+        assert!(registration.watch().state().is_registered() && member.watch().state().is_registered());
         drop(member);
         registration.release().unwrap();
     });

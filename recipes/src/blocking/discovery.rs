@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
 use super::view::ChildrenView;
+use super::watch::{PresenceWatch, Watch};
 use crate::discovery::{DiscoveryInspection, FailurePolicy, Instance, InstanceState, NoPayload, Strategy};
 
 /// Services by name, each with the instances that are there, for threads. Everything is as for the async
@@ -180,10 +181,22 @@ impl<P> InstanceRegistration<P> {
         self.inner.id()
     }
 
+    /// The path of the node, below the manager's chroot.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        self.inner.path()
+    }
+
     /// Whether the node exists, as far as is known. Never blocks.
     #[must_use]
     pub fn state(&self) -> PresenceState {
         self.inner.state()
+    }
+
+    /// The states of the registration, one after the other.
+    #[must_use]
+    pub fn watch(&self) -> PresenceWatch {
+        Watch::new(self.inner.watch(), &self.thread, self.inner.whole_path())
     }
 
     /// Waits until the instance is registered, without a limit of time.

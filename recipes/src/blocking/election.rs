@@ -1,15 +1,16 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use lockkeeper_core::{Error, IntoPath, Phase, ReleaseError, WholePath, ZnodePath};
+use lockkeeper_core::{Error, IntoPath, ReleaseError, ZnodePath};
 use tracing::{debug, info};
 
+use super::events::{Events, HoldEvents};
 use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
-use super::runtime_thread::RuntimeThread;
+use super::watch::{CandidateWatch, LeaderWatch, Watch};
+use crate::Inspection;
 use crate::election::TermPauses;
-use crate::{CandidateState, Leader};
 
 /// One leader among many processes, for threads. Everything is as for the async
 /// [`Election`](crate::Election).
@@ -194,8 +195,7 @@ impl Election {
     /// [`Election::state`](crate::Election::state).
     #[must_use]
     pub fn state(&self) -> CandidateWatch {
-        let path = self.inner.whole_path();
-        CandidateWatch { inner: self.inner.state(), path, thread: self.thread.clone() }
+        Watch::new(self.inner.state(), &self.thread, self.inner.whole_path())
     }
 
     /// Follows the leader of the election, without being a candidate. Waits for the first answer, within the
@@ -206,100 +206,29 @@ impl Election {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`Election::observe`](crate::Election::observe).
     pub fn observe(&self) -> Result<LeaderWatch, Error> {
-        let inner = self.block(self.inner.observe())?;
-        let path = self.inner.whole_path();
-        Ok(LeaderWatch { inner, path, thread: self.thread.clone() })
+        Ok(Watch::new(self.block(self.inner.observe())?, &self.thread, self.inner.whole_path()))
     }
-}
 
-/// The leader of an election, followed by [`Election::observe`], for threads: see the async
-/// [`LeaderWatch`](crate::LeaderWatch).
-#[derive(Clone, Debug)]
-pub struct LeaderWatch {
-    // Dropped in this order.
-    inner: crate::LeaderWatch,
-    path: WholePath,
-    thread: RuntimeThread,
-}
-
-impl LeaderWatch {
-    /// The leader now, as far as is known; `None` if there is none.
+    /// Whether a participant of this process leads: by this manager, with any id. Costs no request.
     #[must_use]
-    pub fn leader(&self) -> Option<Leader> {
-        self.inner.leader()
+    pub fn is_led_here(&self) -> bool {
+        self.inner.is_led_here()
     }
 
-    /// Waits until the leader is another one than the last call returned, and returns it. Between two
-    /// leaders, a call returns `None`.
+    /// The events of the leaderships of this manager's participants from now on: granted, given up, lost.
+    #[must_use]
+    pub fn events(&self) -> HoldEvents {
+        let waiting = "waiting for an event of the leadership";
+        Events::new(self.inner.events(), &self.thread, waiting, self.inner.whole_path())
+    }
+
+    /// Returns the leader and the other candidates, with their ids and ages: a snapshot.
     ///
     /// # Errors
     ///
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
-    /// [`LeaderWatch::changed`](crate::LeaderWatch::changed).
-    pub fn changed(&mut self) -> Result<Option<Leader>, Error> {
-        self.thread.block_checked(self.inner.changed())?
+    /// [`Election::inspect`](crate::Election::inspect).
+    pub fn inspect(&self) -> Result<Inspection, Error> {
+        self.block(self.inner.inspect())
     }
-
-    /// As [`changed`](Self::changed), for at most `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`]: the leader has not changed. Otherwise as [`changed`](Self::changed).
-    pub fn changed_timeout(&mut self, timeout: Duration) -> Result<Option<Leader>, Error> {
-        let Self { inner, path, thread } = self;
-        within(thread, timeout, inner.changed(), "waiting for another leader", path)
-    }
-}
-
-/// The state of an election's own participant, followed by [`Election::state`], for threads: see the async
-/// [`CandidateWatch`](crate::CandidateWatch).
-#[derive(Clone, Debug)]
-pub struct CandidateWatch {
-    // Dropped in this order.
-    inner: crate::CandidateWatch,
-    path: WholePath,
-    thread: RuntimeThread,
-}
-
-impl CandidateWatch {
-    /// The state now. Costs no request.
-    #[must_use]
-    pub fn state(&self) -> CandidateState {
-        self.inner.state()
-    }
-
-    /// Waits until the state is another one than the last call returned, and returns it.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
-    /// [`CandidateWatch::changed`](crate::CandidateWatch::changed).
-    pub fn changed(&mut self) -> Result<CandidateState, Error> {
-        self.thread.block_checked(self.inner.changed())?
-    }
-
-    /// As [`changed`](Self::changed), for at most `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`]: the state has not changed. Otherwise as [`changed`](Self::changed).
-    pub fn changed_timeout(&mut self, timeout: Duration) -> Result<CandidateState, Error> {
-        let Self { inner, path, thread } = self;
-        within(thread, timeout, inner.changed(), "waiting for another state of the candidate", path)
-    }
-}
-
-/// Waits for a change, for at most `timeout`.
-fn within<T>(
-    thread: &RuntimeThread,
-    timeout: Duration,
-    change: impl Future<Output = Result<T, Error>>,
-    waiting: &'static str,
-    path: &WholePath,
-) -> Result<T, Error> {
-    let change = async { tokio::time::timeout(timeout, change).await };
-    thread.block_checked(change)?.unwrap_or_else(|_| {
-        let phase = Phase::Recipe(waiting.into());
-        Err(Error::Timeout { phase, path: path.clone(), waited: timeout })
-    })
 }

@@ -6,10 +6,8 @@ use super::guard::Guard;
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
 
-/// A recipe of the async API, for threads. [`Mutex`](super::Mutex),
-/// [`ReentrantMutex`](super::ReentrantMutex), [`RwLock`](super::RwLock), [`Semaphore`](super::Semaphore),
-/// [`MultiLock`](super::MultiLock), [`Election`](super::Election), [`Schedule`](super::Schedule),
-/// [`OnceCell`](super::OnceCell) and [`RateLimiter`](super::RateLimiter) are recipes.
+/// A recipe of the async API, for threads: [`Mutex`](super::Mutex), [`RwLock`](super::RwLock),
+/// [`Counter`](super::Counter) and all others are this type.
 ///
 /// A clone is cheap.
 #[derive(Clone, Debug)]
@@ -20,6 +18,28 @@ pub struct Blocking<L> {
 }
 
 impl<L> Blocking<L> {
+    /// The async recipe, which shares everything with this one, for calls without a blocking counterpart.
+    /// Wait for its futures by [`ConnectionManager::block_on`], or in any runtime.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    /// # let server = runtime.block_on(lockkeeper_testserver::TestServer::start())?;
+    /// # let manager = lockkeeper::blocking::ConnectionManager::connect(&server.connect_string())?;
+    /// use lockkeeper::blocking::Mutex;
+    ///
+    /// let mutex = Mutex::new(&manager, "/locks/train-7")?;
+    /// let held = mutex.acquire()?;
+    /// let waiting = manager.block_on(mutex.as_async().enqueue())??; // a place in the queue
+    /// assert_eq!(waiting.position(), Some(1));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn as_async(&self) -> &L {
+        &self.inner
+    }
+
     pub(super) fn on(manager: &ConnectionManager, inner: L) -> Self {
         Self { inner, thread: manager.thread().clone() }
     }

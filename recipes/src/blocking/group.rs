@@ -5,6 +5,7 @@ use lockkeeper_core::{ConfigError, Error, IntoPath, OnDeletion, PresenceState, V
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
 use super::view::ChildrenView;
+use super::watch::{PresenceWatch, Watch};
 
 /// The processes that belong together, for threads. Everything is as for the async
 /// [`Group`](crate::Group).
@@ -103,10 +104,22 @@ impl Membership {
         self.inner.id()
     }
 
+    /// The path of the node, below the manager's chroot.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        self.inner.path()
+    }
+
     /// Whether the node exists, as far as is known. Never blocks.
     #[must_use]
     pub fn state(&self) -> PresenceState {
         self.inner.state()
+    }
+
+    /// The states of the membership, one after the other.
+    #[must_use]
+    pub fn watch(&self) -> PresenceWatch {
+        Watch::new(self.inner.watch(), &self.thread, self.inner.whole_path())
     }
 
     /// Waits until this process is a member, without a limit of time.

@@ -3,8 +3,10 @@ use std::time::Duration;
 
 use lockkeeper_core::{Error, ZnodePath};
 
+use super::events::{Events, HoldEvents};
 use super::guard::LockGuard;
 use super::runtime_thread::RuntimeThread;
+use crate::Inspection;
 
 /// Any lock for threads: a mutex, the reading or the writing side of a read/write lock, permits of a
 /// semaphore, or several locks at once. The trait is object-safe and sealed.
@@ -49,6 +51,32 @@ pub trait Lock: Debug + Send + Sync {
     fn try_acquire(&self) -> Result<Option<LockGuard>, Error> {
         let SealedBlocking { inner, thread } = self.sealed();
         Ok(thread.block_checked(inner.try_acquire())??.map(|guard| LockGuard::new(guard, thread)))
+    }
+
+    /// Whether this process has a valid hold of the lock through the same manager: see
+    /// [`Lock::is_held`](crate::Lock::is_held). Costs no request.
+    fn is_held(&self) -> bool {
+        self.sealed().inner.is_held()
+    }
+
+    /// Returns the holders and the waiters of the lock, with their ages. For several locks, one snapshot
+    /// each, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`Lock::inspect`](crate::Lock::inspect).
+    fn inspect(&self) -> Result<Vec<Inspection>, Error> {
+        let SealedBlocking { inner, thread } = self.sealed();
+        thread.block_checked(inner.inspect())?
+    }
+
+    /// The events of this process's holds of the lock from now on: see
+    /// [`Lock::events`](crate::Lock::events).
+    fn events(&self) -> HoldEvents {
+        let SealedBlocking { inner, thread } = self.sealed();
+        let (first, _) = inner.as_recipe().0.queues();
+        Events::new(inner.events(), thread, "waiting for an event of the lock", first.whole_path())
     }
 }
 

@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{ConnectError, ConnectionManagerBuilder, Error, Health, State};
 
+use super::events::{Events, Transitions};
 use super::runtime_thread::RuntimeThread;
 
 /// The connection to an ensemble, for threads: see the async [`ConnectionManager`](crate::ConnectionManager),
@@ -97,6 +98,32 @@ impl ConnectionManager {
     #[must_use]
     pub fn state(&self) -> State {
         self.inner.state()
+    }
+
+    /// Every change of state from now on, without a gap.
+    #[must_use]
+    pub fn transitions(&self) -> Transitions {
+        let waiting = "waiting for another state of the connection";
+        Events::new(self.inner.transitions(), &self.thread, waiting, "/".into())
+    }
+
+    /// Waits until a session is connected, without a limit of time.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`ConnectionManager::connected`](crate::ConnectionManager::connected).
+    pub fn connected(&self) -> Result<(), Error> {
+        self.block_on(self.inner.connected())?
+    }
+
+    /// As [`connected`](Self::connected), for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]. Otherwise as [`connected`](Self::connected).
+    pub fn connected_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        self.block_on(self.inner.connected_timeout(timeout))?
     }
 
     /// The health of the manager: its state, its session and its holds. Costs no request.

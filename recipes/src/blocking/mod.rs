@@ -1,8 +1,9 @@
 //! The same locks for programs without async: each call blocks its thread.
 //!
-//! The names are those of the async recipes. So are the promises, the fairness, the layout and the cost:
-//! threads and tasks wait in one queue. Guards are owned. They can be sent to other threads, except those of
-//! a [`ReentrantMutex`], whose owner is the thread. A drop of a guard releases in the background.
+//! The names and the arguments are those of the async recipes. So are the promises, the fairness, the layout
+//! and the cost: threads and tasks wait in one queue. Guards are owned. They can be sent to other threads,
+//! except those of a [`ReentrantMutex`], whose owner is the thread. A drop of a guard releases in the
+//! background.
 //!
 //! # Threads
 //!
@@ -23,10 +24,15 @@
 //!
 //! # Cancellation
 //!
-//! A waiting thread cannot be cancelled: give it a timeout. [`ConnectionManager::shutdown`], called from
-//! another thread, ends all waits with [`Error::Closed`]. The library cannot drop the work of a thread when
-//! its lock is lost, as [`Hold::run`](crate::Hold::run) drops a future: call [`Guard::check`] between the
-//! steps of the work, and write by [`Guard::txn`] or with the fencing token.
+//! A waiting thread cannot be cancelled: give it a timeout. A task limits any call by `tokio::time::timeout`.
+//! For threads the waits that are not an acquire have a second method instead, such as
+//! [`Watch::changed_timeout`], [`Events::next_timeout`] and [`PartitionMember::next_timeout`]; a change that
+//! was not returned is returned next time. [`ConnectionManager::shutdown`], called from another thread, ends
+//! all waits with [`Error::Closed`].
+//!
+//! The library cannot drop the work of a thread when its lock is lost, as [`Hold::run`](crate::Hold::run)
+//! drops a future: call [`Guard::check`] between the steps of the work, and write by [`Guard::txn`] or with
+//! the fencing token.
 //!
 //! # Ctrl-C
 //!
@@ -37,8 +43,9 @@
 //!
 //! # Async counterparts
 //!
-//! Use [`ConnectionManager::as_async`] and [`ConnectionManager::block_on`] for everything that has no
-//! blocking counterpart: nodes beside the locks, tickets, the `inspect()` of a lock, revocation.
+//! Use `as_async()` of the [manager](ConnectionManager::as_async) or of the [recipe](Blocking::as_async), and
+//! [`ConnectionManager::block_on`], for everything that has no blocking counterpart: nodes beside the locks,
+//! tickets, revocation, a [`ReentrantMutex`] whose owner is not the thread.
 //!
 //! # Examples
 //!
@@ -68,6 +75,7 @@ mod counter;
 #[cfg(feature = "discovery")]
 mod discovery;
 mod election;
+mod events;
 mod generic;
 mod group;
 mod guard;
@@ -91,12 +99,14 @@ mod survey;
 mod txn;
 mod view;
 mod wait;
+mod watch;
 
 pub use self::barrier::{Barrier, DoubleBarrier, Inside};
 pub use self::counter::Counter;
 #[cfg(feature = "discovery")]
 pub use self::discovery::{Balancer, Discovery, InstanceRegistration, ServiceView};
-pub use self::election::{CandidateWatch, Election, LeaderWatch, Leadership};
+pub use self::election::{Election, Leadership};
+pub use self::events::{Events, HoldEvents, Transitions};
 pub use self::generic::Blocking;
 pub use self::group::{Group, MembersView, Membership};
 pub use self::guard::{Guard, LockGuard};
@@ -118,3 +128,4 @@ pub use self::shared_value::{SharedCount, SharedValue};
 pub use self::survey::{Deadlocks, Inspection, Survey};
 pub use self::txn::{OnceTxn, Txn};
 pub use self::view::{ChildrenView, NodeView, TreeView, View, ViewChanges};
+pub use self::watch::{CandidateWatch, LeaderWatch, PresenceWatch, ShareWatch, Watch};

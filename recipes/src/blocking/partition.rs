@@ -1,10 +1,12 @@
 use std::time::Duration;
 
-use lockkeeper_core::{Error, IntoPath, Phase, PresenceState, ZnodePath};
+use lockkeeper_core::{Error, IntoPath, PresenceState, ViewBounds, ZnodePath};
 
 use super::generic::Blocking;
+use super::group::Group;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
+use super::watch::{ShareWatch, Watch};
 use crate::{PartitionInspection, PartitionShare, ReleaseReason};
 
 /// A set of items that the members of a group share, for threads. Everything is as for the async
@@ -22,7 +24,7 @@ use crate::{PartitionInspection, PartitionShare, ReleaseReason};
 /// let partition = Partition::new(&manager, "/shards")?;
 /// partition.add(["0"])?;
 /// let mut member = partition.join("worker-3")?;
-/// let item = member.next_item()?.expect("an item");
+/// let item = member.next()?.expect("an item");
 /// while item.wait_release_requested(Duration::from_millis(10)).is_none() {
 ///     // A step of the work.
 /// #   break;
@@ -90,9 +92,34 @@ impl Partition {
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
     /// [`Partition::join`](crate::Partition::join).
     pub fn join(&self, id: &str) -> Result<PartitionMember, Error> {
+        self.join_within(id, ViewBounds::default())
+    }
+
+    /// As [`join`](Self::join), with these bounds for the view of the members and for that of the items.
+    ///
+    /// # Errors
+    ///
+    /// As [`join`](Self::join).
+    pub fn join_within(&self, id: &str, bounds: ViewBounds) -> Result<PartitionMember, Error> {
         // The task of the member runs on the thread of the manager.
-        let join = async { self.inner.join(id) };
+        let join = async { self.inner.join_within(id, bounds) };
         Ok(self.beside(self.block(join)?))
+    }
+
+    /// The group of the members: see [`Partition::group`](crate::Partition::group).
+    ///
+    /// # Errors
+    ///
+    /// As that method.
+    pub fn group(&self) -> Result<Group, Error> {
+        Ok(self.beside(self.inner.group()?))
+    }
+
+    /// The member that has an item once all members are the given ones: see
+    /// [`Partition::owner_among`](crate::Partition::owner_among).
+    #[must_use]
+    pub fn owner_among<'a>(item: &str, members: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+        crate::Partition::owner_among(item, members)
     }
 
     /// Returns the members, the items, and the holder and the waiters of each item.
@@ -119,10 +146,16 @@ impl PartitionMember {
         self.inner.state()
     }
 
-    /// What belongs to this member, and what it holds. Never blocks.
+    /// The partition.
     #[must_use]
-    pub fn share(&self) -> PartitionShare {
-        self.inner.assigned().borrow().clone()
+    pub fn partition(&self) -> Partition {
+        self.beside(self.inner.partition().clone())
+    }
+
+    /// The share of this member, followed: what belongs to it, and what it holds.
+    #[must_use]
+    pub fn assigned(&self) -> ShareWatch {
+        Watch::new(self.inner.assigned(), &self.thread, self.inner.whole_path())
     }
 
     /// Waits for the next item that this member holds, without a limit of time. `None` once a shutdown of
@@ -131,23 +164,20 @@ impl PartitionMember {
     /// # Errors
     ///
     /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
-    pub fn next_item(&mut self) -> Result<Option<AssignedItem>, Error> {
+    #[expect(clippy::should_implement_trait, reason = "an iterator would repeat a refusal without end")]
+    pub fn next(&mut self) -> Result<Option<AssignedItem>, Error> {
         let item = self.thread.block_checked(self.inner.next())?;
         Ok(item.map(|item| Guard::new(item, &self.thread)))
     }
 
-    /// As [`next_item`](Self::next_item), for at most `timeout`.
+    /// As [`next`](Self::next), for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`]: the item is returned next time. Otherwise as [`next_item`](Self::next_item).
-    pub fn next_item_timeout(&mut self, timeout: Duration) -> Result<Option<AssignedItem>, Error> {
-        let inner = &mut self.inner;
-        let next = async { tokio::time::timeout(timeout, inner.next()).await };
-        let item = self.thread.block_checked(next)?;
-        let phase = || Phase::Recipe("waiting for an item of the partition".into());
-        let path = || self.inner.whole_path();
-        let item = item.map_err(|_| Error::Timeout { phase: phase(), path: path(), waited: timeout })?;
+    /// [`Error::Timeout`]: the item is returned next time. Otherwise as [`next`](Self::next).
+    pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<AssignedItem>, Error> {
+        let (waiting, path) = ("waiting for an item of the partition", self.inner.whole_path());
+        let item = self.thread.block_within(timeout, self.inner.next(), waiting, &path)?;
         Ok(item.map(|item| Guard::new(item, &self.thread)))
     }
 

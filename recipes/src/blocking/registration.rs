@@ -4,6 +4,7 @@ use lockkeeper_core::{ConfigError, Error, IntoPath, OnDeletion, PresenceState, Z
 
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
+use super::watch::{PresenceWatch, Watch};
 
 /// An ephemeral node of this process, which outlives sessions, for threads. Everything is as for the async
 /// [`Registration`](crate::Registration). A drop deletes the node in the background.
@@ -65,6 +66,12 @@ impl Registration {
     #[must_use]
     pub fn state(&self) -> PresenceState {
         self.inner.state()
+    }
+
+    /// The states of the registration, one after the other.
+    #[must_use]
+    pub fn watch(&self) -> PresenceWatch {
+        Watch::new(self.inner.watch(), &self.thread, self.inner.whole_path())
     }
 
     /// Waits until the node exists and is ours, without a limit of time.

@@ -4,8 +4,9 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
-use lockkeeper_core::{ConfigError, ConnectError, Transitions};
+use lockkeeper_core::{ConfigError, ConnectError, Error, Phase, Transitions, WholePath};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
@@ -50,6 +51,20 @@ impl RuntimeThread {
     pub(super) fn block_checked<F: Future>(&self, work: F) -> Result<F::Output, ConfigError> {
         self.may_block()?;
         Ok(self.run(work))
+    }
+
+    /// As [`block_checked`](Self::block_checked), for at most `timeout`. `waiting` is the phase of the error.
+    pub(super) fn block_within<F: Future>(
+        &self,
+        timeout: Duration,
+        work: F,
+        waiting: &'static str,
+        path: &WholePath,
+    ) -> Result<F::Output, Error> {
+        let limited = async { tokio::time::timeout(timeout, work).await };
+        let phase = Phase::Recipe(waiting.into());
+        let late = |_| Error::Timeout { phase, path: path.clone(), waited: timeout };
+        self.block_checked(limited)?.map_err(late)
     }
 
     /// Waits for a future that only waits for answers of the servers. `None` where the wait could never end.

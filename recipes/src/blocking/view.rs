@@ -1,14 +1,12 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use lockkeeper_core::{
-    DecodeFailure, Difference, Error, IntoPath, Snapshot, ViewBounds, ViewNode, ViewPoint, ViewState,
-    ZnodePath,
+    DecodeFailure, Error, IntoPath, Snapshot, ViewBounds, ViewNode, ViewPoint, ViewState, ZnodePath,
 };
 
+use super::events::Events;
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
-use super::runtime_thread::RuntimeThread;
 
 /// A copy of nodes that follows the server, for threads. Everything is as for the async
 /// [`View`](crate::View).
@@ -40,12 +38,7 @@ pub type ChildrenView<T = ()> = View<crate::OneLevel, T>;
 pub type TreeView<T = ()> = View<crate::EveryLevel, T>;
 
 /// The differences from one snapshot to the next: see the async [`ViewChanges`](crate::ViewChanges).
-#[derive(Debug)]
-pub struct ViewChanges<T = ()> {
-    // Dropped in this order.
-    inner: crate::ViewChanges<T>,
-    thread: RuntimeThread,
-}
+pub type ViewChanges<T = ()> = Events<crate::ViewChanges<T>>;
 
 impl<S, T> View<S, T> {
     fn begin(
@@ -78,7 +71,8 @@ impl<S, T> View<S, T> {
     /// The differences from the latest snapshot on: see [`View::changes`](crate::View::changes).
     #[must_use]
     pub fn changes(&self) -> ViewChanges<T> {
-        ViewChanges { inner: self.inner.changes(), thread: self.thread.clone() }
+        let waiting = "waiting for a change of the view";
+        Events::new(self.inner.changes(), &self.thread, waiting, self.inner.whole_path())
     }
 
     /// Waits until the view is complete and followed, without a limit of time.
@@ -147,18 +141,32 @@ impl<T> NodeView<T> {
 }
 
 impl ChildrenView {
-    /// Follows the node at `path` and its children, within these bounds, from now on, in the background.
+    /// Follows the node at `path` and its children, from now on, in the background, within the default
+    /// [bounds](ViewBounds).
     ///
     /// # Errors
     ///
     /// As [`NodeView::new`].
-    pub fn new(manager: &ConnectionManager, path: impl IntoPath, bounds: ViewBounds) -> Result<Self, Error> {
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
+        Self::with_bounds(manager, path, ViewBounds::default())
+    }
+
+    /// As [`new`](ChildrenView::new), within these bounds.
+    ///
+    /// # Errors
+    ///
+    /// As [`NodeView::new`].
+    pub fn with_bounds(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        bounds: ViewBounds,
+    ) -> Result<Self, Error> {
         Self::begin(manager, |manager| crate::ChildrenView::with_bounds(manager, path, bounds))
     }
 }
 
 impl<T: Send + Sync + 'static> ChildrenView<T> {
-    /// As [`new`](ChildrenView::new), with a decoder: see
+    /// As [`with_bounds`](ChildrenView::with_bounds), with a decoder: see
     /// [`ChildrenView::with_decoder`](crate::ChildrenView::with_decoder).
     ///
     /// # Errors
@@ -175,18 +183,32 @@ impl<T: Send + Sync + 'static> ChildrenView<T> {
 }
 
 impl TreeView {
-    /// Follows the tree at `path`, within these bounds, from now on, in the background.
+    /// Follows the tree at `path`, from now on, in the background, within the default
+    /// [bounds](ViewBounds).
     ///
     /// # Errors
     ///
     /// As [`NodeView::new`].
-    pub fn new(manager: &ConnectionManager, path: impl IntoPath, bounds: ViewBounds) -> Result<Self, Error> {
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
+        Self::with_bounds(manager, path, ViewBounds::default())
+    }
+
+    /// As [`new`](TreeView::new), within these bounds.
+    ///
+    /// # Errors
+    ///
+    /// As [`NodeView::new`].
+    pub fn with_bounds(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        bounds: ViewBounds,
+    ) -> Result<Self, Error> {
         Self::begin(manager, |manager| crate::TreeView::with_bounds(manager, path, bounds))
     }
 }
 
 impl<T: Send + Sync + 'static> TreeView<T> {
-    /// As [`new`](TreeView::new), with a decoder: see
+    /// As [`with_bounds`](TreeView::with_bounds), with a decoder: see
     /// [`TreeView::with_decoder`](crate::TreeView::with_decoder).
     ///
     /// # Errors
@@ -207,31 +229,5 @@ impl<T> ViewChanges<T> {
     #[must_use]
     pub fn snapshot(&self) -> &Arc<Snapshot<T>> {
         self.inner.snapshot()
-    }
-
-    /// Waits for the next difference, without a limit of time; `None` after the end of the view.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
-    pub fn next_difference(&mut self) -> Result<Option<Difference<T>>, Error> {
-        Ok(self.thread.block_checked(self.inner.next())?)
-    }
-
-    /// As [`next_difference`](Self::next_difference), for at most `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`]: the difference is returned next time. Otherwise as
-    /// [`next_difference`](Self::next_difference).
-    pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Difference<T>>, Error> {
-        let inner = &mut self.inner;
-        let next = async { tokio::time::timeout(timeout, inner.next()).await };
-        let waited = |_| Error::Timeout {
-            phase: crate::Phase::Recipe("waiting for a change of the view".into()),
-            path: "the view".into(),
-            waited: timeout,
-        };
-        self.thread.block_checked(next)?.map_err(waited)
     }
 }

@@ -5,12 +5,12 @@ use serde::de::DeserializeOwned;
 use tracing::warn;
 
 use super::instance::{Instance, NoPayload};
-use crate::view::{ChildrenView, OneLevel, View};
+use crate::view::ChildrenView;
 
 /// The instances of a service, followed: see [`Discovery::service`](crate::Discovery::service).
 pub type ServiceView<P = NoPayload> = ChildrenView<Arc<Instance<P>>>;
 
-impl<P> View<OneLevel, Arc<Instance<P>>> {
+impl<P> ServiceView<P> {
     /// The instances in the latest snapshot, whatever their state, in the order of the names of their nodes.
     /// A node that cannot be read as an instance is left out. Sends nothing.
     #[must_use]

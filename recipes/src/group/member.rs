@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use lockkeeper_core::{DecodeFailure, ViewNode};
 
-use crate::view::{ChildrenView, OneLevel, View};
+use crate::view::ChildrenView;
 
 /// The members of a group, followed: see [`Group::members`](crate::Group::members).
 pub type MembersView = ChildrenView<Member>;
@@ -74,7 +74,7 @@ fn of_kazoo(name: &str) -> Option<&str> {
     is_hex.then_some(rest)
 }
 
-impl View<OneLevel, Member> {
+impl MembersView {
     /// The ids of the members in the latest snapshot, in the order of the names of their nodes. Sends
     /// nothing.
     #[must_use]
