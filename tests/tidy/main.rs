@@ -7,6 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod blocking;
 mod counts;
 mod imports;
 mod published;
