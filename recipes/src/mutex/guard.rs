@@ -1,6 +1,6 @@
 use lockkeeper_core::{Hold, ReleaseError};
 
-use super::sharing::{Remainder, SharedHold};
+use super::sharing::HandOffHold;
 use crate::lock::{Guard, HoldSet, SingleHold};
 use crate::owner::OwnerEntry;
 
@@ -14,18 +14,18 @@ pub type MutexGuard = Guard<MutexHold>;
 pub struct MutexHold {
     // Dropped first.
     entry: Option<OwnerEntry>,
-    held: Held,
+    held: MutexHoldKind,
 }
 
 /// A hold of one guard alone, or one whose node the guards of this process share.
 #[derive(Debug)]
-pub(super) enum Held {
+pub(super) enum MutexHoldKind {
     Plain(Box<Hold>),
-    Shared(Box<SharedHold>),
+    HandOff(Box<HandOffHold>),
 }
 
 impl MutexHold {
-    pub(super) fn new(entry: Option<OwnerEntry>, held: Held) -> Self {
+    pub(super) fn new(entry: Option<OwnerEntry>, held: MutexHoldKind) -> Self {
         Self { entry, held }
     }
 }
@@ -39,29 +39,23 @@ impl HoldSet for MutexHold {
 impl SingleHold for MutexHold {
     async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
         drop(self.entry);
-        let remainder = match self.held {
-            Held::Plain(hold) => return Ok(Some(hold)),
-            Held::Shared(shared) => shared.give_back(),
-        };
-        match remainder {
-            Some(Remainder::Hold(hold)) => Ok(Some(hold)),
-            // Boxed, or every task that releases would be as large as this.
-            Some(Remainder::Detached(node)) => Box::pin(node.release()).await.map(|()| None),
-            None => Ok(None),
-        }
+        Ok(match self.held {
+            MutexHoldKind::Plain(hold) => Some(hold),
+            MutexHoldKind::HandOff(hold) => hold.into_hold(),
+        })
     }
 }
 
-impl Held {
+impl MutexHoldKind {
     pub(super) fn hold(&self) -> &Hold {
         match self {
             Self::Plain(hold) => hold,
-            Self::Shared(shared) => shared.hold(),
+            Self::HandOff(hold) => hold.hold(),
         }
     }
 }
 
-impl From<Hold> for Held {
+impl From<Hold> for MutexHoldKind {
     fn from(hold: Hold) -> Self {
         Self::Plain(Box::new(hold))
     }

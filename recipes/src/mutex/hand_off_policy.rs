@@ -16,7 +16,7 @@ use crate::limits;
 /// let hand_off = HandOffPolicy::default().max_handoffs(50).idle_time(Duration::from_millis(20));
 /// # let _ = hand_off;
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "it takes effect by Mutex::with_handoff()"]
 pub struct HandOffPolicy {
     pub(super) max_handoffs: u32,

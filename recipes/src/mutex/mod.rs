@@ -12,9 +12,9 @@ use lockkeeper_core::{
     ConfigError, ConnectionManager, Deadline, Error, Hold, IntoPath, Label, LockQueue, Rule, ZnodePath,
 };
 
-use self::guard::Held;
 pub use self::guard::MutexGuard;
 pub(crate) use self::guard::MutexHold;
+use self::guard::MutexHoldKind;
 pub use self::hand_off_policy::HandOffPolicy;
 pub(crate) use self::inspect::of_queue;
 use self::sharing::SharingHandle;
@@ -274,7 +274,7 @@ impl Mutex {
                 (None, Some(owner)) => Box::pin(self.lock_for(queue, owner, deadline)).await?.into(),
                 (Some(sharing), _) => {
                     let queue = Self::signed(queue, owner.as_ref());
-                    Held::Shared(Box::new(Box::pin(sharing.acquire(queue, deadline)).await?))
+                    MutexHoldKind::HandOff(Box::new(Box::pin(sharing.acquire(queue, deadline)).await?))
                 }
             },
             Layout::Semaphore(semaphore) => {
@@ -302,12 +302,14 @@ impl Mutex {
                 let limit = Deadline::after(queue.manager().operation_timeout());
                 let queue = Self::signed(queue, owner.as_ref());
                 match &self.sharing {
-                    Some(sharing) => sharing.try_acquire(queue, limit).await?.map(Box::new).map(Held::Shared),
-                    None => queue.try_acquire(limit).await?.map(Held::from),
+                    Some(sharing) => {
+                        sharing.try_acquire(queue, limit).await?.map(Box::new).map(MutexHoldKind::HandOff)
+                    }
+                    None => queue.try_acquire(limit).await?.map(MutexHoldKind::from),
                 }
             }
             Layout::Semaphore(semaphore) => {
-                Box::pin(semaphore.try_acquire()).await?.map(Lease::into_hold).map(Held::from)
+                Box::pin(semaphore.try_acquire()).await?.map(Lease::into_hold).map(MutexHoldKind::from)
             }
         };
         Ok(held.map(|held| self.guard(held, owner.as_ref())))
@@ -333,7 +335,7 @@ impl Mutex {
         Ok(owner)
     }
 
-    fn guard(&self, held: Held, owner: Option<&Owner>) -> MutexGuard {
+    fn guard(&self, held: MutexHoldKind, owner: Option<&Owner>) -> MutexGuard {
         let enter = |owner| self.holders.enter(self.path(), owner, Holding::Plain, held.hold());
         MutexGuard::of(MutexHold::new(owner.map(enter), held))
     }

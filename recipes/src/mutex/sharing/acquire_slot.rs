@@ -20,12 +20,6 @@ impl AcquireSlot {
         Self { sharing: Arc::downgrade(sharing), number, idle_node }
     }
 
-    /// Ends the slot of a waiter that is gone, and returns its node.
-    pub(super) fn taken_back(mut self) -> Option<IdleNode> {
-        self.sharing = Weak::new();
-        self.idle_node.take()
-    }
-
     /// `None` once the last clone of the mutex is gone.
     pub(super) fn sharing(&self) -> Option<Arc<NodeSharing>> {
         self.sharing.upgrade()
@@ -87,9 +81,10 @@ impl Drop for SlotWait<'_> {
         if self.is_over {
             return;
         }
-        self.slot.close();
-        self.sharing.cancel_wait(self.number);
-        // A slot that was sent before the close is dropped here, and so goes to the next task.
-        drop(self.slot.try_recv());
+        if !self.sharing.cancel_wait(self.number) {
+            // A slot that is on its way ends: where it is sent, or here if it was sent before the close.
+            self.slot.close();
+            drop(self.slot.try_recv());
+        }
     }
 }

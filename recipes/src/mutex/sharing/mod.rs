@@ -2,24 +2,31 @@
 //!
 //! One task at a time has the [`AcquireSlot`]: it waits in the server's queue for all tasks, or it holds. The
 //! other tasks wait here, in the order of their calls, and have no nodes. When a guard ends, the next task
-//! gets its node, as long as [`Contention`] allows the hand-off.
+//! gets its node, as long as [`KnownContenders`](known_contenders::KnownContenders) allow the hand-off.
+//!
+//! [`SharingState`] decides, and [`NodeSharing`] carries out what it decides.
 
 mod acquire_slot;
-mod contention;
-mod shared_hold;
+mod contention_watcher;
+mod hand_off_hold;
+mod known_contenders;
+mod state;
+#[cfg(test)]
+mod tests;
 
-use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use lockkeeper_core::{Deadline, DetachedNode, Error, Hold, LockQueue, count_of};
+use lockkeeper_core::{Deadline, DetachedNode, Error, Hold, LockQueue};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tracing::Instrument;
 
 use self::acquire_slot::{AcquireSlot, SlotWait};
-use self::contention::{Contention, NodeTenure};
-pub(super) use self::shared_hold::{Remainder, SharedHold};
+use self::contention_watcher::{NodeTenure, WatcherSignals};
+pub(super) use self::hand_off_hold::HandOffHold;
+use self::state::{Effect, SharingState};
 use super::hand_off_policy::HandOffPolicy;
 
 /// The state that the clones of one mutex share.
@@ -32,50 +39,33 @@ pub(super) struct SharingHandle {
 
 /// Keeps the node between two guards.
 pub(super) struct NodeSharing {
-    policy: HandOffPolicy,
     /// Without a clone of the mutex, no task can acquire an idle node any more.
     clones: Weak<()>,
-    state: Mutex<SharingState>,
+    /// The instant from which the state counts its time.
+    started: Deadline,
+    watched: Mutex<WatchedState>,
 }
 
-struct SharingState {
-    /// The number of the last slot that a task got.
-    slot: u64,
-    occupancy: Occupancy,
-    /// The waiting tasks. The one that has waited longest is first.
-    waiting: VecDeque<Waiter>,
-    arrivals: u64,
-}
-
-enum Occupancy {
-    /// No task has the slot or waits for it.
-    Vacant,
-    /// A task has the slot, and no guard yet.
-    Taken,
-    /// A guard holds a node with this contention.
-    Held(Arc<Contention>),
-    /// The node is idle: the next acquire of this process takes it.
-    Idle(DetachedNode, Arc<NodeTenure>, Deadline),
-}
-
-struct Waiter {
-    number: u64,
-    wake: oneshot::Sender<AcquireSlot>,
+struct WatchedState {
+    state: SharingState<IdleNode, oneshot::Sender<AcquireSlot>>,
+    /// Those of the tenure that began last.
+    signals: Arc<WatcherSignals>,
 }
 
 /// A node without a guard, and its tenure in this process.
-type IdleNode = (DetachedNode, Arc<NodeTenure>);
+type IdleNode = (DetachedNode, NodeTenure);
+
+type Effects = Vec<Effect<IdleNode, oneshot::Sender<AcquireSlot>>>;
 
 impl SharingHandle {
     pub(super) fn new(policy: HandOffPolicy) -> Self {
-        let clones = Arc::new(());
-        let state =
-            SharingState { slot: 0, occupancy: Occupancy::Vacant, waiting: VecDeque::new(), arrivals: 0 };
-        let sharing = NodeSharing { policy, clones: Arc::downgrade(&clones), state: Mutex::new(state) };
+        let (clones, started) = (Arc::new(()), Deadline::never());
+        let watched = WatchedState { state: SharingState::new(policy), signals: Arc::default() };
+        let sharing = NodeSharing { clones: Arc::downgrade(&clones), started, watched: Mutex::new(watched) };
         Self { sharing: Arc::new(sharing), _clones: clones }
     }
 
-    pub(super) async fn acquire(&self, queue: LockQueue, deadline: Deadline) -> Result<SharedHold, Error> {
+    pub(super) async fn acquire(&self, queue: LockQueue, deadline: Deadline) -> Result<HandOffHold, Error> {
         self.sharing.acquire(queue, deadline).await
     }
 
@@ -83,13 +73,13 @@ impl SharingHandle {
         &self,
         queue: LockQueue,
         limit: Deadline,
-    ) -> Result<Option<SharedHold>, Error> {
+    ) -> Result<Option<HandOffHold>, Error> {
         self.sharing.try_acquire(queue, limit).await
     }
 }
 
 impl NodeSharing {
-    async fn acquire(self: &Arc<Self>, queue: LockQueue, deadline: Deadline) -> Result<SharedHold, Error> {
+    async fn acquire(self: &Arc<Self>, queue: LockQueue, deadline: Deadline) -> Result<HandOffHold, Error> {
         let span = queue.acquire_span(deadline);
         let slot = match self.slot_or_wait() {
             Ok(slot) => Ok(slot),
@@ -102,202 +92,184 @@ impl NodeSharing {
                 return Err(error);
             }
         };
-        if let Some(hold) = self.take_idle(&mut slot) {
+        if let Some(hold) = Unbound::attach(&mut slot) {
             span.granted(&hold.hold);
             return Ok(hold.with(slot));
         }
         let hold = span.acquire().await?;
-        Ok(self.begin(hold).with(slot))
+        Ok(Unbound::begin(self, hold).with(slot))
     }
 
     async fn try_acquire(
         self: &Arc<Self>,
         queue: LockQueue,
         limit: Deadline,
-    ) -> Result<Option<SharedHold>, Error> {
+    ) -> Result<Option<HandOffHold>, Error> {
         let span = queue.acquire_span(Deadline::immediate());
         let Some(mut slot) = self.slot_if_free() else {
             span.busy();
             return Ok(None);
         };
-        if let Some(hold) = self.take_idle(&mut slot) {
+        if let Some(hold) = Unbound::attach(&mut slot) {
             span.granted(&hold.hold);
             return Ok(Some(hold.with(slot)));
         }
         let hold = span.try_acquire(limit).await?;
-        Ok(hold.map(|hold| self.begin(hold).with(slot)))
-    }
-
-    /// Attaches the idle node that came with the slot, if there is one and it still exists.
-    fn take_idle(&self, slot: &mut AcquireSlot) -> Option<Unbound> {
-        let (detached, tenure) = slot.idle_node.take()?;
-        let hold = detached.attach().ok()?;
-        Some(Unbound { hold, tenure })
-    }
-
-    /// Starts the tenure of a node that was granted.
-    fn begin(self: &Arc<Self>, hold: Hold) -> Unbound {
-        let tenure = contention::start_watcher(self, self.policy, &hold);
-        Unbound { hold, tenure }
+        Ok(hold.map(|hold| Unbound::begin(self, hold).with(slot)))
     }
 
     /// Returns the slot, if no task has it.
     fn slot_if_free(self: &Arc<Self>) -> Option<AcquireSlot> {
-        self.state.lock().slot_if_free(self)
+        let (number, node) = self.watched.lock().state.take_slot()?;
+        Some(AcquireSlot::new(self, number, node))
     }
 
     fn slot_or_wait(self: &Arc<Self>) -> Result<AcquireSlot, SlotWait<'_>> {
-        let mut state = self.state.lock();
-        state.slot_if_free(self).ok_or_else(|| {
-            let (wake, slot) = oneshot::channel();
-            state.arrivals += 1;
-            let number = state.arrivals;
-            if let Occupancy::Held(contention) = &state.occupancy {
-                contention.mark_needed();
-            }
-            state.waiting.push_back(Waiter { number, wake });
-            SlotWait::new(self, number, slot)
-        })
+        let now = self.now();
+        let mut watched = self.watched.lock();
+        if let Some((number, node)) = watched.state.take_slot() {
+            return Ok(AcquireSlot::new(self, number, node));
+        }
+        let (wake, slot) = oneshot::channel();
+        let (number, effects) = watched.state.wait(wake, now);
+        let signals = Arc::clone(&watched.signals);
+        drop(watched);
+        self.carry_out(effects, &signals);
+        Err(SlotWait::new(self, number, slot))
     }
 
     /// The number of tasks ahead of this waiter, including the task that has the slot.
     fn ahead(&self, number: u64) -> u32 {
-        let state = self.state.lock();
-        let at = state.waiting.binary_search_by_key(&number, |waiter| waiter.number);
-        count_of(at.unwrap_or_else(|at| at)).saturating_add(1)
+        self.watched.lock().state.ahead(number)
     }
 
-    /// Removes a waiter.
-    fn cancel_wait(&self, number: u64) {
-        let mut state = self.state.lock();
-        if let Ok(at) = state.waiting.binary_search_by_key(&number, |waiter| waiter.number) {
-            state.waiting.remove(at);
-        }
+    /// Removes a waiter. Returns false if a slot has been sent to it.
+    fn cancel_wait(&self, number: u64) -> bool {
+        self.watched.lock().state.cancel_wait(number)
     }
 
     /// Ends the slot of this number. Its idle node is handed off, or dropped.
-    fn end_slot(self: &Arc<Self>, number: u64, idle_node: Option<IdleNode>) {
-        let mut state = self.state.lock();
-        let remainder = if state.slot == number { state.advance(self, idle_node) } else { idle_node };
-        drop(state);
-        drop(remainder);
+    fn end_slot(self: &Arc<Self>, number: u64, node: Option<IdleNode>) {
+        self.change(|state, _| state.end_slot(number, node));
     }
 
-    /// Hands the node of a guard off, or keeps it idle. Otherwise returns the remainder, which the caller
+    /// Hands the node of a guard off, or keeps it idle. Otherwise returns the hold, which the caller
     /// releases.
-    fn give_back(self: &Arc<Self>, number: u64, hold: Hold, tenure: &Arc<NodeTenure>) -> Option<Remainder> {
-        let mut state = self.state.lock();
-        if state.slot != number {
-            // The hold was lost, and another task has got the slot since then.
-            return Some(Remainder::Hold(Box::new(hold)));
-        }
-        let is_waited_for = !state.waiting.is_empty();
-        let may_stay = match is_waited_for {
-            true => tenure.may_hand_off(),
-            false => self.clones.strong_count() > 0 && tenure.may_idle(),
-        };
-        let detached = if may_stay { hold.detach() } else { Err(Box::new(hold)) };
-        let detached = match detached {
-            Ok(detached) => detached,
-            Err(hold) => {
-                state.advance(self, None);
-                return Some(Remainder::Hold(hold));
-            }
-        };
-        let (detached, tenure) = state.advance(self, Some((detached, Arc::clone(tenure))))?;
-        if !tenure.may_idle() {
-            return Some(Remainder::Detached(Box::new(detached)));
-        }
-        tenure.start_idle();
-        state.occupancy = Occupancy::Idle(detached, tenure, Deadline::after(self.policy.idle_time));
-        None
+    fn end_hold(
+        self: &Arc<Self>,
+        number: u64,
+        hold: Box<Hold>,
+        tenure: &mut Option<NodeTenure>,
+    ) -> Option<Box<Hold>> {
+        let mut kept = Some(hold);
+        let has_clones = self.clones.strong_count() > 0;
+        self.change(|state, now| {
+            state.end_hold(number, has_clones, now, || match kept.take()?.detach() {
+                Ok(node) => tenure.take().map(|tenure| (node, tenure)),
+                Err(hold) => {
+                    kept = Some(hold);
+                    None
+                }
+            })
+        });
+        kept
     }
 
-    /// Records that a guard holds a node with this contention.
-    fn mark_held(self: &Arc<Self>, number: u64, contention: &Arc<Contention>) {
-        let mut state = self.state.lock();
-        if state.slot == number {
-            state.occupancy = Occupancy::Held(Arc::clone(contention));
-            if !state.waiting.is_empty() {
-                contention.mark_needed();
-            }
-        }
+    /// Returns the number of the tenure.
+    fn begin_tenure(&self, signals: &Arc<WatcherSignals>) -> u64 {
+        let mut watched = self.watched.lock();
+        watched.signals = Arc::clone(signals);
+        watched.state.begin_tenure()
     }
 
-    /// Records that the node is lost: its guard does not block the next task of this process.
-    fn mark_lost(self: &Arc<Self>, contention: &Arc<Contention>) {
-        let mut state = self.state.lock();
-        if matches!(&state.occupancy, Occupancy::Held(held) if Arc::ptr_eq(held, contention)) {
-            state.advance(self, None);
-        }
+    fn mark_held(self: &Arc<Self>, number: u64) {
+        self.change(|state, now| state.mark_held(number, now));
+    }
+
+    fn mark_lost(self: &Arc<Self>, tenure: u64) {
+        self.change(|state, _| state.mark_lost(tenure));
+    }
+
+    fn set_alone(&self, tenure: u64, is_alone: bool) {
+        let now = self.now();
+        self.watched.lock().state.set_alone(tenure, is_alone, now);
+    }
+
+    fn mark_contended(self: &Arc<Self>, tenure: u64) {
+        self.change(|state, now| state.mark_contended(tenure, now));
+    }
+
+    fn mark_blind(self: &Arc<Self>, tenure: u64) {
+        self.change(|state, _| state.mark_blind(tenure));
     }
 
     /// The end of the idle time of this node, if it is idle.
-    fn idle_until(&self, contention: &Arc<Contention>) -> Option<Deadline> {
-        match &self.state.lock().occupancy {
-            Occupancy::Idle(_, tenure, until) if tenure.is_watched_by(contention) => Some(*until),
-            _ => None,
-        }
+    fn idle_until(&self, tenure: u64) -> Option<Deadline> {
+        let until = self.watched.lock().state.idle_until(tenure)?;
+        Some(Deadline::after(until.saturating_sub(self.now())))
     }
 
-    /// Drops this node if it is idle. With `only_if_over`, only if its idle time is over.
-    fn end_idle(&self, contention: &Arc<Contention>, only_if_over: bool) {
-        let mut state = self.state.lock();
-        let is_to_go = matches!(&state.occupancy, Occupancy::Idle(_, tenure, until)
-            if tenure.is_watched_by(contention) && (!only_if_over || until.has_passed()));
-        if is_to_go {
-            let remainder = std::mem::replace(&mut state.occupancy, Occupancy::Vacant);
-            drop(state);
-            drop(remainder);
-        }
-    }
-}
-
-impl SharingState {
-    fn slot_if_free(&mut self, sharing: &Arc<NodeSharing>) -> Option<AcquireSlot> {
-        let idle_node = match std::mem::replace(&mut self.occupancy, Occupancy::Taken) {
-            Occupancy::Vacant => None,
-            Occupancy::Idle(detached, tenure, _) => Some((detached, tenure)),
-            busy => {
-                self.occupancy = busy;
-                return None;
-            }
-        };
-        self.slot += 1;
-        Some(AcquireSlot::new(sharing, self.slot, idle_node))
+    fn end_idle_time(self: &Arc<Self>, tenure: u64) {
+        self.change(|state, now| state.end_idle_time(tenure, now));
     }
 
-    /// Gives the slot to the next waiter, with the idle node. Returns the node if no task waits.
-    fn advance(&mut self, sharing: &Arc<NodeSharing>, mut idle_node: Option<IdleNode>) -> Option<IdleNode> {
-        self.slot += 1;
-        while let Some(next) = self.waiting.pop_front() {
-            match next.wake.send(AcquireSlot::new(sharing, self.slot, idle_node)) {
-                Ok(()) => {
-                    self.occupancy = Occupancy::Taken;
-                    return None;
-                }
-                Err(slot) => idle_node = slot.taken_back(),
+    fn now(&self) -> Duration {
+        self.started.waited()
+    }
+
+    fn change(
+        self: &Arc<Self>,
+        change: impl FnOnce(&mut SharingState<IdleNode, oneshot::Sender<AcquireSlot>>, Duration) -> Effects,
+    ) {
+        let now = self.now();
+        let mut watched = self.watched.lock();
+        let effects = change(&mut watched.state, now);
+        let signals = Arc::clone(&watched.signals);
+        drop(watched);
+        self.carry_out(effects, &signals);
+    }
+
+    /// Carries out the effects, without the lock. `signals` are those of the tenure that they are about.
+    fn carry_out(self: &Arc<Self>, effects: Effects, signals: &WatcherSignals) {
+        for effect in effects {
+            match effect {
+                // A slot that cannot be sent is dropped here, and so ends.
+                Effect::SendSlot { wake, slot, node } => drop(wake.send(AcquireSlot::new(self, slot, node))),
+                Effect::WatchContenders => signals.watch_contenders.notify_one(),
+                Effect::TimeIdle => signals.time_idle.notify_one(),
+                Effect::Delete(node) => drop(node),
             }
         }
-        self.occupancy = Occupancy::Vacant;
-        idle_node
     }
 }
 
 /// A hold that is not bound to its slot yet.
 struct Unbound {
     hold: Hold,
-    tenure: Arc<NodeTenure>,
+    tenure: NodeTenure,
 }
 
 impl Unbound {
-    fn with(self, slot: AcquireSlot) -> SharedHold {
-        SharedHold::new(self.hold, self.tenure, slot)
+    /// Attaches the idle node that came with the slot, if there is one and it still exists.
+    fn attach(slot: &mut AcquireSlot) -> Option<Self> {
+        let (detached, tenure) = slot.idle_node.take()?;
+        let hold = detached.attach().ok()?;
+        Some(Self { hold, tenure })
+    }
+
+    /// Starts the tenure of a node that was granted.
+    fn begin(sharing: &Arc<NodeSharing>, hold: Hold) -> Self {
+        let tenure = contention_watcher::start_watcher(sharing, &hold);
+        Self { hold, tenure }
+    }
+
+    fn with(self, slot: AcquireSlot) -> HandOffHold {
+        HandOffHold::new(self.hold, self.tenure, slot)
     }
 }
 
 impl Debug for NodeSharing {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("NodeSharing").field("policy", &self.policy).finish_non_exhaustive()
+        formatter.debug_struct("NodeSharing").finish_non_exhaustive()
     }
 }

@@ -1,0 +1,99 @@
+use std::sync::{Arc, Weak};
+
+use lockkeeper_core::{Hold, NodeMonitor};
+use tokio::sync::{Notify, oneshot};
+
+use super::NodeSharing;
+
+/// The time of one node in this process, from its grant until its release.
+pub(super) struct NodeTenure {
+    number: u64,
+    /// Its drop ends the watching task.
+    _over: oneshot::Sender<()>,
+}
+
+/// What the state asks of the watching task.
+#[derive(Default)]
+pub(super) struct WatcherSignals {
+    /// Notified when other contenders have to be watched.
+    pub(super) watch_contenders: Notify,
+    /// Notified when the node becomes idle.
+    pub(super) time_idle: Notify,
+}
+
+/// Watches for other contenders during the tenure. Its drop, also that by the end of its runtime, ends an
+/// idle node, which no task watches any more.
+struct ContentionWatcher {
+    sharing: Weak<NodeSharing>,
+    tenure: u64,
+    signals: Arc<WatcherSignals>,
+}
+
+/// Starts the tenure of a hold, and its watching task. The task starts with the tenure, because a guard may
+/// be dropped where no task can be spawned. It watches only when it is needed.
+pub(super) fn start_watcher(sharing: &Arc<NodeSharing>, hold: &Hold) -> NodeTenure {
+    let signals = Arc::<WatcherSignals>::default();
+    let number = sharing.begin_tenure(&signals);
+    let (over, is_over) = oneshot::channel();
+    let watcher = ContentionWatcher { sharing: Arc::downgrade(sharing), tenure: number, signals };
+    // If it cannot run, it is dropped, and its drop reports that nothing is watched.
+    hold.manager().spawn(watcher.watch(hold.monitor(), is_over));
+    NodeTenure { number, _over: over }
+}
+
+impl NodeTenure {
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl ContentionWatcher {
+    async fn watch(self, monitor: NodeMonitor, over: oneshot::Receiver<()>) {
+        tokio::select! {
+            biased;
+            _ = over => {}
+            _ = monitor.lost() => {
+                if let Some(sharing) = self.sharing.upgrade() {
+                    sharing.mark_lost(self.tenure);
+                }
+            }
+            () = self.watch_contenders(&monitor) => {}
+            () = self.time_idle() => {}
+        }
+    }
+
+    async fn watch_contenders(&self, monitor: &NodeMonitor) {
+        self.signals.watch_contenders.notified().await;
+        let set_alone = |is_alone| {
+            if let Some(sharing) = self.sharing.upgrade() {
+                sharing.set_alone(self.tenure, is_alone);
+            }
+        };
+        monitor.contended(set_alone).await;
+        if let Some(sharing) = self.sharing.upgrade() {
+            sharing.mark_contended(self.tenure);
+        }
+        std::future::pending().await
+    }
+
+    async fn time_idle(&self) {
+        loop {
+            let until = self.sharing.upgrade().and_then(|sharing| sharing.idle_until(self.tenure));
+            match until {
+                None => self.signals.time_idle.notified().await,
+                Some(until) => until.passed().await,
+            }
+            if let Some(sharing) = self.sharing.upgrade() {
+                sharing.end_idle_time(self.tenure);
+            }
+        }
+    }
+}
+
+impl Drop for ContentionWatcher {
+    fn drop(&mut self) {
+        if let Some(sharing) = self.sharing.upgrade() {
+            sharing.mark_blind(self.tenure);
+        }
+    }
+}

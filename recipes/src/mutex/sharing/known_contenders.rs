@@ -1,0 +1,109 @@
+//! What is known of contenders in other processes, and how often the node may be handed off: pure.
+
+use std::time::Duration;
+
+use super::super::hand_off_policy::HandOffPolicy;
+
+/// The contenders of other processes, by what the watching task has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum KnownContenders {
+    /// The task does not watch yet.
+    NotAsked,
+    /// The watch has no answer yet: there may be contenders.
+    Unknown(HandOffBudget),
+    None,
+    /// There are other contenders.
+    Some(HandOffBudget),
+    /// The watching task has ended.
+    Blind,
+}
+
+/// The hand-offs that are left to this process, once other contenders wait or may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct HandOffBudget {
+    handoffs_left: u32,
+    until: Duration,
+}
+
+impl HandOffBudget {
+    fn new(policy: HandOffPolicy, now: Duration) -> Self {
+        Self { handoffs_left: policy.max_handoffs, until: now.saturating_add(policy.max_time) }
+    }
+
+    /// Takes one hand-off. Returns false if none is left.
+    fn take(&mut self, now: Duration) -> bool {
+        let left = self.handoffs_left.checked_sub(1).filter(|_| now < self.until);
+        self.handoffs_left = left.unwrap_or(self.handoffs_left);
+        left.is_some()
+    }
+}
+
+impl KnownContenders {
+    /// A second guard needs the node. Returns true if the watch has to start.
+    pub(super) fn ask(&mut self, policy: HandOffPolicy, now: Duration) -> bool {
+        let is_first = *self == Self::NotAsked;
+        if is_first {
+            *self = Self::Unknown(HandOffBudget::new(policy, now));
+        }
+        is_first
+    }
+
+    /// Takes one hand-off. Returns false if none is left.
+    pub(super) fn take_handoff(&mut self, now: Duration) -> bool {
+        match self {
+            Self::None => true,
+            Self::NotAsked | Self::Blind => false,
+            Self::Unknown(budget) | Self::Some(budget) => budget.take(now),
+        }
+    }
+
+    /// Whether the node may be idle: no other contender is known.
+    pub(super) fn may_idle(self) -> bool {
+        matches!(self, Self::None | Self::Unknown(_))
+    }
+
+    pub(super) fn set_alone(&mut self, is_alone: bool, policy: HandOffPolicy, now: Duration) {
+        *self = match *self {
+            Self::Unknown(_) if is_alone => Self::None,
+            Self::None if !is_alone => Self::Unknown(HandOffBudget::new(policy, now)),
+            other => other,
+        };
+    }
+
+    pub(super) fn mark_contended(&mut self, policy: HandOffPolicy, now: Duration) {
+        *self = match *self {
+            // The hand-offs of which it was not known whether another contender waited count.
+            Self::Unknown(budget) | Self::Some(budget) => Self::Some(budget),
+            Self::NotAsked | Self::None => Self::Some(HandOffBudget::new(policy, now)),
+            Self::Blind => Self::Blind,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hand_offs_before_another_contender_is_seen_count() {
+        let policy = HandOffPolicy::default().max_handoffs(2).max_time(Duration::from_secs(3600));
+        let (mut contenders, now) = (KnownContenders::NotAsked, Duration::ZERO);
+        assert!(contenders.ask(policy, now));
+        assert!(contenders.take_handoff(now), "another contender may wait already");
+        contenders.mark_contended(policy, now);
+        assert!(contenders.take_handoff(now));
+        assert!(!contenders.take_handoff(now), "more than the policy allows");
+    }
+
+    #[test]
+    fn hand_offs_end_with_the_time_of_the_policy() {
+        let policy = HandOffPolicy::default().max_time(Duration::from_secs(3));
+        let mut contenders = KnownContenders::NotAsked;
+        contenders.ask(policy, Duration::from_secs(10));
+        assert!(contenders.take_handoff(Duration::from_millis(12_999)));
+        assert!(!contenders.take_handoff(Duration::from_secs(13)));
+        // A later answer that there is none ends the limit.
+        contenders.set_alone(true, policy, Duration::from_secs(13));
+        assert!(contenders.take_handoff(Duration::from_secs(100)));
+    }
+}

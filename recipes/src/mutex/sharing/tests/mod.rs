@@ -1,0 +1,160 @@
+//! Every interleaving of a few tasks that share a node, with a contender of another process, and faults at any
+//! step.
+
+mod judge;
+mod world;
+
+use std::io::Write as _;
+use std::time::Instant;
+
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use self::world::{Action, Faults, Mistake, World};
+
+/// What is explored.
+#[derive(Clone, Debug)]
+struct Scenario {
+    /// How often each task acquires the lock.
+    rounds: [u8; 3],
+    faults: Faults,
+    /// Whether a contender of another process queues, at any step.
+    has_foreign: bool,
+    max_handoffs: u32,
+    mistake: Option<Mistake>,
+}
+
+impl Model for Scenario {
+    type State = World;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World> {
+        vec![World::new(self)]
+    }
+
+    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+        world.progress(actions);
+        world.chance(self, actions);
+    }
+
+    fn next_state(&self, world: &World, action: Action) -> Option<World> {
+        let mut next = world.clone();
+        next.step(self, &action);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("at most one task has the slot", |_, world: &World| world.has_one_slot()),
+            Property::always("no hand-off breaks a rule", |_, world: &World| world.violation.is_none()),
+            Property::always("each node has one owner", |_, world: &World| world.owns_its_nodes()),
+            Property::always("every task is served in the end", |_, world: &World| !world.hangs()),
+        ]
+    }
+}
+
+/// The result of an exploration.
+struct Explored {
+    states: usize,
+    /// The broken property, and the actions that lead to it.
+    broken: Option<(&'static str, Vec<Action>)>,
+}
+
+/// Explores a scenario: visits at most `limit` states, and counts repeated ones.
+#[expect(clippy::disallowed_methods, reason = "a stopwatch for people; nothing depends on it")]
+fn explore(name: &str, scenario: &Scenario, limit: usize) -> Explored {
+    let begun = Instant::now();
+    let checker = scenario
+        .clone()
+        .checker()
+        .threads(2)
+        .target_state_count(limit)
+        .finish_when(HasDiscoveries::AnyFailures)
+        .spawn_bfs()
+        .join();
+    let (states, depth) = (checker.unique_state_count(), checker.max_depth());
+    let is_whole = checker.state_count() < limit;
+    let broken = checker.discoveries().into_iter().next();
+    let broken = broken.map(|(property, path)| (property, path.into_actions()));
+    let bound = match &broken {
+        Some((property, _)) => property,
+        None if is_whole => "all of them",
+        None => "bounded",
+    };
+    // Written past the capture of the test's output, since the bound belongs to the result.
+    let _ = writeln!(
+        std::io::stderr(),
+        "sharing, {name}: {states} states, depth {depth}, {bound}, {:.1} s",
+        begun.elapsed().as_secs_f64(),
+    );
+    Explored { states, broken }
+}
+
+/// How many states one exploration visits at most, repeated ones included.
+const LIMIT: usize = 250_000;
+const SOAK_LIMIT: usize = 50_000_000;
+
+fn limit() -> usize {
+    if std::env::var_os("LOCKKEEPER_SOAK").is_some() { SOAK_LIMIT } else { LIMIT }
+}
+
+const NO_FAULTS: Faults = Faults { cancels: 0, losses: 0, blinds: 0, early_drops: 0 };
+
+const PLAIN: Scenario =
+    Scenario { rounds: [1, 1, 1], faults: NO_FAULTS, has_foreign: false, max_handoffs: 1, mistake: None };
+
+#[test]
+fn no_interleaving_of_three_tasks_that_share_a_node_breaks_a_rule() {
+    for (name, faults) in [
+        ("no fault", NO_FAULTS),
+        ("a cancel", Faults { cancels: 1, ..NO_FAULTS }),
+        ("a loss", Faults { losses: 1, ..NO_FAULTS }),
+        ("a runtime that ends", Faults { blinds: 1, ..NO_FAULTS }),
+        ("clones dropped early", Faults { early_drops: 3, ..NO_FAULTS }),
+        ("all faults", Faults { cancels: 1, losses: 1, blinds: 1, early_drops: 3 }),
+    ] {
+        for has_foreign in [false, true] {
+            let scenario = Scenario { faults, has_foreign, ..PLAIN };
+            let foreign = if has_foreign { "a foreign contender" } else { "alone" };
+            let name = format!("{name}, {foreign}");
+            let explored = explore(&name, &scenario, limit());
+            assert!(explored.broken.is_none(), "{name}: {:?}", explored.broken);
+            assert!(explored.states > 1000, "{name}: hardly anything was explored");
+        }
+    }
+}
+
+#[test]
+fn no_interleaving_of_a_task_that_acquires_again_breaks_a_rule() {
+    let faults = Faults { losses: 1, ..NO_FAULTS };
+    let scenario = Scenario { rounds: [2, 2, 0], faults, has_foreign: true, max_handoffs: 2, ..PLAIN };
+    let explored = explore("two tasks twice, a loss, a foreign contender", &scenario, limit());
+    assert!(explored.broken.is_none(), "{:?}", explored.broken);
+}
+
+#[test]
+fn planted_mistakes_of_sharing_are_caught() {
+    let alone = PLAIN;
+    let contended = Scenario { has_foreign: true, ..PLAIN };
+    let with = |faults| Scenario { faults, ..PLAIN };
+    let loss = with(Faults { losses: 1, ..NO_FAULTS });
+    let cancel = with(Faults { cancels: 1, ..NO_FAULTS });
+    let blind = with(Faults { blinds: 1, ..NO_FAULTS });
+    let dropped = with(Faults { early_drops: 3, ..NO_FAULTS });
+    for (mistake, scenario) in [
+        (Mistake::AnySlotEnds, loss.clone()),
+        (Mistake::NoLossCheck, loss),
+        (Mistake::LostSlot, cancel.clone()),
+        (Mistake::LastFirst, alone),
+        (Mistake::BudgetAnew, contended.clone()),
+        (Mistake::DeleteForgotten, contended),
+        (Mistake::WatcherEndsSilently, blind),
+        (Mistake::IdleWithoutClones, dropped),
+    ] {
+        let right = explore(&format!("without {mistake:?}"), &scenario, limit());
+        assert!(right.broken.is_none(), "{:?}", right.broken);
+        let wrong = Scenario { mistake: Some(mistake), ..scenario };
+        let caught = explore(&format!("{mistake:?}"), &wrong, SOAK_LIMIT);
+        let (property, actions) = caught.broken.unwrap_or_else(|| panic!("{mistake:?} was not caught"));
+        let _ = writeln!(std::io::stderr(), "  {property}: {actions:?}");
+    }
+}
