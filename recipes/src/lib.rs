@@ -69,6 +69,8 @@ mod deadlock;
 mod discovery;
 mod double_barrier;
 mod election;
+#[cfg(test)]
+mod exploration;
 mod group;
 mod id_blocks;
 mod inspection;

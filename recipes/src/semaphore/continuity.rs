@@ -19,7 +19,7 @@
 use lockkeeper_core::{NodeName, Stat, count_of};
 
 /// The facts that prove that no lease was made between a list and an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Continuity {
     /// The number of the next lease, in a directory of this version.
     Next { number: i32, version: i32 },

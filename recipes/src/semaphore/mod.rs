@@ -34,6 +34,8 @@ mod permit_acquire;
 mod permit_state;
 mod permits;
 mod shared_limit;
+#[cfg(test)]
+mod tests;
 mod ticket;
 
 use std::fmt::{self, Debug, Formatter};

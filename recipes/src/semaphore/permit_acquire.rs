@@ -10,16 +10,8 @@ use tracing::debug;
 use super::continuity::{Continuity, keeps};
 use super::error::{SemaphoreError, waiting_for_permits};
 use super::limit::Limit;
-use super::permit_state::{Decision, NotReady, PermitState, Terms, decide};
+use super::permit_state::{Decision, NotReady, PermitCount, PermitState, Terms, decide};
 use super::{Lease, Semaphore};
-
-/// The payload of a hand-off to the next head of this process: an upper bound of the permits in use. It holds
-/// if the next lease has the sequence number that [`Continuity`] predicts.
-struct PermitCount {
-    taken: u32,
-    limit: u32,
-    continuity: Continuity,
-}
 
 /// The reason why the head took no permits.
 #[derive(Debug)]
@@ -160,9 +152,7 @@ impl PermitAcquire<'_> {
         let left = self.hold()?.payload::<PermitCount>().filter(|count| count.limit == fixed.permits());
         match left {
             Some(count) if decide(count.taken, count.limit, self.asked) == Decision::Take => {
-                let PermitCount { taken, limit, continuity } = *count;
-                let state = PermitState { taken, limit, terms: Terms::Nothing, continuity };
-                self.exchange(&state, deadline).await
+                self.exchange(&count.state(), deadline).await
             }
             _ => Ok(None),
         }
@@ -233,12 +223,8 @@ impl PermitAcquire<'_> {
         let Some(hold) = self.slot.take() else { return Err(NotTaken::HoldLost) };
         let leases = semaphore.leases_queue.clone().with_node_data(semaphore.signed_data());
         let mut exchange = (0..asked).fold(hold.exchange(), |exchange, _| exchange.create_contender(&leases));
-        if let (Limit::Fixed(_), Some(continuity)) = (&semaphore.limit, state.continuity.after(asked)) {
-            exchange = exchange.with_payload(PermitCount {
-                taken: state.taken + asked,
-                limit: state.limit,
-                continuity,
-            });
+        if let (Limit::Fixed(_), Some(count)) = (&semaphore.limit, state.count_after(asked)) {
+            exchange = exchange.with_payload(count);
         }
         let begun = semaphore.manager.now();
         match semaphore.on_terms(exchange, state).commit(deadline).await {

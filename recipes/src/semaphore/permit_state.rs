@@ -29,7 +29,7 @@ pub(super) fn decide(taken: u32, limit: u32, asked: u32) -> Decision {
 }
 
 /// The permits in use, and the limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PermitState {
     /// The number of children of the leases' directory. The children of every client count, as in
     /// Curator.
@@ -40,7 +40,7 @@ pub(super) struct PermitState {
 }
 
 /// What a grant depends on, beside the leases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Terms {
     /// Nothing more.
     Nothing,
@@ -48,6 +48,23 @@ pub(super) enum Terms {
     LimitIs { version: i32 },
     /// Our limit is written into the directory, if that still has this version.
     Record { version: i32 },
+}
+
+/// The payload of a hand-off to the next head of this process: an upper bound of the permits in use. It holds
+/// if the next lease has the sequence number that [`Continuity`] predicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PermitCount {
+    pub(super) taken: u32,
+    pub(super) limit: u32,
+    pub(super) continuity: Continuity,
+}
+
+impl PermitCount {
+    /// The state that the next head takes permits by, without a read.
+    pub(super) fn state(self) -> PermitState {
+        let Self { taken, limit, continuity } = self;
+        PermitState { taken, limit, terms: Terms::Nothing, continuity }
+    }
 }
 
 /// The reason why the state is not known.
@@ -92,6 +109,12 @@ impl PermitState {
                 _ => Err(NotReady::Failed(shared.missing())),
             },
         }
+    }
+
+    /// The payload for the next head, after `asked` more permits are taken.
+    pub(super) fn count_after(&self, asked: u32) -> Option<PermitCount> {
+        let continuity = self.continuity.after(asked)?;
+        Some(PermitCount { taken: self.taken + asked, limit: self.limit, continuity })
     }
 
     fn terms(fixed: &Fixed, taken: u32, directory: Option<&Stat>) -> Result<Terms, NotReady> {

@@ -4,12 +4,10 @@
 mod judge;
 mod world;
 
-use std::io::Write as _;
-use std::time::Instant;
-
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 
 use self::world::{Action, Faults, Mistake, World};
+use crate::exploration::{assert_caught, explore, limit};
 
 /// What is explored.
 #[derive(Clone, Debug)]
@@ -52,51 +50,6 @@ impl Model for Scenario {
     }
 }
 
-/// The result of an exploration.
-struct Explored {
-    states: usize,
-    /// The broken property, and the actions that lead to it.
-    broken: Option<(&'static str, Vec<Action>)>,
-}
-
-/// Explores a scenario: visits at most `limit` states, and counts repeated ones.
-#[expect(clippy::disallowed_methods, reason = "a stopwatch for people; nothing depends on it")]
-fn explore(name: &str, scenario: &Scenario, limit: usize) -> Explored {
-    let begun = Instant::now();
-    let checker = scenario
-        .clone()
-        .checker()
-        .threads(2)
-        .target_state_count(limit)
-        .finish_when(HasDiscoveries::AnyFailures)
-        .spawn_bfs()
-        .join();
-    let (states, depth) = (checker.unique_state_count(), checker.max_depth());
-    let is_whole = checker.state_count() < limit;
-    let broken = checker.discoveries().into_iter().next();
-    let broken = broken.map(|(property, path)| (property, path.into_actions()));
-    let bound = match &broken {
-        Some((property, _)) => property,
-        None if is_whole => "all of them",
-        None => "bounded",
-    };
-    // Written past the capture of the test's output, since the bound belongs to the result.
-    let _ = writeln!(
-        std::io::stderr(),
-        "sharing, {name}: {states} states, depth {depth}, {bound}, {:.1} s",
-        begun.elapsed().as_secs_f64(),
-    );
-    Explored { states, broken }
-}
-
-/// How many states one exploration visits at most, repeated ones included.
-const LIMIT: usize = 250_000;
-const SOAK_LIMIT: usize = 50_000_000;
-
-fn limit() -> usize {
-    if std::env::var_os("LOCKKEEPER_SOAK").is_some() { SOAK_LIMIT } else { LIMIT }
-}
-
 const NO_FAULTS: Faults = Faults { cancels: 0, losses: 0, blinds: 0, early_drops: 0 };
 
 const PLAIN: Scenario =
@@ -115,7 +68,7 @@ fn no_interleaving_of_three_tasks_that_share_a_node_breaks_a_rule() {
         for has_foreign in [false, true] {
             let scenario = Scenario { faults, has_foreign, ..PLAIN };
             let foreign = if has_foreign { "a foreign contender" } else { "alone" };
-            let name = format!("{name}, {foreign}");
+            let name = format!("sharing, {name}, {foreign}");
             let explored = explore(&name, &scenario, limit());
             assert!(explored.broken.is_none(), "{name}: {:?}", explored.broken);
             assert!(explored.states > 1000, "{name}: hardly anything was explored");
@@ -127,7 +80,7 @@ fn no_interleaving_of_three_tasks_that_share_a_node_breaks_a_rule() {
 fn no_interleaving_of_a_task_that_acquires_again_breaks_a_rule() {
     let faults = Faults { losses: 1, ..NO_FAULTS };
     let scenario = Scenario { rounds: [2, 2, 0], faults, has_foreign: true, max_handoffs: 2, ..PLAIN };
-    let explored = explore("two tasks twice, a loss, a foreign contender", &scenario, limit());
+    let explored = explore("sharing, two tasks twice, a loss, a foreign contender", &scenario, limit());
     assert!(explored.broken.is_none(), "{:?}", explored.broken);
 }
 
@@ -150,11 +103,7 @@ fn planted_mistakes_of_sharing_are_caught() {
         (Mistake::WatcherEndsSilently, blind),
         (Mistake::IdleWithoutClones, dropped),
     ] {
-        let right = explore(&format!("without {mistake:?}"), &scenario, limit());
-        assert!(right.broken.is_none(), "{:?}", right.broken);
-        let wrong = Scenario { mistake: Some(mistake), ..scenario };
-        let caught = explore(&format!("{mistake:?}"), &wrong, SOAK_LIMIT);
-        let (property, actions) = caught.broken.unwrap_or_else(|| panic!("{mistake:?} was not caught"));
-        let _ = writeln!(std::io::stderr(), "  {property}: {actions:?}");
+        let wrong = Scenario { mistake: Some(mistake), ..scenario.clone() };
+        assert_caught(&format!("sharing, {mistake:?}"), &scenario, &wrong);
     }
 }
