@@ -6,7 +6,7 @@ use lockkeeper_lock::{BootInstant, Deadline};
 use tracing::debug;
 
 use crate::error::{Error, Phase};
-use crate::hold::{Claim, Hold};
+use crate::hold::{Hold, IdGuard};
 use crate::lease::{self, LeaseClock};
 use crate::manager::{CallError, Connection, ConnectionManager};
 use crate::recipe_error::SemaphoreError;
@@ -92,24 +92,24 @@ struct Acquire<'a> {
     keys: &'a LockKeys,
     asked: u32,
     waits: bool,
-    claim: Claim,
+    id_guard: IdGuard,
 }
 
 impl<'a> Acquire<'a> {
     fn new(manager: &'a ConnectionManager, keys: &'a LockKeys, asked: u32, waits: bool) -> Self {
-        Self { manager, keys, asked, waits, claim: Claim::new(manager, keys) }
+        Self { manager, keys, asked, waits, id_guard: IdGuard::new(manager, keys) }
     }
 
     fn into_hold(self, granted: Granted) -> Result<Hold, Error> {
         debug!(name = %self.keys.name, token = granted.token, "acquired");
-        Hold::new(self.claim, granted.token, granted.sent)
+        Hold::new(self.id_guard, granted.token, granted.sent)
     }
 
     /// Asks until there is a grant. Between two answers it rests, until something can have changed.
     async fn wait(&mut self, current: &mut Phase) -> Result<Granted, Error> {
         let manager = self.manager;
         let shared = manager.shared();
-        let id = self.claim.id().clone();
+        let id = self.id_guard.id().clone();
         // Before the first request: a grant may come before the answer.
         let mut wait = shared.waits.register(&id);
         loop {
@@ -142,14 +142,15 @@ impl<'a> Acquire<'a> {
     async fn ask(&mut self, current: &mut Phase) -> Result<Asked, Error> {
         let shared = self.manager.shared();
         let lease = shared.settings.lease_millis();
-        let call = self.keys.acquire(self.claim.id(), lease, self.waits, shared.link.channel(), self.asked);
+        let call =
+            self.keys.acquire(self.id_guard.id(), lease, self.waits, shared.link.channel(), self.asked);
         let mut pause = PAUSE_MIN;
         loop {
             let mut connection = shared.link.connection().await;
             if *current == Phase::Connecting {
                 *current = Phase::Answer;
             }
-            let is_first = self.claim.arm();
+            let is_first = self.id_guard.arm();
             let sent = BootInstant::now();
             let answer = shared.link.send(&mut connection, &call, shared.settings.request_limit()).await;
             let name = || self.keys.name.to_string();
@@ -158,7 +159,7 @@ impl<'a> Acquire<'a> {
                 Ok(Some(Answer::Waits(waiting))) => {
                     // An earlier request without an answer may still arrive at the server.
                     if !self.waits && is_first {
-                        self.claim.disarm();
+                        self.id_guard.disarm();
                     }
                     return Ok(Asked::Waits { waiting, sent, connection });
                 }
@@ -176,7 +177,7 @@ impl<'a> Acquire<'a> {
                 Err(CallError::NoAnswer(cause)) => debug!(name = %self.keys.name, cause, "asking again"),
                 Err(refused) => {
                     if is_first {
-                        self.claim.disarm();
+                        self.id_guard.disarm();
                     }
                     return Err(match refused {
                         CallError::Refused(cause) => Error::Refused { name: name(), cause: cause.clone() },

@@ -44,7 +44,7 @@ pub enum Error {
         name: String,
         /// The owner that holds the lock.
         owner: String,
-        /// What to do instead.
+        /// Advice: a call that works instead.
         advice: &'static str,
     },
     /// The key is in use for another kind of lock, or for something else.
@@ -73,7 +73,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What this error means for its caller.
+    /// The meaning of this error for its caller.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -140,7 +140,7 @@ pub struct ConfigError {
     pub setting: &'static str,
     /// Its value.
     pub value: String,
-    /// What to do instead.
+    /// Advice: a call that works instead.
     pub advice: &'static str,
 }
 
@@ -167,7 +167,7 @@ pub enum ConnectError {
     },
 }
 
-/// What an operation was waiting for when its deadline passed.
+/// The wait of an operation at the time when its deadline passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {

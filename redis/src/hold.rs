@@ -12,13 +12,13 @@ use crate::script::LockKeys;
 
 /// An id that may hold the lock or wait for it. Its drop has the id released in the background.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct IdGuard {
     manager: ConnectionManager,
     keys: LockKeys,
     id: Arc<str>,
 }
 
-impl Claim {
+impl IdGuard {
     /// A new id. Nothing is sent.
     pub(crate) fn new(manager: &ConnectionManager, keys: &LockKeys) -> Self {
         // The prefix tells a waiter that the holder is a contender of this crate.
@@ -32,19 +32,19 @@ impl Claim {
 
     /// From now on, the server may know the id. Returns whether it could not have known it before.
     pub(crate) fn arm(&mut self) -> bool {
-        self.manager.shared().claim(&self.keys, &self.id)
+        self.manager.shared().add_id(&self.keys, &self.id)
     }
 
     /// The server does not know the id any more.
     pub(crate) fn disarm(&mut self) {
-        self.manager.shared().disclaim(&self.id);
+        self.manager.shared().remove_id(&self.id);
     }
 }
 
-impl Drop for Claim {
+impl Drop for IdGuard {
     fn drop(&mut self) {
         let shared = self.manager.shared();
-        if shared.disclaim(&self.id) {
+        if shared.remove_id(&self.id) {
             shared.clean_up(&self.keys, &self.id);
         }
     }
@@ -54,26 +54,26 @@ impl Drop for Claim {
 #[derive(Debug)]
 pub(crate) struct Hold {
     record: Arc<HoldRecord>,
-    claim: Claim,
+    id_guard: IdGuard,
     token: FencingToken,
 }
 
 impl Hold {
     /// The lease counts from `sent`, before which no request was sent that the grant rests on.
-    pub(crate) fn new(claim: Claim, token: u64, sent: BootInstant) -> Result<Self, Error> {
-        let lease = LeaseClock::new(sent, claim.manager.lease());
-        let record = Arc::new(HoldRecord::new(&claim.keys, &claim.id, lease));
-        let shared = claim.manager.shared();
+    pub(crate) fn new(id_guard: IdGuard, token: u64, sent: BootInstant) -> Result<Self, Error> {
+        let lease = LeaseClock::new(sent, id_guard.manager.lease());
+        let record = Arc::new(HoldRecord::new(&id_guard.keys, &id_guard.id, lease));
+        let shared = id_guard.manager.shared();
         shared.register(&record);
         let is_closing = shared.is_closing();
         let generation = shared.settings.token_generation;
-        let hold = Self { record, claim, token: FencingToken::new(token).in_generation(generation) };
+        let hold = Self { record, id_guard, token: FencingToken::new(token).in_generation(generation) };
         // Checked after the hold is counted: a shutdown that begins now waits for it, or loses it.
         if is_closing { Err(Error::Closed) } else { Ok(hold) }
     }
 
     pub(crate) fn manager(&self) -> &ConnectionManager {
-        &self.claim.manager
+        &self.id_guard.manager
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -135,11 +135,11 @@ impl Hold {
                 // An earlier try whose answer was lost can have released it. Before the lease ends here,
                 // nothing else does, but a deletion by hand or a loss of the server's data.
                 Ok([released]) if *released == 1 || (was_unanswered && self.check().is_ok()) => {
-                    self.claim.disarm();
+                    self.id_guard.disarm();
                     return Ok(());
                 }
                 Ok(_) => {
-                    self.claim.disarm();
+                    self.id_guard.disarm();
                     let lost = self.check().err();
                     let gone = Lost { name: self.name().to_owned(), reason: LossReason::Gone };
                     return Err(ReleaseError::Lost(lost.unwrap_or(gone)));
@@ -154,6 +154,6 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.claim.manager.shared().unregister(&self.record);
+        self.id_guard.manager.shared().unregister(&self.record);
     }
 }

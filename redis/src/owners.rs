@@ -1,4 +1,4 @@
-//! What each owner holds in this process.
+//! The holds of each owner in this process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -53,7 +53,7 @@ pub(crate) struct SlotUse {
 impl SlotUse {
     fn at(manager: &ConnectionManager, name: &LockName, owner: &Owner) -> Self {
         let key = (name.clone(), owner.id());
-        let table: Arc<OwnerTable> = manager.extension();
+        let table: Arc<OwnerTable> = manager.shared_table();
         let mut slots = table.0.lock();
         let slot = slots.entry(key.clone()).or_insert_with(|| Slot {
             _owner: owner.clone(),

@@ -7,9 +7,9 @@ use redis::ErrorKind;
 use uuid::Uuid;
 
 use super::link::Link;
-use super::shared::{Settings, Shared, Stage};
+use super::shared::{ManagerPhase, Settings, Shared};
 use super::wire::Target;
-use super::{ConnectionManager, keeper, reconnect};
+use super::{ConnectionManager, background, reconnect};
 use crate::error::{ConfigError, ConnectError};
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
@@ -121,13 +121,13 @@ impl ConnectionManagerBuilder {
             return Err(ConnectError::Refused { cause });
         }
         tokio::spawn(reconnect::run(Arc::clone(&shared), target, reports));
-        tokio::spawn(keeper::renew(Arc::clone(&shared)));
-        tokio::spawn(keeper::clean_up(Arc::clone(&shared), jobs));
+        tokio::spawn(background::renew(Arc::clone(&shared)));
+        tokio::spawn(background::clean_up(Arc::clone(&shared), jobs));
         tokio::select! {
             biased;
             _ = shared.link.connection() => Ok(manager),
             () = deadline.passed() => {
-                shared.advance(Stage::Stopped);
+                shared.advance(ManagerPhase::Stopped);
                 let cause = shared.link.last_error().unwrap_or_else(|| "no answer".to_owned());
                 Err(ConnectError::Timeout { waited: deadline.waited(), cause })
             }

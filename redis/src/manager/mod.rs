@@ -1,7 +1,7 @@
 //! The connection manager: one connection, and the tasks behind it.
 
+mod background;
 mod builder;
-mod keeper;
 mod link;
 mod reconnect;
 mod shared;
@@ -17,10 +17,10 @@ use lockkeeper_lock::Deadline;
 
 pub use self::builder::ConnectionManagerBuilder;
 pub(crate) use self::link::{CallError, Connection};
-pub(crate) use self::shared::{Shared, Stage};
+pub(crate) use self::shared::{ManagerPhase, Shared};
 use crate::error::{ConnectError, Error, Phase};
 
-/// What a manager knows about its connection.
+/// The state of a manager's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
@@ -65,7 +65,7 @@ pub struct ConnectionManager {
 struct Handle {
     shared: Arc<Shared>,
     /// What the modules above keep for each manager.
-    extension: OnceLock<Arc<dyn Any + Send + Sync>>,
+    shared_table: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl ConnectionManager {
@@ -91,7 +91,7 @@ impl ConnectionManager {
 
     fn new(shared: Arc<Shared>) -> Self {
         let operation_timeout = shared.settings.operation_timeout;
-        Self { handle: Arc::new(Handle { shared, extension: OnceLock::new() }), operation_timeout }
+        Self { handle: Arc::new(Handle { shared, shared_table: OnceLock::new() }), operation_timeout }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -99,15 +99,15 @@ impl ConnectionManager {
     }
 
     /// What one module above keeps for each manager: one value, of one type.
-    pub(crate) fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
-        let extension = self.handle.extension.get_or_init(|| Arc::new(T::default()));
-        Arc::clone(extension).downcast().unwrap_or_default()
+    pub(crate) fn shared_table<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        let table = self.handle.shared_table.get_or_init(|| Arc::new(T::default()));
+        Arc::clone(table).downcast().unwrap_or_default()
     }
 
-    /// What is known about the connection now.
+    /// The current state of the connection.
     #[must_use]
     pub fn state(&self) -> State {
-        if *self.shared().stage.borrow() >= Stage::Closed {
+        if *self.shared().phase.borrow() >= ManagerPhase::Closed {
             State::Closed
         } else if self.shared().link.is_connected() {
             State::Connected
@@ -125,7 +125,7 @@ impl ConnectionManager {
     /// The same manager, with another [operation timeout](Self::operation_timeout) for everything that is
     /// made with this handle: locks, and their guards.
     ///
-    /// A release that is not confirmed in time goes on in the background.
+    /// A release that is not confirmed in time continues in the background.
     #[must_use]
     pub fn with_operation_timeout(&self, limit: Duration) -> Self {
         Self { handle: Arc::clone(&self.handle), operation_timeout: limit }
@@ -209,7 +209,7 @@ impl ConnectionManager {
             biased;
             _ = pending.wait_for(|pending| *pending == 0) => Ok(()),
             () = limit.passed() => {
-                shared.advance(Stage::Stopped);
+                shared.advance(ManagerPhase::Stopped);
                 let name = format!("{} releases", *shared.pending.borrow());
                 Err(Error::Timeout { phase: Phase::Answer, name, waited: limit.waited() })
             }
@@ -228,7 +228,7 @@ impl ConnectionManager {
     /// Nothing is granted any more. Call it again, or [`shutdown`](Self::shutdown).
     pub async fn shutdown_within(&self, limit: Duration) -> Result<u32, Error> {
         let shared = self.shared();
-        shared.advance(Stage::Draining);
+        shared.advance(ManagerPhase::Draining);
         let mut held = shared.held.subscribe();
         let _ = tokio::time::timeout(limit, held.wait_for(|held| *held == 0)).await;
         let lost = *held.borrow();
@@ -238,7 +238,7 @@ impl ConnectionManager {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.shared.advance(Stage::Closed);
+        self.shared.advance(ManagerPhase::Closed);
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
-use super::shared::{Shared, Stage};
+use super::shared::{ManagerPhase, Shared};
 use super::wire::{Target, Wire};
 use crate::script::read_grant;
 
@@ -20,13 +20,13 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// Keeps a connection, until the manager stops.
 pub(super) async fn run(shared: Arc<Shared>, target: Target, mut reports: mpsc::UnboundedReceiver<u64>) {
-    let mut stage = shared.stage.subscribe();
+    let mut phase = shared.phase.subscribe();
     let mut pause = PAUSE_MIN;
     loop {
         let (pushes, mut messages) = mpsc::unbounded_channel();
         let connected = tokio::select! {
             biased;
-            () = stopped(&mut stage) => return,
+            () = stopped(&mut phase) => return,
             connected = connect(&shared, &target, pushes) => connected,
         };
         let began = BootInstant::now();
@@ -36,7 +36,7 @@ pub(super) async fn run(shared: Arc<Shared>, target: Target, mut reports: mpsc::
                 info!(generation, "connected to Redis");
                 tokio::select! {
                     biased;
-                    () = stopped(&mut stage) => return,
+                    () = stopped(&mut phase) => return,
                     () = serve(&shared, generation, &mut messages, &mut reports) => {}
                 }
                 shared.link.set_broken("the connection broke".to_owned());
@@ -53,15 +53,15 @@ pub(super) async fn run(shared: Arc<Shared>, target: Target, mut reports: mpsc::
         }
         tokio::select! {
             biased;
-            () = stopped(&mut stage) => return,
+            () = stopped(&mut phase) => return,
             () = tokio::time::sleep(pause) => {}
         }
         pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
-async fn stopped(stage: &mut watch::Receiver<Stage>) {
-    let _ = stage.wait_for(|stage| *stage == Stage::Stopped).await;
+async fn stopped(phase: &mut watch::Receiver<ManagerPhase>) {
+    let _ = phase.wait_for(|phase| *phase == ManagerPhase::Stopped).await;
 }
 
 async fn connect(

@@ -33,9 +33,9 @@ impl Settings {
     }
 }
 
-/// How far a manager has come. It only goes on.
+/// How far a manager has come. It never returns to an earlier phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stage {
+pub(crate) enum ManagerPhase {
     #[default]
     Open,
     /// No lock is granted any more, and holders may finish.
@@ -52,11 +52,11 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) link: Link,
     pub(crate) waits: Waits,
-    pub(crate) stage: watch::Sender<Stage>,
+    pub(crate) phase: watch::Sender<ManagerPhase>,
     /// What is held, by the ids of the holds.
     pub(super) holds: Mutex<HashMap<Arc<str>, Arc<HoldRecord>>>,
     /// The ids that the server may know, of holds and of waits.
-    claims: Mutex<HashMap<Arc<str>, LockKeys>>,
+    known_ids: Mutex<HashMap<Arc<str>, LockKeys>>,
     jobs: mpsc::UnboundedSender<CleanupJob>,
     /// The cleanup jobs that are not done yet.
     pub(super) pending: watch::Sender<u32>,
@@ -80,9 +80,9 @@ impl Shared {
             settings,
             link,
             waits: Waits::default(),
-            stage: watch::Sender::default(),
+            phase: watch::Sender::default(),
             holds: Mutex::default(),
-            claims: Mutex::default(),
+            known_ids: Mutex::default(),
             jobs,
             pending: watch::Sender::default(),
             held: watch::Sender::default(),
@@ -101,14 +101,14 @@ impl Shared {
     }
 
     /// From now on, the server may know the id. Returns whether it could not have known it before.
-    pub(crate) fn claim(&self, keys: &LockKeys, id: &Arc<str>) -> bool {
-        self.claims.lock().insert(Arc::clone(id), keys.clone()).is_none()
+    pub(crate) fn add_id(&self, keys: &LockKeys, id: &Arc<str>) -> bool {
+        self.known_ids.lock().insert(Arc::clone(id), keys.clone()).is_none()
     }
 
     /// The server does not know the id any more, or it is being released. Returns whether it may have known
     /// it.
-    pub(crate) fn disclaim(&self, id: &Arc<str>) -> bool {
-        self.claims.lock().remove(id).is_some()
+    pub(crate) fn remove_id(&self, id: &Arc<str>) -> bool {
+        self.known_ids.lock().remove(id).is_some()
     }
 
     /// Closes: all holds are lost, and every id that the server may know is released. That includes waits
@@ -118,14 +118,14 @@ impl Shared {
         self.pending.send_modify(|pending| *pending += 1);
         let lost: Vec<_> = {
             let holds = self.holds.lock();
-            self.advance(Stage::Closed);
+            self.advance(ManagerPhase::Closed);
             holds.values().cloned().collect()
         };
         for record in lost {
             record.lose(LossReason::Closed);
         }
-        let claims = std::mem::take(&mut *self.claims.lock());
-        for (id, keys) in claims {
+        let known_ids = std::mem::take(&mut *self.known_ids.lock());
+        for (id, keys) in known_ids {
             self.clean_up(&keys, &id);
         }
         self.pending.send_modify(|pending| *pending -= 1);
@@ -142,22 +142,22 @@ impl Shared {
         }
     }
 
-    /// Moves the stage on.
-    pub(super) fn advance(&self, stage: Stage) {
-        self.stage.send_if_modified(|present| {
-            let moves = *present < stage;
-            *present = stage.max(*present);
+    /// Moves the phase on.
+    pub(super) fn advance(&self, phase: ManagerPhase) {
+        self.phase.send_if_modified(|present| {
+            let moves = *present < phase;
+            *present = phase.max(*present);
             moves
         });
     }
 
     /// Resolves when no lock is granted any more.
     pub(crate) async fn closing(&self) {
-        let mut stage = self.stage.subscribe();
-        let _ = stage.wait_for(|stage| *stage > Stage::Open).await;
+        let mut phase = self.phase.subscribe();
+        let _ = phase.wait_for(|phase| *phase > ManagerPhase::Open).await;
     }
 
     pub(crate) fn is_closing(&self) -> bool {
-        *self.stage.borrow() > Stage::Open
+        *self.phase.borrow() > ManagerPhase::Open
     }
 }

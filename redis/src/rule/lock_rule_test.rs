@@ -123,7 +123,7 @@ fn a_clock_of_the_server_that_is_set_forward_ends_a_lease_early() {
     rule.acquire(0, 1, 1, LEASE, true);
     let (answer, _) = rule.acquire(LEASE - 1, 2, 1, LEASE, false);
     assert!(matches!(answer, Answer::Waits { .. }));
-    // A millisecond has passed for everyone else, so the holder's own clock says that the lease goes on.
+    // A millisecond has passed for everyone else, so the holder's own clock says that the lease continues.
     let (answer, _) = rule.acquire(10 * LEASE, 2, 1, LEASE, false);
     assert!(matches!(answer, Answer::Held { .. }));
 }

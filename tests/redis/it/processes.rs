@@ -34,9 +34,9 @@ async fn contend_in_several_processes(processes: usize, load: Load) {
     for mut contender in contenders {
         assert!(contender.wait().await.unwrap().success());
     }
-    let sight = witness.sight();
+    let observations = witness.observations();
     let entries = processes * load.tasks * load.rounds as usize;
-    assert_eq!((sight.entries, sight.violations), (entries, Vec::new()));
+    assert_eq!((observations.entries, observations.violations), (entries, Vec::new()));
 }
 
 #[tokio::test]
@@ -57,24 +57,24 @@ async fn several_tasks_of_several_processes_never_have_more_permits_than_there_a
     contend_in_several_processes(3, load).await;
 }
 
-/// A process that goes on to its end, beside others that are killed one after another.
+/// A process that runs to its end, beside others that are killed one after another.
 async fn survive(load: Load) {
     let (server, witness) = (server().await, Witness::start(load.limit).await.unwrap());
     let mut survivor = contender(&server, &witness, load);
     for _ in 0..3 {
         let mut victim = contender(&server, &witness, Load { rounds: u32::MAX, ..load });
-        let before = witness.sight().entries;
+        let before = witness.observations().entries;
         eventually("some rounds", Timing::event(), || async {
-            (witness.sight().entries > before + 5).then_some(())
+            (witness.observations().entries > before + 5).then_some(())
         })
         .await
         .unwrap();
         victim.kill().await.unwrap();
     }
     assert!(survivor.wait().await.unwrap().success());
-    let sight = witness.sight();
+    let observations = witness.observations();
     let entries = load.tasks * load.rounds as usize;
-    assert!(sight.entries >= entries && sight.violations.is_empty(), "{sight:?}");
+    assert!(observations.entries >= entries && observations.violations.is_empty(), "{observations:?}");
 }
 
 #[tokio::test]

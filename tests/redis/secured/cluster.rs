@@ -37,7 +37,7 @@ impl Cluster {
                 let options =
                     ["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", "2000"];
                 let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
-                // The other nodes go on without one.
+                // The other nodes continue without one.
                 let alone = ["--cluster-require-full-coverage", "no"];
                 RedisServer::start(&[&options[..], &keeps, &alone].concat()).await.unwrap()
             }
@@ -135,7 +135,7 @@ async fn locks_on_every_node_of_a_cluster_are_handed_off_to_clients_of_other_nod
 }
 
 #[tokio::test]
-async fn a_node_that_crashes_and_keeps_its_data_keeps_its_locks_and_those_of_other_nodes_go_on() {
+async fn a_node_that_crashes_and_keeps_its_data_keeps_its_locks_and_other_nodes_keep_serving() {
     if left_out() {
         return;
     }

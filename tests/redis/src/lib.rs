@@ -8,7 +8,7 @@ mod witness;
 pub use self::proxy::{Fault, Proxy};
 pub use self::python::python;
 pub use self::server::{RedisServer, left_out};
-pub use self::witness::{Sight, Witness};
+pub use self::witness::{Observations, Witness};
 
-/// Why a test cannot go on.
+/// Why a test cannot continue.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -153,7 +153,7 @@ impl RedisServer {
         Ok(())
     }
 
-    /// Stops the server's process: it answers nothing, and its clock goes on.
+    /// Stops the server's process: it answers nothing, and its clock continues.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl RedisServer {
         self.signal("-STOP").await
     }
 
-    /// Lets the server's process go on.
+    /// Lets the server's process continue.
     ///
     /// # Errors
     ///

@@ -12,13 +12,13 @@ use crate::Failure;
 #[derive(Debug)]
 pub struct Witness {
     port: u16,
-    sight: Arc<Mutex<Sight>>,
+    observations: Arc<Mutex<Observations>>,
     accepting: JoinHandle<()>,
 }
 
 /// What the witness has seen.
 #[derive(Clone, Debug, Default)]
-pub struct Sight {
+pub struct Observations {
     limit: usize,
     /// The tokens of those inside now, and their permits.
     pub inside: BTreeMap<u64, usize>,
@@ -40,14 +40,14 @@ impl Witness {
     pub async fn start(limit: usize) -> Result<Self, Failure> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
-        let sight = Arc::new(Mutex::new(Sight { limit, ..Sight::default() }));
-        let shared = Arc::clone(&sight);
+        let observations = Arc::new(Mutex::new(Observations { limit, ..Observations::default() }));
+        let shared = Arc::clone(&observations);
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 tokio::spawn(watch(client, Arc::clone(&shared)));
             }
         });
-        Ok(Self { port, sight, accepting })
+        Ok(Self { port, observations, accepting })
     }
 
     /// The address for `enter` and `leave`.
@@ -58,8 +58,8 @@ impl Witness {
 
     /// What it has seen until now.
     #[must_use]
-    pub fn sight(&self) -> Sight {
-        self.sight.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn observations(&self) -> Observations {
+        self.observations.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -70,7 +70,7 @@ impl Drop for Witness {
 }
 
 /// One contender. If its connection ends while it is inside, it has left.
-async fn watch(client: TcpStream, sight: Arc<Mutex<Sight>>) {
+async fn watch(client: TcpStream, observations: Arc<Mutex<Observations>>) {
     let (read, mut write) = client.into_split();
     let mut lines = BufReader::new(read).lines();
     let mut own = None;
@@ -78,14 +78,14 @@ async fn watch(client: TcpStream, sight: Arc<Mutex<Sight>>) {
         let number = |index| line.split(' ').nth(index).and_then(|word| word.parse::<u64>().ok());
         let token = number(1).unwrap_or(0);
         {
-            let mut sight = sight.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut observations = observations.lock().unwrap_or_else(PoisonError::into_inner);
             if line.starts_with("enter") {
                 own = Some(token);
                 let permits = number(2).and_then(|permits| usize::try_from(permits).ok());
-                sight.enter(token, permits.unwrap_or(1));
+                observations.enter(token, permits.unwrap_or(1));
             } else {
                 own = None;
-                sight.inside.remove(&token);
+                observations.inside.remove(&token);
             }
         }
         if write.write_all(b"ok\n").await.is_err() {
@@ -93,11 +93,11 @@ async fn watch(client: TcpStream, sight: Arc<Mutex<Sight>>) {
         }
     }
     if let Some(token) = own {
-        sight.lock().unwrap_or_else(PoisonError::into_inner).inside.remove(&token);
+        observations.lock().unwrap_or_else(PoisonError::into_inner).inside.remove(&token);
     }
 }
 
-impl Sight {
+impl Observations {
     fn enter(&mut self, token: u64, permits: usize) {
         let inside = permits + self.inside.values().sum::<usize>();
         if inside > self.limit {

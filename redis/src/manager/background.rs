@@ -9,7 +9,7 @@ use lockkeeper_lock::BootInstant;
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
-use super::shared::{CleanupJob, Shared, Stage};
+use super::shared::{CleanupJob, ManagerPhase, Shared};
 use crate::error::LossReason;
 use crate::lease;
 use crate::record::HoldRecord;
@@ -19,12 +19,12 @@ const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Renews the leases of all holds, until the manager stops.
 pub(super) async fn renew(shared: Arc<Shared>) {
-    let mut stage = shared.stage.subscribe();
+    let mut phase = shared.phase.subscribe();
     let check = lease::renewal_check(shared.settings.lease);
     loop {
         tokio::select! {
             biased;
-            _ = stage.wait_for(|stage| *stage == Stage::Stopped) => return,
+            _ = phase.wait_for(|phase| *phase == ManagerPhase::Stopped) => return,
             () = tokio::time::sleep(check) => {}
         }
         let now = BootInstant::now();
@@ -57,20 +57,20 @@ async fn renew_one(shared: &Shared, record: &HoldRecord) {
 
 /// Does the cleanup jobs, until the manager is closed and all are done.
 pub(super) async fn clean_up(shared: Arc<Shared>, mut queue: mpsc::UnboundedReceiver<CleanupJob>) {
-    let mut stage = shared.stage.subscribe();
+    let mut phase = shared.phase.subscribe();
     let mut pending = shared.pending.subscribe();
     let mut jobs = FuturesUnordered::new();
     loop {
-        let is_closed = *stage.borrow_and_update() >= Stage::Closed;
+        let is_closed = *phase.borrow_and_update() >= ManagerPhase::Closed;
         if is_closed && *pending.borrow_and_update() == 0 {
-            shared.advance(Stage::Stopped);
+            shared.advance(ManagerPhase::Stopped);
             return;
         }
         tokio::select! {
             biased;
             Some(job) = queue.recv() => jobs.push(clean_up_one(&shared, job)),
             Some(()) = jobs.next() => {}
-            _ = stage.changed(), if !is_closed => {}
+            _ = phase.changed(), if !is_closed => {}
             _ = pending.changed(), if is_closed => {}
         }
     }
