@@ -32,7 +32,7 @@ pub(crate) struct ReleaseOptions {
     yes: bool,
 }
 
-/// Whom it concerns.
+/// The contender that the command acts on.
 #[derive(Debug, Args)]
 struct Target {
     /// The path of the lock
@@ -139,7 +139,7 @@ async fn confirm() -> Result<bool, Failure> {
         return Err(Failure::usage("nobody can confirm: the input is no terminal; scripts give --yes"));
     }
     let mut out = io::stdout();
-    out.write_all(b"type yes to go on: ")?;
+    out.write_all(b"type yes to continue: ")?;
     out.flush()?;
     // A person thinks for longer than a session timeout, and this thread keeps the session.
     let answer = tokio::task::spawn_blocking(|| io::stdin().lines().next().transpose());

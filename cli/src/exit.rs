@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_is_told_as_a_shell_tells_it() {
+    fn the_exit_code_of_a_signal_is_that_of_a_shell() {
         assert_eq!(Exit::of_signal(2).code(), 130);
         assert_eq!(Exit::of_signal(64).code(), 192);
     }

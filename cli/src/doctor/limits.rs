@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_may_soon_take_no_connection_is_told() {
+    fn a_server_that_may_soon_refuse_connections_is_reported() {
         let files = |open| {
             let metrics = [("zk_open_file_descriptor_count", open), ("zk_max_file_descriptor_count", "1000")];
             level(&metrics, "open")

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_above_the_setting_is_bad_and_an_unknown_one_is_told() {
+    fn a_tick_above_the_setting_is_bad_and_an_unknown_one_is_reported() {
         let with = |tick| [report((3, 9, 5), "leader", &[("tickTime", tick)])];
         assert_eq!(worst(&with("3000"), "tickTime"), Some(Level::Bad));
         assert_eq!(worst(&with("2000"), "tickTime"), Some(Level::Ok));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_timeout_that_the_servers_do_not_grant_is_told() {
+    fn a_session_timeout_that_the_servers_do_not_grant_is_reported() {
         let limits = [("minSessionTimeout", "4000"), ("maxSessionTimeout", "10000")];
         assert_eq!(worst(&[report((3, 9, 5), "leader", &limits)], "grants sessions"), Some(Level::Warn));
         let slow = [("syncLimit", "6"), ("tickTime", "2000")];

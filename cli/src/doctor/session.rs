@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_request_is_told_by_the_session_timeout() {
+    fn a_request_is_slow_in_relation_to_the_session_timeout() {
         let timeout = Duration::from_secs(12);
         for (millis, level) in [(10, Level::Ok), (300, Level::Warn), (2_500, Level::Bad)] {
             assert_eq!(time("it takes", Duration::from_millis(millis), timeout).level, level);

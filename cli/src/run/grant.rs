@@ -16,7 +16,7 @@ pub(super) enum Grant {
 
 /// A lock, as the environment of the program names it.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct LockInfo {
     pub(super) path: String,
     pub(super) node: String,
     pub(super) token: FencingToken,
@@ -52,18 +52,18 @@ impl Grant {
     }
 
     /// Each lock, in the order of the paths.
-    pub(super) fn told(&self) -> Vec<Told> {
-        let told = |hold: &Hold| {
+    pub(super) fn locks(&self) -> Vec<LockInfo> {
+        let info = |hold: &Hold| {
             let node = hold.path().to_owned();
             let path = node.rsplit_once('/').map_or("/", |(path, _)| path).to_owned();
-            Told { path, node, token: hold.fencing_token() }
+            LockInfo { path, node, token: hold.fencing_token() }
         };
         match self {
             Self::Locks(guard) | Self::Once(guard, _) => {
                 let members = guard.members();
-                members.map(|(path, hold)| Told { path: path.to_string(), ..told(hold) }).collect()
+                members.map(|(path, hold)| LockInfo { path: path.to_string(), ..info(hold) }).collect()
             }
-            Self::Slot(slot) => vec![told(slot.hold())],
+            Self::Slot(slot) => vec![info(slot.hold())],
         }
     }
 

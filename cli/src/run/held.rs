@@ -7,7 +7,7 @@ use lockkeeper::{ConnectionManager, Lost};
 use rustix::process::Signal;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::grant::{Grant, Told};
+use super::grant::{Grant, LockInfo};
 use super::job;
 use super::nest::Nest;
 use super::options::{OnRevoke, RunOptions};
@@ -162,11 +162,11 @@ impl From<SupervisorDied> for Ending {
 
 /// The environment that names the lock. One line for each of several locks, in the order of their paths.
 fn environment(grant: &Grant, nest: &Nest) -> Vec<(String, String)> {
-    let told = grant.told();
-    let lines = |each: &dyn Fn(&Told) -> String| told.iter().map(each).collect::<Vec<_>>().join("\n");
+    let locks = grant.locks();
+    let lines = |each: &dyn Fn(&LockInfo) -> String| locks.iter().map(each).collect::<Vec<_>>().join("\n");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let valid_until = now.saturating_add(grant.valid_until().remaining());
-    let nested = nest.environment(told.iter().map(|lock| lock.node.as_str()));
+    let nested = nest.environment(locks.iter().map(|lock| lock.node.as_str()));
     let own = [
         ("LOCKKEEPER_PATH", lines(&|lock| lock.path.clone())),
         ("LOCKKEEPER_TOKEN", lines(&|lock| number(lock.token).to_string())),

@@ -100,7 +100,7 @@ pub(crate) struct RunOptions {
 /// What the program gets when another client asks for the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnRevoke {
-    /// SIGTERM; the program may go on
+    /// SIGTERM; the program may continue
     Term,
     /// Nothing
     Ignore,

@@ -31,7 +31,7 @@ pub(crate) enum OnLoss {
     Term,
     /// SIGKILL at the end.
     Kill,
-    /// Nothing: the program goes on without the lock.
+    /// Nothing: the program continues without the lock.
     Ignore,
     /// A command of the shell, and SIGKILL at the end.
     Run(String),
@@ -60,12 +60,12 @@ pub(crate) enum Due {
 pub(crate) struct Plan {
     policy: Policy,
     lease_end: BootTime,
-    stage: Stage,
+    phase: RunPhase,
     has_interfered: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum RunPhase {
     Running,
     /// The program was asked to end, and is killed at this instant.
     Asked {
@@ -76,7 +76,7 @@ enum Stage {
 
 impl Plan {
     pub(crate) fn new(policy: Policy, lease_end: BootTime) -> Self {
-        Self { policy, lease_end, stage: Stage::Running, has_interfered: false }
+        Self { policy, lease_end, phase: RunPhase::Running, has_interfered: false }
     }
 
     /// The servers have confirmed the session: the lease ends at this instant now.
@@ -86,10 +86,10 @@ impl Plan {
 
     /// The lock is lost.
     pub(crate) fn lose(&mut self, now: BootTime) {
-        match (&self.policy.on_loss, self.stage) {
-            (OnLoss::Ignore, _) | (_, Stage::Asked { .. } | Stage::Killing) => {}
-            (OnLoss::Kill, Stage::Running) => self.lease_end = now,
-            (OnLoss::Term | OnLoss::Run(_), Stage::Running) => {
+        match (&self.policy.on_loss, self.phase) {
+            (OnLoss::Ignore, _) | (_, RunPhase::Asked { .. } | RunPhase::Killing) => {}
+            (OnLoss::Kill, RunPhase::Running) => self.lease_end = now,
+            (OnLoss::Term | OnLoss::Run(_), RunPhase::Running) => {
                 self.lease_end = now.after(self.policy.grace);
             }
         }
@@ -97,14 +97,14 @@ impl Plan {
 
     /// The program has ended, and processes that it started have not.
     pub(crate) fn clean_up(&mut self, now: BootTime) {
-        if self.stage == Stage::Running {
-            self.stage = Stage::Asked { kill_at: now.after(self.policy.grace) };
+        if self.phase == RunPhase::Running {
+            self.phase = RunPhase::Asked { kill_at: now.after(self.policy.grace) };
         }
     }
 
     /// The command is gone.
     pub(crate) fn abandon(&mut self) {
-        self.stage = Stage::Killing;
+        self.phase = RunPhase::Killing;
     }
 
     /// Whether the program was asked or killed because of the lease.
@@ -114,18 +114,18 @@ impl Plan {
 
     /// What is due at this instant. [`Due::Ask`] is answered once.
     pub(crate) fn due(&mut self, now: BootTime) -> Due {
-        match self.stage {
-            Stage::Running => self.due_while_running(now),
-            Stage::Asked { kill_at } => {
+        match self.phase {
+            RunPhase::Running => self.due_while_running(now),
+            RunPhase::Asked { kill_at } => {
                 // A lease that ends sooner than the grace leaves less time.
                 let kill_at = self.bounded(kill_at);
                 if now < kill_at {
                     return Due::Wait(Some(kill_at));
                 }
-                self.stage = Stage::Killing;
+                self.phase = RunPhase::Killing;
                 Due::Kill
             }
-            Stage::Killing => Due::Kill,
+            RunPhase::Killing => Due::Kill,
         }
     }
 
@@ -142,10 +142,10 @@ impl Plan {
         self.has_interfered = true;
         let kill_at = self.kill_at();
         if now >= kill_at || self.policy.on_loss == OnLoss::Kill {
-            self.stage = Stage::Killing;
+            self.phase = RunPhase::Killing;
             return Due::Kill;
         }
-        self.stage = Stage::Asked { kill_at };
+        self.phase = RunPhase::Asked { kill_at };
         Due::Ask
     }
 

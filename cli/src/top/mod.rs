@@ -32,8 +32,8 @@ pub(crate) struct TopOptions {
     interval: Duration,
 }
 
-/// One look at the locks.
-type Look = Result<Vec<Inspection>, Error>;
+/// The result of one survey of the locks.
+type SurveyResult = Result<Vec<Inspection>, Error>;
 
 pub(crate) async fn top(connection: &ConnectionOptions, options: TopOptions) -> Result<Exit, Failure> {
     if !io::stdout().is_terminal() {
@@ -44,9 +44,14 @@ pub(crate) async fn top(connection: &ConnectionOptions, options: TopOptions) -> 
     let root = parse_path(&options.root)?;
     let manager = connection.connect().await?;
     let wanted = Arc::new(Notify::new());
-    let (looks, mut seen) = mpsc::channel(1);
-    let looking =
-        tokio::spawn(look_often(manager.clone(), root.clone(), options.interval, Arc::clone(&wanted), looks));
+    let (results, mut seen) = mpsc::channel(1);
+    let looking = tokio::spawn(survey_repeatedly(
+        manager.clone(),
+        root.clone(),
+        options.interval,
+        Arc::clone(&wanted),
+        results,
+    ));
     // A panic gives the terminal back, too.
     let mut terminal = ratatui::try_init()?;
     let ended = show(&mut terminal, &manager, State::new(root.as_str()), &mut seen, &wanted).await;
@@ -55,17 +60,17 @@ pub(crate) async fn top(connection: &ConnectionOptions, options: TopOptions) -> 
     ended
 }
 
-/// Looks, and looks again after a time, or when it is wanted.
-async fn look_often(
+/// Surveys the locks again and again: after each interval, and at once when the user wants it.
+async fn survey_repeatedly(
     manager: ConnectionManager,
     root: ZnodePath,
     interval: Duration,
     wanted: Arc<Notify>,
-    looks: mpsc::Sender<Look>,
+    results: mpsc::Sender<SurveyResult>,
 ) {
     loop {
-        let look = Survey::below(&manager, &root).await.map(|survey| survey.locks().to_vec());
-        if looks.send(look).await.is_err() {
+        let result = Survey::below(&manager, &root).await.map(|survey| survey.locks().to_vec());
+        if results.send(result).await.is_err() {
             return;
         }
         tokio::select! {
@@ -80,7 +85,7 @@ async fn show(
     terminal: &mut DefaultTerminal,
     manager: &ConnectionManager,
     mut state: State,
-    seen: &mut mpsc::Receiver<Look>,
+    seen: &mut mpsc::Receiver<SurveyResult>,
     wanted: &Notify,
 ) -> Result<Exit, Failure> {
     let mut events = EventStream::new();
@@ -99,9 +104,9 @@ async fn show(
                 Some(Err(error)) => return Err(error.into()),
                 None => return Ok(Exit::SUCCESS),
             },
-            look = seen.recv() => {
+            result = seen.recv() => {
                 let now = tokio::time::Instant::now();
-                match look {
+                match result {
                     Some(Ok(locks)) => {
                         let since_last = last_look.replace(now).map(|last| now.duration_since(last));
                         if since_last.is_none() {

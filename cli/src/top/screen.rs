@@ -33,7 +33,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State) {
             frame.render_widget(Paragraph::new(text), body);
         }
         View::Confirm(chosen) => {
-            let text = format!("{}\n\ny to go on, any other key to go back", meaning(chosen));
+            let text = format!("{}\n\ny to continue, any other key to go back", meaning(chosen));
             let block = Block::bordered().title("take the lock away?");
             frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }).block(block), body);
         }

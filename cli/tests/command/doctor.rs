@@ -3,17 +3,17 @@
 use lockkeeper::{ConnectionManager, CreateMode};
 use lockkeeper_tests::{Ensemble, left_out};
 
-use crate::fixture::Site;
+use crate::fixture::Fixture;
 
 #[tokio::test]
 async fn the_page_names_the_version_the_tick_the_times_and_the_directories() {
     if left_out() {
         return;
     }
-    let site = Site::real(&Ensemble::shared().await.unwrap().connect_string());
-    let mut holder = site.start(["lock", "/doctor/lock", "--", "sh", "-c", "echo held; read line"]);
+    let fixture = Fixture::real(&Ensemble::shared().await.unwrap().connect_string());
+    let mut holder = fixture.start(["lock", "/doctor/lock", "--", "sh", "-c", "echo held; read line"]);
     holder.until("held").await;
-    let ended = site.ended(["doctor", "--root", "/doctor"]).await;
+    let ended = fixture.ended(["doctor", "--root", "/doctor"]).await;
     for text in [
         "standalone",
         "one server without an ensemble",
@@ -38,20 +38,20 @@ async fn a_tick_above_the_setting_is_bad() {
     if left_out() {
         return;
     }
-    let mut site = Site::real(&Ensemble::shared().await.unwrap().connect_string());
-    site.tick_time = "100ms";
-    let ended = site.ended(["doctor", "--root", "/doctor/none"]).await;
+    let mut fixture = Fixture::real(&Ensemble::shared().await.unwrap().connect_string());
+    fixture.tick_time = "100ms";
+    let ended = fixture.ended(["doctor", "--root", "/doctor/none"]).await;
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.output.contains("give --tick-time 500ms"), "{ended:?}");
 }
 
 #[tokio::test]
 async fn nodes_that_block_a_lock_for_ever_are_bad() {
-    for site in Site::both().await {
-        let manager = ConnectionManager::connect(&site.servers).await.unwrap();
+    for fixture in Fixture::both().await {
+        let manager = ConnectionManager::connect(&fixture.servers).await.unwrap();
         let name = "/doctor-dead/a/_c_00c9d435-2596-43a6-90c7-196313af6a00-lock-";
         let node = manager.znodes().create(name, b"", CreateMode::PersistentSequential).await.unwrap();
-        let ended = site.ended(["doctor", "--root", "/doctor-dead"]).await;
+        let ended = fixture.ended(["doctor", "--root", "/doctor-dead"]).await;
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.output.contains(&format!("bad  {node} has the name of a contender and no session")));
     }
@@ -59,7 +59,7 @@ async fn nodes_that_block_a_lock_for_ever_are_bad() {
 
 #[tokio::test]
 async fn without_a_server_the_code_is_69() {
-    let ended = Site::at("127.0.0.1:1").ended(["--connect-timeout", "200ms", "doctor"]).await;
+    let ended = Fixture::at("127.0.0.1:1").ended(["--connect-timeout", "200ms", "doctor"]).await;
     assert_eq!(ended.code, Some(69), "{ended:?}");
     assert!(ended.output.contains("warn 127.0.0.1:1: no report"), "{ended:?}");
 }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 pub(crate) const UNTIL_A_SIGNAL: &str = "while :; do sleep 0.1; done";
 
 /// A server, and how a command reaches it.
-pub(crate) struct Site {
+pub(crate) struct Fixture {
     pub(crate) servers: String,
     /// Short enough for a test to wait until it ends.
     pub(crate) session_timeout: &'static str,
@@ -23,12 +23,12 @@ pub(crate) struct Site {
     pub(crate) embedded: Option<TestServer>,
 }
 
-impl Site {
+impl Fixture {
     /// An embedded server of its own.
     pub(crate) async fn embedded() -> Self {
         let server = TestServer::start().await.unwrap();
-        let site = Self::at(&server.connect_string());
-        Self { embedded: Some(server), ..site }
+        let fixture = Self::at(&server.connect_string());
+        Self { embedded: Some(server), ..fixture }
     }
 
     /// The embedded servers that listen there.
@@ -43,11 +43,11 @@ impl Site {
 
     /// An embedded server, and Apache ZooKeeper unless it is left out.
     pub(crate) async fn both() -> Vec<Self> {
-        let mut sites = vec![Self::embedded().await];
+        let mut fixtures = vec![Self::embedded().await];
         if !left_out() {
-            sites.push(Self::real(&Ensemble::shared().await.unwrap().connect_string()));
+            fixtures.push(Self::real(&Ensemble::shared().await.unwrap().connect_string()));
         }
-        sites
+        fixtures
     }
 
     /// The command with these arguments.

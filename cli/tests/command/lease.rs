@@ -4,7 +4,7 @@ use lockkeeper::{ConnectionManager, Revoker};
 use lockkeeper_tests::{Direction, Ensemble, Proxies, left_out};
 use lockkeeper_testserver::{Isolation, TestEnsemble, TestServer};
 
-use crate::fixture::{Running, Site, UNTIL_A_SIGNAL, gone};
+use crate::fixture::{Fixture, Running, UNTIL_A_SIGNAL, gone};
 
 /// Prints the time of the boot clock again and again, also after SIGTERM.
 const CLOCK: &str =
@@ -19,7 +19,12 @@ fn last_time(output: &str) -> f64 {
 }
 
 /// The holder is cut off by `cut`. Its program has ended when the other command gets the lock.
-async fn is_over_before_the_next_holder(holding: &Site, waiting: &Site, path: &str, cut: impl FnOnce()) {
+async fn is_over_before_the_next_holder(
+    holding: &Fixture,
+    waiting: &Fixture,
+    path: &str,
+    cut: impl FnOnce(),
+) {
     let mut holder = holding.start(["lock", path, "--", "sh", "-c", CLOCK]);
     holder.until("ready").await;
     let waiter = waiting.start(["lock", path, "--", "sh", "-c", ONCE]);
@@ -37,7 +42,7 @@ async fn is_over_before_the_next_holder(holding: &Site, waiting: &Site, path: &s
 async fn a_holder_that_is_cut_off_ends_its_program_before_another_holds() {
     let ensemble = TestEnsemble::start(2).await.unwrap();
     let [first, second] = ensemble.servers() else { panic!("two servers") };
-    let (holding, waiting) = (Site::at(&first.connect_string()), Site::at(&second.connect_string()));
+    let (holding, waiting) = (Fixture::at(&first.connect_string()), Fixture::at(&second.connect_string()));
     is_over_before_the_next_holder(&holding, &waiting, "/lease/cut", || first.cut_off(Isolation::Stale))
         .await;
 }
@@ -49,7 +54,8 @@ async fn a_holder_that_is_cut_off_from_zookeeper_ends_its_program_before_another
     }
     let ensemble = Ensemble::start(1).await.unwrap();
     let proxies = Proxies::start(&ensemble).await.unwrap();
-    let (holding, waiting) = (Site::real(&proxies.connect_string()), Site::real(&ensemble.connect_string()));
+    let (holding, waiting) =
+        (Fixture::real(&proxies.connect_string()), Fixture::real(&ensemble.connect_string()));
     let cut = || proxies.hold(Direction::Both);
     is_over_before_the_next_holder(&holding, &waiting, "/lease/cut", cut).await;
 }
@@ -57,9 +63,9 @@ async fn a_holder_that_is_cut_off_from_zookeeper_ends_its_program_before_another
 #[tokio::test]
 async fn a_stopped_command_does_not_keep_its_program_alive() {
     let ensemble = TestEnsemble::start(1).await.unwrap();
-    let site = Site::at(&ensemble.connect_string());
+    let fixture = Fixture::at(&ensemble.connect_string());
     let script = "echo $$; while :; do :; done";
-    let mut running = site.start(["lock", "/lease/stopped", "--", "sh", "-c", script]);
+    let mut running = fixture.start(["lock", "/lease/stopped", "--", "sh", "-c", script]);
     let program = running.line().await.parse().unwrap();
     running.signal("STOP");
     gone(program).await;
@@ -70,9 +76,9 @@ async fn a_stopped_command_does_not_keep_its_program_alive() {
 /// A command whose program reports what it gets, and the server that can cut it off.
 async fn frozen(path: &str, on_loss: &[&str], script: &str) -> (TestServer, Running) {
     let server = TestServer::start().await.unwrap();
-    let site = Site::at(&server.connect_string());
+    let fixture = Fixture::at(&server.connect_string());
     let command = [&["lock", path], on_loss, &["--", "sh", "-c", script]].concat();
-    let mut running = site.start(command);
+    let mut running = fixture.start(command);
     running.until("ready").await;
     server.freeze();
     (server, running)
@@ -115,13 +121,13 @@ async fn on_loss_does_on_zookeeper_what_it_says() {
     }
     let ensemble = Ensemble::start(1).await.unwrap();
     let proxies = Proxies::start(&ensemble).await.unwrap();
-    let site = Site::real(&proxies.connect_string());
+    let fixture = Fixture::real(&proxies.connect_string());
     let hook = "kill -s USR1 -- -$LOCKKEEPER_GROUP";
     let asked = "trap 'echo asked' TERM; trap 'echo hook' USR1; echo ready; read line; echo done; read line";
     // All of them lose their session at one time.
     let cases = [("kill", ""), (hook, "hook\n"), ("ignore", "done\n")].map(|(on_loss, output)| {
         let path = format!("/lease/on-loss/ends{}", output.trim());
-        (site.start(["lock", &path, "--on-loss", on_loss, "--", "bash", "-c", asked]), on_loss, output)
+        (fixture.start(["lock", &path, "--on-loss", on_loss, "--", "bash", "-c", asked]), on_loss, output)
     });
     let mut started = Vec::new();
     for (mut running, on_loss, output) in cases {
@@ -147,10 +153,10 @@ async fn on_loss_does_on_zookeeper_what_it_says() {
 
 #[tokio::test]
 async fn a_node_that_another_client_deletes_ends_the_program() {
-    for site in Site::both().await {
-        let manager = ConnectionManager::connect(&site.servers).await.unwrap();
+    for fixture in Fixture::both().await {
+        let manager = ConnectionManager::connect(&fixture.servers).await.unwrap();
         let script = "echo $LOCKKEEPER_NODE; sleep 1000 & wait";
-        let mut running = site.start(["lock", "/lease/deleted", "--", "sh", "-c", script]);
+        let mut running = fixture.start(["lock", "/lease/deleted", "--", "sh", "-c", script]);
         let node = running.line().await;
         assert!(manager.znodes().delete(&*node).await.unwrap());
         let ended = running.ended().await;
@@ -160,12 +166,12 @@ async fn a_node_that_another_client_deletes_ends_the_program() {
 
 #[tokio::test]
 async fn a_holder_that_is_asked_to_release_gets_sigterm_or_ignores_it() {
-    for site in Site::both().await {
-        let manager = ConnectionManager::connect(&site.servers).await.unwrap();
+    for fixture in Fixture::both().await {
+        let manager = ConnectionManager::connect(&fixture.servers).await.unwrap();
         for (on_revoke, waits, code) in [("term", UNTIL_A_SIGNAL, 6), ("ignore", "read line", 7)] {
             let script = format!("trap 'echo asked; exit 6' TERM; echo $LOCKKEEPER_NODE; {waits}; exit 7");
             let command = ["lock", "/lease/revoke", "--on-revoke", on_revoke, "--", "sh", "-c", &script];
-            let mut running = site.start(command);
+            let mut running = fixture.start(command);
             let node = running.line().await;
             assert!(Revoker::new(&manager).ask_node(&*node).await.unwrap());
             if on_revoke == "term" {

@@ -2,19 +2,19 @@
 
 use lockkeeper::{ConnectionManager, OnceCell};
 
-use crate::fixture::Site;
+use crate::fixture::Fixture;
 
 #[tokio::test]
 async fn a_program_that_succeeded_is_never_run_again_and_one_that_failed_is() {
-    for site in Site::both().await {
-        let failed = site.ended(["once", "/once/ever", "--", "sh", "-c", "echo ran; exit 3"]).await;
+    for fixture in Fixture::both().await {
+        let failed = fixture.ended(["once", "/once/ever", "--", "sh", "-c", "echo ran; exit 3"]).await;
         assert_eq!((failed.code, failed.output.as_str()), (Some(3), "ran\n"), "{failed:?}");
         for output in ["ran\n", "", ""] {
-            let ended = site.ended(["once", "/once/ever", "--", "echo", "ran"]).await;
+            let ended = fixture.ended(["once", "/once/ever", "--", "echo", "ran"]).await;
             assert_eq!((ended.code, ended.output.as_str()), (Some(0), output), "{ended:?}");
         }
         // The record is a cell of the library.
-        let manager = ConnectionManager::connect(&site.servers).await.unwrap();
+        let manager = ConnectionManager::connect(&fixture.servers).await.unwrap();
         let cell = OnceCell::new(&manager, "/once/ever").unwrap();
         assert!(cell.get().await.unwrap().is_some());
     }
@@ -22,8 +22,8 @@ async fn a_program_that_succeeded_is_never_run_again_and_one_that_failed_is() {
 
 #[tokio::test]
 async fn of_several_commands_at_once_one_runs_the_program_and_all_succeed() {
-    for site in Site::both().await {
-        let start = |_| site.start(["once", "/once/race", "--", "echo", "ran"]);
+    for fixture in Fixture::both().await {
+        let start = |_| fixture.start(["once", "/once/race", "--", "echo", "ran"]);
         let commands: Vec<_> = (0..4).map(start).collect();
         let mut runs = 0;
         for command in commands {
@@ -37,12 +37,13 @@ async fn of_several_commands_at_once_one_runs_the_program_and_all_succeed() {
 
 #[tokio::test]
 async fn each_slot_runs_the_program_once() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         // The first slot begins after the first call.
-        let first = site.ended(["once", "--every", "1h", "--try", "/once/hourly", "--", "echo", "ran"]).await;
+        let first =
+            fixture.ended(["once", "--every", "1h", "--try", "/once/hourly", "--", "echo", "ran"]).await;
         assert_eq!((first.code, first.output.as_str()), (Some(75), ""), "{first:?}");
         for _ in 0..2 {
-            let ended = site.ended(["once", "--every", "200ms", "/once/often", "--", "echo", "ran"]).await;
+            let ended = fixture.ended(["once", "--every", "200ms", "/once/often", "--", "echo", "ran"]).await;
             assert_eq!((ended.code, ended.output.as_str()), (Some(0), "ran\n"), "{ended:?}");
         }
     }
@@ -50,12 +51,12 @@ async fn each_slot_runs_the_program_once() {
 
 #[tokio::test]
 async fn a_path_that_no_cell_can_have_is_a_wrong_usage() {
-    let site = Site::embedded().await;
+    let fixture = Fixture::embedded().await;
     for path in ["/", "/a/", "a"] {
-        let ended = site.ended(["once", path, "--", "true"]).await;
+        let ended = fixture.ended(["once", path, "--", "true"]).await;
         assert_eq!(ended.code, Some(64), "{path}: {ended:?}");
     }
-    let manager = ConnectionManager::connect(&site.servers).await.unwrap();
+    let manager = ConnectionManager::connect(&fixture.servers).await.unwrap();
     let made = manager.znodes().children("/").await.unwrap().unwrap_or_default();
     assert!(!made.iter().any(|name| name == "value"), "{made:?}");
 }

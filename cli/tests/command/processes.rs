@@ -2,7 +2,7 @@
 
 use lockkeeper_tests::{Timing, eventually};
 
-use crate::fixture::{Running, Site, UNTIL_A_SIGNAL, children, gone, signal};
+use crate::fixture::{Fixture, Running, UNTIL_A_SIGNAL, children, gone, signal};
 
 /// A program with a child in its group, and a grandchild in a session of its own. None of them ends by a
 /// signal that can be ignored.
@@ -20,19 +20,19 @@ pub(crate) async fn supervisor_of(pid: i32) -> i32 {
     guard_of(guard_of(pid).await).await
 }
 
-fn family(site: &Site, path: &str, folder: &tempfile::TempDir) -> Running {
+fn family(fixture: &Fixture, path: &str, folder: &tempfile::TempDir) -> Running {
     let file = folder.path().join("grandchild");
-    site.start(["lock", path, "--", "sh", "-c", FAMILY, file.to_str().unwrap()])
+    fixture.start(["lock", path, "--", "sh", "-c", FAMILY, file.to_str().unwrap()])
 }
 
 #[tokio::test]
 async fn the_program_gets_each_signal_and_decides_what_it_means() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         let script = |name| format!("trap 'echo {name}; exit 9' {name}; echo ready; {UNTIL_A_SIGNAL}");
         // Beside each other, so that the test takes no longer than one of them.
         let each = ["INT", "TERM", "HUP", "QUIT", "USR1", "USR2"].map(|name| {
             let path = format!("/signal/{name}");
-            (name, site.start(["lock", &path, "--", "sh", "-c", &script(name)]))
+            (name, fixture.start(["lock", &path, "--", "sh", "-c", &script(name)]))
         });
         for (name, mut running) in each {
             running.until("ready").await;
@@ -41,7 +41,7 @@ async fn the_program_gets_each_signal_and_decides_what_it_means() {
             assert_eq!(running.ended().await.code, Some(9), "{name}");
         }
         let mut running =
-            site.start(["lock", "/signal/end", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
+            fixture.start(["lock", "/signal/end", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
         running.until("ready").await;
         running.signal("TERM");
         assert_eq!(running.ended().await.code, Some(128 + 15));
@@ -50,9 +50,9 @@ async fn the_program_gets_each_signal_and_decides_what_it_means() {
 
 #[tokio::test]
 async fn a_signal_that_was_ignored_at_the_start_stays_ignored_for_the_program() {
-    let site = Site::embedded().await;
+    let fixture = Fixture::embedded().await;
     let mut nohup = tokio::process::Command::new("nohup");
-    site.reach(&mut nohup);
+    fixture.reach(&mut nohup);
     nohup.arg(env!("CARGO_BIN_EXE_lockkeeper"));
     let script = "kill -s HUP $PPID $$; echo alive; read line";
     nohup.args(["lock", "/signal/nohup", "--", "sh", "-c", script]);
@@ -65,42 +65,42 @@ async fn a_signal_that_was_ignored_at_the_start_stays_ignored_for_the_program() 
 
 #[tokio::test]
 async fn the_program_starts_with_no_signal_blocked() {
-    let site = Site::embedded().await;
-    let ended = site.ended(["lock", "/signal/mask", "--", "grep", "SigBlk", "/proc/self/status"]).await;
+    let fixture = Fixture::embedded().await;
+    let ended = fixture.ended(["lock", "/signal/mask", "--", "grep", "SigBlk", "/proc/self/status"]).await;
     assert!(ended.output.trim().ends_with("0000000000000000"), "{ended:?}");
 }
 
 #[tokio::test]
 async fn kill_9_of_the_command_leaves_no_process() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         let folder = tempfile::tempdir().unwrap();
-        let mut running = family(&site, "/kill/command", &folder);
+        let mut running = family(&fixture, "/kill/command", &folder);
         running.until("ready").await;
         running.signal("KILL");
         assert_eq!(running.ended().await.code, None);
         // The servers free the lock when the session has ended.
-        assert_eq!(site.ended(["lock", "/kill/command", "--", "true"]).await.code, Some(0));
+        assert_eq!(fixture.ended(["lock", "/kill/command", "--", "true"]).await.code, Some(0));
     }
 }
 
 #[tokio::test]
 async fn kill_9_of_the_supervisor_leaves_no_process() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         let folder = tempfile::tempdir().unwrap();
-        let mut running = family(&site, "/kill/supervisor", &folder);
+        let mut running = family(&fixture, "/kill/supervisor", &folder);
         running.until("ready").await;
         signal("KILL", supervisor_of(running.pid()).await);
         let ended = running.ended().await;
         assert_eq!(ended.code, Some(70), "{ended:?}");
-        assert_eq!(site.ended(["lock", "/kill/supervisor", "--try", "--", "true"]).await.code, Some(0));
+        assert_eq!(fixture.ended(["lock", "/kill/supervisor", "--try", "--", "true"]).await.code, Some(0));
     }
 }
 
 #[tokio::test]
 async fn kill_9_of_the_command_and_the_supervisor_at_once_leaves_no_process() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         let folder = tempfile::tempdir().unwrap();
-        let mut running = family(&site, "/kill/both", &folder);
+        let mut running = family(&fixture, "/kill/both", &folder);
         running.until("ready").await;
         let supervisor = supervisor_of(running.pid()).await;
         // A command that is stopped cannot do anything about the supervisor's end.
@@ -113,10 +113,10 @@ async fn kill_9_of_the_command_and_the_supervisor_at_once_leaves_no_process() {
 
 #[tokio::test]
 async fn kill_9_of_the_guard_and_another_process_leaves_no_process() {
-    let site = Site::embedded().await;
+    let fixture = Fixture::embedded().await;
     for (name, code) in [("command", None), ("supervisor", Some(70))] {
         let folder = tempfile::tempdir().unwrap();
-        let mut running = family(&site, "/kill/guard", &folder);
+        let mut running = family(&fixture, "/kill/guard", &folder);
         running.until("ready").await;
         let (guard, supervisor) = (guard_of(running.pid()).await, supervisor_of(running.pid()).await);
         signal("KILL", guard);
@@ -131,8 +131,8 @@ async fn kill_9_of_the_guard_and_another_process_leaves_no_process() {
 
 #[tokio::test]
 async fn kill_9_of_all_three_processes_at_once_kills_the_program() {
-    let site = Site::embedded().await;
-    let mut running = site.start(["lock", "/kill/all", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
+    let fixture = Fixture::embedded().await;
+    let mut running = fixture.start(["lock", "/kill/all", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
     running.until("ready").await;
     let (guard, supervisor) = (guard_of(running.pid()).await, supervisor_of(running.pid()).await);
     // Neither can do anything about the supervisor's end.
@@ -145,10 +145,10 @@ async fn kill_9_of_all_three_processes_at_once_kills_the_program() {
 }
 
 #[tokio::test]
-async fn a_program_goes_on_without_the_guard() {
-    let site = Site::embedded().await;
+async fn a_program_continues_without_the_guard() {
+    let fixture = Fixture::embedded().await;
     let mut running =
-        site.start(["lock", "/kill/guard/alone", "--", "sh", "-c", "echo ready; read line; exit 5"]);
+        fixture.start(["lock", "/kill/guard/alone", "--", "sh", "-c", "echo ready; read line; exit 5"]);
     running.until("ready").await;
     let guard = guard_of(running.pid()).await;
     signal("KILL", guard);
@@ -159,11 +159,11 @@ async fn a_program_goes_on_without_the_guard() {
 
 #[tokio::test]
 async fn a_command_that_dies_while_it_waits_leaves_no_process() {
-    let site = Site::embedded().await;
-    let mut holder = site.start(["lock", "/kill/waiting", "--", "sh", "-c", "echo held; read line"]);
+    let fixture = Fixture::embedded().await;
+    let mut holder = fixture.start(["lock", "/kill/waiting", "--", "sh", "-c", "echo held; read line"]);
     holder.until("held").await;
-    let waiter = site.start(["lock", "/kill/waiting", "--", "echo", "ran"]);
-    site.contenders("/kill/waiting", 2).await;
+    let waiter = fixture.start(["lock", "/kill/waiting", "--", "echo", "ran"]);
+    fixture.contenders("/kill/waiting", 2).await;
     let supervisor = supervisor_of(waiter.pid()).await;
     waiter.signal("KILL");
     gone(supervisor).await;
@@ -173,14 +173,15 @@ async fn a_command_that_dies_while_it_waits_leaves_no_process() {
 
 #[tokio::test]
 async fn what_the_program_leaves_behind_ends_before_the_lock_is_released() {
-    let site = Site::embedded().await;
+    let fixture = Fixture::embedded().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("left");
     let script = format!(
         "(trap 'echo asked; exit' TERM; echo $$ > $0; {UNTIL_A_SIGNAL}) & \
          while ! [ -s $0 ]; do :; done; exit 4"
     );
-    let mut running = site.start(["lock", "/kill/left", "--", "sh", "-c", &script, file.to_str().unwrap()]);
+    let mut running =
+        fixture.start(["lock", "/kill/left", "--", "sh", "-c", &script, file.to_str().unwrap()]);
     running.until("asked").await;
     assert_eq!(running.ended().await.code, Some(4));
 }

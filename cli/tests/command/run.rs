@@ -4,14 +4,14 @@ use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::fault::{Passed, Subject};
 use lockkeeper_testserver::{Fault, Op, When};
 
-use crate::fixture::Site;
+use crate::fixture::Fixture;
 
 #[tokio::test]
 async fn the_program_gets_its_input_and_the_lock_in_its_environment_and_gives_its_code() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         let script = "cat; echo $LOCKKEEPER_PATH; echo $LOCKKEEPER_NODE; echo $LOCKKEEPER_TOKEN; \
             test $LOCKKEEPER_VALID_UNTIL -ge $(date +%s) && echo valid; exit 7";
-        let mut running = site.start(["lock", "/run/env", "--", "sh", "-c", script]);
+        let mut running = fixture.start(["lock", "/run/env", "--", "sh", "-c", script]);
         running.write("input\n").await;
         drop(running.input.take());
         assert_eq!(running.line().await, "input");
@@ -26,20 +26,20 @@ async fn the_program_gets_its_input_and_the_lock_in_its_environment_and_gives_it
 
 #[tokio::test]
 async fn the_code_of_a_program_that_does_not_run_is_that_of_a_shell() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         for (program, code) in [("/no/such/program", 127), ("/etc/passwd", 126)] {
-            let ended = site.ended(["lock", "/run/none", "--", program]).await;
+            let ended = fixture.ended(["lock", "/run/none", "--", program]).await;
             assert_eq!(ended.code, Some(code), "{ended:?}");
             assert!(ended.messages.contains(program), "{ended:?}");
         }
-        let ended = site.ended(["lock", "/run/none", "--", "sh", "-c", "kill -s SEGV $$"]).await;
+        let ended = fixture.ended(["lock", "/run/none", "--", "sh", "-c", "kill -s SEGV $$"]).await;
         assert_eq!(ended.code, Some(128 + 11), "{ended:?}");
     }
 }
 
 #[tokio::test]
 async fn each_kind_of_lock_excludes_what_it_has_to() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         // What is held, and which try is admitted beside it.
         let cases: &[(&[&str], &[&str], bool)] = &[
             (&["lock", "/kind/lock"], &["lock", "/kind/lock"], false),
@@ -56,9 +56,9 @@ async fn each_kind_of_lock_excludes_what_it_has_to() {
             (&["elect", "/kind/e", "--id", "first"], &["elect", "/kind/e"], false),
         ];
         for (held, tried, is_admitted) in cases {
-            let mut holder = site.start([*held, &["--", "sh", "-c", "echo held; read line"]].concat());
+            let mut holder = fixture.start([*held, &["--", "sh", "-c", "echo held; read line"]].concat());
             holder.until("held").await;
-            let tried = site.ended([*tried, &["--try", "--", "true"]].concat()).await;
+            let tried = fixture.ended([*tried, &["--try", "--", "true"]].concat()).await;
             let code = if *is_admitted { 0 } else { 75 };
             assert_eq!(tried.code, Some(code), "{held:?}: {tried:?}");
             holder.ended().await;
@@ -67,17 +67,17 @@ async fn each_kind_of_lock_excludes_what_it_has_to() {
 }
 
 #[tokio::test]
-async fn several_locks_are_told_line_by_line_in_the_order_of_their_paths() {
-    for site in Site::both().await {
+async fn several_locks_are_listed_line_by_line_in_the_order_of_their_paths() {
+    for fixture in Fixture::both().await {
         let script = "echo \"$LOCKKEEPER_PATH\"; echo \"$LOCKKEEPER_TOKEN\" | wc -l";
-        let ended = site.ended(["multi", "/several/b", "/several/a", "--", "sh", "-c", script]).await;
+        let ended = fixture.ended(["multi", "/several/b", "/several/a", "--", "sh", "-c", script]).await;
         assert_eq!(ended.output, "/several/a\n/several/b\n2\n", "{ended:?}");
     }
 }
 
 #[tokio::test]
-async fn many_locks_with_long_paths_are_told_as_well_and_too_many_end_the_command() {
-    let site = Site::embedded().await;
+async fn many_locks_with_long_paths_are_listed_and_too_many_end_the_command() {
+    let fixture = Fixture::embedded().await;
     let multi = |count: usize, length: usize| {
         let path = move |number| format!("/several/{}-{number}", "p".repeat(length));
         let paths = (0..count).map(path);
@@ -85,33 +85,33 @@ async fn many_locks_with_long_paths_are_told_as_well_and_too_many_end_the_comman
         std::iter::once("multi".to_owned()).chain(paths).chain(program).collect::<Vec<_>>()
     };
     // More than 64 KiB of environment.
-    let ended = site.ended(multi(40, 1_000)).await;
+    let ended = fixture.ended(multi(40, 1_000)).await;
     assert_eq!((ended.code, ended.output.trim()), (Some(0), "40"), "{ended:?}");
-    let ended = site.ended(multi(110, 1_000)).await;
+    let ended = fixture.ended(multi(110, 1_000)).await;
     assert_eq!(ended.code, Some(70), "{ended:?}");
     assert_eq!(ended.messages.lines().count(), 1, "{ended:?}");
 }
 
 #[tokio::test]
 async fn the_lock_is_free_when_the_command_has_ended() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         for _ in 0..3 {
-            assert_eq!(site.ended(["lock", "/run/again", "--try", "--", "true"]).await.code, Some(0));
+            assert_eq!(fixture.ended(["lock", "/run/again", "--try", "--", "true"]).await.code, Some(0));
         }
     }
 }
 
 #[tokio::test]
 async fn between_the_session_and_the_program_there_is_one_round_trip() {
-    let site = Site::embedded().await;
+    let fixture = Fixture::embedded().await;
     // Makes the directory of the lock.
-    assert_eq!(site.ended(["lock", "/run/cost", "--", "true"]).await.code, Some(0));
-    let server = site.embedded.as_ref().unwrap();
+    assert_eq!(fixture.ended(["lock", "/run/cost", "--", "true"]).await.code, Some(0));
+    let server = fixture.embedded.as_ref().unwrap();
     let create = server.fault(When::op(Op::Create2), Fault::HoldReply);
     // The confirmation of the session, and the watch of a hold: the program does not wait for their answers.
     let beside = server.fault(When::ops([Op::Multi, Op::GetData]).always(), Fault::DropReply);
     let transcript = server.transcript();
-    let mut running = site.start(["lock", "/run/cost", "--", "sh", "-c", "echo runs; exec sleep 1000"]);
+    let mut running = fixture.start(["lock", "/run/cost", "--", "sh", "-c", "echo runs; exec sleep 1000"]);
     create.hit().await;
     // The list is sent behind the create, and does not wait for its answer.
     let listed = async || transcript.passed().iter().any(|of| is(of, Op::GetChildren)).then_some(());

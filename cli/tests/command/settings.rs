@@ -5,7 +5,7 @@ use std::io::Write;
 use lockkeeper::ConnectionManager;
 use tempfile::NamedTempFile;
 
-use crate::fixture::{Running, Site};
+use crate::fixture::{Fixture, Running};
 
 fn file(text: &str) -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
@@ -15,8 +15,8 @@ fn file(text: &str) -> NamedTempFile {
 
 #[tokio::test]
 async fn all_settings_come_from_a_file_and_a_flag_wins_over_it() {
-    for site in Site::both().await {
-        let (servers, timeout, tick) = (&site.servers, site.session_timeout, site.tick_time);
+    for fixture in Fixture::both().await {
+        let (servers, timeout, tick) = (&fixture.servers, fixture.session_timeout, fixture.tick_time);
         let text = format!(
             "connect = \"{servers}\"\nauth = \"shop:secret\"\nacl = \"creator\"\n\
              session-timeout = \"{timeout}\"\ntick-time = \"{tick}\"\nconnect-timeout = \"30s\"\n",
@@ -43,22 +43,22 @@ async fn all_settings_come_from_a_file_and_a_flag_wins_over_it() {
 
 #[tokio::test]
 async fn what_the_servers_refuse_ends_with_77_and_one_line() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         let owner = ["--auth", "shop:secret", "--acl", "creator"];
         let program = ["lock", "/settings/acl", "--", "true"];
-        let made = site.ended([&owner[..], &program].concat()).await;
+        let made = fixture.ended([&owner[..], &program].concat()).await;
         assert_eq!(made.code, Some(0), "{made:?}");
         for stranger in [&[][..], &["--auth", "shop:wrong"]] {
             for refused in [&program[..], &["inspect", "/settings/acl"], &["revoke", "/settings/acl"]] {
-                let ended = site.ended([stranger, refused].concat()).await;
+                let ended = fixture.ended([stranger, refused].concat()).await;
                 assert_eq!(ended.code, Some(77), "{stranger:?} {refused:?}: {ended:?}");
                 assert_eq!(ended.messages.lines().count(), 1, "{ended:?}");
                 assert!(!ended.messages.contains("wrong"), "{ended:?}");
             }
         }
-        let tree = site.ended(["tree", "/settings"]).await;
+        let tree = fixture.ended(["tree", "/settings"]).await;
         assert!(tree.messages.contains("may not be read"), "{tree:?}");
-        let mut command = site.command(program);
+        let mut command = fixture.command(program);
         command.env("LOCKKEEPER_AUTH", "shop:secret");
         assert_eq!(Running::start(&mut command).ended().await.code, Some(0));
     }
@@ -66,8 +66,8 @@ async fn what_the_servers_refuse_ends_with_77_and_one_line() {
 
 #[tokio::test]
 async fn a_file_that_does_not_exist_is_a_wrong_usage() {
-    let site = Site::at("127.0.0.1:1");
-    let ended = site.ended(["--config", "/no/such/file", "tree", "/"]).await;
+    let fixture = Fixture::at("127.0.0.1:1");
+    let ended = fixture.ended(["--config", "/no/such/file", "tree", "/"]).await;
     assert_eq!(ended.code, Some(64), "{ended:?}");
     assert!(ended.messages.contains("/no/such/file"), "{ended:?}");
 }

@@ -2,12 +2,12 @@
 
 use tokio::process::Command;
 
-use crate::fixture::{Running, Site, UNTIL_A_SIGNAL};
+use crate::fixture::{Fixture, Running, UNTIL_A_SIGNAL};
 
 /// The command line, in a terminal of its own.
-fn in_a_terminal(site: &Site, line: &str) -> Running {
+fn in_a_terminal(fixture: &Fixture, line: &str) -> Running {
     let mut script = Command::new("script");
-    site.reach(&mut script);
+    fixture.reach(&mut script);
     // `script` has the line run by the user's shell, if there is one.
     script.env("SHELL", "/bin/sh");
     script.args(["--quiet", "--return", "--command", line, "/dev/null"]);
@@ -25,9 +25,9 @@ async fn until(running: &mut Running, expected: &str) {
 
 #[tokio::test]
 async fn a_program_reads_the_terminal() {
-    let site = Site::embedded().await;
+    let fixture = Fixture::embedded().await;
     let line = lockkeeper("lock /tty/read -- sh -c 'echo ready; read word; echo got $word; exit 3'");
-    let mut running = in_a_terminal(&site, &line);
+    let mut running = in_a_terminal(&fixture, &line);
     until(&mut running, "ready").await;
     running.write("hello\n").await;
     until(&mut running, "got hello").await;
@@ -36,10 +36,10 @@ async fn a_program_reads_the_terminal() {
 
 #[tokio::test]
 async fn a_script_reads_the_terminal_after_the_program_did() {
-    let site = Site::embedded().await;
+    let fixture = Fixture::embedded().await;
     let command = lockkeeper("lock /tty/after -- sh -c 'read word; echo program $word'");
     let line = format!("{command}; read word; echo script $word");
-    let mut running = in_a_terminal(&site, &line);
+    let mut running = in_a_terminal(&fixture, &line);
     running.write("one\ntwo\n").await;
     until(&mut running, "program one").await;
     until(&mut running, "script two").await;
@@ -48,12 +48,12 @@ async fn a_script_reads_the_terminal_after_the_program_did() {
 
 #[tokio::test]
 async fn ctrl_c_reaches_the_program_before_and_after_it_has_the_terminal() {
-    let site = Site::embedded().await;
+    let fixture = Fixture::embedded().await;
     let trap = "trap \"echo INT; exit 8\" INT; echo ready;";
     for program in [UNTIL_A_SIGNAL, "while :; do read -t 0.1 word; done"] {
         // A shell that stays before the command gets the signal as well, and some end with it.
         let line = format!("exec {}", lockkeeper(&format!("lock /tty/int -- bash -c '{trap} {program}'")));
-        let mut running = in_a_terminal(&site, &line);
+        let mut running = in_a_terminal(&fixture, &line);
         until(&mut running, "ready").await;
         if program.contains("read") {
             // The terminal shows it at once, so the signal may come before, while or after the program gets the terminal.
@@ -69,9 +69,9 @@ async fn ctrl_c_reaches_the_program_before_and_after_it_has_the_terminal() {
 #[tokio::test]
 async fn a_shell_stops_and_resumes_the_command_as_any_other_job() {
     // A job that is stopped loses its lock in the end, and this one is to be resumed before.
-    let mut site = Site::embedded().await;
-    site.session_timeout = "30s";
-    let mut running = in_a_terminal(&site, "bash --norc -i");
+    let mut fixture = Fixture::embedded().await;
+    fixture.session_timeout = "30s";
+    let mut running = in_a_terminal(&fixture, "bash --norc -i");
     let line = lockkeeper("lock /tty/job -- sh -c 'echo re\"\"ady; read word; echo got $word'");
     running.write(&format!("PS1=; {line}\n")).await;
     until(&mut running, "ready").await;

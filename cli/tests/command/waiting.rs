@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use lockkeeper_tests::Timing;
 
-use crate::fixture::Site;
+use crate::fixture::Fixture;
 
 #[tokio::test]
 async fn a_lock_that_is_not_got_in_time_ends_with_75_or_the_given_code() {
-    for site in Site::both().await {
-        let mut holder = site.start(["lock", "/wait/late", "--", "sh", "-c", "echo held; read line"]);
+    for fixture in Fixture::both().await {
+        let mut holder = fixture.start(["lock", "/wait/late", "--", "sh", "-c", "echo held; read line"]);
         holder.until("held").await;
         // Long enough for the server to answer, also on a busy machine: that is another phase of the wait.
         let limit = Timing::scaled(Duration::from_secs(3));
@@ -22,31 +22,31 @@ async fn a_lock_that_is_not_got_in_time_ends_with_75_or_the_given_code() {
         ];
         // Beside each other, so that the test takes no longer than one of them.
         let started = cases.map(|(arguments, code)| {
-            (site.start([&["lock", "/wait/late"], arguments, &["--", "echo", "ran"]].concat()), code)
+            (fixture.start([&["lock", "/wait/late"], arguments, &["--", "echo", "ran"]].concat()), code)
         });
         for (waiter, code) in started {
             let ended = waiter.ended().await;
             assert_eq!((ended.code, ended.output.as_str()), (Some(code), ""), "{ended:?}");
             assert_eq!(ended.messages.lines().count(), 1, "{ended:?}");
         }
-        site.contenders("/wait/late", 1).await;
+        fixture.contenders("/wait/late", 1).await;
         holder.ended().await;
     }
 }
 
 #[tokio::test]
 async fn a_signal_to_a_waiting_command_leaves_the_queue() {
-    for site in Site::both().await {
-        let mut holder = site.start(["lock", "/wait/signal", "--", "sh", "-c", "echo held; read line"]);
+    for fixture in Fixture::both().await {
+        let mut holder = fixture.start(["lock", "/wait/signal", "--", "sh", "-c", "echo held; read line"]);
         holder.until("held").await;
         for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3), ("USR1", 10), ("USR2", 12)]
         {
-            let waiter = site.start(["lock", "/wait/signal", "--", "echo", "ran"]);
-            site.contenders("/wait/signal", 2).await;
+            let waiter = fixture.start(["lock", "/wait/signal", "--", "echo", "ran"]);
+            fixture.contenders("/wait/signal", 2).await;
             waiter.signal(name);
             let ended = waiter.ended().await;
             assert_eq!((ended.code, ended.output.as_str()), (Some(128 + number), ""), "{name}: {ended:?}");
-            site.contenders("/wait/signal", 1).await;
+            fixture.contenders("/wait/signal", 1).await;
         }
         holder.ended().await;
     }
@@ -54,8 +54,8 @@ async fn a_signal_to_a_waiting_command_leaves_the_queue() {
 
 #[tokio::test]
 async fn without_a_server_one_line_says_so_and_the_code_is_69() {
-    let site = Site::at("127.0.0.1:1");
-    let ended = site.ended(["--connect-timeout", "200ms", "lock", "/wait/none", "--", "true"]).await;
+    let fixture = Fixture::at("127.0.0.1:1");
+    let ended = fixture.ended(["--connect-timeout", "200ms", "lock", "/wait/none", "--", "true"]).await;
     assert_eq!(ended.code, Some(69), "{ended:?}");
     assert_eq!(ended.messages.lines().count(), 1, "{ended:?}");
     assert!(ended.messages.starts_with("lockkeeper: no server is reachable"), "{ended:?}");
@@ -63,8 +63,8 @@ async fn without_a_server_one_line_says_so_and_the_code_is_69() {
 
 #[tokio::test]
 async fn a_signal_ends_a_command_that_waits_for_a_server() {
-    let site = Site::at("127.0.0.1:1");
-    let running = site.start(["--connect-timeout", "1h", "lock", "/wait/none", "--", "true"]);
+    let fixture = Fixture::at("127.0.0.1:1");
+    let running = fixture.start(["--connect-timeout", "1h", "lock", "/wait/none", "--", "true"]);
     crate::processes::supervisor_of(running.pid()).await;
     running.signal("TERM");
     assert_eq!(running.ended().await.code, Some(128 + 15));
@@ -72,8 +72,8 @@ async fn a_signal_ends_a_command_that_waits_for_a_server() {
 
 #[tokio::test]
 async fn a_grace_that_the_session_timeout_does_not_allow_is_a_wrong_usage() {
-    let site = Site::embedded().await;
-    let ended = site.ended(["lock", "/wait/grace", "--grace", "2s", "--", "echo", "ran"]).await;
+    let fixture = Fixture::embedded().await;
+    let ended = fixture.ended(["lock", "/wait/grace", "--grace", "2s", "--", "echo", "ran"]).await;
     assert_eq!((ended.code, ended.output.as_str()), (Some(64), ""), "{ended:?}");
     assert!(ended.messages.contains("--session-timeout"), "{ended:?}");
 }

@@ -3,16 +3,16 @@ use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::Op;
 use lockkeeper_testserver::fault::Subject;
 
+use crate::fixture::Fixture;
 use crate::screen::Terminal;
-use crate::site::Site;
 
 #[tokio::test]
 async fn a_holder_that_listens_is_asked() {
-    for site in Site::both().await {
-        let nobody = site.run(&["revoke", "/look/ask/a"]).await;
+    for fixture in Fixture::both().await {
+        let nobody = fixture.run(&["revoke", "/look/ask/a"]).await;
         assert_eq!(nobody.code, Some(1), "{nobody:?}");
-        let guard = Mutex::new(&site.manager, "/look/ask/a").unwrap().acquire().await.unwrap();
-        let asked = site.run(&["revoke", "/look/ask/a"]).await;
+        let guard = Mutex::new(&fixture.manager, "/look/ask/a").unwrap().acquire().await.unwrap();
+        let asked = fixture.run(&["revoke", "/look/ask/a"]).await;
         assert_eq!(asked.code, Some(0), "{asked:?}");
         asked.has(&["asked host=", &format!("pid={}", std::process::id())]);
         guard.revoke_requested().await.unwrap();
@@ -23,43 +23,43 @@ async fn a_holder_that_listens_is_asked() {
 
 #[tokio::test]
 async fn a_lock_is_taken_away_only_by_force_and_only_when_it_is_confirmed() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         let path = "/look/force/a";
-        let guard = Mutex::new(&site.manager, path).unwrap().acquire().await.unwrap();
-        let refused = site.run(&["release", path]).await;
+        let guard = Mutex::new(&fixture.manager, path).unwrap().acquire().await.unwrap();
+        let refused = fixture.run(&["release", path]).await;
         assert_eq!(refused.code, Some(64), "{refused:?}");
         assert!(refused.messages.contains("--force"), "{refused:?}");
-        let unconfirmed = site.run(&["release", path, "--force"]).await;
+        let unconfirmed = fixture.run(&["release", path, "--force"]).await;
         assert_eq!(unconfirmed.code, Some(64), "{unconfirmed:?}");
         assert!(unconfirmed.messages.contains("--yes"), "{unconfirmed:?}");
         assert!(guard.is_valid());
 
-        let done = site.run(&["release", path, "--force", "--yes"]).await;
+        let done = fixture.run(&["release", path, "--force", "--yes"]).await;
         assert_eq!(done.code, Some(0), "{done:?}");
         let token = format!("refuse every token up to {}", guard.fencing_token().as_u64());
         done.has(&["two holders", &token, &format!("deleted {}", guard.path())]);
         assert_eq!(guard.lost().await.reason, LossReason::NodeDeleted);
-        let again = site.run(&["release", path, "--force", "--yes"]).await;
+        let again = fixture.run(&["release", path, "--force", "--yes"]).await;
         assert_eq!(again.code, Some(1), "{again:?}");
     }
 }
 
 #[tokio::test]
 async fn a_later_contender_is_never_hit() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         let path = "/look/later/a";
-        let mutex = Mutex::new(&site.manager, path).unwrap();
+        let mutex = Mutex::new(&fixture.manager, path).unwrap();
         let first = mutex.acquire().await.unwrap();
         let node = format!("{:#x}", first.fencing_token().as_u64());
-        let mut terminal = Terminal::start(&site, &["release", path, "--force", "--node", &node]);
-        terminal.shows(&["two holders", "type yes to go on:"]).await;
+        let mut terminal = Terminal::start(&fixture, &["release", path, "--force", "--node", &node]);
+        terminal.shows(&["two holders", "type yes to continue:"]).await;
         first.release().await.unwrap();
         let second = mutex.acquire().await.unwrap();
         terminal.press("yes\n");
         terminal.shows(&["do not exist any more"]).await;
         assert_eq!(terminal.ended().await, 1);
         assert!(second.is_valid());
-        let gone = site.run(&["revoke", path, "--node", &node]).await;
+        let gone = fixture.run(&["revoke", path, "--node", &node]).await;
         assert_eq!(gone.code, Some(1), "{gone:?}");
         second.check().unwrap();
         second.release().await.unwrap();
@@ -68,11 +68,11 @@ async fn a_later_contender_is_never_hit() {
 
 #[tokio::test]
 async fn another_answer_than_yes_does_nothing() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         let path = "/look/no/a";
-        let guard = Mutex::new(&site.manager, path).unwrap().acquire().await.unwrap();
-        let mut terminal = Terminal::start(&site, &["release", path, "--force"]);
-        terminal.shows(&["type yes to go on:"]).await;
+        let guard = Mutex::new(&fixture.manager, path).unwrap().acquire().await.unwrap();
+        let mut terminal = Terminal::start(&fixture, &["release", path, "--force"]);
+        terminal.shows(&["type yes to continue:"]).await;
         terminal.press("y\n");
         terminal.shows(&["nothing was done"]).await;
         assert_eq!(terminal.ended().await, 1);
@@ -81,13 +81,13 @@ async fn another_answer_than_yes_does_nothing() {
 }
 
 #[tokio::test]
-async fn the_session_of_the_command_goes_on_while_a_person_thinks() {
-    let site = Site::both().await.remove(0);
+async fn the_session_of_the_command_stays_alive_while_a_person_thinks() {
+    let fixture = Fixture::both().await.remove(0);
     let path = "/look/think/a";
-    let guard = Mutex::new(&site.manager, path).unwrap().acquire().await.unwrap();
-    let transcript = site.embedded.as_ref().unwrap().transcript();
-    let mut terminal = Terminal::start(&site, &["release", path, "--force", "--session-timeout", "4s"]);
-    terminal.shows(&["type yes to go on:"]).await;
+    let guard = Mutex::new(&fixture.manager, path).unwrap().acquire().await.unwrap();
+    let transcript = fixture.embedded.as_ref().unwrap().transcript();
+    let mut terminal = Terminal::start(&fixture, &["release", path, "--force", "--session-timeout", "4s"]);
+    terminal.shows(&["type yes to continue:"]).await;
     let passed = transcript.passed();
     let lists = |subject| subject == Subject::Request(Op::GetChildren);
     let session = passed.iter().find(|of| lists(of.subject)).unwrap().session;

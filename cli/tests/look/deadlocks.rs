@@ -2,15 +2,15 @@ use lockkeeper::Inspection;
 use lockkeeper_tests::Take::{self, Both, Lock, Permit, Read, Write};
 use lockkeeper_tests::{Circle, Timing, eventually};
 
+use crate::fixture::Fixture;
 use crate::screen::Terminal;
-use crate::site::Site;
 
 /// Starts the circle, and waits until each of its owners waits.
-async fn started(site: &Site, rows: &[(Take, Take)], waits: &[(&str, usize)]) -> Circle {
-    let circle = Circle::start(&[site.manager.clone(), site.client().await], rows);
+async fn started(fixture: &Fixture, rows: &[(Take, Take)], waits: &[(&str, usize)]) -> Circle {
+    let circle = Circle::start(&[fixture.manager.clone(), fixture.client().await], rows);
     for (path, count) in waits {
         let look = async || {
-            let lock = Inspection::of_path(&site.manager, *path).await.unwrap()?;
+            let lock = Inspection::of_path(&fixture.manager, *path).await.unwrap()?;
             (lock.waiters().count() == *count).then_some(())
         };
         eventually(format!("{count} wait at {path}"), Timing::event(), look).await.unwrap();
@@ -20,15 +20,15 @@ async fn started(site: &Site, rows: &[(Take, Take)], waits: &[(&str, usize)]) ->
 
 #[tokio::test]
 async fn a_made_circle_ends_with_1_and_the_way_out_of_the_report_ends_it() {
-    for site in Site::both().await {
-        let none = site.run(&["deadlocks", "/look/dead", "--pause", "0"]).await;
+    for fixture in Fixture::both().await {
+        let none = fixture.run(&["deadlocks", "/look/dead", "--pause", "0"]).await;
         assert_eq!(none.code, Some(0), "{none:?}");
         none.has(&["no deadlock"]);
 
         let rows =
             [(Lock("/look/dead/a"), Lock("/look/dead/b")), (Lock("/look/dead/b"), Lock("/look/dead/a"))];
-        let mut circle = started(&site, &rows, &[("/look/dead/a", 1), ("/look/dead/b", 1)]).await;
-        let found = site.run(&["deadlocks", "/look/dead", "--pause", "10ms"]).await;
+        let mut circle = started(&fixture, &rows, &[("/look/dead/a", 1), ("/look/dead/b", 1)]).await;
+        let found = fixture.run(&["deadlocks", "/look/dead", "--pause", "10ms"]).await;
         assert_eq!(found.code, Some(1), "{found:?}");
         found.has(&[
             "deadlock: 2 owners wait for each other",
@@ -39,11 +39,11 @@ async fn a_made_circle_ends_with_1_and_the_way_out_of_the_report_ends_it() {
             "lockkeeper revoke /look/dead/",
             "refuse every token up to",
         ]);
-        let terminal = Terminal::start(&site, &["deadlocks", "/look/dead", "--pause", "10ms"]);
+        let terminal = Terminal::start(&fixture, &["deadlocks", "/look/dead", "--pause", "10ms"]);
         terminal.shows(&["deadlock: 2 owners wait for each other", "refuse every token up to"]).await;
         terminal.picture("deadlocks");
         assert_eq!(terminal.ended().await, 1);
-        let json = site.run(&["deadlocks", "/look/dead", "--pause", "0", "-o", "json"]).await;
+        let json = fixture.run(&["deadlocks", "/look/dead", "--pause", "0", "-o", "json"]).await;
         let line: serde_json::Value = serde_json::from_str(json.output.trim()).unwrap();
         assert_eq!((&line["certainty"], line["edges"].as_array().unwrap().len()), (&"found".into(), 2));
 
@@ -51,17 +51,17 @@ async fn a_made_circle_ends_with_1_and_the_way_out_of_the_report_ends_it() {
         let line = found.output.lines().find(|line| line.contains("release --force")).unwrap();
         let mut words: Vec<&str> = line.split_whitespace().skip(1).take(5).collect();
         words.push("--yes");
-        let released = site.run(&words).await;
+        let released = fixture.run(&words).await;
         assert_eq!(released.code, Some(0), "{released:?}");
         circle.next_served().await.unwrap();
-        let after = site.run(&["deadlocks", "/look/dead", "--pause", "0"]).await;
+        let after = fixture.run(&["deadlocks", "/look/dead", "--pause", "0"]).await;
         assert_eq!(after.code, Some(0), "{after:?}");
     }
 }
 
 #[tokio::test]
 async fn a_circle_of_five_kinds_is_found_and_watched() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         let rows = [
             (Lock("/look/mix/a"), Write("/look/mix/b")),
             (Read("/look/mix/b"), Permit("/look/mix/c", 1)),
@@ -70,10 +70,10 @@ async fn a_circle_of_five_kinds_is_found_and_watched() {
             (Write("/look/mix/f"), Lock("/look/mix/a")),
         ];
         let mut running =
-            site.start(&["deadlocks", "/look/mix", "--watch", "--interval", "100ms", "--pause", "10ms"]);
+            fixture.start(&["deadlocks", "/look/mix", "--watch", "--interval", "100ms", "--pause", "10ms"]);
         let waits = ["a", "b", "c", "e", "f"].map(|name| (format!("/look/mix/{name}"), 1));
         let waits = waits.each_ref().map(|(path, count)| (path.as_str(), *count));
-        let circle = started(&site, &rows, &waits).await;
+        let circle = started(&fixture, &rows, &waits).await;
         running.until("deadlock: 5 owners wait for each other").await;
         running.until("1 deadlocks now, 0 ended; 1 found and 0 possible so far").await;
         drop(circle);

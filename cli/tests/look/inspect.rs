@@ -1,23 +1,23 @@
 use lockkeeper::Mutex;
 
-use crate::site::Site;
+use crate::fixture::Fixture;
 
 #[tokio::test]
 async fn a_table_shows_who_holds_and_who_waits_and_the_code_whether_it_is_held() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         let path = "/look/inspect/a";
-        let free = site.run(&["inspect", path, "--exit-code"]).await;
+        let free = fixture.run(&["inspect", path, "--exit-code"]).await;
         assert_eq!(free.code, Some(1), "{free:?}");
         free.has(&["/look/inspect/a: free, 0 waiting"]);
 
-        let mutex = Mutex::new(&site.manager, path).unwrap();
+        let mutex = Mutex::new(&fixture.manager, path).unwrap();
         let guard = mutex.acquire().await.unwrap();
         let _waiting = mutex.enqueue().await.unwrap();
-        let held = site.run(&["inspect", path, "--exit-code"]).await;
+        let held = fixture.run(&["inspect", path, "--exit-code"]).await;
         assert_eq!(held.code, Some(0), "{held:?}");
         let pid = format!("pid={}", std::process::id());
         held.has(&["mutex /look/inspect/a: held by 1, 1 waiting", "holds", "waits", &pid]);
-        let both = site.run(&["inspect", path, "/look/inspect/none", "--exit-code"]).await;
+        let both = fixture.run(&["inspect", path, "/look/inspect/none", "--exit-code"]).await;
         assert_eq!(both.code, Some(1), "one of them is free: {both:?}");
         guard.release().await.unwrap();
     }
@@ -25,10 +25,10 @@ async fn a_table_shows_who_holds_and_who_waits_and_the_code_whether_it_is_held()
 
 #[tokio::test]
 async fn json_has_one_line_for_each_path_with_the_stated_fields() {
-    for site in Site::both().await {
-        let mutex = Mutex::new(&site.manager, "/look/json/a").unwrap();
+    for fixture in Fixture::both().await {
+        let mutex = Mutex::new(&fixture.manager, "/look/json/a").unwrap();
         let guard = mutex.acquire().await.unwrap();
-        let ended = site.run(&["inspect", "-o", "json", "/look/json/a", "/look/json/none"]).await;
+        let ended = fixture.run(&["inspect", "-o", "json", "/look/json/a", "/look/json/none"]).await;
         let lines: Vec<serde_json::Value> =
             ended.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let [held, free] = &lines[..] else { panic!("{ended:?}") };
@@ -45,9 +45,9 @@ async fn json_has_one_line_for_each_path_with_the_stated_fields() {
 
 #[tokio::test]
 async fn following_prints_a_path_again_when_its_contenders_change() {
-    for site in Site::both().await {
-        let mutex = Mutex::new(&site.manager, "/look/follow/a").unwrap();
-        let mut running = site.start(&["inspect", "-w", "--interval", "1h", "/look/follow/a"]);
+    for fixture in Fixture::both().await {
+        let mutex = Mutex::new(&fixture.manager, "/look/follow/a").unwrap();
+        let mut running = fixture.start(&["inspect", "-w", "--interval", "1h", "/look/follow/a"]);
         running.until("free").await;
         let guard = mutex.acquire().await.unwrap();
         running.until("held by 1, 0 waiting").await;
@@ -58,13 +58,13 @@ async fn following_prints_a_path_again_when_its_contenders_change() {
 
 #[tokio::test]
 async fn the_address_of_each_client_comes_from_the_servers_where_they_say_it() {
-    for site in Site::both().await {
-        let mutex = Mutex::new(&site.manager, "/look/clients/a").unwrap();
+    for fixture in Fixture::both().await {
+        let mutex = Mutex::new(&fixture.manager, "/look/clients/a").unwrap();
         let guard = mutex.acquire().await.unwrap();
-        let ended = site.run(&["inspect", "--clients", "/look/clients/a"]).await;
+        let ended = fixture.run(&["inspect", "--clients", "/look/clients/a"]).await;
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        if site.is_real {
-            ended.has(&["session 0x", " is 127.0.0.1:", &format!(" at server {}", site.servers)]);
+        if fixture.is_real {
+            ended.has(&["session 0x", " is 127.0.0.1:", &format!(" at server {}", fixture.servers)]);
         } else {
             ended.has(&["does not say its clients"]);
         }
@@ -74,9 +74,9 @@ async fn the_address_of_each_client_comes_from_the_servers_where_they_say_it() {
 
 #[tokio::test]
 async fn a_wrong_path_is_a_wrong_usage_and_no_server_is_69() {
-    let site = Site::both().await.remove(0);
-    let wrong = site.run(&["inspect", "no/slash"]).await;
+    let fixture = Fixture::both().await.remove(0);
+    let wrong = fixture.run(&["inspect", "no/slash"]).await;
     assert_eq!(wrong.code, Some(64), "{wrong:?}");
-    let none = site.run(&["--connect", "127.0.0.1:1", "--connect-timeout", "100ms", "tree", "/"]).await;
+    let none = fixture.run(&["--connect", "127.0.0.1:1", "--connect-timeout", "100ms", "tree", "/"]).await;
     assert_eq!((none.code, none.messages.lines().count()), (Some(69), 1), "{none:?}");
 }

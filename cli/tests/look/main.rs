@@ -11,10 +11,10 @@
 
 mod act;
 mod deadlocks;
+mod fixture;
 mod inspect;
 mod picture;
 mod screen;
-mod site;
 mod top;
 mod tree;
 mod watch;

@@ -8,8 +8,8 @@ use lockkeeper_tests::{Timing, eventually};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use vt100::Parser;
 
+use crate::fixture::Fixture;
 use crate::picture;
-use crate::site::Site;
 
 const ROWS: NonZero<u16> = NonZero::new(24).unwrap();
 const COLUMNS: NonZero<u16> = NonZero::new(120).unwrap();
@@ -23,11 +23,11 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     /// Starts the command on a terminal of 24 rows and 120 columns.
-    pub(crate) fn start(site: &Site, arguments: &[&str]) -> Self {
+    pub(crate) fn start(fixture: &Fixture, arguments: &[&str]) -> Self {
         let size = PtySize { rows: ROWS.get(), cols: COLUMNS.get(), pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_lockkeeper"));
-        command.env("LOCKKEEPER_CONNECT", &site.servers);
+        command.env("LOCKKEEPER_CONNECT", &fixture.servers);
         command.env("TERM", "xterm-256color");
         command.args(arguments);
         let child = pair.slave.spawn_command(command).unwrap();

@@ -1,19 +1,19 @@
 use lockkeeper::{LossReason, Mutex};
 use lockkeeper_tests::{Timing, eventually};
 
+use crate::fixture::Fixture;
 use crate::screen::Terminal;
-use crate::site::Site;
 
 #[tokio::test]
 async fn the_screen_shows_the_locks_sorts_them_and_takes_one_away() {
-    for site in Site::both().await {
-        let crowded = Mutex::new(&site.manager, "/look/top/crowded").unwrap();
-        let quiet = Mutex::new(&site.manager, "/look/top/a-quiet").unwrap();
+    for fixture in Fixture::both().await {
+        let crowded = Mutex::new(&fixture.manager, "/look/top/crowded").unwrap();
+        let quiet = Mutex::new(&fixture.manager, "/look/top/a-quiet").unwrap();
         let guard = crowded.acquire().await.unwrap();
         let _waiting = (crowded.enqueue().await.unwrap(), crowded.enqueue().await.unwrap());
         let quiet_guard = quiet.acquire().await.unwrap();
 
-        let mut terminal = Terminal::start(&site, &["top", "/look/top", "--interval", "100ms"]);
+        let mut terminal = Terminal::start(&fixture, &["top", "/look/top", "--interval", "100ms"]);
         let pid = format!("pid={}", std::process::id());
         let screen = terminal
             .shows(&["lockkeeper top /look/top: 2 locks, 2 waiting, by waiters", "> /look/top/crowded", &pid])
@@ -33,7 +33,7 @@ async fn the_screen_shows_the_locks_sorts_them_and_takes_one_away() {
         // Of equal rates the first path is the first one; the rate counts each contender that comes and goes.
         terminal.press("r");
         terminal.shows(&["by rate", "NEW/S*", "0.0"]).await;
-        let busy = Mutex::new(&site.client().await, "/look/top/crowded").unwrap();
+        let busy = Mutex::new(&fixture.client().await, "/look/top/crowded").unwrap();
         let busy = tokio::spawn(async move {
             loop {
                 drop(busy.enqueue().await.unwrap());
@@ -59,7 +59,7 @@ async fn the_screen_shows_the_locks_sorts_them_and_takes_one_away() {
         terminal.shows(&["asked to release: 1 nodes"]).await;
         guard.revoke_requested().await.unwrap();
         terminal.press("x");
-        terminal.shows(&["take the lock away?", "two holders", "y to go on"]).await;
+        terminal.shows(&["take the lock away?", "two holders", "y to continue"]).await;
         terminal.press("n");
         terminal.shows(&["nothing was done", "> /look/top/crowded"]).await;
         assert!(guard.is_valid());
@@ -76,8 +76,8 @@ async fn the_screen_shows_the_locks_sorts_them_and_takes_one_away() {
 
 #[tokio::test]
 async fn without_a_terminal_top_says_what_to_use() {
-    let site = Site::both().await.remove(0);
-    let ended = site.run(&["top", "/"]).await;
+    let fixture = Fixture::both().await.remove(0);
+    let ended = fixture.run(&["top", "/"]).await;
     assert_eq!(ended.code, Some(64), "{ended:?}");
     assert!(ended.messages.contains("use tree"), "{ended:?}");
 }

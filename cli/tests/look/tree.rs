@@ -1,12 +1,12 @@
 use lockkeeper::{CreateMode, Election, Mutex, RwLock, Semaphore};
 
+use crate::fixture::Fixture;
 use crate::screen::Terminal;
-use crate::site::Site;
 
 #[tokio::test]
 async fn every_lock_election_and_group_is_in_the_tree() {
-    for site in Site::both().await {
-        let manager = &site.manager;
+    for fixture in Fixture::both().await {
+        let manager = &fixture.manager;
         let mutex = Mutex::new(manager, "/look/tree/locks/train-7").unwrap();
         let _held = mutex.acquire().await.unwrap();
         let _waits = mutex.enqueue().await.unwrap();
@@ -18,7 +18,7 @@ async fn every_lock_election_and_group_is_in_the_tree() {
             manager.znodes().create(&path, "", CreateMode::Ephemeral).await.unwrap();
         }
 
-        let ended = site.run(&["tree", "/look/tree"]).await;
+        let ended = fixture.run(&["tree", "/look/tree"]).await;
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let pid = format!("pid={}", std::process::id());
         let row = |name: &str| {
@@ -36,27 +36,27 @@ async fn every_lock_election_and_group_is_in_the_tree() {
                 assert!(row(name).contains(part), "{part}: {}", ended.output);
             }
         }
-        let terminal = Terminal::start(&site, &["tree", "/look/tree"]);
+        let terminal = Terminal::start(&fixture, &["tree", "/look/tree"]);
         terminal.shows(&["/look/tree", "2 members"]).await;
         terminal.picture("tree");
         assert_eq!(terminal.ended().await, 0);
-        let json = site.run(&["tree", "/look/tree", "-o", "json"]).await;
+        let json = fixture.run(&["tree", "/look/tree", "-o", "json"]).await;
         assert_eq!(json.output.lines().count(), 5, "{json:?}");
-        let none = site.run(&["tree", "/look/tree/none"]).await;
+        let none = fixture.run(&["tree", "/look/tree/none"]).await;
         none.has(&["/look/tree/none: no contender and no group"]);
     }
 }
 
 #[tokio::test]
 async fn what_other_programs_keep_at_the_root_hides_no_lock() {
-    for site in Site::both().await {
-        let znodes = site.manager.znodes();
+    for fixture in Fixture::both().await {
+        let znodes = fixture.manager.znodes();
         let path = "/look-at-root";
         // A contender at the root, where no lock of this library can be.
         let foreign = "/_c_00c9d435-2596-43a6-90c7-196313af6a00-lock-0000000001";
         znodes.create(foreign, "", CreateMode::Ephemeral).await.unwrap();
-        let _held = Mutex::new(&site.manager, path).unwrap().acquire().await.unwrap();
-        let ended = site.run(&["tree", "/"]).await;
+        let _held = Mutex::new(&fixture.manager, path).unwrap().acquire().await.unwrap();
+        let ended = fixture.run(&["tree", "/"]).await;
         assert_eq!(ended.code, Some(0), "{ended:?}");
         ended.has(&["look-at-root"]);
         znodes.delete(foreign).await.unwrap();
@@ -65,18 +65,18 @@ async fn what_other_programs_keep_at_the_root_hides_no_lock() {
 
 #[tokio::test]
 async fn names_that_would_upset_a_terminal_are_escaped() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         // The right-to-left override, by which a name can be made to look like another.
         let (lock, member) = ("/look/names/a\u{202e}b", "/look/names/group/c\u{202e}d");
-        let _held = Mutex::new(&site.manager, lock).unwrap().acquire().await.unwrap();
-        site.manager.znodes().create(member, "", CreateMode::Ephemeral).await.unwrap();
-        let ended = site.run(&["tree", "/look/names"]).await;
+        let _held = Mutex::new(&fixture.manager, lock).unwrap().acquire().await.unwrap();
+        fixture.manager.znodes().create(member, "", CreateMode::Ephemeral).await.unwrap();
+        let ended = fixture.run(&["tree", "/look/names"]).await;
         ended.has(&["a\\u{202e}b", "c\\u{202e}d"]);
         assert!(!ended.output.contains('\u{202e}'), "{ended:?}");
-        let _other = Mutex::new(&site.manager, "/look/names/c").unwrap().acquire().await.unwrap();
+        let _other = Mutex::new(&fixture.manager, "/look/names/c").unwrap().acquire().await.unwrap();
         let foreign = "/look/names/c/x\u{202e}y";
-        site.manager.znodes().create(foreign, "", CreateMode::Ephemeral).await.unwrap();
-        let ended = site.run(&["inspect", "/look/names/c"]).await;
+        fixture.manager.znodes().create(foreign, "", CreateMode::Ephemeral).await.unwrap();
+        let ended = fixture.run(&["inspect", "/look/names/c"]).await;
         ended.has(&["foreign", "x\\u{202e}y"]);
         assert!(!ended.output.contains('\u{202e}'), "{ended:?}");
     }
@@ -84,15 +84,15 @@ async fn names_that_would_upset_a_terminal_are_escaped() {
 
 #[tokio::test]
 async fn a_tree_is_said_to_be_cut_only_if_it_is() {
-    for site in Site::both().await {
+    for fixture in Fixture::both().await {
         for name in ["a", "b"] {
             let path = format!("/look/bounds/{name}");
-            site.manager.znodes().create(&path, "", CreateMode::Ephemeral).await.unwrap();
+            fixture.manager.znodes().create(&path, "", CreateMode::Ephemeral).await.unwrap();
         }
-        let whole = site.run(&["tree", "/look/bounds", "--nodes", "2"]).await;
+        let whole = fixture.run(&["tree", "/look/bounds", "--nodes", "2"]).await;
         assert_eq!(whole.messages, "", "{whole:?}");
         assert!(whole.output.contains("a, b") && !whole.output.contains("no group"), "{whole:?}");
-        let cut = site.run(&["tree", "/look/bounds", "--nodes", "1"]).await;
+        let cut = fixture.run(&["tree", "/look/bounds", "--nodes", "1"]).await;
         assert!(cut.messages.contains("stopped after 1 nodes"), "{cut:?}");
     }
 }

@@ -1,13 +1,13 @@
 use lockkeeper::{Mutex, Revoker};
 
-use crate::site::Site;
+use crate::fixture::Fixture;
 
 /// The interval is so long that only the changes themselves can lead to the lines.
 #[tokio::test]
 async fn each_change_is_a_line_as_it_happens() {
-    for site in Site::both().await {
-        let mutex = Mutex::new(&site.manager, "/look/watch/a").unwrap();
-        let mut running = site.start(&["watch", "/look/watch/a", "--interval", "1h"]);
+    for fixture in Fixture::both().await {
+        let mutex = Mutex::new(&fixture.manager, "/look/watch/a").unwrap();
+        let mut running = fixture.start(&["watch", "/look/watch/a", "--interval", "1h"]);
         let guard = mutex.acquire().await.unwrap();
         let line = running.until("  holds  ").await;
         println!("{line}");
@@ -15,7 +15,7 @@ async fn each_change_is_a_line_as_it_happens() {
         let mut waiting = mutex.enqueue().await.unwrap();
         println!("{}", running.until("  waits  ").await);
         let holder = mutex.inspect().await.unwrap().holders().next().unwrap().clone();
-        Revoker::new(&site.manager).ask([&holder]).await.unwrap();
+        Revoker::new(&fixture.manager).ask([&holder]).await.unwrap();
         let line = running.until("is asked to release").await;
         println!("{line}");
         assert!(line.contains("pid="), "the name is that from before: {line}");

@@ -9,23 +9,23 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-pub(crate) struct Site {
+pub(crate) struct Fixture {
     pub(crate) servers: String,
     pub(crate) manager: ConnectionManager,
     pub(crate) is_real: bool,
     pub(crate) embedded: Option<TestServer>,
 }
 
-impl Site {
+impl Fixture {
     /// An embedded server, and Apache ZooKeeper unless it is left out.
     pub(crate) async fn both() -> Vec<Self> {
         let server = TestServer::start().await.unwrap();
-        let mut sites = vec![Self::at(server.connect_string(), Some(server)).await];
+        let mut fixtures = vec![Self::at(server.connect_string(), Some(server)).await];
         if !left_out() {
             let servers = Ensemble::shared().await.unwrap().connect_string();
-            sites.push(Self::at(servers, None).await);
+            fixtures.push(Self::at(servers, None).await);
         }
-        sites
+        fixtures
     }
 
     async fn at(servers: String, embedded: Option<TestServer>) -> Self {
@@ -55,7 +55,7 @@ impl Site {
         ended
     }
 
-    /// Starts a command that goes on.
+    /// Starts a command that continues.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
         let mut child = self.command(arguments).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap()).lines();
