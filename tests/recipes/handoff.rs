@@ -47,7 +47,7 @@ impl Adapter for Keeping {
         Box::pin(async move {
             if let Some(mutex) = target.shared.get(&target.path) {
                 let guard = acquire(mutex, mode).await?;
-                return Ok(guard.map(|guard| Box::new(Kept { guard, mutex: None }) as Granted));
+                return Ok(guard.map(|guard| Box::new(HandOffGrant { guard, mutex: None }) as Granted));
             }
             let mutex = mutex_of(target)?;
             let mut released = None;
@@ -60,7 +60,7 @@ impl Adapter for Keeping {
             let guard = acquire(&mutex, mode).await?;
             let token = guard.as_ref().map(MutexGuard::fencing_token);
             assert!(token.is_none() || token > released, "{token:?} after {released:?}");
-            Ok(guard.map(|guard| Box::new(Kept { guard, mutex: Some(mutex) }) as Granted))
+            Ok(guard.map(|guard| Box::new(HandOffGrant { guard, mutex: Some(mutex) }) as Granted))
         })
     }
 
@@ -75,12 +75,12 @@ impl Adapter for Keeping {
 
 /// A guard, and the mutex by which its node is kept if no other task has it.
 #[derive(Debug)]
-struct Kept {
+struct HandOffGrant {
     guard: MutexGuard,
     mutex: Option<Mutex>,
 }
 
-impl Grant for Kept {
+impl Grant for HandOffGrant {
     fn holds(&self) -> Vec<&Hold> {
         vec![self.guard.hold()]
     }

@@ -1,7 +1,7 @@
 //! The recipes as the test rings see them: one file for each recipe, with its [adapters](Adapter) and its grants.
 //!
 //! A ring takes a lock through an adapter, and judges the grant by its [claims](Claim). A new recipe is a file here,
-//! and a row in [`for_each_lock!`], in [`FAMILIES`] and in [`SITES`].
+//! and a row in [`for_each_lock!`], in [`FAMILIES`] and in [`SOAK_LOCKS`].
 
 #![allow(clippy::expect_used, reason = "a failed expectation is a failed test")]
 
@@ -18,7 +18,7 @@ pub mod reentrant_mutex;
 pub mod rw_lock;
 pub mod schedule;
 pub mod semaphore;
-mod site;
+mod soak;
 mod target;
 
 use std::fmt::{self, Debug, Formatter};
@@ -27,7 +27,7 @@ pub use self::adapter::{AcquireMode, Adapter, AnyAdapter, Seen, Taking};
 pub use self::additions::{Addition, AdditionEnd, judge_additions};
 pub use self::grant::{Claim, DueSlot, Grant, Granted, Share, Starts};
 pub use self::handoff::SharedMutexes;
-pub use self::site::{SITES, Site};
+pub use self::soak::{SOAK_LOCKS, SoakLock};
 pub use self::target::Target;
 
 /// Every lock, one row each: passes `name: adapter` to the macro `$callback`.

@@ -240,7 +240,7 @@ impl Grant for Sides {
                 _ => {}
             }
             match lock.try_write().await {
-                Ok(None) => Err("a holder is told to come back later".to_owned()),
+                Ok(None) => Err("the answer to a holder is to come back later".to_owned()),
                 Ok(Some(_)) if self.write.is_none() => Err("a reader was let in to write".to_owned()),
                 _ => Ok(()),
             }

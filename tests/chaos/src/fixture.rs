@@ -1,6 +1,6 @@
 //! Where the locks of a run are, and the work of each task.
 
-pub(crate) use lockkeeper_test_recipes::{SITES, Site};
+pub(crate) use lockkeeper_test_recipes::{SOAK_LOCKS, SoakLock};
 
 /// The folder of all locks.
 pub(crate) const LOCKS: &str = "/chaos/locks";
@@ -23,14 +23,14 @@ pub(crate) const COUNTING: &str = "counter";
 pub(crate) const FOLLOWING: &str = "view";
 pub(crate) const MEETING: &str = "double barrier";
 
-/// The sites that multi-locks are made of.
-pub(crate) fn members() -> impl Iterator<Item = &'static Site> {
-    SITES.iter().filter(|site| site.name.starts_with("multi-"))
+/// The locks that multi-locks are made of.
+pub(crate) fn members() -> impl Iterator<Item = &'static SoakLock> {
+    SOAK_LOCKS.iter().filter(|soak_lock| soak_lock.name.starts_with("multi-"))
 }
 
 /// The lock of this name.
-pub(crate) fn named(name: &str) -> Option<&'static Site> {
-    SITES.iter().find(|site| site.name == name)
+pub(crate) fn named(name: &str) -> Option<&'static SoakLock> {
+    SOAK_LOCKS.iter().find(|soak_lock| soak_lock.name == name)
 }
 
 /// The items of the partition.
@@ -54,20 +54,20 @@ pub(crate) fn item_of(lock: &str) -> Option<&str> {
 }
 
 /// The path of the lock.
-pub(crate) fn path_of(site: &Site) -> String {
-    format!("{LOCKS}/{}", site.name)
+pub(crate) fn path_of(soak_lock: &SoakLock) -> String {
+    format!("{LOCKS}/{}", soak_lock.name)
 }
 
 /// The register that the holders of the lock write.
-pub(crate) fn register_of(site: &Site) -> String {
-    format!("{REGISTERS}/{}", site.name)
+pub(crate) fn register_of(soak_lock: &SoakLock) -> String {
+    format!("{REGISTERS}/{}", soak_lock.name)
 }
 
 /// The work that one task of a client repeats.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work {
     /// Acquires this lock.
-    Site(&'static Site),
+    Lock(&'static SoakLock),
     /// Takes some members of the multi-lock together.
     Several,
     /// Takes one of them alone.
@@ -78,17 +78,18 @@ pub(crate) enum Work {
 
 /// The work of every task of a client, in the order of the tasks.
 pub(crate) fn work() -> impl Iterator<Item = Work> {
-    let alone = SITES.iter().flat_map(|site| std::iter::repeat_n(Work::Site(site), site.tasks));
+    let alone =
+        SOAK_LOCKS.iter().flat_map(|soak_lock| std::iter::repeat_n(Work::Lock(soak_lock), soak_lock.tasks));
     alone.chain([Work::Several, Work::Single, Work::Cells])
 }
 
 impl Work {
     /// Whether this work acquires the lock at times.
-    pub(crate) fn takes(self, site: &Site) -> bool {
+    pub(crate) fn takes(self, soak_lock: &SoakLock) -> bool {
         match self {
-            Self::Site(own) => own.name == site.name,
+            Self::Lock(own) => own.name == soak_lock.name,
             Self::Cells => false,
-            Self::Several | Self::Single => members().any(|member| member.name == site.name),
+            Self::Several | Self::Single => members().any(|member| member.name == soak_lock.name),
         }
     }
 }

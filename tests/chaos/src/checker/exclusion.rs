@@ -6,8 +6,9 @@ use crate::history::{Hold, Mode};
 
 /// Holds that claim the same instant, though they exclude each other or are too many.
 pub(super) fn judge(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
-    // An item of the partition is no site, and has one owner.
-    let (limit, nests) = fixture::named(lock).map_or((None, false), |site| (site.limit, site.nests));
+    // An item of the partition is no lock of the soak, and has one owner.
+    let (limit, nests) =
+        fixture::named(lock).map_or((None, false), |soak_lock| (soak_lock.limit, soak_lock.nests));
     let mut violations = Vec::new();
     let mut valid: Vec<(&Hold, u64)> = Vec::new();
     for hold in holds {

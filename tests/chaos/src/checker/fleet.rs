@@ -65,7 +65,7 @@ fn claimed(history: &History) -> impl Iterator<Item = (u64, &str, (&str, i64))> 
     })
 }
 
-/// A node is claimed by one process, which goes on to newer ones.
+/// A node is claimed by one process, which claims newer ones later.
 fn claims(history: &History) -> Vec<Violation> {
     let (mut owners, mut newest) = (Claims::new(), BTreeMap::new());
     let mut violations = Vec::new();

@@ -13,7 +13,7 @@ use crate::clock;
 use crate::fixture::{self, BARRIER, MEMBERS, NUMBER, REGISTERS};
 use crate::history::What;
 
-/// A task with dice of its own.
+/// A task with a random number generator of its own.
 pub(super) struct Beside {
     pub(super) common: Arc<Common>,
     pub(super) task: usize,

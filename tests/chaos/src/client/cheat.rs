@@ -14,7 +14,7 @@ use crate::history::{Mode, Token, What};
 
 /// Claims what it never took, with tokens that are too small; keeps some locks for ever; leaves a node behind.
 ///
-/// What else a client does that cheats: it goes on claiming what it has lost, and gives hand-overs the token of the first hold.
+/// What else a client does that cheats: it continues to claim what it has lost, and gives hand-overs the token of the first hold.
 pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
     let barging = async {
         loop {
@@ -39,8 +39,8 @@ pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
 
 /// Takes a lock for ever; again, when it is lost.
 async fn hog(common: &Common, name: &str) -> Result<(), Failure> {
-    let site = fixture::named(name).ok_or("no such site")?;
-    let mutex = Mutex::new(common.pool.for_path(fixture::path_of(site)), fixture::path_of(site))?;
+    let soak_lock = fixture::named(name).ok_or("no such lock")?;
+    let mutex = Mutex::new(common.pool.for_path(fixture::path_of(soak_lock)), fixture::path_of(soak_lock))?;
     loop {
         match mutex.acquire().await {
             Ok(kept) => drop(kept.lost().await),
@@ -63,17 +63,21 @@ async fn pose(common: &Common) {
 }
 
 async fn barge(common: &Common, lock: &str) {
-    let site = fixture::named(lock);
+    let soak_lock = fixture::named(lock);
     let (hold, token) = (common.journal.number(), Token { zxid: 1, handover: 0 });
     let say = |what| common.journal.say(0, what);
-    let mode = if site.is_some_and(|site| site.limit.is_some()) { Mode::Permits(3) } else { Mode::Alone };
+    let mode = if soak_lock.is_some_and(|soak_lock| soak_lock.limit.is_some()) {
+        Mode::Permits(3)
+    } else {
+        Mode::Alone
+    };
     say(What::Granted { attempt: hold, hold, lock: lock.to_owned(), mode, token, nodes: Vec::new() });
     say(What::Valid { hold, until: clock::now() + 1_000_000_000 });
-    if let (Some(site), Mode::Alone) = (site, mode) {
-        if let Ok(accepted) = common.fenced.stamp(site.name, token, false).await {
+    if let (Some(soak_lock), Mode::Alone) = (soak_lock, mode) {
+        if let Ok(accepted) = common.fenced.stamp(soak_lock.name, token, false).await {
             say(What::Stamped { hold, accepted, valid: true });
         }
-        let register = fixture::register_of(site);
+        let register = fixture::register_of(soak_lock);
         let znodes = common.pool.for_path(&register).znodes();
         if let Ok(stat) = znodes.write(&register, token.to_string(), ANY_VERSION).await {
             say(What::Committed { hold, version: stat.version });

@@ -11,10 +11,10 @@ use rand::{RngExt, SeedableRng};
 use super::Common;
 use super::want::Want;
 use crate::Failure;
-use crate::fixture::{Site, Work};
+use crate::fixture::{SoakLock, Work};
 use crate::history::What;
 
-/// A task, with dice and an owner of its own.
+/// A task, with a random number generator and an owner of its own.
 #[derive(Debug)]
 pub(super) struct Errand {
     pub(super) common: Arc<Common>,
@@ -40,10 +40,10 @@ impl Errand {
             let patience = Duration::from_millis(self.rng.random_range(1_000..15_000));
             let mode =
                 if self.rng.random_bool(0.1) { AcquireMode::Try } else { AcquireMode::WaitAtMost(patience) };
-            let Want { sites, taking } = self.choose(work, mode)?;
+            let Want { soak_locks, taking } = self.choose(work, mode)?;
             let attempt = self.common.journal.number();
-            if let Some(grant) = self.ask(&sites, taking, attempt).await {
-                self.keep(&sites, attempt, grant).await;
+            if let Some(grant) = self.ask(&soak_locks, taking, attempt).await {
+                self.keep(&soak_locks, attempt, grant).await;
             }
         }
         Ok(())
@@ -59,8 +59,13 @@ impl Errand {
     }
 
     /// Asks in one of the ways there are.
-    async fn ask(&mut self, sites: &[&'static Site], taking: Taking, attempt: u64) -> Option<Granted> {
-        let locks = sites.iter().map(|site| site.name.to_owned()).collect();
+    async fn ask(
+        &mut self,
+        soak_locks: &[&'static SoakLock],
+        taking: Taking,
+        attempt: u64,
+    ) -> Option<Granted> {
+        let locks = soak_locks.iter().map(|soak_lock| soak_lock.name.to_owned()).collect();
         self.say(What::Asked { attempt, locks });
         let quiet = self.common.quiet.clone();
         let taken = if self.rng.random_bool(0.15) {

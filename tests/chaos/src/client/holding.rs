@@ -9,22 +9,22 @@ use rand::RngExt;
 use super::errand::Errand;
 use super::look::LOOK;
 use crate::clock;
-use crate::fixture::{Site, path_of, register_of};
+use crate::fixture::{SoakLock, path_of, register_of};
 use crate::history::{Mode, Token, What};
 
 /// One hold as it is reported in the history.
 #[derive(Clone, Debug)]
 struct Reported {
     number: u64,
-    site: &'static Site,
+    soak_lock: &'static SoakLock,
     mode: Mode,
 }
 
 impl Errand {
     /// Holds it for a while, and converts, drops or releases it.
-    pub(super) async fn keep(&mut self, sites: &[&'static Site], attempt: u64, mut grant: Granted) {
+    pub(super) async fn keep(&mut self, soak_locks: &[&'static SoakLock], attempt: u64, mut grant: Granted) {
         loop {
-            let reported = self.tell(sites, attempt, &*grant);
+            let reported = self.tell(soak_locks, attempt, &*grant);
             let stayed = self.stay(&*grant, &reported).await;
             if !stayed && self.common.cheats {
                 // Claimed for a long time yet.
@@ -51,11 +51,11 @@ impl Errand {
         }
     }
 
-    fn tell(&self, sites: &[&'static Site], attempt: u64, grant: &dyn Grant) -> Vec<Reported> {
+    fn tell(&self, soak_locks: &[&'static SoakLock], attempt: u64, grant: &dyn Grant) -> Vec<Reported> {
         let mut all = Vec::new();
         for (claim, hold) in grant.claims().into_iter().zip(grant.holds()) {
-            let at = |site: &&&Site| claim.directory().starts_with(&path_of(site));
-            let Some(site) = sites.iter().find(at).copied() else { continue };
+            let at = |soak_lock: &&&SoakLock| claim.directory().starts_with(&path_of(soak_lock));
+            let Some(soak_lock) = soak_locks.iter().find(at).copied() else { continue };
             let mode = match claim.share {
                 Share::Exclusive => Mode::Alone,
                 Share::Shared => Mode::Reading,
@@ -65,7 +65,7 @@ impl Errand {
             self.say(What::Granted {
                 attempt,
                 hold: number,
-                lock: site.name.to_owned(),
+                lock: soak_lock.name.to_owned(),
                 mode,
                 token: self.token(hold),
                 nodes: claim.nodes,
@@ -73,7 +73,7 @@ impl Errand {
             if let Some(due) = grant.due_slot() {
                 self.say(What::Due { hold: number, slot: due.slot });
             }
-            all.push(Reported { number, site, mode });
+            all.push(Reported { number, soak_lock, mode });
         }
         all
     }
@@ -136,7 +136,8 @@ impl Errand {
             }
             if !matches!(reported.mode, Mode::Permits(_)) {
                 let (token, reading) = (self.token(hold), reported.mode == Mode::Reading);
-                let Ok(accepted) = self.common.fenced.stamp(reported.site.name, token, reading).await else {
+                let Ok(accepted) = self.common.fenced.stamp(reported.soak_lock.name, token, reading).await
+                else {
                     return;
                 };
                 let at = clock::now();
@@ -144,17 +145,17 @@ impl Errand {
                 self.common.journal.say_at(at, self.task, what);
             }
         }
-        let Some(Reported { number: hold, site, .. }) = reported.first().cloned() else { return };
-        match grant.acquire_again(self.target(site, None)).await {
+        let Some(Reported { number: hold, soak_lock, .. }) = reported.first().cloned() else { return };
+        match grant.acquire_again(self.target(soak_lock, None)).await {
             Ok(None) => {}
             Ok(Some(token)) => self.say(What::Again { hold, token: token.into() }),
             Err(error) => self.say(What::Uncommitted { hold, why: error.to_string() }),
         }
     }
 
-    async fn commit(&self, hold: &Hold, Reported { number, site, .. }: &Reported) {
+    async fn commit(&self, hold: &Hold, Reported { number, soak_lock, .. }: &Reported) {
         let data = self.token(hold).to_string();
-        let commit = hold.txn().set(register_of(site), data, ANY_VERSION).commit();
+        let commit = hold.txn().set(register_of(soak_lock), data, ANY_VERSION).commit();
         let outcome = match tokio::time::timeout(self.common.session, commit).await {
             Ok(Ok(results)) => match results.first() {
                 Some(TxnResult::Written { version }) => Ok(*version),

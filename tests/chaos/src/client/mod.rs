@@ -28,7 +28,7 @@ use self::errand::Errand;
 pub(crate) use self::journal::Journal;
 use crate::Failure;
 use crate::fenced::FencedClient;
-use crate::fixture::{self, SITES};
+use crate::fixture::{self, SOAK_LOCKS};
 use crate::history::What;
 
 /// The arguments of a client.
@@ -37,7 +37,7 @@ pub struct ClientOptions {
     /// The servers.
     #[arg(long)]
     pub connect: String,
-    /// What its dice begin with.
+    /// The seed of its random number generators.
     #[arg(long)]
     pub seed: u64,
     /// Where it writes its history.
@@ -157,5 +157,5 @@ fn shared_mutexes(pool: &ConnectionPool, session: Duration, seed: u64) -> Result
         let mutex = Mutex::new(pool.for_path(&path), path.as_str())?.with_handoff(policy)?;
         Ok((path, mutex))
     };
-    SITES.iter().map(|site| shared(fixture::path_of(site))).collect()
+    SOAK_LOCKS.iter().map(|soak_lock| shared(fixture::path_of(soak_lock))).collect()
 }

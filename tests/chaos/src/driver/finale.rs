@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::Client;
 use crate::Failure;
-use crate::fixture::{self, SITES};
+use crate::fixture::{self, SOAK_LOCKS};
 use crate::history::Token;
 
 /// The clients, and their locks, without a grant since `since`, when there are none or `limit` has passed.
@@ -29,9 +29,9 @@ pub(super) async fn unserved(clients: &[Client], since: u64, limit: Duration) ->
 
 fn lacks(client: &Client, since: u64) -> Vec<(String, String)> {
     let seen = client.progress();
-    let taken = SITES.iter().filter(|site| fixture::work().any(|work| work.takes(site)));
+    let taken = SOAK_LOCKS.iter().filter(|soak_lock| fixture::work().any(|work| work.takes(soak_lock)));
     taken
-        .map(|site| site.name)
+        .map(|soak_lock| soak_lock.name)
         .chain(fixture::BESIDE)
         .filter(|name| seen.grants.get(*name).is_none_or(|at| *at <= since))
         .map(|name| (client.name.clone(), name.to_owned()))
@@ -178,9 +178,9 @@ pub(super) async fn registers(ensemble: &Ensemble) -> Result<BTreeMap<String, (T
     let mut raw = ensemble.raw().await?;
     raw.sync("/").await?;
     let mut registers = BTreeMap::new();
-    for site in SITES {
-        let (data, stat) = raw.data(&fixture::register_of(site)).await?;
-        registers.insert(site.name.to_owned(), (String::from_utf8(data)?.parse()?, stat.version));
+    for soak_lock in SOAK_LOCKS {
+        let (data, stat) = raw.data(&fixture::register_of(soak_lock)).await?;
+        registers.insert(soak_lock.name.to_owned(), (String::from_utf8(data)?.parse()?, stat.version));
     }
     raw.close().await?;
     Ok(registers)

@@ -173,9 +173,9 @@ async fn start(options: &Options) -> Result<Ensemble, Failure> {
     let mut raw = ensemble.raw().await?;
     raw.create("/chaos", b"", CreateMode::Persistent).await?;
     raw.create(fixture::REGISTERS, b"", CreateMode::Persistent).await?;
-    for site in fixture::SITES {
+    for soak_lock in fixture::SOAK_LOCKS {
         raw.create(
-            &fixture::register_of(site),
+            &fixture::register_of(soak_lock),
             Token::default().to_string().as_bytes(),
             CreateMode::Persistent,
         )

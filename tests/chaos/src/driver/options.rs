@@ -13,7 +13,7 @@ pub struct Options {
     /// The plan of the first round; later rounds count on. By default random.
     #[arg(long, default_value_t = rand::random_range(0..1_000_000))]
     pub seed: u64,
-    /// How long to go on with further rounds, such as 4h, 30m or 90s. By default one round.
+    /// How long to continue with further rounds, such as 4h, 30m or 90s. By default one round.
     #[arg(long = "for", default_value = "0s", value_parser = span)]
     pub all: Duration,
     /// How long faults strike in one round, at least; each kind strikes once in any case.

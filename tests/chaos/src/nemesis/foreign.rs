@@ -7,7 +7,7 @@ use futures::future::join_all;
 use lockkeeper_tests::{HarnessError, RawClient};
 
 use super::{Fault, Nemesis, Planned, bounded, last};
-use crate::fixture::{REGISTERS, SITES, path_of};
+use crate::fixture::{REGISTERS, SOAK_LOCKS, path_of};
 use crate::history::{Incident, Void};
 use crate::{Failure, clock};
 
@@ -31,7 +31,8 @@ impl Nemesis {
                 }
             }
             Fault::DeleteNodes => {
-                let touched: Vec<String> = SITES.iter().filter(|site| site.touched).map(path_of).collect();
+                let touched: Vec<String> =
+                    SOAK_LOCKS.iter().filter(|soak_lock| soak_lock.touched).map(path_of).collect();
                 tokio::select! {
                     () = last(planned) => {}
                     () = async {

@@ -45,7 +45,7 @@ impl Nemesis {
                 if incidents.len() == kinds {
                     undealt.fetch_sub(1, Ordering::Relaxed);
                 }
-                // As long as there is a lane that needs time, the others go on.
+                // As long as there is a lane that needs time, the others continue.
                 if incidents.len() >= kinds && undealt.load(Ordering::Relaxed) == 0 && clock::now() >= end {
                     break;
                 }

@@ -25,7 +25,7 @@ use crate::fenced::Fenced;
 use crate::history::{Account, History, What};
 use crate::{Failure, clock};
 
-/// The names of the locks, which are sites of the checker, and of the rate limiter.
+/// The names of the locks, which the checker knows as locks of a soak, and of the rate limiter.
 const NAMES: [&str; 4] = ["mutex", "reentrant", "semaphore", LIMITER];
 /// The name of the rate limiter.
 const LIMITER: &str = "limiter";

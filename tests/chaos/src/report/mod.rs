@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::Failure;
 use crate::checker::Violation;
-use crate::fixture::SITES;
+use crate::fixture::SOAK_LOCKS;
 use crate::history::History;
 
 /// Writes one picture for each lock and a summary into `folder`; yields the summary.
@@ -20,9 +20,9 @@ pub(crate) fn write(
     folder: &Path,
 ) -> Result<String, Failure> {
     let holds = history.holds();
-    for site in SITES {
-        let picture = timeline::draw(site, history, &holds, violations);
-        fs::write(folder.join(format!("{}.svg", site.name)), picture)?;
+    for soak_lock in SOAK_LOCKS {
+        let picture = timeline::draw(soak_lock, history, &holds, violations);
+        fs::write(folder.join(format!("{}.svg", soak_lock.name)), picture)?;
     }
     let summary = summary::write(history, &holds, violations, lapses, folder);
     fs::write(folder.join("summary.txt"), &summary)?;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::checker::Violation;
-use crate::fixture::{self, SITES};
+use crate::fixture::{self, SOAK_LOCKS};
 use crate::history::{History, Hold, What};
 
 /// The number of listed violations; the pictures mark all.
@@ -48,7 +48,7 @@ pub(super) fn write(
         "{:<17}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>16}",
         "lock", "grants", "handed", "lost", "commits", "stamps", "refused", "longest outage"
     );
-    for name in SITES.iter().map(|site| site.name).chain(["partition"]) {
+    for name in SOAK_LOCKS.iter().map(|soak_lock| soak_lock.name).chain(["partition"]) {
         // All items of the partition are one row.
         let of: Vec<&Hold> = holds.iter().filter(|hold| hold.lock.split('/').next() == Some(name)).collect();
         let lost = of.iter().filter(|hold| hold.lost.is_some()).count();

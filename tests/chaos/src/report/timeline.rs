@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::svg::Svg;
 use crate::checker::Violation;
-use crate::fixture::{Site, path_of, work};
+use crate::fixture::{SoakLock, path_of, work};
 use crate::history::{Event, History, Hold, Incident, Lane, Mode, What, client_of};
 
 const STYLE: &str = "text{font:11px monospace}.title{font-size:15px}.bad{fill:#d00}.quiet{fill:#777}\
@@ -41,14 +41,19 @@ impl Axis {
     }
 }
 
-/// Draws the history of `site`.
-pub(super) fn draw(site: &Site, history: &History, holds: &[Hold], violations: &[Violation]) -> String {
+/// Draws the history of `soak_lock`.
+pub(super) fn draw(
+    soak_lock: &SoakLock,
+    history: &History,
+    holds: &[Hold],
+    violations: &[Violation],
+) -> String {
     let events = || history.processes.values().flatten();
     let axis = Axis {
         zero: events().map(|event| event.at).min().unwrap_or_default(),
         end: events().map(|event| event.at).max().unwrap_or_default(),
     };
-    let rows = rows(site, history);
+    let rows = rows(soak_lock, history);
     let faults = TOP + LANE;
     let first = faults + 3.0 * LANE + 8.0;
     let bottom = first + rows.len() as f64 * ROW;
@@ -61,7 +66,7 @@ pub(super) fn draw(site: &Site, history: &History, holds: &[Hold], violations: &
         format!(
             "{} · {} server(s) · seed {} · blue: alone, green: reading, orange: permits, thin: waiting, grey: held but not \
              claimed, black: killed",
-            path_of(site),
+            path_of(soak_lock),
             account.servers,
             account.seed
         ),
@@ -83,7 +88,7 @@ pub(super) fn draw(site: &Site, history: &History, holds: &[Hold], violations: &
         rows.get(&(client_of(process).to_owned(), task)).map(|row| first + *row as f64 * ROW)
     };
     for (process, events) in &history.processes {
-        waits(&mut svg, axis, site, events, |task| top(process, task));
+        waits(&mut svg, axis, soak_lock, events, |task| top(process, task));
         if let Some(last) = events.last().filter(|event| event.what != What::Quiet) {
             let title = format!("{process} ended");
             for (_, row) in rows.iter().filter(|((client, _), _)| client == client_of(process)) {
@@ -92,20 +97,20 @@ pub(super) fn draw(site: &Site, history: &History, holds: &[Hold], violations: &
             }
         }
     }
-    for hold in holds.iter().filter(|hold| hold.lock == site.name) {
+    for hold in holds.iter().filter(|hold| hold.lock == soak_lock.name) {
         if let Some(y) = top(&hold.process, hold.task) {
             held(&mut svg, axis, hold, y);
         }
     }
-    complain(&mut svg, axis, site, violations, bottom);
+    complain(&mut svg, axis, soak_lock, violations, bottom);
     svg.finish(STYLE)
 }
 
 /// The tasks that take the lock, each with its row.
-fn rows(site: &Site, history: &History) -> BTreeMap<(String, usize), usize> {
+fn rows(soak_lock: &SoakLock, history: &History) -> BTreeMap<(String, usize), usize> {
     let mut rows = BTreeMap::new();
     for process in history.processes.keys() {
-        for (task, _) in work().enumerate().filter(|(_, work)| work.takes(site)) {
+        for (task, _) in work().enumerate().filter(|(_, work)| work.takes(soak_lock)) {
             rows.insert((client_of(process).to_owned(), task), 0);
         }
     }
@@ -141,7 +146,13 @@ fn strike(svg: &mut Svg, axis: Axis, incident: &Incident, faults: f64, bottom: f
     svg.text(x + 1.0, faults + lane * LANE + 10.5, "label", label);
 }
 
-fn waits(svg: &mut Svg, axis: Axis, site: &Site, events: &[Event], top: impl Fn(usize) -> Option<f64>) {
+fn waits(
+    svg: &mut Svg,
+    axis: Axis,
+    soak_lock: &SoakLock,
+    events: &[Event],
+    top: impl Fn(usize) -> Option<f64>,
+) {
     let mut asked: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
     let mut wait = |from: u64, to: u64, task: usize, how: &str| {
         if let Some(y) = top(task) {
@@ -152,7 +163,7 @@ fn waits(svg: &mut Svg, axis: Axis, site: &Site, events: &[Event], top: impl Fn(
     };
     for Event { at, task, what } in events {
         match what {
-            What::Asked { attempt, locks } if locks.iter().any(|lock| lock == site.name) => {
+            What::Asked { attempt, locks } if locks.iter().any(|lock| lock == soak_lock.name) => {
                 asked.insert(*attempt, (*at, *task));
             }
             What::Granted { attempt, .. } | What::GaveUp { attempt, .. } | What::Failed { attempt, .. } => {
@@ -194,8 +205,9 @@ fn held(svg: &mut Svg, axis: Axis, hold: &Hold, y: f64) {
     }
 }
 
-fn complain(svg: &mut Svg, axis: Axis, site: &Site, violations: &[Violation], bottom: f64) {
-    let ours = violations.iter().filter(|violation| violation.lock.is_empty() || violation.lock == site.name);
+fn complain(svg: &mut Svg, axis: Axis, soak_lock: &SoakLock, violations: &[Violation], bottom: f64) {
+    let ours =
+        violations.iter().filter(|violation| violation.lock.is_empty() || violation.lock == soak_lock.name);
     for (number, violation) in ours.enumerate() {
         let at = axis.seconds(violation.at);
         svg.bar((axis.x(violation.at) - 1.0, TOP, 3.0, bottom - TOP), "bad", violation);

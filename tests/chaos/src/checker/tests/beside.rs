@@ -31,7 +31,7 @@ fn each_addition_counts_once() {
 }
 
 #[test]
-fn a_view_never_goes_back() {
+fn a_view_never_shows_an_older_version_again() {
     for (versions, rules) in [([3, 4], &[][..]), ([4, 3], &[Rule::View]), ([4, 4], &[Rule::View])] {
         let mut run = TestRun::default();
         for (at, version) in (10..).zip(versions) {

@@ -104,7 +104,7 @@ fn an_item_has_one_owner_at_a_time_and_its_tokens_grow() {
 }
 
 #[test]
-fn a_node_is_claimed_by_one_process_which_goes_on_to_newer_ones() {
+fn a_node_is_claimed_by_one_process_which_claims_newer_ones_later() {
     let run = |claims: &[(&str, &str, i64)]| {
         let mut run = TestRun::default();
         for (process, name, czxid) in claims {

@@ -22,7 +22,7 @@ fn entry(token: impl Into<Token>, reading: bool) -> Entry {
 }
 
 #[test]
-fn a_fenced_register_never_goes_back() {
+fn a_fenced_register_never_takes_an_older_token() {
     for (entries, broken) in [
         (vec![entry(5, false), entry(7, false), entry(7, false), entry(9, true), entry(8, false)], false),
         (vec![entry(7, false), entry(5, false)], true),
@@ -55,7 +55,7 @@ fn written<T: Copy + Into<Token>>(versions: &[(T, i32)], last: (T, i32)) -> Vec<
 }
 
 #[test]
-fn an_ensemble_that_loses_what_it_had_committed_is_told() {
+fn a_loss_of_committed_data_is_reported() {
     let lapsed = |versions: &[(u64, i32)], last| !lapses(&writes(versions, last).history).is_empty();
     assert!(!lapsed(&[(5, 1), (7, 2), (8, 4)], (8, 4)));
     assert!(!lapsed(&[(7, 1), (5, 2)], (5, 2)), "that is a fault of locks");
@@ -68,7 +68,7 @@ fn an_ensemble_that_loses_what_it_had_committed_is_told() {
 }
 
 #[test]
-fn writes_that_were_under_way_together_may_be_told_in_any_order() {
+fn concurrent_writes_may_be_reported_in_any_order() {
     let mut run = TestRun::default();
     let slow = run.claim(("c0.0", 0, "mutex", ALONE, 5, (10, 12)));
     let quick = run.claim(("c1.0", 0, "mutex", ALONE, 7, (13, 20)));

@@ -29,7 +29,7 @@ pub struct RedisClientOptions {
     /// The server.
     #[arg(long)]
     pub url: String,
-    /// What its dice begin with.
+    /// The seed of its random number generators.
     #[arg(long)]
     pub seed: u64,
     /// Where it writes its history.
@@ -43,7 +43,7 @@ pub struct RedisClientOptions {
     pub lease: u64,
 }
 
-/// What every task has: a number, the history, and dice of its own.
+/// What every task has: a number, the history, and a random number generator.
 struct Common {
     number: usize,
     journal: Arc<Journal>,
@@ -78,7 +78,7 @@ type Target = (&'static str, Box<dyn Lock>, Mode);
 
 /// The locks of a process: one task for each. Some are contended for within the process as well.
 fn targets(manager: &ConnectionManager) -> Result<Vec<Target>, Failure> {
-    let limit = fixture::named("semaphore").and_then(|site| site.limit).ok_or("no limit")?;
+    let limit = fixture::named("semaphore").and_then(|soak_lock| soak_lock.limit).ok_or("no limit")?;
     let semaphore = Semaphore::new(manager, "semaphore", limit)?;
     let reentrant = ReentrantMutex::new(manager, "reentrant")?.for_owner(&Owner::new("task"));
     Ok(vec![

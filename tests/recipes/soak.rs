@@ -13,8 +13,8 @@ use crate::semaphore::{LIMIT, Permits};
 
 /// A lock that all clients of a soak contend for.
 #[derive(Clone, Copy, Debug)]
-pub struct Site {
-    /// Its name. A multi-lock takes some of the sites whose names begin with `multi-`.
+pub struct SoakLock {
+    /// Its name. A multi-lock takes some of the locks whose names begin with `multi-`.
     pub name: &'static str,
     /// One of these is drawn for each acquire.
     pub adapters: &'static [AnyAdapter],
@@ -29,11 +29,11 @@ pub struct Site {
     pub tasks: usize,
 }
 
-const fn site(name: &'static str, adapters: &'static [AnyAdapter], tasks: usize) -> Site {
-    Site { name, adapters, limit: None, nests: false, touched: false, tasks }
+const fn soak_lock(name: &'static str, adapters: &'static [AnyAdapter], tasks: usize) -> SoakLock {
+    SoakLock { name, adapters, limit: None, nests: false, touched: false, tasks }
 }
 
-impl Site {
+impl SoakLock {
     const fn nests(self) -> Self {
         Self { nests: true, ..self }
     }
@@ -58,20 +58,20 @@ const SEMAPHORE: &[AnyAdapter] = &[&Permits(Some(1)), &Permits(Some(2))];
 const SCHEDULE: &[AnyAdapter] = &[&DoSlot(Missed::CatchUp), &DoSlot(Missed::Skip)];
 
 /// Every lock of a soak.
-pub static SITES: &[Site] = &[
-    site("mutex", MUTEX, 2),
-    site("keeping", KEEPING, 3),
-    site("election", ELECTION, 2),
-    site("reentrant", REENTRANT, 1).nests(),
-    site("rw", RW, 2).nests(),
-    site("semaphore", SEMAPHORE, 2).limit(LIMIT),
-    site("schedule", SCHEDULE, 1),
-    site("multi-mutex", MUTEX, 0),
-    site("multi-reentrant", REENTRANT, 0).nests(),
-    site("multi-rw", RW, 0).nests(),
-    site("multi-semaphore", SEMAPHORE, 0).limit(LIMIT),
-    site("touched-mutex", MUTEX, 1).touched(),
-    site("touched-keeping", KEEPING, 2).touched(),
-    site("touched-election", ELECTION, 1).touched(),
-    site("touched-rw", RW, 1).nests().touched(),
+pub static SOAK_LOCKS: &[SoakLock] = &[
+    soak_lock("mutex", MUTEX, 2),
+    soak_lock("keeping", KEEPING, 3),
+    soak_lock("election", ELECTION, 2),
+    soak_lock("reentrant", REENTRANT, 1).nests(),
+    soak_lock("rw", RW, 2).nests(),
+    soak_lock("semaphore", SEMAPHORE, 2).limit(LIMIT),
+    soak_lock("schedule", SCHEDULE, 1),
+    soak_lock("multi-mutex", MUTEX, 0),
+    soak_lock("multi-reentrant", REENTRANT, 0).nests(),
+    soak_lock("multi-rw", RW, 0).nests(),
+    soak_lock("multi-semaphore", SEMAPHORE, 0).limit(LIMIT),
+    soak_lock("touched-mutex", MUTEX, 1).touched(),
+    soak_lock("touched-keeping", KEEPING, 2).touched(),
+    soak_lock("touched-election", ELECTION, 1).touched(),
+    soak_lock("touched-rw", RW, 1).nests().touched(),
 ];
