@@ -19,7 +19,7 @@ const RUN_MAX: Duration = Duration::from_secs(180);
 
 /// Where and when a run is.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct RunContext<'a> {
     ensemble: &'a Ensemble,
     kind: Kind,
     round: u64,
@@ -39,12 +39,12 @@ pub(crate) async fn run(options: &Options, results: &mut Results) -> Outcome<()>
         let ensemble = kind.start().await?;
         get_warm(&ensemble).await?;
         for round in first..first + options.rounds as u64 {
-            one_round(options, Place { ensemble: &ensemble, kind, round }, results).await?;
+            one_round(options, RunContext { ensemble: &ensemble, kind, round }, results).await?;
         }
         if kind == Kind::Tmpfs && !options.quick {
-            let place = Place { ensemble: &ensemble, kind, round: first };
+            let context = RunContext { ensemble: &ensemble, kind, round: first };
             for (name, words) in MEMORY.iter().filter(|(name, _)| options.wants(name)) {
-                one_run(place, Peer::Lockkeeper, name, words, results).await?;
+                one_run(context, Peer::Lockkeeper, name, words, results).await?;
             }
         }
     }
@@ -59,16 +59,16 @@ async fn get_warm(ensemble: &Ensemble) -> Outcome<()> {
 }
 
 /// One run of each peer for each row, neighbours in time, and the bare writes that go with the row.
-async fn one_round(options: &Options, place: Place<'_>, results: &mut Results) -> Outcome<()> {
+async fn one_round(options: &Options, context: RunContext<'_>, results: &mut Results) -> Outcome<()> {
     let mut measured = Vec::new();
     for row in plan::all().filter(|row| options.wants(row.name)) {
         if options.peers.contains(&Peer::Lockkeeper) && !measured.contains(&row.bare) {
             measured.push(row.bare);
             let words = plan::bare(row.bare.0, row.bare.1, options);
-            one_run(place, Peer::Lockkeeper, &plan::bare_name(row.bare), &words, results).await?;
+            one_run(context, Peer::Lockkeeper, &plan::bare_name(row.bare), &words, results).await?;
         }
-        for peer in in_turn(&options.peers, place.round).into_iter().filter(|peer| row.is_for(*peer)) {
-            one_run(place, peer, row.name, &row.words(peer, place.kind, options), results).await?;
+        for peer in in_turn(&options.peers, context.round).into_iter().filter(|peer| row.is_for(*peer)) {
+            one_run(context, peer, row.name, &row.words(peer, context.kind, options), results).await?;
         }
     }
     Ok(())
@@ -84,27 +84,33 @@ fn in_turn(peers: &[Peer], round: u64) -> Vec<Peer> {
     peers
 }
 
-async fn one_run(place: Place<'_>, peer: Peer, row: &str, words: &str, results: &mut Results) -> Outcome<()> {
+async fn one_run(
+    context: RunContext<'_>,
+    peer: Peer,
+    row: &str,
+    words: &str,
+    results: &mut Results,
+) -> Outcome<()> {
     let mut command = peer.command();
     command
-        .arg(place.ensemble.connect_string())
+        .arg(context.ensemble.connect_string())
         .args(words.split_whitespace())
-        .env("LOCKKEEPER_BENCH_SERVER_PIDS", servers::pids(place.ensemble));
+        .env("LOCKKEEPER_BENCH_SERVER_PIDS", servers::pids(context.ensemble));
     let mut line = match line_of(&mut command).await {
         Ok(line) => line,
         // One peer's failure is a result, and no reason to lose those of the others.
         Err(failure) => json!({ "peer": peer.name(), "failure": failure.to_string() }),
     };
     if let Some(fields) = line.as_object_mut() {
-        fields.insert("servers".to_owned(), place.kind.name().into());
+        fields.insert("servers".to_owned(), context.kind.name().into());
         fields.insert("row".to_owned(), row.into());
-        fields.insert("round".to_owned(), place.round.into());
+        fields.insert("round".to_owned(), context.round.into());
     }
     let figure = |name: &str| line.get(name).map_or_else(|| "-".to_owned(), Value::to_string);
     println!(
         "{:5} {:2} {:30} {:10} {:>10} ops/s, acquire p99 {:>10} us, {:>8} us of CPU, {} requests {}",
-        place.kind.name(),
-        place.round,
+        context.kind.name(),
+        context.round,
         row,
         figure("peer").trim_matches('"'),
         figure("ops_s"),

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_exclusion_is_told() {
+    fn broken_exclusion_is_reported() {
         let line =
             json!({ "servers": "disk", "row": "herd", "peer": "kazoo", "violations": 1, "stuck_workers": 0 });
         let results = Results { file: PathBuf::new(), lines: vec![line] };

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_that_disagree_are_told() {
+    fn rounds_that_disagree_are_reported() {
         assert_eq!(at_least(String::new(), 2.0, of(&[1.0, 2.0, 3.0])).unwrap().verdict, Verdict::MetByMedian);
         assert_eq!(
             at_most(String::new(), 2.0, of(&[1.0, 2.5, 3.0])).unwrap().verdict,

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value};
 use tokio::net::lookup_host;
 
-use crate::tally::now;
+use crate::measurements::now;
 
 /// Where `/proc` counts processor time: in hundredths of a second, on every Linux.
 const MICROSECONDS_PER_TICK: u64 = 10_000;

@@ -7,11 +7,11 @@
 mod arguments;
 mod counters;
 mod fixture;
+mod measurements;
 mod report;
 mod room;
 mod run;
 mod scenarios;
-mod tally;
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -4,17 +4,17 @@ use serde_json::{Map, Value};
 
 use crate::arguments::Arguments;
 use crate::counters::resident;
-use crate::tally::Tally;
+use crate::measurements::Measurements;
 
 /// Name and value pairs, at last one line of JSON.
 #[derive(Debug)]
 pub(crate) struct Report(Map<String, Value>);
 
 impl Report {
-    /// Of what `tally` holds, at a cost of `cost`.
+    /// Of what `measurements` holds, at a cost of `cost`.
     pub(crate) fn new(
         arguments: &Arguments,
-        tally: &Tally,
+        measurements: &Measurements,
         cost: Map<String, Value>,
         violations: u64,
         stuck: usize,
@@ -23,12 +23,12 @@ impl Report {
         report.set("peer", if arguments.scenario() == "bare" { "bare" } else { "lockkeeper" });
         report.set("scenario", arguments.scenario());
         report.set("params", arguments.params());
-        report.set("acq_p50_us", tally.acquire.at(0.5));
-        report.set("acq_p99_us", tally.acquire.at(0.99));
-        report.set("rel_p50_us", tally.release.at(0.5));
-        report.set("rel_p99_us", tally.release.at(0.99));
-        report.set("handover_p50_us", tally.handover.at(0.5));
-        report.set("handover_p99_us", tally.handover.at(0.99));
+        report.set("acq_p50_us", measurements.acquire.at(0.5));
+        report.set("acq_p99_us", measurements.acquire.at(0.99));
+        report.set("rel_p50_us", measurements.release.at(0.5));
+        report.set("rel_p99_us", measurements.release.at(0.99));
+        report.set("handover_p50_us", measurements.handover.at(0.5));
+        report.set("handover_p99_us", measurements.handover.at(0.99));
         report.set("rss_kb", resident());
         report.set("violations", violations);
         report.set("stuck_workers", stuck);

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::Outcome;
 use crate::counters::Meters;
-use crate::tally::{Lap, Tally};
+use crate::measurements::{Lap, Measurements};
 
 /// How long workers may take to come back when the time is over. Generous: a worker that takes longer is stuck.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,26 +30,29 @@ const OVER: u8 = 2;
 struct Field {
     phase: AtomicU8,
     ops: AtomicU64,
-    tally: Tally,
+    measurements: Measurements,
 }
 
 /// The measurements.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    pub(crate) tally: Tally,
+    pub(crate) measurements: Measurements,
     pub(crate) cost: Map<String, Value>,
     pub(crate) stuck: usize,
 }
 
-/// Lets all workers go on for `warm`, then for `span`, of which everything that ends in it counts.
+/// Lets all workers continue for `warm`, then for `span`, of which everything that ends in it counts.
 pub(crate) async fn for_a_time(
     workers: Vec<impl Worker>,
     warm: Duration,
     span: Duration,
     meters: &Meters,
 ) -> Outcome<Measured> {
-    let field =
-        Arc::new(Field { phase: AtomicU8::new(WARMING), ops: AtomicU64::new(0), tally: Tally::new() });
+    let field = Arc::new(Field {
+        phase: AtomicU8::new(WARMING),
+        ops: AtomicU64::new(0),
+        measurements: Measurements::new(),
+    });
     let mut running = JoinSet::new();
     for mut worker in workers {
         let field = Arc::clone(&field);
@@ -58,7 +61,7 @@ pub(crate) async fn for_a_time(
                 let lap = worker.lap().await?;
                 if field.phase.load(Ordering::Relaxed) == MEASURED {
                     field.ops.fetch_add(1, Ordering::Relaxed);
-                    field.tally.add(lap);
+                    field.measurements.add(lap);
                 }
             }
             Outcome::Ok(())
@@ -74,8 +77,9 @@ pub(crate) async fn for_a_time(
     drop(running);
     let cost = later.since(&earlier, meters, field.ops.load(Ordering::Relaxed));
     // A stuck worker still has its share.
-    let tally = Arc::try_unwrap(field).map_or_else(|_| Tally::new(), |field| field.tally);
-    Ok(Measured { tally, cost, stuck })
+    let measurements =
+        Arc::try_unwrap(field).map_or_else(|_| Measurements::new(), |field| field.measurements);
+    Ok(Measured { measurements, cost, stuck })
 }
 
 /// Lets one worker do `warm` laps, then the `count` that are measured.
@@ -91,13 +95,13 @@ pub(crate) async fn counted(
         for _ in 0..warm {
             worker.lap().await?;
         }
-        let tally = Tally::new();
+        let measurements = Measurements::new();
         let earlier = meters.read().await;
         for _ in 0..count {
-            tally.add(worker.lap().await?);
+            measurements.add(worker.lap().await?);
         }
         let later = meters.read().await;
-        Outcome::Ok(Measured { tally, cost: later.since(&earlier, &meters, count), stuck: 0 })
+        Outcome::Ok(Measured { measurements, cost: later.since(&earlier, &meters, count), stuck: 0 })
     });
     task.await?
 }

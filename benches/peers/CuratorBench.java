@@ -202,7 +202,7 @@ public final class CuratorBench {
         }
         Room permits = new Room(scenario.equals("semaphore") ? number("leases") : 0);
         for (int worker = 0; worker < number("w"); worker++) {
-            SplittableRandom dice = new SplittableRandom(worker);
+            SplittableRandom rng = new SplittableRandom(worker);
             CuratorFramework client = client(worker);
             switch (scenario) {
                 case "handoff":
@@ -216,7 +216,7 @@ public final class CuratorBench {
                     Lap read = locking(lock.readLock(), readers, 1);
                     Lap write = locking(lock.writeLock(), readers, READERS_MAX);
                     int percent = number("readpct");
-                    laps.add(kept -> (dice.nextInt(100) < percent ? read : write).go(kept));
+                    laps.add(kept -> (rng.nextInt(100) < percent ? read : write).go(kept));
                     break;
                 case "semaphore":
                     laps.add(leasing(new InterProcessSemaphoreV2(client, root + "/semaphore", number("leases")), permits));
@@ -232,7 +232,7 @@ public final class CuratorBench {
                     for (int path = 0; path < rooms.size(); path++) {
                         paths.add(locking(new InterProcessMutex(client, root + "/many/" + path), rooms.get(path), 1));
                     }
-                    laps.add(kept -> paths.get(dice.nextInt(paths.size())).go(kept));
+                    laps.add(kept -> paths.get(rng.nextInt(paths.size())).go(kept));
                     break;
                 default:
                     throw new IllegalArgumentException("no scenario " + scenario);

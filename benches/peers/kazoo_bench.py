@@ -87,15 +87,15 @@ class Bench:
         raise SystemExit(f"kazoo_bench.py: no scenario {self.scenario}")
 
     def visitor(self, worker, room):
-        dice, percent, path = random.Random(worker), self.number("readpct"), f"{self.root}/rw"
+        rng, percent, path = random.Random(worker), self.number("readpct"), f"{self.root}/rw"
         read = lap(ReadLock(self.client(worker), path), room, 1)
         write = lap(WriteLock(self.client(worker), path), room, READERS_MAX)
-        return lambda: (read if dice.randrange(100) < percent else write)()
+        return lambda: (read if rng.randrange(100) < percent else write)()
 
     def wanderer(self, worker, rooms):
-        dice = random.Random(worker)
+        rng = random.Random(worker)
         paths = [lap(Lock(self.client(worker), f"{self.root}/many/{path}"), room, 1) for path, room in enumerate(rooms)]
-        return lambda: dice.choice(paths)()
+        return lambda: rng.choice(paths)()
 
     def counted(self, go):
         for _ in range(self.number("warmn")):

@@ -8,9 +8,9 @@ use crate::Outcome;
 use crate::arguments::Arguments;
 use crate::counters::Meters;
 use crate::fixture::path;
+use crate::measurements::{Lap, now};
 use crate::report::Report;
 use crate::run::{Worker, for_a_time};
-use crate::tally::{Lap, now};
 
 /// Each worker creates an ephemeral sequential node and deletes it; then, as long again, each reads a node's data.
 pub(super) async fn run(arguments: &Arguments) -> Outcome<Report> {
@@ -35,9 +35,9 @@ pub(super) async fn run(arguments: &Arguments) -> Outcome<Report> {
     let read = for_a_time(readers.collect(), warm, span, &meters).await?;
 
     let stuck = written.stuck + read.stuck;
-    let mut report = Report::new(arguments, &written.tally, written.cost, 0, stuck);
-    report.set("read_p50_us", read.tally.acquire.at(0.5));
-    report.set("read_p99_us", read.tally.acquire.at(0.99));
+    let mut report = Report::new(arguments, &written.measurements, written.cost, 0, stuck);
+    report.set("read_p50_us", read.measurements.acquire.at(0.5));
+    report.set("read_p99_us", read.measurements.acquire.at(0.99));
     report.set("reads_s", read.cost.get("ops_s").cloned());
     Ok(report)
 }

@@ -9,9 +9,9 @@ use lockkeeper::{Counter, IdBlocks};
 use super::{report, timed};
 use crate::Outcome;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, now};
 use crate::report::Report;
 use crate::run::Worker;
-use crate::tally::{Lap, now};
 
 /// The tasks of a session share a counter, as those of a process do.
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {

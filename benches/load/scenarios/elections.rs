@@ -9,10 +9,10 @@ use super::mutexes::Baton;
 use super::{report, timed};
 use crate::Outcome;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, now};
 use crate::report::Report;
 use crate::room::Room;
 use crate::run::Worker;
-use crate::tally::{Lap, now};
 
 /// Candidates that lead in turn: each campaigns, leads and resigns, again and again.
 pub(super) async fn elect(fixture: &Fixture<'_>) -> Outcome<Report> {

@@ -14,18 +14,18 @@ use tokio::time::{sleep, timeout};
 use crate::Outcome;
 use crate::arguments::Arguments;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, Measurements, now};
 use crate::report::Report;
 use crate::run::PATIENCE;
-use crate::tally::{Lap, Tally, now};
 
 /// Between two looks at the nodes.
 const EVERY: Duration = Duration::from_millis(20);
 
 /// `k` nodes of one process, which is stopped until the servers have ended its session, `n` times. An
-/// acquire is timed from the signal that lets it go on until all nodes exist again.
+/// acquire is timed from the signal that lets it continue until all nodes exist again.
 pub(super) async fn expire(fixture: &Fixture<'_>) -> Outcome<Report> {
     let (ends, count) = (fixture.arguments.number("n")?, fixture.arguments.size("k")?);
-    let (path, tally) = (fixture.path("expire"), Tally::new());
+    let (path, measurements) = (fixture.path("expire"), Measurements::new());
     let (mut missing, mut packets) = (0, Some(0));
     let first = fixture.meters.read().await;
     let mut registered = Registered::start(fixture.arguments).await?;
@@ -41,10 +41,10 @@ pub(super) async fn expire(fixture: &Fixture<'_>) -> Outcome<Report> {
         packets = packets.zip(later.packets_since(&earlier, &fixture.meters)).map(|(sum, more)| sum + more);
         let after = nodes(fixture, &path).await?;
         missing += u64::from(before != after || after.len() != count);
-        tally.add(Lap { acquire: back - resumed, release: None, handover: None });
+        measurements.add(Lap { acquire: back - resumed, release: None, handover: None });
     }
     let cost = fixture.meters.read().await.since(&first, &fixture.meters, ends);
-    let mut report = Report::new(fixture.arguments, &tally, cost, missing, 0);
+    let mut report = Report::new(fixture.arguments, &measurements, cost, missing, 0);
     let registrations = ends * fixture.arguments.number("k")?;
     report.set("reqs_node", packets.map(|packets| (packets * 100).div_ceil(registrations)).map(hundredths));
     Ok(report)

@@ -16,9 +16,9 @@ use tokio::time::{sleep, timeout};
 use crate::Outcome;
 use crate::arguments::Arguments;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, Measurements, now};
 use crate::report::Report;
 use crate::run::PATIENCE;
-use crate::tally::{Lap, Tally, now};
 
 /// Between two lines of a leader.
 const EVERY: Duration = Duration::from_millis(20);
@@ -26,7 +26,7 @@ const EVERY: Duration = Duration::from_millis(20);
 /// Kills leaders, one after the other. A leader is a process of its own, so the operating system closes its
 /// connection, and its session ends by its timeout. An acquire is timed from the kill.
 pub(super) async fn failover(fixture: &Fixture<'_>) -> Outcome<Report> {
-    let (kills, tally) = (fixture.arguments.number("n")?, Tally::new());
+    let (kills, measurements) = (fixture.arguments.number("n")?, Measurements::new());
     let limit =
         fixture.arguments.seconds("timeout")? + Duration::from_millis(fixture.arguments.number("tick")?);
     let election = Election::new(fixture.manager(0)?, fixture.path("failover"), "next")?;
@@ -46,10 +46,14 @@ pub(super) async fn failover(fixture: &Fixture<'_>) -> Outcome<Report> {
         slowest = slowest.max(granted - killed);
         let released = now();
         leadership.resign().await?;
-        tally.add(Lap { acquire: granted - killed, release: Some(released.elapsed()), handover: None });
+        measurements.add(Lap {
+            acquire: granted - killed,
+            release: Some(released.elapsed()),
+            handover: None,
+        });
     }
     let cost = fixture.meters.read().await.since(&earlier, &fixture.meters, kills);
-    let mut report = Report::new(fixture.arguments, &tally, cost, early, 0);
+    let mut report = Report::new(fixture.arguments, &measurements, cost, early, 0);
     report.set("of_limit", (slowest.as_secs_f64() / limit.as_secs_f64() * 1000.0).round() / 1000.0);
     Ok(report)
 }

@@ -11,15 +11,15 @@ use tokio::time::{sleep, timeout};
 use crate::Outcome;
 use crate::counters::resident;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, Measurements, now};
 use crate::report::Report;
 use crate::room::Room;
 use crate::run::{PATIENCE, joined};
-use crate::tally::{Lap, Tally, now};
 
 /// An acquire is timed from the holder's release, the part that the queue determines.
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let (path, waiters) = (fixture.path("herd"), fixture.arguments.size("w")?);
-    let (room, tally) = (Arc::new(Room::with_space(1)), Arc::new(Tally::new()));
+    let (room, measurements) = (Arc::new(Room::with_space(1)), Arc::new(Measurements::new()));
     let held = Mutex::new(fixture.manager(0)?, path.as_str())?.acquire().await?;
     let (opened, opening) = watch::channel(None);
     let before = resident();
@@ -27,7 +27,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let mut running = JoinSet::new();
     for number in 0..waiters {
         let mutex = Mutex::new(fixture.manager(number)?, path.as_str())?;
-        running.spawn(wait(mutex, Arc::clone(&room), Arc::clone(&tally), opening.clone()));
+        running.spawn(wait(mutex, Arc::clone(&room), Arc::clone(&measurements), opening.clone()));
     }
     queued(fixture, &path, waiters).await?;
     let queued = queueing.elapsed();
@@ -38,7 +38,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let stuck = joined(&mut running).await?;
     let later = fixture.meters.read().await;
     let cost = later.since(&earlier, &fixture.meters, (waiters - stuck) as u64);
-    let mut report = Report::new(fixture.arguments, &tally, cost, room.violations(), stuck);
+    let mut report = Report::new(fixture.arguments, &measurements, cost, room.violations(), stuck);
     report.set("queue_s", (queued.as_secs_f64() * 1000.0).round() / 1000.0);
     report.set("rss_before_kb", before);
     report.set("rss_waiting_kb", waiting);
@@ -60,7 +60,7 @@ async fn queued(fixture: &Fixture<'_>, path: &str, waiters: usize) -> Outcome<()
 async fn wait(
     mutex: Mutex,
     room: Arc<Room>,
-    tally: Arc<Tally>,
+    measurements: Arc<Measurements>,
     opening: watch::Receiver<Option<Instant>>,
 ) -> Outcome<()> {
     let guard = mutex.acquire().await?;
@@ -70,6 +70,6 @@ async fn wait(
     let opened = opening.borrow().unwrap_or(granted);
     let released = now();
     guard.release().await?;
-    tally.add(Lap { acquire: granted - opened, release: Some(released.elapsed()), handover: None });
+    measurements.add(Lap { acquire: granted - opened, release: Some(released.elapsed()), handover: None });
     Ok(())
 }

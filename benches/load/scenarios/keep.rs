@@ -6,14 +6,14 @@ use tokio::task::JoinSet;
 use crate::Outcome;
 use crate::counters::resident;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, Measurements, now};
 use crate::report::Report;
-use crate::tally::{Lap, Tally, now};
 
 /// This many are asked for at a time, so that the figures are those of keeping and not of asking.
 const AT_A_TIME: usize = 100;
 
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
-    let tally = Tally::new();
+    let measurements = Measurements::new();
     let before = resident();
     let earlier = fixture.meters.read().await;
     let mut asking = JoinSet::new();
@@ -37,10 +37,10 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let keeping = resident();
     let lost = kept.iter().filter(|(guard, _)| !guard.is_valid()).count();
     for (_, acquire) in &kept {
-        tally.add(Lap { acquire: *acquire, ..Lap::default() });
+        measurements.add(Lap { acquire: *acquire, ..Lap::default() });
     }
     let cost = later.since(&earlier, &fixture.meters, kept.len() as u64);
-    let mut report = Report::new(fixture.arguments, &tally, cost, 0, lost);
+    let mut report = Report::new(fixture.arguments, &measurements, cost, 0, lost);
     report.set("rss_before_kb", before);
     report.set("rss_keeping_kb", keeping);
     Ok(report)

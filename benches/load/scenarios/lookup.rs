@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 
 use crate::Outcome;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, Measurements, now};
 use crate::report::Report;
-use crate::tally::{Lap, Tally, now};
 
 const SERVICE: &str = "service";
 /// For how long instances are chosen, and how many choices are between two looks at the clock.
@@ -36,15 +36,15 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     for _ in 0..arguments.number("warmn")? {
         change(first, instance, &mut changes).await?;
     }
-    let tally = Tally::new();
+    let measurements = Measurements::new();
     let earlier = fixture.meters.read().await;
     for _ in 0..arguments.number("n")? {
-        tally.add(change(first, instance, &mut changes).await?);
+        measurements.add(change(first, instance, &mut changes).await?);
     }
     let later = fixture.meters.read().await;
     let cost = later.since(&earlier, &fixture.meters, arguments.number("n")?);
 
-    let mut report = Report::new(arguments, &tally, cost, 0, 0);
+    let mut report = Report::new(arguments, &measurements, cost, 0, 0);
     report.set("instances", shown);
     report.set("lookups_s", lookups(&balancer, 1).await?);
     report.set("lookups_w_s", lookups(&balancer, arguments.size("w")?).await?);

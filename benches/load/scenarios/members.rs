@@ -5,9 +5,9 @@ use lockkeeper::{Group, Membership};
 use super::{report, timed};
 use crate::Outcome;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, now};
 use crate::report::Report;
 use crate::run::Worker;
-use crate::tally::{Lap, now};
 
 /// `k` members stay, and each worker joins and leaves, again and again, while one view follows them all.
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {

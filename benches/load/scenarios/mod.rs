@@ -73,5 +73,5 @@ async fn counted(fixture: &Fixture<'_>, worker: impl Worker) -> Outcome<Measured
 }
 
 fn report(fixture: &Fixture<'_>, measured: Measured, violations: u64) -> Report {
-    Report::new(fixture.arguments, &measured.tally, measured.cost, violations, measured.stuck)
+    Report::new(fixture.arguments, &measured.measurements, measured.cost, violations, measured.stuck)
 }

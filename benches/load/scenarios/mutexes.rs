@@ -9,10 +9,10 @@ use lockkeeper::{HandOffPolicy, Mutex};
 use super::{counted, report, timed};
 use crate::Outcome;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, now};
 use crate::report::Report;
 use crate::room::Room;
 use crate::run::Worker;
-use crate::tally::{Lap, now};
 
 /// A free mutex, taken and released.
 pub(super) async fn uncontended(fixture: &Fixture<'_>) -> Outcome<Report> {

@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 use super::{counted, report};
 use crate::Outcome;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, now};
 use crate::report::Report;
 use crate::run::{PATIENCE, Worker};
-use crate::tally::{Lap, now};
 
 /// `w` members stay and share `k` items; one more joins (acquire) and leaves (release).
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {

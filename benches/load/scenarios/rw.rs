@@ -8,10 +8,10 @@ use super::mutexes::Rng;
 use super::{report, timed};
 use crate::Outcome;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, now};
 use crate::report::Report;
 use crate::room::{READERS_MAX, Room};
 use crate::run::Worker;
-use crate::tally::{Lap, now};
 
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let room = Arc::new(Room::with_space(READERS_MAX));

@@ -7,10 +7,10 @@ use lockkeeper::Semaphore;
 use super::{report, timed};
 use crate::Outcome;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, now};
 use crate::report::Report;
 use crate::room::Room;
 use crate::run::Worker;
-use crate::tally::{Lap, now};
 
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let permits = u32::try_from(fixture.arguments.number("leases")?)?;

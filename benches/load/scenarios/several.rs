@@ -7,10 +7,10 @@ use lockkeeper::{MultiLock, Mutex};
 use super::{counted, report};
 use crate::Outcome;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, now};
 use crate::report::Report;
 use crate::room::Room;
 use crate::run::Worker;
-use crate::tally::{Lap, now};
 
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let mut builder = MultiLock::builder();

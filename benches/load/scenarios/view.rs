@@ -9,8 +9,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::Outcome;
 use crate::counters::resident;
 use crate::fixture::Fixture;
+use crate::measurements::{Lap, Measurements, now};
 use crate::report::Report;
-use crate::tally::{Lap, Tally, now};
 
 /// The nodes of one directory, which one transaction creates.
 const DIRECTORY: usize = 1_000;
@@ -36,15 +36,15 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     for _ in 0..arguments.number("warmn")? {
         change(manager, &mut arrivals, &path).await?;
     }
-    let tally = Tally::new();
+    let measurements = Measurements::new();
     let earlier = fixture.meters.read().await;
     for _ in 0..arguments.number("n")? {
-        tally.add(change(manager, &mut arrivals, &path).await?);
+        measurements.add(change(manager, &mut arrivals, &path).await?);
     }
     let later = fixture.meters.read().await;
     let cost = later.since(&earlier, &fixture.meters, arguments.number("n")?);
 
-    let mut report = Report::new(arguments, &tally, cost, 0, 0);
+    let mut report = Report::new(arguments, &measurements, cost, 0, 0);
     report.set("nodes", loaded);
     report.set("load_s", load.as_secs_f64());
     report.set("rss_before_kb", before);

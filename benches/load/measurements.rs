@@ -36,14 +36,14 @@ impl Times {
 
 /// The operations of all workers in the measured time.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct Measurements {
     pub(crate) acquire: Times,
     pub(crate) release: Times,
     /// From a holder's call of release to the next holder's grant.
     pub(crate) handover: Times,
 }
 
-impl Tally {
+impl Measurements {
     pub(crate) fn new() -> Self {
         Self { acquire: Times::new(), release: Times::new(), handover: Times::new() }
     }
