@@ -2,7 +2,7 @@
 //!
 //! The configuration is one node, which each process follows by a [`NodeView`]. The decoder parses and checks every
 //! version. A process runs the last version that was good: after a bad one, the node has an error in place of its
-//! value, and the process goes on with what it has.
+//! value, and the process continues with what it has.
 //!
 //! `cargo run --example live_config`, or `-- --naive`, or `-- --connect host:port,…`
 
@@ -141,7 +141,9 @@ impl Example for LiveConfig {
                         bad += u32::from(!is_good);
                     }
                     Seen::KeepsOut { why, still_runs, .. } => {
-                        println!("  process {process} keeps it out, and goes on with {still_runs:?}: {why}");
+                        println!(
+                            "  process {process} keeps it out, and continues with {still_runs:?}: {why}"
+                        );
                         kept_out += 1;
                     }
                 }

@@ -2,7 +2,7 @@
 //!
 //! A step may be called alone, and then it must lock the order itself. Called by `checkout`, which has the lock
 //! already, it takes it again: that is what a [`ReentrantMutex`] is for. Whose hold it is, an [`Owner`] in scope
-//! says, so that the steps need not be told. With a plain [`Mutex`] such a step would wait for its own caller for
+//! says, so that the steps need no parameter for it. With a plain [`Mutex`] such a step would wait for its own caller for
 //! ever; lockkeeper sees that and says so.
 //!
 //! `cargo run --example reentrant_order`, or `-- --connect host:port,…`
@@ -125,7 +125,8 @@ impl Example for ReentrantOrder {
         println!("{} processes handle the same {} orders", self.processes, self.orders);
         let seen = fixture.rest().await?;
         let again: u32 = seen.iter().map(|(_, seen)| seen.again).sum();
-        let told: Vec<&String> = seen.iter().filter_map(|(_, seen)| seen.would_deadlock.as_ref()).collect();
+        let reported: Vec<&String> =
+            seen.iter().filter_map(|(_, seen)| seen.would_deadlock.as_ref()).collect();
         let mut once = 0;
         for order in 1..=self.orders {
             let path = fixture.path(&steps(order))?;
@@ -134,16 +135,16 @@ impl Example for ReentrantOrder {
             once += u32::from(count(RESERVE) == 1 && count(CHARGE) == 1);
         }
         println!("steps took {again} times a lock that their caller had");
-        if let Some(told) = told.first() {
-            println!("a step with a plain mutex failed: {told}");
+        if let Some(reported) = reported.first() {
+            println!("a step with a plain mutex failed: {reported}");
         }
         Ok(Verdict::of(
-            once == self.orders && again > 0 && told.len() == self.processes as usize,
+            once == self.orders && again > 0 && reported.len() == self.processes as usize,
             format!(
                 "{once} of {} orders reserved and charged once, {again} locks taken again by their owners, \
                  {} of {} plain mutexes said they would deadlock",
                 self.orders,
-                told.len(),
+                reported.len(),
                 self.processes
             ),
         ))

@@ -55,7 +55,7 @@ const SCORES: &str = "scores";
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum News {
     /// It is about to be sent.
-    Begun,
+    Started,
     /// It has ended.
     Added,
     /// It may count.
@@ -114,7 +114,7 @@ impl Scoreboard {
         let (mut killed, mut shown) = (0, 0);
         while let Some((process, news)) = fixture.next().await? {
             match news {
-                News::Begun => _ = open.insert(process, 1),
+                News::Started => _ = open.insert(process, 1),
                 News::Added => {
                     open.insert(process, 0);
                     heard.added += 1;
@@ -125,7 +125,7 @@ impl Scoreboard {
                 }
             }
             let is_due = begun.elapsed() >= all * (killed + 1) / (self.kill + 1);
-            if killed < self.kill && is_due && matches!(news, News::Begun) {
+            if killed < self.kill && is_due && matches!(news, News::Started) {
                 fixture.kill(process)?;
                 killed += 1;
                 println!("process {process} is killed in the middle of an addition");
@@ -156,7 +156,7 @@ impl Example for Scoreboard {
         let counters = teams.collect::<Result<Vec<Counter>, Failure>>()?;
         while begun.elapsed() < Duration::from_secs(self.seconds) {
             let number = rand::random_range(0..self.teams);
-            worker.tell(&News::Begun)?;
+            worker.tell(&News::Started)?;
             let added = match counters.get(number as usize) {
                 Some(counter) if !self.naive => add(counter).await?,
                 _ => {

@@ -112,7 +112,7 @@ async fn run(options: Options) -> Result<u32, Failure> {
 
     let grace = Duration::from_millis(options.grace);
     serve_until(listener, service, drain, signals, Duration::from_millis(options.drain), grace).await?;
-    // Last, when no request is left that may need a lock. Whoever waits for one gets an error here.
+    // Last, when no request is left that may need a lock. A request that waits for one gets an error here.
     Ok(manager.shutdown_within(grace).await?)
 }
 

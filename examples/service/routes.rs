@@ -89,7 +89,7 @@ async fn sell(State(service): State<Arc<Service>>, Path(train): Path<String>) ->
     guard.run(tokio::time::sleep(service.work)).await.map_err(Error::from)?;
     // No lock can stop a process that is paused here. The store can: it sees that the token is old.
     let seat = service.store.sell(&train, token).await?;
-    // The sale is stored. If the release is not confirmed now, it goes on in the background.
+    // The sale is stored. If the release is not confirmed now, it continues in the background.
     if let Err(error) = guard.release().await {
         eprintln!("service: {error}");
     }

@@ -282,7 +282,7 @@ async fn processes_end_when_the_first_one_is_killed() {
 }
 
 #[tokio::test]
-async fn wrong_input_and_servers_that_are_not_there_are_told_apart() {
+async fn wrong_input_and_unreachable_servers_have_different_exit_codes() {
     for (arguments, code, said) in [
         (["--processes", "1"], 2, "1 is not in 2..=64"),
         (["--connect", ",:x"], 2, "has a bad address; give host or host:port"),

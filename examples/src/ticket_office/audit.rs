@@ -175,7 +175,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn waits_are_told_by_nearest_rank() {
+    fn quantiles_of_waits_are_taken_by_nearest_rank() {
         let mut train = books(2, 1).trains.remove(0);
         assert_eq!(train.wait(50), Duration::from_millis(2));
         train.waits = (1..=200).map(Duration::from_millis).collect();

@@ -102,7 +102,7 @@ impl<'a> Office<'a> {
                 Some(News::Said { by, what: done }) => {
                     let known = self.staff.get_mut(&by);
                     if known.is_some_and(|seller| seller.in_hand.remove(&done.order)) {
-                        self.is_done(done.order, done.sold);
+                        self.count_done(done.order, done.sold);
                     }
                 }
                 Some(News::Left { who }) => self.take_up(who).await?,
@@ -167,7 +167,7 @@ impl<'a> Office<'a> {
         for number in left.in_hand.iter().rev() {
             let Some(order) = self.order(*number) else { continue };
             match self.ledger.entry(order).await? {
-                Some(entry) => self.is_done(*number, if entry.sold { entry.seats } else { 0 }),
+                Some(entry) => self.count_done(*number, if entry.sold { entry.seats } else { 0 }),
                 None => {
                     self.waiting.push_front(order);
                     taken_up += 1;
@@ -189,7 +189,7 @@ impl<'a> Office<'a> {
         self.hire().await
     }
 
-    fn is_done(&mut self, number: u32, sold: u32) {
+    fn count_done(&mut self, number: u32, sold: u32) {
         self.done += 1;
         let asked = self.order(number).map_or(0, |order| order.seats);
         self.progress.done(sold, asked);

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_numbered_as_they_stand() {
+    fn orders_are_numbered_in_the_order_of_the_file() {
         let orders = of("user,train,seats\nAda, ICE-1 ,2\n\n\"Hopper, Grace\",EC 9,1\n").unwrap();
         let grace = Order { number: 2, user: "Hopper, Grace".into(), train: "EC 9".into(), seats: 1 };
         assert_eq!(orders.last(), Some(&grace));
