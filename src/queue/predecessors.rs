@@ -1,4 +1,4 @@
-//! What a waiter knows about the contenders ahead. It keeps only the names that it watches: there may be
+//! The contenders ahead that a waiter knows. It keeps only the names that it watches: there may be
 //! thousands.
 
 use lockkeeper_lock::count_of;
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_blockers_going_grants_and_no_other() {
+    fn deleting_the_only_blocker_grants_and_deleting_one_of_two_does_not() {
         let two = predecessors(&["a-lock-0000000001", "b-lock-0000000002"]);
         assert_eq!(two.predecessor().as_str(), "b-lock-0000000002");
         assert_eq!(two.second_predecessor().unwrap().as_str(), "a-lock-0000000001");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_never_enters_on_the_going_of_a_writer() {
+    fn a_contender_lists_after_a_deleted_writer_and_not_after_a_deleted_reader() {
         let rule = Rule::blocked_by(&[Kind::READ, Kind::WRITE]).relist_after(&[Kind::WRITE]);
         assert_eq!(
             predecessors(&["a-__WRIT__0000000001"]).without_predecessor(&rule, Some(1)),

@@ -14,7 +14,7 @@ impl Session {
     pub(crate) fn try_grant(&self, node: &OwnedNode) -> bool {
         let mut lease = self.0.lease.lock();
         let now = self.now();
-        if self.loss().is_some() || !lease.is_valid(now) {
+        if self.loss().is_some() || !lease.covers(now) {
             return false;
         }
         node.mark_held(lease.observe(now), now);
@@ -27,7 +27,7 @@ impl Session {
 
     /// Whether the server cannot have expired the session yet.
     pub(crate) fn is_lease_valid(&self) -> bool {
-        self.loss().is_none() && self.0.lease.lock().is_valid(self.now())
+        self.loss().is_none() && self.0.lease.lock().covers(self.now())
     }
 
     /// Waits until the lease is valid. Returns `Ok(false)` if the deadline passes first.

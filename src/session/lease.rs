@@ -88,8 +88,8 @@ impl SessionLease {
         self.expirations
     }
 
-    /// Whether the lease covers `now`.
-    pub(crate) fn is_valid(&mut self, now: BootInstant) -> bool {
+    /// Reads the clock. Returns whether the lease covers `now`.
+    pub(crate) fn covers(&mut self, now: BootInstant) -> bool {
         self.observe(now);
         !self.expired
     }
@@ -138,7 +138,7 @@ impl SessionLease {
         last_sent: Option<BootInstant>,
         now: BootInstant,
     ) -> BootInstant {
-        if self.is_valid(now) && self.connection.has_given {
+        if self.covers(now) && self.connection.has_given {
             return last_sent.map_or(now, |sent| sent.after(fractions::confirmation_interval(self.timeout)));
         }
         match self.connection.pending.front() {
@@ -256,9 +256,9 @@ mod tests {
         let mut lease = lease();
         let before = lease.observe(at(9_899));
         lease.confirm(0, at(20_000), at(20_010));
-        assert!(!lease.is_valid(at(20_020)));
+        assert!(!lease.covers(at(20_020)));
         lease.confirm(0, at(21_200), at(21_210));
-        assert!(lease.is_valid(at(21_220)));
+        assert!(lease.covers(at(21_220)));
         assert_eq!(lease.observe(at(21_220)), before + 1);
     }
 
@@ -344,7 +344,7 @@ mod tests {
                 }
                 if until >= touched_at_leader + timeout {
                     // The leader expired the session; it may do so at once, with no rounding.
-                    prop_assert!(!lease.is_valid(at(touched_at_leader + timeout)));
+                    prop_assert!(!lease.covers(at(touched_at_leader + timeout)));
                     return Ok(());
                 }
                 match step {

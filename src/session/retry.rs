@@ -1,4 +1,4 @@
-//! What follows from a request that failed: the only place that decides it.
+//! The consequence of a failed request: the only place that decides it.
 
 use std::time::Duration;
 

@@ -130,7 +130,7 @@ fn a_guard_dropped_after_a_shutdown_has_begun_lets_no_thread_in() {
 }
 
 #[test]
-fn the_thread_ends_when_the_last_handle_goes_within_a_runtime() {
+fn the_thread_ends_when_the_last_handle_is_dropped_within_a_runtime() {
     let server = server();
     let manager = connect(&server);
     let thread = thread_of(&manager);
@@ -179,9 +179,9 @@ fn a_thread_that_ends_is_refused_and_does_not_panic() {
     struct AtTheEnd(std::cell::RefCell<Option<(Mutex, std::sync::mpsc::Sender<bool>)>>);
     impl Drop for AtTheEnd {
         fn drop(&mut self) {
-            if let Some((mutex, told)) = self.0.borrow_mut().take() {
+            if let Some((mutex, reported)) = self.0.borrow_mut().take() {
                 let taken = mutex.try_acquire();
-                let _ = told
+                let _ = reported
                     .send(taken.as_ref().is_ok_and(Option::is_some) || crate::support::is_refused(&taken));
             }
         }
@@ -191,9 +191,9 @@ fn a_thread_that_ends_is_refused_and_does_not_panic() {
     }
     let server = server();
     let mutex = Mutex::new(&connect(&server), "/lock").unwrap();
-    let (told, hear) = std::sync::mpsc::channel();
+    let (reported, hear) = std::sync::mpsc::channel();
     thread::spawn(move || {
-        AT_THE_END.with(|at_the_end| *at_the_end.0.borrow_mut() = Some((mutex.clone(), told)));
+        AT_THE_END.with(|at_the_end| *at_the_end.0.borrow_mut() = Some((mutex.clone(), reported)));
         // Registered later, and so destroyed earlier: the thread locals that a wait needs.
         mutex.try_acquire().unwrap().unwrap().release().unwrap();
     })
@@ -203,7 +203,7 @@ fn a_thread_that_ends_is_refused_and_does_not_panic() {
 }
 
 #[test]
-fn servers_that_are_not_there_are_told() {
+fn unreachable_servers_end_a_connect_with_a_timeout() {
     let server = server();
     let nobody = builder(&server).connect_deadline(Duration::from_millis(50));
     drop(server);

@@ -71,7 +71,7 @@ fn where_a_runtime_lets_block_a_wait_ends_though_a_task_of_the_same_runtime_hold
 }
 
 #[test]
-fn in_block_in_place_other_tasks_of_the_thread_go_on_and_give_back() {
+fn in_block_in_place_other_tasks_of_the_thread_continue_and_release() {
     let server = Arc::new(server());
     let mutex = Mutex::new(&connect(&server), "/lock").unwrap();
     let guard = mutex.acquire().unwrap();

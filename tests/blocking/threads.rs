@@ -96,17 +96,17 @@ fn a_timeout_says_behind_whom_and_leaves_no_node() {
 }
 
 #[test]
-fn a_loss_is_told_to_the_thread_that_waits_for_it_and_nothing_is_committed() {
+fn a_thread_that_waits_for_a_loss_wakes_up_and_nothing_is_committed() {
     let server = server();
     let manager = connect(&server);
     let guard = Mutex::new(&manager, "/lock").unwrap().acquire().unwrap();
     guard.txn().create("/written", b"1".to_vec()).commit().unwrap();
     thread::scope(|threads| {
-        let told = threads.spawn(|| guard.wait_lost(Timing::event()));
+        let reported = threads.spawn(|| guard.wait_lost(Timing::event()));
         assert!(server.delete_node(guard.path()));
         let late = guard.txn().delete("/written", -1).commit();
         assert!(matches!(late, Err(TxnError::Lost(_))), "{late:?}");
-        assert_eq!(told.join().unwrap().unwrap().reason, LossReason::NodeDeleted);
+        assert_eq!(reported.join().unwrap().unwrap().reason, LossReason::NodeDeleted);
     });
     assert!(guard.check().is_err());
     assert!(server.inspect(|machine| machine.tree().node("/written").is_some()));

@@ -32,7 +32,7 @@ impl<S: Scenario> Display for Case<S> {
 /// How one run of a case ended.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Kept(Kept),
+    Passed(Passed),
     /// The operation ended before it reached the injection point.
     Missed,
     /// On a machine that was paused, the session timed out by itself.
@@ -41,7 +41,7 @@ pub(crate) enum Outcome {
 
 /// A case that kept every promise.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct Passed {
     /// How the operation ended.
     pub(crate) said: String,
     /// From the moment nothing was in the way any more until everything was well.
@@ -125,7 +125,7 @@ impl<S: Scenario> Case<S> {
         drop(armed);
         let disturbed = aftermath(self.scenario, &fixture, hold, behind).await?;
         let healed_within = BootInstant::now().since(healed_at);
-        Ok(disturbed.map_or(Outcome::Kept(Kept { said, healed_within }), Outcome::Disturbed))
+        Ok(disturbed.map_or(Outcome::Passed(Passed { said, healed_within }), Outcome::Disturbed))
     }
 
     /// Waits for the fault and does what belongs to it; meanwhile another contender waits behind the actor.

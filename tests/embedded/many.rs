@@ -17,7 +17,7 @@ const MANY: usize = 1_000;
 const SESSION: Duration = Duration::from_secs(4);
 
 /// Waits until the session's lease is extended.
-async fn is_confirmed(guard: &MutexGuard) {
+async fn wait_confirmed(guard: &MutexGuard) {
     let before = guard.valid_until();
     while guard.is_valid() && guard.valid_until() <= before {
         // A guard announces its loss, and no extension of its lease: the test has to poll.
@@ -41,7 +41,7 @@ async fn a_long_hold_without_room_for_a_watch_stays_confirmed() {
     let watched = server_fixture.server.wait_until(|machine| machine.watch_count(0) > MANY / 2);
     within("watches", watched).await.unwrap();
     for _ in 0..3 {
-        within("a confirmation", is_confirmed(&held[0])).await.unwrap();
+        within("a confirmation", wait_confirmed(&held[0])).await.unwrap();
     }
     assert!(held.iter().all(|guard| guard.is_valid()));
     assert!(server_fixture.server.inspect(|machine| machine.watch_count(0)) < MANY);

@@ -92,7 +92,7 @@ async fn tried<S: Scenario>(case: Case<S>) -> Result<Outcome, String> {
         // A task of its own, so that a panic is this case's and no other's.
         let run = tokio::spawn(case.clone().run());
         outcome = run.await.map_err(|error| error.to_string())??;
-        if matches!(outcome, Outcome::Kept(_)) {
+        if matches!(outcome, Outcome::Passed(_)) {
             break;
         }
     }
@@ -104,7 +104,7 @@ fn report<S: Scenario>(scenario: S, results: &[(Case<S>, Result<Outcome, String>
     let (mut missed, mut failed, mut slowest) = (Vec::new(), Vec::new(), Duration::ZERO);
     for (case, result) in results {
         match result {
-            Ok(Outcome::Kept(kept)) => {
+            Ok(Outcome::Passed(kept)) => {
                 slowest = slowest.max(kept.healed_within);
                 if has_table {
                     println!("{:<60} {:<24} healed in {:.1?}", case.to_string(), kept.said, kept.healed_within);

@@ -229,7 +229,7 @@ async fn what_cannot_be_stored_is_refused_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn an_initialiser_dropped_anywhere_under_any_fault_leaves_nobody_in_line() {
+async fn an_initialiser_dropped_anywhere_under_any_fault_leaves_no_contender_in_the_queue() {
     let initialise =
         |actor: ConnectionManager| async move { cell(&actor).get_or_init(async || b"value".to_vec()).await };
     dropped_anywhere(&Plain, initialise).await;

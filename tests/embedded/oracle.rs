@@ -17,7 +17,7 @@ pub(crate) struct Oracle {
 struct Record {
     /// A server ended a session by itself: a hold of its client is valid for a while longer, and no client can know.
     is_suspended: bool,
-    holds: Vec<(&'static str, Kept)>,
+    holds: Vec<(&'static str, SharedGrant)>,
     last_tokens: HashMap<String, LastTokens>,
     violations: Vec<String>,
 }
@@ -30,11 +30,11 @@ struct LastTokens {
 }
 
 /// Where a guard is kept until it is taken out.
-type Kept = Arc<Mutex<Option<Arc<Granted>>>>;
+type SharedGrant = Arc<Mutex<Option<Arc<Granted>>>>;
 
 /// A grant that was entered. It is taken out of the record before the guard is released: from then on it claims
 /// nothing.
-pub(crate) struct Hold(Kept);
+pub(crate) struct Hold(SharedGrant);
 
 impl Oracle {
     /// Enters a grant. At this moment every other hold that is valid allows it, and its token is greater than those it

@@ -23,7 +23,7 @@ const SESSION: Duration = Duration::from_secs(60);
 const SLOTS: &str = "/locks/lock/slots";
 
 /// A server whose schedule has begun, and two clients.
-struct Begun {
+struct ScheduleFixture {
     server_fixture: ServerFixture,
     here: Schedule,
     there: Schedule,
@@ -33,7 +33,7 @@ struct Begun {
     offset: Duration,
 }
 
-impl Begun {
+impl ScheduleFixture {
     async fn new() -> Self {
         let server_fixture = ServerFixture::start().await.unwrap();
         server_fixture.rival.znodes().create(WRITTEN, b"", CreateMode::Persistent).await.unwrap();
@@ -134,150 +134,153 @@ async fn each_slot_is_done_once_by_one_of_several_processes() {
 
 #[tokio::test]
 async fn old_records_are_deleted_while_the_next_slot_is_awaited() {
-    let begun = Begun::new().await;
-    begun.advance(14).await;
+    let fixture = ScheduleFixture::new().await;
+    fixture.advance(14).await;
     for _ in 0..14 {
-        write(begun.here.try_due().await.unwrap().unwrap()).await.unwrap();
+        write(fixture.here.try_due().await.unwrap().unwrap()).await.unwrap();
     }
     let waiting = tokio::spawn({
-        let here = begun.here.clone();
+        let here = fixture.here.clone();
         async move { here.due().await }
     });
-    let ten = begun.server_fixture.server.wait_until(|machine| children(machine, SLOTS).len() == 10);
+    let ten = fixture.server_fixture.server.wait_until(|machine| children(machine, SLOTS).len() == 10);
     within("ten records", ten).await.unwrap();
-    assert_eq!(begun.here.inspect().await.unwrap().last().unwrap().result(), b"written");
+    assert_eq!(fixture.here.inspect().await.unwrap().last().unwrap().result(), b"written");
     waiting.abort();
-    begun.server_fixture.queue_length_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
     // No delete is in flight any more.
-    begun.advance(1).await;
-    assert!(begun.here.try_due().await.unwrap().is_some());
-    let kept = begun.server_fixture.server.inspect(|machine| children(machine, SLOTS).len());
+    fixture.advance(1).await;
+    assert!(fixture.here.try_due().await.unwrap().is_some());
+    let kept = fixture.server_fixture.server.inspect(|machine| children(machine, SLOTS).len());
     assert_eq!(kept, 10);
 }
 
 #[tokio::test]
 async fn old_records_are_deleted_although_no_process_ever_waits_for_a_slot() {
-    let begun = Begun::new().await;
-    begun.advance(40).await;
+    let fixture = ScheduleFixture::new().await;
+    fixture.advance(40).await;
     for _ in 0..40 {
-        write(begun.here.try_due().await.unwrap().unwrap()).await.unwrap();
-        let kept = begun.server_fixture.server.inspect(|machine| children(machine, SLOTS).len());
+        write(fixture.here.try_due().await.unwrap().unwrap()).await.unwrap();
+        let kept = fixture.server_fixture.server.inspect(|machine| children(machine, SLOTS).len());
         assert!(kept <= 21, "{kept} records");
     }
-    assert_eq!(begun.written(), 40);
-    assert_eq!(begun.here.inspect().await.unwrap().last().unwrap().result(), b"written");
+    assert_eq!(fixture.written(), 40);
+    assert_eq!(fixture.here.inspect().await.unwrap().last().unwrap().result(), b"written");
 }
 
 #[tokio::test]
 async fn a_slot_that_is_given_up_is_due_again_for_the_next() {
-    let begun = Begun::new().await;
-    begun.advance(1).await;
-    let slot = due(&begun.here).await;
+    let fixture = ScheduleFixture::new().await;
+    fixture.advance(1).await;
+    let slot = due(&fixture.here).await;
     let begins = slot.begins();
-    assert!(begun.there.try_due().await.unwrap().is_none(), "two have one slot");
-    let refused = begun.there.due_timeout(Duration::ZERO).await.unwrap_err();
+    assert!(fixture.there.try_due().await.unwrap().is_none(), "two have one slot");
+    let refused = fixture.there.due_timeout(Duration::ZERO).await.unwrap_err();
     assert!(refused.is_timeout(), "{refused}");
     drop(slot);
-    let slot = due(&begun.there).await;
+    let slot = due(&fixture.there).await;
     assert_eq!(slot.begins(), begins);
     slot.release().await.unwrap();
-    let slot = due(&begun.here).await;
+    let slot = due(&fixture.here).await;
     assert_eq!(slot.begins(), begins);
     slot.done(b"\x00\xff".to_vec()).await.unwrap();
-    assert!(begun.there.try_due().await.unwrap().is_none(), "a slot that was done is due again");
-    assert_eq!(begun.there.inspect().await.unwrap().last().unwrap().result(), b"\x00\xff");
+    assert!(fixture.there.try_due().await.unwrap().is_none(), "a slot that was done is due again");
+    assert_eq!(fixture.there.inspect().await.unwrap().last().unwrap().result(), b"\x00\xff");
 }
 
 #[tokio::test]
 async fn the_record_of_a_slot_has_its_fencing_token_in_the_generation_of_its_manager() {
-    let begun = Begun::new().await;
+    let fixture = ScheduleFixture::new().await;
     for generation in [0, 2] {
-        begun.advance(1).await;
-        let servers = begun.server_fixture.server.connect_string();
+        fixture.advance(1).await;
+        let servers = fixture.server_fixture.server.connect_string();
         let client = builder(&servers).session_timeout(SESSION).token_generation(generation);
-        let slot = due(&schedule(&client.connect().await.unwrap(), begun.offset)).await;
+        let slot = due(&schedule(&client.connect().await.unwrap(), fixture.offset)).await;
         let token = slot.fencing_token();
         assert_eq!(token.generation(), generation);
         slot.done("").await.unwrap();
-        assert_eq!(begun.there.inspect().await.unwrap().last().unwrap().fencing_token(), token);
+        assert_eq!(fixture.there.inspect().await.unwrap().last().unwrap().fencing_token(), token);
     }
 }
 
 #[tokio::test]
 async fn a_slot_whose_session_ends_is_done_by_another_and_by_no_other() {
-    let begun = Begun::new().await;
-    begun.advance(1).await;
-    let slot = due(&begun.there).await;
+    let fixture = ScheduleFixture::new().await;
+    fixture.advance(1).await;
+    let slot = due(&fixture.there).await;
     let begins = slot.begins();
-    assert!(begun.server_fixture.server.expire(begun.session));
-    let again = due(&begun.here).await;
+    assert!(fixture.server_fixture.server.expire(fixture.session));
+    let again = due(&fixture.here).await;
     assert_eq!(again.begins(), begins);
     assert!(again.fencing_token() > slot.fencing_token());
     write(again).await.unwrap();
     within("the loss", slot.lost()).await.unwrap();
     let refused = write(slot).await.unwrap_err();
     assert!(refused.is_lost(), "{refused}");
-    assert_eq!((begun.done(), begun.written()), (1, 1));
-    assert!(begun.there.try_due().await.unwrap().is_none());
+    assert_eq!((fixture.done(), fixture.written()), (1, 1));
+    assert!(fixture.there.try_due().await.unwrap().is_none());
 }
 
 #[tokio::test]
 async fn a_lost_answer_records_the_slot_and_its_writes_once() {
     for fault in [Fault::DropConnectionBefore, Fault::DropConnectionAfter] {
-        let begun = Begun::new().await;
-        begun.advance(1).await;
-        let slot = due(&begun.there).await;
+        let fixture = ScheduleFixture::new().await;
+        fixture.advance(1).await;
+        let slot = due(&fixture.there).await;
         let record = format!("{SLOTS}/*");
-        let lost = begun.server_fixture.server.fault(When::op(Op::Multi).path(&record), fault);
+        let lost = fixture.server_fixture.server.fault(When::op(Op::Multi).path(&record), fault);
         within("the record", write(slot)).await.unwrap().unwrap();
         assert_eq!(lost.hits(), 1);
-        assert_eq!((begun.done(), begun.written()), (1, 1), "{fault:?}");
-        assert!(begun.here.try_due().await.unwrap().is_none(), "{fault:?}");
+        assert_eq!((fixture.done(), fixture.written()), (1, 1), "{fault:?}");
+        assert!(fixture.here.try_due().await.unwrap().is_none(), "{fault:?}");
     }
 }
 
 #[tokio::test]
 async fn a_record_whose_session_ends_before_its_answer_counts_if_it_was_committed() {
     for (fault, is_committed) in [(Fault::DropReply, true), (Fault::DropConnectionBefore, false)] {
-        let begun = Begun::new().await;
-        begun.advance(1).await;
-        let slot = due(&begun.there).await;
+        let fixture = ScheduleFixture::new().await;
+        fixture.advance(1).await;
+        let slot = due(&fixture.there).await;
         let begins = slot.begins();
         let when = When::op(Op::Multi).path(&format!("{SLOTS}/*")).always();
-        let lost = begun.server_fixture.server.fault(when, fault);
+        let lost = fixture.server_fixture.server.fault(when, fault);
         let done = tokio::spawn(write(slot));
         within("the transaction", lost.hit()).await.unwrap();
-        assert!(begun.server_fixture.server.expire(begun.session));
+        assert!(fixture.server_fixture.server.expire(fixture.session));
         let error = within("the end", done).await.unwrap().unwrap().unwrap_err();
         assert!(error.outcome_unknown() || error.is_lost(), "{error}");
         drop(lost);
-        let next = within("the next", begun.here.try_due()).await.unwrap().unwrap();
+        let next = within("the next", fixture.here.try_due()).await.unwrap().unwrap();
         assert_eq!(next.map(|next| next.begins()), (!is_committed).then_some(begins), "{error}");
-        assert_eq!((begun.done(), begun.written()), (usize::from(is_committed), usize::from(is_committed)));
+        assert_eq!(
+            (fixture.done(), fixture.written()),
+            (usize::from(is_committed), usize::from(is_committed))
+        );
     }
 }
 
 #[tokio::test]
 async fn no_slot_is_recorded_twice_though_its_lock_is_deleted_by_hand() {
-    let begun = Begun::new().await;
-    begun.advance(1).await;
-    let slot = due(&begun.there).await;
-    assert!(begun.server_fixture.server.delete_node(slot.path()));
-    write(due(&begun.here).await).await.unwrap();
+    let fixture = ScheduleFixture::new().await;
+    fixture.advance(1).await;
+    let slot = due(&fixture.there).await;
+    assert!(fixture.server_fixture.server.delete_node(slot.path()));
+    write(due(&fixture.here).await).await.unwrap();
     let refused = write(slot).await.unwrap_err();
     // By then it may have noticed the delete.
     let is_by_another = matches!(refused.recipe(), Some(ScheduleError::DoneByAnother { .. }));
     assert!(is_by_another || refused.is_lost(), "{refused}");
-    assert_eq!((begun.done(), begun.written()), (1, 1));
+    assert_eq!((fixture.done(), fixture.written()), (1, 1));
 }
 
 #[tokio::test]
 async fn missed_slots_are_skipped_or_caught_up() {
-    let begun = Begun::new().await;
-    let skipping = begun.here.clone().missed(Missed::Skip);
-    begun.advance(4).await;
+    let fixture = ScheduleFixture::new().await;
+    let skipping = fixture.here.clone().missed(Missed::Skip);
+    fixture.advance(4).await;
     // All four, the oldest first.
-    let slot = due(&begun.there).await;
+    let slot = due(&fixture.there).await;
     let first = slot.begins();
     assert_eq!(slot.missed(), 3);
     slot.done("1").await.unwrap();
@@ -285,81 +288,81 @@ async fn missed_slots_are_skipped_or_caught_up() {
     let slot = due(&skipping).await;
     assert_eq!((slot.begins(), slot.missed()), (first + INTERVAL * 3, 2));
     slot.done("4").await.unwrap();
-    assert!(begun.there.try_due().await.unwrap().is_none(), "a slot before one that was done");
-    assert_eq!(begun.done(), 2);
+    assert!(fixture.there.try_due().await.unwrap().is_none(), "a slot before one that was done");
+    assert_eq!(fixture.done(), 2);
 }
 
 #[tokio::test]
 async fn no_clock_of_a_client_decides_whether_a_slot_is_due() {
-    let begun = Begun::new().await;
+    let fixture = ScheduleFixture::new().await;
     // The clocks of the clients jump back, again and again: those of the servers are ahead of them.
     for jump in 1..=3 {
-        begun.advance(1).await;
-        let slot = due(&begun.here).await;
+        fixture.advance(1).await;
+        let slot = due(&fixture.here).await;
         assert!(slot.begins() > SystemTime::now(), "jump {jump}: due by the clock of a client");
         slot.done("").await.unwrap();
-        assert!(begun.there.try_due().await.unwrap().is_none(), "jump {jump}");
+        assert!(fixture.there.try_due().await.unwrap().is_none(), "jump {jump}");
     }
-    assert_eq!(begun.done(), 3);
+    assert_eq!(fixture.done(), 3);
 }
 
 #[tokio::test]
 async fn a_refused_write_records_nothing_and_the_slot_is_due_again() {
-    let begun = Begun::new().await;
-    begun.advance(1).await;
-    let slot = due(&begun.here).await;
+    let fixture = ScheduleFixture::new().await;
+    fixture.advance(1).await;
+    let slot = due(&fixture.here).await;
     let begins = slot.begins();
     let refused = slot.done_with("", |txn| txn.set("/nowhere", b"".to_vec(), -1)).await.unwrap_err();
     assert!(matches!(refused, Error::NotCommitted(_)) && !refused.outcome_unknown(), "{refused}");
-    assert_eq!(begun.done(), 0);
-    let slot = due(&begun.here).await;
+    assert_eq!(fixture.done(), 0);
+    let slot = due(&fixture.here).await;
     assert_eq!(slot.begins(), begins);
     // More than fits into one request.
     let refused = slot.done(vec![0; 2 << 20]).await.unwrap_err();
     assert!(matches!(refused, Error::Config(_)), "{refused}");
-    assert_eq!(due(&begun.here).await.begins(), begins);
+    assert_eq!(due(&fixture.here).await.begins(), begins);
 }
 
 #[tokio::test]
 async fn a_wait_says_when_the_next_slot_begins_and_ends_with_a_shutdown() {
-    let begun = Begun::new().await;
-    let wait = async |timeout| begun.here.due_timeout(timeout).await.unwrap_err();
+    let fixture = ScheduleFixture::new().await;
+    let wait = async |timeout| fixture.here.due_timeout(timeout).await.unwrap_err();
     let refused = gives_up("next slot, which begins in", wait).await;
     assert!(refused.is_timeout(), "{refused}");
-    let manager = client(&begun.server_fixture).await;
+    let manager = client(&fixture.server_fixture).await;
     let waiting = tokio::spawn({
-        let schedule = schedule(&manager, begun.offset);
+        let schedule = schedule(&manager, fixture.offset);
         async move { schedule.due().await.err() }
     });
-    begun.server_fixture.queue_length_becomes(1).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(1).await.unwrap();
     let mut transitions = manager.transitions();
     manager.shutdown().await.unwrap();
     let closed = within("the end of the wait", waiting).await.unwrap().unwrap();
     assert!(closed.is_some_and(|error| error.is_closed()));
     while let Some(Transition { .. }) = within("the last state", transitions.next()).await.unwrap() {}
-    begun.server_fixture.queue_length_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_head_that_loses_its_session_waits_again_in_the_next() {
-    let begun = Begun::new().await;
+    let fixture = ScheduleFixture::new().await;
     let waiting = tokio::spawn({
-        let there = begun.there.clone();
+        let there = fixture.there.clone();
         async move { due(&there).await.begins() }
     });
     // As the head, it has written its node to read the time.
-    let is_head = begun.server_fixture.server.wait_until(|machine| {
+    let is_head = fixture.server_fixture.server.wait_until(|machine| {
         let head = queue_nodes(machine).first().and_then(|path| machine.tree().node(path));
         // The node of the schedule's first head may not be deleted yet.
         head.map(|node| node.stat())
-            .is_some_and(|head| head.ephemeral_owner == begun.session && head.version > 0)
+            .is_some_and(|head| head.ephemeral_owner == fixture.session && head.version > 0)
     });
     within("the head", is_head).await.unwrap();
-    assert!(begun.server_fixture.server.expire(begun.session));
-    begun.advance(1).await;
+    assert!(fixture.server_fixture.server.expire(fixture.session));
+    fixture.advance(1).await;
     // It reads the time when it is the head again.
     within("the slot", waiting).await.unwrap().unwrap();
-    begun.server_fixture.queue_length_becomes(0).await.unwrap();
+    fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
 #[tokio::test]
@@ -382,7 +385,7 @@ async fn bad_settings_are_refused_before_any_request() {
 }
 
 #[tokio::test]
-async fn a_slot_dropped_anywhere_under_any_fault_leaves_nobody_in_line() {
+async fn a_slot_dropped_anywhere_under_any_fault_leaves_no_contender_in_the_queue() {
     let do_slot = |actor: ConnectionManager| async move {
         let schedule = Schedule::new(&actor, LOCK, Duration::from_millis(1)).unwrap();
         // The slot may be lost by now.

@@ -64,7 +64,7 @@ pub struct NumberHistory {
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    Begun { call: u64, what: NumberCall },
+    Started { call: u64, what: NumberCall },
     Ended { call: u64, how: Ended },
 }
 
@@ -87,7 +87,7 @@ impl NumberHistory {
         work: impl Future<Output = Result<NumberAnswer, Error>>,
     ) -> Result<NumberAnswer, Error> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        self.events.lock().push(Event::Begun { call, what });
+        self.events.lock().push(Event::Started { call, what });
         let result = work.await;
         let how = match &result {
             Ok(answer) => Ended::Answered(*answer),
@@ -100,7 +100,7 @@ impl NumberHistory {
 
     /// The calls that began.
     pub fn begun_count(&self) -> usize {
-        self.events.lock().iter().filter(|event| matches!(event, Event::Begun { .. })).count()
+        self.events.lock().iter().filter(|event| matches!(event, Event::Started { .. })).count()
     }
 
     /// The calls that ended with an unknown outcome, or did not end.
@@ -109,7 +109,7 @@ impl NumberHistory {
         let known = |event: &&Event| {
             matches!(event, Event::Ended { how: Ended::Answered(_) | Ended::NotApplied, .. })
         };
-        events.iter().filter(|event| matches!(event, Event::Begun { .. })).count()
+        events.iter().filter(|event| matches!(event, Event::Started { .. })).count()
             - events.iter().filter(known).count()
     }
 
@@ -135,7 +135,7 @@ impl NumberHistory {
         let mut busy = std::collections::BTreeMap::new();
         for event in &events {
             match event {
-                Event::Begun { call, what } if !is_void(*call) => {
+                Event::Started { call, what } if !is_void(*call) => {
                     let thread = free.pop().unwrap_or_else(|| {
                         threads += 1;
                         threads
@@ -148,7 +148,7 @@ impl NumberHistory {
                     tester.on_return(thread, *answer)?;
                     free.push(thread);
                 }
-                Event::Begun { .. } | Event::Ended { .. } => {}
+                Event::Started { .. } | Event::Ended { .. } => {}
             }
         }
         match tester.is_consistent() {

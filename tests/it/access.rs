@@ -39,9 +39,9 @@ async fn access_lists(raw: &mut RawClient) -> BTreeMap<String, Vec<(i32, String,
 
 /// Keeps the guards and waits that it is given until it is dropped.
 #[derive(Default)]
-struct Kept(JoinSet<()>);
+struct HeldGrants(JoinSet<()>);
 
-impl Kept {
+impl HeldGrants {
     fn keep<T: Send + 'static>(&mut self, taken: T) {
         self.wait(std::future::ready(Ok(taken)));
     }
@@ -55,8 +55,8 @@ impl Kept {
 }
 
 /// Acquires every recipe, and starts a waiter for every recipe that has waiters.
-async fn everything_taken(manager: &ConnectionManager) -> Result<Kept, Error> {
-    let mut kept = Kept::default();
+async fn everything_taken(manager: &ConnectionManager) -> Result<HeldGrants, Error> {
+    let mut kept = HeldGrants::default();
     for mutex in [Mutex::new(manager, "/mutex")?, Mutex::in_semaphore_layout(manager, "/one")?] {
         kept.keep(mutex.acquire().await?);
         kept.wait(async move { mutex.acquire().await });

@@ -61,7 +61,7 @@ async fn an_acquire_dropped_anywhere_leaves_no_node() {
 }
 
 #[tokio::test]
-async fn a_wait_in_line_dropped_anywhere_leaves_no_node_and_the_next_is_served() {
+async fn a_wait_in_the_queue_dropped_anywhere_leaves_no_node_and_the_next_contender_is_served() {
     let (ensemble, manager) = start().await;
     let other = connect(&ensemble.connect_string()).await;
     for (name, adapter) in locks(&manager).await {
@@ -125,7 +125,7 @@ async fn a_try_dropped_anywhere_leaves_no_node() {
 }
 
 #[tokio::test]
-async fn a_release_dropped_anywhere_goes_on() {
+async fn a_release_dropped_anywhere_is_completed() {
     let (ensemble, manager) = start().await;
     for (name, adapter) in locks(&manager).await {
         for polls in 0.. {

@@ -48,7 +48,7 @@ async fn whatever_is_held_is_lost_before_it_is_granted_again() {
             async move {
                 let granted = wanted.acquire().await.unwrap();
                 assert!(!guard.is_valid(), "{kind}: valid beside the next one");
-                assert!(guard.lost().now_or_never().is_some(), "{kind}: not told");
+                assert!(guard.lost().now_or_never().is_some(), "{kind}: the loss is not reported");
                 granted.release().await.unwrap();
             }
         }));

@@ -32,7 +32,7 @@ async fn call(counter: &Counter, what: NumberCall) -> Result<NumberAnswer, Error
 async fn calls(counter: Counter, history: Arc<NumberHistory>, mut kills: watch::Receiver<i64>) {
     let mut seen = 0;
     for number in 0..CALLS {
-        kills.wait_for(|kills| *kills >= number * 3 / CALLS).await.expect("the kills go on");
+        kills.wait_for(|kills| *kills >= number * 3 / CALLS).await.expect("the kills continue");
         let what = match number % 6 {
             0..3 => NumberCall::Add(number),
             3 => NumberCall::Get,

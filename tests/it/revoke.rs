@@ -17,8 +17,8 @@ async fn a_revoke_request_reaches_the_holder_and_ends_no_hold() {
     let semaphore = Semaphore::new(&one, "/revoke/ask", 5).unwrap();
     let (lease, other) = (semaphore.acquire_many(3).await.unwrap(), semaphore.acquire().await.unwrap());
     let revoker = Revoker::new(&ops);
-    let mut untold = std::pin::pin!(other.revoke_requested());
-    assert!(futures::poll!(&mut untold).is_pending());
+    let mut not_requested = std::pin::pin!(other.revoke_requested());
+    assert!(futures::poll!(&mut not_requested).is_pending());
 
     // A request for one of its nodes is enough.
     let node = lease.hold().paths().last().unwrap().to_owned();
@@ -31,9 +31,9 @@ async fn a_revoke_request_reaches_the_holder_and_ends_no_hold() {
     assert!(revoker.ask_node(node.as_str()).await.unwrap());
     asked.await.unwrap();
     assert!(!revoker.ask_node(node.as_str()).await.unwrap(), "the node is deleted");
-    assert!(futures::poll!(&mut untold).is_pending());
+    assert!(futures::poll!(&mut not_requested).is_pending());
     assert_eq!(revoker.ask(semaphore.inspect().await.unwrap().holders()).await.unwrap().len(), 1);
-    untold.await.unwrap();
+    not_requested.await.unwrap();
 }
 
 #[tokio::test]

@@ -55,7 +55,10 @@ async fn read_all(mut changes: ViewChanges) -> (usize, BTreeMap<String, (i64, i6
             match change.node().map(|node| state(node)) {
                 None => drop(copy.remove(change.path())),
                 Some(now) => {
-                    assert!(had.is_none_or(|(_, before)| before < now.1), "told twice, or older: {change:?}");
+                    assert!(
+                        had.is_none_or(|(_, before)| before < now.1),
+                        "reported twice, or older: {change:?}"
+                    );
                     copy.insert(change.path().to_owned(), now);
                 }
             }
@@ -101,13 +104,16 @@ async fn a_view_shows_what_happened_during_a_break_and_a_restart() {
     oracle.delete("/tree/a/2").await.unwrap();
     proxies.accept().await.unwrap();
     assert_eq!(shown(&view).await, tree(&mut oracle, ROOT).await);
-    let mut told = Vec::new();
-    while told.is_empty() {
+    let mut reported = Vec::new();
+    while reported.is_empty() {
         let difference = changes.next().await.unwrap();
-        told.extend(difference.changes().iter().map(|change| format!("{change:?}")));
+        reported.extend(difference.changes().iter().map(|change| format!("{change:?}")));
     }
     let kinds = ["Updated { path: \"a\"", "Deleted { path: \"a/2\"", "Recreated { path: \"b\""];
-    assert!(told.len() == 3 && told.iter().zip(kinds).all(|(told, kind)| told.starts_with(kind)), "{told:?}");
+    assert!(
+        reported.len() == 3 && reported.iter().zip(kinds).all(|(reported, kind)| reported.starts_with(kind)),
+        "{reported:?}"
+    );
 
     ensemble.server(0).kill().await.unwrap();
     becomes(&view, ViewState::Stale).await;
@@ -118,7 +124,7 @@ async fn a_view_shows_what_happened_during_a_break_and_a_restart() {
 }
 
 #[tokio::test]
-async fn a_view_goes_on_in_the_next_session() {
+async fn a_view_continues_in_the_next_session() {
     if left_out() {
         return;
     }
@@ -154,7 +160,7 @@ async fn a_view_of_an_ensemble_misses_nothing_while_servers_are_killed() {
         (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let view = TreeView::new(&viewer, ROOT).unwrap();
     let (eager, lazy) = (tokio::spawn(read_all(view.changes())), view.changes());
-    let writing = tokio::spawn(write_until_told(writer.clone()));
+    let writing = tokio::spawn(write_without_end(writer.clone()));
     for server in 0..3 {
         ensemble.server(server).kill().await.unwrap();
         let mut changes = view.changes();
@@ -181,7 +187,7 @@ async fn a_view_of_an_ensemble_misses_nothing_while_servers_are_killed() {
     assert_eq!((of_one.0, of_one.1), (1, of_all.1));
 }
 
-async fn write_until_told(manager: ConnectionManager) {
+async fn write_without_end(manager: ConnectionManager) {
     let znodes = manager.znodes();
     for number in 0_u64.. {
         let path = format!("{ROOT}/{}", number % 20);

@@ -10,7 +10,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a simulation that cannot go on fails its test"
+    reason = "a simulation that cannot continue fails its test"
 )]
 
 mod changes;

@@ -226,7 +226,7 @@ impl Client {
             () = work => false,
         };
         if is_lost {
-            self.oracle.told(&entry);
+            self.oracle.lost(&entry);
             // The guard is kept for a while, as during a cleanup.
             sleep(Duration::from_millis(rest)).await;
         }

@@ -61,7 +61,7 @@ pub(crate) struct ClientSession {
     pub(crate) connection_id: u64,
     pub(crate) next_xid: i32,
     pub(crate) queued: VecDeque<Call>,
-    pub(crate) under_way: VecDeque<(i32, Call)>,
+    pub(crate) in_flight: VecDeque<(i32, Call)>,
     pub(crate) watches: BTreeMap<Watched, Vec<oneshot::Sender<WatchEvent>>>,
     /// The watches that stay, by path. No client sets them again, and no server sends what they missed.
     followers: BTreeMap<String, Vec<Follower>>,
@@ -94,7 +94,7 @@ impl ClientSession {
             connection_id: 0,
             next_xid: 1,
             queued: VecDeque::new(),
-            under_way: VecDeque::new(),
+            in_flight: VecDeque::new(),
             watches: BTreeMap::new(),
             followers: BTreeMap::new(),
             last_heard: now,
@@ -137,7 +137,7 @@ impl ClientSession {
                 let _ = watcher.send(WatchEvent::SessionEnded);
             }
         }
-        let calls = self.under_way.drain(..).map(|(_, call)| call).chain(self.queued.drain(..));
+        let calls = self.in_flight.drain(..).map(|(_, call)| call).chain(self.queued.drain(..));
         for call in calls.collect::<Vec<_>>() {
             let _ = call.reply.send(Err(WireError::SessionEnded(LossReason::SessionExpired)));
         }
@@ -151,7 +151,7 @@ impl ClientSession {
         self.connection = None;
         self.set_link(Link::Down);
         self.followers.clear();
-        for (_, call) in self.under_way.drain(..).collect::<Vec<_>>() {
+        for (_, call) in self.in_flight.drain(..).collect::<Vec<_>>() {
             let _ = call.reply.send(Err(WireError::Broken("the connection broke".to_owned())));
         }
     }
@@ -164,7 +164,7 @@ impl ClientSession {
         result: Result<Reply, ErrorCode>,
     ) -> Option<Untaken> {
         self.seen = self.seen.max(zxid);
-        let (expected, call) = self.under_way.pop_front()?;
+        let (expected, call) = self.in_flight.pop_front()?;
         assert_eq!(expected, xid, "the server answered out of order");
         if result == Err(ErrorCode::SessionExpired) {
             self.end();
@@ -188,13 +188,13 @@ impl ClientSession {
     }
 
     /// Whether a watch that stays is set on this path, or asked for.
-    pub(crate) fn is_followed(&mut self, path: &str) -> bool {
+    pub(crate) fn poll_followed(&mut self, path: &str) -> bool {
         let asks = |(_, call): &(i32, Call)| matches!(&call.request, Request::AddWatch { path: of, .. } if of == path);
         if let Some(followers) = self.followers.get_mut(path) {
             followers.retain(|follower| !follower.changes.is_closed());
         }
         self.followers.get(path).is_some_and(|followers| !followers.is_empty())
-            || self.under_way.iter().any(asks)
+            || self.in_flight.iter().any(asks)
     }
 
     pub(crate) fn event(&mut self, path: &str, kind: EventKind) {
@@ -212,19 +212,21 @@ impl ClientSession {
             }
         }
         let (data, children) = (Watched::Data(path.to_owned()), Watched::Children(path.to_owned()));
-        let (event, told) = match kind {
+        let (event, watched_paths) = match kind {
             EventKind::Deleted => (WatchEvent::Deleted, vec![data, children]),
             EventKind::ChildrenChanged => (WatchEvent::Changed, vec![children]),
             _ => (WatchEvent::Changed, vec![data]),
         };
-        for watcher in told.iter().flat_map(|watched| self.watches.remove(watched).unwrap_or_default()) {
+        for watcher in
+            watched_paths.iter().flat_map(|watched| self.watches.remove(watched).unwrap_or_default())
+        {
             let _ = watcher.send(event);
         }
     }
 
     /// The request to close the session is in flight.
     pub(crate) fn asks_to_close(&self) -> bool {
-        self.under_way.iter().any(|(_, call)| call.request == Request::CloseSession)
+        self.in_flight.iter().any(|(_, call)| call.request == Request::CloseSession)
     }
 
     /// The watches that are still set.

@@ -15,7 +15,7 @@ use crate::node_register::NodeRegister;
 use crate::parker::Parker;
 use crate::watch_budget::WatchBudget;
 
-/// In one run a thread that could go on is interrupted at most three times: without this bound some models take
+/// In one run a thread that could continue is interrupted at most three times: without this bound some models take
 /// minutes.
 fn every_interleaving(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -101,9 +101,9 @@ pub fn watches_stay_within_their_budget() {
 }
 
 /// Two threads see two reasons of a loss, while a third one registers the listener.
-pub fn a_loss_is_told_once() {
+pub fn a_loss_is_reported_once() {
     every_interleaving(|| {
-        let (notice, told) = (Arc::new(LossNotice::<u8, u8>::new()), Arc::new(AtomicUsize::new(0)));
+        let (notice, reported) = (Arc::new(LossNotice::<u8, u8>::new()), Arc::new(AtomicUsize::new(0)));
         let losing: Vec<_> = [1, 2]
             .into_iter()
             .map(|reason| {
@@ -115,7 +115,7 @@ pub fn a_loss_is_told_once() {
                 })
             })
             .collect();
-        let heard = Arc::clone(&told);
+        let heard = Arc::clone(&reported);
         notice.listen(
             Box::new(move |reason| assert_eq!(heard.swap(usize::from(reason), Ordering::AcqRel), 0, "twice")),
             |reason| *reason,
@@ -124,15 +124,15 @@ pub fn a_loss_is_told_once() {
             thread.join().unwrap_or_default();
         }
         let first = notice.get().copied().map_or(0, usize::from);
-        assert_eq!(told.load(Ordering::Acquire), first, "the first reason is the one that is told");
+        assert_eq!(reported.load(Ordering::Acquire), first, "the first reason is reported");
     });
 }
 
 /// A holder gives its node up, and learns that it was deleted before, while another thread sees a loss.
-pub fn a_holder_that_gives_up_is_told_at_most_once() {
+pub fn a_holder_that_gives_up_hears_of_a_loss_at_most_once() {
     every_interleaving(|| {
-        let (notice, told) = (Arc::new(LossNotice::<u8, u8>::new()), Arc::new(AtomicUsize::new(0)));
-        let heard = Arc::clone(&told);
+        let (notice, reported) = (Arc::new(LossNotice::<u8, u8>::new()), Arc::new(AtomicUsize::new(0)));
+        let heard = Arc::clone(&reported);
         let count = move |_| {
             heard.fetch_add(1, Ordering::AcqRel);
         };
@@ -150,8 +150,8 @@ pub fn a_holder_that_gives_up_is_told_at_most_once() {
         notice.record(2);
         let is_first = notice.tell(2);
         losing.join().unwrap_or_default();
-        assert_eq!(told.load(Ordering::Acquire), 1, "the holder is told by one of both");
-        assert!(is_first || notice.get() == Some(&1), "a loss that was told before was recorded before");
+        assert_eq!(reported.load(Ordering::Acquire), 1, "one of both reports the loss to the holder");
+        assert!(is_first || notice.get() == Some(&1), "a loss that was reported before was recorded before");
     });
 }
 

@@ -19,13 +19,13 @@ fn watches_stay_within_their_budget() {
 }
 
 #[test]
-fn a_loss_is_told_once() {
-    models::a_loss_is_told_once();
+fn a_loss_is_reported_once() {
+    models::a_loss_is_reported_once();
 }
 
 #[test]
-fn a_holder_that_gives_up_is_told_at_most_once() {
-    models::a_holder_that_gives_up_is_told_at_most_once();
+fn a_holder_that_gives_up_hears_of_a_loss_at_most_once() {
+    models::a_holder_that_gives_up_hears_of_a_loss_at_most_once();
 }
 
 #[test]

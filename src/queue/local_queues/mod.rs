@@ -114,7 +114,7 @@ impl SessionTable for LocalQueues {
         // Nodes and pending creates hold references to the queue, too. While its entry in the table is
         // locked, no new reference can be taken.
         let is_idle =
-            |queue: &Arc<SharedQueue>| Arc::strong_count(queue) == 1 && queue.state.lock().is_idle(since);
+            |queue: &Arc<SharedQueue>| Arc::strong_count(queue) == 1 && queue.state.lock().poll_idle(since);
         for directory in self.directories(is_idle) {
             self.0.remove_if(&directory, |_, queue| is_idle(queue));
         }
@@ -180,9 +180,9 @@ impl State {
         self.watch.poll(&mut self.queue);
     }
 
-    /// Whether the queue has been unused since `since`, and can be dropped. Dropping a watch removes it from
-    /// the server only if its reply has been read.
-    fn is_idle(&mut self, since: BootInstant) -> bool {
+    /// Polls the watch. Returns whether the queue has been unused since `since`, and can be dropped. Dropping
+    /// a watch removes it from the server only if its reply has been read.
+    fn poll_idle(&mut self, since: BootInstant) -> bool {
         self.poll_watch();
         self.last_used <= since && !self.watch.is_in_flight()
     }

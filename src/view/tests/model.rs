@@ -313,7 +313,7 @@ fn any_scope() -> impl Strategy<Value = ViewScope> {
 
 proptest! {
     #[test]
-    fn every_state_that_lasts_is_seen_and_no_change_is_missed_or_told_twice(
+    fn every_state_that_lasts_is_seen_and_no_change_is_missed_or_reported_twice(
         scope in any_scope(),
         events in prop_oneof![Just(1_usize), Just(3), Just(1000)],
         has_ended_counters in any::<bool>(),

@@ -31,7 +31,7 @@ fn sizes(mirror: &mut Mirror<u32>) -> (usize, usize) {
 }
 
 #[test]
-fn a_root_that_does_not_exist_comes_goes_and_comes_again() {
+fn a_missing_root_is_created_deleted_and_created_again() {
     let (mut mirror, mut server) = (mirror(ViewBounds::default()), Server::default());
     assert_eq!(answer_all(&mut mirror, &server), 1);
     assert!(mirror.is_complete() && mirror.take_changes().is_empty());
@@ -132,7 +132,7 @@ fn nothing_old_is_below_a_node_that_was_created_anew() {
 }
 
 #[test]
-fn a_node_of_a_tree_that_was_created_anew_is_told_once() {
+fn a_node_of_a_tree_that_was_created_anew_is_reported_once() {
     let created = ["", "a", "a/x", "a/x/1"];
     // What is below is read first; once in the order of the events, and once a parent late.
     for read in [["a/x/1", "a/x", "a", ""], ["a/x/1", "a", "a/x", ""]] {
@@ -145,16 +145,18 @@ fn a_node_of_a_tree_that_was_created_anew_is_told_once() {
         for path in read {
             mirror.hint(path);
         }
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         while let Some(request) = mirror.next_request(|_| true) {
             let answer = server.read(&request);
             mirror.answer(request, answer);
-            told.extend(mirror.take_changes());
+            reported.extend(mirror.take_changes());
         }
-        let told: Vec<_> =
-            told.iter().map(|(path, _, now)| (&**path, now.as_ref().map(|now| now.stat().czxid))).collect();
+        let reported: Vec<_> = reported
+            .iter()
+            .map(|(path, _, now)| (&**path, now.as_ref().map(|now| now.stat().czxid)))
+            .collect();
         let once: Vec<_> =
             read.iter().map(|path| (*path, server.stat(path).map(|stat| stat.czxid))).collect();
-        assert_eq!(told, once);
+        assert_eq!(reported, once);
     }
 }

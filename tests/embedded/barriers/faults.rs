@@ -17,7 +17,7 @@ async fn leave_all(inside: impl IntoIterator<Item = Inside>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rounds_go_on_whichever_answer_is_lost() {
+async fn rounds_continue_whichever_answer_is_lost() {
     for op in [Op::Create2, Op::Multi, Op::GetChildren, Op::GetChildren2, Op::GetData, Op::Exists] {
         for fault in [Fault::DropConnectionAfter, Fault::DropConnectionBefore] {
             for nth in 1..=3 {
@@ -39,7 +39,7 @@ async fn rounds_go_on_whichever_answer_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_whose_session_ends_is_told_and_the_others_do_not_hang() {
+async fn a_member_whose_session_ends_gets_an_error_and_the_others_do_not_hang() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let one = client(&server_fixture).await;
     let session = server_fixture.sessions_of_actor()[0];
@@ -83,7 +83,7 @@ async fn a_round_whose_members_all_crash_inside_is_followed_by_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_whose_node_is_deleted_by_hand_is_told() {
+async fn a_member_whose_node_is_deleted_by_hand_gets_an_error() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
     let (a, b) = (member(&manager, 2, "a"), member(&server_fixture.rival, 2, "b"));

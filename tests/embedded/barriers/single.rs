@@ -12,7 +12,7 @@ use crate::server_fixture::{SESSION, ServerFixture, builder};
 const PATH: &str = "/barriers/migration";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn waiters_go_on_when_the_barrier_is_removed_and_not_before() {
+async fn waiters_continue_when_the_barrier_is_removed_and_not_before() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let (here, there) = (client(&server_fixture).await, &server_fixture.rival);
     let (waiting, setting) = (Barrier::new(&here, PATH).unwrap(), Barrier::new(there, PATH).unwrap());

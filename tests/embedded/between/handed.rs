@@ -45,7 +45,7 @@ impl HandOff {
     }
 
     /// The waiter whose node was deleted is granted the lock with another node.
-    async fn is_granted_with_a_new_node(
+    async fn assert_granted_with_a_new_node(
         &self,
         waiting: impl Future<Output = Result<MutexGuard, Error>>,
         deleted: &str,
@@ -73,7 +73,7 @@ async fn without_a_connection_no_lock_is_handed_off_within_the_process() {
     drop(held);
     assert!(poll!(&mut waiting).is_pending(), "granted without a node");
     drop(away);
-    fixture.is_granted_with_a_new_node(waiting, &waiter).await;
+    fixture.assert_granted_with_a_new_node(waiting, &waiter).await;
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn a_sequence_number_behind_a_holder_that_releases_meanwhile_grants_only_b
     drop(held);
     fixture.server_fixture.queue_length_becomes(0).await.unwrap();
     create.release();
-    fixture.is_granted_with_a_new_node(waiting, &waiter).await;
+    fixture.assert_granted_with_a_new_node(waiting, &waiter).await;
 }
 
 #[tokio::test]
@@ -142,5 +142,5 @@ async fn a_hand_off_whose_check_was_not_answered_grants_only_by_a_list() {
     fixture.delete_both(&waiter, &holder);
     assert!(poll!(&mut waiting).is_pending(), "granted without a node");
     drop(away);
-    fixture.is_granted_with_a_new_node(waiting, &waiter).await;
+    fixture.assert_granted_with_a_new_node(waiting, &waiter).await;
 }

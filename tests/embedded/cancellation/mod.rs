@@ -36,7 +36,7 @@ async fn nothing_is_left(
     server_fixture.queue_length_becomes(0).await.unwrap_or_else(|error| panic!("{case}: {error}"));
 }
 
-async fn is_well(actor: &ConnectionManager, case: &str) {
+async fn assert_connected(actor: &ConnectionManager, case: &str) {
     within(case, actor.connected()).await.unwrap().unwrap();
 }
 
@@ -66,7 +66,7 @@ pub(crate) async fn dropped_anywhere<F: Future>(adapter: AnyAdapter, make: impl 
         for polls in 0.. {
             cases += 1;
             let case = format!("{} at {:?}, dropped after {polls} polls", trap.name, trap.op);
-            is_well(&actor, &case).await;
+            assert_connected(&actor, &case).await;
             let set = trap.set(&server_fixture);
             let after = dropped_after(polls, make(actor.clone())).await;
             let is_end = after.is_end();
@@ -118,7 +118,7 @@ async fn wait(adapter: AnyAdapter) {
         let (server_fixture, actor) = start(adapter).await;
         for polls in 0.. {
             let case = format!("{} at {:?}, dropped after {polls} polls", trap.name, trap.op);
-            is_well(&actor, &case).await;
+            assert_connected(&actor, &case).await;
             let held = adapter.exclude(target(&server_fixture.rival)).await.unwrap();
             let nodes = nodes(&held);
             let set = trap.set(&server_fixture);
@@ -146,7 +146,7 @@ async fn wait_at_its_grant(adapter: AnyAdapter) {
         let (server_fixture, actor) = start(adapter).await;
         for polls in 0.. {
             let case = format!("{} at {:?}, dropped {polls} polls after the event", trap.name, trap.op);
-            is_well(&actor, &case).await;
+            assert_connected(&actor, &case).await;
             let held = adapter.exclude(target(&server_fixture.rival)).await.unwrap();
             let mut waiting = Box::pin(adapter.acquire(target(&actor)));
             let watches = async {
@@ -197,7 +197,7 @@ macro_rules! recipes {
                 }
 
                 #[tokio::test]
-                async fn a_release_dropped_anywhere_under_any_fault_goes_on() {
+                async fn a_release_dropped_anywhere_under_any_fault_is_completed() {
                     let hold_and_release =
                         |actor| async move { ADAPTER.acquire(target(&actor)).await.unwrap().release().await };
                     dropped_anywhere(ADAPTER, hold_and_release).await;
@@ -225,7 +225,7 @@ macro_rules! recipes {
 for_each_lock!(recipes);
 
 #[tokio::test]
-async fn an_admission_dropped_anywhere_under_any_fault_leaves_nobody_in_line() {
+async fn an_admission_dropped_anywhere_under_any_fault_leaves_no_contender_in_the_queue() {
     let admit = |actor: ConnectionManager| async move {
         RateLimiter::new(&actor, LOCK, 1_000, Duration::from_secs(60)).unwrap().admit().await
     };
@@ -331,7 +331,7 @@ async fn a_connect_dropped_anywhere_leaves_no_session() {
 }
 
 #[tokio::test]
-async fn a_shutdown_dropped_anywhere_goes_on() {
+async fn a_shutdown_dropped_anywhere_is_completed() {
     for fault in
         [None, Some(Fault::HoldReply), Some(Fault::DropConnectionBefore), Some(Fault::DropConnectionAfter)]
     {
@@ -344,7 +344,7 @@ async fn a_shutdown_dropped_anywhere_goes_on() {
             let set = fault.map(|fault| server_fixture.server.fault(When::op(Op::CloseSession), fault));
             let after = dropped_after(polls, actor.shutdown()).await;
             let is_end = after.is_end();
-            // A shutdown goes on without its future. So does that of the last handles.
+            // A shutdown continues without its future. So does that of the last handles.
             drop((after, actor, guard));
             drop(set);
             let gone = server_fixture.server.wait_until(|machine| machine.sessions().len() == 1);

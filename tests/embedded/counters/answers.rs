@@ -70,7 +70,7 @@ async fn a_first_addition_counts_once_although_another_client_creates_the_counte
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_conditional_change_is_told_as_applied_also_if_the_first_search_for_it_fails() {
+async fn a_conditional_change_is_reported_as_applied_also_if_the_first_search_for_it_fails() {
     for fault in [Fault::DropConnectionAfter, Fault::DropConnectionBefore] {
         let server_fixture = ServerFixture::start().await.unwrap();
         let (here, there) = (counter(&client(&server_fixture).await), counter(&server_fixture.rival));
@@ -149,7 +149,7 @@ async fn an_addition_beyond_the_range_is_refused_and_those_beside_it_are_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dropped_addition_counts_at_most_once_and_the_counter_goes_on() {
+async fn a_dropped_addition_counts_at_most_once_and_the_counter_stays_usable() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let counter = counter(&client(&server_fixture).await);
     counter.add(10).await.unwrap();

@@ -8,7 +8,7 @@ use crate::limit::within;
 use crate::server_fixture::ServerFixture;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_counter_goes_on_in_the_next_session() {
+async fn a_counter_continues_in_the_next_session() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let counter = counter(&client(&server_fixture).await);
     assert_eq!(add_ones(&counter, 2).await.unwrap(), [1, 2]);

@@ -8,7 +8,7 @@ use crate::limit::within;
 use crate::server_fixture::ServerFixture;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_counter_goes_on_when_the_version_of_its_node_overflows_and_when_it_is_any_version() {
+async fn a_counter_continues_when_the_version_of_its_node_overflows_and_when_it_is_any_version() {
     for version in [i32::MAX - 1, -4] {
         let server_fixture = ServerFixture::start().await.unwrap();
         let (here, there) = (counter(&client(&server_fixture).await), counter(&server_fixture.rival));

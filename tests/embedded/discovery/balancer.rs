@@ -50,7 +50,7 @@ async fn every_enabled_instance_is_chosen_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_sticky_client_stays_until_its_instance_drains_or_goes() {
+async fn a_sticky_client_keeps_its_instance_until_it_drains_or_is_removed() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let discovery = discovery(&client(&server_fixture).await);
     let (one, other) = (register(&discovery, "a").await, register(&discovery, "b").await);

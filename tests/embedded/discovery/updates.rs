@@ -64,7 +64,7 @@ async fn an_update_changes_its_part_and_keeps_the_rest() {
 }
 
 #[tokio::test]
-async fn a_refused_update_is_told_and_not_part_of_later_ones() {
+async fn a_refused_update_is_reported_and_not_part_of_later_ones() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
     let session = server_fixture.sessions_of_actor()[0];
@@ -82,7 +82,7 @@ async fn a_refused_update_is_told_and_not_part_of_later_ones() {
 }
 
 #[tokio::test]
-async fn an_update_whose_call_is_dropped_goes_on() {
+async fn an_update_whose_call_is_dropped_is_completed() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
     let session = server_fixture.sessions_of_actor()[0];

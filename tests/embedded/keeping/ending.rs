@@ -42,7 +42,7 @@ async fn an_idle_node_that_is_lost_is_not_held_again() {
     let held = fixture.mutex.acquire().await.unwrap();
     let (node, token) = (held.path().to_owned(), held.fencing_token());
     held.release().await.unwrap();
-    fixture.is_watched().await;
+    fixture.wait_watched().await;
     assert!(fixture.server_fixture.server.expire(fixture.session()));
     within("the next session", async {
         while fixture.actor.health().epoch.is_none_or(|epoch| epoch.as_u64() < 2) {
@@ -135,7 +135,7 @@ async fn a_lock_whose_node_is_deleted_by_hand_is_not_handed_off() {
     let one = Waiter::of(&fixture.mutex);
     held.release().await.unwrap();
     let held = one.guard().await;
-    fixture.is_watched().await;
+    fixture.wait_watched().await;
     let waiter = Waiter::of(&fixture.mutex);
     let mut events = Lock::events(&fixture.mutex);
     assert!(fixture.server_fixture.server.delete_node(&node));

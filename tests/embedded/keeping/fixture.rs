@@ -64,7 +64,7 @@ impl HandOffFixture {
     }
 
     /// Waits until the client watches for contenders of other processes.
-    pub(super) async fn is_watched(&self) {
+    pub(super) async fn wait_watched(&self) {
         let watches = self.server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 2);
         within("the watches", watches).await.unwrap();
     }

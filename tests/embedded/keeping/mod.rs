@@ -3,5 +3,5 @@
 
 mod ending;
 mod fixture;
-mod linger;
+mod idle_time;
 mod passing;

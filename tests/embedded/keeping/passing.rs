@@ -66,16 +66,16 @@ async fn while_another_process_waits_a_node_is_handed_off_at_most_max_handoffs_t
 async fn while_another_process_waits_a_node_is_handed_off_no_longer_than_max_time() {
     let brief = Duration::from_millis(1);
     let fixture = HandOffFixture::set(HandOffPolicy::default().max_handoffs(u32::MAX).max_time(brief)).await;
-    is_not_starved(&fixture, brief * 2).await;
+    assert_not_starved(&fixture, brief * 2).await;
 }
 
 /// The rival comes after the process was alone for a while: the watch reports it.
 #[tokio::test]
 async fn a_contender_that_comes_while_a_node_is_handed_off_again_and_again_is_not_starved() {
-    is_not_starved(&HandOffFixture::set(keep()).await, Duration::ZERO).await;
+    assert_not_starved(&HandOffFixture::set(keep()).await, Duration::ZERO).await;
 }
 
-async fn is_not_starved(fixture: &HandOffFixture, hold: Duration) {
+async fn assert_not_starved(fixture: &HandOffFixture, hold: Duration) {
     let is_over = Arc::new(AtomicBool::new(false));
     let tasks: Vec<_> = (0..3)
         .map(|_| {
@@ -90,7 +90,7 @@ async fn is_not_starved(fixture: &HandOffFixture, hold: Duration) {
             })
         })
         .collect();
-    fixture.is_watched().await;
+    fixture.wait_watched().await;
     for _ in 0..3 {
         let theirs = Mutex::new(&fixture.server_fixture.rival, LOCK).unwrap();
         let guard = within("a grant to the other process", theirs.acquire()).await.unwrap().unwrap();
@@ -112,7 +112,7 @@ async fn without_a_connection_other_processes_are_assumed_to_wait() {
     let one = Waiter::of(&fixture.mutex);
     held.release().await.unwrap();
     let held = one.guard().await;
-    fixture.is_watched().await;
+    fixture.wait_watched().await;
     let waiters = fixture.waiters(8);
     let mut transitions = fixture.actor.transitions();
     fixture.server_fixture.server.refuse_connections();

@@ -174,7 +174,7 @@ async fn nothing_of(manager: &lockkeeper::ConnectionManager) {
 }
 
 #[tokio::test]
-async fn calls_that_are_dropped_go_on() {
+async fn dropped_calls_are_completed() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
     let session = newest_session(&server_fixture);

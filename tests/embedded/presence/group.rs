@@ -165,7 +165,7 @@ async fn every_reader_ends_with_the_members_that_stayed() {
     let groups: Vec<Group> = managers.iter().map(group).collect();
     let watcher = group(&server_fixture.rival).members().unwrap();
     let mut changes = watcher.changes();
-    let mut told: BTreeSet<String> = BTreeSet::new();
+    let mut reported: BTreeSet<String> = BTreeSet::new();
     let mut members: Vec<Option<Membership>> = (0..count).map(|_| None).collect();
     for round in 0..=rounds {
         let joins = members.iter_mut().enumerate().filter(|(_, member)| member.is_none());
@@ -186,13 +186,13 @@ async fn every_reader_ends_with_the_members_that_stayed() {
             changes.next().await.unwrap().changes().iter().filter(|change| !change.path().is_empty())
         {
             let is_new = match change.node() {
-                Some(_) => told.insert(change.path().to_owned()),
-                None => told.remove(change.path()),
+                Some(_) => reported.insert(change.path().to_owned()),
+                None => reported.remove(change.path()),
             };
-            assert!(is_new || !matches!(change, ViewChange::Created { .. }), "told twice: {change:?}");
+            assert!(is_new || !matches!(change, ViewChange::Created { .. }), "reported twice: {change:?}");
         }
     }
-    assert_eq!(told, stayed);
+    assert_eq!(reported, stayed);
 }
 
 /// The requests of a member that joins and leaves: the create, the read that sets its watch, and the delete; and

@@ -109,7 +109,7 @@ async fn a_node_that_another_client_deletes_is_made_again_or_ends_the_registrati
 }
 
 #[tokio::test]
-async fn data_is_replaced_and_a_refusal_is_told() {
+async fn data_is_replaced_and_a_refusal_is_reported() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
     let session = newest_session(&server_fixture);
@@ -138,7 +138,7 @@ async fn data_is_replaced_and_a_refusal_is_told() {
 }
 
 #[tokio::test]
-async fn a_refused_node_is_told_and_tried_again() {
+async fn a_refused_node_is_reported_and_tried_again() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
     let session = newest_session(&server_fixture);

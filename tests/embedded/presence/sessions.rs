@@ -91,7 +91,7 @@ async fn a_node_of_an_earlier_session_is_replaced_without_a_gap() {
     within("the view", view.ready()).await.unwrap().unwrap();
     let mut changes = view.changes();
 
-    // The server gives the client another session, and the old one goes on with its node.
+    // The server gives the client another session, and the old one continues with its node.
     let swapped = server_fixture.server.fault(When::connect().session(old), Fault::SwapSession);
     let mut watch = registration.watch();
     server_fixture.server.drop_connections();

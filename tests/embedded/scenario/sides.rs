@@ -127,7 +127,7 @@ impl Scenario for Upgrade {
             }
             Err(UpgradeError::NotAlone { guard }) => {
                 if fixture.injected_fault.is_none() {
-                    return Err("a sole reader was told that it is not".to_owned());
+                    return Err("for a sole reader the answer was that it is not the only one".to_owned());
                 }
                 Ok(Ending::holding("not alone", oracle.enter("the actor", Box::new(Sides::from(guard)))))
             }

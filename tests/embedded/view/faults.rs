@@ -60,7 +60,7 @@ async fn case(op: Op, strike: Strike) {
     assert_eq!(witness.recreated, 1, "{strike:?} at {op:?}");
 }
 
-/// A sync ends with the operation timeout of the short session here; the view goes on.
+/// A sync ends with the operation timeout of the short session here; the view continues.
 async fn sync_until_answered(view: TreeView) -> Result<(), lockkeeper::Error> {
     loop {
         match view.sync().await {

@@ -73,7 +73,7 @@ impl Witness {
                 None => drop(self.copy.remove(path)),
                 Some(node) => {
                     let stat = node.stat();
-                    assert_ne!(here, Some((stat.czxid, stat.mzxid)), "told twice: {path:?}");
+                    assert_ne!(here, Some((stat.czxid, stat.mzxid)), "reported twice: {path:?}");
                     let mzxid = here.map_or(0, |(_, mzxid)| mzxid);
                     assert!(stat.mzxid > mzxid, "an older state after a newer one: {path:?}");
                     self.recreated += usize::from(matches!(change, ViewChange::Recreated { .. }));

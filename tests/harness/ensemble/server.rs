@@ -101,7 +101,7 @@ impl Server {
         self.reaches(ProcessState::Paused).await
     }
 
-    /// Lets a paused process go on (SIGCONT), and waits until it answers.
+    /// Lets a paused process continue (SIGCONT), and waits until it answers.
     ///
     /// It may still believe that it leads: wait with [`Ensemble::settled`](super::Ensemble::settled) for its
     /// peers to set it right.

@@ -26,7 +26,7 @@ pub(super) struct Dialogue {
     child: AsyncMutex<Child>,
     input: AsyncMutex<ChildStdin>,
     asked: Arc<Mutex<Asked>>,
-    last_words: LastWords,
+    error_output: ErrorOutput,
 }
 
 /// The questions without an answer yet, by their tag. There is no table once the process has ended.
@@ -40,7 +40,7 @@ type Answer = Result<String, String>;
 
 /// The last lines of the standard error.
 #[derive(Clone, Debug, Default)]
-struct LastWords(Arc<Mutex<VecDeque<String>>>);
+struct ErrorOutput(Arc<Mutex<VecDeque<String>>>);
 
 impl Dialogue {
     /// Starts the process; yields what it says behind `ready`.
@@ -60,21 +60,21 @@ impl Dialogue {
         else {
             return Err(PeerError::malformed("nothing: its pipes are missing"));
         };
-        let last_words = LastWords::default();
-        let keeper = tokio::spawn(last_words.clone().keep(errors));
+        let error_output = ErrorOutput::default();
+        let reader = tokio::spawn(error_output.clone().keep(errors));
         let mut lines = BufReader::new(output).lines();
         let greeting = timeout(Timing::settle(), lines.next_line()).await;
-        let greeting = greeting.map_err(|_| last_words.timeout("connect", Timing::settle()))?;
+        let greeting = greeting.map_err(|_| error_output.timeout("connect", Timing::settle()))?;
         let Ok(Some(greeting)) = greeting else {
             // Its last output may still be in the pipe.
-            let _ = timeout(Timing::signal(), keeper).await;
-            return Err(last_words.ended("connect"));
+            let _ = timeout(Timing::signal(), reader).await;
+            return Err(error_output.ended("connect"));
         };
         let ready = greeting.strip_prefix("ready ").ok_or_else(|| PeerError::malformed(&greeting))?;
         let asked = Arc::new(Mutex::new(Asked { next: 0, waiting: Some(HashMap::new()) }));
         tokio::spawn(hear(lines, Arc::clone(&asked)));
         let (child, input) = (AsyncMutex::new(child), AsyncMutex::new(input));
-        Ok((Self { child, input, asked, last_words }, ready.to_owned()))
+        Ok((Self { child, input, asked, error_output }, ready.to_owned()))
     }
 
     /// The number of the process; `None` once it has ended.
@@ -84,15 +84,15 @@ impl Dialogue {
 
     /// Asks, and waits for the answer for at most `limit`. Dropping the future does not take the question back.
     pub(super) async fn ask(&self, request: &str, limit: Duration) -> Result<String, PeerError> {
-        let (tag, answer) = self.asked.lock().enter().ok_or_else(|| self.last_words.ended(request))?;
+        let (tag, answer) = self.asked.lock().enter().ok_or_else(|| self.error_output.ended(request))?;
         let line = format!("{tag} {request}\n");
         // The pipe of a process that has ended is broken, which the missing answer reports better.
         let _ = self.input.lock().await.write_all(line.as_bytes()).await;
         match timeout(limit, answer).await {
             Ok(Ok(Ok(answer))) => Ok(answer),
             Ok(Ok(Err(exception))) => Err(PeerError::Failed { request: request.to_owned(), exception }),
-            Ok(Err(_)) => Err(self.last_words.ended(request)),
-            Err(_) => Err(self.last_words.timeout(request, limit)),
+            Ok(Err(_)) => Err(self.error_output.ended(request)),
+            Err(_) => Err(self.error_output.timeout(request, limit)),
         }
     }
 
@@ -105,7 +105,7 @@ impl Dialogue {
     pub(super) async fn ended(&self) -> Result<(), PeerError> {
         let mut child = self.child.lock().await;
         let status = timeout(Timing::signal(), child.wait()).await;
-        let status = status.map_err(|_| self.last_words.timeout("end", Timing::signal()))?;
+        let status = status.map_err(|_| self.error_output.timeout("end", Timing::signal()))?;
         status.map(|_| ()).map_err(PeerError::io("wait for the end of a peer"))
     }
 }
@@ -136,7 +136,7 @@ async fn hear(mut lines: Lines<BufReader<ChildStdout>>, asked: Arc<Mutex<Asked>>
     asked.lock().waiting = None;
 }
 
-impl LastWords {
+impl ErrorOutput {
     async fn keep(self, errors: ChildStderr) {
         let mut lines = BufReader::new(errors).lines();
         while let Ok(Some(line)) = lines.next_line().await {
@@ -153,10 +153,10 @@ impl LastWords {
     }
 
     fn ended(&self, request: &str) -> PeerError {
-        PeerError::Ended { request: request.to_owned(), last_words: self.shown() }
+        PeerError::Ended { request: request.to_owned(), error_output: self.shown() }
     }
 
     fn timeout(&self, request: &str, limit: Duration) -> PeerError {
-        PeerError::Timeout { request: request.to_owned(), limit, last_words: self.shown() }
+        PeerError::Timeout { request: request.to_owned(), limit, error_output: self.shown() }
     }
 }

@@ -53,18 +53,18 @@ pub enum PeerError {
     },
 
     /// The process ended, or was killed, before it answered.
-    #[error("the peer ended before it could {request}. It wrote at last:\n{last_words}")]
+    #[error("the peer ended before it could {request}. It wrote at last:\n{error_output}")]
     Ended {
         /// The request.
         request: String,
         /// The last lines of its standard error.
-        last_words: String,
+        error_output: String,
     },
 
     /// No answer in time.
     #[error(
         "waited {limit:?} in vain until the peer could {request}; on a slow machine set \
-         LOCKKEEPER_TEST_TIMING=3 to wait three times as long. It wrote at last:\n{last_words}"
+         LOCKKEEPER_TEST_TIMING=3 to wait three times as long. It wrote at last:\n{error_output}"
     )]
     Timeout {
         /// The request.
@@ -72,7 +72,7 @@ pub enum PeerError {
         /// How long it was waited for.
         limit: Duration,
         /// The last lines of its standard error.
-        last_words: String,
+        error_output: String,
     },
 
     /// An answer that cannot be read.

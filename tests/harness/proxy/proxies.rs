@@ -139,7 +139,7 @@ impl Proxies {
         self.tap.log()
     }
 
-    /// Begins the log anew. Indices go on.
+    /// Begins the log anew. Indices continue.
     pub fn clear_log(&self) {
         self.tap.clear_log();
     }

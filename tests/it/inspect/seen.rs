@@ -15,7 +15,7 @@ fn roles(seen: &Inspection) -> Vec<Role> {
 }
 
 #[tokio::test]
-async fn every_contender_is_shown_in_the_order_of_the_queue_whoever_created_it() {
+async fn every_contender_is_shown_in_the_order_of_the_queue_whichever_client_created_it() {
     let ensemble = Ensemble::shared().await.unwrap();
     let (one, other) = (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let path = "/inspect/mutex";

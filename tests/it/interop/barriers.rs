@@ -17,7 +17,7 @@ async fn peers(ensemble: &Ensemble) -> [Peer; 2] {
 }
 
 #[tokio::test]
-async fn a_barrier_holds_java_kazoo_and_rust_whoever_sets_it() -> Outcome {
+async fn a_barrier_blocks_java_kazoo_and_rust_whichever_client_sets_it() -> Outcome {
     if left_out() {
         return Ok(());
     }

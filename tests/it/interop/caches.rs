@@ -61,7 +61,7 @@ async fn a_view_and_curators_cache_show_one_tree_whichever_language_writes() -> 
 }
 
 #[tokio::test]
-async fn views_and_kazoos_watches_show_one_node_that_comes_and_goes() -> Outcome {
+async fn views_and_kazoos_watches_show_a_node_that_is_created_and_deleted_in_turns() -> Outcome {
     if left_out() {
         return Ok(());
     }

@@ -37,7 +37,7 @@ async fn candidate(
 }
 
 #[tokio::test]
-async fn candidates_of_java_and_rust_stand_in_one_queue_and_show_each_others_ids() -> Outcome {
+async fn candidates_of_java_and_rust_share_one_queue_and_show_each_others_ids() -> Outcome {
     for class in CLASSES {
         let Some(fixture) = fixture("one-queue", class).await? else {
             return Ok(());
@@ -108,7 +108,7 @@ async fn while_the_one_language_leads_the_other_does_not() -> Outcome {
 }
 
 #[tokio::test]
-async fn the_election_of_a_killed_java_leader_goes_to_our_candidate_when_its_session_ends() -> Outcome {
+async fn our_candidate_is_elected_when_the_session_of_a_killed_java_leader_ends() -> Outcome {
     for class in CLASSES {
         let Some(fixture) = fixture("killed", class).await? else {
             return Ok(());

@@ -58,7 +58,7 @@ async fn directories_of_both_are_containers_and_each_recreates_a_reaped_one_of_t
     let mut token = 0;
     for contender in contenders.iter().cycle().take(4) {
         let hold = contender.acquire().await?;
-        assert!(hold.token() > token, "tokens go on where sequence numbers begin anew");
+        assert!(hold.token() > token, "tokens continue where sequence numbers begin anew");
         token = hold.token();
         hold.release().await?;
         eventually("the directories are reaped", Timing::event(), async || {

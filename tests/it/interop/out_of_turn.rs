@@ -78,7 +78,7 @@ enum Holder {
 }
 
 /// Both clients while the creates of their leases are held on the way.
-struct Scene {
+struct CreatesInFlight {
     path: String,
     thread: CuratorThread,
     curator: JoinHandle<Outcome>,
@@ -156,7 +156,12 @@ impl OutOfTurnFixture {
 
     /// Holds both creates on the way: ours was decided after the end of Curator's session, and Curator's is
     /// the one that its retry policy sends in the next session.
-    async fn scene(&self, kind: Kind, used_by: UsedBy, path: String) -> Result<Scene, Failure> {
+    async fn hold_creates(
+        &self,
+        kind: Kind,
+        used_by: UsedBy,
+        path: String,
+    ) -> Result<CreatesInFlight, Failure> {
         let (locks, leases) = (format!("{path}/locks"), format!("{path}/leases"));
         let thread = self.java.thread(&path);
         let lock = kind.lock(&self.manager, &path)?;
@@ -194,13 +199,13 @@ impl OutOfTurnFixture {
         assert_ne!(session, ended, "Curator sends the create again in its next session");
         nodes_become(&self.ensemble, &locks, 1).await;
         nodes_become(&self.ensemble, &leases, 0).await;
-        Ok(Scene { path, thread, curator, ours, again, exchange, session, before })
+        Ok(CreatesInFlight { path, thread, curator, ours, again, exchange, session, before })
     }
 
     async fn one_holds_the_permit(&self, kind: Kind, used_by: UsedBy, first: First) -> Outcome {
         let path = format!("/interop/out-of-turn/{kind:?}-{used_by:?}-{first:?}").to_lowercase();
-        let Scene { path, thread, mut curator, mut ours, again, exchange, session, before } =
-            self.scene(kind, used_by, path).await?;
+        let CreatesInFlight { path, thread, mut curator, mut ours, again, exchange, session, before } =
+            self.hold_creates(kind, used_by, path).await?;
         let holder = match first {
             First::Curators => {
                 again.release();

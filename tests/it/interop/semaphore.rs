@@ -40,7 +40,7 @@ async fn java_and_rust_share_the_permits_of_one_semaphore() -> Outcome {
 }
 
 #[tokio::test]
-async fn java_and_rust_wait_for_permits_in_one_line() -> Outcome {
+async fn java_and_rust_wait_for_permits_in_one_queue() -> Outcome {
     for java_is_first in [true, false] {
         let Some(fixture) = InteropFixture::at(&format!("/interop/permits-fifo-{java_is_first}")).await?
         else {

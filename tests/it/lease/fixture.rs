@@ -36,7 +36,7 @@ pub(super) struct Case<'a> {
 /// How the hold ended, as the holder observed it.
 struct End {
     valid_until: BootInstant,
-    told: BootInstant,
+    reported: BootInstant,
 }
 
 /// How the waiter was granted the lock.
@@ -134,7 +134,7 @@ impl Case<'_> {
         next.guard.release().await.unwrap();
         Slack {
             clock: micros(end.valid_until, expired),
-            told: micros(end.told, next.at),
+            reported: micros(end.reported, next.at),
             both_valid: next.both_valid,
         }
     }
@@ -146,7 +146,7 @@ async fn see_the_end(guard: Arc<MutexGuard>) -> End {
     loop {
         tokio::select! {
             biased;
-            _ = &mut lost => return End { valid_until, told: BootInstant::now() },
+            _ = &mut lost => return End { valid_until, reported: BootInstant::now() },
             // A guard announces its loss, and no extension of its lease: the test has to poll.
             () = tokio::time::sleep(Duration::from_millis(5)) => {}
         }

@@ -10,7 +10,7 @@ pub(super) struct Slack {
     /// From the end of the guard's validity until the leader expired the session.
     pub(super) clock: i128,
     /// From the notification of the holder until the next grant.
-    pub(super) told: i128,
+    pub(super) reported: i128,
     /// Whether the guard was still valid at that grant.
     pub(super) both_valid: bool,
 }
@@ -24,7 +24,12 @@ pub(super) fn micros(from: BootInstant, to: BootInstant) -> i128 {
 /// Prints the distribution of the slack over the runs of one case.
 pub(super) fn print(case: &str, runs: &[Slack]) {
     let of = |pick: fn(&Slack) -> i128| Spread(runs.iter().map(pick).collect());
-    eprintln!("{case}: {} runs; clock {}; told {}", runs.len(), of(|run| run.clock), of(|run| run.told));
+    eprintln!(
+        "{case}: {} runs; clock {}; reported {}",
+        runs.len(),
+        of(|run| run.clock),
+        of(|run| run.reported)
+    );
 }
 
 struct Spread(Vec<i128>);

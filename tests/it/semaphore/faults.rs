@@ -61,19 +61,19 @@ async fn the_leases_of_a_crashed_client_are_free_when_its_session_ends() {
 #[tokio::test]
 async fn a_waiter_of_an_expired_session_gets_its_permits_on_the_next_session() {
     // Behind a predecessor, and at the head.
-    for in_front in [1, 0] {
+    for waiting_ahead in [1, 0] {
         let (ensemble, proxies, _manager, one) = behind_proxy_with(1).await;
         let other = semaphore(&connect(&ensemble.connect_string()).await, 1);
         let held = other.acquire().await.unwrap();
-        let ahead = (0..in_front).map(|_| {
+        let ahead = (0..waiting_ahead).map(|_| {
             let other = other.clone();
             tokio::spawn(async move { other.acquire().await.unwrap() })
         });
         let ahead: Vec<_> = ahead.collect();
-        settled(&ensemble, 1, in_front).await;
+        settled(&ensemble, 1, waiting_ahead).await;
         let waiter = tokio::spawn(async move { one.acquire().await.unwrap() });
-        settled(&ensemble, 1, in_front + 1).await;
-        head_sleeps(&ensemble, in_front as u64).await;
+        settled(&ensemble, 1, waiting_ahead + 1).await;
+        head_sleeps(&ensemble, waiting_ahead as u64).await;
         proxies.expire_session(proxies.sessions()[0].id).await.unwrap();
         held.release().await.unwrap();
         for next in ahead {

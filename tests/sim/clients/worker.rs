@@ -122,8 +122,8 @@ impl Worker {
             }
         };
         if is_lost {
-            self.oracle.told(&entry);
-            self.world.note(|| format!("{} is told that it lost {claims:?}", self.name));
+            self.oracle.lost(&entry);
+            self.world.note(|| format!("{} observes the loss of {claims:?}", self.name));
             // The worker keeps the guard for a while, as during a cleanup.
             self.idle(self.plan.timeout / 20).await;
         }

@@ -40,12 +40,12 @@ impl Held {
         }
     }
 
-    pub(super) fn has_stopped_or_gone_on(&self) -> bool {
+    pub(super) fn has_frozen_or_thawed(&self) -> bool {
         self.process.is_frozen() != self.frozen_until.is_some()
     }
 
     pub(super) fn note_freeze(&mut self) {
-        if self.has_stopped_or_gone_on() {
+        if self.has_frozen_or_thawed() {
             self.frozen_until = self.process.is_frozen().then(|| self.grant.valid_until());
         }
     }

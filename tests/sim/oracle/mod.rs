@@ -244,7 +244,7 @@ impl Oracle {
     }
 
     /// `lost()` has resolved for this hold.
-    pub(crate) fn told(&self, entry: &Entry) {
+    pub(crate) fn lost(&self, entry: &Entry) {
         let mut books = self.0.lock();
         books.losses += 1;
         if let Some(held) = books.holds.get_mut(&entry.number) {
@@ -292,7 +292,7 @@ impl Oracle {
         self.check_curators(world);
         let zxid = world.machine(|machine| machine.zxid());
         let has_changed = std::mem::replace(&mut self.0.lock().zxid, zxid) != zxid;
-        if !has_changed && !self.0.lock().holds.values().any(Held::has_stopped_or_gone_on) {
+        if !has_changed && !self.0.lock().holds.values().any(Held::has_frozen_or_thawed) {
             return;
         }
         let holds: Vec<(u64, Held)> =

@@ -37,7 +37,8 @@ pub(super) fn check(tree: &Tree, claim: &Claim, leaving: &BTreeSet<String>) -> R
                 claim.ignored.contains(other)
                     || leaving.contains(other) && owner(tree, other) == owner(tree, node)
             };
-            let ahead = |node: &String| in_front(tree, node, place(node), &|other| is_passed(node, other));
+            let ahead =
+                |node: &String| contenders_ahead(tree, node, place(node), &|other| is_passed(node, other));
             claim.nodes.iter().map(ahead).max().unwrap_or(0)
         }
     };
@@ -50,7 +51,7 @@ pub(super) fn check(tree: &Tree, claim: &Claim, leaving: &BTreeSet<String>) -> R
 
 /// The number of predecessors that make this node wait.
 pub(crate) fn ahead(tree: &Tree, path: &str) -> usize {
-    in_front(tree, path, czxid(tree, path), &|_| false)
+    contenders_ahead(tree, path, czxid(tree, path), &|_| false)
 }
 
 fn owner(tree: &Tree, path: &str) -> Option<i64> {
@@ -62,7 +63,7 @@ fn czxid(tree: &Tree, path: &str) -> i64 {
 }
 
 /// The number of nodes ahead of a node whose position is `mine`, except some.
-fn in_front(tree: &Tree, path: &str, mine: i64, is_passed: &dyn Fn(&String) -> bool) -> usize {
+fn contenders_ahead(tree: &Tree, path: &str, mine: i64, is_passed: &dyn Fn(&String) -> bool) -> usize {
     let Some((directory, name)) = path.rsplit_once('/') else { return 0 };
     let Some(me) = NodeName::parse(name) else { return 0 };
     let waits_for = |other: &NodeName| match me.kind() {

@@ -62,7 +62,7 @@ impl State {
         session.last_sent = self.now;
         let request = call.request.clone();
         self.note(|| format!("s{number} {connection:?} -> #{xid} {request:?}"));
-        self.sessions[number].under_way.push_back((xid, call));
+        self.sessions[number].in_flight.push_back((xid, call));
         self.forward(connection, ToServer::Request(xid, request));
     }
 
@@ -77,7 +77,7 @@ impl State {
     pub(super) fn unwatch(&mut self, number: usize, watched: &Watched) {
         let session = &mut self.sessions[number];
         // Others may wait for it, or are about to; and what is not connected sets its watches anew.
-        let is_asked_for = session.under_way.iter().any(|(_, call)| call.watched.as_ref() == Some(watched));
+        let is_asked_for = session.in_flight.iter().any(|(_, call)| call.watched.as_ref() == Some(watched));
         let is_wanted = is_asked_for || session.watched().contains(watched);
         if session.is_ending() || session.link != Link::Up || is_wanted {
             return;
@@ -93,7 +93,7 @@ impl State {
     /// Removes the watch that stays on a path, if no task follows it any more.
     pub(super) fn unfollow(&mut self, number: usize, path: &str) {
         let session = &mut self.sessions[number];
-        if session.is_ending() || session.link != Link::Up || session.is_followed(path) {
+        if session.is_ending() || session.link != Link::Up || session.poll_followed(path) {
             return;
         }
         let (reply, _) = oneshot::channel();
@@ -266,9 +266,9 @@ impl State {
             Output::Reply { xid, zxid, result, .. } => {
                 self.note(|| format!("s{number} {client:?} <- #{xid} {zxid} {result:?}"));
                 let session = &mut self.sessions[number];
-                let is_write = session.under_way.front().is_some_and(|(_, call)| call.request.is_write());
+                let is_write = session.in_flight.front().is_some_and(|(_, call)| call.request.is_write());
                 let untaken = session.answer(xid, zxid, result);
-                if session.is_closing && session.under_way.is_empty() && session.queued.is_empty() {
+                if session.is_closing && session.in_flight.is_empty() && session.queued.is_empty() {
                     session.was_closed = !session.has_ended();
                     session.end();
                 }

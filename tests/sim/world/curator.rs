@@ -52,7 +52,7 @@ impl State {
         self.plan.locks.iter().find(|lock| lock.path() == path)?.permits()
     }
 
-    pub(super) fn curator_goes_on(&mut self, directory: &str) {
+    pub(super) fn advance_curator(&mut self, directory: &str) {
         let Some(limit) = self.limit_of(directory) else { return };
         let leases = self.machine.tree().node(directory).map(|node| node.children.len());
         let is_granted = self.curators.by_directory.get(directory).map(|lease| lease.is_granted);

@@ -167,7 +167,7 @@ impl State {
         self.deleted_by_hand.insert(path.to_owned());
         // Past the end of the sequence, a client compares its predecessors one by one, and not by one list.
         if order::ahead(tree, path) > 0 && self.plan.first_sequence < i32::MAX / 2 {
-            self.deleted_in_line.insert(path.to_owned());
+            self.deleted_while_queued.insert(path.to_owned());
         }
         self.note(|| format!("FAULT delete by hand {path}"));
         let outputs = self.machine.delete_node(path, self.server_time());

@@ -113,7 +113,7 @@ impl State {
             }
             Happening::DeleteByHand(path) => self.delete_by_hand(&path),
             Happening::ClearByHand(directory) => self.clear_by_hand(&directory),
-            Happening::Curator(directory) => self.curator_goes_on(&directory),
+            Happening::Curator(directory) => self.advance_curator(&directory),
             Happening::Calm => {
                 if !self.is_healing {
                     self.latency = self.plan.latency;

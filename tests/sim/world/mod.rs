@@ -136,7 +136,7 @@ impl World {
 
     /// Whether the node was deleted by hand while it had a predecessor.
     pub(crate) fn was_deleted_in_queue(&self, path: &str) -> bool {
-        self.state.lock().deleted_in_line.contains(path)
+        self.state.lock().deleted_while_queued.contains(path)
     }
 
     /// Whether a request that checks the existence of this node is in flight, and does not wait for a connection.
@@ -148,8 +148,8 @@ impl World {
             _ => false,
         };
         let state = self.state.lock();
-        let mut under_way = state.sessions.iter().flat_map(|session| &session.under_way);
-        under_way.any(|(_, call)| checks(&call.request))
+        let mut in_flight = state.sessions.iter().flat_map(|session| &session.in_flight);
+        in_flight.any(|(_, call)| checks(&call.request))
     }
 
     /// Whether a Curator client holds a permit in this directory by a lease without a node in the queue.

@@ -47,7 +47,7 @@ pub(super) struct State {
     pub(super) backlogs: BTreeMap<usize, Vec<Happening>>,
     pub(super) deleted_by_hand: BTreeSet<String>,
     /// Those of them that were deleted while they had a predecessor.
-    pub(super) deleted_in_line: BTreeSet<String>,
+    pub(super) deleted_while_queued: BTreeSet<String>,
     /// Nodes whose delete their own sessions have sent.
     pub(super) leaving: BTreeSet<String>,
     /// Those of them whose delete comes without a create of a replacement.
@@ -91,7 +91,7 @@ impl State {
             curators: Curators::default(),
             backlogs: BTreeMap::new(),
             deleted_by_hand: BTreeSet::new(),
-            deleted_in_line: BTreeSet::new(),
+            deleted_while_queued: BTreeSet::new(),
             leaving: BTreeSet::new(),
             given_up: BTreeSet::new(),
             released: BTreeSet::new(),

@@ -92,7 +92,7 @@ const NO_FAULTS: Scenario =
     Scenario { members: 2, count: 2, rounds: 2, faults: 0, has_stale_ready: false, mistake: None };
 
 #[test]
-fn nobody_enters_without_enough_members_and_nobody_hangs_whoever_crashes_at_any_step() {
+fn no_member_enters_without_enough_members_and_none_hangs_after_a_crash_at_any_step() {
     for (members, count, rounds, faults) in [(2, 2, 2, 1), (3, 2, 1, 1), (3, 3, 1, 1), (1, 1, 3, 1)] {
         for has_stale_ready in [false, true] {
             let scenario = Scenario { members, count, rounds, faults, has_stale_ready, mistake: None };

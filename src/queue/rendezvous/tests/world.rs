@@ -10,7 +10,7 @@ use super::Scenario;
 /// A rule to break, so that the exploration is seen to find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mistake {
-    /// Whoever finds the node enters, as with Curator.
+    /// A member that finds the node enters, as with Curator.
     AnyReadyLetsIn,
     /// The members are not checked when the barrier is opened.
     OpensUnchecked,
@@ -164,7 +164,7 @@ impl World {
         others.filter(|(_, czxid)| is_in_round(**czxid, ready)).map(|(member, _)| *member).next()
     }
 
-    /// Whether the member can go on by itself.
+    /// Whether the member can continue by itself.
     pub(super) fn is_enabled(&self, member: usize) -> bool {
         match &self.at[member] {
             At::Done | At::Crashed => false,
@@ -304,7 +304,7 @@ impl World {
         }
     }
 
-    /// Nobody can go on, and somebody should.
+    /// Nobody can continue, and somebody should.
     pub(super) fn hangs(&self, scenario: &Scenario) -> bool {
         let mut actions = Vec::new();
         self.progress(&mut actions);

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn auth_stands_for_the_requesters_digests() {
+    fn auth_means_the_requesters_digests() {
         let me = [Identity::new("ip", "127.0.0.1"), Identity::digest("me:secret")];
         let list = [Acl::new(Permissions::ALL, Identity::new("auth", ""))];
         assert_eq!(

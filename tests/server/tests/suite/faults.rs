@@ -203,7 +203,7 @@ async fn matches_are_hit_by_session_and_by_count() {
 }
 
 #[tokio::test]
-async fn delayed_event_comes_later_and_what_stands_behind_it_waits() {
+async fn delayed_event_arrives_later_and_the_events_behind_it_wait() {
     let (server, address) = server().await;
     let mut client = Conn::new(&address, T).await;
     client.call(op::EXISTS, &Body::watch("/a", true)).await.unwrap();

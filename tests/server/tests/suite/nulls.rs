@@ -4,19 +4,19 @@ use crate::protocol::on_both;
 use crate::raw::{Body, Conn, Fields, op};
 
 /// An entry of an access list: permissions, scheme, id.
-type Line = (i32, Option<&'static str>, Option<&'static str>);
+type AclEntry = (i32, Option<&'static str>, Option<&'static str>);
 
-const ANYONE: &[Line] = &[(31, Some("world"), Some("anyone"))];
-const AUTH: &[Line] = &[(31, Some("auth"), None)];
+const ANYONE: &[AclEntry] = &[(31, Some("world"), Some("anyone"))];
+const AUTH: &[AclEntry] = &[(31, Some("auth"), None)];
 
-fn acl(body: Body, lines: &[Line]) -> Body {
-    let body = body.int(lines.len() as i32);
+fn acl(body: Body, entries: &[AclEntry]) -> Body {
+    let body = body.int(entries.len() as i32);
     let text = |body: Body, text: &Option<&str>| body.bytes(text.map(str::as_bytes));
-    lines.iter().fold(body, |body, (perms, scheme, id)| text(text(body.int(*perms), scheme), id))
+    entries.iter().fold(body, |body, (perms, scheme, id)| text(text(body.int(*perms), scheme), id))
 }
 
-fn create(lines: &[Line], flags: i32) -> Body {
-    acl(Body::new().str("/x").bytes(Some(b"")), lines).int(flags)
+fn create(entries: &[AclEntry], flags: i32) -> Body {
+    acl(Body::new().str("/x").bytes(Some(b"")), entries).int(flags)
 }
 
 fn null() -> Body {
@@ -67,9 +67,9 @@ async fn compare(at: &str, identity: Option<&str>, requests: &[(&str, i32, Body,
 async fn null_id_of_an_access_list_means_the_requester_and_else_nothing() {
     let line = |scheme| create(&[(31, scheme, None)], 1);
     on_both(async |at| {
-        let mut keeper = Conn::new(at, 4000).await;
-        keeper.ok(op::CREATE, &Body::create("/base", 0)).await;
-        let base = |lines| acl(Body::new().str("/base"), lines).int(-1);
+        let mut client = Conn::new(at, 4000).await;
+        client.ok(op::CREATE, &Body::create("/base", 0)).await;
+        let base = |entries| acl(Body::new().str("/base"), entries).int(-1);
         let twice = create(&[AUTH[0], AUTH[0]], 1);
         let again = create(&[AUTH[0], (31, Some("auth"), Some(""))], 1);
         let authenticated = [
@@ -94,8 +94,8 @@ async fn null_id_of_an_access_list_means_the_requester_and_else_nothing() {
             ("no list", op::CREATE, Body::new().str("/x").bytes(None).int(-1).int(1), written(-114)),
         ];
         compare(at, None, &anonymous).await;
-        keeper.ok(op::AUTH, &auth(Some("digest"), Some(b"u:p"))).await;
-        let stored = keeper.ok(op::GET_ACL, &Body::new().str("/base")).await;
+        client.ok(op::AUTH, &auth(Some("digest"), Some(b"u:p"))).await;
+        let stored = client.ok(op::GET_ACL, &Body::new().str("/base")).await;
         let mut fields = Fields(&stored.body);
         assert_eq!((fields.int(), fields.int(), fields.str()), (1, 31, "digest".to_owned()));
         assert!(fields.str().starts_with("u:"));

@@ -129,7 +129,7 @@ async fn deleted_after(observer: &mut Conn, path: &str, since: Instant) -> Durat
 }
 
 #[tokio::test]
-async fn time_of_sessions_and_containers_stands_still_while_the_server_is_stopped() {
+async fn sessions_and_containers_do_not_age_while_the_server_is_stopped() {
     on_both(1, async |mut servers| {
         let name = servers.name();
         let mut silent = Conn::new(&servers.at(0), TIMEOUT).await;

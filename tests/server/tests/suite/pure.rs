@@ -120,7 +120,7 @@ fn no_time_passes_while_too_few_servers_run() {
 }
 
 #[test]
-fn copied_machine_goes_its_own_way() {
+fn requests_to_a_copied_machine_do_not_change_the_original() {
     let mut machine = Machine::new(Settings::default(), 0);
     let client = join(&mut machine, 5000, 0);
     let mut copy = machine.clone();

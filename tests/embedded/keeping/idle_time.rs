@@ -17,7 +17,7 @@ async fn an_idle_node_is_acquired_again_and_again_without_a_request() {
     let first = fixture.mutex.acquire().await.unwrap();
     let (node, mut token) = (first.path().to_owned(), first.fencing_token());
     first.release().await.unwrap();
-    fixture.is_watched().await;
+    fixture.wait_watched().await;
     let transcript = fixture.server_fixture.server.transcript();
     for round in 0..100 {
         let guard = match round % 2 {
@@ -60,7 +60,7 @@ async fn an_idle_node_is_deleted_when_another_process_contends() {
     for is_seen_before in [false, true] {
         fixture.mutex.acquire().await.unwrap().release().await.unwrap();
         if is_seen_before {
-            fixture.is_watched().await;
+            fixture.wait_watched().await;
         }
         let theirs = Mutex::new(&fixture.server_fixture.rival, LOCK).unwrap();
         theirs.acquire_timeout(PROMPTLY).await.unwrap().release().await.unwrap();
