@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::time::boot::BootInstant;
 
-/// What a manager needs from its machine: the time, random numbers and a scheduler. The simulation has its
-/// own.
+/// The services that a manager needs from its machine: the time, random numbers and a scheduler. The
+/// simulation has its own.
 pub trait Environment: Debug + Send + Sync + 'static {
     /// The present instant, on the clock of leases.
     fn now(&self) -> BootInstant;

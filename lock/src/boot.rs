@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_goes_forward_and_arithmetic_saturates() {
+    fn the_clock_advances_and_arithmetic_saturates() {
         let first = BootInstant::now();
         let second = BootInstant::now();
         assert!(second >= first);

@@ -6,7 +6,7 @@ use crate::error_kind::ErrorKind;
 
 /// The error type of an engine, which [`LockError`] carries.
 pub trait EngineError: Error + Send + Sync + 'static {
-    /// What the error means for the caller.
+    /// The meaning of the error for the caller.
     fn kind(&self) -> ErrorKind;
 }
 
@@ -30,7 +30,7 @@ pub trait EngineError: Error + Send + Sync + 'static {
 pub struct LockError(Arc<dyn EngineError>);
 
 impl LockError {
-    /// What the error means for the caller.
+    /// The meaning of the error for the caller.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind()

@@ -1,7 +1,7 @@
 use std::fmt::{self, Display, Formatter};
 
-/// What an error means for its caller: [`LockError::kind`](crate::LockError::kind), and the method `kind` of
-/// the errors of each engine.
+/// The meaning of an error for its caller: [`LockError::kind`](crate::LockError::kind), and the method `kind`
+/// of the errors of each engine.
 ///
 /// # Examples
 ///

@@ -75,7 +75,7 @@ impl FencingToken {
         Self { generation: (token >> 96) as u32, number: (token >> 32) as u64, handover: token as u32 }
     }
 
-    /// How often the servers' data was restored or set up anew, as the manager is told: 0 by default. It
+    /// How often the servers' data was restored or set up anew, by the manager's settings: 0 by default. It
     /// decides first, so every token of a later generation is greater.
     #[must_use]
     pub const fn generation(self) -> u32 {

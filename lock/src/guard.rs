@@ -9,7 +9,7 @@ use crate::boot::BootInstant;
 use crate::error::LockError;
 use crate::fencing_token::FencingToken;
 
-/// What an engine's guard does, as an object. For authors of engines: users have [`LockGuard`].
+/// The guard of an engine, as an object. For authors of engines: users have [`LockGuard`].
 ///
 /// A drop releases the lock in the background.
 pub trait HeldLock: Debug + Send + Sync {

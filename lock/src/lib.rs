@@ -1,4 +1,4 @@
-//! What the locks of all engines have in common.
+//! The common parts of the locks of all engines.
 //!
 //! Code that takes any lock takes a [`&dyn Lock`](Lock): a lock of `lockkeeper` on Apache ZooKeeper, or
 //! one of `lockkeeper-redis`. Both crates re-export what they use of this one.

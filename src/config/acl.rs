@@ -1,6 +1,6 @@
 use std::fmt::{self, Debug, Formatter};
 
-/// What an identity may do with a node.
+/// The operations on a node that an identity may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Permissions(pub(crate) u32);
 

@@ -7,7 +7,7 @@ use super::error::ConfigError;
 /// The largest accepted size of a request: its data and paths, in bytes.
 ///
 /// The server closes the connection without an answer when a request is larger than its `jute.maxbuffer`, 1
-/// MiB by default. A retry would go on for ever.
+/// MiB by default. A retry would continue for ever.
 pub const REQUEST_BYTES_MAX: usize = 1_000_000;
 
 /// A wait that lasts this long is logged, and logged again after each further span of this length.

@@ -4,7 +4,7 @@ pub(super) use lockkeeper_lock::ErrorKind;
 use super::{ConnectError, Error, Outcome, ReleaseError};
 
 impl Error {
-    /// What this error means for its caller.
+    /// The meaning of this error for its caller.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -199,7 +199,7 @@ impl Error {
         }
     }
 
-    /// What is known about the write.
+    /// The outcome of the write, as far as it is known.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self {
@@ -235,7 +235,7 @@ impl Error {
     }
 }
 
-/// What is known about a write after its answer, or without one.
+/// The outcome of a write, after its answer or without one.
 ///
 /// Only a definite answer of the server is [`NotApplied`](Self::NotApplied). After any other failure the
 /// write may be applied, and the caller has to read.
@@ -293,7 +293,7 @@ impl From<LabelError> for Error {
     }
 }
 
-/// What an operation was waiting for when its deadline passed.
+/// The wait of an operation at the time when its deadline passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {

@@ -49,7 +49,7 @@ impl TxnError {
         self.outcome() == Outcome::Unknown
     }
 
-    /// What is known about the transaction: [`NotApplied`](Outcome::NotApplied) or
+    /// The outcome of the transaction, as far as it is known: [`NotApplied`](Outcome::NotApplied) or
     /// [`Unknown`](Outcome::Unknown).
     #[must_use]
     pub fn outcome(&self) -> Outcome {

@@ -47,8 +47,8 @@ use crate::znode::whole_path::WholePath;
 /// session and waits for the server's confirmation.
 ///
 /// An ensemble may restart at any time. The manager reconnects until it is shut down: within the session if
-/// the session still exists, otherwise with a new one. Each guard reports its loss. A wait for a lock goes on
-/// in the new session, at the end of the queue.
+/// the session still exists, otherwise with a new one. Each guard reports its loss. A wait for a lock
+/// continues in the new session, at the end of the queue.
 ///
 /// # Examples
 ///
@@ -249,8 +249,8 @@ impl ConnectionManager {
     /// Waits for a lock have deadlines of their own. Default: that of
     /// [the builder](crate::ConnectionManagerBuilder::operation_timeout).
     ///
-    /// A release that is not confirmed in time goes on in the background. A commit without an answer in time
-    /// may be applied: see [`Txn::once`](crate::Txn::once).
+    /// A release that is not confirmed in time continues in the background. A commit without an answer in
+    /// time may be applied: see [`Txn::once`](crate::Txn::once).
     ///
     /// # Errors
     ///

@@ -177,7 +177,7 @@ impl ConnectionPool {
     ///
     /// # Cancel safety
     ///
-    /// The shutdown goes on when this future is dropped.
+    /// The shutdown continues when this future is dropped.
     pub async fn shutdown(&self) -> Result<(), Error> {
         join_all(self.managers().map(ConnectionManager::shutdown)).await.into_iter().collect()
     }

@@ -28,7 +28,7 @@ impl ConnectionManager {
     ///
     /// # Cancel safety
     ///
-    /// The shutdown goes on when this future is dropped.
+    /// The shutdown continues when this future is dropped.
     pub async fn shutdown(&self) -> Result<(), Error> {
         self.close(Deadline::never()).await
     }
@@ -39,7 +39,7 @@ impl ConnectionManager {
     /// 1. At once: every waiter, also one for permits, gets [`Error::Closed`], and so does every new acquire,
     ///    every wait of a ticket, and every acquire whose requests are not answered yet. A release hands off
     ///    to no waiter of this process. An owner may still acquire again what it holds, read under its own
-    ///    write, and downgrade. Reads, writes and transactions go on.
+    ///    write, and downgrade. Reads, writes and transactions continue.
     /// 2. Holders have time to release until the last quarter of `limit` begins, or until a second before its
     ///    end if that is later. When nothing is held, the next step begins.
     /// 3. The session is closed, as by [`shutdown`](Self::shutdown). The remaining holds are lost, and their
@@ -50,14 +50,14 @@ impl ConnectionManager {
     /// # Errors
     ///
     /// [`Error::Timeout`] when the server does not confirm the close within `limit`; at once when nothing is
-    /// held and there is no connection, because no server can confirm the close then. Closing goes on as long
-    /// as [`shutdown`](Self::shutdown) would, and every guard is lost already. The remaining nodes are
+    /// held and there is no connection, because no server can confirm the close then. Closing continues as
+    /// long as [`shutdown`](Self::shutdown) would, and every guard is lost already. The remaining nodes are
     /// deleted with the session, at the latest a session timeout and a tick from now.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped while holders finish, nothing is granted any more, but the session stays
-    /// open: call this again, or [`shutdown`](Self::shutdown). If it is dropped later, closing goes on.
+    /// open: call this again, or [`shutdown`](Self::shutdown). If it is dropped later, closing continues.
     ///
     /// # Examples
     ///

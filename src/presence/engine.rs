@@ -1,4 +1,4 @@
-//! What a presence does next: a state machine without I/O, async or clock.
+//! The next step of a presence: a state machine without I/O, async or clock.
 //!
 //! One request is in flight at a time. Its answer, or the lack of one, is an [`Event`]; [`Engine::next`] then
 //! names the next [`Step`].
@@ -142,7 +142,7 @@ struct Wish {
 pub(super) struct Engine {
     policy: OnDeletion,
     wish: Wish,
-    /// What our node had when it was last written or read, if that was the wish of then.
+    /// What our node had when it was last written or read, if that was the wish at that time.
     stored: Option<Wish>,
     /// The last data that a server accepted.
     accepted: Option<Arc<[u8]>>,

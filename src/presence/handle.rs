@@ -99,7 +99,7 @@ impl Presence {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the presence goes on.
+    /// Cancel safe: the presence continues.
     pub async fn registered(&self) -> Result<i64, Error> {
         let mut state = self.state.clone();
         let is_decided = |state: &PresenceState| {
@@ -162,10 +162,10 @@ impl Presence {
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] after the manager's operation timeout; the delete continues in the background. So
-    /// it is after a create whose answer was lost: the node is deleted at once, and again after a session
-    /// timeout, because that create may be applied late. [`Error::Unknown`], too, if the session ended
-    /// first: the server deletes the node with the session.
+    /// [`Error::Unknown`] after the manager's operation timeout; the delete continues in the background.
+    /// A create whose answer was lost has the same result: the node is deleted at once, and again after a
+    /// session timeout, because that create may be applied late. [`Error::Unknown`], too, if the session
+    /// ended first: the server deletes the node with the session.
     ///
     /// # Cancel safety
     ///

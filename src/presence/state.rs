@@ -65,7 +65,7 @@ impl Display for PresenceState {
     }
 }
 
-/// What follows when another client deletes the node of a registration.
+/// The reaction to another client's delete of the node of a registration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDeletion {
     /// The node is created again.

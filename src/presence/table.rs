@@ -1,4 +1,4 @@
-//! What the presences of one manager share.
+//! The shared state of all presences of one manager.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};

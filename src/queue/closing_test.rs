@@ -30,7 +30,7 @@ impl Subscriber for ShutDownAtGrant {
             is_grant |= field.name() == "message" && format!("{value:?}") == "acquired";
         });
         if is_grant {
-            // Closing goes on when the future is dropped.
+            // Closing continues when the future is dropped.
             drop(self.0.shutdown_within(Duration::from_secs(30)).now_or_never());
         }
     }

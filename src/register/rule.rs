@@ -1,4 +1,4 @@
-//! What follows from the answer to an attempt: pure.
+//! The consequence of the answer to an attempt: pure.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub struct Current<'a> {
     zxid: Option<i64>,
 }
 
-/// What a change does to the node.
+/// The effect of a change on the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Nothing is written.

@@ -38,7 +38,8 @@
 //! * `outcome` of a wait: `granted`, `busy` (a try that was not granted), `timeout`, `error`, `cancelled`
 //!   (the future was dropped).
 //! * `outcome` of a hold: `released` (confirmed by the server), `unconfirmed` (a release without an answer,
-//!   which goes on in the background), `dropped`, `exchanged` (for another hold, as by a downgrade), `lost`.
+//!   which continues in the background), `dropped`, `exchanged` (for another hold, as by a downgrade),
+//!   `lost`.
 //! * `outcome` of an update: `done`, `timeout` (not applied), `error`, `unknown` (it may be applied),
 //!   `cancelled`.
 //! * `outcome` of a commit: `committed`; `before`, an operation that was committed by an earlier try;

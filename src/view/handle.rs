@@ -103,7 +103,7 @@ impl<T> View<T> {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the view goes on.
+    /// Cancel safe: the view continues.
     pub async fn ready(&self) -> Result<Arc<Snapshot<T>>, Error> {
         loop {
             self.inner.hub.state_is(|state| !matches!(state, ViewState::Loading | ViewState::Stale)).await;
@@ -125,7 +125,7 @@ impl<T> View<T> {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the view goes on.
+    /// Cancel safe: the view continues.
     pub async fn sync(&self) -> Result<Arc<Snapshot<T>>, Error> {
         let limit = Deadline::after(self.inner.manager.operation_timeout());
         loop {
@@ -188,7 +188,7 @@ impl<T> View<T> {
     }
 }
 
-/// What a view waits for: a zxid, or the grant of a hold with this [`FencingToken`].
+/// The point that a view waits for: a zxid, or the grant of a hold with this [`FencingToken`].
 #[derive(Clone, Copy, Debug)]
 pub struct ViewPoint(
     /// `None`: everything that was committed before the call.

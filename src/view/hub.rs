@@ -1,4 +1,4 @@
-//! What the readers of a view share with its task.
+//! The state that the readers of a view share with its task.
 
 use std::sync::Arc;
 

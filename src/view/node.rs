@@ -13,7 +13,7 @@ pub struct ViewNode<T = ()> {
     value: Result<T, DecodeError>,
 }
 
-/// Why the data of a node has no value. The view keeps the data, and goes on.
+/// Why the data of a node has no value. The view keeps the data, and continues.
 #[derive(Clone, Debug, Error)]
 #[error("the data of the node cannot be decoded: {cause}")]
 pub struct DecodeError {
@@ -24,7 +24,7 @@ pub struct DecodeError {
 /// Makes a value of the path below the root of a view and the data.
 pub(super) type Decode<T> = dyn Fn(&str, &[u8]) -> Result<T, DecodeFailure> + Send + Sync;
 
-/// What a decoder fails with.
+/// The error of a decoder.
 pub type DecodeFailure = Box<dyn std::error::Error + Send + Sync>;
 
 impl<T> ViewNode<T> {

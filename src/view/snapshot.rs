@@ -7,7 +7,7 @@ use super::node::ViewNode;
 use super::nodes::Nodes;
 use crate::error::Refusal;
 
-/// What a view knows of its nodes: whether that is everything, and whether it is still followed.
+/// The knowledge of a view about its nodes: whether it is complete, and still followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ViewState {
@@ -64,7 +64,7 @@ impl<T> Snapshot<T> {
         self.revision
     }
 
-    /// What is known of these nodes.
+    /// Whether the knowledge of these nodes is complete, and still followed.
     #[must_use]
     pub fn state(&self) -> ViewState {
         self.state

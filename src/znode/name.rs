@@ -164,7 +164,7 @@ pub enum LabelError {
     },
 }
 
-/// What a child of a lock's directory contends for, read from its name.
+/// The purpose for which a child of a lock's directory contends, as its name gives it.
 ///
 /// Each [`Label`] has a kind. The labels of other libraries have the kind of the label with the same meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

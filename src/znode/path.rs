@@ -157,7 +157,8 @@ impl TryFrom<&Self> for ZnodePath {
     }
 }
 
-/// What a call takes as a path: a `&str`, a `String`, a [`ZnodePath`], or a reference to one of these.
+/// A value that a call takes as a path: a `&str`, a `String`, a [`ZnodePath`], or a reference to one of
+/// these.
 ///
 /// Implemented by everything that [`TryInto`] makes a [`ZnodePath`] of.
 pub trait IntoPath {

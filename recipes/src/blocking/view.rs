@@ -62,7 +62,7 @@ impl<S, T> View<S, T> {
         self.inner.snapshot()
     }
 
-    /// What is known of the latest snapshot. Never blocks.
+    /// The state of the latest snapshot. Never blocks.
     #[must_use]
     pub fn state(&self) -> ViewState {
         self.inner.state()

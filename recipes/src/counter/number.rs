@@ -4,7 +4,7 @@ use std::fmt::{Debug, Display};
 pub trait CounterNumber:
     sealed::Bytes + Into<i64> + Copy + Ord + Debug + Display + Send + Sync + Unpin + 'static
 {
-    /// Zero, which a missing node and one without data stand for.
+    /// Zero: the value of a missing node, and of a node without data.
     const ZERO: Self;
     /// One.
     const ONE: Self;

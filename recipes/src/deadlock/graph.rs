@@ -1,6 +1,6 @@
 //! The wait-for graph, and the actors in it that can never be served: pure.
 //!
-//! An *actor* holds nodes and waits with nodes. It is *stuck* if it waits, and goes on waiting whatever the
+//! An *actor* holds nodes and waits with nodes. It is *stuck* if it waits, and keeps waiting whatever the
 //! actors that are not stuck do. Graph reduction finds the stuck actors: strike every actor that waits for no
 //! other, give back what it holds, strike the actors that this serves, until nothing changes.
 //!

@@ -1,4 +1,4 @@
-//! What is said of a deadlock.
+//! The report on a deadlock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
@@ -99,7 +99,7 @@ impl Deadlock {
         self.edges.iter().max_by_key(|edge| edge.waiter.czxid())
     }
 
-    /// What would have avoided the deadlock.
+    /// Advice: how the deadlock could have been avoided.
     #[must_use]
     pub fn advice(&self) -> String {
         let paths: BTreeSet<&str> = self.edges.iter().map(|edge| edge.whole.as_str()).collect();
@@ -171,7 +171,7 @@ impl WaitEdge {
         self.needs_all
     }
 
-    /// What the contender waits for: `to lock`, `to read`, `to write`, `to lead` or `for permits of`.
+    /// The purpose of the wait: `to lock`, `to read`, `to write`, `to lead` or `for permits of`.
     #[must_use]
     pub fn wanted(&self) -> &'static str {
         match self.waiter.kind() {

@@ -120,7 +120,7 @@ impl<P> Balancer<P> {
     ///
     /// # Session loss
     ///
-    /// The wait goes on in the next session.
+    /// The wait continues in the next session.
     ///
     /// # Cancel safety
     ///

@@ -117,7 +117,7 @@ impl<P> InstanceInspection<P> {
     ///
     /// # Errors
     ///
-    /// What is wrong with the data.
+    /// The flaw of the data.
     pub fn instance(&self) -> Result<&Instance<P>, &str> {
         self.instance.as_ref().map_err(String::as_str)
     }

@@ -63,7 +63,7 @@ impl<P> InstanceRegistration<P> {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the registration goes on.
+    /// Cancel safe: the registration continues.
     pub async fn registered(&self) -> Result<i64, Error> {
         self.presence.registered().await
     }
@@ -85,7 +85,7 @@ impl<P> InstanceRegistration<P> {
     /// Deletes the node, and waits until the server has confirmed this. No error if there is no node.
     ///
     /// A client may still choose the instance until it learns of the delete. So
-    /// [drain](Self::set_state) first, and go on to answer for a while.
+    /// [drain](Self::set_state) first, and continue to answer for a while.
     ///
     /// # Errors
     ///

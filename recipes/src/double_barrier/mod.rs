@@ -116,7 +116,8 @@ impl DoubleBarrier {
     ///
     /// # Session loss
     ///
-    /// See [`Error::Lost`] above. Before the node of the member exists, the call goes on in the next session.
+    /// See [`Error::Lost`] above. Before the node of the member exists, the call continues in the next
+    /// session.
     ///
     /// # Cancel safety
     ///

@@ -170,7 +170,7 @@ impl Election {
     ///
     /// # Session loss
     ///
-    /// A leadership becomes `Lost`. A campaign goes on in the next session, and is `Waiting` all the time.
+    /// A leadership becomes `Lost`. A campaign continues in the next session, and is `Waiting` all the time.
     ///
     /// # Examples
     ///

@@ -54,7 +54,7 @@ impl Membership {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the membership goes on.
+    /// Cancel safe: the membership continues.
     pub async fn registered(&self) -> Result<i64, Error> {
         self.presence.registered().await
     }

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_is_told_in_two_units_at_most() {
+    fn an_age_is_shown_in_two_units_at_most() {
         for (millis, text) in [
             (0, "0.0s"),
             (950, "0.9s"),

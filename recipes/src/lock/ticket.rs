@@ -20,7 +20,7 @@ use lockkeeper_core::{Deadline, Error, Ticket};
 #[must_use = "a ticket that is not kept leaves the queue at once"]
 pub struct QueueTicket<Q>(Q);
 
-/// What a ticket keeps for its lock.
+/// The part of a ticket that belongs to its lock.
 pub trait Queued {
     /// The guard that a wait returns.
     type Guard;

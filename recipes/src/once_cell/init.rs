@@ -30,7 +30,7 @@ impl OnceCell {
     ///
     /// # Session loss
     ///
-    /// An initialiser whose session expires is dropped. The call goes on in the next session.
+    /// An initialiser whose session expires is dropped. The call continues in the next session.
     ///
     /// # Cancel safety
     ///

@@ -150,8 +150,9 @@ impl OwnerRegistry {
             let mut waits = self.waits.lock();
             waits.push(wait);
             let waiters: Vec<Waiter<'_>> = waits.iter().map(|wait| self.waiter(wait)).collect();
-            circle(&waiters, waiters.len() - 1)
-                .map(|circle| circle.iter().filter_map(|at| waits.get(*at)).map(NestedWait::told).collect())
+            circle(&waiters, waiters.len() - 1).map(|circle| {
+                circle.iter().filter_map(|at| waits.get(*at)).map(NestedWait::describe).collect()
+            })
         };
         if let Some(chain) = chain {
             let (chain, path): (Vec<String>, _) = (chain, manager.whole_path(path));
@@ -175,7 +176,7 @@ impl OwnerRegistry {
 }
 
 impl NestedWait {
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         format!("{} waits for {}", self.owner, self.path)
     }
 }

@@ -1,4 +1,4 @@
-//! What a member does next: a state machine without I/O, async or clock.
+//! The next step of a member: a state machine without I/O, async or clock.
 //!
 //! The rules:
 //!

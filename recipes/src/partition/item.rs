@@ -56,8 +56,8 @@ impl AssignedItem {
         &self.holds.link.item
     }
 
-    /// Resolves when this member has to give up the item. Until then the work goes on: an item that does not
-    /// move is never interrupted, and one that moves is given up only when its next member waits for it.
+    /// Resolves when this member has to give up the item. Until then the work continues: an item that does
+    /// not move is never interrupted, and one that moves is given up only when its next member waits for it.
     ///
     /// Except for [`ReleaseReason::Lost`] it is a request: the guard stays valid, and no other member gets
     /// the item, until this guard is dropped or released.

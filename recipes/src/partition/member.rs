@@ -73,7 +73,7 @@ impl PartitionMember {
     ///
     /// # Session loss
     ///
-    /// The wait goes on in the next session. An item that was returned before may be returned again, after
+    /// The wait continues in the next session. An item that was returned before may be returned again, after
     /// its guard was lost and dropped.
     ///
     /// # Cancel safety

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lockkeeper_core::{Error, FencingToken};
 
-/// What one member of a [`Partition`](super::Partition) has, and what it waits for: the latest state, as far
-/// as the member knows.
+/// The items that one member of a [`Partition`](super::Partition) has, and waits for: the latest state, as
+/// far as the member knows.
 #[derive(Clone, Debug, Default)]
 pub struct PartitionShare {
     pub(super) members: u32,

@@ -130,7 +130,7 @@ impl Registration {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the registration goes on.
+    /// Cancel safe: the registration continues.
     pub async fn registered(&self) -> Result<i64, Error> {
         self.presence.registered().await
     }
@@ -176,10 +176,10 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] after the manager's operation timeout; the delete continues in the background. So
-    /// it is after a create whose answer was lost: the node is deleted at once, and again after a session
-    /// timeout, because that create may be applied late. [`Error::Unknown`], too, if the session ended
-    /// first: the server deletes the node with the session.
+    /// [`Error::Unknown`] after the manager's operation timeout; the delete continues in the background.
+    /// A create whose answer was lost has the same result: the node is deleted at once, and again after a
+    /// session timeout, because that create may be applied late. [`Error::Unknown`], too, if the session
+    /// ended first: the server deletes the node with the session.
     ///
     /// # Session loss
     ///

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What becomes of the slots that began while no process was there to do them.
+/// The treatment of slots that began while no process was there to do them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missed {
     /// Only the newest slot that has begun is due, however late. Earlier ones are never due.
@@ -205,7 +205,7 @@ mod tests {
             }
         }
 
-        /// Whoever catches up does every slot, and counts those that are left.
+        /// A process that catches up does every slot, and counts those that are left.
         #[test]
         fn catching_up_does_every_slot(interval in 1u64..500, last in 0u64..5_000, later in 0u64..20_000) {
             let slots = slots(interval, 0);

@@ -158,7 +158,7 @@ mod tests {
         /// Each taker lists at some time after its lease was made, while other leases are made and deleted.
         /// Curator keeps its lease by the count, we keep ours by the order.
         #[test]
-        fn no_more_keep_than_the_limit_whoever_lists_when(
+        fn no_more_contenders_keep_a_lease_than_the_limit_in_any_order_of_lists(
             steps in prop::collection::vec((0usize..3, 0usize..6, any::<bool>()), 1..80),
             limit in 1u32..4,
         ) {

@@ -83,7 +83,7 @@ impl<S, T> View<S, T> {
         self.view.snapshot()
     }
 
-    /// What is known of the latest snapshot: whether it is complete, and followed.
+    /// The state of the latest snapshot: whether it is complete, and followed.
     #[must_use]
     pub fn state(&self) -> ViewState {
         self.snapshot().state()
@@ -105,11 +105,11 @@ impl<S, T> View<S, T> {
     ///
     /// [`Error::Closed`] after a shutdown, [`Error::Refused`] without the right to read the root, and
     /// [`ViewError::TooLarge`](lockkeeper_core::ViewError::TooLarge) by [`Error::recipe`] if a bound is
-    /// exceeded. After the last two the view goes on trying: call again.
+    /// exceeded. After the last two the view continues to try: call again.
     ///
     /// # Session loss
     ///
-    /// The wait goes on in the next session.
+    /// The wait continues in the next session.
     ///
     /// # Cancel safety
     ///

@@ -41,7 +41,7 @@ pub enum OneNode {}
 /// manager.znodes().write("/config/workers", "many", lockkeeper::ANY_VERSION).await?;
 /// let difference = changes.next().await.expect("not closed");
 /// let node = difference.snapshot().root().expect("it exists");
-/// assert!(node.value().is_err()); // the bytes are kept, and the view goes on
+/// assert!(node.value().is_err()); // the bytes are kept, and the view continues
 /// assert_eq!(node.data(), b"many");
 /// # Ok(())
 /// # }

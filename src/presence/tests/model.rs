@@ -301,7 +301,7 @@ proptest! {
         world.settle();
         let node = world.server.node.clone().expect("a node");
         let owner = world.processes.iter().position(|process| process.session == node.owner);
-        let owner = owner.expect("the node belongs to a session of now");
+        let owner = owner.expect("the node belongs to a current session");
         let (ours, theirs) = (&world.processes[owner].engine, &world.processes[1 - owner].engine);
         prop_assert_eq!(ours.status(), Status::Registered { czxid: node.czxid });
         prop_assert_eq!(&node.data, &ours.data().to_vec());

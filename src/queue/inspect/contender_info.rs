@@ -64,7 +64,7 @@ impl ContenderInfo {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// What the node's contender contends for. `None` for a node without a sequence number. A recipe's own
+    /// The purpose of the node's contender. `None` for a node without a sequence number. A recipe's own
     /// label is known if a queue with that label was inspected.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {

@@ -33,7 +33,7 @@ impl Admitted {
     ///
     /// # Session loss
     ///
-    /// The member has left, and the wait for the others goes on in the next session.
+    /// The member has left, and the wait for the others continues in the next session.
     ///
     /// # Cancel safety
     ///

@@ -184,8 +184,8 @@ fn existing<T>(read: Result<T, WireError>) -> Result<Option<T>, WireError> {
 }
 
 impl Admitted {
-    /// What every hold has: whether it is valid, when it is lost, its fencing token, and writes that are
-    /// committed only while its node exists.
+    /// The properties of every hold: whether it is valid, when it is lost, its fencing token, and writes that
+    /// are committed only while its node exists.
     pub fn hold(&self) -> &Hold {
         &self.hold
     }

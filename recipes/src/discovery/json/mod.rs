@@ -35,7 +35,7 @@ impl<P: DeserializeOwned> Instance<P> {
     ///
     /// # Errors
     ///
-    /// What is wrong with the data: no JSON, no name or id, a port out of range, a payload that is no `P`.
+    /// The flaw of the data: no JSON, no name or id, a port out of range, a payload that is no `P`.
     pub fn from_json(data: &[u8]) -> Result<Self, DecodeFailure> {
         read(data)
     }

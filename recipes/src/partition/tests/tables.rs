@@ -1,4 +1,4 @@
-//! What the engine does, step by step.
+//! The steps of the engine, one by one.
 
 use super::super::engine::{Engine, Event, Item, Listen, Shared, Step};
 use super::super::hash::Hashed;
