@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::plan::ROWS;
+use crate::plan::{ROWS, Row};
 use crate::results::Results;
 use crate::servers::Kind;
 
@@ -34,30 +34,7 @@ pub(crate) fn draw(results: &Results) -> String {
     let mut y = TOP;
     for row in ROWS {
         let begun = y;
-        for kind in &kinds {
-            let Some(ratio) = results.ratio(*kind, row.name, "curator", "ops_s") else { continue };
-            let (one, end) = (across(1.0), across(ratio.median));
-            let (left, width) = (one.min(end), (end - one).abs());
-            add(
-                &mut body,
-                &format!(
-                    r#"<rect class="{}" x="{left:.1}" y="{y:.1}" width="{width:.1}" height="{BAR}"/>"#,
-                    kind.name(),
-                ),
-            );
-            stroke(
-                &mut body,
-                "spread",
-                (across(ratio.least), y + BAR / 2.0),
-                (across(ratio.greatest), y + BAR / 2.0),
-            );
-            let (x, text_y) = (LABELS + SCALE + 8.0, y + BAR - 1.0);
-            add(
-                &mut body,
-                &format!(r#"<text x="{x}" y="{text_y:.1}" style="font-size:9px">{:.2}</text>"#, ratio.median),
-            );
-            y += BAR + 1.0;
-        }
+        bars(&mut body, results, row, &kinds, &mut y);
         if y > begun {
             let middle = f64::midpoint(begun, y) + 4.0;
             add(
@@ -72,6 +49,45 @@ pub(crate) fn draw(results: &Results) -> String {
             y += GAP;
         }
     }
+    let head = head(&kinds, y);
+    let height = y + 24.0;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height:.0}\" viewBox=\"0 0 {WIDTH} {height:.0}\">\n\
+         <style>{STYLE}</style>\n{head}{body}</svg>\n"
+    )
+}
+
+/// One bar for each kind of server that has results. Moves `y` below them.
+fn bars(svg: &mut String, results: &Results, row: &Row, kinds: &[Kind], y: &mut f64) {
+    for kind in kinds {
+        let Some(ratio) = results.ratio(*kind, row.name, "curator", "ops_s") else { continue };
+        let top = *y;
+        let (one, end) = (across(1.0), across(ratio.median));
+        let (left, width) = (one.min(end), (end - one).abs());
+        add(
+            svg,
+            &format!(
+                r#"<rect class="{}" x="{left:.1}" y="{top:.1}" width="{width:.1}" height="{BAR}"/>"#,
+                kind.name(),
+            ),
+        );
+        stroke(
+            svg,
+            "spread",
+            (across(ratio.least), top + BAR / 2.0),
+            (across(ratio.greatest), top + BAR / 2.0),
+        );
+        let (x, text_y) = (LABELS + SCALE + 8.0, top + BAR - 1.0);
+        add(
+            svg,
+            &format!(r#"<text x="{x}" y="{text_y:.1}" style="font-size:9px">{:.2}</text>"#, ratio.median),
+        );
+        *y += BAR + 1.0;
+    }
+}
+
+/// The title, the legend, and the scale with its lines from the top to `y`.
+fn head(kinds: &[Kind], y: f64) -> String {
     let mut head = String::new();
     add(
         &mut head,
@@ -80,7 +96,7 @@ pub(crate) fn draw(results: &Results) -> String {
             "Operations per second, as multiples of Curator's"
         ),
     );
-    legend(&mut head, &kinds);
+    legend(&mut head, kinds);
     for mark in MARKS {
         stroke(
             &mut head,
@@ -97,11 +113,7 @@ pub(crate) fn draw(results: &Results) -> String {
             ),
         );
     }
-    let height = y + 24.0;
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height:.0}\" viewBox=\"0 0 {WIDTH} {height:.0}\">\n\
-         <style>{STYLE}</style>\n{head}{body}</svg>\n"
-    )
+    head
 }
 
 fn legend(svg: &mut String, kinds: &[Kind]) {

@@ -105,10 +105,7 @@ async fn senseless_numbers_are_refused_before_a_request_is_sent() {
     let semaphore = Semaphore::new(&manager, "/s", 2).unwrap();
     let limit = SharedLimit::new(&manager, "/limit").unwrap();
     let limiter = RateLimiter::new(&manager, "/r", 2, second).unwrap();
-    let huge = vec![b'x'; 2_000_000];
-    let owner = Owner::new("a");
-    let mutex = Mutex::new(&manager, "/m").unwrap();
-    let refused: Vec<(&str, Error, &str)> = vec![
+    let mut refused: Vec<(&str, Error, &str)> = vec![
         ("no permits", Semaphore::new(&manager, "/s", 0).unwrap_err(), "one or more"),
         ("uncountable permits", Semaphore::new(&manager, "/s", u32::MAX).unwrap_err(), "2147483647"),
         ("negative for Curator", Semaphore::new(&manager, "/s", 1 << 31).unwrap_err(), "2147483647"),
@@ -134,26 +131,6 @@ async fn senseless_numbers_are_refused_before_a_request_is_sent() {
             ReentrantMutex::new(&manager, "/e").unwrap().acquire_scoped().await.unwrap_err(),
             "owner",
         ),
-        ("data of a mutex", mutex.clone().node_data(huge.clone()).acquire().await.unwrap_err(), "at most"),
-        (
-            "data of a reentrant one",
-            {
-                let mutex = ReentrantMutex::new(&manager, "/e").unwrap().node_data(huge.clone());
-                mutex.acquire(&owner).await.unwrap_err()
-            },
-            "at most",
-        ),
-        (
-            "data of a reader",
-            { RwLock::new(&manager, "/w").unwrap().node_data(huge.clone()).read().await.unwrap_err() },
-            "at most",
-        ),
-        (
-            "data of leases",
-            semaphore.clone().node_data(huge.clone()).acquire().await.unwrap_err(),
-            "a megabyte",
-        ),
-        ("data of starts", limiter.clone().node_data(huge).admit().await.unwrap_err(), "a megabyte"),
         (
             "too many in a request",
             {
@@ -163,6 +140,7 @@ async fn senseless_numbers_are_refused_before_a_request_is_sent() {
             "",
         ),
     ];
+    refused.extend(refused_data(&manager, semaphore, limiter).await);
     for (name, error, word) in refused {
         assert!(matches!(error, Error::Config(_) | Error::Recipe(_)), "{name}: {error:?}");
         assert!(error.to_string().contains(word), "{name}: {error}");
@@ -172,6 +150,25 @@ async fn senseless_numbers_are_refused_before_a_request_is_sent() {
     let strange = Semaphore::with_shared_limit(&other, "/s", &limit).unwrap_err();
     assert!(strange.to_string().contains("manager of the semaphore"), "{strange}");
     nothing_was_sent(&proxies, "all of it");
+}
+
+/// The errors of acquires with data that fits into no request.
+async fn refused_data(
+    manager: &ConnectionManager,
+    semaphore: Semaphore,
+    limiter: RateLimiter,
+) -> Vec<(&'static str, Error, &'static str)> {
+    let huge = vec![b'x'; 2_000_000];
+    let mutex = Mutex::new(manager, "/m").unwrap();
+    let reentrant = ReentrantMutex::new(manager, "/e").unwrap().node_data(huge.clone());
+    let lock = RwLock::new(manager, "/w").unwrap().node_data(huge.clone());
+    vec![
+        ("data of a mutex", mutex.node_data(huge.clone()).acquire().await.unwrap_err(), "at most"),
+        ("data of a reentrant one", reentrant.acquire(&Owner::new("a")).await.unwrap_err(), "at most"),
+        ("data of a reader", lock.read().await.unwrap_err(), "at most"),
+        ("data of leases", semaphore.node_data(huge.clone()).acquire().await.unwrap_err(), "a megabyte"),
+        ("data of starts", limiter.node_data(huge).admit().await.unwrap_err(), "a megabyte"),
+    ]
 }
 
 #[tokio::test]

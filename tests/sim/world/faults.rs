@@ -29,67 +29,21 @@ impl State {
             1 => self.rng.between(1, timeout),
             _ => self.rng.between(timeout, timeout * 2),
         };
-        let open: Vec<ClientId> = self
-            .connections
-            .iter()
-            .filter(|(_, connection)| connection.at_client && connection.at_server)
-            .map(|(client, _)| *client)
-            .collect();
         match fault {
-            Fault::Cut | Fault::LoseReplies if open.is_empty() => {}
             Fault::Cut => {
-                let client = open[self.rng.index(open.len())];
-                self.note(|| format!("FAULT cut {client:?}"));
-                self.cut(client);
-            }
-            Fault::LoseReplies => {
-                let client = open[self.rng.index(open.len())];
-                self.note(|| format!("FAULT {client:?} loses replies"));
-                if let Some(connection) = self.connections.get_mut(&client) {
-                    connection.loses_replies = true;
+                if let Some(client) = self.some_client() {
+                    self.note(|| format!("FAULT cut {client:?}"));
+                    self.cut(client);
                 }
             }
+            Fault::LoseReplies => self.lose_replies(),
             Fault::Partition => {
                 let process = self.rng.index(self.processes.len());
                 self.part(process, span);
             }
-            Fault::Restart => {
-                let server = self.rng.index(self.plan.servers);
-                self.note(|| format!("FAULT restart of server {server} for {span}"));
-                self.away.insert(server, self.now + span);
-                for client in open {
-                    if self.connections[&client].server == server {
-                        self.hang_up(client);
-                        let way = self.way();
-                        self.after(way, Happening::ToClient(client, Output::Close { client }));
-                    }
-                }
-                self.after(span, Happening::Calm);
-            }
-            Fault::Stale | Fault::Depose => {
-                let server = self.rng.index(self.plan.servers);
-                let others = (0..self.plan.servers).filter(|other| *other != server);
-                if others.into_iter().any(|other| self.machine.is_cut_off(other)) {
-                    return;
-                }
-                let isolation = if fault == Fault::Stale { Isolation::Stale } else { Isolation::Deposed };
-                self.note(|| format!("FAULT server {server} {isolation:?} for {span}"));
-                self.machine.cut_off(server, isolation);
-                if fault == Fault::Depose && self.rng.percent(50) {
-                    let election = self.rng.between(1, self.plan.tick);
-                    self.after(election, Happening::NewLeader);
-                }
-                self.after(span, Happening::Rejoin(server));
-            }
-            Fault::Freeze => {
-                let process = self.rng.index(self.processes.len());
-                if self.processes[process].is_frozen() {
-                    return;
-                }
-                self.note(|| format!("FAULT process {process} is paused for {span}"));
-                self.processes[process].freeze();
-                self.after(span, Happening::Thaw(process));
-            }
+            Fault::Restart => self.restart_server(span),
+            Fault::Stale | Fault::Depose => self.cut_off_server(fault, span),
+            Fault::Freeze => self.freeze_process(span),
             Fault::Slow => {
                 self.note(|| format!("FAULT slow for {span}"));
                 self.latency = timeout / 8;
@@ -108,29 +62,95 @@ impl State {
                     self.delete_by_hand(&path);
                 }
             }
-            Fault::Meddle => {
-                if let Some(path) = self.some_contender() {
-                    self.write_by_hand(&path);
-                    let wait = self.rng.between(1, timeout / 5);
-                    self.after(wait, Happening::DeleteByHand(path));
-                }
-            }
-            Fault::Clear => {
-                if self.rng.percent(50) {
-                    let process = self.rng.index(self.processes.len());
-                    self.part(process, span);
-                }
-                if let Some(path) = self.some_contender() {
-                    let directory = path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
-                    let wait = self.rng.between(1, timeout / 10);
-                    self.after(wait, Happening::ClearByHand(directory.unwrap_or_default()));
-                }
-            }
+            Fault::Meddle => self.meddle(timeout),
+            Fault::Clear => self.clear_directory(timeout, span),
             Fault::CountAhead => {
                 self.counts_ahead = !self.counts_ahead;
                 self.machine.count_ahead(self.counts_ahead);
             }
             Fault::Crash => self.crash_one(),
+        }
+    }
+
+    /// The clients with a connection that both sides take for open.
+    fn open_clients(&self) -> Vec<ClientId> {
+        let is_open = |connection: &Connection| connection.at_client && connection.at_server;
+        let open = self.connections.iter().filter(|(_, connection)| is_open(connection));
+        open.map(|(client, _)| *client).collect()
+    }
+
+    fn some_client(&mut self) -> Option<ClientId> {
+        let open = self.open_clients();
+        (!open.is_empty()).then(|| open[self.rng.index(open.len())])
+    }
+
+    fn lose_replies(&mut self) {
+        let Some(client) = self.some_client() else { return };
+        self.note(|| format!("FAULT {client:?} loses replies"));
+        if let Some(connection) = self.connections.get_mut(&client) {
+            connection.loses_replies = true;
+        }
+    }
+
+    fn restart_server(&mut self, span: u64) {
+        let server = self.rng.index(self.plan.servers);
+        self.note(|| format!("FAULT restart of server {server} for {span}"));
+        self.away.insert(server, self.now + span);
+        for client in self.open_clients() {
+            if self.connections[&client].server == server {
+                self.hang_up(client);
+                let way = self.way();
+                self.after(way, Happening::ToClient(client, Output::Close { client }));
+            }
+        }
+        self.after(span, Happening::Calm);
+    }
+
+    fn cut_off_server(&mut self, fault: Fault, span: u64) {
+        let server = self.rng.index(self.plan.servers);
+        let others = (0..self.plan.servers).filter(|other| *other != server);
+        if others.into_iter().any(|other| self.machine.is_cut_off(other)) {
+            return;
+        }
+        let isolation = if fault == Fault::Stale { Isolation::Stale } else { Isolation::Deposed };
+        self.note(|| format!("FAULT server {server} {isolation:?} for {span}"));
+        self.machine.cut_off(server, isolation);
+        if fault == Fault::Depose && self.rng.percent(50) {
+            let election = self.rng.between(1, self.plan.tick);
+            self.after(election, Happening::NewLeader);
+        }
+        self.after(span, Happening::Rejoin(server));
+    }
+
+    fn freeze_process(&mut self, span: u64) {
+        let process = self.rng.index(self.processes.len());
+        if self.processes[process].is_frozen() {
+            return;
+        }
+        self.note(|| format!("FAULT process {process} is paused for {span}"));
+        self.processes[process].freeze();
+        self.after(span, Happening::Thaw(process));
+    }
+
+    /// Writes into a contender's node, and deletes it later.
+    fn meddle(&mut self, timeout: u64) {
+        if let Some(path) = self.some_contender() {
+            self.write_by_hand(&path);
+            let wait = self.rng.between(1, timeout / 5);
+            self.after(wait, Happening::DeleteByHand(path));
+        }
+    }
+
+    /// Deletes a directory with all contenders, while one process may be without a connection.
+    fn clear_directory(&mut self, timeout: u64, span: u64) {
+        if self.rng.percent(50) {
+            let process = self.rng.index(self.processes.len());
+            self.part(process, span);
+        }
+        if let Some(path) = self.some_contender() {
+            let directory = path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
+            let wait = self.rng.between(1, timeout / 10);
+            self.after(wait, Happening::ClearByHand(directory.unwrap_or_default()));
         }
     }
 

@@ -36,47 +36,12 @@ pub(super) enum ToServer {
 impl State {
     pub(super) fn happen(&mut self, happening: Happening) {
         let now = self.server_time();
-        // A paused process handles its events later, in order.
-        let process = match &happening {
-            Happening::Dial(session) | Happening::Tick(session) => Some(&self.sessions[*session].process),
-            Happening::ToClient(client, _) => {
-                self.connections.get(client).map(|connection| &self.sessions[connection.session].process)
-            }
-            _ => None,
-        };
-        if let Some(process) = process
-            && (process.is_frozen() || self.backlogs.contains_key(&process.number))
-        {
-            let number = process.number;
-            return self.backlogs.entry(number).or_default().push(happening);
-        }
+        let Some(happening) = self.defer(happening) else { return };
         match happening {
             Happening::Dial(number) => self.dial(number),
             Happening::Tick(number) => self.tick(number),
             Happening::ToClient(client, output) => self.receive(client, output),
-            Happening::ToServer(client, message) => {
-                let Some(connection) = self.connections.get(&client).filter(|known| known.at_server) else {
-                    return;
-                };
-                if self.away.contains_key(&connection.server) {
-                    return;
-                }
-                let Some(message) = self.hold_transaction(client, message) else { return };
-                let list = match &message {
-                    ToServer::Request(_, Request::GetChildren { path, with_stat: true, .. }) => {
-                        Some(path.clone())
-                    }
-                    _ => None,
-                };
-                let outputs = match message {
-                    ToServer::Connect(request) => self.machine.connect(client, request, now),
-                    ToServer::Request(xid, request) => self.request(client, xid, request, now),
-                };
-                match list {
-                    Some(directory) => self.emit_list(client, &directory, outputs),
-                    None => self.emit(outputs),
-                }
-            }
+            Happening::ToServer(client, message) => self.deliver(client, message, now),
             Happening::HangUp(client) => self.hang_up(client),
             Happening::Advance => {
                 self.next_advance = u64::MAX;
@@ -121,6 +86,45 @@ impl State {
                 self.away.retain(|_, until| *until > self.now);
                 self.partitioned.retain(|_, until| *until > self.now);
             }
+        }
+    }
+
+    /// A paused process handles its events later, in order.
+    fn defer(&mut self, happening: Happening) -> Option<Happening> {
+        let process = match &happening {
+            Happening::Dial(session) | Happening::Tick(session) => Some(&self.sessions[*session].process),
+            Happening::ToClient(client, _) => {
+                self.connections.get(client).map(|connection| &self.sessions[connection.session].process)
+            }
+            _ => None,
+        };
+        if let Some(process) = process
+            && (process.is_frozen() || self.backlogs.contains_key(&process.number))
+        {
+            let number = process.number;
+            self.backlogs.entry(number).or_default().push(happening);
+            return None;
+        }
+        Some(happening)
+    }
+
+    fn deliver(&mut self, client: ClientId, message: ToServer, now: i64) {
+        let Some(connection) = self.connections.get(&client).filter(|known| known.at_server) else { return };
+        if self.away.contains_key(&connection.server) {
+            return;
+        }
+        let Some(message) = self.hold_transaction(client, message) else { return };
+        let list = match &message {
+            ToServer::Request(_, Request::GetChildren { path, with_stat: true, .. }) => Some(path.clone()),
+            _ => None,
+        };
+        let outputs = match message {
+            ToServer::Connect(request) => self.machine.connect(client, request, now),
+            ToServer::Request(xid, request) => self.request(client, xid, request, now),
+        };
+        match list {
+            Some(directory) => self.emit_list(client, &directory, outputs),
+            None => self.emit(outputs),
         }
     }
 }

@@ -43,6 +43,20 @@ pub(super) fn write(
     if violations.len() > LISTED {
         let _ = writeln!(text, "… and {} more", violations.len() - LISTED);
     }
+    table(&mut text, holds);
+    if let Some(recovery) = recovery(history, holds) {
+        let _ = writeln!(text, "\nevery client had all its locks again {recovery:.1} s after the healing");
+    }
+    for lapse in lapses {
+        let _ = writeln!(text, "lapse of the servers: {lapse}");
+    }
+    let _ = writeln!(text, "\n{}", attempts(history));
+    faults(&mut text, history);
+    text
+}
+
+/// A row for each lock.
+fn table(text: &mut String, holds: &[Hold]) {
     let _ = writeln!(
         text,
         "{:<17}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>16}",
@@ -64,16 +78,13 @@ pub(super) fn write(
             of.len()
         );
     }
-    if let Some(recovery) = recovery(history, holds) {
-        let _ = writeln!(text, "\nevery client had all its locks again {recovery:.1} s after the healing");
-    }
-    for lapse in lapses {
-        let _ = writeln!(text, "lapse of the servers: {lapse}");
-    }
-    let _ = writeln!(text, "\n{}", attempts(history));
+}
+
+/// How often each kind of fault struck.
+fn faults(text: &mut String, history: &History) {
     let _ = writeln!(text, "\nfaults");
     let mut kinds: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for incident in &account.incidents {
+    for incident in &history.account.incidents {
         let (count, failed) = kinds.entry(&incident.kind).or_default();
         *count += 1;
         *failed += usize::from(incident.failed.is_some());
@@ -82,7 +93,6 @@ pub(super) fn write(
         let not = if failed > 0 { format!(", {failed} not as meant") } else { String::new() };
         let _ = writeln!(text, "{count:>5}  {kind}{not}");
     }
-    text
 }
 
 fn first(history: &History) -> u64 {

@@ -131,50 +131,68 @@ impl Player {
                 writeln!(output, "moved: {} for {} ms", self.id(moved.session), moved.timeout).unwrap();
                 self.sessions[*session] = moved;
             }
-            Step::WrongPassword { session } => {
-                let address = self.address(*session).to_owned();
-                let old = &mut self.sessions[*session];
-                let refused = Conn::attach(&address, 8000, old.session, &[7; 16], 0).await;
-                let refused = refused.map(|mut conn| {
-                    let answer = (conn.session, conn.timeout, std::mem::take(&mut conn.password));
-                    (answer, conn)
-                });
-                let (answer, mut conn) = refused.unwrap();
-                conn.closed().await;
-                old.closed().await;
-                writeln!(output, "wrong password: {answer:?}").unwrap();
-                let again = self.again(*session).await;
-                writeln!(output, "right password: {}", self.id(again.session)).unwrap();
-                self.sessions[*session] = again;
-            }
+            Step::WrongPassword { session } => output = self.wrong_password(*session).await,
             Step::Close { session } => {
                 let reply = self.sessions[*session].ok(op::CLOSE, &Body::new()).await;
                 writeln!(output, "closed: {}", self.describe(op::CLOSE, &reply)).unwrap();
                 self.sessions[*session].closed().await;
                 self.sessions[*session] = self.join(*session, SESSION_TIMEOUT).await;
             }
-            Step::Expire { session } => {
-                let mut doomed = self.join(SESSIONS, SHORT_TIMEOUT).await;
-                let path = format!("{}/doomed", self.root);
-                let reply = doomed.call(op::CREATE2, &Body::create(&path, 1)).await.unwrap();
-                writeln!(output, "doomed: {}", self.describe(op::CREATE2, &reply)).unwrap();
-                if reply.err != 0 {
-                    // Without an own node the end of the session would be invisible.
-                    doomed.ok(op::CLOSE, &Body::new()).await;
-                    return output;
-                }
-                let (id, password) = (doomed.session, doomed.password.clone());
-                drop(doomed);
-                let observer = &mut self.sessions[*session];
-                // Expiry is the one thing a client cannot ask for and has to wait for.
-                while observer.call(op::EXISTS, &Body::watch(&path, false)).await.unwrap().err == 0 {
-                    sleep(Duration::from_millis(20)).await;
-                }
-                let mut late = Conn::attach(self.address(SESSIONS), 8000, id, &password, 0).await.unwrap();
-                late.closed().await;
-                writeln!(output, "too late: {:?}", (late.session, late.timeout, late.password)).unwrap();
-            }
+            Step::Expire { session } => match self.expire(*session).await {
+                (shown, true) => output = shown,
+                (shown, false) => return shown,
+            },
         }
+        output + &self.events(step).await
+    }
+
+    async fn wrong_password(&mut self, session: usize) -> String {
+        let mut output = String::new();
+        let address = self.address(session).to_owned();
+        let old = &mut self.sessions[session];
+        let refused = Conn::attach(&address, 8000, old.session, &[7; 16], 0).await;
+        let refused = refused.map(|mut conn| {
+            let answer = (conn.session, conn.timeout, std::mem::take(&mut conn.password));
+            (answer, conn)
+        });
+        let (answer, mut conn) = refused.unwrap();
+        conn.closed().await;
+        old.closed().await;
+        writeln!(output, "wrong password: {answer:?}").unwrap();
+        let again = self.again(session).await;
+        writeln!(output, "right password: {}", self.id(again.session)).unwrap();
+        self.sessions[session] = again;
+        output
+    }
+
+    /// Has the session of another client expire. Returns its effects, and whether there was such a session.
+    async fn expire(&mut self, session: usize) -> (String, bool) {
+        let mut output = String::new();
+        let mut doomed = self.join(SESSIONS, SHORT_TIMEOUT).await;
+        let path = format!("{}/doomed", self.root);
+        let reply = doomed.call(op::CREATE2, &Body::create(&path, 1)).await.unwrap();
+        writeln!(output, "doomed: {}", self.describe(op::CREATE2, &reply)).unwrap();
+        if reply.err != 0 {
+            // Without an own node the end of the session would be invisible.
+            doomed.ok(op::CLOSE, &Body::new()).await;
+            return (output, false);
+        }
+        let (id, password) = (doomed.session, doomed.password.clone());
+        drop(doomed);
+        let observer = &mut self.sessions[session];
+        // Expiry is the one thing a client cannot ask for and has to wait for.
+        while observer.call(op::EXISTS, &Body::watch(&path, false)).await.unwrap().err == 0 {
+            sleep(Duration::from_millis(20)).await;
+        }
+        let mut late = Conn::attach(self.address(SESSIONS), 8000, id, &password, 0).await.unwrap();
+        late.closed().await;
+        writeln!(output, "too late: {:?}", (late.session, late.timeout, late.password)).unwrap();
+        (output, true)
+    }
+
+    /// The effects of the step on all sessions.
+    async fn events(&mut self, step: &Step) -> String {
+        let mut output = String::new();
         // All effects of the step on other sessions arrive before the answer to a ping or, if the server of a session
         // may be behind, to a sync.
         for index in 0..SESSIONS {
