@@ -48,9 +48,9 @@ impl Crate {
         let mut read_crate = Self { modules, known: BTreeMap::new(), imports: BTreeSet::new() };
         let mut found = Vec::new();
         for (module, file) in &read_crate.modules {
-            for Named { path, known_as } in named(&read(file)) {
+            for Named { path, imported_as } in named(&read(file)) {
                 let Some(path) = from_the_root(module, &path) else { continue };
-                if let Some(name) = known_as {
+                if let Some(name) = imported_as {
                     read_crate.known.insert((module.clone(), name), path.clone());
                 }
                 found.push((module.clone(), path));

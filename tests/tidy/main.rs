@@ -9,7 +9,10 @@
 
 mod blocking;
 mod counts;
+mod glossary;
 mod imports;
+mod names;
+mod old_names;
 mod published;
 mod repository;
 mod rust;

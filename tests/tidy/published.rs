@@ -60,9 +60,9 @@ fn the_pages_of_a_package_show_every_feature_and_mark_its_items() {
         }
         if manifest == "recipes/Cargo.toml" {
             let readme = read("README.md");
-            let untold: Vec<&String> =
+            let unnamed: Vec<&String> =
                 features.iter().filter(|name| !readme.contains(&format!("`{name}`"))).collect();
-            assert_eq!(untold, [""; 0], "README.md does not name these features");
+            assert_eq!(unnamed, [""; 0], "README.md does not name these features");
         }
         let shown = section(&manifest, "package.metadata.docs.rs").join("\n");
         let names: BTreeSet<String> =

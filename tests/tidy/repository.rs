@@ -56,7 +56,7 @@ fn one_folder_names_the_client_crate() {
 }
 
 #[test]
-fn no_select_throws_dice() {
+fn no_select_chooses_at_random() {
     // The simulation replays a seed only if every choice is the seed's.
     for file in ["src", "recipes", "redis"].into_iter().flat_map(|folder| files(folder, &[".rs"])) {
         let text = read(&file);

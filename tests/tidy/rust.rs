@@ -8,7 +8,7 @@ pub(crate) type Path = Vec<String>;
 pub(crate) struct Named {
     pub(crate) path: Path,
     /// The name by which a `use` makes it known in its module.
-    pub(crate) known_as: Option<String>,
+    pub(crate) imported_as: Option<String>,
 }
 
 /// The paths of all `use` declarations outside of tests, and those in the code that begin with `crate`, `super` or
@@ -23,7 +23,7 @@ pub(crate) fn named(source: &str) -> Vec<Named> {
             "crate" | "super" | "self" => {
                 let (path, next) = simple_path(&tokens, at);
                 if path.len() > 1 {
-                    found.push(Named { path, known_as: None });
+                    found.push(Named { path, imported_as: None });
                 }
                 at = next;
             }
@@ -46,12 +46,12 @@ fn use_tree(tokens: &[String], at: usize, before: &[String], found: &mut Vec<Nam
         return at + 1;
     }
     assert_ne!(tokens[at], "*", "{path:?}: a use of everything hides what is imported");
-    let mut known_as = path.last().cloned();
+    let mut imported_as = path.last().cloned();
     if tokens[at] == "as" {
-        known_as = Some(tokens[at + 1].clone());
+        imported_as = Some(tokens[at + 1].clone());
         at += 2;
     }
-    found.push(Named { path, known_as });
+    found.push(Named { path, imported_as });
     at
 }
 
@@ -69,7 +69,7 @@ fn simple_path(tokens: &[String], mut at: usize) -> (Path, usize) {
     (path, at)
 }
 
-fn is_identifier(token: &str) -> bool {
+pub(crate) fn is_identifier(token: &str) -> bool {
     token.starts_with(|c: char| c == '_' || c.is_alphabetic())
 }
 
@@ -184,8 +184,8 @@ use crate::p;
 "##;
     let found: Vec<String> = named(source)
         .into_iter()
-        .map(|Named { path, known_as }| {
-            path.join("::") + &known_as.map_or(String::new(), |name| format!(" as {name}"))
+        .map(|Named { path, imported_as }| {
+            path.join("::") + &imported_as.map_or(String::new(), |name| format!(" as {name}"))
         })
         .collect();
     let expected = [

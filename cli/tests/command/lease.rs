@@ -19,7 +19,7 @@ fn last_time(output: &str) -> f64 {
 }
 
 /// The holder is cut off by `cut`. Its program has ended when the other command gets the lock.
-async fn is_over_before_the_next_holder(
+async fn assert_over_before_the_next_holder(
     holding: &Fixture,
     waiting: &Fixture,
     path: &str,
@@ -43,7 +43,7 @@ async fn a_holder_that_is_cut_off_ends_its_program_before_another_holds() {
     let ensemble = TestEnsemble::start(2).await.unwrap();
     let [first, second] = ensemble.servers() else { panic!("two servers") };
     let (holding, waiting) = (Fixture::at(&first.connect_string()), Fixture::at(&second.connect_string()));
-    is_over_before_the_next_holder(&holding, &waiting, "/lease/cut", || first.cut_off(Isolation::Stale))
+    assert_over_before_the_next_holder(&holding, &waiting, "/lease/cut", || first.cut_off(Isolation::Stale))
         .await;
 }
 
@@ -57,7 +57,7 @@ async fn a_holder_that_is_cut_off_from_zookeeper_ends_its_program_before_another
     let (holding, waiting) =
         (Fixture::real(&proxies.connect_string()), Fixture::real(&ensemble.connect_string()));
     let cut = || proxies.hold(Direction::Both);
-    is_over_before_the_next_holder(&holding, &waiting, "/lease/cut", cut).await;
+    assert_over_before_the_next_holder(&holding, &waiting, "/lease/cut", cut).await;
 }
 
 #[tokio::test]
