@@ -13,6 +13,7 @@ use super::bounds::{Exceeded, ViewBounds};
 use super::listed::Listed;
 use super::node::{Decode, ViewNode, is_same_state};
 use super::nodes::{Nodes, child, level, parent};
+use super::visit::{Cause, Visit};
 use crate::wire::Stat;
 
 /// A read that the copy needs. The path is below the root, which has the empty path.
@@ -74,27 +75,6 @@ pub(super) struct Mirror<T> {
     /// The state of each node that differs, before the first difference.
     before: BTreeMap<Arc<str>, Option<Arc<ViewNode<T>>>>,
     exceeded: Option<Exceeded>,
-}
-
-/// A node that is being read.
-struct Visit {
-    cause: Cause,
-    /// An event arrived meanwhile: another visit follows.
-    again: Option<Cause>,
-}
-
-/// Why a node is read.
-#[derive(Clone, Copy)]
-struct Cause {
-    number: u64,
-    /// Everything below is compared as well.
-    is_deep: bool,
-}
-
-impl Cause {
-    fn and(self, other: Self) -> Self {
-        Self { number: self.number.min(other.number), is_deep: self.is_deep || other.is_deep }
-    }
 }
 
 impl<T> Mirror<T> {
@@ -178,6 +158,12 @@ impl<T> Mirror<T> {
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         self.visits.is_empty() && !self.has_dropped
+    }
+
+    /// The nodes that are being read, and those whose state before the first difference is kept.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> (usize, usize) {
+        (self.visits.len(), self.before.len())
     }
 
     /// The bound that the tree exceeds.
@@ -319,6 +305,8 @@ impl<T> Mirror<T> {
                 self.remove(&known);
             }
         }
+        // Every node of the tree, and every event.
+        let pending_max = self.bounds.nodes_max().saturating_add(self.bounds.events_max());
         if self.nodes.len().max(listed.len()) > self.bounds.nodes_max() {
             self.exceeded = Some(Exceeded::Nodes);
         } else if let Some(cause) = cause {
@@ -327,6 +315,11 @@ impl<T> Mirror<T> {
                 let is_new = !self.nodes.contains(&child);
                 if cause.is_deep || is_new {
                     self.visit(&child, Cause { is_deep: true, ..cause });
+                }
+                // The lists of a level come before its first child: their names count before they are read.
+                if self.visits.len() > pending_max {
+                    self.exceeded = Some(Exceeded::Nodes);
+                    break;
                 }
             }
         }
@@ -382,8 +375,12 @@ impl<T> Mirror<T> {
 
     fn remove_node(&mut self, path: &str) {
         self.listed.remove(path);
-        if let Some((path, node)) = self.nodes.remove(path) {
-            self.bytes -= node.size(&path);
+        let Some((path, node)) = self.nodes.remove(path) else { return };
+        self.bytes -= node.size(&path);
+        if matches!(self.before.get(&path), Some(None)) {
+            // The node was created since the last change was taken: nothing differs.
+            self.before.remove(&path);
+        } else {
             self.before.entry(path).or_insert(Some(node));
         }
     }

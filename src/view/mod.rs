@@ -30,6 +30,7 @@ mod snapshot;
 mod task;
 #[cfg(test)]
 mod tests;
+mod visit;
 
 pub use self::bounds::{Exceeded, ViewBounds};
 pub use self::changes::{Difference, ViewChange, ViewChanges};

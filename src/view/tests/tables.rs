@@ -112,6 +112,49 @@ fn a_bound_that_is_exceeded_is_reported() {
 }
 
 #[test]
+fn names_that_have_yet_to_be_read_count_to_the_bound() {
+    let mut server = Server::default();
+    assert!(server.create("", b"1"));
+    for directory in 0..20 {
+        assert!(server.create(&format!("{directory}"), b"1"));
+        assert!((0..9).all(|child| server.create(&format!("{directory}/{child}"), b"1")));
+    }
+    let mut mirror = mirror(ViewBounds::default().nodes(25).events(1));
+    let mut most = 0;
+    while let (None, Some(request)) = (mirror.exceeded(), mirror.next_request(|_| true)) {
+        let answer = server.read(&request);
+        mirror.answer(request, answer);
+        most = most.max(mirror.kept().0);
+    }
+    assert_eq!((mirror.exceeded(), mirror.nodes().len()), (Some(Exceeded::Nodes), 21));
+    assert!(most <= 25 + 1 + 1, "{most} nodes to read");
+}
+
+#[test]
+fn a_view_that_is_too_large_forgets_what_came_and_went() {
+    let mut server = Server::default();
+    assert!(server.create("", b"1"));
+    let mut mirror = mirror(ViewBounds::default().nodes(3));
+    for round in 0..10 {
+        let names = [0, 1, 2].map(|name| format!("{round}-{name}"));
+        assert!(names.iter().take(2).all(|name| server.create(name, b"1")));
+        answer_all(&mut mirror, &server);
+        assert_eq!(mirror.nodes().len(), 3);
+        // One more is too many.
+        assert!(server.create(&names[2], b"1"));
+        mirror.hint(&names[2]);
+        answer_all(&mut mirror, &server);
+        assert!(mirror.exceeded().is_some());
+        mirror.clear();
+        assert!(names.iter().all(|name| server.delete(name)));
+        mirror.restart();
+    }
+    answer_all(&mut mirror, &server);
+    assert_eq!(mirror.kept().1, 1, "the root");
+    assert_eq!(sizes(&mut mirror), (1, 1));
+}
+
+#[test]
 fn nothing_old_is_below_a_node_that_was_created_anew() {
     let (mut server, mut mirror) = (Server::default(), mirror(ViewBounds::default()));
     for path in ["", "a", "a/x"] {
