@@ -133,7 +133,7 @@ impl DoubleBarrier {
 
     /// How many members a round has.
     #[must_use]
-    pub fn count(&self) -> NonZeroU32 {
+    pub fn count(&self) -> u32 {
         self.inner.count()
     }
 
