@@ -149,21 +149,21 @@ class Bench:
     def rebalance(self):
         """One more member joins and leaves: the times until all items are held by the members that are there."""
         items = [f"{item:05}" for item in range(self.number("k"))]
-        standing = [Sharing(self.client(worker), f"{self.root}/rebalance", items, f"member-{worker}") for worker in range(self.number("w"))]
-        for sharing in standing:
+        members = [Sharing(self.client(worker), f"{self.root}/rebalance", items, f"member-{worker}") for worker in range(self.number("w"))]
+        for sharing in members:
             self.started(sharing.serve)
-        before = settled(standing, len(items))
+        before = settled(members, len(items))
         moves, least = 0, 0
         for round in range(self.number("warmn") + self.number("n")):
             if round == self.number("warmn"):
                 earlier, moves, least = self.reading(), 0, 0
             asked = time.perf_counter_ns()
-            extra = Sharing(self.client(len(standing)), f"{self.root}/rebalance", items, "extra")
+            extra = Sharing(self.client(len(members)), f"{self.root}/rebalance", items, "extra")
             self.started(extra.serve)
-            after = settled([*standing, extra], len(items))
+            after = settled([*members, extra], len(items))
             joined = time.perf_counter_ns()
             extra.is_over = True
-            again = settled(standing, len(items))
+            again = settled(members, len(items))
             ended = time.perf_counter_ns()
             share = sum(owner == "extra" for owner in after.values())
             moves += sum(before[item] != after[item] for item in items) + sum(after[item] != again[item] for item in items)
