@@ -1,8 +1,8 @@
 //! The wait-for graph, and the actors in it that can never be served: pure.
 //!
 //! An *actor* holds nodes and waits with nodes. It is *stuck* if it waits, and keeps waiting whatever the
-//! actors that are not stuck do. Graph reduction finds the stuck actors: it removes every actor that waits for
-//! no other, releases its holds, removes the actors that are granted then, until nothing changes.
+//! actors that are not stuck do. Graph reduction finds the stuck actors: it removes every actor that waits
+//! for no other, releases its holds, removes the actors that are granted then, until nothing changes.
 //!
 //! A circle in the graph would prove less: a waiter for permits is served by any of their holders.
 
