@@ -46,6 +46,9 @@ struct Metrics {
 /// The upper ends of the histograms' buckets, in seconds: from a round trip to a session timeout.
 const BUCKETS: [f64; 8] = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0];
 
+/// The pause between two upkeeps of the recorder.
+const UPKEEP: Duration = Duration::from_secs(5);
+
 /// How long the lock is held each time.
 const WORK: Duration = Duration::from_millis(5);
 
@@ -71,6 +74,16 @@ fn install() -> Result<PrometheusHandle, Failure> {
     metrics::set_global_recorder(recorder).map_err(io::Error::other)?;
     describe();
     Ok(handle)
+}
+
+/// Puts the samples of histograms into their buckets, until the runtime is dropped: without this every sample is kept
+/// until the next scrape.
+async fn keep_up(recorded: PrometheusHandle) {
+    let mut timer = tokio::time::interval(UPKEEP);
+    loop {
+        timer.tick().await;
+        recorded.run_upkeep();
+    }
 }
 
 /// Serves every connection until the runtime is dropped.
@@ -120,6 +133,7 @@ impl Example for Metrics {
         let recorded = install()?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         worker.tell(&News::Serves(listener.local_addr()?))?;
+        tokio::spawn(keep_up(recorded.clone()));
         tokio::spawn(serve(listener, recorded));
 
         let mutex = Mutex::new(worker.manager(), worker.path("contended")?)?;

@@ -162,6 +162,18 @@ fn signals() -> io::Result<impl Future<Output = ()> + Send + 'static> {
     })
 }
 
+/// Often enough that few samples gather.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Puts the samples of histograms into their buckets: without this every sample is kept until the next scrape.
+async fn keep_up(metrics: PrometheusHandle) {
+    let mut timer = tokio::time::interval(UPKEEP);
+    loop {
+        timer.tick().await;
+        metrics.run_upkeep();
+    }
+}
+
 /// From here on everything is recorded.
 fn record_metrics() -> Result<PrometheusHandle, Failure> {
     let seconds = Matcher::Suffix("_seconds".to_owned());
@@ -169,5 +181,6 @@ fn record_metrics() -> Result<PrometheusHandle, Failure> {
     let handle = recorder.handle();
     metrics::set_global_recorder(recorder).map_err(io::Error::other)?;
     lockkeeper::metrics::describe();
+    tokio::spawn(keep_up(handle.clone()));
     Ok(handle)
 }
