@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 use lockkeeper::blocking::{ConnectionManager, ReentrantMutex};
-use lockkeeper::{ANY_VERSION, CreateMode, ZnodePath};
+use lockkeeper::{ANY_VERSION, CreateMode, Error, ZnodePath};
 use lockkeeper_examples::fixture::{
     Common, Connection, Failure, GRACE, InterruptFlag, Server, Verdict, block_on, sweep,
 };
@@ -85,7 +85,10 @@ impl Stock {
         let fewer = (left - 1).to_string().into_bytes();
         match &guard {
             // Committed only if the lock is still ours, however long we were away.
-            Some(guard) => drop(guard.txn().set(self.left.clone(), fewer, ANY_VERSION).commit()?),
+            Some(guard) => {
+                let written = guard.txn().set(self.left.clone(), fewer, ANY_VERSION).commit();
+                written.map_err(Error::from)?;
+            }
             None => {
                 let znodes = self.manager.as_async().znodes();
                 self.manager.block_on(znodes.write(&self.left, fewer, ANY_VERSION))??;
@@ -114,8 +117,9 @@ impl Blocking {
             }
         };
         connection.session_timeout = self.common.session_timeout().or(connection.session_timeout);
-        let manager = ConnectionManager::connect_with(connection.builder("blocking"))?;
-        let root: ZnodePath = format!("/lockkeeper-examples/blocking-{}", Uuid::new_v4()).parse()?;
+        let manager = connect(&connection, "blocking")?;
+        let root: ZnodePath =
+            format!("/lockkeeper-examples/blocking-{}", Uuid::new_v4()).parse().map_err(Error::from)?;
 
         let judged = self.sell_out(&manager, &connection, &root, &interrupt);
 
@@ -134,15 +138,15 @@ impl Blocking {
         root: &ZnodePath,
         interrupt: &InterruptFlag,
     ) -> Result<Verdict, Failure> {
-        let (left, parts) = (root.child("left")?, self.parts.to_string());
+        let (left, parts) = (root.child("left").map_err(Error::from)?, self.parts.to_string());
         let znodes = manager.as_async().znodes();
         manager.block_on(znodes.create(&left, parts.as_bytes(), CreateMode::Persistent))??;
 
-        let other = ConnectionManager::connect_with(connection.builder("blocking, second session"))?;
+        let other = connect(connection, "blocking, second session")?;
         let mut stocks = Vec::new();
         for number in 1..=self.threads {
             let manager = if number % 2 == 0 { &other } else { manager };
-            let lock = ReentrantMutex::new(manager, root.child("lock")?)?;
+            let lock = ReentrantMutex::new(manager, format!("{root}/lock"))?;
             stocks.push(Stock {
                 manager: manager.clone(),
                 lock: (!self.no_lock).then_some(lock),
@@ -172,6 +176,10 @@ impl Blocking {
         let numbers = format!("{} threads sold {sold} of {} parts", self.threads, self.parts);
         Ok(Verdict::of(sold == self.parts, numbers))
     }
+}
+
+fn connect(connection: &Connection, client: &str) -> Result<ConnectionManager, Error> {
+    Ok(ConnectionManager::connect_with(connection.builder(client))?)
 }
 
 #[expect(clippy::disallowed_methods, reason = "there is no runtime to be blocked")]

@@ -12,8 +12,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::{ANY_VERSION, RwLock};
-use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
+use lockkeeper::{ANY_VERSION, Error, RwLock};
+use lockkeeper_examples::fixture::{
+    Common, Example, Failure, Fixture, Verdict, Worker, patiently, patiently_once, play,
+};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
@@ -68,9 +70,9 @@ fn main() -> ExitCode {
 
 impl ConfigCache {
     /// Reads all parts; no process writes meanwhile.
-    async fn read(&self, worker: &Worker, lock: &RwLock) -> Result<[Vec<u8>; 3], Failure> {
+    async fn read(&self, worker: &Worker, lock: &RwLock) -> Result<[Vec<u8>; 3], Error> {
         let guard = lock.read().await?;
-        let parts = guard.run(parts(worker)).await.map_err(lockkeeper::Error::from)??;
+        let parts = guard.run(parts(worker)).await??;
         // The result is valid even if the release fails: lockkeeper continues to delete the node.
         let _ = guard.release().await;
         Ok(parts)
@@ -78,7 +80,7 @@ impl ConfigCache {
 
     /// Writes all parts one after another, and returns what it reads afterwards. No process reads meanwhile, and no
     /// other process writes before this check.
-    async fn write(&self, worker: &Worker, lock: &RwLock, value: &str) -> Result<[Vec<u8>; 3], Failure> {
+    async fn write(&self, worker: &Worker, lock: &RwLock, value: &str) -> Result<[Vec<u8>; 3], Error> {
         let write = lock.write().await?;
         for part in PARTS {
             // Each is committed only if the lock is still ours.
@@ -94,7 +96,7 @@ impl ConfigCache {
     }
 
     /// The same without the lock.
-    async fn write_without_lock(&self, worker: &Worker, value: &str) -> Result<[Vec<u8>; 3], Failure> {
+    async fn write_without_lock(&self, worker: &Worker, value: &str) -> Result<[Vec<u8>; 3], Error> {
         for part in PARTS {
             worker.znodes().write(&worker.path(part)?, value.as_bytes(), ANY_VERSION).await?;
             sleep(THINK).await;
@@ -132,7 +134,7 @@ impl Example for ConfigCache {
                 let parts = if self.no_lock {
                     patiently(|| parts(worker)).await?
                 } else {
-                    patiently(|| self.read(worker, &lock)).await?
+                    patiently_once(|| self.read(worker, &lock)).await?
                 };
                 seen.reads += 1;
                 seen.torn += u64::from(!parts.iter().all(|part| *part == parts[0]));
@@ -171,7 +173,7 @@ impl Example for ConfigCache {
 }
 
 /// All parts, one after another.
-async fn parts(worker: &Worker) -> Result<[Vec<u8>; 3], Failure> {
+async fn parts(worker: &Worker) -> Result<[Vec<u8>; 3], Error> {
     let mut parts: [Vec<u8>; 3] = Default::default();
     for (part, name) in parts.iter_mut().zip(PARTS) {
         *part = worker.znodes().read(&worker.path(name)?).await?.map(|(data, _)| data).unwrap_or_default();

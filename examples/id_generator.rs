@@ -71,7 +71,8 @@ impl IdGenerator {
         let id = number(worker.znodes().read(&next).await?.map(|(data, _)| data))?;
         sleep(THINK).await;
         // Committed only if the lock is still ours, however long we were away.
-        guard.txn().set(next, (id + 1).to_string().into_bytes(), ANY_VERSION).commit().await?;
+        let written = guard.txn().set(next, (id + 1).to_string().into_bytes(), ANY_VERSION).commit().await;
+        written.map_err(Error::from)?;
         // The id is ours even if the release fails: lockkeeper continues to delete the node.
         let _ = guard.release().await;
         Ok(id)
@@ -90,7 +91,7 @@ impl IdGenerator {
                 sleep(THINK).await;
                 match worker.znodes().write(&next, (id + 1).to_string().as_bytes(), version).await {
                     Err(Error::Refused { refusal: Refusal::BadVersion, .. }) => Ok(None),
-                    written => written.map(|_| Some(id)).map_err(Failure::from),
+                    written => Ok::<_, Failure>(written.map(|_| Some(id))?),
                 }
             });
             let drawn = drawn.await??;

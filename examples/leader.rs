@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::{BootInstant, Election};
+use lockkeeper::{BootInstant, Election, Error};
 use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, play};
 use serde::{Deserialize, Serialize};
 
@@ -116,7 +116,7 @@ impl Example for Leader {
             let news = match beat {
                 Ok(_) => News::Leads { token },
                 Err(error) if error.is_lost() => News::Refused,
-                Err(error) => return ControlFlow::Break(Failure::from(error)),
+                Err(error) => return ControlFlow::Break(Error::from(error).into()),
             };
             if let Err(error) = worker.tell(&news) {
                 return ControlFlow::Break(error);

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 }
 
 /// The whole order: no other process acts between its steps. Returns the number of nested acquires.
-async fn checkout(worker: &Worker, order: u32) -> Result<u32, Failure> {
+async fn checkout(worker: &Worker, order: u32) -> Result<u32, Error> {
     let lock = ReentrantMutex::new(worker.manager(), worker.path(&lock(order))?)?;
     let outer = lock.acquire_scoped().await?;
     let mut again = 0;
@@ -61,25 +61,38 @@ async fn checkout(worker: &Worker, order: u32) -> Result<u32, Failure> {
 }
 
 /// One step, whether or not the caller has the order locked. Returns whether it had.
-async fn take_step(worker: &Worker, order: u32, step: &str) -> Result<bool, Failure> {
+async fn take_step(worker: &Worker, order: u32, step: &str) -> Result<bool, Error> {
     let lock = ReentrantMutex::new(worker.manager(), worker.path(&lock(order))?)?;
     // The owner's second hold costs no round trip, and rests on the same node as the first.
     let guard = lock.acquire_scoped().await?;
-    let is_again = lock.hold_count(&Owner::current().ok_or_else(nobody)?) > 1;
+    let is_again = Owner::current().is_some_and(|owner| lock.hold_count(&owner) > 1);
     once(worker, guard.hold(), order, step).await?;
     let _ = guard.release().await;
     Ok(is_again)
 }
 
+/// The mistake: the caller holds the lock, and the step requests it like any other contender. Returns its error.
+async fn mistake(worker: &Worker, order: u32) -> Result<Option<String>, Error> {
+    let lock = ReentrantMutex::new(worker.manager(), worker.path(&lock(order))?)?;
+    let owner = Owner::new("mistaken");
+    let outer = lock.acquire(&owner).await?;
+    let mistaken = owner.scope(take_step_with_plain_mutex(worker, order, RESERVE)).await;
+    outer.release().await?;
+    match mistaken {
+        Err(error @ Error::WouldDeadlock { .. }) => Ok(Some(error.to_string())),
+        _ => Ok(None),
+    }
+}
+
 /// A step that uses a plain mutex by mistake.
-async fn take_step_with_plain_mutex(worker: &Worker, order: u32, step: &str) -> Result<(), Failure> {
+async fn take_step_with_plain_mutex(worker: &Worker, order: u32, step: &str) -> Result<(), Error> {
     let guard = Mutex::new(worker.manager(), worker.path(&lock(order))?)?.acquire().await?;
     once(worker, guard.hold(), order, step).await?;
     Ok(guard.release().await?)
 }
 
 /// Records the step as done, unless it is recorded already.
-async fn once(worker: &Worker, hold: &Hold, order: u32, step: &str) -> Result<(), Failure> {
+async fn once(worker: &Worker, hold: &Hold, order: u32, step: &str) -> Result<(), Error> {
     let done = worker.znodes().children(&worker.path(&steps(order))?).await?.unwrap_or_default();
     if !done.iter().any(|name| name.starts_with(step)) {
         let note = worker.path(&format!("{}/{step}-", steps(order)))?;
@@ -105,15 +118,7 @@ impl Example for ReentrantOrder {
                 seen.again += owner.scope(patiently(|| checkout(worker, order))).await?;
             }
         }
-        // The mistake: the caller holds the lock, and the step requests it like any other contender.
-        let lock = ReentrantMutex::new(worker.manager(), worker.path(&lock(1))?)?;
-        let owner = Owner::new("mistaken");
-        let outer = lock.acquire(&owner).await?;
-        let mistaken = owner.scope(take_step_with_plain_mutex(worker, 1, RESERVE)).await;
-        if let Err(Failure::Lock(error @ Error::WouldDeadlock { .. })) = mistaken {
-            seen.would_deadlock = Some(error.to_string());
-        }
-        outer.release().await?;
+        seen.would_deadlock = mistake(worker, 1).await?;
         worker.tell(&seen)
     }
 
@@ -157,8 +162,4 @@ fn lock(order: u32) -> String {
 
 fn steps(order: u32) -> String {
     format!("orders/{order}")
-}
-
-fn nobody() -> Failure {
-    Failure::Other("no owner is in scope".to_owned())
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use clap::{Parser, value_parser};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use lockkeeper::{ANY_VERSION, AssignedItem, BootInstant, Partition, ReleaseReason};
+use lockkeeper::{ANY_VERSION, AssignedItem, BootInstant, Error, Partition, ReleaseReason};
 use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 
@@ -172,7 +172,8 @@ async fn serve(worker: &Worker, item: AssignedItem) -> Result<(), Failure> {
     let shard = item.item().to_owned();
     let row = worker.path(&format!("{ROWS}/{shard}"))?;
     let number = worker.number().to_string();
-    let write = async |text: &str| item.txn().set(&row, text, ANY_VERSION).commit().await;
+    let write =
+        async |text: &str| item.txn().set(&row, text, ANY_VERSION).commit().await.map_err(Error::from);
     let begin = async {
         let znodes = worker.znodes();
         let read = patiently(|| znodes.read(&row)).await?;

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::{ANY_VERSION, ConnectionManager, MultiLock, Mutex, ZnodePath};
+use lockkeeper::{ANY_VERSION, ConnectionManager, Error, LockGuard, MultiLock, Mutex, ZnodePath};
 use lockkeeper_examples::fixture::{
     Common, Example, Failure, Fixture, Verdict, Worker, patiently, patiently_once, play,
 };
@@ -90,24 +90,18 @@ impl Transfer {
         amount: i64,
     ) -> Result<(), Failure> {
         let (from, to) = (account(from), account(to));
-        let both = MultiLock::builder()
-            .lock(&mutex(worker.manager(), worker.path(&from)?)?)
-            .lock(&mutex(worker.manager(), worker.path(&to)?)?)
-            .build()?;
-
-        let guard = both.acquire().await?;
+        let guard = lock_all(worker.manager(), [worker.path(&from)?, worker.path(&to)?]).await?;
         let (payer, payee) = (read(worker, &from).await?, read(worker, &to).await?);
         worker.tell(&InTheMiddle)?;
         sleep(THINK).await;
         if let Some((payer, payee)) = moved(payer, payee, amount) {
-            guard
+            let transfer = guard
                 .txn()
                 .set(worker.path(&from)?, data(payer), ANY_VERSION)
                 .set(worker.path(&to)?, data(payee), ANY_VERSION)
                 .create_sequential(worker.path(&format!("{RECEIPTS}/{id}-"))?, "")
-                .once(worker.path(&format!("{DONE}/{id}"))?)
-                .commit()
-                .await?;
+                .once(worker.path(&format!("{DONE}/{id}"))?);
+            transfer.commit().await.map_err(Error::from)?;
         }
         // The transfer is done even if the release fails: lockkeeper continues to delete the node.
         let _ = guard.release().await;
@@ -143,17 +137,15 @@ impl Transfer {
 
     /// All accounts while all of them are locked: no process, dead or alive, has a transfer in progress.
     async fn audit(&self, fixture: &Fixture<InTheMiddle>) -> Result<Vec<Account>, Failure> {
-        let mutexes =
-            (0..self.accounts).map(|number| mutex(fixture.manager(), fixture.path(&account(number))?));
-        let mutexes = mutexes.collect::<Result<Vec<Mutex>, Failure>>()?;
-        let all = mutexes.iter().fold(MultiLock::builder(), |all, mutex| all.lock(mutex)).build()?;
-
-        let guard = all.acquire().await?;
+        let paths = (0..self.accounts).map(|number| fixture.path(&account(number)));
+        let paths = paths.collect::<Result<Vec<ZnodePath>, Error>>()?;
+        let guard = lock_all(fixture.manager(), paths).await?;
         let mut accounts = Vec::new();
         for number in 0..self.accounts {
             accounts.push(serde_json::from_slice(&fixture.read(&account(number)).await?)?);
         }
-        guard.release().await?;
+        // All was read under the locks, even if the release fails.
+        let _ = guard.release().await;
         Ok(accounts)
     }
 }
@@ -234,10 +226,17 @@ fn account(number: u32) -> String {
     format!("accounts/{number}")
 }
 
-/// The mutex of the account in this node. It has a path of its own, since a mutex needs a directory without other
-/// nodes.
-fn mutex(manager: &ConnectionManager, account: ZnodePath) -> Result<Mutex, Failure> {
-    Ok(Mutex::new(manager, format!("{account}-lock"))?)
+/// Takes the mutexes of the accounts in these nodes, in whichever order they are given. A mutex has a path of its own,
+/// since it needs a directory without other nodes.
+async fn lock_all(
+    manager: &ConnectionManager,
+    accounts: impl IntoIterator<Item = ZnodePath>,
+) -> Result<LockGuard, Error> {
+    let mut all = MultiLock::builder();
+    for account in accounts {
+        all = all.lock(&Mutex::new(manager, format!("{account}-lock"))?);
+    }
+    Ok(all.build()?.acquire().await?)
 }
 
 async fn read(worker: &Worker, name: &str) -> Result<Account, Failure> {

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lockkeeper::{ConnectError, PathError};
-use thiserror::Error;
+use lockkeeper::Error;
+use thiserror::Error as ThisError;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -22,16 +22,14 @@ use crate::fixture::{Connection, GRACE, Interrupt, Interrupted, Server, ServerEr
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Why there is nothing to report.
-#[derive(Debug, Error)]
+#[derive(Debug, ThisError)]
 pub(crate) enum RunError {
     #[error(transparent)]
     Orders(#[from] OrdersError),
     #[error(transparent)]
     Server(#[from] ServerError),
     #[error(transparent)]
-    Connect(#[from] ConnectError),
-    #[error(transparent)]
-    Path(#[from] PathError),
+    Connect(#[from] Error),
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     #[error(transparent)]
@@ -48,7 +46,7 @@ impl RunError {
     /// The exit code of the process.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Orders(_) | Self::Connect(ConnectError::Config(_)) => USAGE,
+            Self::Orders(_) | Self::Connect(Error::Config(_)) => USAGE,
             Self::Interrupted(interrupted) => interrupted.code(),
             _ => TROUBLE,
         }
@@ -69,7 +67,8 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode, RunError> {
     };
     connection.session_timeout = options.common.session_timeout().or(connection.session_timeout);
     let manager = interrupt.or(connection.open("ticket office")).await??;
-    let ledger = Ledger::new(&manager, format!("/ticket-office/{}", Uuid::new_v4()).parse()?);
+    let root = format!("/ticket-office/{}", Uuid::new_v4()).parse().map_err(Error::from)?;
+    let ledger = Ledger::new(&manager, root);
 
     let sold = sell(options, &orders, &ledger, connection, &mut interrupt).await;
 

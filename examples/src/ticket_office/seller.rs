@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use lockkeeper::{ConnectError, Error};
+use lockkeeper::{Error, PathError};
 use lockkeeper_lock::LockError;
-use thiserror::Error;
+use thiserror::Error as ThisError;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin, stdin};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::{JoinError, JoinSet};
@@ -16,14 +16,14 @@ use super::orders::Order;
 use super::sale::{Counter, SaleError};
 
 /// The reason why a seller left before the office closed.
-#[derive(Debug, Error)]
+#[derive(Debug, ThisError)]
 pub(crate) enum SellerError {
     #[error("a seller found no ensemble: {0}")]
-    Connect(#[from] ConnectError),
+    Connect(#[source] Error),
     #[error("a seller cannot talk to the office: {0}; sellers are started by the office, not by hand")]
     Office(#[from] io::Error),
     #[error("a seller was given a bad root: {0}")]
-    Root(#[from] lockkeeper::PathError),
+    Root(#[from] PathError),
     #[error("a seller could not serve an order: {0}")]
     Sale(#[from] SaleError),
     #[error("a seller could not close its session: {0}")]
@@ -46,7 +46,7 @@ pub(crate) async fn work() -> Result<(), SellerError> {
 
     let who = format!("ticket office, seller {}, pid {}", briefing.seller, std::process::id());
     let manager = tokio::select! {
-        opened = briefing.connection.open(&who) => opened?,
+        opened = briefing.connection.open(&who) => opened.map_err(SellerError::Connect)?,
         _ = &mut closed => return Ok(()),
     };
     let counter = Arc::new(Counter {
