@@ -54,6 +54,7 @@ async fn case(op: Op, strike: Strike) {
             }
         };
         within(&format!("the drain after {what}"), drained).await.unwrap();
+        within(&what, armed.hit()).await.unwrap();
         drop(registration);
         let gone = server_fixture.server.wait_until(|machine| data(machine, "a").is_none());
         within(&format!("the end of the node after {what}"), gone).await.unwrap();

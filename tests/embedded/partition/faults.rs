@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures::future::join_all;
 use lockkeeper::Error;
 use lockkeeper_test_recipes::partition::Board;
-use lockkeeper_testserver::{Fault, Op, When};
+use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
-use super::{Worker, expected, items, nothing_is_left, partition, settled};
+use super::{PATH, Worker, expected, items, nothing_is_left, partition, session_of, settled};
 use crate::limit::within;
 use crate::presence::newest_session;
 use crate::server_fixture::{ServerFixture, builder};
@@ -28,12 +28,17 @@ async fn each_item_is_with_one_member_after_every_fault_at_every_request() {
     let of_locks = STRIKES.iter().flat_map(|strike| OF_LOCKS.map(|op| (op, *strike, false)));
     let of_views = STRIKES.iter().flat_map(|strike| OF_VIEWS.map(|op| (op, *strike, true)));
     let cases: Vec<_> = of_locks.chain(of_views).collect();
+    let mut missed = Vec::new();
     for cases in cases.chunks(SIDE_BY_SIDE) {
-        join_all(cases.iter().map(|(op, strike, is_of_views)| case(*op, *strike, *is_of_views))).await;
+        let hits = cases.iter().map(|(op, strike, is_of_views)| case(*op, *strike, *is_of_views));
+        let hits = join_all(hits).await.into_iter().zip(cases);
+        missed.extend(hits.filter(|(hits, _)| *hits == 0).map(|(_, case)| *case));
     }
+    assert!(missed.is_empty(), "these cases struck nothing: {missed:?}");
 }
 
-async fn case(op: Op, strike: Strike, is_of_views: bool) {
+/// Returns how often the fault has struck.
+async fn case(op: Op, strike: Strike, is_of_views: bool) -> u64 {
     let what = format!("{strike:?} at {op:?}, of the views: {is_of_views}");
     let server_fixture = ServerFixture::start().await.unwrap();
     let (mut items, board) = (items(4), Arc::new(Board::default()));
@@ -45,6 +50,11 @@ async fn case(op: Op, strike: Strike, is_of_views: bool) {
     let mut session = newest_session(&server_fixture);
     let arm = |session| server_fixture.server.fault(When::op(op).session(session), strike.fault());
     let mut armed = (!is_of_views).then(|| arm(session));
+    // The rival is to learn only by a request, which is a write, that another member waits.
+    let lists = When::ops([Op::GetChildren, Op::GetChildren2]).path(&format!("{PATH}/locks/*"));
+    let lists = lists.session(session_of(&server_fixture, "rival")).always();
+    let unseen = (op == Op::SetData)
+        .then(|| server_fixture.server.fault(lists, Fault::Refuse(ErrorCode::Other(-127))));
     let actor = Worker::of(manager.clone(), partition(&manager).join("actor").unwrap(), &board);
     if is_of_views {
         settled(&board, &items, &["actor", "rival"]).await;
@@ -58,6 +68,10 @@ async fn case(op: Op, strike: Strike, is_of_views: bool) {
     }
     let striking = strike.carry_out(&server_fixture, session, &armed);
     let living = async {
+        if op == Op::SetData {
+            within(&what, armed.hit()).await.unwrap();
+        }
+        drop(unseen);
         items.push("new".to_owned());
         within(&what, patiently(async || admin.add(&items).await)).await.unwrap();
         let are_settled = |board: &Board| board.owners() == expected(&items, &["actor", "rival"]);
@@ -71,10 +85,11 @@ async fn case(op: Op, strike: Strike, is_of_views: bool) {
         settled(&board, &items, &["rival"]).await;
         rival.leave().await;
         nothing_is_left(&server_fixture).await;
+        armed.hits()
     };
     tokio::select! {
-        () = living => {}
-        () = async { striking.await; std::future::pending::<()>().await } => {}
+        hits = living => hits,
+        never = async { striking.await; std::future::pending().await } => never,
     }
 }
 
