@@ -29,6 +29,7 @@ mod partition;
 mod rate_limiter;
 mod recovery;
 mod reentrant;
+mod registration;
 mod restore;
 mod revoke;
 mod rw;
