@@ -103,7 +103,9 @@ pub use self::discovery::{
 };
 pub use self::double_barrier::{DoubleBarrier, DoubleBarrierInspection, Inside};
 pub use self::election::{CandidateState, CandidateWatch, Election, Leader, LeaderWatch, Leadership};
-pub use self::group::{Group, Member, MemberLayout, MembersView, Membership};
+pub use self::group::{
+    Group, GroupInspection, Member, MemberInspection, MemberLayout, MembersView, Membership,
+};
 pub use self::id_blocks::IdBlocks;
 pub use self::inspection::Inspection;
 pub use self::lock::{Guard, Lock, LockGuard, QueueTicket, ReleaseErrors};

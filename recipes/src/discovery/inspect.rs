@@ -1,5 +1,4 @@
 use std::fmt::{self, Display, Formatter};
-use std::time::{Duration, SystemTime};
 
 use futures::future::join_all;
 use lockkeeper_core::{Error, Stat, WholePath, ZnodePath};
@@ -7,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::Discovery;
 use super::instance::{Instance, NoPayload};
-use crate::inspection::age_text;
+use crate::inspection::{age_of, age_text};
 
 /// How many requests of an inspection are in flight.
 const BATCH: usize = 64;
@@ -121,13 +120,6 @@ impl<P> InstanceInspection<P> {
     pub fn instance(&self) -> Result<&Instance<P>, &str> {
         self.instance.as_ref().map_err(String::as_str)
     }
-
-    /// The time since the node was created, by the clock of this machine.
-    fn age(&self) -> Duration {
-        let created = Duration::from_millis(u64::try_from(self.stat.ctime).unwrap_or_default());
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        now.saturating_sub(created)
-    }
 }
 
 impl<P> Display for DiscoveryInspection<P> {
@@ -155,7 +147,7 @@ impl<P> Display for InstanceInspection<P> {
             }
             Err(error) => write!(formatter, "unreadable: {}", error.escape_debug())?,
         }
-        let (session, age) = (self.stat.ephemeral_owner, age_text(self.age()));
+        let (session, age) = (self.stat.ephemeral_owner, age_text(age_of(&self.stat)));
         write!(formatter, "  session {session:#x}  ~{age}")
     }
 }

@@ -9,6 +9,7 @@
 //! Sources: Apache Curator's `GroupMember`, CURATOR-314 and CURATOR-485 (members that come and go), kazoo's
 //! `recipe/party.py`.
 
+mod inspect;
 mod member;
 mod membership;
 
@@ -16,6 +17,7 @@ use lockkeeper_core::{
     ConfigError, ConnectionManager, Error, IntoPath, OnDeletion, Presence, ViewBounds, ZnodePath,
 };
 
+pub use self::inspect::{GroupInspection, MemberInspection};
 pub use self::member::{Member, MemberLayout, MembersView};
 pub use self::membership::Membership;
 use crate::view::ChildrenView;

@@ -2,7 +2,7 @@ mod table;
 
 use lockkeeper_core::{ConnectionManager, ContenderInfo, Kind, Role, WholePath, ZnodePath, count_of};
 
-pub(crate) use self::table::age as age_text;
+pub(crate) use self::table::{age as age_text, age_of};
 
 /// What the holders of a semaphore are.
 pub(crate) const PERMITS: &str = "permits out";

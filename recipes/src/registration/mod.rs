@@ -29,6 +29,9 @@ use lockkeeper_core::{
 /// process that was started again waits until the session of its predecessor ends, if that one did not
 /// release.
 ///
+/// [`Survey`](crate::Survey) shows the node and its session, as a member of a
+/// [`SurveyGroup`](crate::SurveyGroup).
+///
 /// # Cost
 ///
 /// One write for each session, and one watch. A reconnect costs two reads, and no write.

@@ -8,6 +8,7 @@ use lockkeeper::{
     ViewChanges,
 };
 
+use lockkeeper_tests::Timing;
 use lockkeeper_testserver::Op;
 use lockkeeper_testserver::fault::Subject;
 
@@ -135,6 +136,26 @@ async fn the_members_of_kazoo_are_read() {
             ("rust", MemberLayout::Named)
         ]
     );
+}
+
+#[tokio::test]
+async fn an_inspection_shows_each_member_with_its_payload_and_its_session() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let group = group(&client(&server_fixture).await);
+    assert!(group.inspect().await.unwrap().members().is_empty());
+    let session = newest_session(&server_fixture);
+    let _ours = join(&group, "web-1", "10.0.0.7").await;
+    let name = format!("{GROUP}/0123456789abcdef0123456789abcdef__party__");
+    server_fixture.rival.znodes().create(name, "kazoo", CreateMode::Ephemeral).await.unwrap();
+    let inspection = group.inspect().await.unwrap();
+    let [party, ours] = inspection.members() else { panic!("{inspection}") };
+    assert_eq!((party.id(), party.layout(), party.payload()), ("kazoo", MemberLayout::Party, &b"kazoo"[..]));
+    assert_eq!((ours.id(), ours.layout(), ours.payload()), ("web-1", MemberLayout::Named, &b"10.0.0.7"[..]));
+    assert_eq!(ours.session(), session);
+    assert_ne!(party.session(), session);
+    assert!(ours.age() < Timing::event(), "{:?}", ours.age());
+    let text = inspection.to_string();
+    assert!(text.starts_with(&format!("group {GROUP}: 2 members\n  kazoo  5 bytes  session 0x")), "{text}");
 }
 
 #[tokio::test]

@@ -111,6 +111,41 @@ fn a_payload_keeps_its_bytes_where_no_type_is_asked_for() {
     }
 }
 
+/// As Spring Cloud registers an instance: the payload has a class, and fields of any depth.
+const SPRING_CLOUD: &str = concat!(
+    r#"{"name":"web","id":"c7a3a1b0-6f0c-4a8e-9d2a-0f6f1d0a5c11","address":"10.0.0.7","port":8080,"#,
+    r#""sslPort":null,"payload":{"@class":"org.springframework.cloud.zookeeper.discovery.ZookeeperInstance","#,
+    r#""id":"web","name":"web","metadata":{"instance_status":"UP","zone":"north"}},"#,
+    r#""registrationTimeUTC":1610116500446,"serviceType":"DYNAMIC","uriSpec":{"parts":["#,
+    r#"{"value":"scheme","variable":true},{"value":"://","variable":false},"#,
+    r#"{"value":"address","variable":true},{"value":":","variable":false},"#,
+    r#"{"value":"port","variable":true}]}}"#,
+);
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct ZookeeperInstance {
+    id: String,
+    name: String,
+    metadata: BTreeMap<String, String>,
+}
+
+#[test]
+fn what_spring_cloud_registers_is_read_and_written_back_byte_for_byte() {
+    let class = "org.springframework.cloud.zookeeper.discovery.ZookeeperInstance";
+    let bare = r#""metadata":{"instance_status":"UP","zone":"north"}"#;
+    for data in [SPRING_CLOUD.to_owned(), SPRING_CLOUD.replace(bare, r#""metadata":{}"#)] {
+        let raw = read::<Box<RawValue>>(&data);
+        assert_eq!((raw.payload_class(), raw.uri().as_deref()), (Some(class), Some("http://10.0.0.7:8080")));
+        assert_eq!(written(&raw), data);
+        let typed = read::<ZookeeperInstance>(&data);
+        let payload = typed.payload().unwrap();
+        assert_eq!((&*payload.id, &*payload.name, typed.payload_class()), ("web", "web", Some(class)));
+        let zone = data.contains(bare).then_some("north");
+        assert_eq!(payload.metadata.get("zone").map(String::as_str), zone);
+        assert_eq!(written(&typed), data);
+    }
+}
+
 #[test]
 fn fields_that_curator_can_do_without_may_be_missing_and_unknown_ones_are_ignored() {
     let instance: Instance = read(r#"{"name":"web","id":"i","weather":{"is":["good"]}}"#);
