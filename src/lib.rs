@@ -35,6 +35,8 @@ mod view;
 mod wire;
 mod znode;
 mod znodes;
+#[cfg(test)]
+mod znodes_test;
 
 pub use self::config::acl::{Acl, Permissions};
 pub use self::config::connect_string::{ConnectString, ConnectStringError};

@@ -1,9 +1,12 @@
 use std::time::Duration;
 
+use tracing::{Instrument, debug_span, field};
+
 use crate::config::limits;
 use crate::error::{Error, Operation, Phase, Refusal};
 use crate::manager::ConnectionManager;
 use crate::session::{ParentLifetime, Session, Stop, make_directory, until_changed, until_child};
+use crate::telemetry::timers::WaitTimer;
 use crate::time::deadline::Deadline;
 use crate::txn::version_of;
 use crate::wire::{CreateMode, Reply, Stat, WireError};
@@ -17,21 +20,30 @@ use crate::znode::path::{IntoPath, PathError, ZnodePath};
 /// Writes that must not happen without the lock belong into [`Hold::txn`](crate::Hold::txn).
 ///
 /// Each call waits for a connection and for its answers, in all no longer than the manager's operation
-/// timeout.
+/// timeout. [`wait_for`](Self::wait_for) and [`deleted`](Self::deleted) wait without a limit of time, and
+/// their twins with a timeout no longer than that.
 #[derive(Clone, Debug)]
 pub struct Znodes {
     manager: ConnectionManager,
+    metric_name: Option<&'static str>,
 }
 
 impl ConnectionManager {
     /// Reads and writes other nodes than locks.
     #[must_use]
     pub fn znodes(&self) -> Znodes {
-        Znodes { manager: self.clone() }
+        Znodes { manager: self.clone(), metric_name: None }
     }
 }
 
 impl Znodes {
+    /// The name of the recipe in the metrics and the span of [`deleted`](Self::deleted), for authors of
+    /// recipes. Default: none, and a wait is not measured.
+    #[must_use]
+    pub fn with_metric_name(self, metric_name: &'static str) -> Self {
+        Self { metric_name: Some(metric_name), ..self }
+    }
+
     /// A node's data and stat; `None` if the node does not exist.
     ///
     /// # Errors
@@ -55,8 +67,9 @@ impl Znodes {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] (no right to read the node or to list its parent), [`Error::Closed`], and
-    /// [`Error::Config`] if the path is malformed. It waits for a connection without a limit of time.
+    /// [`Error::Refused`] (no right to read the node or to list its parent), [`Error::Closed`] after a shutdown
+    /// has begun, and [`Error::Config`] if the path is malformed. It waits for a connection without a limit
+    /// of time.
     ///
     /// # Session loss
     ///
@@ -86,19 +99,36 @@ impl Znodes {
     /// # }
     /// ```
     pub async fn wait_for(&self, path: impl IntoPath) -> Result<(Vec<u8>, Stat), Error> {
-        let full = self.manager.full_path(&path.into_path()?)?;
-        loop {
-            let session = self.manager.session(Deadline::never(), full.as_str()).await?;
-            let stop = tokio::select! {
-                biased;
-                reason = session.ended() => Stop::from(reason),
-                found = wait_in(&session, &full) => match found {
-                    Ok(node) => return Ok(node),
-                    Err(stop) => stop,
-                },
-            };
-            stop.or_next_session()?;
-        }
+        self.wait_for_by(path, Deadline::never()).await
+    }
+
+    /// As [`wait_for`](Self::wait_for), for at most `timeout`. With a `timeout` of zero, the node is read
+    /// once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]. Otherwise as [`wait_for`](Self::wait_for).
+    ///
+    /// # Session loss
+    ///
+    /// As [`wait_for`](Self::wait_for).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`wait_for`](Self::wait_for).
+    pub async fn wait_for_timeout(
+        &self,
+        path: impl IntoPath,
+        timeout: Duration,
+    ) -> Result<(Vec<u8>, Stat), Error> {
+        self.wait_for_by(path, Deadline::after(timeout)).await
+    }
+
+    async fn wait_for_by(&self, path: impl IntoPath, deadline: Deadline) -> Result<(Vec<u8>, Stat), Error> {
+        let full = &self.manager.full_path(&path.into_path()?)?;
+        let is_try = deadline.is_immediate();
+        let look = |session: Session| async move { until_created(&session, full, is_try).await };
+        self.until(full, deadline, "waiting for the node", look).await
     }
 
     /// The names of a node's children, in no order; `None` if the node does not exist.
@@ -195,7 +225,7 @@ impl Znodes {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] (no right to read), and [`Error::Closed`] after a shutdown.
+    /// [`Error::Refused`] (no right to read), and [`Error::Closed`] after a shutdown has begun.
     ///
     /// # Session loss
     ///
@@ -227,13 +257,36 @@ impl Znodes {
 
     async fn deleted_by(&self, path: impl IntoPath, deadline: Deadline) -> Result<(), Error> {
         let full = self.manager.full_path(&path.into_path()?)?;
+        let (path, is_try) = (full.as_str(), deadline.is_immediate());
+        let look = |session: Session| async move { until_deleted(&session, path, is_try).await };
+        let waiting = self.until(&full, deadline, "waiting for the deletion of the node", look);
+        let Some(recipe) = self.metric_name else { return waiting.await };
+        let (outcome, waited) = (field::Empty, field::Empty);
+        let span = debug_span!("deleted", path, recipe, outcome, waited);
+        let timer = WaitTimer::begin(self.manager.environment(), recipe, span.clone());
+        let deleted = waiting.instrument(span).await;
+        timer.end(&deleted, |()| true);
+        deleted
+    }
+
+    /// Looks in one session after the other until `look` finds something. A try looks once.
+    async fn until<T, F>(
+        &self,
+        full: &ZnodePath,
+        deadline: Deadline,
+        phase: &'static str,
+        look: impl Fn(Session) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<Option<T>, WireError>>,
+    {
         let path = full.as_str();
         let limit = match deadline.is_immediate() {
             true => Deadline::after(self.manager.operation_timeout()),
             false => deadline,
         };
         let timeout = || {
-            let phase = Phase::Recipe("waiting for the deletion of the node".into());
+            let phase = Phase::Recipe(phase.into());
             Error::Timeout { phase, path: path.into(), waited: deadline.waited() }
         };
         loop {
@@ -243,9 +296,9 @@ impl Znodes {
                 () = self.manager.closing() => return Err(Error::Closed),
                 () = limit.passed() => return Err(timeout()),
                 reason = session.ended() => WireError::SessionEnded(reason),
-                gone = until_deleted(&session, path, deadline.is_immediate()) => match gone {
-                    Ok(true) => return Ok(()),
-                    Ok(false) => return Err(timeout()),
+                found = look(session.clone()) => match found {
+                    Ok(Some(found)) => return Ok(found),
+                    Ok(None) => return Err(timeout()),
                     Err(error) => error,
                 },
             };
@@ -262,33 +315,28 @@ impl Znodes {
     }
 }
 
-/// Waits for the node as long as this session exists.
-async fn wait_in(session: &Session, path: &ZnodePath) -> Result<(Vec<u8>, Stat), Stop> {
+/// Waits until the node exists, and reads it. `None` for a try that finds no node.
+async fn until_created(
+    session: &Session,
+    path: &ZnodePath,
+    is_try: bool,
+) -> Result<Option<(Vec<u8>, Stat)>, WireError> {
     loop {
-        match wait_once(session, path).await {
-            Ok(Some(node)) => return Ok(node),
-            Ok(None) => {}
-            Err(error) => {
-                session.retry_after(&error, Operation::Read, path.as_str(), Deadline::never()).await?;
-            }
+        let connection = session.ensure_synced(Deadline::never()).await?;
+        let mut reply = session.read(|wire| wire.data(path.as_str()));
+        match session.await_reply(&mut reply, Deadline::never()).await {
+            Ok(node) => return Ok(Some(node)),
+            Err(WireError::Refused(Refusal::NoNode)) => {}
+            Err(error) => return Err(error),
+        }
+        if is_try && session.connection() == Some(connection) {
+            return Ok(None);
+        }
+        if let Some(parent) = path.parent().filter(|_| !is_try) {
+            let is_there = |names: &[String]| names.iter().any(|name| name == path.name());
+            until_child(session, connection, &parent, is_there).await?;
         }
     }
-}
-
-/// Reads the node, and waits until it may exist if it does not.
-async fn wait_once(session: &Session, path: &ZnodePath) -> Result<Option<(Vec<u8>, Stat)>, WireError> {
-    let connection = session.ensure_synced(Deadline::never()).await?;
-    let mut reply = session.read(|wire| wire.data(path.as_str()));
-    match session.await_reply(&mut reply, Deadline::never()).await {
-        Ok(node) => return Ok(Some(node)),
-        Err(WireError::Refused(Refusal::NoNode)) => {}
-        Err(error) => return Err(error),
-    }
-    if let Some(parent) = path.parent() {
-        let is_there = |names: &[String]| names.iter().any(|name| name == path.name());
-        until_child(session, connection, &parent, is_there).await?;
-    }
-    Ok(None)
 }
 
 /// Reads over a connection that shows everything that the session has learned. A read that was asked for
@@ -308,8 +356,8 @@ async fn read_in_sync<T>(
     }
 }
 
-/// Resolves with `true` when the node does not exist. With `is_try`, does not wait for that.
-async fn until_deleted(session: &Session, path: &str, is_try: bool) -> Result<bool, WireError> {
+/// Waits until the node does not exist. `None` for a try that finds the node.
+async fn until_deleted(session: &Session, path: &str, is_try: bool) -> Result<Option<()>, WireError> {
     loop {
         let connection = session.ensure_synced(Deadline::never()).await?;
         let room = session.watch_budget().reserve(path);
@@ -323,10 +371,10 @@ async fn until_deleted(session: &Session, path: &str, is_try: bool) -> Result<bo
         };
         let is_current = session.connection() == Some(connection);
         match node {
-            Err(WireError::Refused(Refusal::NoNode)) if is_current => return Ok(true),
+            Err(WireError::Refused(Refusal::NoNode)) if is_current => return Ok(Some(())),
             Err(WireError::Refused(Refusal::NoNode)) => continue,
             Err(error) => return Err(error),
-            Ok(()) if is_try => return Ok(false),
+            Ok(()) if is_try => return Ok(None),
             Ok(()) => _ = until_changed(session, connection, watch).await,
         }
     }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use lockkeeper::{
-    ConnectionManager, CreateMode, Discovery, Election, Instance, Mutex, NodeView, OnceCell, Refusal,
+    Barrier, ConnectionManager, CreateMode, Discovery, Election, Instance, Mutex, NodeView, OnceCell, Refusal,
     Registration, RwLock, Schedule, Semaphore, Strategy, metrics as names,
 };
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use crate::recorded::{Recorded, recorder};
-use crate::seen::Seen;
+use crate::seen::{Entry, Seen};
 use crate::{SESSION, connected};
 
 pub(crate) async fn all_is_back_to_zero(recorded: &Recorded, manager: ConnectionManager) {
@@ -210,6 +210,36 @@ async fn a_term_of_either_layout_is_measured_as_an_election() {
 
     let terms = recorded.samples("lockkeeper_hold_seconds recipe=election outcome=released");
     assert_eq!(terms.len(), 2);
+    all_is_back_to_zero(&recorded, manager).await;
+}
+
+#[tokio::test]
+async fn a_wait_for_a_barrier_is_measured_and_is_a_span() {
+    let (recorder, recorded) = recorder();
+    let _recorder = metrics::set_default_local_recorder(&recorder);
+    let (seen, _subscriber) = Seen::begin();
+    let (_server, manager) = connected().await;
+    let barrier = Barrier::new(&manager, "/barriers/measured").unwrap();
+    barrier.set().await.unwrap();
+    assert!(barrier.wait_timeout(Duration::ZERO).await.unwrap_err().is_timeout());
+    let waiter = tokio::spawn({
+        let barrier = barrier.clone();
+        async move { barrier.wait().await }
+    });
+    recorded.becomes("lockkeeper_waiting recipe=barrier", 1.0).await;
+    barrier.remove().await.unwrap();
+    waiter.await.unwrap().unwrap();
+
+    let waits =
+        |outcome| recorded.samples(&format!("lockkeeper_wait_seconds recipe=barrier outcome={outcome}"));
+    assert_eq!(["granted", "timeout"].map(|outcome| waits(outcome).len()), [1, 1]);
+    let spans = seen.spans("deleted");
+    let fields = |span: &Entry| ["path", "recipe", "outcome"].map(|field| span.field(field).to_owned());
+    let ended = |outcome: &str| ["/barriers/measured", "barrier", outcome].map(str::to_owned);
+    assert_eq!(spans.iter().map(fields).collect::<Vec<_>>(), ["timeout", "granted"].map(ended));
+    // A wait for a node that belongs to no recipe is not measured.
+    manager.znodes().deleted("/barriers/measured").await.unwrap();
+    assert_eq!(seen.spans("deleted").len(), 2);
     all_is_back_to_zero(&recorded, manager).await;
 }
 

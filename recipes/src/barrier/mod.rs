@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use lockkeeper_core::{
     ConfigError, ConnectionManager, CreateMode, Error, IntoPath, Outcome, Refusal, WholePath, ZnodePath,
+    Znodes,
 };
 
 /// A barrier that one process sets and removes, and that others wait behind.
@@ -76,6 +77,10 @@ impl Barrier {
 
     /// Sets the barrier. Returns `false` if it was set before. Missing parents are created.
     ///
+    /// After a lost answer it returns `true` if the barrier is set then, by this call or by another client,
+    /// before or since: the node does not tell. To know which client has the barrier, take a
+    /// [`Mutex`](crate::Mutex).
+    ///
     /// # Errors
     ///
     /// [`Error::Unknown`]: no answer came, and the barrier is not set now; it may be set later.
@@ -100,6 +105,9 @@ impl Barrier {
     }
 
     /// Removes the barrier, whichever client set it: all waits end. Returns `false` if it was not set.
+    ///
+    /// After a lost answer it returns `true` if the barrier is not set then, whether this call or another
+    /// client removed it.
     ///
     /// # Errors
     ///
@@ -151,7 +159,7 @@ impl Barrier {
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn wait(&self) -> Result<(), Error> {
-        self.manager.znodes().deleted(self.path.clone()).await
+        self.waits().deleted(self.path.clone()).await
     }
 
     /// As [`wait`](Self::wait), for at most `timeout`. With a `timeout` of zero, it reads once.
@@ -168,7 +176,11 @@ impl Barrier {
     ///
     /// As [`wait`](Self::wait).
     pub async fn wait_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        self.manager.znodes().deleted_timeout(self.path.clone(), timeout).await
+        self.waits().deleted_timeout(self.path.clone(), timeout).await
+    }
+
+    fn waits(&self) -> Znodes {
+        self.manager.znodes().with_metric_name("barrier")
     }
 
     /// Whether the barrier is set, by which client and since when: a snapshot. Needs only the right to read.

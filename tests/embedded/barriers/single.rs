@@ -71,3 +71,19 @@ async fn a_barrier_whose_answer_was_lost_is_found_to_be_set_and_removed() {
         assert!(Barrier::new(&server_fixture.rival, bad).is_err(), "{bad:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_lost_answer_a_barrier_that_another_client_set_or_removed_counts() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let barrier = Barrier::new(&client(&server_fixture).await, PATH).unwrap();
+    let other = Barrier::new(&server_fixture.rival, PATH).unwrap();
+    assert!(other.set().await.unwrap());
+    let lost = server_fixture.server.fault(When::create().path(PATH), Fault::DropConnectionBefore);
+    assert!(within("the barrier", barrier.set()).await.unwrap().unwrap(), "the other client set it");
+    assert!(other.remove().await.unwrap());
+    let also_lost = server_fixture.server.fault(When::op(Op::Delete).path(PATH), Fault::DropConnectionBefore);
+    assert!(within("no barrier", barrier.remove()).await.unwrap().unwrap(), "the other client removed it");
+    assert_eq!((lost.hits(), also_lost.hits()), (1, 1));
+    // With an answer both say that they changed nothing.
+    assert!(!barrier.remove().await.unwrap() && other.set().await.unwrap() && !barrier.set().await.unwrap());
+}
