@@ -65,7 +65,7 @@ pub use self::queue::{
     Exchanged, Hold, Identity, Kind, LABEL_BYTES_MAX, Label, LabelError, LockQueue, MemberInfo, MultiQueue,
     NodeMonitor, NodeName, Read, ReadResult, Rendezvous, RendezvousInfo, Role, Rule, Ticket,
 };
-pub use self::register::{Change, Current, Register};
+pub use self::register::{Change, Current, Register, RegisterInfo, WriterInfo};
 pub use self::revoker::{RevokeError, Revoker};
 pub use self::session::Epoch;
 #[cfg(feature = "metrics")]

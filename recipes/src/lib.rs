@@ -141,8 +141,8 @@ pub use lockkeeper_core::{
     DecodeError, DecodeFailure, Difference, Epoch, Error, ErrorKind, Exceeded, FencingToken,
     FencingTokenError, Health, Hold, HoldEvent, HoldEvents, Identity, IntoPath, Kind, LeaseRenewal,
     LossReason, Lost, OnDeletion, Once, OnceTxn, Operation, Outcome, PathError, Permissions, Phase,
-    PresenceError, PresenceState, PresenceWatch, RecipeError, Refusal, ReleaseError, RetryPolicy,
-    RevokeError, Revoker, Role, Snapshot, Stat, State, Transition, Transitions, Txn, TxnError, TxnResult,
-    ViewBounds, ViewChange, ViewChanges, ViewError, ViewNode, ViewPoint, ViewState, WholePath, ZnodePath,
-    Znodes,
+    PresenceError, PresenceState, PresenceWatch, RecipeError, Refusal, RegisterInfo, ReleaseError,
+    RetryPolicy, RevokeError, Revoker, Role, Snapshot, Stat, State, Transition, Transitions, Txn, TxnError,
+    TxnResult, ViewBounds, ViewChange, ViewChanges, ViewError, ViewNode, ViewPoint, ViewState, WholePath,
+    WriterInfo, ZnodePath, Znodes,
 };

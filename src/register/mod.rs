@@ -21,6 +21,9 @@ mod attempt;
 mod batch;
 mod contention;
 mod doubts;
+mod inspect;
+#[cfg(test)]
+mod inspect_test;
 mod requests;
 mod rule;
 mod send;
@@ -36,6 +39,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use self::batch::{Queue, Request};
+pub use self::inspect::{RegisterInfo, WriterInfo};
 pub use self::rule::{Change, Current};
 use self::worker::Memory;
 use crate::error::{ConfigError, Error, Operation, Phase};
@@ -247,6 +251,7 @@ impl Register {
         mut answer: oneshot::Receiver<Result<i64, Error>>,
     ) -> Result<i64, Error> {
         let (inner, deadline) = (&self.inner, request.deadline);
+        // The time limit needs a runtime, also while the task of another call runs on one.
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(Error::Config(ConfigError::NoRuntime));
         }
@@ -254,8 +259,10 @@ impl Register {
             let mut state = inner.state.lock();
             (state.queue.push(request), state.memory.take())
         };
-        if let Some(memory) = memory {
-            worker::start(inner, memory);
+        if let Some(memory) = memory
+            && !worker::start(inner, memory)
+        {
+            return Err(Error::Config(ConfigError::NoRuntime));
         }
         let answered = tokio::select! {
             biased;

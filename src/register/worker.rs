@@ -25,11 +25,9 @@ pub(super) struct Memory {
     pub(super) attempts: u64,
 }
 
-/// Starts the task. `memory` is proof that none runs.
-pub(super) fn start(inner: &Arc<Inner>, memory: Memory) {
-    let worker = Worker::new(inner, memory);
-    // The caller has checked that there is a runtime.
-    inner.manager.spawn(worker.run());
+/// Starts the task. `memory` is proof that none runs. Returns `false` without a tokio runtime.
+pub(super) fn start(inner: &Arc<Inner>, memory: Memory) -> bool {
+    inner.manager.spawn(Worker::new(inner, memory).run())
 }
 
 /// Dropped at any point, it leaves a register that can be used again.

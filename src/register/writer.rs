@@ -7,7 +7,7 @@ use crate::wire::{CreateMode, WriteOp};
 use crate::znode::path::ZnodePath;
 
 /// The beginning of the name of a writer node. A UUID follows.
-const PREFIX: &str = "writer-";
+pub(super) const PREFIX: &str = "writer-";
 
 /// A writer node is replaced before its version overflows.
 const VERSION_MAX: i32 = i32::MAX - 1;

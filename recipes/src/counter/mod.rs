@@ -19,7 +19,7 @@ mod number;
 use std::fmt::{self, Debug, Formatter};
 use std::marker::PhantomData;
 
-use lockkeeper_core::{Change, ConnectionManager, Error, IntoPath, Register, ZnodePath};
+use lockkeeper_core::{Change, ConnectionManager, Error, IntoPath, Register, RegisterInfo, ZnodePath};
 
 pub use self::error::CounterError;
 pub use self::number::CounterNumber;
@@ -210,6 +210,20 @@ impl<N: CounterNumber> Counter<N> {
     pub async fn set(&self, number: N) -> Result<(), Error> {
         let set = self.register.update(move |_| (Change::Write(number.encode()), ()));
         set.await.map(|_| ())
+    }
+
+    /// Reads the node and the sessions that add to it: a snapshot, no older than the call. It adds nothing, and
+    /// needs only the right to read. Clients of Curator and kazoo are not shown.
+    ///
+    /// # Errors
+    ///
+    /// As [`Register::inspect`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    pub async fn inspect(&self) -> Result<RegisterInfo, Error> {
+        self.register.inspect().await
     }
 
     fn not_a_number(&self, bytes: usize) -> Error {

@@ -12,7 +12,9 @@ mod block;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use lockkeeper_core::{ConfigError, ConnectionManager, Deadline, Error, IntoPath, Phase, ZnodePath};
+use lockkeeper_core::{
+    ConfigError, ConnectionManager, Deadline, Error, IntoPath, Phase, RegisterInfo, ZnodePath,
+};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tracing::debug;
@@ -145,6 +147,20 @@ impl IdBlocks {
             debug!(path = self.path().as_str(), "no tokio runtime to take the next block in");
         }
         taken.id
+    }
+
+    /// Reads the counter and the sessions that take blocks of it: a snapshot, as
+    /// [`Counter::inspect`](crate::Counter::inspect).
+    ///
+    /// # Errors
+    ///
+    /// As [`Counter::inspect`](crate::Counter::inspect).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    pub async fn inspect(&self) -> Result<RegisterInfo, Error> {
+        self.inner.counter.inspect().await
     }
 
     /// Takes the next block in the background, unless that is being done.

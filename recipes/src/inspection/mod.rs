@@ -7,7 +7,8 @@ pub(crate) use self::table::{age as age_text, age_of};
 /// What the holders of a semaphore are.
 pub(crate) const PERMITS: &str = "permits out";
 
-/// The holders and the waiters of a lock, with their ages: the result of `inspect()` of every recipe.
+/// The holders and the waiters of a lock, with their ages: the result of `inspect()` of every recipe with
+/// holders in a queue. Other recipes have results of their own.
 ///
 /// It is a snapshot for people and tools, and may be stale when it is read. It grants nothing and promises
 /// nothing: check the guard ([`Hold::check`](lockkeeper_core::Hold::check)), and write under

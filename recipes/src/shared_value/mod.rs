@@ -20,7 +20,7 @@ use std::fmt::{self, Debug, Display, Formatter};
 use std::sync::Arc;
 
 use lockkeeper_core::{Change, ConfigError, ConnectionManager, Error, IntoPath, Register, ZnodePath};
-use lockkeeper_core::{Current, REQUEST_BYTES_MAX};
+use lockkeeper_core::{Current, REQUEST_BYTES_MAX, RegisterInfo};
 
 pub use self::data::SharedData;
 pub use self::error::SharedValueError;
@@ -224,6 +224,20 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
         NodeView::with_decoder(self.manager(), self.path().clone(), move |data| {
             T::decode(data).map(|value| value.unwrap_or_else(|| T::clone(&seed)))
         })
+    }
+
+    /// Reads the node and the sessions that write it: a snapshot, no older than the call. It writes nothing,
+    /// and needs only the right to read. Clients of Curator are not shown.
+    ///
+    /// # Errors
+    ///
+    /// As [`Register::inspect`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    pub async fn inspect(&self) -> Result<RegisterInfo, Error> {
+        self.register.inspect().await
     }
 
     fn versioned(&self, decoded: Decoded<T>, zxid: i64) -> Result<Versioned<T>, Error> {

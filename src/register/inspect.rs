@@ -1,0 +1,156 @@
+//! A register, as others see it.
+
+use std::fmt::{self, Display, Formatter};
+use std::time::{Duration, SystemTime};
+
+use super::Register;
+use super::requests::{Failed, read_node};
+use super::writer::PREFIX;
+use crate::error::{Error, Operation, Refusal};
+use crate::session::Session;
+use crate::time::deadline::Deadline;
+use crate::wire::{Stat, WireError};
+use crate::znode::path::ZnodePath;
+use crate::znode::whole_path::WholePath;
+
+/// How many writer nodes are read at once.
+const BATCH: usize = 128;
+
+/// The node of a [`Register`], and the clients that write it: a snapshot for people and tools, which may be
+/// stale when it is read.
+///
+/// `{}` prints a line, and one for each writer node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisterInfo {
+    path: WholePath,
+    node: Option<(Vec<u8>, Stat)>,
+    writers: Vec<WriterInfo>,
+}
+
+/// A client that writes a [`Register`], as its writer node shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriterInfo {
+    name: String,
+    stat: Stat,
+}
+
+impl RegisterInfo {
+    /// The data of the node; `None` if the node does not exist.
+    #[must_use]
+    pub fn data(&self) -> Option<&[u8]> {
+        self.node.as_ref().map(|(data, _)| data.as_slice())
+    }
+
+    /// The zxid of the last write of the node, 0 if the node does not exist.
+    #[must_use]
+    pub fn zxid(&self) -> i64 {
+        self.node.as_ref().map_or(0, |(_, stat)| stat.mzxid)
+    }
+
+    /// When the node was last written, by the servers' clock; `None` if the node does not exist.
+    #[must_use]
+    pub fn written(&self) -> Option<SystemTime> {
+        self.node.as_ref().map(|(_, stat)| time(stat.mtime))
+    }
+
+    /// The clients that write the node, in the order of their first writes. Each has a writer node from its
+    /// first write until its register is dropped or its session ends. Clients of other libraries have none.
+    #[must_use]
+    pub fn writers(&self) -> &[WriterInfo] {
+        &self.writers
+    }
+}
+
+impl WriterInfo {
+    /// The name of its writer node.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The session of its writer node.
+    #[must_use]
+    pub fn session(&self) -> i64 {
+        self.stat.ephemeral_owner
+    }
+
+    /// When its last change was applied, by the servers' clock.
+    #[must_use]
+    pub fn last_write(&self) -> SystemTime {
+        time(self.stat.mtime)
+    }
+}
+
+fn time(millis: i64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(millis.max(0).unsigned_abs())
+}
+
+impl Register {
+    /// Reads the node and the writer nodes below it: a snapshot, no older than the call. Needs only the right
+    /// to read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], [`Error::Refused`] (no right to read or to list), [`Error::NoAnswer`] (the link
+    /// broke: call again) and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    pub async fn inspect(&self) -> Result<RegisterInfo, Error> {
+        let (manager, full) = (self.manager(), &self.inner.full);
+        let deadline = Deadline::after(manager.operation_timeout());
+        let session = manager.session(deadline, full.as_str()).await?;
+        let failed = |operation, error: WireError| Error::of_wire(operation, full.as_str(), &error, deadline);
+        let node = match read_node(&session, full.as_str(), deadline).await {
+            Ok(node) => node,
+            Err(Failed::Wire(operation, error)) => return Err(failed(operation, error)),
+            Err(Failed::Error(error)) => return Err(error),
+        };
+        let writers = read_writers(&session, full, deadline).await;
+        let writers = writers.map_err(|error| failed(Operation::List, error))?;
+        Ok(RegisterInfo { path: manager.whole_path(self.path()), node, writers })
+    }
+}
+
+async fn read_writers(
+    session: &Session,
+    directory: &ZnodePath,
+    deadline: Deadline,
+) -> Result<Vec<WriterInfo>, WireError> {
+    let mut list = session.read(|wire| wire.children(directory.as_str()));
+    let mut names = match session.await_reply(&mut list, deadline).await {
+        Ok(names) => names,
+        Err(WireError::Refused(Refusal::NoNode)) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    names.retain(|name| name.starts_with(PREFIX));
+    let mut writers = Vec::with_capacity(names.len());
+    for names in names.chunks(BATCH) {
+        let exists = |name: &String| session.read(|wire| wire.exists(&directory.listed_child(name)));
+        let replies: Vec<_> = names.iter().map(exists).collect();
+        for (name, mut reply) in names.iter().zip(replies) {
+            if let Some(stat) = session.await_reply(&mut reply, deadline).await? {
+                writers.push(WriterInfo { name: name.clone(), stat });
+            }
+        }
+    }
+    writers.sort_by_key(|writer| writer.stat.czxid);
+    Ok(writers)
+}
+
+impl Display for RegisterInfo {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match &self.node {
+            None => write!(formatter, "{}: does not exist", self.path)?,
+            Some((data, stat)) => {
+                let (bytes, zxid, writers) = (data.len(), stat.mzxid, self.writers.len());
+                write!(formatter, "{}: {bytes} bytes of {zxid:#x}, {writers} writers", self.path)?;
+            }
+        }
+        for writer in &self.writers {
+            write!(formatter, "\n  writes  {:#x}  {}", writer.session(), writer.name.escape_debug())?;
+        }
+        Ok(())
+    }
+}
