@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::Display;
 
-use lockkeeper::{ConnectionManager, Counter, SharedCount, SharedData, SharedValue};
+use lockkeeper::{CompareAndSet, ConnectionManager, Counter, SharedCount, SharedData, SharedValue};
 use parking_lot::Mutex;
 
 type Open<T> = Mutex<HashMap<String, SharedValue<T>>>;
@@ -93,6 +93,8 @@ where
 {
     let before = value.get().await?;
     let after = change(&before.value);
-    let set = value.compare_and_set(before.revision, after).await?;
-    Ok(format!("{} {}", before.value, set.is_set()))
+    Ok(match value.compare_and_set(before.revision, after).await? {
+        CompareAndSet::Set(_) => format!("{} true", before.value),
+        CompareAndSet::Differs(found) => format!("{} false", found.value),
+    })
 }

@@ -48,7 +48,8 @@ struct Attempt {
 enum How {
     /// It changed this value.
     Set(String),
-    NotSet,
+    /// It found this value, and another revision than it expected.
+    NotSet(String),
     /// Curator's class did not change this value, or did: it also returns `false` if an answer was lost.
     Doubtful(String),
     /// Its process was killed.
@@ -96,6 +97,20 @@ impl Class {
     }
 }
 
+impl Attempt {
+    /// Checks that the value which it found instead of the expected one was there at an instant between its
+    /// beginning and its end. `set` has the confirmed changes, each with the place of the value that it changed.
+    fn check_found(&self, set: &[(usize, &Self)], at: impl Fn(&String) -> Option<usize>) {
+        let How::NotSet(found) = &self.how else { return };
+        let found = at(found).unwrap_or_else(|| panic!("there was no such value: {self:?}"));
+        for (place, change) in set {
+            let is_possible =
+                if *place < found { change.begun < self.ended } else { change.ended > self.begun };
+            assert!(is_possible, "{self:?} found a value too early or too late, by {change:?}");
+        }
+    }
+}
+
 impl History {
     fn now(&self) -> usize {
         self.clock.fetch_add(1, Ordering::SeqCst)
@@ -123,6 +138,7 @@ impl History {
             let earlier = set[..number].iter().all(|(_, earlier)| earlier.begun < later.ended);
             assert!(earlier, "{later:?} ended before an earlier change began: {set:?}");
         }
+        attempts.iter().for_each(|attempt| attempt.check_found(&set, at));
         let mut open: Vec<&Attempt> = attempts
             .iter()
             .filter(|attempt| matches!(attempt.how, How::Doubtful(_) | How::Unknown))
@@ -167,7 +183,7 @@ async fn change(
             Some(answer) => match answer.rsplit_once(' ').ok_or("no answer")? {
                 (before, "true") => How::Set(before.to_owned()),
                 (before, _) if slot.language() == Language::Java => How::Doubtful(before.to_owned()),
-                _ => How::NotSet,
+                (found, _) => How::NotSet(found.to_owned()),
             },
             None => How::Unknown,
         };
