@@ -2,12 +2,13 @@
 //!
 //! The next id is a number in a node. A process reads it and writes the next one: under a [`Mutex`] no other process
 //! does so between the two. With `--no-lock` another process does. With `--blocks` a process takes a block of ids at a time
-//! ([`IdBlocks`]), and then draws without a request: more than a million ids a second.
+//! ([`IdBlocks`]), and then draws without a request: more than a million ids a second. With `--kill` some of these
+//! processes are killed, and the rest of their blocks is lost.
 //!
 //! `cargo run --example id_generator`, or `-- --blocks 100000`, or `-- --no-lock`, or `-- --connect host:port,…`, or `-- --engine redis`: then the
 //! locks are on Redis, and the number stays in ZooKeeper.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -32,6 +33,10 @@ struct IdGenerator {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u64).range(1..=3_600))]
     seconds: u64,
 
+    /// How many processes are killed (kill -9) while they draw from blocks; another one replaces each
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "blocks")]
+    kill: u32,
+
     /// Draw without the lock, to see what it is good for
     #[arg(long)]
     no_lock: bool,
@@ -49,6 +54,9 @@ struct IdGenerator {
 
 /// Of the ids from blocks, so many are sent to the leading process, in a row: it would take longer to send them all.
 const TOLD_MAX: u64 = 10_000;
+
+/// A process that is to be killed is killed when it has told so many ids.
+const KILLED_AFTER: usize = 500;
 
 /// Between reading the next id and writing the one behind it. Any program takes its time there; some more of it shows
 /// sooner what comes of that.
@@ -174,28 +182,33 @@ impl Example for IdGenerator {
         };
         println!("{} processes draw ids for {} s, {how}", self.processes, self.seconds);
 
-        let mut drawn = vec![Vec::new(); self.processes as usize + 1];
-        for (process, id) in fixture.rest().await? {
-            if let Some(ids) = drawn.get_mut(process as usize) {
-                ids.push(id);
+        let (mut drawn, mut killed) = (BTreeMap::<u32, Vec<u64>>::new(), 0);
+        while let Some((process, id)) = fixture.next().await? {
+            let ids = drawn.entry(process).or_default();
+            ids.push(id);
+            if killed < self.kill && ids.len() == KILLED_AFTER {
+                fixture.kill(process)?;
+                killed += 1;
+                println!("process {process} is killed in the middle of a block");
+                fixture.start(1).await?;
             }
         }
-        for (process, ids) in drawn.iter().enumerate().skip(1) {
+        for (process, ids) in &drawn {
             println!(
                 "process {process} drew {} ids, the first ones {:?}",
                 ids.len(),
                 ids.get(..5).unwrap_or(ids)
             );
         }
-        let count = drawn.iter().flatten().count();
-        let twice = count - drawn.iter().flatten().collect::<BTreeSet<_>>().len();
-        let increasing = drawn.iter().all(|ids| ids.is_sorted_by(|earlier, later| earlier < later));
+        let count = drawn.values().flatten().count();
+        let twice = count - drawn.values().flatten().collect::<BTreeSet<_>>().len();
+        let increasing = drawn.values().all(|ids| ids.is_sorted_by(|earlier, later| earlier < later));
         let order = if increasing { "increasing" } else { "NOT increasing" };
         Ok(Verdict::of(
-            increasing && twice == 0 && count > 0,
+            increasing && twice == 0 && count > 0 && killed == self.kill,
             format!(
                 "{} processes drew {count} ids, {order} in each, {twice} of them drawn before",
-                self.processes
+                self.processes + killed
             ),
         ))
     }

@@ -73,6 +73,10 @@ async fn without_the_lock_ids_are_drawn_twice() {
 async fn no_id_from_blocks_is_drawn_twice() {
     let blocks = ["--blocks", "1000", "--seconds", "1"];
     assert_proved("id_generator", &blocks, ", increasing in each, 0 of them drawn before").await;
+    let killed = ["--blocks", "700", "--seconds", "2", "--kill", "2"];
+    let numbers = ", increasing in each, 0 of them drawn before";
+    assert_proved("id_generator", &killed, numbers).await;
+    assert_proved_on_a_real_server("id_generator", &killed, numbers).await;
 }
 
 #[tokio::test]

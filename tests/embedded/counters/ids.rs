@@ -1,13 +1,17 @@
 //! Ids from blocks.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use lockkeeper::{ConnectionManager, CounterError, ErrorKind, IdBlocks};
+use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::Fault;
+use parking_lot::Mutex;
+use tokio::runtime::Builder;
 
 use super::{COUNTER, change, client, counter};
 use crate::limit::within;
-use crate::server_fixture::ServerFixture;
+use crate::server_fixture::{ServerFixture, builder};
 
 fn ids(manager: &ConnectionManager, size: u32) -> IdBlocks {
     IdBlocks::new(manager, COUNTER, size).unwrap()
@@ -20,38 +24,58 @@ async fn blocks_of_no_ids_are_refused() {
     assert_eq!(refused.kind(), ErrorKind::Misuse, "{refused}");
 }
 
+/// Draws ids, and records each as soon as it is drawn.
+async fn draw(ids: IdBlocks, count: usize, drawn: Arc<Mutex<Vec<i64>>>) {
+    for _ in 0..count {
+        let id = ids.next().await.unwrap();
+        drawn.lock().push(id);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_id_is_given_out_twice_by_tasks_processes_and_those_that_crash() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let changes = server_fixture.server.fault(change().nth(5), Fault::DropConnectionAfter);
-    let mut tasks = Vec::new();
-    for process in 0..4 {
-        let manager = client(&server_fixture).await;
-        let ids = ids(&manager, [7, 100][process % 2]);
+    let (mut all_drawn, mut tasks) = (Vec::new(), Vec::new());
+    let mut drawn = || {
+        let drawn = Arc::new(Mutex::new(Vec::new()));
+        all_drawn.push(Arc::clone(&drawn));
+        drawn
+    };
+    // Its tasks end where they are, and nothing closes its session.
+    let crashing = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let servers = server_fixture.server.connect_string();
+    let manager = crashing.spawn(async move { builder(&servers).connect().await.unwrap() }).await.unwrap();
+    let ids_of_crashing = ids(&manager, 7);
+    let crashed = drawn();
+    for _ in 0..3 {
+        crashing.spawn(draw(ids_of_crashing.clone(), usize::MAX, Arc::clone(&crashed)));
+    }
+    for process in 0..3 {
+        let ids = ids(&client(&server_fixture).await, [7, 100][process % 2]);
         for _ in 0..3 {
-            let ids = ids.clone();
-            tasks.push(tokio::spawn(async move {
-                let mut own = Vec::new();
-                for _ in 0..200 {
-                    own.push(ids.next().await.unwrap());
-                }
-                own
-            }));
-        }
-        if process == 3 {
-            // The rest of its block is lost.
-            manager.shutdown().await.unwrap();
+            tasks.push(tokio::spawn(draw(ids.clone(), 200, drawn())));
         }
     }
-    let mut all = BTreeSet::new();
+    let draws = async || (crashed.lock().len() >= 50).then_some(());
+    eventually("the process that crashes draws", Timing::settle(), draws).await.unwrap();
+    crashing.shutdown_background();
+    let successor = ids(&client(&server_fixture).await, 7);
+    tasks.push(tokio::spawn(draw(successor, 200, drawn())));
     for task in tasks {
-        let Ok(own) = within("the ids", task).await.unwrap() else { continue };
-        assert!(own.is_sorted_by(|earlier, later| earlier < later), "{own:?}");
+        within("the ids", task).await.unwrap().unwrap();
+    }
+    let mut all = BTreeSet::new();
+    for drawn in &all_drawn {
+        let own = drawn.lock().clone();
+        // Three tasks of the process that crashed share a list.
+        let is_sorted = own.is_sorted_by(|earlier, later| earlier < later);
+        assert!(is_sorted || Arc::ptr_eq(drawn, &crashed), "{own:?}");
         for id in own {
             assert!(all.insert(id), "{id} twice");
         }
     }
-    assert_eq!((changes.hits(), all.len() >= 9 * 200), (1, true));
+    assert_eq!((changes.hits(), all.len() >= 10 * 200 + 50), (1, true));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
