@@ -98,9 +98,20 @@ impl Example for LiveConfig {
         let view = self.view(worker)?;
         let mut changes = view.changes();
         let mut running = None;
-        // The first difference brings the version that is there.
-        while let Some(difference) = changes.next().await {
-            let Some(node) = difference.changes().iter().find_map(|change| change.node()) else { continue };
+        // The view may have the first version before `changes` begins.
+        let mut found = changes.snapshot().root().cloned();
+        loop {
+            let node = match found.take() {
+                Some(node) => node,
+                None => match changes.next().await {
+                    Some(difference) => {
+                        let mut nodes = difference.changes().iter().filter_map(|change| change.node());
+                        let Some(node) = nodes.next().cloned() else { continue };
+                        node
+                    }
+                    None => break,
+                },
+            };
             let version = node.stat().version;
             let seen = match node.value() {
                 Ok(config) => {

@@ -4,6 +4,9 @@
 //! all sums as they change, without polling. With `--naive` a process reads the number and writes the next one: what
 //! another process wrote between the two is lost.
 //!
+//! An addition without an answer may count. So with `--kill`, as many lost additions as there are unknown ones could
+//! hide behind these; the last line would show `lost=0`. Without unknown additions every lost one is seen.
+//!
 //! `cargo run --example scoreboard`, or `-- --naive`, or `-- --json`, or `-- --connect host:port,…`
 
 use std::collections::BTreeMap;
@@ -202,7 +205,8 @@ impl Example for Scoreboard {
             return Ok(Verdict::line(holds, numbers.to_string()));
         }
         if unknown > 0 {
-            println!("{unknown} additions may count as well: their processes were killed, or got no answer");
+            println!("{unknown} additions may count as well: their processes were killed, or got no answer;");
+            println!("if they count, up to {unknown} lost ones are not seen");
         }
         Ok(Verdict::of(holds, format!("adds={adds} sum={sum} lost={lost} doubled={doubled}")))
     }
