@@ -16,8 +16,9 @@ pub struct DoubleBarrierInspection {
 }
 
 impl DoubleBarrier {
-    /// Reads the members: a snapshot, no older than the call. It enters nothing, and needs only the right to
-    /// read. Members of Curator and kazoo are shown as well.
+    /// Reads the members: a snapshot, no older than the call, unless the servers' leader was deposed and does
+    /// not know it. It enters nothing, and needs only the right to read. Members of Curator and kazoo are
+    /// shown as well.
     ///
     /// # Errors
     ///

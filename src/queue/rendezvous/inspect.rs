@@ -77,7 +77,8 @@ impl RendezvousInfo {
 }
 
 impl Rendezvous {
-    /// Reads the members: a snapshot, no older than the call. Needs only the right to read.
+    /// Reads the members: a snapshot, no older than the call, unless the servers' leader was deposed and does
+    /// not know it. Needs only the right to read.
     ///
     /// # Errors
     ///
