@@ -1,6 +1,6 @@
 //! The transaction of one attempt: pure.
 
-use super::rule::{Basis, Part};
+use super::rule::{AttemptPart, Basis};
 use super::writer::WriterNode;
 use crate::wire::{CreateMode, WriteOp};
 
@@ -12,7 +12,7 @@ const ANY: i32 = -1;
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) operations: Vec<WriteOp>,
-    parts: Vec<Part>,
+    parts: Vec<AttemptPart>,
 }
 
 impl Attempt {
@@ -25,13 +25,13 @@ impl Attempt {
             |data: &[u8], version| WriteOp::SetData { path: path.to_owned(), data: data.to_owned(), version };
         let version = match basis {
             Some(content) => {
-                attempt.add(Part::Writer, writer.operation(number));
+                attempt.add(AttemptPart::Writer, writer.operation(number));
                 content.version
             }
             None => {
                 let (path, mode) = (path.to_owned(), CreateMode::Persistent);
-                attempt.add(Part::Node, WriteOp::Create { path, data: Vec::new(), mode });
-                attempt.add(Part::Writer, writer.operation(number));
+                attempt.add(AttemptPart::Node, WriteOp::Create { path, data: Vec::new(), mode });
+                attempt.add(AttemptPart::Writer, writer.operation(number));
                 // The create has no stat in its answer before 3.8.2 (ZOOKEEPER-4026), the write has.
                 0
             }
@@ -39,28 +39,28 @@ impl Attempt {
         if version == ANY {
             // No condition can name this version. So the condition comes behind the write, in the same
             // transaction: the version after −1 is 0.
-            attempt.add(Part::Node, set(data, None));
-            attempt.add(Part::Node, WriteOp::Check { path: path.to_owned(), version: Some(0) });
+            attempt.add(AttemptPart::Node, set(data, None));
+            attempt.add(AttemptPart::Node, WriteOp::Check { path: path.to_owned(), version: Some(0) });
         } else {
-            attempt.add(Part::Node, set(data, Some(version)));
+            attempt.add(AttemptPart::Node, set(data, Some(version)));
         }
         attempt
     }
 
-    fn add(&mut self, part: Part, operation: WriteOp) {
+    fn add(&mut self, part: AttemptPart, operation: WriteOp) {
         self.operations.push(operation);
         self.parts.push(part);
     }
 
     /// The node that the operation with this index is about.
-    pub(super) fn part(&self, index: usize) -> Part {
-        self.parts.get(index).copied().unwrap_or(Part::Node)
+    pub(super) fn part(&self, index: usize) -> AttemptPart {
+        self.parts.get(index).copied().unwrap_or(AttemptPart::Node)
     }
 
     /// The index of the write of the node.
     pub(super) fn write_index(&self) -> usize {
-        let is_write = |(part, operation): (&Part, &WriteOp)| {
-            *part == Part::Node && matches!(operation, WriteOp::SetData { .. })
+        let is_write = |(part, operation): (&AttemptPart, &WriteOp)| {
+            *part == AttemptPart::Node && matches!(operation, WriteOp::SetData { .. })
         };
         self.parts.iter().zip(&self.operations).position(is_write).unwrap_or_default()
     }

@@ -16,7 +16,7 @@ const CHANGES_MAX: usize = 10_000;
 pub(super) type Decide = Box<dyn FnMut(Current<'_>) -> Change + Send>;
 
 /// A change that was asked for.
-pub(super) struct Request {
+pub(super) struct ChangeRequest {
     pub(super) number: u64,
     pub(super) decide: Decide,
     /// The change never writes.
@@ -26,7 +26,7 @@ pub(super) struct Request {
     pub(super) done: Option<oneshot::Sender<Result<i64, Error>>>,
 }
 
-impl Request {
+impl ChangeRequest {
     fn is_answered(&self) -> bool {
         self.done.is_none()
     }
@@ -46,14 +46,14 @@ impl Request {
 
 /// The changes that wait, in the order of their calls.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct ChangeQueue {
     next: u64,
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<ChangeRequest>,
 }
 
-impl Queue {
+impl ChangeQueue {
     /// Adds a change, and returns its number.
-    pub(super) fn push(&mut self, mut request: Request) -> u64 {
+    pub(super) fn push(&mut self, mut request: ChangeRequest) -> u64 {
         request.number = self.next;
         self.next += 1;
         self.waiting.push_back(request);
@@ -68,7 +68,7 @@ impl Queue {
     }
 
     /// Puts changes back to the front.
-    pub(super) fn put_back(&mut self, requests: Vec<Request>) {
+    pub(super) fn put_back(&mut self, requests: Vec<ChangeRequest>) {
         requests.into_iter().rev().for_each(|request| self.waiting.push_front(request));
     }
 
@@ -76,21 +76,22 @@ impl Queue {
     pub(super) fn take(&mut self, combines: bool) -> Option<Batch> {
         self.waiting.retain(|request| !request.is_dropped());
         let first_is_read = self.waiting.front()?.is_read;
-        let joins = |at: usize, request: &Request| combines || at == 0 || (first_is_read && request.is_read);
+        let joins =
+            |at: usize, request: &ChangeRequest| combines || at == 0 || (first_is_read && request.is_read);
         let taken = self.waiting.iter().take(CHANGES_MAX).enumerate();
         let count = taken.take_while(|(at, request)| joins(*at, request)).count();
         Some(Batch { requests: self.waiting.drain(..count).collect() })
     }
 
     /// Takes everything, to answer with an error.
-    pub(super) fn drain(&mut self) -> Vec<Request> {
+    pub(super) fn drain(&mut self) -> Vec<ChangeRequest> {
         self.waiting.drain(..).collect()
     }
 }
 
 /// Changes that are applied together.
 pub(super) struct Batch {
-    requests: Vec<Request>,
+    requests: Vec<ChangeRequest>,
 }
 
 impl Batch {
@@ -119,7 +120,7 @@ impl Batch {
     }
 
     /// Removes the changes that never write.
-    pub(super) fn remove_reads(&mut self) -> Vec<Request> {
+    pub(super) fn remove_reads(&mut self) -> Vec<ChangeRequest> {
         self.requests.extract_if(.., |request| request.is_read).collect()
     }
 
@@ -148,14 +149,14 @@ mod tests {
     use super::*;
     use crate::register::rule::Content;
 
-    fn request(is_read: bool) -> (Request, oneshot::Receiver<Result<i64, Error>>) {
+    fn request(is_read: bool) -> (ChangeRequest, oneshot::Receiver<Result<i64, Error>>) {
         let (done, answer) = oneshot::channel();
         let decide = move |current: Current<'_>| match is_read {
             true => Change::Keep,
             false => Change::Write([current.data().unwrap_or_default(), b"x"].concat()),
         };
         (
-            Request {
+            ChangeRequest {
                 number: 0,
                 decide: Box::new(decide),
                 is_read,
@@ -173,7 +174,7 @@ mod tests {
             (false, &[false, true, false], &[1, 1, 1]),
             (false, &[true, true, false], &[2, 1]),
         ] {
-            let mut queue = Queue::default();
+            let mut queue = ChangeQueue::default();
             let answers: Vec<_> = kinds
                 .iter()
                 .map(|is_read| {
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn each_change_is_decided_from_the_state_that_the_one_before_leaves() {
-        let mut queue = Queue::default();
+        let mut queue = ChangeQueue::default();
         let _answers = [request(false), request(true), request(false)].map(|(request, answer)| {
             queue.push(request);
             answer
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_change_that_nobody_waits_for_is_not_taken() {
-        let mut queue = Queue::default();
+        let mut queue = ChangeQueue::default();
         let (gone, answer) = request(false);
         drop(answer);
         let number = queue.push(gone);

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, SystemTime};
 
 use super::Register;
-use super::requests::{Failed, read_node};
+use super::requests::{StepFailure, read_node};
 use super::writer::PREFIX;
 use crate::error::{Error, Operation, Refusal};
 use crate::session::Session;
@@ -104,8 +104,8 @@ impl Register {
         let failed = |operation, error: WireError| Error::of_wire(operation, full.as_str(), &error, deadline);
         let node = match read_node(&session, full.as_str(), deadline).await {
             Ok(node) => node,
-            Err(Failed::Wire(operation, error)) => return Err(failed(operation, error)),
-            Err(Failed::Error(error)) => return Err(error),
+            Err(StepFailure::Wire(operation, error)) => return Err(failed(operation, error)),
+            Err(StepFailure::Error(error)) => return Err(error),
         };
         let writers = read_writers(&session, full, deadline).await;
         let writers = writers.map_err(|error| failed(Operation::List, error))?;

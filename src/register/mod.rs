@@ -19,7 +19,6 @@
 
 mod attempt;
 mod batch;
-mod contention;
 mod doubts;
 mod inspect;
 #[cfg(test)]
@@ -30,6 +29,7 @@ mod send;
 mod worker;
 #[cfg(test)]
 mod worker_test;
+mod write_contention;
 mod writer;
 
 use std::fmt::{self, Debug, Formatter};
@@ -38,7 +38,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use self::batch::{Queue, Request};
+use self::batch::{ChangeQueue, ChangeRequest};
 pub use self::inspect::{RegisterInfo, WriterInfo};
 pub use self::rule::{Change, Current};
 use self::worker::Memory;
@@ -78,12 +78,12 @@ use crate::znode::path::{IntoPath, ZnodePath};
 /// ```
 #[derive(Clone)]
 pub struct Register {
-    inner: Arc<Inner>,
+    inner: Arc<RegisterInner>,
 }
 
-struct Inner {
+struct RegisterInner {
     // Drop order: the state deletes the writer node, and the manager is last.
-    state: Mutex<State>,
+    state: Mutex<RegisterState>,
     path: ZnodePath,
     full: ZnodePath,
     combines: bool,
@@ -91,8 +91,8 @@ struct Inner {
     manager: ConnectionManager,
 }
 
-struct State {
-    queue: Queue,
+struct RegisterState {
+    queue: ChangeQueue,
     /// `None` while a task applies changes: the task has it.
     memory: Option<Memory>,
 }
@@ -111,9 +111,9 @@ impl Register {
             let (value, advice) = (path.to_string(), "name a node below the root");
             return Err(ConfigError::Setting { name: "path", value, advice }.into());
         }
-        let state = State { queue: Queue::default(), memory: Some(Memory::default()) };
+        let state = RegisterState { queue: ChangeQueue::default(), memory: Some(Memory::default()) };
         let (state, manager) = (Mutex::new(state), manager.clone());
-        let inner = Inner { state, path, full, combines: false, metric_name: "register", manager };
+        let inner = RegisterInner { state, path, full, combines: false, metric_name: "register", manager };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -130,9 +130,12 @@ impl Register {
         self.with(|inner| inner.metric_name = name)
     }
 
-    fn with(self, set: impl FnOnce(&mut Inner)) -> Self {
-        let mut inner = Inner {
-            state: Mutex::new(State { queue: Queue::default(), memory: Some(Memory::default()) }),
+    fn with(self, set: impl FnOnce(&mut RegisterInner)) -> Self {
+        let mut inner = RegisterInner {
+            state: Mutex::new(RegisterState {
+                queue: ChangeQueue::default(),
+                memory: Some(Memory::default()),
+            }),
             path: self.inner.path.clone(),
             full: self.inner.full.clone(),
             combines: self.inner.combines,
@@ -239,15 +242,16 @@ impl Register {
             UpdateTimer::begin(inner.manager.environment(), inner.metric_name, inner.full.as_str(), is_read);
         let deadline = Deadline::after(inner.manager.operation_timeout());
         let (done, answer) = oneshot::channel();
-        let answered =
-            self.queue_up(Request { number: 0, decide, is_read, deadline, done: Some(done) }, answer).await;
+        let answered = self
+            .queue_up(ChangeRequest { number: 0, decide, is_read, deadline, done: Some(done) }, answer)
+            .await;
         timer.end(&answered);
         answered
     }
 
     async fn queue_up(
         &self,
-        request: Request,
+        request: ChangeRequest,
         mut answer: oneshot::Receiver<Result<i64, Error>>,
     ) -> Result<i64, Error> {
         let (inner, deadline) = (&self.inner, request.deadline);

@@ -8,7 +8,7 @@ use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, Stat, WireError};
 
 /// Why a step did not succeed.
-pub(super) enum Failed {
+pub(super) enum StepFailure {
     /// For this reason.
     Error(Error),
     /// A request failed.
@@ -21,8 +21,8 @@ pub(super) async fn read_node(
     session: &Session,
     path: &str,
     deadline: Deadline,
-) -> Result<Option<(Vec<u8>, Stat)>, Failed> {
-    let failed = |error| Failed::Wire(Operation::Read, error);
+) -> Result<Option<(Vec<u8>, Stat)>, StepFailure> {
+    let failed = |error| StepFailure::Wire(Operation::Read, error);
     loop {
         let connection = session.connection();
         let mut sync = session.quorum_sync();
@@ -50,7 +50,7 @@ pub(super) async fn create_writer(
     writer: &mut WriterNode,
     is_new: bool,
     deadline: Deadline,
-) -> Result<Option<Basis>, Failed> {
+) -> Result<Option<Basis>, StepFailure> {
     writer.set_used();
     let mut create = session.create(writer.path(), b"0", CreateMode::Ephemeral);
     let mut read = session.read(|wire| wire.data(path));
@@ -60,11 +60,11 @@ pub(super) async fn create_writer(
         Err(WireError::Refused(Refusal::NodeExists)) if is_new => writer.set_created(),
         Err(WireError::Refused(Refusal::NodeExists)) => return Ok(None),
         Err(WireError::Refused(Refusal::NoNode)) => {}
-        Err(error) => return Err(Failed::Wire(Operation::Create, error)),
+        Err(error) => return Err(StepFailure::Wire(Operation::Create, error)),
     }
     match session.await_reply(&mut read, deadline).await {
         Ok((data, stat)) => Ok(Some(Some(Content::new(data, &stat)))),
         Err(WireError::Refused(Refusal::NoNode)) => Ok(Some(None)),
-        Err(error) => Err(Failed::Wire(Operation::Read, error)),
+        Err(error) => Err(StepFailure::Wire(Operation::Read, error)),
     }
 }

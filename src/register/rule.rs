@@ -73,7 +73,7 @@ pub(super) fn is_same_write(one: &Basis, other: &Basis) -> bool {
 
 /// The node that an operation of an attempt is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum AttemptPart {
     /// The node of the register.
     Node,
     /// The writer node.
@@ -82,7 +82,7 @@ pub(super) enum Part {
 
 /// What the refusal of an attempt means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum AttemptVerdict {
     /// An earlier attempt was applied: the writer node has left the state from which all attempts take it.
     WriterMoved,
     /// The writer node was deleted.
@@ -95,16 +95,16 @@ pub(super) enum Verdict {
     Refused(Refusal),
 }
 
-impl Verdict {
+impl AttemptVerdict {
     /// The meaning of a refusal of `operation`.
-    pub(super) fn of(part: Part, operation: &WriteOp, refusal: Refusal) -> Self {
+    pub(super) fn of(part: AttemptPart, operation: &WriteOp, refusal: Refusal) -> Self {
         let is_create = matches!(operation, WriteOp::Create { .. });
         match (part, refusal) {
-            (Part::Writer, Refusal::NodeExists | Refusal::BadVersion) => Self::WriterMoved,
-            (Part::Writer, Refusal::NoNode) if is_create => Self::Stale,
-            (Part::Writer, Refusal::NoNode) => Self::WriterMissing,
-            (Part::Node, Refusal::NoNode) if is_create => Self::ParentMissing,
-            (Part::Node, Refusal::NodeExists | Refusal::BadVersion | Refusal::NoNode) => Self::Stale,
+            (AttemptPart::Writer, Refusal::NodeExists | Refusal::BadVersion) => Self::WriterMoved,
+            (AttemptPart::Writer, Refusal::NoNode) if is_create => Self::Stale,
+            (AttemptPart::Writer, Refusal::NoNode) => Self::WriterMissing,
+            (AttemptPart::Node, Refusal::NoNode) if is_create => Self::ParentMissing,
+            (AttemptPart::Node, Refusal::NodeExists | Refusal::BadVersion | Refusal::NoNode) => Self::Stale,
             (_, refusal) => Self::Refused(refusal),
         }
     }
@@ -119,20 +119,20 @@ mod tests {
     fn each_refusal_of_an_attempt_means_one_thing() {
         let create = WriteOp::Create { path: String::new(), data: Vec::new(), mode: CreateMode::Persistent };
         let set = WriteOp::SetData { path: String::new(), data: Vec::new(), version: Some(1) };
-        let refused = Verdict::Refused(Refusal::NoAuth);
+        let refused = AttemptVerdict::Refused(Refusal::NoAuth);
         for (part, operation, refusal, means) in [
-            (Part::Writer, &create, Refusal::NodeExists, Verdict::WriterMoved),
-            (Part::Writer, &set, Refusal::BadVersion, Verdict::WriterMoved),
-            (Part::Writer, &create, Refusal::NoNode, Verdict::Stale),
-            (Part::Writer, &set, Refusal::NoNode, Verdict::WriterMissing),
-            (Part::Node, &create, Refusal::NodeExists, Verdict::Stale),
-            (Part::Node, &create, Refusal::NoNode, Verdict::ParentMissing),
-            (Part::Node, &set, Refusal::BadVersion, Verdict::Stale),
-            (Part::Node, &set, Refusal::NoNode, Verdict::Stale),
-            (Part::Node, &set, Refusal::NoAuth, refused),
-            (Part::Writer, &create, Refusal::NoAuth, refused),
+            (AttemptPart::Writer, &create, Refusal::NodeExists, AttemptVerdict::WriterMoved),
+            (AttemptPart::Writer, &set, Refusal::BadVersion, AttemptVerdict::WriterMoved),
+            (AttemptPart::Writer, &create, Refusal::NoNode, AttemptVerdict::Stale),
+            (AttemptPart::Writer, &set, Refusal::NoNode, AttemptVerdict::WriterMissing),
+            (AttemptPart::Node, &create, Refusal::NodeExists, AttemptVerdict::Stale),
+            (AttemptPart::Node, &create, Refusal::NoNode, AttemptVerdict::ParentMissing),
+            (AttemptPart::Node, &set, Refusal::BadVersion, AttemptVerdict::Stale),
+            (AttemptPart::Node, &set, Refusal::NoNode, AttemptVerdict::Stale),
+            (AttemptPart::Node, &set, Refusal::NoAuth, refused),
+            (AttemptPart::Writer, &create, Refusal::NoAuth, refused),
         ] {
-            assert_eq!(Verdict::of(part, operation, refusal), means, "{part:?} {refusal:?}");
+            assert_eq!(AttemptVerdict::of(part, operation, refusal), means, "{part:?} {refusal:?}");
         }
     }
 

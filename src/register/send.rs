@@ -3,9 +3,9 @@
 use super::attempt::Attempt;
 use super::batch::Batch;
 use super::doubts::Doubts;
-use super::requests::Failed;
-use super::rule::{Basis, Content, Verdict};
-use super::worker::{Step, Worker};
+use super::requests::StepFailure;
+use super::rule::{AttemptVerdict, Basis, Content};
+use super::worker::{AttemptStep, Worker};
 use super::writer::WriterNode;
 use crate::config::limits;
 use crate::error::{Operation, Refusal};
@@ -24,12 +24,12 @@ impl Worker {
         basis: Basis,
         data: Vec<u8>,
         deadline: Deadline,
-    ) -> Result<Step, Failed> {
+    ) -> Result<AttemptStep, StepFailure> {
         self.memory.attempts += 1;
         let (number, path) = (self.memory.attempts, self.full().clone());
         let writer = self.memory.writer.get_or_insert_with(|| WriterNode::new(session, &path));
         let attempt = Attempt::new(path.as_str(), &basis, &data, writer, number);
-        limits::check(attempt.bytes()).map_err(|error| Failed::Error(error.into()))?;
+        limits::check(attempt.bytes()).map_err(|error| StepFailure::Error(error.into()))?;
         writer.set_used();
         let sent = session.now();
         let mut commit = session.send_multi(&attempt.operations);
@@ -38,11 +38,11 @@ impl Worker {
         let answer = session.await_reply(&mut commit, deadline).await;
         self.memory.contention.took(session.now().since(sent));
         match answer {
-            Ok(Ok(results)) => Ok(Step::Done(self.applied(&basis, data, &attempt, &results))),
+            Ok(Ok(results)) => Ok(AttemptStep::Done(self.applied(&basis, data, &attempt, &results))),
             Ok(Err(MultiError::Operation { index, refusal })) => {
                 let verdict = match attempt.operations.get(index) {
-                    Some(operation) => Verdict::of(attempt.part(index), operation, refusal),
-                    None => Verdict::Refused(refusal),
+                    Some(operation) => AttemptVerdict::of(attempt.part(index), operation, refusal),
+                    None => AttemptVerdict::Refused(refusal),
                 };
                 let next = match next {
                     Some(mut next) => session.await_reply(&mut next, deadline).await.ok(),
@@ -57,7 +57,7 @@ impl Worker {
                 }
                 // The next attempt of the same session is made from the same state, and finds out.
                 self.memory.basis = Some(basis);
-                self.retry(session, Operation::Commit, &error, deadline).await.map_err(Failed::Error)
+                self.retry(session, Operation::Commit, &error, deadline).await.map_err(StepFailure::Error)
             }
         }
     }
@@ -86,24 +86,24 @@ impl Worker {
         session: &Session,
         batch: &mut Batch,
         doubts: &mut Doubts,
-        verdict: Verdict,
+        verdict: AttemptVerdict,
         next: Option<(Vec<u8>, Stat)>,
         deadline: Deadline,
-    ) -> Result<Step, Failed> {
+    ) -> Result<AttemptStep, StepFailure> {
         match verdict {
-            Verdict::WriterMoved => return self.find_or_leave(session, batch, doubts, deadline).await,
-            Verdict::WriterMissing => self.memory.writer = None,
-            Verdict::Stale => {
+            AttemptVerdict::WriterMoved => return self.find_or_leave(session, batch, doubts, deadline).await,
+            AttemptVerdict::WriterMissing => self.memory.writer = None,
+            AttemptVerdict::Stale => {
                 // A create of the node is refused before the writer node is looked at.
                 if !self.has_writer()
                     && let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await?
                 {
                     self.advance_writer();
-                    return Ok(Step::Done(zxid));
+                    return Ok(AttemptStep::Done(zxid));
                 }
                 if doubts.may_have_changed_the_node() {
                     let cause = "the session ended, and the node was changed meanwhile";
-                    return Err(Failed::Error(self.unknown(cause)));
+                    return Err(StepFailure::Error(self.unknown(cause)));
                 }
                 self.memory.contention.refused();
                 self.memory.basis = match next {
@@ -111,17 +111,21 @@ impl Worker {
                     None => self.read_after_pause(session, deadline).await?,
                 };
             }
-            Verdict::ParentMissing => self.make_parent(session, deadline).await?,
-            Verdict::Refused(refusal) => {
-                return Err(Failed::Wire(Operation::Commit, WireError::Refused(refusal)));
+            AttemptVerdict::ParentMissing => self.make_parent(session, deadline).await?,
+            AttemptVerdict::Refused(refusal) => {
+                return Err(StepFailure::Wire(Operation::Commit, WireError::Refused(refusal)));
             }
         }
-        Ok(Step::Again)
+        Ok(AttemptStep::Again)
     }
 
     /// Reads the node for the next attempt. The condition of that attempt shows whether the read was current.
     /// Under contention it pauses first, and leaves the node to other clients.
-    async fn read_after_pause(&self, session: &Session, deadline: Deadline) -> Result<Option<Basis>, Failed> {
+    async fn read_after_pause(
+        &self,
+        session: &Session,
+        deadline: Deadline,
+    ) -> Result<Option<Basis>, StepFailure> {
         let (_, drawn) = session.settings().environment.unique().as_u64_pair();
         // The low half of a random UUID has no fixed bits.
         let drawn = u32::try_from(drawn & u64::from(u32::MAX)).unwrap_or_default();
@@ -133,7 +137,7 @@ impl Worker {
         match session.await_reply(&mut read, deadline).await {
             Ok((data, stat)) => Ok(Some(Some(Content::new(data, &stat)))),
             Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
-            Err(error) => Err(Failed::Wire(Operation::Read, error)),
+            Err(error) => Err(StepFailure::Wire(Operation::Read, error)),
         }
     }
 
@@ -144,12 +148,12 @@ impl Worker {
         batch: &mut Batch,
         doubts: &Doubts,
         deadline: Deadline,
-    ) -> Result<Step, Failed> {
+    ) -> Result<AttemptStep, StepFailure> {
         if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
             self.advance_writer();
-            return Ok(Step::Done(zxid));
+            return Ok(AttemptStep::Done(zxid));
         }
         self.memory.writer = None;
-        Ok(Step::Again)
+        Ok(AttemptStep::Again)
     }
 }

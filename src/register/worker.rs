@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Inner;
+use super::RegisterInner;
 use super::batch::Batch;
-use super::contention::Contention;
 use super::doubts::{Doubts, Finding};
-use super::requests::{Failed, create_writer, read_node};
+use super::requests::{StepFailure, create_writer, read_node};
 use super::rule::{Basis, Content};
+use super::write_contention::WriteContention;
 use super::writer::{WriterNode, attempt_number};
 use crate::error::{Error, Operation, Phase};
 use crate::session::{ParentLifetime, Session, Stop, make_directory};
@@ -21,25 +21,25 @@ pub(super) struct Memory {
     pub(super) writer: Option<WriterNode>,
     /// The node after the last change; `None` if it is to be read.
     pub(super) basis: Option<Basis>,
-    pub(super) contention: Contention,
+    pub(super) contention: WriteContention,
     pub(super) attempts: u64,
 }
 
 /// Starts the task. `memory` is proof that none runs. Returns `false` without a tokio runtime.
-pub(super) fn start(inner: &Arc<Inner>, memory: Memory) -> bool {
+pub(super) fn start(inner: &Arc<RegisterInner>, memory: Memory) -> bool {
     inner.manager.spawn(Worker::new(inner, memory).run())
 }
 
 /// Dropped at any point, it leaves a register that can be used again.
 pub(super) struct Worker {
-    inner: Arc<Inner>,
+    inner: Arc<RegisterInner>,
     pub(super) memory: Memory,
     /// The memory was given back: another task may have it.
     has_ended: bool,
 }
 
 /// How an attempt ended.
-pub(super) enum Step {
+pub(super) enum AttemptStep {
     /// Try again.
     Again,
     /// The changes took effect at this zxid.
@@ -47,7 +47,7 @@ pub(super) enum Step {
 }
 
 impl Worker {
-    pub(super) fn new(inner: &Arc<Inner>, memory: Memory) -> Self {
+    pub(super) fn new(inner: &Arc<RegisterInner>, memory: Memory) -> Self {
         Self { inner: Arc::clone(inner), memory, has_ended: false }
     }
 
@@ -95,9 +95,9 @@ impl Worker {
     ) -> Result<i64, Error> {
         loop {
             match self.step(batch, doubts, deadline).await {
-                Ok(Step::Done(zxid)) => return Ok(zxid),
-                Ok(Step::Again) if deadline.has_passed() => return Err(self.timeout(doubts, deadline)),
-                Ok(Step::Again) => {}
+                Ok(AttemptStep::Done(zxid)) => return Ok(zxid),
+                Ok(AttemptStep::Again) if deadline.has_passed() => return Err(self.timeout(doubts, deadline)),
+                Ok(AttemptStep::Again) => {}
                 Err(error) if doubts.is_empty() || error.outcome_unknown() => return Err(error),
                 Err(error) => return Err(self.unknown(&error.to_string())),
             }
@@ -109,18 +109,18 @@ impl Worker {
         batch: &mut Batch,
         doubts: &mut Doubts,
         deadline: Deadline,
-    ) -> Result<Step, Error> {
+    ) -> Result<AttemptStep, Error> {
         let session = self.inner.manager.session(deadline, self.inner.full.as_str()).await?;
         let entered = self.enter(&session, batch, doubts, deadline).await;
         let stepped = match entered {
             Ok(None) => self.attempt(&session, batch, doubts, deadline).await,
-            Ok(Some(zxid)) => return Ok(Step::Done(zxid)),
+            Ok(Some(zxid)) => return Ok(AttemptStep::Done(zxid)),
             Err(failed) => Err(failed),
         };
         match stepped {
             Ok(step) => Ok(step),
-            Err(Failed::Error(error)) => Err(error),
-            Err(Failed::Wire(operation, error)) => {
+            Err(StepFailure::Error(error)) => Err(error),
+            Err(StepFailure::Wire(operation, error)) => {
                 self.memory.basis = None;
                 self.retry(&session, operation, &error, deadline).await
             }
@@ -134,11 +134,11 @@ impl Worker {
         operation: Operation,
         error: &WireError,
         deadline: Deadline,
-    ) -> Result<Step, Error> {
+    ) -> Result<AttemptStep, Error> {
         let retried = session.retry_after(error, operation, self.inner.full.as_str(), deadline).await;
         match retried.or_else(Stop::or_next_session) {
             // The caller knows whether an attempt is in doubt when the deadline passes.
-            Ok(()) | Err(Error::Timeout { .. }) => Ok(Step::Again),
+            Ok(()) | Err(Error::Timeout { .. }) => Ok(AttemptStep::Again),
             Err(error) => Err(error),
         }
     }
@@ -151,7 +151,7 @@ impl Worker {
         batch: &mut Batch,
         doubts: &mut Doubts,
         deadline: Deadline,
-    ) -> Result<Option<i64>, Failed> {
+    ) -> Result<Option<i64>, StepFailure> {
         if self.memory.writer.as_ref().is_some_and(|writer| !writer.is_of(session)) {
             // What another session has read may be newer than what this one reads.
             self.memory.writer = None;
@@ -175,7 +175,7 @@ impl Worker {
         batch: &mut Batch,
         doubts: &Doubts,
         deadline: Deadline,
-    ) -> Result<Option<i64>, Failed> {
+    ) -> Result<Option<i64>, StepFailure> {
         let Some(writer) = doubts.writer() else { return Ok(None) };
         let Some((data, stat)) = read_node(session, writer, deadline).await? else { return Ok(None) };
         let Some(basis) = attempt_number(&data).and_then(|number| doubts.basis_of(number)) else {
@@ -193,7 +193,7 @@ impl Worker {
         batch: &mut Batch,
         doubts: &Doubts,
         deadline: Deadline,
-    ) -> Result<Option<i64>, Failed> {
+    ) -> Result<Option<i64>, StepFailure> {
         let Some(writer) = doubts.writer().filter(|_| doubts.is_writer_used()) else { return Ok(None) };
         if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
             self.advance_writer();
@@ -201,7 +201,7 @@ impl Worker {
         }
         // An attempt that creates the writer node was not applied if there is none.
         if self.has_writer() && read_node(session, writer, deadline).await?.is_none() {
-            return Err(Failed::Error(
+            return Err(StepFailure::Error(
                 self.unknown("its writer node was deleted, and the node was changed since"),
             ));
         }
@@ -209,7 +209,7 @@ impl Worker {
     }
 
     /// Reads the node as it is now.
-    async fn read(&self, session: &Session, deadline: Deadline) -> Result<Basis, Failed> {
+    async fn read(&self, session: &Session, deadline: Deadline) -> Result<Basis, StepFailure> {
         let node = read_node(session, self.inner.full.as_str(), deadline).await?;
         Ok(node.map(|(data, stat)| Content::new(data, &stat)))
     }
@@ -221,7 +221,7 @@ impl Worker {
         batch: &mut Batch,
         doubts: &mut Doubts,
         deadline: Deadline,
-    ) -> Result<Step, Failed> {
+    ) -> Result<AttemptStep, StepFailure> {
         let known = self.memory.basis.take().filter(|_| !batch.is_read());
         let is_current = known.is_none();
         let basis = match known {
@@ -234,29 +234,31 @@ impl Worker {
         };
         if doubts.judge(&basis) == Finding::Unknown {
             return match self.find_applied(session, batch, doubts, deadline).await? {
-                Some(zxid) => Ok(Step::Done(zxid)),
-                None => Err(Failed::Error(self.unknown("the session ended, and the node was changed since"))),
+                Some(zxid) => Ok(AttemptStep::Done(zxid)),
+                None => {
+                    Err(StepFailure::Error(self.unknown("the session ended, and the node was changed since")))
+                }
             };
         }
         let Some(data) = batch.decide(&basis) else {
             if !is_current {
                 // What the last change left may have been changed since.
-                return Ok(Step::Again);
+                return Ok(AttemptStep::Again);
             }
             if let Some(zxid) = self.find_applied_before(session, batch, doubts, deadline).await? {
-                return Ok(Step::Done(zxid));
+                return Ok(AttemptStep::Done(zxid));
             }
             if !doubts.is_empty() {
                 self.memory.writer = None;
             }
             let zxid = basis.as_ref().map_or(0, |content| content.mzxid);
             self.memory.basis = Some(basis);
-            return Ok(Step::Done(zxid));
+            return Ok(AttemptStep::Done(zxid));
         };
         if basis.is_some() && !self.has_writer() {
             // Only a read behind the create of the writer node shows the node that the writer node is a child
             // of.
-            return Ok(Step::Again);
+            return Ok(AttemptStep::Again);
         }
         self.send(session, batch, doubts, basis, data, deadline).await
     }
@@ -273,17 +275,17 @@ impl Worker {
         session: &Session,
         doubts: &Doubts,
         deadline: Deadline,
-    ) -> Result<Option<Basis>, Failed> {
+    ) -> Result<Option<Basis>, StepFailure> {
         let path = &self.inner.full;
         let writer = self.memory.writer.get_or_insert_with(|| WriterNode::new(session, path));
         let is_new = doubts.writer() != Some(writer.path());
         create_writer(session, path.as_str(), writer, is_new, deadline).await
     }
 
-    pub(super) async fn make_parent(&self, session: &Session, deadline: Deadline) -> Result<(), Failed> {
+    pub(super) async fn make_parent(&self, session: &Session, deadline: Deadline) -> Result<(), StepFailure> {
         let Some(parent) = self.inner.full.parent() else { return Ok(()) };
         let made = make_directory(session, &parent, ParentLifetime::ForEver, deadline).await;
-        made.map_err(|error| Failed::Wire(Operation::Create, error))
+        made.map_err(|error| StepFailure::Wire(Operation::Create, error))
     }
 
     fn timeout(&self, doubts: &Doubts, deadline: Deadline) -> Error {

@@ -13,7 +13,7 @@ use super::node::{Decode, DecodeFailure};
 use super::reads::Sync;
 use super::scope::ViewScope;
 use super::snapshot::{Snapshot, ViewState};
-use super::task::Task;
+use super::task::ViewTask;
 use crate::error::{Error, Operation, Phase};
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
@@ -26,10 +26,10 @@ use crate::znode::whole_path::WholePath;
 /// For recipe authors; applications use `NodeView`, `ChildrenView` and `TreeView` of the crate `lockkeeper`.
 /// Those document the promises. Clones are handles to one copy, which ends with the last of them.
 pub struct View<T = ()> {
-    inner: Arc<Inner<T>>,
+    inner: Arc<ViewInner<T>>,
 }
 
-struct Inner<T> {
+struct ViewInner<T> {
     manager: ConnectionManager,
     path: ZnodePath,
     scope: ViewScope,
@@ -67,10 +67,10 @@ impl<T: Send + std::marker::Sync + 'static> View<T> {
         let (syncs, requested) = mpsc::unbounded_channel();
         let decode: Arc<Decode<T>> = Arc::new(decode);
         let mirror = Mirror::new(scope.levels(), bounds, decode);
-        let task = Task::new(session.clone(), full, scope, mirror, Arc::clone(&hub), requested);
+        let task = ViewTask::new(session.clone(), full, scope, mirror, Arc::clone(&hub), requested);
         session.environment().spawn(Box::pin(task.run(ended.clone())));
         let _last_handle = ended.drop_guard();
-        let inner = Inner { manager: manager.clone(), path, scope, hub, syncs, _last_handle };
+        let inner = ViewInner { manager: manager.clone(), path, scope, hub, syncs, _last_handle };
         Ok(Self { inner: Arc::new(inner) })
     }
 }

@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::bounds::{Exceeded, ViewBounds};
-use super::listed::Listed;
+use super::listed_children::ListedChildren;
 use super::node::{Decode, ViewNode, is_same_state};
-use super::nodes::{Nodes, child, level, parent};
+use super::node_map::{NodeMap, child, level, parent};
 use super::visit::{Cause, Visit};
 use crate::wire::Stat;
 
 /// A read that the copy needs. The path is below the root, which has the empty path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Request {
+pub(super) enum ReadRequest {
     /// The data and stat of a node.
     Data(Arc<str>),
     /// The stat of a node whose data is large and may be the same.
@@ -27,7 +27,7 @@ pub(super) enum Request {
     Names(Arc<str>),
 }
 
-impl Request {
+impl ReadRequest {
     /// The path of the node, below the root.
     pub(super) fn path(&self) -> &str {
         match self {
@@ -36,7 +36,7 @@ impl Request {
     }
 }
 
-/// The answer to a [`Request`].
+/// The answer to a [`ReadRequest`].
 #[derive(Debug)]
 pub(super) enum Answer {
     Data(Vec<u8>, Stat),
@@ -57,11 +57,11 @@ pub(super) struct Mirror<T> {
     levels: Option<usize>,
     bounds: ViewBounds,
     decode: Arc<Decode<T>>,
-    nodes: Nodes<T>,
+    nodes: NodeMap<T>,
     bytes: usize,
     /// What the stat of a node said when its children were last listed. A node without an entry had no
     /// children when it was read.
-    listed: HashMap<Arc<str>, Listed>,
+    listed: HashMap<Arc<str>, ListedChildren>,
     visits: HashMap<Arc<str>, Visit>,
     /// The number of unfinished visits by their cause.
     unfinished: BTreeMap<u64, usize>,
@@ -71,7 +71,7 @@ pub(super) struct Mirror<T> {
     comparison: u64,
     /// Events were dropped, so a full comparison must follow.
     has_dropped: bool,
-    requests: VecDeque<Request>,
+    requests: VecDeque<ReadRequest>,
     /// The state of each node that differs, before the first difference.
     before: BTreeMap<Arc<str>, Option<Arc<ViewNode<T>>>>,
     exceeded: Option<Exceeded>,
@@ -83,7 +83,7 @@ impl<T> Mirror<T> {
             levels,
             bounds,
             decode,
-            nodes: Nodes::default(),
+            nodes: NodeMap::default(),
             bytes: 0,
             listed: HashMap::new(),
             visits: HashMap::new(),
@@ -171,7 +171,7 @@ impl<T> Mirror<T> {
         self.exceeded
     }
 
-    pub(super) fn nodes(&self) -> &Nodes<T> {
+    pub(super) fn nodes(&self) -> &NodeMap<T> {
         &self.nodes
     }
 
@@ -180,7 +180,7 @@ impl<T> Mirror<T> {
     }
 
     /// The next read to request, if `takes` accepts it.
-    pub(super) fn next_request(&mut self, takes: impl FnOnce(&Request) -> bool) -> Option<Request> {
+    pub(super) fn next_request(&mut self, takes: impl FnOnce(&ReadRequest) -> bool) -> Option<ReadRequest> {
         if self.has_dropped && self.visits.is_empty() {
             self.has_dropped = false;
             self.compare();
@@ -199,19 +199,22 @@ impl<T> Mirror<T> {
     }
 
     /// Takes the answer to a request. Answers come in the order of the requests.
-    pub(super) fn answer(&mut self, request: Request, answer: Answer) {
+    pub(super) fn answer(&mut self, request: ReadRequest, answer: Answer) {
         match (request, answer) {
-            (Request::Data(path) | Request::Stat(path) | Request::Names(path), Answer::Missing) => {
+            (
+                ReadRequest::Data(path) | ReadRequest::Stat(path) | ReadRequest::Names(path),
+                Answer::Missing,
+            ) => {
                 self.remove(&path);
                 self.finish(&path);
             }
-            (Request::Stat(path), Answer::Stat(stat)) => {
+            (ReadRequest::Stat(path), Answer::Stat(stat)) => {
                 match self.nodes.get(&path).is_some_and(|known| is_same_state(known.stat(), &stat)) {
                     true => self.visit_children(&path, &stat),
-                    false => self.requests.push_back(Request::Data(path)),
+                    false => self.requests.push_back(ReadRequest::Data(path)),
                 }
             }
-            (Request::Data(path), Answer::Data(data, stat)) if self.has_parent(&path) => {
+            (ReadRequest::Data(path), Answer::Data(data, stat)) if self.has_parent(&path) => {
                 // The value of a known state is not decoded again.
                 if !self.nodes.get(&path).is_some_and(|known| is_same_state(known.stat(), &stat)) {
                     let node = ViewNode::decoded(&path, (data, stat), &*self.decode);
@@ -219,11 +222,13 @@ impl<T> Mirror<T> {
                 }
                 self.visit_children(&path, &stat);
             }
-            (Request::Names(path), Answer::Names(names, stat)) if self.nodes.contains(&path) => {
+            (ReadRequest::Names(path), Answer::Names(names, stat)) if self.nodes.contains(&path) => {
                 self.take_names(&path, names, &stat);
             }
             // Without its parent, a node is no part of the tree. The list of the parent causes another visit.
-            (Request::Data(path) | Request::Stat(path) | Request::Names(path), _) => self.finish(&path),
+            (ReadRequest::Data(path) | ReadRequest::Stat(path) | ReadRequest::Names(path), _) => {
+                self.finish(&path)
+            }
         }
     }
 
@@ -244,9 +249,9 @@ impl<T> Mirror<T> {
         let path = known.map_or_else(|| path.into(), |(path, _)| Arc::clone(path));
         let is_large = self.nodes.get(&path).is_some_and(|known| known.stat().data_length > LARGE);
         self.requests.push_back(if is_large {
-            Request::Stat(Arc::clone(&path))
+            ReadRequest::Stat(Arc::clone(&path))
         } else {
-            Request::Data(Arc::clone(&path))
+            ReadRequest::Data(Arc::clone(&path))
         });
         self.visits.insert(path, Visit { cause, again: None });
         self.count(cause.number);
@@ -284,8 +289,8 @@ impl<T> Mirror<T> {
             return;
         }
         let listed = self.listed.get(path).copied();
-        if listed != Some(Listed::of(stat)) {
-            self.requests.push_back(Request::Names(path.into()));
+        if listed != Some(ListedChildren::of(stat)) {
+            self.requests.push_back(ReadRequest::Names(path.into()));
             return;
         }
         let cause = self.visits.get(path).map(|visit| visit.cause);
@@ -305,7 +310,6 @@ impl<T> Mirror<T> {
                 self.remove(&known);
             }
         }
-        // Every node of the tree, and every event.
         let pending_max = self.bounds.nodes_max().saturating_add(self.bounds.events_max());
         if self.nodes.len().max(listed.len()) > self.bounds.nodes_max() {
             self.exceeded = Some(Exceeded::Nodes);
@@ -316,14 +320,14 @@ impl<T> Mirror<T> {
                 if cause.is_deep || is_new {
                     self.visit(&child, Cause { is_deep: true, ..cause });
                 }
-                // The lists of a level come before its first child: their names count before they are read.
+                // All lists of a level come before its first child, so names count before they are read.
                 if self.visits.len() > pending_max {
                     self.exceeded = Some(Exceeded::Nodes);
                     break;
                 }
             }
         }
-        self.listed.insert(path.into(), Listed::of(stat));
+        self.listed.insert(path.into(), ListedChildren::of(stat));
         self.finish(path);
     }
 

@@ -5,11 +5,11 @@ use futures::stream::FuturesOrdered;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::oneshot;
 
-use super::mirror::{Answer, Mirror, Request};
+use super::mirror::{Answer, Mirror, ReadRequest};
 use crate::error::Refusal;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
-use crate::wire::{Data, Reply as WireReply, Stat, Wire, WireError};
+use crate::wire::{Data, Reply, Stat, Wire, WireError};
 use crate::znode::path::ZnodePath;
 
 /// Is notified when everything that was committed before its request is published. Dropped if it will not be.
@@ -23,8 +23,8 @@ const BATCH_MAX: usize = 64;
 const BATCH_BYTES: usize = 256 * 1024;
 
 /// What the answer to a request says.
-pub(super) enum Reply {
-    Answers(Vec<(Request, Answer)>),
+pub(super) enum ReadReply {
+    Answers(Vec<(ReadRequest, Answer)>),
     /// The server has caught up with everything that was committed before the sync was requested. This is the
     /// root since.
     Synced(Vec<Sync>, Option<Stat>),
@@ -34,13 +34,13 @@ pub(super) enum Reply {
 }
 
 /// The requests in flight, and their answers in the order of the requests.
-pub(super) struct InFlight<'a> {
+pub(super) struct ReadsInFlight<'a> {
     session: &'a Session,
     root: &'a ZnodePath,
-    replies: FuturesOrdered<BoxFuture<'static, Reply>>,
+    replies: FuturesOrdered<BoxFuture<'static, ReadReply>>,
 }
 
-impl<'a> InFlight<'a> {
+impl<'a> ReadsInFlight<'a> {
     pub(super) fn new(session: &'a Session, root: &'a ZnodePath) -> Self {
         Self { session, root, replies: FuturesOrdered::new() }
     }
@@ -50,7 +50,7 @@ impl<'a> InFlight<'a> {
     }
 
     /// The next answer. `None` if no request is in flight.
-    pub(super) async fn next(&mut self) -> Option<Reply> {
+    pub(super) async fn next(&mut self) -> Option<ReadReply> {
         self.replies.next().await
     }
 
@@ -59,22 +59,22 @@ impl<'a> InFlight<'a> {
         while self.replies.len() < REQUESTS_MAX {
             let Some(first) = mirror.next_request(|_| true) else { return };
             match first {
-                Request::Data(path) => {
+                ReadRequest::Data(path) => {
                     let average = mirror.bytes() / mirror.nodes().len().max(1);
                     let batch = (BATCH_BYTES / average.max(1)).clamp(1, BATCH_MAX);
-                    let mut requests = vec![Request::Data(path)];
+                    let mut requests = vec![ReadRequest::Data(path)];
                     while requests.len() < batch
-                        && let Some(next) = mirror.next_request(|next| matches!(next, Request::Data(_)))
+                        && let Some(next) = mirror.next_request(|next| matches!(next, ReadRequest::Data(_)))
                     {
                         requests.push(next);
                     }
                     self.read_data(requests);
                 }
-                Request::Stat(ref path) => {
+                ReadRequest::Stat(ref path) => {
                     let whole = self.whole(path);
                     self.push(first, |wire| wire.exists(&whole), stat_answer);
                 }
-                Request::Names(ref path) => {
+                ReadRequest::Names(ref path) => {
                     let whole = self.whole(path);
                     let answer = |(names, stat)| Answer::Names(names, stat);
                     self.push(first, |wire| wire.children_stat(&whole), answer);
@@ -95,17 +95,17 @@ impl<'a> InFlight<'a> {
                 session.await_reply(&mut read, Deadline::never()).await
             };
             match synced.await {
-                Ok(stat) => Reply::Synced(syncs, stat),
-                Err(WireError::Refused(refusal @ Refusal::NoAuth)) => Reply::RootRefused(refusal),
-                Err(error) => Reply::Failed(error),
+                Ok(stat) => ReadReply::Synced(syncs, stat),
+                Err(WireError::Refused(refusal @ Refusal::NoAuth)) => ReadReply::RootRefused(refusal),
+                Err(error) => ReadReply::Failed(error),
             }
         };
         self.replies.push_back(reply.boxed());
     }
 
-    fn read_data(&mut self, mut requests: Vec<Request>) {
+    fn read_data(&mut self, mut requests: Vec<ReadRequest>) {
         if requests.len() == 1
-            && let Some(Request::Data(path)) = requests.first()
+            && let Some(ReadRequest::Data(path)) = requests.first()
         {
             let (whole, request) = (self.whole(path), requests.remove(0));
             return self.push(request, |wire| wire.data(&whole), data_answer);
@@ -116,8 +116,10 @@ impl<'a> InFlight<'a> {
         let reply = async move {
             let results = match session.await_reply(&mut reply, Deadline::never()).await {
                 Ok(results) if results.len() == requests.len() => results,
-                Ok(_) => return Reply::Failed(WireError::Broken("not as many answers as reads".to_owned())),
-                Err(error) => return Reply::Failed(error),
+                Ok(_) => {
+                    return ReadReply::Failed(WireError::Broken("not as many answers as reads".to_owned()));
+                }
+                Err(error) => return ReadReply::Failed(error),
             };
             let mut answers = Vec::with_capacity(requests.len());
             for (request, result) in requests.into_iter().zip(results) {
@@ -126,15 +128,15 @@ impl<'a> InFlight<'a> {
                     Err(stop) => return stop,
                 }
             }
-            Reply::Answers(answers)
+            ReadReply::Answers(answers)
         };
         self.replies.push_back(reply.boxed());
     }
 
     fn push<A: Send + 'static>(
         &mut self,
-        request: Request,
-        send: impl FnOnce(&dyn Wire) -> WireReply<A>,
+        request: ReadRequest,
+        send: impl FnOnce(&dyn Wire) -> Reply<A>,
         convert: impl FnOnce(A) -> Answer + Send + 'static,
     ) {
         let mut reply = self.session.read(send);
@@ -142,7 +144,7 @@ impl<'a> InFlight<'a> {
         let reply = async move {
             let result = session.await_reply(&mut reply, Deadline::never()).await;
             match answer(&request, result, convert) {
-                Ok(answer) => Reply::Answers(vec![(request, answer)]),
+                Ok(answer) => ReadReply::Answers(vec![(request, answer)]),
                 Err(stop) => stop,
             }
         };
@@ -157,18 +159,18 @@ impl<'a> InFlight<'a> {
 
 /// The answer to a read; `Err` if the connection cannot be followed any more.
 fn answer<A>(
-    request: &Request,
+    request: &ReadRequest,
     result: Result<A, WireError>,
     convert: impl FnOnce(A) -> Answer,
-) -> Result<Answer, Reply> {
+) -> Result<Answer, ReadReply> {
     match result {
         Ok(found) => Ok(convert(found)),
         Err(WireError::Refused(Refusal::NoNode)) => Ok(Answer::Missing),
         Err(WireError::Refused(Refusal::NoAuth)) if request.path().is_empty() => {
-            Err(Reply::RootRefused(Refusal::NoAuth))
+            Err(ReadReply::RootRefused(Refusal::NoAuth))
         }
         Err(WireError::Refused(Refusal::NoAuth)) => Ok(Answer::Missing),
-        Err(error) => Err(Reply::Failed(error)),
+        Err(error) => Err(ReadReply::Failed(error)),
     }
 }
 

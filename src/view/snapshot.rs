@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::bounds::Exceeded;
 use super::mirror::Mirror;
 use super::node::ViewNode;
-use super::nodes::Nodes;
+use super::node_map::NodeMap;
 use crate::error::Refusal;
 
 /// The knowledge of a view about its nodes: whether it is complete, and still followed.
@@ -38,13 +38,13 @@ pub enum ViewState {
 pub struct Snapshot<T = ()> {
     revision: u64,
     state: ViewState,
-    nodes: Nodes<T>,
+    nodes: NodeMap<T>,
     bytes: usize,
 }
 
 impl<T> Snapshot<T> {
     pub(super) fn first() -> Self {
-        Self { revision: 0, state: ViewState::Loading, nodes: Nodes::default(), bytes: 0 }
+        Self { revision: 0, state: ViewState::Loading, nodes: NodeMap::default(), bytes: 0 }
     }
 
     /// The snapshot of these nodes that follows this one.

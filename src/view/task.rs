@@ -13,7 +13,7 @@ use super::bounds::Exceeded;
 use super::hub::Hub;
 use super::mirror::Mirror;
 use super::node::is_same_state;
-use super::reads::{InFlight, Reply, Sync};
+use super::reads::{ReadReply, ReadsInFlight, Sync};
 use super::scope::ViewScope;
 use super::snapshot::ViewState;
 use crate::error::Refusal;
@@ -26,7 +26,7 @@ use crate::time::fractions;
 use crate::wire::{Stat, WatchDepth, WireError};
 use crate::znode::path::ZnodePath;
 
-pub(super) struct Task<T> {
+pub(super) struct ViewTask<T> {
     manager: ConnectionManager,
     /// On the server.
     root: ZnodePath,
@@ -42,7 +42,7 @@ pub(super) struct Task<T> {
 }
 
 /// Why a connection is not used any more.
-enum Stop {
+enum ViewStop {
     /// It broke.
     Interrupted,
     /// A request failed in a way that may pass.
@@ -52,7 +52,7 @@ enum Stop {
     Refused(Refusal),
 }
 
-impl<T: Send + std::marker::Sync + 'static> Task<T> {
+impl<T: Send + std::marker::Sync + 'static> ViewTask<T> {
     pub(super) fn new(
         manager: ConnectionManager,
         root: ZnodePath,
@@ -98,17 +98,17 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
             self.settling.clear();
             self.hub.enter(self.state_after(&stop));
             match stop {
-                Stop::Interrupted => {}
-                Stop::Failed(error) => {
+                ViewStop::Interrupted => {}
+                ViewStop::Failed(error) => {
                     debug!(%error, "a read of the view failed; all nodes are compared again");
                     self.pause(fractions::retry_pause(session.timeout()), true).await;
                 }
-                Stop::Exceeded(exceeded) => {
+                ViewStop::Exceeded(exceeded) => {
                     warn!(%exceeded, "the view keeps its last snapshot");
                     self.mirror.clear();
                     self.pause(session.timeout(), false).await;
                 }
-                Stop::Refused(refusal) => {
+                ViewStop::Refused(refusal) => {
                     warn!(%refusal, "the root of the view may not be read");
                     self.pause(session.timeout(), false).await;
                 }
@@ -116,11 +116,11 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
         }
     }
 
-    fn state_after(&self, stop: &Stop) -> ViewState {
+    fn state_after(&self, stop: &ViewStop) -> ViewState {
         match stop {
-            Stop::Exceeded(exceeded) => ViewState::TooLarge(*exceeded),
-            Stop::Refused(refusal) => ViewState::Refused(*refusal),
-            Stop::Interrupted | Stop::Failed(_) => match self.hub.latest().state() {
+            ViewStop::Exceeded(exceeded) => ViewState::TooLarge(*exceeded),
+            ViewStop::Refused(refusal) => ViewState::Refused(*refusal),
+            ViewStop::Interrupted | ViewStop::Failed(_) => match self.hub.latest().state() {
                 ViewState::Live => ViewState::Stale,
                 other => other,
             },
@@ -142,7 +142,7 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
     }
 
     /// Watches and follows the root over the present connection.
-    async fn follow_connection(&mut self, session: &Session) -> Stop {
+    async fn follow_connection(&mut self, session: &Session) -> ViewStop {
         let connection = session.connection();
         // This server may be behind what an earlier session of this view has seen.
         let mut sync = session.quorum_sync();
@@ -151,13 +151,13 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
         // would end at once.
         let is_other = session.connection() != connection;
         if synced.is_err() || is_other {
-            return synced.map_or_else(Stop::Failed, |()| Stop::Interrupted);
+            return synced.map_or_else(ViewStop::Failed, |()| ViewStop::Interrupted);
         }
         let watched = session.watch_path(self.root.as_str(), self.depth, Deadline::never()).await;
         let watch = match watched {
             Ok(watch) => watch,
-            Err(WireError::Refused(refusal)) if !refusal.is_transient() => return Stop::Refused(refusal),
-            Err(error) => return Stop::Failed(error),
+            Err(WireError::Refused(refusal)) if !refusal.is_transient() => return ViewStop::Refused(refusal),
+            Err(error) => return ViewStop::Failed(error),
         };
         self.has_watch = watch.is_some();
         self.mirror.restart();
@@ -171,9 +171,9 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
         session: &Session,
         connection: Option<u64>,
         mut watch: Option<PathWatch>,
-    ) -> Stop {
+    ) -> ViewStop {
         let root = self.root.clone();
-        let mut in_flight = InFlight::new(session, &root);
+        let mut in_flight = ReadsInFlight::new(session, &root);
         let waiting = std::mem::take(&mut self.syncs);
         if !waiting.is_empty() {
             in_flight.sync(waiting);
@@ -190,10 +190,10 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
             };
             tokio::select! {
                 biased;
-                () = &mut interrupted => return Stop::Interrupted,
+                () = &mut interrupted => return ViewStop::Interrupted,
                 event = event => match event {
                     Some(path) => self.hint(&path),
-                    None => return Stop::Interrupted,
+                    None => return ViewStop::Interrupted,
                 },
                 Some(reply) = in_flight.next() => {
                     // The events that belong to the answer were received before it.
@@ -226,14 +226,14 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
         }
     }
 
-    fn take(&mut self, reply: Reply) -> Result<(), Stop> {
+    fn take(&mut self, reply: ReadReply) -> Result<(), ViewStop> {
         match reply {
-            Reply::Answers(answers) => {
+            ReadReply::Answers(answers) => {
                 for (request, answer) in answers {
                     self.mirror.answer(request, answer);
                 }
             }
-            Reply::Synced(syncs, root) => {
+            ReadReply::Synced(syncs, root) => {
                 if !self.has_watch {
                     // No events were received.
                     self.mirror.compare();
@@ -243,10 +243,10 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
                 }
                 self.settling.push((self.mirror.begin_cause(), syncs));
             }
-            Reply::RootRefused(refusal) => return Err(Stop::Refused(refusal)),
-            Reply::Failed(error) => return Err(Stop::Failed(error)),
+            ReadReply::RootRefused(refusal) => return Err(ViewStop::Refused(refusal)),
+            ReadReply::Failed(error) => return Err(ViewStop::Failed(error)),
         }
-        self.mirror.exceeded().map_or(Ok(()), |exceeded| Err(Stop::Exceeded(exceeded)))
+        self.mirror.exceeded().map_or(Ok(()), |exceeded| Err(ViewStop::Exceeded(exceeded)))
     }
 
     /// Whether the copy has the root in this state.
@@ -275,7 +275,7 @@ impl<T: Send + std::marker::Sync + 'static> Task<T> {
     }
 }
 
-impl<T> Drop for Task<T> {
+impl<T> Drop for ViewTask<T> {
     fn drop(&mut self) {
         self.hub.enter(ViewState::Closed);
     }

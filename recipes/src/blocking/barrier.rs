@@ -31,7 +31,7 @@ pub type Barrier = Blocking<crate::Barrier>;
 pub type DoubleBarrier = Blocking<crate::DoubleBarrier>;
 
 /// A member inside a [`DoubleBarrier`].
-pub type Inside = Guard<crate::double_barrier::Membership>;
+pub type Inside = Guard<crate::double_barrier::MemberHold>;
 
 impl Barrier {
     /// Makes the barrier at `path`, below the manager's chroot. Sends nothing.

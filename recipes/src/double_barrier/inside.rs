@@ -8,15 +8,15 @@ use crate::lock::{Guard, HoldSet};
 ///
 /// It is lost as every guard is: if its session ends, or its node is deleted. The other members then count it
 /// as one that has left. A drop leaves in the background, and waits for nobody.
-pub type Inside = Guard<Membership>;
+pub type Inside = Guard<MemberHold>;
 
 /// The hold of a member.
 #[derive(Debug)]
-pub struct Membership(Admitted);
+pub struct MemberHold(Admitted);
 
 impl Inside {
     pub(super) fn new(admitted: Admitted) -> Self {
-        Self::of(Membership(admitted))
+        Self::of(MemberHold(admitted))
     }
 
     /// Leaves, and waits until all members of the round have left, without a limit of time. A member that
@@ -57,7 +57,7 @@ impl Inside {
     }
 }
 
-impl HoldSet for Membership {
+impl HoldSet for MemberHold {
     fn first(&self) -> &Hold {
         self.0.hold()
     }

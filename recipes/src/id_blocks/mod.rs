@@ -47,10 +47,10 @@ use crate::counter::Counter;
 /// ```
 #[derive(Clone)]
 pub struct IdBlocks {
-    inner: Arc<Inner>,
+    inner: Arc<IdBlocksInner>,
 }
 
-struct Inner {
+struct IdBlocksInner {
     counter: Counter,
     size: u32,
     blocks: Mutex<Blocks>,
@@ -74,7 +74,7 @@ impl IdBlocks {
         }
         let counter = Counter::new(manager, path)?;
         let (blocks, arrived) = (Mutex::new(Blocks::default()), Notify::new());
-        Ok(Self { inner: Arc::new(Inner { counter, size, blocks, arrived }) })
+        Ok(Self { inner: Arc::new(IdBlocksInner { counter, size, blocks, arrived }) })
     }
 
     /// The path of the counter, below the manager's chroot.
@@ -180,7 +180,7 @@ impl IdBlocks {
 
 /// A request for a block. However it ends, another one may follow.
 struct Fetching {
-    inner: Arc<Inner>,
+    inner: Arc<IdBlocksInner>,
     /// The counter after the addition; `None` until there is an answer.
     added: Option<Result<i64, Error>>,
 }

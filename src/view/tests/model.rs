@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::server::{Copy, Server};
 use crate::view::bounds::ViewBounds;
 use crate::view::changes::{Subscriptions, ViewChange, ViewChanges};
-use crate::view::mirror::{Answer, Mirror, Request};
+use crate::view::mirror::{Answer, Mirror, ReadRequest};
 use crate::view::node::ViewNode;
 use crate::view::scope::ViewScope;
 use crate::view::snapshot::{Snapshot, ViewState};
@@ -19,7 +19,7 @@ use crate::wire::Stat;
 
 /// What a connection carries to the server, in order.
 enum Sent {
-    Read(Request),
+    Read(ReadRequest),
     /// The number of writes before the call.
     Sync(usize),
 }
@@ -27,7 +27,7 @@ enum Sent {
 /// What a connection carries to the client, in order.
 enum Message {
     Event(String),
-    Answer(Request, Answer),
+    Answer(ReadRequest, Answer),
     /// The number of writes before the call, and the root behind the sync.
     Synced(usize, Option<Stat>),
 }

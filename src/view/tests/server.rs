@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::view::mirror::{Answer, Request};
-use crate::view::nodes::child;
+use crate::view::mirror::{Answer, ReadRequest};
+use crate::view::node_map::child;
 use crate::view::scope::ViewScope;
 use crate::wire::Stat;
 
@@ -83,13 +83,13 @@ impl Server {
         self.nodes.get(path).map(|(_, stat)| *stat)
     }
 
-    pub(super) fn read(&self, request: &Request) -> Answer {
+    pub(super) fn read(&self, request: &ReadRequest) -> Answer {
         let path = request.path();
         let Some((data, stat)) = self.nodes.get(path) else { return Answer::Missing };
         match request {
-            Request::Data(_) => Answer::Data(data.clone(), *stat),
-            Request::Stat(_) => Answer::Stat(*stat),
-            Request::Names(_) => {
+            ReadRequest::Data(_) => Answer::Data(data.clone(), *stat),
+            ReadRequest::Stat(_) => Answer::Stat(*stat),
+            ReadRequest::Names(_) => {
                 let prefix = child(path, "");
                 let below = self.nodes.keys().filter_map(|other| other.strip_prefix(&prefix));
                 let names = below.filter(|name| !name.is_empty() && !name.contains('/'));

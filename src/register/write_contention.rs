@@ -12,13 +12,13 @@ const LEVEL_MAX: u32 = PAUSELESS + 6;
 /// So about half of the attempts of a client that never rests are applied, however many such clients there
 /// are: a pause costs less than the requests of an attempt that is refused.
 #[derive(Debug, Default)]
-pub(super) struct Contention {
+pub(super) struct WriteContention {
     level: u32,
     /// The time from the last attempt to its answer.
     round_trip: Duration,
 }
 
-impl Contention {
+impl WriteContention {
     /// Records the time that an attempt took.
     pub(super) fn took(&mut self, round_trip: Duration) {
         self.round_trip = round_trip;
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn pauses_grow_with_each_refusal_and_shrink_with_each_change_that_is_applied() {
         let trip = Duration::from_millis(10);
-        let mut contention = Contention::default();
+        let mut contention = WriteContention::default();
         contention.took(trip);
         let mut longest = Vec::new();
         for _ in 0..10 {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_read_is_sent_behind_an_attempt_only_if_its_answer_would_be_used_at_once() {
-        let mut contention = Contention::default();
+        let mut contention = WriteContention::default();
         let reads = std::iter::from_fn(|| {
             let reads = contention.reads_behind();
             contention.refused();

@@ -6,9 +6,9 @@ use crate::wire::Stat;
 /// counter of children has ended. A delete always changes it, and a create without a delete changes the
 /// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Listed(i64, i32);
+pub(super) struct ListedChildren(i64, i32);
 
-impl Listed {
+impl ListedChildren {
     pub(super) fn of(stat: &Stat) -> Self {
         Self(stat.pzxid, stat.children)
     }

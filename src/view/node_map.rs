@@ -8,21 +8,21 @@ use rpds::RedBlackTreeMapSync;
 use super::node::ViewNode;
 
 /// Paths are below the root of the view, which has the empty path.
-pub(super) struct Nodes<T>(RedBlackTreeMapSync<Arc<str>, Arc<ViewNode<T>>>);
+pub(super) struct NodeMap<T>(RedBlackTreeMapSync<Arc<str>, Arc<ViewNode<T>>>);
 
-impl<T> Default for Nodes<T> {
+impl<T> Default for NodeMap<T> {
     fn default() -> Self {
         Self(RedBlackTreeMapSync::new_sync())
     }
 }
 
-impl<T> Clone for Nodes<T> {
+impl<T> Clone for NodeMap<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<T> Nodes<T> {
+impl<T> NodeMap<T> {
     pub(super) fn len(&self) -> usize {
         self.0.size()
     }
