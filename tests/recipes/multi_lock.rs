@@ -126,7 +126,7 @@ impl Grant for LockGuard {
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), ReleaseError>> {
         let release = (*self).release();
-        Box::pin(async { release.await.map_err(|errors| errors.errors().first().expect("an error").clone()) })
+        Box::pin(async { release.await.map_err(|errors| errors.errors().next().expect("an error").clone()) })
     }
 }
 

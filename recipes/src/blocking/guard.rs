@@ -139,8 +139,8 @@ impl LockGuard {
     /// As [`LockGuard::release`](crate::LockGuard::release).
     pub fn release(self) -> Result<(), ReleaseErrors> {
         let Self { inner, thread, .. } = self;
-        let unconfirmed = inner.members().map(|(_, hold)| unconfirmed(hold)).collect();
-        thread.block_always(inner.release()).unwrap_or_else(|| Err(ReleaseErrors::of(unconfirmed)))
+        let unconfirmed = ReleaseErrors::of(inner.members().map(|(_, hold)| unconfirmed(hold)));
+        thread.block_always(inner.release()).unwrap_or_else(|| unconfirmed.map_or(Ok(()), Err))
     }
 }
 

@@ -74,8 +74,7 @@ impl LockGuard {
     ///
     /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseErrors> {
-        let errors = release(self.into_guards()).await;
-        if errors.is_empty() { Ok(()) } else { Err(ReleaseErrors(errors)) }
+        ReleaseErrors::of(release(self.into_guards()).await).map_or(Ok(()), Err)
     }
 }
 
@@ -95,36 +94,39 @@ pub(crate) async fn release(guards: Vec<MemberGuard>) -> Vec<ReleaseError> {
 
 /// The errors of a release of several locks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReleaseErrors(Vec<ReleaseError>);
+pub struct ReleaseErrors {
+    first: ReleaseError,
+    others: Vec<ReleaseError>,
+}
 
 impl ReleaseErrors {
-    /// Made of one or more errors.
-    pub(crate) fn of(errors: Vec<ReleaseError>) -> Self {
-        Self(errors)
+    /// `None` if there are no errors.
+    pub(crate) fn of(errors: impl IntoIterator<Item = ReleaseError>) -> Option<Self> {
+        let mut errors = errors.into_iter();
+        Some(Self { first: errors.next()?, others: errors.collect() })
     }
 
-    /// One error for each lock whose release failed. Never empty.
-    #[must_use]
-    pub fn errors(&self) -> &[ReleaseError] {
-        &self.0
+    /// One error for each lock whose release failed: one or more.
+    pub fn errors(&self) -> impl Iterator<Item = &ReleaseError> {
+        std::iter::once(&self.first).chain(&self.others)
     }
 
     /// Whether a lock was lost before its release.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.0.iter().any(ReleaseError::is_lost)
+        self.errors().any(ReleaseError::is_lost)
     }
 
     /// Whether a node may still exist.
     #[must_use]
     pub fn outcome_unknown(&self) -> bool {
-        self.0.iter().any(ReleaseError::outcome_unknown)
+        self.errors().any(ReleaseError::outcome_unknown)
     }
 }
 
 impl Display for ReleaseErrors {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        for (number, error) in self.0.iter().enumerate() {
+        for (number, error) in self.errors().enumerate() {
             let separator = if number == 0 { "" } else { "; " };
             write!(formatter, "{separator}{error}")?;
         }
@@ -134,11 +136,37 @@ impl Display for ReleaseErrors {
 
 impl std::error::Error for ReleaseErrors {}
 
-/// A loss if there is one, or else the first error.
+/// Returns one error: a loss if there is one, or else the first error. The other errors are dropped: read
+/// [`errors`](ReleaseErrors::errors) before, if they matter.
 impl From<ReleaseErrors> for Error {
     fn from(errors: ReleaseErrors) -> Self {
-        let worst = errors.0.iter().find(|error| error.is_lost()).or_else(|| errors.0.first());
-        // There is one at least.
-        worst.cloned().map_or(Self::Closed, Self::Release)
+        let lost = errors.errors().find(|error| error.is_lost()).cloned();
+        Self::Release(lost.unwrap_or(errors.first))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockkeeper_core::{LossReason, Lost};
+
+    use super::*;
+
+    fn unconfirmed(path: &str) -> ReleaseError {
+        ReleaseError::Unconfirmed { path: path.into(), cause: "no answer".to_owned() }
+    }
+
+    #[test]
+    fn of_several_errors_of_a_release_a_loss_is_the_one_that_counts() {
+        let lost = ReleaseError::Lost(Lost { path: "/b".into(), reason: LossReason::NodeDeleted });
+        for (errors, counts) in [
+            (vec![unconfirmed("/a")], unconfirmed("/a")),
+            (vec![unconfirmed("/a"), unconfirmed("/b")], unconfirmed("/a")),
+            (vec![unconfirmed("/a"), lost.clone()], lost.clone()),
+            (vec![lost.clone(), unconfirmed("/b")], lost.clone()),
+        ] {
+            let errors = ReleaseErrors::of(errors).expect("an error");
+            assert!(matches!(Error::from(errors), Error::Release(error) if error == counts));
+        }
+        assert_eq!(ReleaseErrors::of(Vec::new()), None);
     }
 }

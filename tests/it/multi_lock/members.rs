@@ -94,7 +94,7 @@ async fn a_member_deleted_before_the_release_does_not_prevent_the_release_of_the
     let mut admin = ensemble.raw().await.unwrap();
     admin.delete(&format!("/multi/b/{}", children(&ensemble, "/multi/b").await[0])).await.unwrap();
     let errors = guard.release().await.unwrap_err();
-    assert_eq!(errors.errors().len(), 1);
+    assert_eq!(errors.errors().count(), 1);
     for path in ["a", "b", "c"] {
         assert_eq!(children(&ensemble, &format!("/multi/{path}")).await, Vec::<String>::new());
     }
