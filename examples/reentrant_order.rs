@@ -10,7 +10,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, value_parser};
-use lockkeeper::{Error, Hold, Mutex, Owner, ReentrantMutex};
+use lockkeeper::{Hold, Mutex, Owner, ReentrantMutex, WouldDeadlock};
 use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ async fn mistake(worker: &Worker, order: u32) -> Result<Option<String>, Error> {
     let mistaken = owner.scope(take_step_with_plain_mutex(worker, order, RESERVE)).await;
     outer.release().await?;
     match mistaken {
-        Err(error @ Error::WouldDeadlock { .. }) => Ok(Some(error.to_string())),
+        Err(error) if error.recipe::<WouldDeadlock>().is_some() => Ok(Some(error.to_string())),
         _ => Ok(None),
     }
 }

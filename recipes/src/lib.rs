@@ -112,7 +112,7 @@ pub use self::lock::{Guard, Lock, LockGuard, QueueTicket, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
 pub use self::mutex::{HandOffPolicy, Mutex, MutexGuard, MutexTicket};
 pub use self::once_cell::{InitError, OnceCell};
-pub use self::owner::{NoOwner, Owner};
+pub use self::owner::{NoOwner, Owner, WouldDeadlock};
 pub use self::partition::{
     AssignedItem, ItemHold, ItemsView, Partition, PartitionInspection, PartitionItem, PartitionMember,
     PartitionShare, ReleaseReason,

@@ -9,7 +9,6 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Config(_)
-            | Self::WouldDeadlock { .. }
             | Self::ConflictingKind { .. }
             | Self::SequenceExhausted { .. }
             | Self::Connect(ConnectError::Config(_)) => ErrorKind::Misuse,
@@ -23,7 +22,7 @@ impl Error {
             Self::NotCommitted(error) if error.is_lost() => ErrorKind::Lost,
             Self::NotCommitted(_) => ErrorKind::Refused,
             Self::Recipe(error) if error.outcome() == Outcome::Unknown => ErrorKind::Unknown,
-            Self::Recipe(_) => ErrorKind::Recipe,
+            Self::Recipe(error) => error.kind(),
         }
     }
 }

@@ -120,16 +120,6 @@ pub enum Error {
         /// How the connection broke.
         cause: String,
     },
-    /// The wait could never end, because the waiter itself holds the lock.
-    #[error("{owner} holds {path} already and would wait for itself; {advice}")]
-    WouldDeadlock {
-        /// The path of the lock.
-        path: WholePath,
-        /// The owner that holds the lock.
-        owner: String,
-        /// What to do instead.
-        advice: &'static str,
-    },
     /// Another kind of lock uses this path. A grant could go to both.
     #[error("{path} is also used by another kind of lock (node {child}); give each lock a path of its own")]
     ConflictingKind {

@@ -1,6 +1,6 @@
 use std::error::Error;
 
-use lockkeeper_lock::FencingTokenError;
+use lockkeeper_lock::{ErrorKind, FencingTokenError};
 
 use super::Outcome;
 use crate::view::DecodeError;
@@ -31,6 +31,12 @@ use crate::view::DecodeError;
 /// assert_eq!(error.to_string(), "/museum has admitted 3 visitors, and admits no more");
 /// ```
 pub trait RecipeError: Error + Send + Sync + 'static {
+    /// What the error means for the caller: [`Error::kind`](crate::Error::kind), unless the
+    /// [outcome](Self::outcome) is unknown. Default: [`Recipe`](ErrorKind::Recipe).
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Recipe
+    }
+
     /// Whether trying again can help: [`Error::is_transient`](crate::Error::is_transient). Default: no. It
     /// has no effect if the [outcome](Self::outcome) is unknown.
     fn is_transient(&self) -> bool {
@@ -102,7 +108,11 @@ mod tests {
         }
     }
 
-    impl RecipeError for Closed {}
+    impl RecipeError for Closed {
+        fn kind(&self) -> ErrorKind {
+            ErrorKind::Misuse
+        }
+    }
 
     #[test]
     fn the_error_of_a_recipe_says_whether_to_try_again_and_what_was_written() {
@@ -114,6 +124,7 @@ mod tests {
         );
         assert!(busy.is_transient() && busy.outcome() == Outcome::NotApplied);
         assert!(!closed.is_transient() && closed.outcome() == Outcome::NotApplied);
+        assert_eq!((jammed.kind(), closed.kind()), (ErrorKind::Unknown, ErrorKind::Misuse));
         assert!(jammed.recipe::<Jammed>().is_some() && jammed.clone().recipe::<Closed>().is_none());
         assert!(error::Error::Closed.recipe::<Closed>().is_none());
         assert_eq!(format!("{jammed} {closed}"), "jammed closed");

@@ -6,7 +6,7 @@ use tracing::{debug, instrument, warn};
 
 use super::{Mode, MultiLock, MultiLockError};
 use crate::lock::{BatchEntry, LockGuard, MemberGuard, Recipe, release};
-use crate::owner::{Owner, OwnerRegistry};
+use crate::owner::{Owner, OwnerRegistry, WouldDeadlock};
 
 /// The result of a try to enter all queues at once.
 enum AtOnce {
@@ -117,7 +117,7 @@ impl MultiLock {
                 let owner = member.owner().map_or_else(String::new, |owner| owner.to_string());
                 let (path, advice) =
                     (member.manager().whole_path(member.path()), "take it only once at a time for one owner");
-                MultiLockError::at(member.path(), Error::WouldDeadlock { path, owner, advice })
+                MultiLockError::at(member.path(), WouldDeadlock { path, owner, advice }.into())
             })?;
             entries.push(entry);
         }
@@ -183,12 +183,9 @@ impl MultiLock {
                 warn!(%owner, %held, %first, "an owner of a lock acquires several others");
                 continue;
             }
-            let cause = Error::WouldDeadlock {
-                path: held,
-                owner: owner.to_string(),
-                advice: "take all in one multi-lock, or allow nesting if no holder waits for this owner",
-            };
-            return Err(MultiLockError::at(self.0.first.path(), cause));
+            let advice = "take all in one multi-lock, or allow nesting if no holder waits for this owner";
+            let cause = WouldDeadlock { path: held, owner: owner.to_string(), advice };
+            return Err(MultiLockError::at(self.0.first.path(), cause.into()));
         }
         Ok(())
     }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use lockkeeper_core::{ConfigError, Error};
 
 use super::modes::ModeGuard;
-use super::{Inner, Mode, MultiLock, plan};
+use super::{MemberLocks, Mode, MultiLock, plan};
 use crate::lock::{Lock, Recipe};
 
 /// The members of a [`MultiLock`], and the way to take them.
@@ -34,7 +34,8 @@ impl MultiLockBuilder {
         Self { is_atomic: true, ..self }
     }
 
-    /// Admits owners that hold other locks already. Default: refused with [`Error::WouldDeadlock`].
+    /// Admits owners that hold other locks already. Default: refused with
+    /// [`WouldDeadlock`](crate::WouldDeadlock).
     ///
     /// This is safe only if no holder of a member ever waits for a lock that the owner holds.
     pub fn allow_nesting(self) -> Self {
@@ -61,7 +62,7 @@ impl MultiLockBuilder {
         let mode = if self.is_atomic { Mode::Atomic } else { Mode::Ordered };
         let paths = std::iter::once(&first).chain(&others).map(|member| member.path().clone()).collect();
         let in_use = ModeGuard::enter(first.manager(), paths, mode)?;
-        Ok(MultiLock(Arc::new(Inner { first, others, mode, nesting: self.nesting, _in_use: in_use })))
+        Ok(MultiLock(Arc::new(MemberLocks { first, others, mode, nesting: self.nesting, _in_use: in_use })))
     }
 }
 

@@ -85,9 +85,9 @@ use crate::lock::{Lock, LockGuard, Recipe, Sealed};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct MultiLock(Arc<Inner>);
+pub struct MultiLock(Arc<MemberLocks>);
 
-struct Inner {
+struct MemberLocks {
     /// Sorted by path, without duplicates.
     first: Arc<dyn Recipe>,
     others: Vec<Arc<dyn Recipe>>,
@@ -119,8 +119,8 @@ impl MultiLock {
     /// # Errors
     ///
     /// [`MultiLockError`] names the member that failed, and the reason. The members that were taken before
-    /// are released, the last one first. The reason is [`Error::WouldDeadlock`] if the owner holds a lock
-    /// already.
+    /// are released, the last one first. The reason is [`WouldDeadlock`](crate::WouldDeadlock) if the owner
+    /// holds a lock already.
     ///
     /// # Cancel safety
     ///

@@ -1,6 +1,6 @@
 use lockkeeper_core::{Error, LockQueue};
 
-use super::{Layout, Mutex};
+use super::{Mutex, MutexLayout};
 use crate::inspection::{InspectedRecipe, Inspection};
 
 const RECIPE: InspectedRecipe = InspectedRecipe { name: "mutex", counted: None };
@@ -20,8 +20,8 @@ impl Mutex {
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
         match &self.layout {
-            Layout::Queue(queue) => of_queue(queue).await,
-            Layout::Semaphore(semaphore) => {
+            MutexLayout::Queue(queue) => of_queue(queue).await,
+            MutexLayout::Semaphore(semaphore) => {
                 Ok(Inspection { recipe: RECIPE, limit: None, ..semaphore.inspect().await? })
             }
         }

@@ -27,7 +27,7 @@ use crate::semaphore::{Lease, Semaphore};
 ///
 /// The mutex is not reentrant. A second acquire waits for the first guard, as every contender does; in the
 /// same chain of calls it waits for ever. If an [`Owner`] is in scope, the second acquire returns
-/// [`Error::WouldDeadlock`] instead. For calls that lock again, use
+/// [`WouldDeadlock`](crate::WouldDeadlock) instead. For calls that lock again, use
 /// [`ReentrantMutex`](crate::ReentrantMutex).
 ///
 /// A clone is cheap. Clones, and other objects with the same path in any process, are the same lock. The path
@@ -78,14 +78,14 @@ use crate::semaphore::{Lease, Semaphore};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Mutex {
-    layout: Layout,
+    layout: MutexLayout,
     holders: Arc<OwnerRegistry>,
     sharing: Option<SharingHandle>,
 }
 
 /// The queue in which its contenders wait.
 #[derive(Clone, Debug)]
-enum Layout {
+enum MutexLayout {
     /// The layout of Curator's `InterProcessMutex`.
     Queue(LockQueue),
     /// A semaphore with one permit: the layout of Curator's `InterProcessSemaphoreMutex`.
@@ -101,7 +101,7 @@ impl Mutex {
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         let path = path.into_path()?;
         let queue = LockQueue::new(manager, path, Label::LOCK, Rule::MUTEX)?;
-        Ok(Self::of(manager, Layout::Queue(queue)))
+        Ok(Self::of(manager, MutexLayout::Queue(queue)))
     }
 
     /// Makes the mutex at `path` in the layout of Curator's `InterProcessSemaphoreMutex`, and shares the lock
@@ -116,10 +116,10 @@ impl Mutex {
     /// [`SemaphoreError::LimitsDisagree`](crate::SemaphoreError::LimitsDisagree) while the path is in use for
     /// a [`Semaphore`] with more permits.
     pub fn in_semaphore_layout(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
-        Ok(Self::of(manager, Layout::Semaphore(Box::new(Semaphore::new(manager, path, 1)?))))
+        Ok(Self::of(manager, MutexLayout::Semaphore(Box::new(Semaphore::new(manager, path, 1)?))))
     }
 
-    fn of(manager: &ConnectionManager, layout: Layout) -> Self {
+    fn of(manager: &ConnectionManager, layout: MutexLayout) -> Self {
         Self { layout, holders: OwnerRegistry::of(manager), sharing: None }
     }
 
@@ -129,8 +129,8 @@ impl Mutex {
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         let layout = match self.layout {
-            Layout::Queue(queue) => Layout::Queue(queue.with_node_data(data)),
-            Layout::Semaphore(semaphore) => Layout::Semaphore(Box::new(semaphore.node_data(data))),
+            MutexLayout::Queue(queue) => MutexLayout::Queue(queue.with_node_data(data)),
+            MutexLayout::Semaphore(semaphore) => MutexLayout::Semaphore(Box::new(semaphore.node_data(data))),
         };
         Self { layout, ..self }
     }
@@ -200,7 +200,7 @@ impl Mutex {
     /// # }
     /// ```
     pub fn with_handoff(self, hand_off: HandOffPolicy) -> Result<Self, Error> {
-        let Layout::Queue(queue) = &self.layout else {
+        let MutexLayout::Queue(queue) = &self.layout else {
             return Err(Error::Config(ConfigError::Setting {
                 name: "with_handoff",
                 value: "in the layout of a semaphore".to_owned(),
@@ -215,8 +215,8 @@ impl Mutex {
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         match &self.layout {
-            Layout::Queue(queue) => queue.directory(),
-            Layout::Semaphore(semaphore) => semaphore.path(),
+            MutexLayout::Queue(queue) => queue.directory(),
+            MutexLayout::Semaphore(semaphore) => semaphore.path(),
         }
     }
 
@@ -224,10 +224,10 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// [`Error::WouldDeadlock`] if the [owner in scope](Owner::scope) holds the lock already, also by a guard
-    /// that is lost and still kept. [`Error::Refused`] if the server refuses the node (access list, quota).
-    /// [`Error::ConflictingKind`] if another kind of lock uses the path. [`Error::Closed`] after a shutdown
-    /// has begun.
+    /// [`WouldDeadlock`](crate::WouldDeadlock) if the [owner in scope](Owner::scope) holds the lock already,
+    /// also by a guard that is lost and still kept. [`Error::Refused`] if the server refuses the node (access
+    /// list, quota). [`Error::ConflictingKind`] if another kind of lock uses the path. [`Error::Closed`]
+    /// after a shutdown has begun.
     ///
     /// # Cancel safety
     ///
@@ -268,7 +268,7 @@ impl Mutex {
     async fn lock(&self, deadline: Deadline) -> Result<MutexGuard, Error> {
         let owner = self.owner()?;
         let held = match &self.layout {
-            Layout::Queue(queue) => match (&self.sharing, &owner) {
+            MutexLayout::Queue(queue) => match (&self.sharing, &owner) {
                 (None, None) => queue.acquire(deadline).await?.into(),
                 // Boxed, or every task that takes a mutex would be as large as this.
                 (None, Some(owner)) => Box::pin(self.lock_for(queue, owner, deadline)).await?.into(),
@@ -277,7 +277,7 @@ impl Mutex {
                     MutexHoldKind::HandOff(Box::new(Box::pin(sharing.acquire(queue, deadline)).await?))
                 }
             },
-            Layout::Semaphore(semaphore) => {
+            MutexLayout::Semaphore(semaphore) => {
                 Box::pin(semaphore.acquire_by(1, deadline)).await?.into_hold().into()
             }
         };
@@ -298,7 +298,7 @@ impl Mutex {
     async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
         let owner = self.owner()?;
         let held = match &self.layout {
-            Layout::Queue(queue) => {
+            MutexLayout::Queue(queue) => {
                 let limit = Deadline::after(queue.manager().operation_timeout());
                 let queue = Self::signed(queue, owner.as_ref());
                 match &self.sharing {
@@ -308,7 +308,7 @@ impl Mutex {
                     None => queue.try_acquire(limit).await?.map(MutexHoldKind::from),
                 }
             }
-            Layout::Semaphore(semaphore) => {
+            MutexLayout::Semaphore(semaphore) => {
                 Box::pin(semaphore.try_acquire()).await?.map(Lease::into_hold).map(MutexHoldKind::from)
             }
         };

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ZnodePath};
 
-use super::{Layout, Mutex};
+use super::{Mutex, MutexLayout};
 use crate::inspection::Inspection;
 use crate::lock::any_engine::any_engine;
 use crate::lock::{BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
@@ -29,8 +29,8 @@ impl Recipe for Mutex {
 
     fn manager(&self) -> &ConnectionManager {
         match &self.layout {
-            Layout::Queue(queue) => queue.manager(),
-            Layout::Semaphore(semaphore) => semaphore.manager(),
+            MutexLayout::Queue(queue) => queue.manager(),
+            MutexLayout::Semaphore(semaphore) => semaphore.manager(),
         }
     }
 
@@ -47,8 +47,8 @@ impl Recipe for Mutex {
 
     fn queues(&self) -> (LockQueue, Vec<LockQueue>) {
         let queue = match &self.layout {
-            Layout::Queue(queue) => queue,
-            Layout::Semaphore(semaphore) => semaphore.leases_queue(),
+            MutexLayout::Queue(queue) => queue,
+            MutexLayout::Semaphore(semaphore) => semaphore.leases_queue(),
         };
         (queue.clone(), Vec::new())
     }
@@ -59,8 +59,8 @@ impl Recipe for Mutex {
 
     fn request(&self) -> Option<LockRequest> {
         Some(match &self.layout {
-            Layout::Queue(_) => LockRequest::Mutex,
-            Layout::Semaphore(_) => LockRequest::MutexBySemaphore,
+            MutexLayout::Queue(_) => LockRequest::Mutex,
+            MutexLayout::Semaphore(_) => LockRequest::MutexBySemaphore,
         })
     }
 
@@ -87,9 +87,9 @@ struct MutexBatchEntry {
 impl BatchEntry for MutexBatchEntry {
     fn queue(&self, deadline: Deadline) -> LockQueue {
         match (&self.mutex.layout, &self.owner) {
-            (Layout::Queue(queue), Some(owner)) => self.mutex.waiter_queue(queue, owner, deadline),
-            (Layout::Queue(queue), None) => queue.clone(),
-            (Layout::Semaphore(semaphore), _) => semaphore.waiter_queue(deadline),
+            (MutexLayout::Queue(queue), Some(owner)) => self.mutex.waiter_queue(queue, owner, deadline),
+            (MutexLayout::Queue(queue), None) => queue.clone(),
+            (MutexLayout::Semaphore(semaphore), _) => semaphore.waiter_queue(deadline),
         }
     }
 
@@ -100,8 +100,10 @@ impl BatchEntry for MutexBatchEntry {
     ) -> BoxFuture<'static, Result<Entered, Error>> {
         Box::pin(async move {
             let hold = match &self.mutex.layout {
-                Layout::Queue(_) => Some(hold),
-                Layout::Semaphore(semaphore) => semaphore.enter(hold, 1, wait).await?.map(Lease::into_hold),
+                MutexLayout::Queue(_) => Some(hold),
+                MutexLayout::Semaphore(semaphore) => {
+                    semaphore.enter(hold, 1, wait).await?.map(Lease::into_hold)
+                }
             };
             let guard = hold.map(|hold| self.mutex.guard(hold.into(), self.owner.as_ref()));
             Ok(guard.map(|guard| MemberGuard::new(self.mutex.path(), guard)))

@@ -1,6 +1,6 @@
 use lockkeeper_core::{Deadline, Error, Ticket};
 
-use super::{Layout, Mutex, MutexGuard};
+use super::{Mutex, MutexGuard, MutexLayout};
 use crate::lock::{QueueTicket, Queued, Recipe};
 use crate::owner::Owner;
 use crate::semaphore::{Lease, SemaphoreQueued};
@@ -68,11 +68,11 @@ impl Mutex {
     pub async fn enqueue(&self) -> Result<MutexTicket, Error> {
         let owner = self.owner()?;
         let position = match &self.layout {
-            Layout::Queue(queue) => {
+            MutexLayout::Queue(queue) => {
                 let ticket = Self::signed(queue, owner.as_ref()).enqueue(Deadline::never()).await?;
                 Position::Queue(Box::new(ticket))
             }
-            Layout::Semaphore(semaphore) => Position::Semaphore(Box::new(semaphore.queue_up(1).await?)),
+            MutexLayout::Semaphore(semaphore) => Position::Semaphore(Box::new(semaphore.queue_up(1).await?)),
         };
         Ok(QueueTicket::of(MutexQueued { mutex: self.clone(), owner, position }))
     }

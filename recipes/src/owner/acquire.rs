@@ -3,7 +3,7 @@
 use lockkeeper_core::{Deadline, Error, Hold, LockQueue, Phase, Ticket, ZnodePath};
 
 use super::Owner;
-use super::holds::{HoldShare, NextStep, OwnerHolds, Reservation};
+use super::holds::{HoldShare, NextStep, OwnerHolds, OwnerReservation};
 use super::side::Side;
 
 impl OwnerHolds {
@@ -54,12 +54,12 @@ impl OwnerHolds {
         Ok(OwnerTicket { lock: self.clone(), side, owner: owner.clone(), queued })
     }
 
-    async fn queue_up(&self, side: Side, owner: &Owner) -> Result<Option<Queued>, Error> {
+    async fn queue_up(&self, side: Side, owner: &Owner) -> Result<Option<QueuedOwner>, Error> {
         let reservation = self.reserve(owner, Deadline::never()).await?;
         match reservation.next_step(side)? {
             NextStep::Queue => {
                 let ticket = self.queue_of(side, owner).enqueue(Deadline::never()).await?;
-                Ok(Some(Queued { ticket, reservation }))
+                Ok(Some(QueuedOwner { ticket, reservation }))
             }
             NextStep::Share(_) | NextStep::AddReader(_) => Ok(None),
         }
@@ -99,14 +99,14 @@ pub(crate) struct OwnerTicket {
     side: Side,
     owner: Owner,
     /// `None` if a hold of the owner grants the side at once, or after the ticket returned its guard.
-    queued: Option<Queued>,
+    queued: Option<QueuedOwner>,
 }
 
 #[derive(Debug)]
-struct Queued {
+struct QueuedOwner {
     // Dropped in this order: the owner's other tasks continue when the position is given up.
     ticket: Ticket,
-    reservation: Reservation,
+    reservation: OwnerReservation,
 }
 
 impl OwnerTicket {
@@ -126,7 +126,7 @@ impl OwnerTicket {
             None => None,
         };
         match (hold, self.queued.take()) {
-            (Some(hold), Some(Queued { reservation, .. })) => Ok(reservation.enter(self.side, hold)),
+            (Some(hold), Some(QueuedOwner { reservation, .. })) => Ok(reservation.enter(self.side, hold)),
             _ => self.lock.acquire(self.side, &self.owner, deadline).await,
         }
     }
@@ -136,7 +136,7 @@ impl OwnerTicket {
 #[derive(Debug)]
 pub(crate) struct OwnerEntrance {
     side: Side,
-    reservation: Reservation,
+    reservation: OwnerReservation,
 }
 
 impl OwnerEntrance {

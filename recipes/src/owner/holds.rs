@@ -11,16 +11,16 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::registry::{Holding, OwnerEntry, OwnerRegistry};
 use super::side::{Action, Side};
-use super::{Owner, OwnerId};
+use super::{Owner, OwnerId, WouldDeadlock};
 
 /// A lock that an owner can acquire again: its queues, and the holds of its owners in this process.
 ///
 /// All objects with one path and one manager have the same holds.
 #[derive(Clone, Debug)]
-pub(crate) struct OwnerHolds(Arc<Inner>);
+pub(crate) struct OwnerHolds(Arc<OwnedLock>);
 
 #[derive(Clone, Debug)]
-struct Inner {
+struct OwnedLock {
     write: LockQueue,
     /// `None` for a mutex.
     read: Option<LockQueue>,
@@ -98,12 +98,12 @@ impl OwnerHolds {
         let manager = write.manager();
         let (data, tables) = (manager.node_data().into(), manager.shared_table());
         let registry = OwnerRegistry::of(manager);
-        Self(Arc::new(Inner { write, read, data, registry, tables }))
+        Self(Arc::new(OwnedLock { write, read, data, registry, tables }))
     }
 
     /// The same lock, with other data in its nodes.
     pub(crate) fn with_node_data(&self, data: Vec<u8>) -> Self {
-        Self(Arc::new(Inner { data: data.into(), ..Inner::clone(&self.0) }))
+        Self(Arc::new(OwnedLock { data: data.into(), ..OwnedLock::clone(&self.0) }))
     }
 
     pub(crate) fn path(&self) -> &ZnodePath {
@@ -176,7 +176,7 @@ impl OwnerHolds {
     }
 
     /// Waits until no other task of the owner sends requests.
-    pub(super) async fn reserve(&self, owner: &Owner, deadline: Deadline) -> Result<Reservation, Error> {
+    pub(super) async fn reserve(&self, owner: &Owner, deadline: Deadline) -> Result<OwnerReservation, Error> {
         let (slot_use, slot) = SlotUse::at(self, owner);
         let acquiring = tokio::select! {
             biased;
@@ -186,14 +186,14 @@ impl OwnerHolds {
                 return Err(Error::Timeout { phase, path: self.whole_path(), waited: deadline.waited() });
             }
         };
-        Ok(Reservation { _acquiring: acquiring, slot, slot_use })
+        Ok(OwnerReservation { _acquiring: acquiring, slot, slot_use })
     }
 
     /// `None` if another task of the owner sends requests.
-    pub(super) fn try_reserve(&self, owner: &Owner) -> Option<Reservation> {
+    pub(super) fn try_reserve(&self, owner: &Owner) -> Option<OwnerReservation> {
         let (slot_use, slot) = SlotUse::at(self, owner);
         let acquiring = Arc::clone(&slot.acquiring).try_lock_owned().ok()?;
-        Some(Reservation { _acquiring: acquiring, slot, slot_use })
+        Some(OwnerReservation { _acquiring: acquiring, slot, slot_use })
     }
 
     fn table(&self) -> &SlotTable {
@@ -271,11 +271,9 @@ impl ActiveHolds {
             (Action::AddReader, _) => self.write.map(NextStep::AddReader),
             (Action::Queue, _) => None,
             (Action::Refuse, _) => {
-                return Err(Error::WouldDeadlock {
-                    path: slot_use.lock.whole_path(),
-                    owner: slot_use.owner.to_string(),
-                    advice: "release the read guard first, or upgrade it by try_upgrade()",
-                });
+                let (path, owner) = (slot_use.lock.whole_path(), slot_use.owner.to_string());
+                let advice = "release the read guard first, or upgrade it by try_upgrade()";
+                return Err(WouldDeadlock { path, owner, advice }.into());
             }
         };
         Ok(next_step.unwrap_or(NextStep::Queue))
@@ -284,14 +282,14 @@ impl ActiveHolds {
 
 /// The right to send requests for an owner: its tasks do so one after another.
 #[derive(Debug)]
-pub(super) struct Reservation {
+pub(super) struct OwnerReservation {
     // Dropped in this order.
     _acquiring: OwnedMutexGuard<()>,
     slot: Arc<OwnerSlot>,
     slot_use: SlotUse,
 }
 
-impl Reservation {
+impl OwnerReservation {
     pub(super) fn lock(&self) -> &OwnerHolds {
         &self.slot_use.lock
     }

@@ -3,27 +3,20 @@
 mod acquire;
 mod chain;
 mod convert;
+mod error;
 mod holds;
 mod registry;
 mod side;
 
-use lockkeeper_core::{Error, RecipeError};
+use lockkeeper_core::Error;
 pub use lockkeeper_lock::Owner;
 pub(crate) use lockkeeper_lock::OwnerId;
-use thiserror::Error as ThisError;
 
 pub(crate) use self::acquire::{OwnerEntrance, OwnerTicket};
+pub use self::error::{NoOwner, WouldDeadlock};
 pub(crate) use self::holds::{HoldShare, OwnerHolds};
 pub(crate) use self::registry::{Holding, OwnerEntry, OwnerRegistry};
 pub(crate) use self::side::Side;
-
-/// The error of an acquire for the [owner in scope](Owner::scope) where there is none.
-/// [`Error::recipe`](crate::Error::recipe) has it. Nothing was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
-#[error("no owner is in scope here; run this within Owner::scope(), or name an owner")]
-pub struct NoOwner;
-
-impl RecipeError for NoOwner {}
 
 /// An owner that no caller can name, so that its acquires are not reentrant.
 pub(crate) fn anonymous() -> Owner {

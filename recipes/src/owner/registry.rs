@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::chain::{Waiter, circle};
 use super::side::Side;
-use super::{Owner, OwnerId};
+use super::{Owner, OwnerId, WouldDeadlock};
 
 /// The holds of all owners through one manager, and what the owners that hold something wait for. It detects
 /// an acquire that would wait for itself.
@@ -195,11 +195,8 @@ impl Drop for WaitEntry {
 }
 
 fn held_already(manager: &ConnectionManager, path: &ZnodePath, owner: &Owner) -> Error {
-    Error::WouldDeadlock {
-        path: manager.whole_path(path),
-        owner: owner.to_string(),
-        advice: "release it first, or use a reentrant mutex",
-    }
+    let advice = "release it first, or use a reentrant mutex";
+    WouldDeadlock { path: manager.whole_path(path), owner: owner.to_string(), advice }.into()
 }
 
 /// One registered hold. Drop it before the hold's node is given up: after that the owner may wait for the

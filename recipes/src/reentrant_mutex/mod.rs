@@ -100,8 +100,8 @@ impl ReentrantMutex {
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] if `owner` still keeps guards of a lost hold. [`Error::WouldDeadlock`] if `owner`
-    /// holds the path as a plain [`Mutex`](crate::Mutex). Otherwise as
+    /// [`Error::Lost`] if `owner` still keeps guards of a lost hold. [`WouldDeadlock`](crate::WouldDeadlock)
+    /// if `owner` holds the path as a plain [`Mutex`](crate::Mutex). Otherwise as
     /// [`Mutex::acquire`](crate::Mutex::acquire).
     ///
     /// # Cancel safety

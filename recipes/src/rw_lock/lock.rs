@@ -26,7 +26,7 @@ use crate::owner::{Owner, OwnerHolds, Side, anonymous};
 ///
 /// | an owner that holds | may read | may write |
 /// |---|---|---|
-/// | a read | at once, also if a writer waits | never: [`Error::WouldDeadlock`], [`ReadGuard::try_upgrade`] |
+/// | a read | at once, also if a writer waits | never: `WouldDeadlock`, [`ReadGuard::try_upgrade`] |
 /// | a write | at once, and [downgrade](WriteGuard::downgrade) | at once |
 ///
 /// # Cost
@@ -196,8 +196,8 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// [`Error::WouldDeadlock`] if the owner holds the lock for reading: it would wait for itself. Nothing is
-    /// sent then. Otherwise as [`read`](Self::read).
+    /// [`WouldDeadlock`](crate::WouldDeadlock) if the owner holds the lock for reading: it would wait for
+    /// itself. Nothing is sent then. Otherwise as [`read`](Self::read).
     ///
     /// # Cancel safety
     ///
