@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use lockkeeper_core::{ContenderInfo, Kind, NodeName, Role};
 
-use super::graph::{At, Graph, GraphLock, Node, Pool};
+use super::graph::{At, Graph, GraphLock, GraphNode, Pool};
 use crate::inspection::Inspection;
 
 /// How much the nodes of one actor prove.
@@ -21,21 +21,21 @@ pub enum Certainty {
 
 /// The graph of a snapshot, with the nodes that it was built from.
 #[derive(Debug)]
-pub(super) struct Snapshot<'a> {
+pub(super) struct LocksSnapshot<'a> {
     pub(super) graph: Graph,
-    pub(super) locks: Vec<Nodes<'a>>,
+    pub(super) locks: Vec<LockNodes<'a>>,
 }
 
 #[derive(Debug)]
-pub(super) struct Nodes<'a> {
+pub(super) struct LockNodes<'a> {
     pub(super) lock: &'a Inspection,
     pub(super) queue: Vec<&'a ContenderInfo>,
     pub(super) leases: Vec<&'a ContenderInfo>,
 }
 
-impl<'a> Snapshot<'a> {
+impl<'a> LocksSnapshot<'a> {
     pub(super) fn of(inspections: &'a [Inspection], certainty: Certainty) -> Self {
-        let locks: Vec<Nodes<'a>> = inspections.iter().map(Nodes::of).collect();
+        let locks: Vec<LockNodes<'a>> = inspections.iter().map(LockNodes::of).collect();
         let nodes: Vec<&ContenderInfo> =
             locks.iter().flat_map(|lock| lock.queue.iter().chain(&lock.leases)).copied().collect();
         let actors = match certainty {
@@ -47,15 +47,16 @@ impl<'a> Snapshot<'a> {
         let mut actors = actors.into_iter();
         let mut graph = Graph { locks: Vec::new(), actors: count };
         for lock in &locks {
-            let places = places(&lock.queue);
-            let queue = lock.queue.iter().zip(places).zip(actors.by_ref()).map(|((node, place), actor)| {
-                let next = requests.len();
-                let request = match certainty {
-                    Certainty::Found => *requests.entry(node.czxid()).or_insert(next),
-                    Certainty::Possible => 0,
-                };
-                Node { actor, request, kind: node.kind().unwrap_or(Kind::OTHER), place }
-            });
+            let positions = positions(&lock.queue);
+            let queue =
+                lock.queue.iter().zip(positions).zip(actors.by_ref()).map(|((node, position), actor)| {
+                    let next = requests.len();
+                    let request = match certainty {
+                        Certainty::Found => *requests.entry(node.czxid()).or_insert(next),
+                        Certainty::Possible => 0,
+                    };
+                    GraphNode { actor, request, kind: node.kind().unwrap_or(Kind::OTHER), position }
+                });
             let queue = queue.collect();
             let leases = lock.leases.iter().zip(actors.by_ref()).map(|(_, actor)| actor).collect();
             let pool = lock.lock.has_permits().then(|| Pool { limit: lock.lock.limit(), leases });
@@ -69,7 +70,7 @@ impl<'a> Snapshot<'a> {
     }
 }
 
-impl<'a> Nodes<'a> {
+impl<'a> LockNodes<'a> {
     fn of(lock: &'a Inspection) -> Self {
         let of_role = |role| lock.contenders().iter().filter(move |node| node.role() == role);
         if lock.has_permits() {
@@ -82,13 +83,13 @@ impl<'a> Nodes<'a> {
 }
 
 fn in_order(queue: Vec<&ContenderInfo>) -> Vec<&ContenderInfo> {
-    let mut placed: Vec<_> = places(&queue).into_iter().zip(queue).collect();
-    placed.sort_by_key(|(place, node)| (*place, node.czxid()));
-    placed.into_iter().map(|(_, node)| node).collect()
+    let mut ordered: Vec<_> = positions(&queue).into_iter().zip(queue).collect();
+    ordered.sort_by_key(|(position, node)| (*position, node.czxid()));
+    ordered.into_iter().map(|(_, node)| node).collect()
 }
 
 /// The sequence numbers, or where these do not give the order, the transactions of the creates.
-fn places(queue: &[&ContenderInfo]) -> Vec<i64> {
+fn positions(queue: &[&ContenderInfo]) -> Vec<i64> {
     let number = |node: &&ContenderInfo| {
         NodeName::parse(node.name())
             .filter(NodeName::has_ordered_sequence)

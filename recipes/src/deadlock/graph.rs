@@ -18,20 +18,20 @@ pub(super) struct Graph {
 #[derive(Clone, Debug, Default)]
 pub(super) struct GraphLock {
     /// In the order of the queue.
-    pub(super) queue: Vec<Node>,
+    pub(super) queue: Vec<GraphNode>,
     /// `None` for a lock without permits.
     pub(super) pool: Option<Pool>,
 }
 
 /// A node of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Node {
+pub(super) struct GraphNode {
     pub(super) actor: usize,
     /// The nodes of one request are waited for together.
     pub(super) request: usize,
     pub(super) kind: Kind,
-    /// Nodes with equal places do not wait for each other.
-    pub(super) place: i64,
+    /// Nodes with equal positions do not wait for each other.
+    pub(super) position: i64,
 }
 
 /// The permits of a semaphore.
@@ -80,7 +80,7 @@ impl GraphLock {
         let rule = node.and_then(|node| rule(node.kind));
         self.queue.iter().take(at).enumerate().filter_map(move |(index, earlier)| {
             let (node, rule) = (node?, rule?);
-            let blocks = earlier.place < node.place && rule.blocks(earlier.kind);
+            let blocks = earlier.position < node.position && rule.blocks(earlier.kind);
             (blocks && earlier.actor != node.actor && is(there, earlier.actor)).then_some(index)
         })
     }
@@ -180,14 +180,14 @@ impl Graph {
         let mut waits = Vec::new();
         for (index, lock) in self.locks.iter().enumerate() {
             let of_stuck = lock.queue.iter().enumerate().filter(|(_, node)| is(&stuck.actors, node.actor));
-            for at in of_stuck.map(|(place, _)| (index, place)) {
+            for at in of_stuck.map(|(position, _)| (index, position)) {
                 waits.extend(self.blockers(stuck, at).map(|blockers| (at, blockers)));
             }
         }
         waits
     }
 
-    pub(super) fn node(&self, at: At) -> Option<&Node> {
+    pub(super) fn node(&self, at: At) -> Option<&GraphNode> {
         self.locks.get(at.0)?.queue.get(at.1)
     }
 
@@ -202,18 +202,18 @@ impl Graph {
     }
 }
 
-/// The nodes ahead in one walk over a queue: how many of each kind, and whose. Nodes with the place of the
-/// last one are kept apart, because equal places do not wait for each other.
+/// The nodes ahead in one walk over a queue: how many of each kind, and whose. Nodes with the position of the
+/// last one are kept apart, because equal positions do not wait for each other.
 #[derive(Debug, Default)]
 struct Ahead {
     /// The two first actors of each kind are enough to know whether another actor has one.
     before: Vec<(Kind, Vec<usize>)>,
-    equal: Vec<Node>,
+    equal: Vec<GraphNode>,
 }
 
 impl Ahead {
-    fn blocks(&mut self, node: &Node, rule: Rule) -> bool {
-        if self.equal.first().is_some_and(|last| last.place < node.place) {
+    fn blocks(&mut self, node: &GraphNode, rule: Rule) -> bool {
+        if self.equal.first().is_some_and(|last| last.position < node.position) {
             for earlier in std::mem::take(&mut self.equal) {
                 self.settle(earlier);
             }
@@ -224,11 +224,11 @@ impl Ahead {
         self.before.iter().any(is_ahead)
     }
 
-    fn add(&mut self, node: Node) {
+    fn add(&mut self, node: GraphNode) {
         self.equal.push(node);
     }
 
-    fn settle(&mut self, node: Node) {
+    fn settle(&mut self, node: GraphNode) {
         let Some((_, known)) = self.before.iter_mut().find(|(kind, _)| *kind == node.kind) else {
             self.before.push((node.kind, vec![node.actor]));
             return;

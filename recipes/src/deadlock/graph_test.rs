@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use lockkeeper_core::{Kind, count_of};
 use proptest::prelude::*;
 
-use super::graph::{Blockers, Graph, GraphLock, Node, Pool};
+use super::graph::{Blockers, Graph, GraphLock, GraphNode, Pool};
 
 const LOCK: Kind = Kind::LOCK;
 const READ: Kind = Kind::READ;
@@ -12,11 +12,11 @@ const WRITE: Kind = Kind::WRITE;
 /// Queues of (actor, request, kind), in order.
 fn graph(locks: &[&[(usize, usize, Kind)]]) -> Graph {
     let queue = |nodes: &&[(usize, usize, Kind)]| {
-        let node = |(place, (actor, request, kind)): (i64, &(usize, usize, Kind))| Node {
+        let node = |(position, (actor, request, kind)): (i64, &(usize, usize, Kind))| GraphNode {
             actor: *actor,
             request: *request,
             kind: *kind,
-            place,
+            position,
         };
         GraphLock { queue: (0..).zip(nodes.iter()).map(node).collect(), pool: None }
     };
@@ -98,8 +98,10 @@ fn waits_for(kind: Kind, earlier: Kind) -> bool {
 fn ends_in_no_order(graph: &Graph) -> Vec<usize> {
     let is_blocked = |lock: &GraphLock, at: usize, gone: &BTreeSet<usize>| {
         let node = lock.queue[at];
-        let is_ahead = |earlier: &&Node| {
-            earlier.place < node.place && earlier.actor != node.actor && waits_for(node.kind, earlier.kind)
+        let is_ahead = |earlier: &&GraphNode| {
+            earlier.position < node.position
+                && earlier.actor != node.actor
+                && waits_for(node.kind, earlier.kind)
         };
         let ahead = lock.queue[..at].iter().filter(is_ahead).any(|earlier| !gone.contains(&earlier.actor));
         let has_no_permit = lock.pool.as_ref().is_some_and(|pool| {
@@ -150,7 +152,8 @@ fn any_lock() -> impl Strategy<Value = GraphLock> {
             (true, true) => WRITE,
             (true, false) => READ,
         };
-        let node = |(actor, request, write, place)| Node { actor, request, kind: kind(write), place };
+        let node =
+            |(actor, request, write, position)| GraphNode { actor, request, kind: kind(write), position };
         let pool = pool.map(|(limit, leases)| Pool { limit, leases });
         GraphLock { queue: nodes.into_iter().map(node).collect(), pool }
     })

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use lockkeeper_core::{ContenderInfo, Kind, WholePath, ZnodePath};
 
-use super::actors::{Certainty, Snapshot};
+use super::actors::{Certainty, LocksSnapshot};
 use super::circles::{Circle, circles};
 use super::graph::{At, Blockers};
 use crate::inspection::{Inspection, age_text};
@@ -50,14 +50,14 @@ pub(super) fn deadlocks_of(locks: &[Inspection]) -> Vec<Deadlock> {
 }
 
 fn of_certainty(locks: &[Inspection], certainty: Certainty) -> Vec<Deadlock> {
-    let snapshot = Snapshot::of(locks, certainty);
+    let snapshot = LocksSnapshot::of(locks, certainty);
     let stuck = snapshot.graph.reduce();
     let circles = circles(&snapshot.graph, &stuck);
     circles.into_iter().map(|circle| Deadlock::of(&snapshot, certainty, circle)).collect()
 }
 
 impl Deadlock {
-    fn of(snapshot: &Snapshot<'_>, certainty: Certainty, circle: Circle) -> Self {
+    fn of(snapshot: &LocksSnapshot<'_>, certainty: Certainty, circle: Circle) -> Self {
         let edges =
             circle.waits.into_iter().filter_map(|(at, blockers)| WaitEdge::of(snapshot, at, blockers));
         let mut behind: BTreeMap<ZnodePath, u32> = BTreeMap::new();
@@ -124,7 +124,7 @@ impl Deadlock {
 }
 
 impl WaitEdge {
-    fn of(snapshot: &Snapshot<'_>, at: At, blockers: Blockers) -> Option<Self> {
+    fn of(snapshot: &LocksSnapshot<'_>, at: At, blockers: Blockers) -> Option<Self> {
         let lock = snapshot.locks.get(at.0)?;
         let waiter = snapshot.info(at)?.clone();
         let (blockers, needs_all): (Vec<ContenderInfo>, bool) = match blockers {

@@ -11,22 +11,22 @@ use super::Inspection;
 const ROWS: usize = 30;
 
 /// The greatest width of a column with foreign text.
-const WHO_CHARS: usize = 60;
+const HOLDER_CHARS: usize = 60;
 
-const HEAD: [&str; 7] = ["ROLE", "PLACE", "AGE", "SESSION", "CZXID", "WHO", "NODE"];
+const HEAD: [&str; 7] = ["ROLE", "POSITION", "AGE", "SESSION", "CZXID", "HOLDER", "NODE"];
 
 impl Display for Inspection {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         self.headline(formatter)?;
         let shown = if formatter.alternate() { self.contenders.len() } else { ROWS };
-        let mut place = 0;
+        let mut position = 0;
         let rows: Vec<[String; 7]> = self
             .contenders
             .iter()
             .take(shown)
             .map(|of| {
-                place += usize::from(of.role() == Role::Waiter);
-                self.row(of, place)
+                position += usize::from(of.role() == Role::Waiter);
+                self.row(of, position)
             })
             .collect();
         if rows.is_empty() {
@@ -68,19 +68,19 @@ impl Inspection {
         write!(formatter, ", {waiting} waiting")
     }
 
-    fn row(&self, of: &ContenderInfo, place: usize) -> [String; 7] {
-        let who = match of.data() {
+    fn row(&self, of: &ContenderInfo, position: usize) -> [String; 7] {
+        let holder = match of.data() {
             None => "(may not be read)".to_owned(),
-            Some(_) => shortened(&who(&of.identity())),
+            Some(_) => shortened(&holder(&of.identity())),
         };
         let approximate = if of.age_clock() == AgeClock::Local { "~" } else { "" };
         [
             self.role(of).to_owned(),
-            if of.role() == Role::Waiter { place.to_string() } else { "-".to_owned() },
+            if of.role() == Role::Waiter { position.to_string() } else { "-".to_owned() },
             format!("{approximate}{}", age(of.age())),
             if of.session() == 0 { "-".to_owned() } else { format!("{:#x}", of.session()) },
             format!("{:#x}", of.czxid()),
-            if who.is_empty() { "(says nothing)".to_owned() } else { who },
+            if holder.is_empty() { "(says nothing)".to_owned() } else { holder },
             of.name().escape_debug().to_string(),
         ]
     }
@@ -101,23 +101,23 @@ impl Inspection {
 }
 
 /// The data, without what only the diagnosis of deadlocks needs: it would leave no room for the owner.
-fn who(identity: &Identity) -> String {
+fn holder(identity: &Identity) -> String {
     let is_short = identity.holds().is_empty() && identity.until().is_none();
     let (Some(host), Some(pid), false) = (identity.host(), identity.pid(), is_short) else {
         return identity.to_string();
     };
-    let mut who = format!("host={host} pid={pid}");
+    let mut holder = format!("host={host} pid={pid}");
     if let Some(note) = identity.note() {
-        who.push_str(&format!(" {note}"));
+        holder.push_str(&format!(" {note}"));
     }
     if let Some(owner) = identity.owner() {
-        who.push_str(&format!(" owner={owner}"));
+        holder.push_str(&format!(" owner={owner}"));
     }
-    who
+    holder
 }
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(WHO_CHARS) {
+    match text.char_indices().nth(HOLDER_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_owner_is_shown_beside_its_process_and_its_holds_are_not() {
-        let of = |data: &[u8]| who(&Identity::read(data));
+        let of = |data: &[u8]| holder(&Identity::read(data));
         assert_eq!(
             of(b"host=a pid=7 nightly holds=12,34 until=99 owner=b c"),
             "host=a pid=7 nightly owner=b c"
@@ -174,6 +174,6 @@ mod tests {
     #[test]
     fn foreign_text_keeps_within_its_column() {
         assert_eq!(shortened("short"), "short");
-        assert_eq!(shortened(&"ä".repeat(100)), format!("{}…", "ä".repeat(WHO_CHARS)));
+        assert_eq!(shortened(&"ä".repeat(100)), format!("{}…", "ä".repeat(HOLDER_CHARS)));
     }
 }

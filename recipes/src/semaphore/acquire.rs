@@ -2,7 +2,7 @@
 
 use lockkeeper_core::{ConfigError, ConnectionManager, Deadline, Error, Hold, LockQueue, Phase};
 
-use super::limit::Limit;
+use super::limit::PermitLimit;
 use super::permit_acquire::NotTaken;
 use super::{Lease, Semaphore, SemaphoreError};
 use crate::limits;
@@ -119,7 +119,9 @@ impl Semaphore {
             }));
         }
         match &self.limit {
-            Limit::Fixed(fixed) if asked > fixed.permits() => Err(self.too_many(asked, fixed.permits())),
+            PermitLimit::Fixed(fixed) if asked > fixed.permits() => {
+                Err(self.too_many(asked, fixed.permits()))
+            }
             _ => limits::check("permits", asked, &self.path, &self.data),
         }
     }

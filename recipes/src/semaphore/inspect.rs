@@ -1,7 +1,7 @@
 use lockkeeper_core::{ConnectionManager, Error, Role, ZnodePath};
 
 use super::encoding::decode;
-use super::limit::Limit;
+use super::limit::PermitLimit;
 use super::{Semaphore, SemaphoreError};
 use crate::inspection::{InspectedRecipe, Inspection, PERMITS, holders_first, waiting};
 
@@ -32,7 +32,7 @@ impl Semaphore {
         manager: &ConnectionManager,
         path: ZnodePath,
     ) -> Result<Inspection, Error> {
-        let semaphore = Self::at(manager, path, Limit::fixed(1)?)?;
+        let semaphore = Self::at(manager, path, PermitLimit::fixed(1)?)?;
         let recorded = semaphore.recorded_limit().await?;
         semaphore.inspect_with(recorded).await
     }
@@ -49,12 +49,14 @@ impl Semaphore {
 
     async fn limit_in_force(&self) -> Result<Option<u32>, Error> {
         match &self.limit {
-            Limit::Shared(shared) => match shared.get().await {
+            PermitLimit::Shared(shared) => match shared.get().await {
                 Ok(limit) => Ok(Some(limit)),
                 Err(error) if matches!(error.recipe(), Some(SemaphoreError::NoLimit { .. })) => Ok(None),
                 Err(error) => Err(error),
             },
-            Limit::Fixed(fixed) => Ok(Some(self.recorded_limit().await?.unwrap_or_else(|| fixed.permits()))),
+            PermitLimit::Fixed(fixed) => {
+                Ok(Some(self.recorded_limit().await?.unwrap_or_else(|| fixed.permits())))
+            }
         }
     }
 

@@ -8,12 +8,12 @@ use super::shared_limit::SharedLimit;
 
 /// The number of permits.
 #[derive(Clone, Debug)]
-pub(super) enum Limit {
+pub(super) enum PermitLimit {
     Fixed(Fixed),
     Shared(SharedLimit),
 }
 
-impl Limit {
+impl PermitLimit {
     pub(super) fn fixed(permits: u32) -> Result<Self, Error> {
         check(permits)?;
         if permits == 0 {
@@ -97,14 +97,14 @@ mod tests {
 
     #[test]
     fn a_limit_that_cannot_be_counted_is_refused() {
-        assert!(Limit::fixed(0).is_err());
-        assert!(Limit::fixed(1 << 31).is_err());
-        assert!(Limit::fixed((1 << 31) - 1).is_ok());
+        assert!(PermitLimit::fixed(0).is_err());
+        assert!(PermitLimit::fixed(1 << 31).is_err());
+        assert!(PermitLimit::fixed((1 << 31) - 1).is_ok());
     }
 
     #[test]
     fn what_was_read_of_another_version_counts_for_nothing() {
-        let Limit::Fixed(fixed) = Limit::fixed(3).unwrap() else { panic!("fixed") };
+        let PermitLimit::Fixed(fixed) = PermitLimit::fixed(3).unwrap() else { panic!("fixed") };
         let stat = Stat {
             czxid: 7,
             mzxid: 7,

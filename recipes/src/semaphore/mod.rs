@@ -50,7 +50,7 @@ use lockkeeper_core::{
 pub use self::error::SemaphoreError;
 pub use self::lease::Lease;
 pub(crate) use self::lease::PermitsHold;
-use self::limit::Limit;
+use self::limit::PermitLimit;
 pub use self::permits::Permits;
 pub use self::shared_limit::SharedLimit;
 pub(crate) use self::ticket::SemaphoreQueued;
@@ -157,7 +157,7 @@ pub struct Semaphore {
     /// The queue with a read of the limit, for an acquire that does not know it.
     queue_with_limit: LockQueue,
     leases_queue: LockQueue,
-    limit: Limit,
+    limit: PermitLimit,
     data: Arc<[u8]>,
 }
 
@@ -169,7 +169,7 @@ impl Semaphore {
     ///
     /// [`Error::Config`] if the path is malformed, or is the root, or if `permits` is zero.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath, permits: u32) -> Result<Self, Error> {
-        Self::at(manager, path.into_path()?, Limit::fixed(permits)?)
+        Self::at(manager, path.into_path()?, PermitLimit::fixed(permits)?)
     }
 
     /// Makes the semaphore at `path` with the limit that `limit` has at the time of each acquire. Sends
@@ -190,10 +190,10 @@ impl Semaphore {
                 advice: "make the shared limit with the manager of the semaphore",
             }));
         }
-        Self::at(manager, path.into_path()?, Limit::Shared(limit.clone()))
+        Self::at(manager, path.into_path()?, PermitLimit::Shared(limit.clone()))
     }
 
-    fn at(manager: &ConnectionManager, path: ZnodePath, limit: Limit) -> Result<Self, Error> {
+    fn at(manager: &ConnectionManager, path: ZnodePath, limit: PermitLimit) -> Result<Self, Error> {
         if path.is_root() {
             return Err(Error::Config(ConfigError::Setting {
                 name: "path",
@@ -341,8 +341,8 @@ impl Semaphore {
     /// Cancel safe: the call changes nothing.
     pub async fn available(&self) -> Result<u32, Error> {
         let limit = match &self.limit {
-            Limit::Fixed(fixed) => fixed.permits(),
-            Limit::Shared(shared) => shared.get().await?,
+            PermitLimit::Fixed(fixed) => fixed.permits(),
+            PermitLimit::Shared(shared) => shared.get().await?,
         };
         let leases = self.manager.znodes().children(&self.leases).await?;
         Ok(limit.saturating_sub(leases.map_or(0, |leases| count_of(leases.len()))))

@@ -9,8 +9,8 @@ use tracing::debug;
 
 use super::continuity::{Continuity, keeps};
 use super::error::{SemaphoreError, waiting_for_permits};
-use super::limit::Limit;
-use super::permit_state::{Decision, NotReady, PermitCount, PermitState, Terms, decide};
+use super::limit::PermitLimit;
+use super::permit_state::{GrantCondition, NotReady, PermitCount, PermitDecision, PermitState, decide};
 use super::{Lease, Semaphore};
 
 /// The reason why the head took no permits.
@@ -94,21 +94,21 @@ impl PermitAcquire<'_> {
         let mut changes: Option<Changes> = None;
         loop {
             match self.judge(&results, deadline).await? {
-                Some((Decision::Take, state)) => match self.exchange(&state, deadline).await? {
+                Some((PermitDecision::Take, state)) => match self.exchange(&state, deadline).await? {
                     Some(lease) => return Ok(lease),
                     None => {
                         changes = None;
                         results = self.hold()?.read(deadline).await?;
                     }
                 },
-                Some((Decision::Wait { free }, _)) => {
+                Some((PermitDecision::Wait { free }, _)) => {
                     if let Some(changes) = &mut changes {
                         self.sleep(changes, free, deadline).await?;
                     }
                     let watching = self.hold()?.watch(deadline).await?;
                     (results, changes) = (watching.0, Some(watching.1));
                 }
-                Some((Decision::Never, state)) => return Err(self.too_many(&state)),
+                Some((PermitDecision::Never, state)) => return Err(self.too_many(&state)),
                 None => results = self.hold()?.read(deadline).await?,
             }
         }
@@ -121,15 +121,15 @@ impl PermitAcquire<'_> {
         loop {
             let results = self.hold()?.read(deadline).await?;
             match self.judge(&results, deadline).await? {
-                Some((Decision::Take, state)) => {
+                Some((PermitDecision::Take, state)) => {
                     if let Some(lease) = self.exchange(&state, deadline).await? {
                         return Ok(Ok(lease));
                     }
                 }
-                Some((Decision::Wait { free }, _)) => {
+                Some((PermitDecision::Wait { free }, _)) => {
                     return Ok(Err(waiting_for_permits(free, self.asked)));
                 }
-                Some((Decision::Never, state)) => return Err(self.too_many(&state)),
+                Some((PermitDecision::Never, state)) => return Err(self.too_many(&state)),
                 None => {}
             }
         }
@@ -148,10 +148,10 @@ impl PermitAcquire<'_> {
 
     /// Takes permits without a read, if the payload of the earlier head shows enough of them.
     async fn take_from_payload(&mut self, deadline: Deadline) -> Result<Option<Lease>, NotTaken> {
-        let Limit::Fixed(fixed) = &self.semaphore.limit else { return Ok(None) };
+        let PermitLimit::Fixed(fixed) = &self.semaphore.limit else { return Ok(None) };
         let left = self.hold()?.payload::<PermitCount>().filter(|count| count.limit == fixed.permits());
         match left {
-            Some(count) if decide(count.taken, count.limit, self.asked) == Decision::Take => {
+            Some(count) if decide(count.taken, count.limit, self.asked) == PermitDecision::Take => {
                 self.exchange(&count.state(), deadline).await
             }
             _ => Ok(None),
@@ -163,12 +163,12 @@ impl PermitAcquire<'_> {
         &self,
         results: &[ReadResult],
         deadline: Deadline,
-    ) -> Result<Option<(Decision, PermitState)>, NotTaken> {
+    ) -> Result<Option<(PermitDecision, PermitState)>, NotTaken> {
         let Self { semaphore, asked, .. } = *self;
         match PermitState::of(&semaphore.limit, results) {
             Ok(state) => Ok(Some((decide(state.taken, state.limit, asked), state))),
             Err(NotReady::Disagree { recorded }) => {
-                let Limit::Fixed(fixed) = &semaphore.limit else { return Ok(None) };
+                let PermitLimit::Fixed(fixed) = &semaphore.limit else { return Ok(None) };
                 let (path, mine) = (semaphore.whole_path(), fixed.permits());
                 Err(Error::from(SemaphoreError::LimitsDisagree { path, mine, recorded }).into())
             }
@@ -182,7 +182,7 @@ impl PermitAcquire<'_> {
 
     /// Reads the recorded limit. Only the head of the queue writes it, and this contender is the head.
     async fn read_record(&self, deadline: Deadline) -> Result<(), NotTaken> {
-        let Limit::Fixed(fixed) = &self.semaphore.limit else { return Ok(()) };
+        let PermitLimit::Fixed(fixed) = &self.semaphore.limit else { return Ok(()) };
         let znodes = self.semaphore.manager.znodes();
         let read = tokio::select! {
             biased;
@@ -223,13 +223,15 @@ impl PermitAcquire<'_> {
         let Some(hold) = self.slot.take() else { return Err(NotTaken::HoldLost) };
         let leases = semaphore.leases_queue.clone().with_node_data(semaphore.signed_data());
         let mut exchange = (0..asked).fold(hold.exchange(), |exchange, _| exchange.create_contender(&leases));
-        if let (Limit::Fixed(_), Some(count)) = (&semaphore.limit, state.count_after(asked)) {
+        if let (PermitLimit::Fixed(_), Some(count)) = (&semaphore.limit, state.count_after(asked)) {
             exchange = exchange.with_payload(count);
         }
         let begun = semaphore.manager.now();
-        match semaphore.on_terms(exchange, state).commit(deadline).await {
+        match semaphore.on_condition(exchange, state).commit(deadline).await {
             Ok(Exchanged { hold: Some(hold), reads_current, sent }) => {
-                if let (Terms::Record { .. }, Limit::Fixed(fixed)) = (state.terms, &semaphore.limit) {
+                if let (GrantCondition::Record { .. }, PermitLimit::Fixed(fixed)) =
+                    (state.condition, &semaphore.limit)
+                {
                     fixed.forget();
                 }
                 // A read over an earlier connection may have been stale. An earlier try of the transaction
@@ -286,15 +288,17 @@ impl PermitAcquire<'_> {
 }
 
 impl Semaphore {
-    fn on_terms(&self, exchange: Exchange, state: &PermitState) -> Exchange {
+    fn on_condition(&self, exchange: Exchange, state: &PermitState) -> Exchange {
         let exchange = match state.continuity {
             Continuity::Next { version, .. } => exchange.check(&self.leases, version),
             Continuity::Unmarked => exchange.set(&self.leases, Vec::new(), 0),
             Continuity::Unknown => exchange,
         };
-        match (state.terms, &self.limit) {
-            (Terms::LimitIs { version }, Limit::Shared(shared)) => exchange.check(shared.path(), version),
-            (Terms::Record { version }, Limit::Fixed(fixed)) => {
+        match (state.condition, &self.limit) {
+            (GrantCondition::LimitIs { version }, PermitLimit::Shared(shared)) => {
+                exchange.check(shared.path(), version)
+            }
+            (GrantCondition::Record { version }, PermitLimit::Fixed(fixed)) => {
                 exchange.set(&self.leases, fixed.record(), version)
             }
             _ => exchange,

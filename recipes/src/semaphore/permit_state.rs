@@ -3,11 +3,11 @@
 use lockkeeper_core::{Error, ReadResult, Stat, count_of};
 
 use super::continuity::Continuity;
-use super::limit::{Fixed, Limit};
+use super::limit::{Fixed, PermitLimit};
 
 /// The decision of the head of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum PermitDecision {
     Take,
     /// Wait until permits are released, or the limit is raised.
     Wait {
@@ -19,12 +19,12 @@ pub(super) enum Decision {
 
 /// Decides on `asked` permits when `taken` of `limit` are in use. More than `limit` are in use after it was
 /// lowered.
-pub(super) fn decide(taken: u32, limit: u32, asked: u32) -> Decision {
+pub(super) fn decide(taken: u32, limit: u32, asked: u32) -> PermitDecision {
     let free = limit.saturating_sub(taken);
     match asked {
-        _ if asked > limit => Decision::Never,
-        _ if asked > free => Decision::Wait { free },
-        _ => Decision::Take,
+        _ if asked > limit => PermitDecision::Never,
+        _ if asked > free => PermitDecision::Wait { free },
+        _ => PermitDecision::Take,
     }
 }
 
@@ -35,13 +35,13 @@ pub(super) struct PermitState {
     /// Curator.
     pub(super) taken: u32,
     pub(super) limit: u32,
-    pub(super) terms: Terms,
+    pub(super) condition: GrantCondition,
     pub(super) continuity: Continuity,
 }
 
 /// What a grant depends on, beside the leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Terms {
+pub(super) enum GrantCondition {
     /// Nothing more.
     Nothing,
     /// The node of the shared limit still has this version.
@@ -63,7 +63,7 @@ impl PermitCount {
     /// The state that the next head takes permits by, without a read.
     pub(super) fn state(self) -> PermitState {
         let Self { taken, limit, continuity } = self;
-        PermitState { taken, limit, terms: Terms::Nothing, continuity }
+        PermitState { taken, limit, condition: GrantCondition::Nothing, continuity }
     }
 }
 
@@ -80,31 +80,31 @@ pub(super) enum NotReady {
 
 impl PermitState {
     /// Makes the state from a read of the leases, and a read of the limit behind it.
-    pub(super) fn of(limit: &Limit, results: &[ReadResult]) -> Result<Self, NotReady> {
+    pub(super) fn of(limit: &PermitLimit, results: &[ReadResult]) -> Result<Self, NotReady> {
         let (taken, directory) = match results.first() {
             Some(ReadResult::Children { names, stat }) => (count_of(names.len()), Some(stat)),
             _ => (0, None),
         };
         let behind = results.get(1);
         match limit {
-            Limit::Fixed(fixed) => {
+            PermitLimit::Fixed(fixed) => {
                 if let Some(ReadResult::Data { data, stat }) = behind {
                     fixed.saw(data, stat);
                 }
-                let terms = Self::terms(fixed, taken, directory)?;
-                let continuity = match terms {
+                let condition = Self::condition(fixed, taken, directory)?;
+                let continuity = match condition {
                     // The exchange itself writes it.
-                    Terms::Record { .. } => Continuity::Unknown,
+                    GrantCondition::Record { .. } => Continuity::Unknown,
                     _ => Continuity::of(directory),
                 };
-                Ok(Self { taken, limit: fixed.permits(), terms, continuity })
+                Ok(Self { taken, limit: fixed.permits(), condition, continuity })
             }
-            Limit::Shared(shared) => match behind {
+            PermitLimit::Shared(shared) => match behind {
                 Some(ReadResult::Data { data, stat }) => {
                     let limit = shared.decode(data).map_err(NotReady::Failed)?;
-                    let (terms, continuity) =
-                        (Terms::LimitIs { version: stat.version }, Continuity::of(directory));
-                    Ok(Self { taken, limit, terms, continuity })
+                    let (condition, continuity) =
+                        (GrantCondition::LimitIs { version: stat.version }, Continuity::of(directory));
+                    Ok(Self { taken, limit, condition, continuity })
                 }
                 _ => Err(NotReady::Failed(shared.missing())),
             },
@@ -117,18 +117,18 @@ impl PermitState {
         Some(PermitCount { taken: self.taken + asked, limit: self.limit, continuity })
     }
 
-    fn terms(fixed: &Fixed, taken: u32, directory: Option<&Stat>) -> Result<Terms, NotReady> {
+    fn condition(fixed: &Fixed, taken: u32, directory: Option<&Stat>) -> Result<GrantCondition, NotReady> {
         // The transaction creates it, with the leases.
-        let Some(directory) = directory else { return Ok(Terms::Record { version: 0 }) };
-        let record = Terms::Record { version: directory.version };
+        let Some(directory) = directory else { return Ok(GrantCondition::Record { version: 0 }) };
+        let record = GrantCondition::Record { version: directory.version };
         match fixed.recorded(directory).ok_or(NotReady::Unread)? {
-            Some(recorded) if recorded == fixed.permits() => Ok(Terms::Nothing),
+            Some(recorded) if recorded == fixed.permits() => Ok(GrantCondition::Nothing),
             // No permit is in use under the other limit any more.
             Some(_) if taken == 0 => Ok(record),
             Some(recorded) => Err(NotReady::Disagree { recorded }),
             None if directory.data_length == 0 => Ok(record),
             // Data of a foreign client.
-            None => Ok(Terms::Nothing),
+            None => Ok(GrantCondition::Nothing),
         }
     }
 }
@@ -141,17 +141,17 @@ mod tests {
     #[test]
     fn permits_are_granted_all_at_once_or_not_at_all() {
         for (taken, limit, asked, step) in [
-            (0, 1, 1, Decision::Take),
-            (1, 1, 1, Decision::Wait { free: 0 }),
-            (3, 4, 1, Decision::Take),
-            (2, 4, 3, Decision::Wait { free: 2 }),
-            (1, 4, 3, Decision::Take),
+            (0, 1, 1, PermitDecision::Take),
+            (1, 1, 1, PermitDecision::Wait { free: 0 }),
+            (3, 4, 1, PermitDecision::Take),
+            (2, 4, 3, PermitDecision::Wait { free: 2 }),
+            (1, 4, 3, PermitDecision::Take),
             // The limit was lowered below the number in use.
-            (5, 4, 1, Decision::Wait { free: 0 }),
-            (0, 4, 5, Decision::Never),
-            (4, 4, 5, Decision::Never),
-            (0, 0, 1, Decision::Never),
-            (u32::MAX, 1, 1, Decision::Wait { free: 0 }),
+            (5, 4, 1, PermitDecision::Wait { free: 0 }),
+            (0, 4, 5, PermitDecision::Never),
+            (4, 4, 5, PermitDecision::Never),
+            (0, 0, 1, PermitDecision::Never),
+            (u32::MAX, 1, 1, PermitDecision::Wait { free: 0 }),
         ] {
             assert_eq!(decide(taken, limit, asked), step, "{asked} of {limit} with {taken} out");
         }
@@ -181,23 +181,26 @@ mod tests {
     #[test]
     fn fixed_limits_are_compared_while_permits_are_out() {
         let other = encode(3);
-        for (taken, data, terms) in [
-            (0, &b""[..], Some(Terms::Record { version: 1 })),
+        for (taken, data, condition) in [
+            (0, &b""[..], Some(GrantCondition::Record { version: 1 })),
             // Curator's leases.
-            (2, b"", Some(Terms::Record { version: 1 })),
-            (2, &encode(4), Some(Terms::Nothing)),
-            (0, &other, Some(Terms::Record { version: 1 })),
+            (2, b"", Some(GrantCondition::Record { version: 1 })),
+            (2, &encode(4), Some(GrantCondition::Nothing)),
+            (0, &other, Some(GrantCondition::Record { version: 1 })),
             (1, &other, None),
-            (1, b"10.0.0.1", Some(Terms::Nothing)),
+            (1, b"10.0.0.1", Some(GrantCondition::Nothing)),
         ] {
-            let limit = Limit::fixed(4).unwrap();
-            match (PermitState::of(&limit, &results(taken, 1, data)), terms) {
-                (Ok(state), Some(terms)) => {
-                    assert_eq!((state.taken, state.limit, state.terms), (taken, 4, terms));
+            let limit = PermitLimit::fixed(4).unwrap();
+            match (PermitState::of(&limit, &results(taken, 1, data)), condition) {
+                (Ok(state), Some(condition)) => {
+                    assert_eq!((state.taken, state.limit, state.condition), (taken, 4, condition));
                     let is_told = matches!(state.continuity, Continuity::Next { number: 4, version: 1 });
-                    assert_eq!(is_told, terms == Terms::Nothing);
+                    assert_eq!(is_told, condition == GrantCondition::Nothing);
                     // From now on the list of children shows it.
-                    assert_eq!(PermitState::of(&limit, &results(taken, 1, data)[..1]).unwrap().terms, terms);
+                    assert_eq!(
+                        PermitState::of(&limit, &results(taken, 1, data)[..1]).unwrap().condition,
+                        condition
+                    );
                 }
                 (Err(NotReady::Disagree { recorded: 3 }), None) => {}
                 (other, _) => panic!("{taken} out, {data:?}: {other:?}"),
@@ -207,7 +210,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_of_the_limit_has_to_be_read() {
-        let limit = Limit::fixed(4).unwrap();
+        let limit = PermitLimit::fixed(4).unwrap();
         let data = encode(4);
         let seen = PermitState::of(&limit, &results(1, 1, &data)[..1]);
         assert!(matches!(seen, Err(NotReady::Unread)));
@@ -221,7 +224,7 @@ mod tests {
                 continuity: Continuity::Unknown,
                 taken: 0,
                 limit: 4,
-                terms: Terms::Record { version: 0 }
+                condition: GrantCondition::Record { version: 0 }
             }
         );
     }

@@ -26,7 +26,7 @@ use tracing::Instrument;
 use self::acquire_slot::{AcquireSlot, SlotWait};
 use self::contention_watcher::{NodeTenure, WatcherSignals};
 pub(super) use self::hand_off_hold::HandOffHold;
-use self::state::{Effect, SharingState};
+use self::state::{SharingEffect, SharingState};
 use super::hand_off_policy::HandOffPolicy;
 
 /// The state that the clones of one mutex share.
@@ -55,7 +55,7 @@ struct WatchedState {
 /// A node without a guard, and its tenure in this process.
 type IdleNode = (DetachedNode, NodeTenure);
 
-type Effects = Vec<Effect<IdleNode, oneshot::Sender<AcquireSlot>>>;
+type Effects = Vec<SharingEffect<IdleNode, oneshot::Sender<AcquireSlot>>>;
 
 impl SharingHandle {
     pub(super) fn new(policy: HandOffPolicy) -> Self {
@@ -234,10 +234,12 @@ impl NodeSharing {
         for effect in effects {
             match effect {
                 // A slot that cannot be sent is dropped here, and so ends.
-                Effect::SendSlot { wake, slot, node } => drop(wake.send(AcquireSlot::new(self, slot, node))),
-                Effect::WatchContenders => signals.watch_contenders.notify_one(),
-                Effect::TimeIdle => signals.time_idle.notify_one(),
-                Effect::Delete(node) => drop(node),
+                SharingEffect::SendSlot { wake, slot, node } => {
+                    drop(wake.send(AcquireSlot::new(self, slot, node)))
+                }
+                SharingEffect::WatchContenders => signals.watch_contenders.notify_one(),
+                SharingEffect::TimeIdle => signals.time_idle.notify_one(),
+                SharingEffect::Delete(node) => drop(node),
             }
         }
     }

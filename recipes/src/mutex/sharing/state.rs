@@ -53,7 +53,7 @@ struct WaitingTask<W> {
 
 /// What the caller has to do, without the lock of the state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Effect<N, W> {
+pub(super) enum SharingEffect<N, W> {
     /// Send the slot of this number to a task, with the node if there is one. If the task has ended, end the
     /// slot.
     SendSlot { wake: W, slot: u64, node: Option<N> },
@@ -86,7 +86,7 @@ impl<N, W> SharingState<N, W> {
     }
 
     /// A task waits for the slot. Returns its number.
-    pub(super) fn wait(&mut self, wake: W, now: Duration) -> (u64, Vec<Effect<N, W>>) {
+    pub(super) fn wait(&mut self, wake: W, now: Duration) -> (u64, Vec<SharingEffect<N, W>>) {
         self.arrivals += 1;
         self.waiting.push_back(WaitingTask { number: self.arrivals, wake });
         (self.arrivals, self.watch_if_held(now))
@@ -112,7 +112,7 @@ impl<N, W> SharingState<N, W> {
     }
 
     /// The task with this slot has a guard.
-    pub(super) fn mark_held(&mut self, slot: u64, now: Duration) -> Vec<Effect<N, W>> {
+    pub(super) fn mark_held(&mut self, slot: u64, now: Duration) -> Vec<SharingEffect<N, W>> {
         if self.slot != slot {
             return Vec::new();
         }
@@ -121,15 +121,15 @@ impl<N, W> SharingState<N, W> {
     }
 
     /// The node is lost: its guard does not block the next task of this process.
-    pub(super) fn mark_lost(&mut self, tenure: u64) -> Vec<Effect<N, W>> {
+    pub(super) fn mark_lost(&mut self, tenure: u64) -> Vec<SharingEffect<N, W>> {
         let is_held = matches!(self.occupancy, Occupancy::Held) && self.is_current(tenure);
         if is_held { self.delete_or_pass_slot(None) } else { Vec::new() }
     }
 
     /// The slot ends without a guard. The next task gets its node, or the node is deleted.
-    pub(super) fn end_slot(&mut self, slot: u64, node: Option<N>) -> Vec<Effect<N, W>> {
+    pub(super) fn end_slot(&mut self, slot: u64, node: Option<N>) -> Vec<SharingEffect<N, W>> {
         if self.slot != slot {
-            return node.into_iter().map(Effect::Delete).collect();
+            return node.into_iter().map(SharingEffect::Delete).collect();
         }
         self.delete_or_pass_slot(node)
     }
@@ -142,7 +142,7 @@ impl<N, W> SharingState<N, W> {
         has_clones: bool,
         now: Duration,
         detach: impl FnOnce() -> Option<N>,
-    ) -> Vec<Effect<N, W>> {
+    ) -> Vec<SharingEffect<N, W>> {
         if self.slot != slot {
             // The hold was lost, and another task has got the slot since then.
             return Vec::new();
@@ -162,7 +162,7 @@ impl<N, W> SharingState<N, W> {
             Err(Some(node)) => {
                 let until = now.saturating_add(self.policy.idle_time);
                 self.occupancy = Occupancy::Idle(node, until);
-                effects.push(Effect::TimeIdle);
+                effects.push(SharingEffect::TimeIdle);
             }
             Err(None) => {}
         }
@@ -178,7 +178,7 @@ impl<N, W> SharingState<N, W> {
     }
 
     /// Another contender waits.
-    pub(super) fn mark_contended(&mut self, tenure: u64, now: Duration) -> Vec<Effect<N, W>> {
+    pub(super) fn mark_contended(&mut self, tenure: u64, now: Duration) -> Vec<SharingEffect<N, W>> {
         let policy = self.policy;
         let Some(contenders) = self.contenders_of(tenure) else { return Vec::new() };
         contenders.mark_contended(policy, now);
@@ -186,7 +186,7 @@ impl<N, W> SharingState<N, W> {
     }
 
     /// The contenders are not watched any more.
-    pub(super) fn mark_blind(&mut self, tenure: u64) -> Vec<Effect<N, W>> {
+    pub(super) fn mark_blind(&mut self, tenure: u64) -> Vec<SharingEffect<N, W>> {
         let Some(contenders) = self.contenders_of(tenure) else { return Vec::new() };
         *contenders = KnownContenders::Blind;
         self.end_idle()
@@ -201,16 +201,16 @@ impl<N, W> SharingState<N, W> {
     }
 
     /// Ends the idle time of this tenure's node, if it is over.
-    pub(super) fn end_idle_time(&mut self, tenure: u64, now: Duration) -> Vec<Effect<N, W>> {
+    pub(super) fn end_idle_time(&mut self, tenure: u64, now: Duration) -> Vec<SharingEffect<N, W>> {
         let is_over = self.idle_until(tenure).is_some_and(|until| now >= until);
         if is_over { self.end_idle() } else { Vec::new() }
     }
 
-    fn end_idle(&mut self) -> Vec<Effect<N, W>> {
+    fn end_idle(&mut self) -> Vec<SharingEffect<N, W>> {
         match std::mem::replace(&mut self.occupancy, Occupancy::Vacant) {
             Occupancy::Idle(node, _) => {
                 self.tenure = None;
-                vec![Effect::Delete(node)]
+                vec![SharingEffect::Delete(node)]
             }
             other => {
                 self.occupancy = other;
@@ -220,10 +220,10 @@ impl<N, W> SharingState<N, W> {
     }
 
     /// A second guard needs the node that is held: from then on, other contenders are watched.
-    fn watch_if_held(&mut self, now: Duration) -> Vec<Effect<N, W>> {
+    fn watch_if_held(&mut self, now: Duration) -> Vec<SharingEffect<N, W>> {
         let (Occupancy::Held, Some(tenure)) = (&self.occupancy, &mut self.tenure) else { return Vec::new() };
         let has_to_start = tenure.contenders.ask(self.policy, now);
-        has_to_start.then_some(Effect::WatchContenders).into_iter().collect()
+        has_to_start.then_some(SharingEffect::WatchContenders).into_iter().collect()
     }
 
     fn may_idle(&self) -> bool {
@@ -231,18 +231,18 @@ impl<N, W> SharingState<N, W> {
         !self.policy.idle_time.is_zero() && self.tenure.as_ref().is_some_and(is_known)
     }
 
-    fn delete_or_pass_slot(&mut self, node: Option<N>) -> Vec<Effect<N, W>> {
+    fn delete_or_pass_slot(&mut self, node: Option<N>) -> Vec<SharingEffect<N, W>> {
         match self.pass_slot(node) {
             Ok(sent) => vec![sent],
             Err(node) => {
                 self.tenure = None;
-                node.into_iter().map(Effect::Delete).collect()
+                node.into_iter().map(SharingEffect::Delete).collect()
             }
         }
     }
 
     /// Gives the slot to the next waiting task, with the node. Returns the node if no task waits.
-    fn pass_slot(&mut self, node: Option<N>) -> Result<Effect<N, W>, Option<N>> {
+    fn pass_slot(&mut self, node: Option<N>) -> Result<SharingEffect<N, W>, Option<N>> {
         self.slot += 1;
         if node.is_none() {
             self.tenure = None;
@@ -250,7 +250,7 @@ impl<N, W> SharingState<N, W> {
         match self.waiting.pop_front() {
             Some(WaitingTask { wake, .. }) => {
                 self.occupancy = Occupancy::Taken;
-                Ok(Effect::SendSlot { wake, slot: self.slot, node })
+                Ok(SharingEffect::SendSlot { wake, slot: self.slot, node })
             }
             None => {
                 self.occupancy = Occupancy::Vacant;

@@ -4,8 +4,8 @@ use lockkeeper_core::{NodeName, ReadResult, Stat, count_of};
 
 use super::super::continuity::{Continuity, keeps};
 use super::super::encoding::encode;
-use super::super::limit::Limit;
-use super::super::permit_state::{Decision, PermitCount, PermitState, Terms, decide};
+use super::super::limit::PermitLimit;
+use super::super::permit_state::{GrantCondition, PermitCount, PermitDecision, PermitState, decide};
 use super::Scenario;
 
 /// A rule to break, so that the exploration is seen to find it.
@@ -216,7 +216,7 @@ impl World {
                 self.queue_again(taker)
             }
             At::Queued => match self.payload.take() {
-                Some(count) if decide(count.taken, count.limit, asked) == Decision::Take => {
+                Some(count) if decide(count.taken, count.limit, asked) == PermitDecision::Take => {
                     At::Exchanging(count.state())
                 }
                 _ => At::Head,
@@ -225,9 +225,9 @@ impl World {
             At::Head | At::Waiting(_) => {
                 let state = self.read(scenario);
                 match decide(state.taken, state.limit, asked) {
-                    Decision::Take => At::Exchanging(state),
-                    Decision::Wait { .. } => At::Waiting(self.directory),
-                    Decision::Never => At::Done,
+                    PermitDecision::Take => At::Exchanging(state),
+                    PermitDecision::Wait { .. } => At::Waiting(self.directory),
+                    PermitDecision::Never => At::Done,
                 }
             }
             At::Exchanging(state) => {
@@ -289,7 +289,7 @@ impl World {
     }
 
     fn read(&self, scenario: &Scenario) -> PermitState {
-        let limit = Limit::fixed(scenario.limit).unwrap();
+        let limit = PermitLimit::fixed(scenario.limit).unwrap();
         let results = match self.directory {
             None => [ReadResult::Missing, ReadResult::Missing],
             Some(directory) => {
@@ -319,10 +319,12 @@ impl World {
             return false;
         };
         let version = self.directory.map(|directory| directory.version);
-        let is_current = match (state.continuity, state.terms) {
+        let is_current = match (state.continuity, state.condition) {
             (Continuity::Next { version: expected, .. }, _) => version == Some(expected),
             (Continuity::Unmarked, _) => version == Some(0),
-            (Continuity::Unknown, Terms::Record { version: expected }) => version.unwrap_or(0) == expected,
+            (Continuity::Unknown, GrantCondition::Record { version: expected }) => {
+                version.unwrap_or(0) == expected
+            }
             (Continuity::Unknown, _) => true,
         };
         if !is_current {
@@ -331,7 +333,8 @@ impl World {
         for _ in 0..scenario.asked[taker] {
             self.make(taker);
         }
-        if let (Some(directory), Terms::Record { version }) = (&mut self.directory, state.terms) {
+        if let (Some(directory), GrantCondition::Record { version }) = (&mut self.directory, state.condition)
+        {
             (directory.version, directory.is_recorded) = (version + 1, true);
         }
         self.queue.remove(position);

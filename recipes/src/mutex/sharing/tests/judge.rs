@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::state::{Effect, SharingState};
+use super::super::state::{SharingEffect, SharingState};
 use super::Scenario;
 use super::world::{Action, Answer, At, Contender, MAX_TIME, Mistake, Node, Watcher, World};
 
@@ -11,24 +11,24 @@ impl World {
     pub(super) fn change(
         &mut self,
         scenario: &Scenario,
-        change: impl FnOnce(&mut SharingState<Node, usize>, Duration) -> Vec<Effect<Node, usize>>,
+        change: impl FnOnce(&mut SharingState<Node, usize>, Duration) -> Vec<SharingEffect<Node, usize>>,
     ) -> bool {
         let now = Duration::from_secs(self.now);
         let effects = self.state.as_mut().map(|state| change(state, now)).unwrap_or_default();
         let mut is_sent = false;
         for effect in effects {
             match effect {
-                Effect::SendSlot { wake, slot, node } => {
+                SharingEffect::SendSlot { wake, slot, node } => {
                     is_sent = true;
                     self.send(scenario, wake, slot, node);
                 }
-                Effect::WatchContenders => {
+                SharingEffect::WatchContenders => {
                     self.handoffs = Some((0, self.now));
                     self.watchers.last_mut().unwrap().is_asked = true;
                 }
-                Effect::TimeIdle => self.watchers.last_mut().unwrap().is_timing = true,
-                Effect::Delete(_) if scenario.mistake == Some(Mistake::DeleteForgotten) => {}
-                Effect::Delete(node) => self.delete(node.id),
+                SharingEffect::TimeIdle => self.watchers.last_mut().unwrap().is_timing = true,
+                SharingEffect::Delete(_) if scenario.mistake == Some(Mistake::DeleteForgotten) => {}
+                SharingEffect::Delete(node) => self.delete(node.id),
             }
         }
         is_sent
