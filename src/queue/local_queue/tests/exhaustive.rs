@@ -1,15 +1,19 @@
 //! Every interleaving of a few contenders, with a few faults.
 
 use std::io::Write as _;
-use std::time::Instant;
 
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 
 use super::super::ContenderKind::{self, Read, Write};
 use super::LOCK;
-use super::world::{Action, Faults, Mistake, Scenario, World};
+use super::scenario::{Faults, Mistake, Scenario};
+use super::world::{Action, Proof, World};
+use crate::queue::exploration::{explore, is_soak};
 
 const NO_FAULTS: Faults = Faults { hand_deletes: 0, breaks: 0, swaps: 0, cancels: 0, reaps: 0 };
+
+const AFTER_RELEASED: &str = "a number grants behind a released head";
+const BESIDE_READER: &str = "a number grants behind a reader that waits for no node";
 
 impl Model for Scenario {
     type State = World;
@@ -20,7 +24,7 @@ impl Model for Scenario {
     }
 
     fn actions(&self, state: &World, actions: &mut Vec<Action>) {
-        state.progress(actions);
+        state.progress(self, actions);
         state.chance(self, actions);
     }
 
@@ -34,48 +38,12 @@ impl Model for Scenario {
         vec![
             Property::always("at most one exclusive holder", |_, world: &World| world.is_exclusive()),
             Property::always("no grant behind a blocker", |_, world: &World| world.violation.is_none()),
-            Property::always("no lost wake-up, no orphan", |_, world: &World| world.is_live()),
+            Property::always("no lost wake-up, no orphan", |scenario, world: &World| world.is_live(scenario)),
             Property::always("the queue agrees with itself", |_, world: &World| world.is_consistent()),
+            Property::sometimes(AFTER_RELEASED, |_, world: &World| world.has_proof(Proof::AfterReleased)),
+            Property::sometimes(BESIDE_READER, |_, world: &World| world.has_proof(Proof::BesideReader)),
         ]
     }
-}
-
-/// The result of an exploration.
-struct Explored {
-    states: usize,
-    /// The broken property, and the actions that lead to it.
-    broken: Option<(&'static str, Vec<Action>)>,
-}
-
-/// Explores a scenario: visits at most `limit` states, and counts repeated ones.
-#[expect(clippy::disallowed_methods, reason = "a stopwatch for people; nothing depends on it")]
-fn explore(name: &str, scenario: &Scenario, limit: usize) -> Explored {
-    let begun = Instant::now();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let checker = scenario
-        .clone()
-        .checker()
-        .threads(threads)
-        .target_state_count(limit)
-        .finish_when(HasDiscoveries::AnyFailures)
-        .spawn_bfs()
-        .join();
-    let (states, depth) = (checker.unique_state_count(), checker.max_depth());
-    let is_whole = checker.state_count() < limit;
-    let broken = checker.discoveries().into_iter().next();
-    let broken = broken.map(|(property, path)| (property, path.into_actions()));
-    let bound = match &broken {
-        Some((property, _)) => property,
-        None if is_whole => "all of them",
-        None => "bounded",
-    };
-    // Written past the capture of the test's output, since the bound belongs to the result.
-    let _ = writeln!(
-        std::io::stderr(),
-        "{name}: {states} states, depth {depth}, {bound}, {:.1} s",
-        begun.elapsed().as_secs_f64(),
-    );
-    Explored { states, broken }
 }
 
 fn scenario(contenders: &[(usize, ContenderKind, u8)], faults: Faults) -> Scenario {
@@ -89,87 +57,122 @@ fn scenario(contenders: &[(usize, ContenderKind, u8)], faults: Faults) -> Scenar
     }
 }
 
-/// How many states one exploration visits at most, repeated ones included.
+/// How many states an exploration visits at most, repeated ones included: if a part of them is enough by
+/// default, if a part is enough in a soak, and if all have to be visited.
 const LIMIT: usize = 30_000;
 const SOAK_LIMIT: usize = 20_000_000;
+const WHOLE_LIMIT: usize = 100_000_000;
 
-fn is_soak() -> bool {
-    std::env::var_os("LOCKKEEPER_SOAK").is_some()
+/// The faults of each exploration, and how often the second contender holds. All but the last row are
+/// explored completely, at least in a soak.
+const FAULTS: [(&str, Faults, u8); 9] = [
+    ("no fault", NO_FAULTS, 1),
+    ("no fault, two rounds", NO_FAULTS, 2),
+    ("a cancel", Faults { cancels: 1, ..NO_FAULTS }, 1),
+    ("a delete by hand", Faults { hand_deletes: 1, ..NO_FAULTS }, 1),
+    ("a reconnect, answers lost", Faults { breaks: 1, ..NO_FAULTS }, 1),
+    ("a session swap", Faults { swaps: 1, ..NO_FAULTS }, 1),
+    ("a removed directory", Faults { reaps: 1, ..NO_FAULTS }, 1),
+    ("a reconnect and a removed directory", Faults { breaks: 1, reaps: 1, ..NO_FAULTS }, 1),
+    ("all faults", Faults { hand_deletes: 1, breaks: 1, swaps: 1, cancels: 1, reaps: 0 }, 1),
+];
+
+/// The grants without a list that happen in this scenario. The first session has used the directory alone.
+fn examples_of(scenario: &Scenario) -> Vec<&'static str> {
+    let of_first = |kind: ContenderKind| {
+        let own = scenario.contenders.iter().filter(|of| of.0 == 0 && of.1 == kind);
+        if scenario.warm_rounds == 0 { 0 } else { own.count() }
+    };
+    let after_released = (of_first(LOCK) + of_first(Read) > 0).then_some(AFTER_RELEASED);
+    let beside_reader = (of_first(Read) > 1).then_some(BESIDE_READER);
+    after_released.into_iter().chain(beside_reader).collect()
 }
 
-/// Every scenario of three contenders, with at most one fault of each of these in turn.
-///
-/// If `is_whole`, scenarios with two contenders on one session and a foreign client are explored completely.
-/// All others are explored up to a bound.
-fn explore_all(kinds: [ContenderKind; 3], is_whole: bool) {
-    let one_fault = [
-        ("no fault", NO_FAULTS),
-        ("a cancel", Faults { cancels: 1, ..NO_FAULTS }),
-        ("a delete by hand", Faults { hand_deletes: 1, ..NO_FAULTS }),
-        ("a reconnect, answers lost", Faults { breaks: 1, ..NO_FAULTS }),
-        ("a session swap", Faults { swaps: 1, ..NO_FAULTS }),
-        ("a removed directory", Faults { reaps: 1, ..NO_FAULTS }),
-        ("all faults", Faults { hand_deletes: 1, breaks: 1, swaps: 1, cancels: 1, reaps: 0 }),
-    ];
-    for sessions in [[0, 0, 2], [0, 1, 2], [0, 0, 1], [0, 0, 0]] {
-        let contenders: Vec<_> =
-            sessions.iter().zip(kinds).map(|(session, kind)| (*session, kind, 1)).collect();
-        for (fault, faults) in one_fault {
-            let name = format!("{kinds:?} on sessions {sessions:?}, {fault}");
-            let is_whole = is_whole && sessions == [0, 0, 2] && fault != "all faults";
-            let limit = if is_whole || is_soak() { SOAK_LIMIT } else { LIMIT };
-            let explored = explore(&name, &scenario(&contenders, faults), limit);
-            assert!(explored.broken.is_none(), "{name}: {:?}", explored.broken);
-            assert!(explored.states > 1000, "{name}: hardly anything was explored");
+/// Explores a scenario of three contenders with the faults of each row. `is_quick` if its single faults are
+/// explored completely by default.
+fn explore_rows(name: &str, scenario: &Scenario, is_quick: bool) {
+    for (fault, faults, rounds) in FAULTS {
+        let name = format!("{name}, {fault}");
+        let mut scenario = Scenario { faults, ..scenario.clone() };
+        scenario.contenders[1].2 = rounds;
+        let is_single = faults.count() < 2;
+        let (limit, is_whole) = match is_soak() {
+            _ if is_single && is_quick => (WHOLE_LIMIT, true),
+            false => (LIMIT, false),
+            true if faults.count() > 2 => (SOAK_LIMIT, false),
+            true => (WHOLE_LIMIT, true),
+        };
+        let explored = explore(&name, &scenario, limit);
+        assert!(explored.broken.is_none(), "{name}: {:?}", explored.broken);
+        assert!(explored.is_whole || !is_whole, "{name}: the limit ended the exploration");
+        assert!(explored.states > 500, "{name}: hardly anything was explored");
+        for example in examples_of(&scenario) {
+            assert!(explored.examples.contains(&example), "{name}: no state in which {example}");
         }
+    }
+}
+
+/// Three contenders on one to three sessions. The third session is a foreign client's.
+fn explore_all(kinds: [ContenderKind; 3], is_quick: impl Fn([usize; 3]) -> bool) {
+    for sessions in [[0, 0, 2], [0, 1, 2], [0, 0, 1], [0, 0, 0]] {
+        let contenders = [0, 1, 2].map(|number| (sessions[number], kinds[number], 1));
+        for warm_rounds in [0, 4] {
+            let names = kinds.map(name_of).join(", ");
+            let name = format!("{names} on sessions {sessions:?}, {warm_rounds} rounds before");
+            let scenario = Scenario { warm_rounds, ..scenario(&contenders, NO_FAULTS) };
+            explore_rows(&name, &scenario, is_quick(sessions));
+        }
+    }
+}
+
+fn name_of(kind: ContenderKind) -> &'static str {
+    match kind {
+        Read => "reader",
+        Write => "writer",
+        ContenderKind::Lock(_) => "mutex",
     }
 }
 
 #[test]
 fn no_interleaving_of_three_contenders_of_a_mutex_breaks_a_rule() {
-    explore_all([LOCK, LOCK, LOCK], true);
+    explore_all([LOCK, LOCK, LOCK], |_| true);
 }
 
 #[test]
 fn no_interleaving_of_readers_and_writers_breaks_a_rule() {
-    explore_all([Read, Write, Read], true);
-    explore_all([Write, Read, Read], false);
-    explore_all([Write, Write, Read], false);
+    explore_all([Read, Write, Read], |sessions| sessions[2] == 2);
+    explore_all([Write, Read, Read], |_| false);
+    explore_all([Write, Write, Read], |_| false);
 }
 
 #[test]
 fn no_interleaving_with_exchanges_breaks_a_rule() {
     let contenders = [(0, LOCK, 1), (0, LOCK, 1), (2, LOCK, 1)];
-    let faults = Faults { hand_deletes: 1, breaks: 1, cancels: 1, ..NO_FAULTS };
-    let scenario = Scenario { exchanges: true, ..scenario(&contenders, faults) };
-    let limit = if is_soak() { SOAK_LIMIT } else { LIMIT };
-    let explored = explore("exchanges, all faults", &scenario, limit);
-    assert!(explored.broken.is_none(), "{:?}", explored.broken);
+    for warm_rounds in [0, 4] {
+        let scenario = Scenario { exchanges: true, warm_rounds, ..scenario(&contenders, NO_FAULTS) };
+        explore_rows(&format!("exchanges, {warm_rounds} rounds before"), &scenario, true);
+    }
 }
 
 /// Checks that an exploration finds a planted mistake, and that its actions break no property without the
 /// mistake.
-fn assert_caught(
-    mistake: Mistake,
-    contenders: &[(usize, ContenderKind, u8)],
-    faults: Faults,
-    warm_rounds: u8,
-) {
-    let right = Scenario { warm_rounds, ..scenario(contenders, faults) };
+fn assert_caught(mistake: Mistake, right: &Scenario) {
     let wrong = Scenario { mistake: Some(mistake), ..right.clone() };
     let caught = explore(&format!("{mistake:?}"), &wrong, 10_000_000);
     let (property, actions) = caught.broken.unwrap_or_else(|| panic!("{mistake:?} was not caught"));
     let _ = writeln!(std::io::stderr(), "  {property}: {actions:?}");
     // The same actions, as far as they are possible without the mistake.
-    let mut world = World::new(&right);
+    let mut world = World::new(right);
     for action in actions {
         let mut possible = Vec::new();
         right.actions(&world, &mut possible);
         if !possible.contains(&action) {
             break;
         }
-        world.step(&right, &action);
-        let is_right = right.properties().iter().all(|property| (property.condition)(&right, &world));
+        world.step(right, &action);
+        let always =
+            right.properties().into_iter().filter(|property| property.expectation.discovery_is_failure());
+        let is_right = always.into_iter().all(|property| (property.condition)(right, &world));
         assert!(is_right, "{action:?} breaks a rule without {mistake:?}");
     }
 }
@@ -183,12 +186,19 @@ fn planted_mistakes_are_caught() {
     let cancel = Faults { cancels: 1, ..NO_FAULTS };
     let hand_delete = Faults { hand_deletes: 1, ..NO_FAULTS };
     let reap = Faults { reaps: 1, ..NO_FAULTS };
-    assert_caught(Mistake::ReleasedOverAnotherConnection, &own_two, Faults { breaks: 1, ..reap }, 4);
-    assert_caught(Mistake::EarlierDirectoryWatch, &again, Faults { breaks: 1, ..reap }, 4);
-    assert_caught(Mistake::AnyDirectory, &own_two, reap, 4);
-    assert_caught(Mistake::HandOffWithoutCheck, &own_two, hand_delete, 0);
-    assert_caught(Mistake::WriterWithoutList, &mixed, NO_FAULTS, 0);
-    assert_caught(Mistake::WaiterHandsOff, &own_two, cancel, 0);
-    assert_caught(Mistake::NoRelist, &own_two, cancel, 0);
-    assert_caught(Mistake::NoSequenceWake, &own_three, NO_FAULTS, 0);
+    let warm = |contenders, faults| Scenario { warm_rounds: 4, ..scenario(contenders, faults) };
+    assert_caught(Mistake::ReleasedOverAnotherConnection, &warm(&own_two, Faults { breaks: 1, ..reap }));
+    assert_caught(Mistake::EarlierDirectoryWatch, &warm(&again, Faults { breaks: 1, ..reap }));
+    assert_caught(Mistake::AnyDirectory, &warm(&own_two, reap));
+    assert_caught(Mistake::HandOffWithoutCheck, &scenario(&own_two, hand_delete));
+    assert_caught(Mistake::WriterWithoutList, &scenario(&mixed, NO_FAULTS));
+    assert_caught(Mistake::WaiterHandsOff, &scenario(&own_two, cancel));
+    assert_caught(Mistake::NoRelist, &scenario(&own_two, cancel));
+    assert_caught(Mistake::NoSequenceWake, &scenario(&own_three, NO_FAULTS));
+    assert_caught(
+        Mistake::GrantOfEarlierConnection,
+        &scenario(&own_two, Faults { breaks: 1, ..hand_delete }),
+    );
+    let exchanges = Scenario { exchanges: true, ..scenario(&own_two, hand_delete) };
+    assert_caught(Mistake::ExchangeWithoutCheck, &exchanges);
 }

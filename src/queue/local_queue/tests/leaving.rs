@@ -1,9 +1,10 @@
 //! How contenders leave, and their faults.
 
 use super::super::released::DirectoryWatch;
-use super::super::{ContenderKind, Effect, LocalQueue};
+use super::super::{ContenderKind, Effect};
+use super::scenario::{Mistake, Scenario};
 use super::server::{Message, Name, Receiver, Request};
-use super::world::{Contender, Mistake, Phase, Scenario, World};
+use super::world::{Phase, World};
 
 impl World {
     pub(super) fn release(&mut self, scenario: &Scenario, number: usize) {
@@ -18,7 +19,7 @@ impl World {
         self.plant_before_release(scenario, number);
         let contender = &mut self.contenders[number];
         let (session, name, key) = (contender.session, contender.name(number), contender.key.take());
-        (contender.granted, contender.relist, contender.judge) = (false, false, false);
+        (contender.granted_on, contender.relist, contender.judge) = (None, false, false);
         (contender.deleted, contender.lost, contender.granted_dead) = (false, false, false);
         let create = contender.create.take();
         let watches = matches!(contender.phase, Phase::Watching(_) | Phase::Watched(_));
@@ -43,7 +44,7 @@ impl World {
                 let kind = self.name_of(node).map(|name| (name, self.contenders[name.contender].kind));
                 if let Some((name, ContenderKind::Write)) = kind {
                     checks.push(name);
-                    *effect = Effect::Grant { node, connection: 0, payload: None };
+                    *effect = Effect::Grant { node, connection, payload: None };
                 }
             }
         }
@@ -51,8 +52,17 @@ impl World {
         if scenario.has(Mistake::HandOffWithoutCheck) {
             checks.clear();
         }
+        self.mark_granted_dead(&granted);
         self.send_delete(session, name, checks, granted);
         self.apply(scenario, number, effects);
+    }
+
+    /// A request that is sent now grants these nodes.
+    fn mark_granted_dead(&mut self, granted: &[Name]) {
+        for name in granted {
+            let is_dead = self.server.sequence_of(*name).is_none();
+            self.contenders[name.contender].granted_dead |= is_dead;
+        }
     }
 
     pub(super) fn send_delete(&mut self, session: usize, name: Name, checks: Vec<Name>, granted: Vec<Name>) {
@@ -124,14 +134,16 @@ impl World {
         self.send_delete(session, name, Vec::new(), Vec::new());
     }
 
-    pub(super) fn exchange(&mut self, number: usize) {
+    pub(super) fn exchange(&mut self, scenario: &Scenario, number: usize) {
         let connection = self.connection(number);
         let (key, name) = (self.contenders[number].key.unwrap(), self.contenders[number].name(number));
         let Some(queue) = self.queue(number) else { return };
         let release = queue.begin_exchange(key, Some(connection));
-        let check = release.checks.first().and_then(|node| self.name_of(*node));
+        let granted: Vec<Name> = release.checks.iter().filter_map(|node| self.name_of(*node)).collect();
+        let checks = if scenario.has(Mistake::ExchangeWithoutCheck) { Vec::new() } else { granted.clone() };
+        self.mark_granted_dead(&granted);
         self.contenders[number].phase = Phase::Exchanging(release);
-        self.send(self.contenders[number].session, Request::Exchange { name, check });
+        self.send(self.contenders[number].session, Request::Exchange { name, checks, granted });
     }
 
     pub(super) fn exchange_answered(&mut self, scenario: &Scenario, number: usize, failed: Option<Name>) {
@@ -179,6 +191,8 @@ impl World {
         self.post(messages);
         let contender = &mut self.contenders[name.contender];
         contender.deleted = contender.attempt == name.attempt && contender.phase != Phase::Done;
+        let outbox = &self.sessions[contender.session].outbox;
+        contender.granted_dead |= outbox.iter().any(|request| request.granted().contains(&name));
     }
 
     pub(super) fn break_connection(&mut self, scenario: &Scenario, number: usize, keeps_answers: bool) {
@@ -205,7 +219,15 @@ impl World {
             };
         }
         for contender in 0..self.contenders.len() {
-            if self.contenders[contender].session == number && self.lacks_an_answer(contender) {
+            if self.contenders[contender].session != number {
+                continue;
+            }
+            if self.contenders[contender].granted_on.is_none() {
+                // It holds already, and the answer to the check is lost: no promise covers its node's
+                // deletion by hand.
+                self.contenders[contender].granted_dead = false;
+            }
+            if self.lacks_an_answer(contender) {
                 self.sessions[number].inbox.push_back(Message::Failed { by: contender });
             }
         }
@@ -292,7 +314,7 @@ impl World {
             queue.end_session();
         }
         for contender in self.contenders.iter_mut().filter(|contender| contender.session == number) {
-            (contender.granted, contender.relist, contender.judge) = (false, false, false);
+            (contender.granted_on, contender.relist, contender.judge) = (None, false, false);
             (contender.deleted, contender.lost, contender.granted_dead) = (false, false, false);
             (contender.create, contender.key) = (None, None);
             contender.phase = match contender.phase {
@@ -307,51 +329,4 @@ impl World {
         let messages = self.server.reap(used);
         self.post(messages);
     }
-
-    fn plant_before_release(&mut self, scenario: &Scenario, number: usize) {
-        let Contender { kind, ref phase, lost, key, .. } = self.contenders[number];
-        let is_planted = *phase != Phase::Holding && !lost && scenario.has(Mistake::WaiterHandsOff);
-        if let (true, Some(key), Some(queue)) = (is_planted, key, self.queue(number)) {
-            if queue.node_at(key.sequence).is_none() {
-                let _ = queue.register(key, kind);
-            }
-            queue.mark_held(key);
-        }
-    }
-
-    pub(super) fn plant_before_judgement(&mut self, scenario: &Scenario, number: usize) {
-        let connection = self.connection(number);
-        let Some(queue) = self.queue(number) else { return };
-        if scenario.has(Mistake::ReleasedOverAnotherConnection) {
-            queue.released.iter_mut().for_each(|head| head.connection = connection);
-            plant_watch_of_any_connection(queue, connection);
-        }
-        if scenario.has(Mistake::AnyDirectory) {
-            plant_any_directory(queue, connection);
-        }
-    }
-
-    fn plant_after_break(&mut self, scenario: &Scenario, number: usize) {
-        let now = self.sessions[number].connection;
-        if let Some(queue) = &mut self.sessions[number].queue
-            && scenario.has(Mistake::EarlierDirectoryWatch)
-        {
-            plant_watch_of_any_connection(queue, now);
-        }
-    }
-}
-
-fn plant_watch_of_any_connection(queue: &mut LocalQueue<u8>, now: u64) {
-    if let DirectoryWatch::Set { connection, .. } = &mut queue.directory_watch {
-        *connection = now;
-    }
-}
-
-fn plant_any_directory(queue: &mut LocalQueue<u8>, connection: u64) {
-    if queue.directory_watch.set_on(connection).is_none() {
-        queue.directory_watch_requested(connection);
-        queue.directory_watch_set();
-    }
-    let watch = queue.directory_watch.set_on(connection);
-    queue.released.iter_mut().for_each(|head| head.covered_by = watch);
 }

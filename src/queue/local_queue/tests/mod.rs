@@ -2,9 +2,12 @@
 
 mod exhaustive;
 mod leaving;
+mod mistakes;
 mod mixed;
 mod random;
 mod readers;
+mod reduction;
+mod scenario;
 mod server;
 mod shell;
 mod tables;

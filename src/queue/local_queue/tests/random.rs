@@ -4,12 +4,13 @@ use proptest::prelude::*;
 
 use super::super::ContenderKind::{self, Read, Write};
 use super::LOCK;
-use super::world::{Faults, Scenario, World};
+use super::scenario::{Faults, Scenario};
+use super::world::World;
 
-fn broken_rule(world: &World) -> Option<&'static str> {
+fn broken_rule(scenario: &Scenario, world: &World) -> Option<&'static str> {
     let rules = [
         (world.is_exclusive(), "two exclusive holders"),
-        (world.is_live(), "a lost wake-up, or an orphan"),
+        (world.is_live(scenario), "a lost wake-up, or an orphan"),
         (world.is_consistent(), "the queue disagrees with itself"),
     ];
     world.violation.or_else(|| rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule))
@@ -23,7 +24,7 @@ fn run(scenario: &Scenario, choices: &[u16]) -> Result<(), String> {
     let healing = choices.iter().copied().cycle().take(20_000);
     for (step, choice) in choices.iter().copied().chain(healing).enumerate() {
         let mut actions = Vec::new();
-        world.progress(&mut actions);
+        world.progress(scenario, &mut actions);
         if actions.is_empty() {
             return Ok(());
         }
@@ -34,7 +35,7 @@ fn run(scenario: &Scenario, choices: &[u16]) -> Result<(), String> {
         let action = actions[usize::from(choice / 16) % actions.len()].clone();
         world.step(scenario, &action);
         trace.push(action);
-        if let Some(rule) = broken_rule(&world) {
+        if let Some(rule) = broken_rule(scenario, &world) {
             return Err(format!("{rule}, after {trace:?}"));
         }
     }

@@ -38,8 +38,7 @@ pub(super) enum Request {
         by: usize,
         name: Name,
     },
-    /// `multi[check(each of checks), delete(name)]`. `granted` are the nodes that the client has granted in
-    /// memory.
+    /// `multi[check(each of checks), delete(name)]`. `granted` are the nodes that the client grants in memory.
     Delete {
         name: Name,
         checks: Vec<Name>,
@@ -48,9 +47,20 @@ pub(super) enum Request {
     /// The same, by a transaction that replaces a hold.
     Exchange {
         name: Name,
-        check: Option<Name>,
+        checks: Vec<Name>,
+        granted: Vec<Name>,
     },
     WatchDirectory,
+}
+
+impl Request {
+    /// The nodes that the client grants by this request.
+    pub(super) fn granted(&self) -> &[Name] {
+        match self {
+            Self::Delete { granted, .. } | Self::Exchange { granted, .. } => granted,
+            _ => &[],
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -158,8 +168,9 @@ impl Server {
                 }
                 Message::Deleted { name, failed }
             }
-            Request::Exchange { name, check } => {
-                let failed = check.into_iter().chain([name]).find(|check| self.sequence_of(*check).is_none());
+            Request::Exchange { name, ref checks, .. } => {
+                let failed =
+                    checks.iter().copied().chain([name]).find(|check| self.sequence_of(*check).is_none());
                 if failed.is_none() {
                     sent = self.delete(name);
                 }

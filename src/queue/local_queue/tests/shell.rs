@@ -1,8 +1,9 @@
 //! The contenders' tasks: the steps of the code around the local queue.
 
 use super::super::{ContenderKind, Effect, EntryKey, Judgement, LocalQueue, Wait};
+use super::scenario::{Mistake, Scenario};
 use super::server::{Message, Name, Receiver, Request};
-use super::world::{Action, Contender, Mistake, Phase, Scenario, World, id};
+use super::world::{Action, Contender, Phase, Proof, World, id};
 
 impl World {
     pub(super) fn step(&mut self, scenario: &Scenario, action: &Action) {
@@ -14,7 +15,7 @@ impl World {
             Action::StopAwaiting(contender) => self.judge(scenario, contender),
             Action::Take(contender) => self.take(contender),
             Action::Release(contender) => self.release(scenario, contender),
-            Action::Exchange(contender) => self.exchange(contender),
+            Action::Exchange(contender) => self.exchange(scenario, contender),
             Action::Notice(contender) => self.notice(scenario, contender),
             Action::GiveUp(contender) => self.give_up(scenario, contender),
             Action::Janitor(session, name) => self.clean(session, name),
@@ -26,6 +27,7 @@ impl World {
             Action::Swap(session) => self.swap(session),
             Action::Reap(used) => self.reap(used),
         }
+        self.settle(scenario);
     }
 
     pub(super) fn send(&mut self, session: usize, request: Request) {
@@ -68,22 +70,11 @@ impl World {
     fn process(&mut self, session: usize) {
         let request = self.sessions[session].outbox.pop_front().unwrap();
         let messages = self.server.process(session, &request);
-        let failed = |message: &Message| matches!(message, Message::Deleted { failed: Some(_), .. });
-        if let Request::Delete { granted, .. } = request
-            && !messages.iter().any(|(_, message)| failed(message))
-        {
-            for name in granted {
-                let is_gone = self.server.sequence_of(name).is_none();
-                let contender = &mut self.contenders[name.contender];
-                contender.granted_dead |=
-                    is_gone && contender.attempt == name.attempt && contender.has_node();
-            }
-        }
         self.post(messages);
     }
 
     /// Polls the watch on the directory in place, before any later message.
-    fn deliver(&mut self, scenario: &Scenario, session: usize, place: usize) {
+    pub(super) fn deliver(&mut self, scenario: &Scenario, session: usize, place: usize) {
         let inbox = &mut self.sessions[session].inbox;
         let message = inbox.remove(place).unwrap();
         let is_about_directory =
@@ -193,7 +184,9 @@ impl World {
         match judgement {
             Judgement::Head { .. } => {
                 self.check_grant(number, true);
-                self.contenders[number].phase = Phase::Ready;
+                let before = self.queue(number).unwrap().node_at(key.sequence - 1);
+                let proof = before.map_or(Proof::AfterReleased, |_| Proof::BesideReader);
+                self.contenders[number].phase = Phase::Ready(proof);
             }
             Judgement::Behind { .. } => self.contenders[number].phase = Phase::WaitingLocal,
             Judgement::Unknown => self.list(number),
@@ -229,7 +222,7 @@ impl World {
             if let Some(queue) = self.queue(number) {
                 queue.mark_clear(key);
             }
-            self.contenders[number].phase = Phase::Ready;
+            self.contenders[number].phase = Phase::Ready(Proof::ListOrHandOff);
             return;
         };
         let own = self.queue(number).and_then(|queue| queue.node_at(*sequence));
@@ -256,12 +249,16 @@ impl World {
         if self.contenders[number].phase == Phase::AwaitingSequence {
             return self.judge(scenario, number);
         }
-        if std::mem::take(&mut self.contenders[number].granted) {
-            self.contenders[number].phase = Phase::Ready;
-            return;
+        let key = self.contenders[number].key.unwrap();
+        if let Some(granted_on) = self.contenders[number].granted_on.take() {
+            if granted_on == self.connection(number) || scenario.has(Mistake::GrantOfEarlierConnection) {
+                self.contenders[number].phase = Phase::Ready(Proof::ListOrHandOff);
+                return;
+            }
+            // The answer to the check of this node is lost.
+            self.queue(number).unwrap().withdraw_grant(key);
         }
         self.contenders[number].relist = false;
-        let key = self.contenders[number].key.unwrap();
         // A writer waits for all nodes of its session first: before that no list could grant it.
         let own = self.queue(number).and_then(|queue| queue.own_before_writer(key));
         match own.and_then(|own| self.name_of(own.node).map(|name| (own, name))) {
@@ -270,7 +267,7 @@ impl World {
         }
     }
 
-    fn take(&mut self, number: usize) {
+    pub(super) fn take(&mut self, number: usize) {
         let key = self.contenders[number].key.unwrap();
         self.contenders[number].phase = Phase::Holding;
         if let Some(queue) = self.queue(number) {
@@ -287,9 +284,10 @@ impl World {
         let session = self.contenders[of].session;
         for effect in effects {
             match effect {
-                Effect::Grant { node, .. } => match self.name_of(node).map(|name| name.contender) {
+                Effect::Grant { node, connection, .. } => match self.name_of(node).map(|name| name.contender)
+                {
                     Some(number) if self.contenders[number].has_node() => {
-                        self.contenders[number].granted = true;
+                        self.contenders[number].granted_on = Some(connection);
                         self.check_grant(number, false);
                     }
                     _ => self.violation = Some("a node was granted that no contender waits with"),

@@ -4,59 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::super::{ContenderKind, CreateInFlight, EntryKey, LocalQueue, NodeId, ReleaseInFlight};
 use super::LOCK;
+use super::scenario::{Faults, Scenario};
 use super::server::{Message, Name, Request, Server};
-
-/// A mistake that is planted in the code around the queue, or in the queue's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mistake {
-    /// A head that was released over another connection counts as released over the present one.
-    ReleasedOverAnotherConnection,
-    /// A watch on the directory that was set over an earlier connection counts.
-    EarlierDirectoryWatch,
-    /// A released head counts even if the directory may be another one.
-    AnyDirectory,
-    /// The delete of the head does not check the successor's node.
-    HandOffWithoutCheck,
-    /// A writer is granted by a hand-off.
-    WriterWithoutList,
-    /// A waiter in the middle of the queue is released as the head.
-    WaiterHandsOff,
-    /// A waiter is not woken when its predecessor leaves the queue otherwise than as the head.
-    NoRelist,
-    /// A waiter for an earlier create is not woken.
-    NoSequenceWake,
-}
-
-/// How many faults may still happen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Faults {
-    pub(super) hand_deletes: u8,
-    pub(super) breaks: u8,
-    pub(super) swaps: u8,
-    pub(super) cancels: u8,
-    pub(super) reaps: u8,
-}
-
-/// What is explored.
-#[derive(Clone, Debug)]
-pub(super) struct Scenario {
-    /// The session, the kind, and the number of holds.
-    pub(super) contenders: Vec<(usize, ContenderKind, u8)>,
-    /// Whether the session has a local queue. Sessions of this library do, foreign ones do not.
-    pub(super) queues: Vec<bool>,
-    pub(super) faults: Faults,
-    /// Holds may end by an exchange.
-    pub(super) exchanges: bool,
-    /// How many times the first contender holds, alone, before the exploration begins.
-    pub(super) warm_rounds: u8,
-    pub(super) mistake: Option<Mistake>,
-}
-
-impl Scenario {
-    pub(super) fn has(&self, mistake: Mistake) -> bool {
-        self.mistake == Some(mistake)
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Session {
@@ -86,10 +35,20 @@ pub(super) enum Phase {
     Watching(Name),
     Watched(Name),
     /// No node is ahead. The last step before the hold is the check of the lease.
-    Ready,
+    Ready(Proof),
     Holding,
     Exchanging(ReleaseInFlight<u8>),
     Done,
+}
+
+/// Why no node is ahead of a contender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Proof {
+    ListOrHandOff,
+    /// The sequence number: the node before was released as the head.
+    AfterReleased,
+    /// The sequence number: the node before is a reader's, which waits for no node.
+    BesideReader,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -101,15 +60,17 @@ pub(super) struct Contender {
     pub(super) phase: Phase,
     pub(super) create: Option<CreateInFlight>,
     pub(super) key: Option<EntryKey>,
-    /// The decision of the queue that the contender's task has not seen yet.
-    pub(super) granted: bool,
+    /// The decisions of the queue that the contender's task has not seen yet. The first one is the connection
+    /// that carried the hand-off.
+    pub(super) granted_on: Option<u64>,
     pub(super) relist: bool,
     pub(super) judge: bool,
     /// The node was deleted by hand.
     pub(super) deleted: bool,
     /// The client knows that the node is deleted.
     pub(super) lost: bool,
-    /// A hand-off granted the node when it was deleted already, and the head was deleted nevertheless.
+    /// A hand-off grants the node, which was deleted before the server processed its check. The failure of
+    /// that check is the only thing that stops the contender.
     pub(super) granted_dead: bool,
 }
 
@@ -189,7 +150,7 @@ impl World {
             phase: Phase::Idle,
             create: None,
             key: None,
-            granted: false,
+            granted_on: None,
             relist: false,
             judge: false,
             deleted: false,
@@ -213,7 +174,7 @@ impl World {
         self.contenders[0].rounds += scenario.warm_rounds;
         while self.contenders[0].rounds > rounds || !self.is_quiet() {
             let mut actions = Vec::new();
-            self.progress(&mut actions);
+            self.progress(scenario, &mut actions);
             let others = |action: &Action| matches!(action, Action::Start(contender) if *contender > 0);
             actions.retain(|action| !others(action));
             if self.contenders[0].rounds == rounds {
@@ -230,7 +191,7 @@ impl World {
     }
 
     /// All actions that happen sooner or later by themselves.
-    pub(super) fn progress(&self, actions: &mut Vec<Action>) {
+    pub(super) fn progress(&self, scenario: &Scenario, actions: &mut Vec<Action>) {
         for (number, session) in self.sessions.iter().enumerate() {
             if !session.outbox.is_empty() {
                 actions.push(Action::Process(number));
@@ -250,12 +211,14 @@ impl World {
                 continue;
             }
             match contender.phase {
-                Phase::Idle if contender.rounds > 0 => actions.push(Action::Start(number)),
-                Phase::WaitingLocal if contender.granted || contender.relist => {
+                Phase::Idle if contender.rounds > 0 && self.may_start(scenario, number) => {
+                    actions.push(Action::Start(number));
+                }
+                Phase::WaitingLocal if contender.granted_on.is_some() || contender.relist => {
                     actions.push(Action::Wake(number));
                 }
                 Phase::AwaitingSequence if contender.judge => actions.push(Action::Wake(number)),
-                Phase::Ready => actions.push(Action::Take(number)),
+                Phase::Ready(_) => actions.push(Action::Take(number)),
                 Phase::Holding => actions.push(Action::Release(number)),
                 _ => {}
             }
@@ -340,13 +303,18 @@ impl World {
 
     /// Whether every contender that wants to hold has held, and no node remains, if nothing more happens by
     /// itself.
-    pub(super) fn is_live(&self) -> bool {
+    pub(super) fn is_live(&self, scenario: &Scenario) -> bool {
         let mut actions = Vec::new();
-        self.progress(&mut actions);
+        self.progress(scenario, &mut actions);
         let is_over = |contender: &Contender| {
             contender.phase == Phase::Done || (contender.phase == Phase::Idle && contender.rounds == 0)
         };
         !actions.is_empty() || (self.contenders.iter().all(is_over) && self.server.nodes.is_empty())
+    }
+
+    /// Whether a contender is about to hold by this proof.
+    pub(super) fn has_proof(&self, proof: Proof) -> bool {
+        self.contenders.iter().any(|contender| contender.phase == Phase::Ready(proof))
     }
 
     pub(super) fn is_consistent(&self) -> bool {
