@@ -1,5 +1,8 @@
 //! The head of a queue, followed from outside.
 
+#[cfg(test)]
+mod exploration;
+
 use tracing::debug;
 
 use super::inspect::{ContenderInfo, Role};
@@ -21,6 +24,7 @@ enum First {
 
 /// What an observer has reported.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone, PartialEq, Eq, Hash))]
 struct Reported {
     has_begun: bool,
     /// The creation zxid of the head, unless its end was reported since.

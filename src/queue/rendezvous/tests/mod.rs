@@ -2,9 +2,10 @@
 
 mod world;
 
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 
 use self::world::{Action, At, Mistake, World};
+use crate::queue::exploration::{Explored, explore};
 
 /// What is explored.
 #[derive(Clone, Debug)]
@@ -80,12 +81,13 @@ impl Model for Scenario {
     }
 }
 
-/// The states that were visited, and the broken property.
-fn explore(scenario: &Scenario) -> (usize, Option<String>) {
-    let checker = scenario.clone().checker().threads(2);
-    let checker = checker.finish_when(HasDiscoveries::AnyFailures).spawn_dfs().join();
-    let broken = checker.discoveries().into_iter().next();
-    (checker.unique_state_count(), broken.map(|(name, path)| format!("{name}: {path:?}")))
+fn explore_members(scenario: &Scenario) -> Explored<Action> {
+    let Scenario { members, count, rounds, faults, has_stale_ready, mistake } = scenario;
+    let stale = if *has_stale_ready { ", a stale node" } else { "" };
+    let mistake = mistake.map(|mistake| format!(", {mistake:?}")).unwrap_or_default();
+    let name =
+        format!("{members} members, {count} to a round, {rounds} rounds, {faults} faults{stale}{mistake}");
+    explore(&name, scenario, 10_000_000)
 }
 
 const NO_FAULTS: Scenario =
@@ -96,12 +98,10 @@ fn no_member_enters_without_enough_members_and_none_hangs_after_a_crash_at_any_s
     for (members, count, rounds, faults) in [(2, 2, 2, 1), (3, 2, 1, 1), (3, 3, 1, 1), (1, 1, 3, 1)] {
         for has_stale_ready in [false, true] {
             let scenario = Scenario { members, count, rounds, faults, has_stale_ready, mistake: None };
-            let (states, broken) = explore(&scenario);
-            assert!(broken.is_none(), "{scenario:?} after {states} states: {}", broken.unwrap());
-            println!(
-                "{states} states of {members} members, {count} to a round, {rounds} rounds, {faults} faults"
-            );
-            assert!(states > 20, "{states} states");
+            let explored = explore_members(&scenario);
+            assert!(explored.broken.is_none(), "{scenario:?}: {:?}", explored.broken);
+            assert!(explored.is_whole, "{scenario:?}: the limit ended the exploration");
+            assert!(explored.states > 20, "{} states", explored.states);
         }
     }
 }
@@ -114,7 +114,7 @@ fn a_broken_rule_of_a_barrier_is_found() {
         (Scenario { faults: 1, ..NO_FAULTS }, Mistake::OpensUnchecked),
         (Scenario { members: 3, ..NO_FAULTS }, Mistake::ClosesApart),
     ] {
-        let (states, broken) = explore(&Scenario { mistake: Some(mistake), ..scenario });
-        assert!(broken.is_some(), "{mistake:?} is not found in {states} states");
+        let explored = explore_members(&Scenario { mistake: Some(mistake), ..scenario });
+        assert!(explored.broken.is_some(), "{mistake:?} is not found in {} states", explored.states);
     }
 }
