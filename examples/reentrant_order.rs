@@ -10,7 +10,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, value_parser};
-use lockkeeper::{Hold, Mutex, Owner, ReentrantMutex, WouldDeadlock};
+use lockkeeper::{Error, Hold, Mutex, Owner, ReentrantMutex, WouldDeadlock};
 use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 

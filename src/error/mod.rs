@@ -193,9 +193,11 @@ impl Error {
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::Unknown { .. } | Self::Lost(_) | Self::Closed | Self::RuntimeEnded { .. } | Self::Release(_) => {
-                Outcome::Unknown
-            }
+            Self::Unknown { .. }
+            | Self::Lost(_)
+            | Self::Closed
+            | Self::RuntimeEnded { .. }
+            | Self::Release(_) => Outcome::Unknown,
             Self::Recipe(error) => error.outcome(),
             _ => Outcome::NotApplied,
         }

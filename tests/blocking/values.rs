@@ -1,7 +1,6 @@
 //! Numbers, values and barriers, for threads.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroU32;
 use std::thread;
 use std::time::Duration;
 
@@ -26,10 +25,6 @@ fn in_threads<T: Send>(
         let running: Vec<_> = (0..THREADS).map(begin).collect();
         running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     })
-}
-
-fn number(of: u32) -> NonZeroU32 {
-    NonZeroU32::new(of).unwrap()
 }
 
 #[test]
@@ -88,7 +83,7 @@ fn threads_replace_a_value_and_a_view_follows_it() {
 fn threads_take_ids_and_none_is_given_out_twice() {
     let server = server();
     let managers = [connect(&server), connect(&server)];
-    let shared = managers.each_ref().map(|manager| IdBlocks::new(manager, "/ids", number(7)).unwrap());
+    let shared = managers.each_ref().map(|manager| IdBlocks::new(manager, "/ids", 7).unwrap());
     let ids = in_threads(&managers, |manager| {
         let is_first = manager.as_async().is_same_as(managers[0].as_async());
         let ids = &shared[usize::from(!is_first)];
@@ -101,7 +96,7 @@ fn threads_take_ids_and_none_is_given_out_twice() {
 #[test]
 fn a_try_to_take_an_id_waits_for_nothing_and_the_next_block_arrives() {
     let server = server();
-    let ids = IdBlocks::new(&connect(&server), "/ids", number(4)).unwrap();
+    let ids = IdBlocks::new(&connect(&server), "/ids", 4).unwrap();
     assert_eq!(ids.next().unwrap(), 1);
     assert_eq!([(); 3].map(|()| ids.try_next()), [Some(2), Some(3), Some(4)]);
     // This thread has no runtime: the thread of the manager takes the block.
@@ -151,9 +146,9 @@ fn a_thread_waits_until_another_one_removes_the_barrier() {
 fn threads_enter_a_double_barrier_together_and_leave_it_together() {
     let server = server();
     let managers = [connect(&server), connect(&server)];
-    let two = |manager, id| DoubleBarrier::new(manager, "/step", number(2)).unwrap().with_id(id).unwrap();
+    let two = |manager, id| DoubleBarrier::new(manager, "/step", 2).unwrap().with_id(id).unwrap();
     let (left, right) = (two(&managers[0], "left"), two(&managers[1], "right"));
-    assert_eq!((left.count(), left.path().as_str()), (number(2), "/step"));
+    assert_eq!((left.count(), left.path().as_str()), (2, "/step"));
     let alone = left.enter_timeout(Duration::from_millis(1)).unwrap_err();
     assert!(alone.is_timeout(), "{alone}");
     until("no member", || contenders(&server, "/step") == 0);
@@ -176,7 +171,7 @@ fn threads_enter_a_double_barrier_together_and_leave_it_together() {
 fn a_shutdown_ends_the_wait_at_a_double_barrier_and_a_task_does_not_wait_there() {
     let server = server();
     let manager = connect(&server);
-    let barrier = DoubleBarrier::new(&manager, "/step", number(2)).unwrap();
+    let barrier = DoubleBarrier::new(&manager, "/step", 2).unwrap();
     aside(async { assert!(is_refused(&barrier.enter()) && is_refused(&barrier.inspect())) });
     thread::scope(|threads| {
         let waiter = threads.spawn(|| barrier.enter());

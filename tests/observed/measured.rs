@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use lockkeeper::{
-    Barrier, ConnectionManager, CreateMode, Discovery, Election, Instance, Mutex, NodeView, OnceCell, Refusal,
-    Registration, RwLock, Schedule, Semaphore, Strategy, metrics as names,
+    Barrier, ConnectionManager, CreateMode, Discovery, Election, Instance, Mutex, NodeView, OnceCell,
+    Refusal, Registration, RwLock, Schedule, Semaphore, Strategy, metrics as names,
 };
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};

@@ -9,7 +9,7 @@ mod sync;
 #[path = "../../src/session/loss_notice.rs"]
 mod loss_notice;
 #[path = "../../src/session/node_flags.rs"]
-#[cfg_attr(not(test), expect(dead_code, reason = "a model needs less than the session"))]
+#[expect(dead_code, reason = "a model needs less than the session")]
 mod node_flags;
 #[path = "../../src/session/node_register.rs"]
 mod node_register;

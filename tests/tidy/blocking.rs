@@ -78,7 +78,7 @@ impl Sides {
         for (name, methods) in methods_of(&files("src", &[".rs"])) {
             tasks.entry(name).or_insert(methods);
         }
-        let exported = |file: &str| named(&read(file)).into_iter().filter_map(|of| of.known_as).collect();
+        let exported = |file: &str| named(&read(file)).into_iter().filter_map(|of| of.imported_as).collect();
         let mut read = Self {
             tasks,
             threads: methods_of(&threads),

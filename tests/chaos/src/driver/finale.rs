@@ -206,11 +206,8 @@ mod tests {
 
     #[test]
     fn only_a_difference_that_is_the_same_at_every_check_is_reported() {
-        let checks: [[&[&str]; 3]; 3] = [
-            [&["/a", "/b"], &["/a"], &["/a"]],
-            [&["/b", "/c"], &["/c"], &[]],
-            [&["/b"], &[], &["/b"]],
-        ];
+        let checks: [[&[&str]; 3]; 3] =
+            [[&["/a", "/b"], &["/a"], &["/a"]], [&["/b", "/c"], &["/c"], &[]], [&["/b"], &[], &["/b"]]];
         let mut differ = None;
         let mut left = Vec::new();
         for check in checks {
