@@ -43,7 +43,7 @@ pub(crate) struct BeforeCreate {
     /// The node with the last sequence number exists.
     pub(crate) last_exists: bool,
     /// The node with the last sequence number was released as the head, and the directory is unchanged since.
-    pub(crate) last_covered: bool,
+    pub(crate) directory_unchanged: bool,
 }
 
 /// What earlier creates of this session in this directory have shown.
@@ -68,7 +68,7 @@ impl FastPathHistory {
 
     /// Predicts the outcome of a create.
     pub(crate) fn predict(&self, before: BeforeCreate) -> FastPath {
-        let BeforeCreate { kind, connection, has_pending, last_exists, last_covered } = before;
+        let BeforeCreate { kind, connection, has_pending, last_exists, directory_unchanged } = before;
         let Some(last) = self.last_sequence(connection) else {
             // Of many creates that are sent at once, only the first one lists.
             return if has_pending { FastPath::BehindOwn } else { FastPath::Unknown };
@@ -83,7 +83,7 @@ impl FastPathHistory {
             return FastPath::BehindOwn;
         }
         // Next to a released reader or writer, other nodes may exist that a writer has to wait for.
-        match kind != ContenderKind::Write && last_covered {
+        match kind != ContenderKind::Write && directory_unchanged {
             true => FastPath::AfterOwn(last),
             false => FastPath::Unknown,
         }
@@ -128,7 +128,7 @@ mod tests {
         connection: 1,
         has_pending: false,
         last_exists: false,
-        last_covered: false,
+        directory_unchanged: false,
     };
 
     fn history(creates: &[(i32, bool)]) -> FastPathHistory {
@@ -149,18 +149,18 @@ mod tests {
         let once = history(&[(0, false), (1, true)]);
         let twice = history(&[(0, false), (1, true), (2, true)]);
         let exists = BeforeCreate { last_exists: true, ..BEFORE };
-        let covered = BeforeCreate { last_covered: true, ..BEFORE };
+        let unchanged = BeforeCreate { directory_unchanged: true, ..BEFORE };
         assert_eq!(once.predict(exists), FastPath::Unknown);
         assert_eq!(twice.predict(exists), FastPath::BehindOwn);
-        assert_eq!(twice.predict(covered), FastPath::AfterOwn(2));
+        assert_eq!(twice.predict(unchanged), FastPath::AfterOwn(2));
         assert_eq!(twice.predict(BEFORE), FastPath::Unknown, "the directory may be another one");
     }
 
     #[test]
     fn a_writer_lists_after_a_released_head() {
         let twice = history(&[(0, false), (1, true), (2, true)]);
-        let covered = BeforeCreate { kind: ContenderKind::Write, last_covered: true, ..BEFORE };
-        assert_eq!(twice.predict(covered), FastPath::Unknown);
+        let unchanged = BeforeCreate { kind: ContenderKind::Write, directory_unchanged: true, ..BEFORE };
+        assert_eq!(twice.predict(unchanged), FastPath::Unknown);
     }
 
     #[test]
@@ -180,8 +180,9 @@ mod tests {
     #[test]
     fn another_connection_starts_anew() {
         let twice = history(&[(0, false), (1, true), (2, true)]);
-        let covered = BeforeCreate { connection: 2, last_exists: true, last_covered: true, ..BEFORE };
-        assert_eq!(twice.predict(covered), FastPath::Unknown);
+        let unchanged =
+            BeforeCreate { connection: 2, last_exists: true, directory_unchanged: true, ..BEFORE };
+        assert_eq!(twice.predict(unchanged), FastPath::Unknown);
     }
 
     #[test]

@@ -1,14 +1,14 @@
 use std::sync::Arc;
 
 use super::create_guard::NodeGuard;
-use super::registration::Registration;
+use super::node_registration::NodeRegistration;
 use crate::session::OwnedNode;
 use crate::znode::name::{Label, NodeName};
 
 /// A node that a hold rests on.
 pub(super) struct HeldNode {
     // Drop order: the registration is removed first, then the node is deleted.
-    pub(super) registration: Registration,
+    pub(super) registration: NodeRegistration,
     pub(super) node_guard: NodeGuard,
     pub(super) label: Label,
 }

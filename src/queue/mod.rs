@@ -54,6 +54,7 @@ mod misuse_test;
 mod multi_create;
 mod multi_queue;
 mod node_monitor;
+mod node_registration;
 mod node_transaction;
 mod observe;
 #[cfg(test)]
@@ -62,7 +63,6 @@ mod pending_watch;
 mod predecessors;
 mod prefetch;
 mod queued_node;
-mod registration;
 mod rendezvous;
 #[cfg(test)]
 mod replaced_session_test;

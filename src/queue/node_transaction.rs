@@ -6,7 +6,7 @@ use tracing::debug;
 
 use super::create_guard::NodeGuard;
 use super::held_node::HeldNode;
-use super::registration::Registration;
+use super::node_registration::NodeRegistration;
 use super::step_error::timeout_error;
 use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
@@ -316,7 +316,11 @@ impl NodeTransaction {
             if new_nodes.is_held {
                 let node_guard = NodeGuard::of(&self.session, path);
                 let node = self.session.register(node_guard.shared_path(), Arc::default(), origin);
-                made.push(HeldNode { registration: Registration(node), node_guard, label: new_nodes.label });
+                made.push(HeldNode {
+                    registration: NodeRegistration(node),
+                    node_guard,
+                    label: new_nodes.label,
+                });
             }
         }
         self.unresolved.settle();

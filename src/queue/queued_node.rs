@@ -9,11 +9,11 @@ use super::create_guard::{NodeGuard, czxid};
 use super::local_queue::{CreateInFlight, Judgement};
 use super::local_queues::{PendingCreate, QueueEntry};
 use super::lock_queue::LockQueue;
+use super::node_registration::NodeRegistration;
 use super::pending_watch::PendingWatch;
 use super::predecessors::Predecessors;
 use super::prefetch::Prefetch;
-use super::registration::Registration;
-use super::rule::{Rule, Verdict};
+use super::rule::{ListJudgement, Rule};
 use super::step_error::{StepError, sequence_exhausted};
 use crate::error::{Error, Operation, Refusal};
 use crate::session::{Origin, Session};
@@ -24,7 +24,7 @@ use crate::znode::name::NodeName;
 /// A contender's node in the queue.
 pub(super) struct QueuedNode {
     // Drop order: the registration is removed first, then the node is deleted.
-    pub(super) registration: Registration,
+    pub(super) registration: NodeRegistration,
     pub(super) node_guard: NodeGuard,
     pub(super) czxid: Option<i64>,
     pub(super) state: QueueState,
@@ -64,7 +64,7 @@ impl QueuedNode {
         let node = session.register(path, data, origin);
         node_guard.attach(queue.register(&node));
         Self {
-            registration: Registration(node),
+            registration: NodeRegistration(node),
             node_guard,
             czxid: czxid(stat.as_ref()),
             state: QueueState::Unknown,
@@ -130,7 +130,7 @@ impl QueuedNode {
     ) -> Result<bool, StepError> {
         let mut is_by_list = true;
         let mut verdict = queue.rule().judge(children, self.node_guard.name(), queue.ignored_names());
-        if let Verdict::CompareCzxid(contenders) = verdict {
+        if let ListJudgement::CompareCzxid(contenders) = verdict {
             is_by_list = false;
             match Box::pin(self.creation_order(contenders, queue, deadline)).await? {
                 Some(ordered) => verdict = ordered,
@@ -138,21 +138,21 @@ impl QueuedNode {
             }
         }
         self.state = match verdict {
-            Verdict::Held => {
+            ListJudgement::Held => {
                 self.entry().into_iter().for_each(|entry| entry.mark_clear());
                 QueueState::Held
             }
-            Verdict::WaitFor(lower) => {
+            ListJudgement::WaitFor(lower) => {
                 self.entry().into_iter().for_each(|entry| entry.set_ahead(count_of(lower.len())));
                 Predecessors::new(lower, connection).map_or(QueueState::Held, QueueState::Waiting)
             }
             // Restarting deletes whatever node of this contender still exists: a list alone does not prove
             // that none does.
-            Verdict::Gone | Verdict::CompareCzxid(_) => return Err(StepError::Restart),
-            Verdict::SequenceExhausted => {
+            ListJudgement::Gone | ListJudgement::CompareCzxid(_) => return Err(StepError::Restart),
+            ListJudgement::SequenceExhausted => {
                 return Err(sequence_exhausted(queue.full_directory().as_str()).into());
             }
-            Verdict::ConflictingKind(node) => {
+            ListJudgement::ConflictingKind(node) => {
                 return Err(
                     Error::ConflictingKind { path: queue.whole_path(), child: node.to_string() }.into()
                 );
@@ -168,7 +168,7 @@ impl QueuedNode {
         contenders: Vec<NodeName>,
         queue: &LockQueue,
         deadline: Deadline,
-    ) -> Result<Option<Verdict>, StepError> {
+    ) -> Result<Option<ListJudgement>, StepError> {
         let mine = self.token_zxid(deadline, queue.full_directory().as_str()).await?;
         let session = self.session().clone();
         let stats = contenders.into_iter().map(|node| {

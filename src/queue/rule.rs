@@ -118,18 +118,18 @@ impl Rule {
     /// contender wait too long, but never grant too early.
     ///
     /// `ignored` are own nodes that never block the contender.
-    pub(super) fn judge(&self, children: &[String], me: &str, ignored: &[Arc<str>]) -> Verdict {
+    pub(super) fn judge(&self, children: &[String], me: &str, ignored: &[Arc<str>]) -> ListJudgement {
         let others = children.iter().filter(|child| ignored.iter().all(|own| **own != **child));
         let queue: Vec<NodeName> = others.filter_map(|child| self.parse(child)).collect();
         let Some(mine) = queue.iter().find(|node| node.as_str() == me) else {
-            return Verdict::Gone;
+            return ListJudgement::Gone;
         };
         let mut contenders = Vec::new();
         for node in queue.iter().filter(|node| node.as_str() != me) {
             if self.blocks.contains(&node.kind()) {
                 contenders.push(node.clone());
             } else if !self.shares.contains(&node.kind()) && node.kind() != mine.kind() {
-                return Verdict::ConflictingKind(node.clone());
+                return ListJudgement::ConflictingKind(node.clone());
             }
         }
         let is_ordered = mine.has_ordered_sequence()
@@ -137,21 +137,21 @@ impl Rule {
                 .iter()
                 .all(|node| node.has_ordered_sequence() && node.sequence() != mine.sequence());
         if self.sequence_only && !is_ordered {
-            return Verdict::SequenceExhausted;
+            return ListJudgement::SequenceExhausted;
         }
         if !is_ordered && !contenders.is_empty() {
-            return Verdict::CompareCzxid(contenders);
+            return ListJudgement::CompareCzxid(contenders);
         }
         contenders.retain(|node| node.sequence() < mine.sequence());
         contenders.sort_by_key(NodeName::sequence);
-        Verdict::of(contenders)
+        ListJudgement::of(contenders)
     }
 
     /// Judges by the order of creation, where sequence numbers do not give the order.
-    pub(super) fn judge_by_creation(mut contenders: Vec<(i64, NodeName)>, my_czxid: i64) -> Verdict {
+    pub(super) fn judge_by_creation(mut contenders: Vec<(i64, NodeName)>, my_czxid: i64) -> ListJudgement {
         contenders.retain(|(czxid, _)| *czxid < my_czxid);
         contenders.sort_by_key(|(czxid, _)| *czxid);
-        Verdict::of(contenders.into_iter().map(|(_, node)| node).collect())
+        ListJudgement::of(contenders.into_iter().map(|(_, node)| node).collect())
     }
 }
 
@@ -193,7 +193,7 @@ impl ContenderKind {
 
 /// What a list says about one contender.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ListJudgement {
     /// No lower node blocks: the contender is the head.
     Held,
     /// These lower nodes block, lowest first. Never empty.
@@ -208,7 +208,7 @@ pub(super) enum Verdict {
     ConflictingKind(NodeName),
 }
 
-impl Verdict {
+impl ListJudgement {
     fn of(lower: Vec<NodeName>) -> Self {
         if lower.is_empty() { Self::Held } else { Self::WaitFor(lower) }
     }
@@ -224,10 +224,10 @@ mod tests {
         all.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    fn blockers(verdict: Verdict) -> Vec<i32> {
+    fn blockers(verdict: ListJudgement) -> Vec<i32> {
         match verdict {
-            Verdict::Held => Vec::new(),
-            Verdict::WaitFor(lower) => lower.iter().map(NodeName::sequence).collect(),
+            ListJudgement::Held => Vec::new(),
+            ListJudgement::WaitFor(lower) => lower.iter().map(NodeName::sequence).collect(),
             other => panic!("{other:?}"),
         }
     }
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn the_lowest_node_holds_and_the_others_wait_for_the_lower_ones() {
         let queue = names(&["b-lock-0000000009", "a-lock-0000000010", "z-lock-0000000002", "readme"]);
-        assert_eq!(Rule::MUTEX.judge(&queue, "z-lock-0000000002", &[]), Verdict::Held);
+        assert_eq!(Rule::MUTEX.judge(&queue, "z-lock-0000000002", &[]), ListJudgement::Held);
         assert_eq!(blockers(Rule::MUTEX.judge(&queue, "b-lock-0000000009", &[])), [2]);
         assert_eq!(blockers(Rule::MUTEX.judge(&queue, "a-lock-0000000010", &[])), [2, 9]);
     }
@@ -251,15 +251,18 @@ mod tests {
         let queue = names(&["b-turn-0000000009", "me-turn-0000000010"]);
         assert_eq!(blockers(rule.judge(&queue, "me-turn-0000000010", &[])), [9]);
         let queue = names(&["b-turn--1999999999", "me-turn-0000000010"]);
-        assert!(matches!(rule.judge(&queue, "me-turn-0000000010", &[]), Verdict::CompareCzxid(_)));
+        assert!(matches!(rule.judge(&queue, "me-turn-0000000010", &[]), ListJudgement::CompareCzxid(_)));
         for other in ["b-lock-0000000009", "b-gate-0000000009"] {
             let queue = names(&[other, "me-turn-0000000010"]);
             let verdict = rule.judge(&queue, "me-turn-0000000010", &[]);
-            assert!(matches!(verdict, Verdict::ConflictingKind(_)), "{other}: {verdict:?}");
+            assert!(matches!(verdict, ListJudgement::ConflictingKind(_)), "{other}: {verdict:?}");
         }
         let queue = names(&["b-turn-0000000009", "me-lock-0000000010"]);
         let verdict = Rule::MUTEX.judge(&queue, "me-lock-0000000010", &[]);
-        assert!(matches!(verdict, Verdict::ConflictingKind(_)), "a mutex on the same path: {verdict:?}");
+        assert!(
+            matches!(verdict, ListJudgement::ConflictingKind(_)),
+            "a mutex on the same path: {verdict:?}"
+        );
     }
 
     #[test]
@@ -284,10 +287,10 @@ mod tests {
 
     #[test]
     fn a_listing_without_my_node_never_grants() {
-        assert_eq!(Rule::MUTEX.judge(&[], "a-lock-0000000001", &[]), Verdict::Gone);
+        assert_eq!(Rule::MUTEX.judge(&[], "a-lock-0000000001", &[]), ListJudgement::Gone);
         assert_eq!(
             Rule::MUTEX.judge(&names(&["b-lock-0000000002"]), "a-lock-0000000001", &[]),
-            Verdict::Gone
+            ListJudgement::Gone
         );
     }
 
@@ -300,7 +303,10 @@ mod tests {
     #[test]
     fn another_kind_of_lock_on_the_path_is_reported() {
         let queue = names(&["me-lock-0000000001", "r-__READ__0000000002"]);
-        assert!(matches!(Rule::MUTEX.judge(&queue, "me-lock-0000000001", &[]), Verdict::ConflictingKind(_)));
+        assert!(matches!(
+            Rule::MUTEX.judge(&queue, "me-lock-0000000001", &[]),
+            ListJudgement::ConflictingKind(_)
+        ));
     }
 
     #[test]
@@ -311,7 +317,7 @@ mod tests {
             "c-__READ__0000000003",
             "d-__WRIT__0000000004",
         ]);
-        assert_eq!(Rule::READER.judge(&queue, "a-__READ__0000000001", &[]), Verdict::Held);
+        assert_eq!(Rule::READER.judge(&queue, "a-__READ__0000000001", &[]), ListJudgement::Held);
         assert_eq!(blockers(Rule::READER.judge(&queue, "c-__READ__0000000003", &[])), [2]);
     }
 
@@ -319,7 +325,7 @@ mod tests {
     fn what_is_ones_own_is_never_in_the_way() {
         let queue = names(&["a-__READ__0000000001", "b-__READ__0000000002", "me-__WRIT__0000000003"]);
         let own = ["a-__READ__0000000001".into(), "b-__READ__0000000002".into()];
-        assert_eq!(Rule::WRITER.judge(&queue, "me-__WRIT__0000000003", &own), Verdict::Held);
+        assert_eq!(Rule::WRITER.judge(&queue, "me-__WRIT__0000000003", &own), ListJudgement::Held);
         assert_eq!(blockers(Rule::WRITER.judge(&queue, "me-__WRIT__0000000003", &own[..1])), [2]);
     }
 
@@ -328,13 +334,16 @@ mod tests {
         for other in ["b-lock-2147483647", "b-lock--2147483648", "b-lock--000000001"] {
             let queue = names(&["me-lock-2147483646", other]);
             let verdict = Rule::MUTEX.judge(&queue, "me-lock-2147483646", &[]);
-            assert!(matches!(verdict, Verdict::CompareCzxid(_)), "{other}: {verdict:?}");
+            assert!(matches!(verdict, ListJudgement::CompareCzxid(_)), "{other}: {verdict:?}");
         }
         let queue = names(&["me-lock-0000000005", "b-lock-0000000005"]);
-        assert!(matches!(Rule::MUTEX.judge(&queue, "me-lock-0000000005", &[]), Verdict::CompareCzxid(_)));
+        assert!(matches!(
+            Rule::MUTEX.judge(&queue, "me-lock-0000000005", &[]),
+            ListJudgement::CompareCzxid(_)
+        ));
         assert_eq!(
             Rule::MUTEX.judge(&names(&["me-lock-2147483647"]), "me-lock-2147483647", &[]),
-            Verdict::Held
+            ListJudgement::Held
         );
     }
 
@@ -342,8 +351,11 @@ mod tests {
     fn creation_order_decides_there() {
         let node = |name: &str| NodeName::parse(name).unwrap();
         let others = vec![(9, node("a-lock-2147483647")), (12, node("b-lock--2147483648"))];
-        assert_eq!(Rule::judge_by_creation(others.clone(), 8), Verdict::Held);
-        assert_eq!(Rule::judge_by_creation(others, 10), Verdict::WaitFor(vec![node("a-lock-2147483647")]));
+        assert_eq!(Rule::judge_by_creation(others.clone(), 8), ListJudgement::Held);
+        assert_eq!(
+            Rule::judge_by_creation(others, 10),
+            ListJudgement::WaitFor(vec![node("a-lock-2147483647")])
+        );
     }
 
     #[test]
@@ -358,7 +370,7 @@ mod tests {
         #[test]
         fn exactly_one_contender_of_a_mutex_holds(mut sequences in prop::collection::hash_set(0..i32::MAX - 1, 1..20)) {
             let queue: Vec<String> = sequences.drain().map(|sequence| format!("x-lock-{sequence:010}")).collect();
-            let held = queue.iter().filter(|me| Rule::MUTEX.judge(&queue, me, &[]) == Verdict::Held).count();
+            let held = queue.iter().filter(|me| Rule::MUTEX.judge(&queue, me, &[]) == ListJudgement::Held).count();
             prop_assert_eq!(held, 1);
         }
 

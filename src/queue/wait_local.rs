@@ -26,7 +26,7 @@ impl QueuedNode {
             return Ok(());
         };
         let entry = self.entry().cloned();
-        let wait = entry.as_ref().map(|entry| entry.wait_behind(predecessors.predecessor()));
+        let wait = entry.as_ref().map(|entry| entry.record_predecessor(predecessors.predecessor()));
         match (entry, wait) {
             (Some(me), Some(LocalWait::Behind(predecessor))) => {
                 self.wait_local(&me, &predecessor, deadline).await

@@ -113,7 +113,7 @@ mod tests {
 
     use lockkeeper_lock::count_of;
 
-    use super::super::super::rule::Verdict;
+    use super::super::super::rule::ListJudgement;
     use super::*;
 
     const MUTEX: [(Kind, Rule); 1] = [(Kind::LOCK, Rule::MUTEX)];
@@ -198,8 +198,8 @@ mod tests {
                 let kind = NodeName::parse(me).unwrap().kind();
                 let rule = rules.iter().find(|(of, _)| *of == kind).unwrap().1;
                 let ahead = match rule.judge(&names, me, &[]) {
-                    Verdict::Held => 0,
-                    Verdict::WaitFor(lower) => count_of(lower.len()),
+                    ListJudgement::Held => 0,
+                    ListJudgement::WaitFor(lower) => count_of(lower.len()),
                     other => panic!("{other:?}"),
                 };
                 prop_assert_eq!(judged.position, Some(ahead));

@@ -22,7 +22,7 @@ const BATCH: usize = 128;
 const DATA_BYTES_MAX: usize = 1024;
 
 /// A node's data, if this client may read it, and its stat.
-type Node = (Option<Vec<u8>>, Stat);
+type NodeContent = (Option<Vec<u8>>, Stat);
 
 /// The queues of a directory, and the list that was requested.
 type Asked<'a> = (&'a [&'a LockQueue], &'a str, Reply<Vec<String>>);
@@ -117,7 +117,7 @@ async fn read_nodes(
     session: &Session,
     paths: Vec<String>,
     deadline: Deadline,
-) -> Result<Vec<Option<Node>>, Error> {
+) -> Result<Vec<Option<NodeContent>>, Error> {
     // All requests are sent before the first reply is awaited.
     let replies: Vec<_> = paths.iter().map(|path| session.read(|wire| wire.data(path))).collect();
     let answers = replies.into_iter().zip(&paths).map(async |(mut reply, path)| {
@@ -143,11 +143,11 @@ async fn read_nodes(
 fn describe(
     queues: &[&LockQueue],
     names: Vec<String>,
-    mut nodes: Vec<Option<Node>>,
+    mut nodes: Vec<Option<NodeContent>>,
     clock: Clock,
 ) -> Vec<ContenderInfo> {
     let rules: Vec<_> = queues.iter().map(|queue| (queue.label().kind(), *queue.rule())).collect();
-    let czxid = |node: &Option<Node>| node.as_ref().map(|(_, stat)| stat.czxid);
+    let czxid = |node: &Option<NodeContent>| node.as_ref().map(|(_, stat)| stat.czxid);
     let children: Vec<Child> =
         names.into_iter().zip(&nodes).map(|(name, node)| Child { name, czxid: czxid(node) }).collect();
     let info = |judged: Judged| {
@@ -180,7 +180,7 @@ impl Clock {
         Self { now: now.max(newest), by, generation: session.settings().token_generation }
     }
 
-    fn info(self, path: String, (data, stat): Node, judged: Judged) -> ContenderInfo {
+    fn info(self, path: String, (data, stat): NodeContent, judged: Judged) -> ContenderInfo {
         let age = Duration::from_millis(self.now.saturating_sub(stat.ctime).max(0).unsigned_abs());
         let Judged { role, position, kind, .. } = judged;
         let (age_clock, generation) = (self.by, self.generation);

@@ -51,7 +51,7 @@ impl<P: Clone> LocalQueue<P> {
             connection,
             has_pending: !self.pending_creates.is_empty(),
             last_exists: last.is_some_and(|last| self.entries.contains_key(&last)),
-            last_covered: last.is_some_and(|last| self.is_covered(last, connection)),
+            directory_unchanged: last.is_some_and(|last| self.directory_unchanged(last, connection)),
         });
         let order = self.next_order();
         self.pending_creates.insert(order);

@@ -32,7 +32,7 @@ use self::entry::{Entry, EntryState, Predecessor};
 pub(crate) use self::entry::{EntryKey, NodeId};
 pub(crate) use self::hand_off::ReleaseInFlight;
 pub(crate) use self::judge::Judgement;
-use self::released::{DirectoryWatch, ReleasedHead};
+use self::released::{DirectoryWatchState, ReleasedHead};
 use super::fast_path::FastPathHistory;
 use super::rule::ContenderKind;
 
@@ -78,7 +78,7 @@ pub(crate) struct LocalQueue<P> {
     /// The waiters until the node with this sequence number is known.
     sequence_waiters: BTreeMap<i32, SequenceWaiter>,
     history: FastPathHistory,
-    directory_watch: DirectoryWatch,
+    directory_watch: DirectoryWatchState,
 }
 
 impl<P> Default for LocalQueue<P> {
@@ -92,7 +92,7 @@ impl<P> Default for LocalQueue<P> {
             unsequenced: BTreeSet::new(),
             sequence_waiters: BTreeMap::new(),
             history: FastPathHistory::default(),
-            directory_watch: DirectoryWatch::default(),
+            directory_watch: DirectoryWatchState::default(),
         }
     }
 }
@@ -139,7 +139,7 @@ impl<P: Clone> LocalQueue<P> {
 
     /// Records that a list showed `predecessor` as the nearest node that the contender waits for. `None` if
     /// that node is not of this session.
-    pub(crate) fn wait_behind(
+    pub(crate) fn record_predecessor(
         &mut self,
         key: EntryKey,
         predecessor: Option<EntryKey>,

@@ -35,7 +35,7 @@ impl WatchId {
 
 /// A watch on the directory. A directory that was created again counts its sequence numbers from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) enum DirectoryWatch {
+pub(super) enum DirectoryWatchState {
     #[default]
     None,
     Requested {
@@ -48,7 +48,7 @@ pub(super) enum DirectoryWatch {
     },
 }
 
-impl DirectoryWatch {
+impl DirectoryWatchState {
     /// The watch, if it was set over this connection and has not fired. A watch of an earlier connection does
     /// not count: the client re-arms it, but does not report a server's refusal to do so.
     pub(super) fn set_on(self, connection: u64) -> Option<WatchId> {
@@ -70,13 +70,13 @@ impl<P: Clone> LocalQueue<P> {
     /// Records that a watch on the directory is requested over this connection. It replaces an earlier one.
     pub(crate) fn directory_watch_requested(&mut self, connection: u64) {
         let id = WatchId(self.next_order());
-        self.directory_watch = DirectoryWatch::Requested { id, connection };
+        self.directory_watch = DirectoryWatchState::Requested { id, connection };
     }
 
     /// Records that the requested watch is set.
     pub(crate) fn directory_watch_set(&mut self) {
-        if let DirectoryWatch::Requested { id, connection } = self.directory_watch {
-            self.directory_watch = DirectoryWatch::Set { id, connection };
+        if let DirectoryWatchState::Requested { id, connection } = self.directory_watch {
+            self.directory_watch = DirectoryWatchState::Set { id, connection };
         }
     }
 
@@ -85,13 +85,13 @@ impl<P: Clone> LocalQueue<P> {
     /// The caller polls the watch in place before every other call: the server sends the event before the
     /// replies to later requests.
     pub(crate) fn directory_watch_ended(&mut self) {
-        self.directory_watch = DirectoryWatch::None;
+        self.directory_watch = DirectoryWatchState::None;
     }
 
     /// Whether a watch on the directory is requested or set.
     #[cfg(test)]
     pub(super) fn has_directory_watch(&self) -> bool {
-        self.directory_watch != DirectoryWatch::None
+        self.directory_watch != DirectoryWatchState::None
     }
 
     /// Assigns the head its position in the order of requests. Its delete is sent now.
@@ -127,7 +127,7 @@ impl<P: Clone> LocalQueue<P> {
     }
 
     /// Whether this number is a released head's, and the directory unchanged since.
-    pub(super) fn is_covered(&self, sequence: i32, connection: u64) -> bool {
+    pub(super) fn directory_unchanged(&self, sequence: i32, connection: u64) -> bool {
         self.released_at(sequence, connection).is_some_and(|head| self.is_directory_unchanged_since(head))
     }
 

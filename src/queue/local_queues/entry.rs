@@ -170,7 +170,7 @@ impl QueueEntry {
     }
 
     /// Records the nearest node ahead that the contender waits for.
-    pub(in crate::queue) fn wait_behind(&self, predecessor: &NodeName) -> LocalWait {
+    pub(in crate::queue) fn record_predecessor(&self, predecessor: &NodeName) -> LocalWait {
         self.queue.update(self.node.session(), |state| {
             if let Some(wake) = self.take_wake(&mut state.queue) {
                 return (LocalWait::Over(wake), Vec::new());
@@ -180,7 +180,7 @@ impl QueueEntry {
                 .node_at(predecessor.sequence())
                 .and_then(|node| state.entries.get(&node).cloned())
                 .filter(|own| predecessor.has_ordered_sequence() && own.node.name() == predecessor.as_str());
-            let (wait, effects) = state.queue.wait_behind(self.key, own.as_ref().map(|own| own.key));
+            let (wait, effects) = state.queue.record_predecessor(self.key, own.as_ref().map(|own| own.key));
             let wait = match (wait, own) {
                 (Wait::Local, Some(own)) => LocalWait::Behind(own),
                 _ => LocalWait::Remote,

@@ -41,10 +41,10 @@ pub(super) struct LocalQueues(DashMap<Arc<str>, Arc<SharedQueue>>);
 /// The local queue of one directory.
 struct SharedQueue {
     directory: Arc<str>,
-    state: Mutex<State>,
+    state: Mutex<SharedState>,
 }
 
-struct State {
+struct SharedState {
     queue: LocalQueue<HandOffPayload>,
     /// The nodes of the queue.
     entries: BTreeMap<NodeId, Arc<QueueEntry>>,
@@ -136,7 +136,7 @@ impl SessionTable for LocalQueues {
 
 impl SharedQueue {
     fn new(directory: Arc<str>, now: BootInstant) -> Self {
-        let state = State {
+        let state = SharedState {
             queue: LocalQueue::default(),
             entries: BTreeMap::new(),
             releasing: Vec::new(),
@@ -152,7 +152,7 @@ impl SharedQueue {
     fn update<T>(
         &self,
         session: &Session,
-        change: impl FnOnce(&mut State) -> (T, Vec<Effect<HandOffPayload>>),
+        change: impl FnOnce(&mut SharedState) -> (T, Vec<Effect<HandOffPayload>>),
     ) -> T {
         let mut state = self.state.lock();
         // The server sends the watch's event before the replies to later requests.
@@ -175,7 +175,7 @@ impl SharedQueue {
     }
 }
 
-impl State {
+impl SharedState {
     fn poll_watch(&mut self) {
         self.watch.poll(&mut self.queue);
     }

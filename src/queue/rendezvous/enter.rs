@@ -7,13 +7,13 @@ use futures::future::join_all;
 use tracing::{Instrument, debug, debug_span, field};
 
 use super::rule::{Enter, Ready, enter};
-use super::{Admitted, Look, MEMBER, Rendezvous};
+use super::{Admitted, MEMBER, MemberList, Rendezvous};
 use crate::error::{ConfigError, Error, Operation, Phase, Refusal};
 use crate::queue::create_guard::{CreateGuard, NodeGuard};
 use crate::queue::held_node::HeldNode;
 use crate::queue::hold::Hold;
 use crate::queue::lost_create::resolve_lost_create;
-use crate::queue::registration::Registration;
+use crate::queue::node_registration::NodeRegistration;
 use crate::queue::step_error::StepError;
 use crate::session::{Origin, Session, make_queue_directory};
 use crate::telemetry::timers::WaitTimer;
@@ -22,18 +22,18 @@ use crate::wire::{CreateMode, MultiError, Stat, WireError, WriteOp};
 use crate::znode::fencing_token::from_czxid;
 
 /// The node of a member that is not inside yet. A drop of it deletes the node.
-struct Member {
-    registration: Registration,
+struct EnteringMember {
+    registration: NodeRegistration,
     node_guard: NodeGuard,
     czxid: i64,
 }
 
 /// What a step of the wait found.
-enum Step {
+enum EnterStep {
     Inside(Ready),
     Again,
     /// So many members are missing; waits until something has changed.
-    Wait(u32, Look),
+    Wait(u32, MemberList),
 }
 
 impl Rendezvous {
@@ -93,17 +93,17 @@ impl Rendezvous {
                 () = limit.passed() => return Err(self.timeout(missing, limit)),
             };
             match step {
-                Ok(Step::Inside(ready)) => break ready,
-                Ok(Step::Again) => {}
-                Ok(Step::Wait(now_missing, _)) if deadline.is_immediate() => {
+                Ok(EnterStep::Inside(ready)) => break ready,
+                Ok(EnterStep::Again) => {}
+                Ok(EnterStep::Wait(now_missing, _)) if deadline.is_immediate() => {
                     return Err(self.timeout(now_missing, deadline));
                 }
-                Ok(Step::Wait(now_missing, look)) => {
+                Ok(EnterStep::Wait(now_missing, list)) => {
                     missing = now_missing;
                     tokio::select! {
                         biased;
                         lost = node.lost() => return Err(node.error_of(lost.reason.into())),
-                        () = look.until_changed(&session) => {}
+                        () = list.until_changed(&session) => {}
                         () = limit.passed() => return Err(self.timeout(missing, limit)),
                     }
                 }
@@ -127,7 +127,7 @@ impl Rendezvous {
     }
 
     /// Creates the node of the member.
-    async fn create_member(&self, deadline: Deadline) -> Result<Member, Error> {
+    async fn create_member(&self, deadline: Deadline) -> Result<EnteringMember, Error> {
         loop {
             let session = self.manager.session_for_acquire(deadline, self.full.as_str()).await?;
             session.mark_used();
@@ -140,7 +140,11 @@ impl Rendezvous {
     }
 
     /// `None`: try again.
-    async fn create_in(&self, session: &Session, deadline: Deadline) -> Result<Option<Member>, StepError> {
+    async fn create_in(
+        &self,
+        session: &Session,
+        deadline: Deadline,
+    ) -> Result<Option<EnteringMember>, StepError> {
         let connection = session.connection();
         let mut create = CreateGuard::send(session, &self.full, MEMBER, &self.node_data);
         let (node_guard, stat, origin) = match create.wait_created(deadline).await {
@@ -173,8 +177,8 @@ impl Rendezvous {
             },
         };
         let data = Arc::clone(&self.node_data);
-        let registration = Registration(session.register(node_guard.shared_path(), data, origin));
-        Ok(Some(Member { registration, node_guard, czxid }))
+        let registration = NodeRegistration(session.register(node_guard.shared_path(), data, origin));
+        Ok(Some(EnteringMember { registration, node_guard, czxid }))
     }
 
     async fn stat(
@@ -193,33 +197,38 @@ impl Rendezvous {
     }
 
     /// Reads, decides, and opens the barrier if that is up to this member.
-    async fn step(&self, session: &Session, member: &Member, count: u32) -> Result<Step, WireError> {
-        let look = match self.look(session).await {
+    async fn step(
+        &self,
+        session: &Session,
+        member: &EnteringMember,
+        count: u32,
+    ) -> Result<EnterStep, WireError> {
+        let list = match self.list_members(session).await {
             // The directory was deleted, and the node of the member with it.
             Err(WireError::Refused(Refusal::NoNode)) => {
                 member.registration.0.on_missing();
-                return Ok(Step::Again);
+                return Ok(EnterStep::Again);
             }
-            look => look?,
+            list => list?,
         };
-        let (names, own) = (look.names(), member.node_guard.name());
-        let decide = |ages| enter(count, own, member.czxid, &names, look.ready, ages);
+        let (names, own) = (list.names(), member.node_guard.name());
+        let decide = |ages| enter(count, own, member.czxid, &names, list.ready, ages);
         let decision = match decide(None) {
             Enter::AskAges => decide(Some(&self.ages(session, &names).await?)),
             decision => decision,
         };
         match decision {
-            Enter::Inside(ready) => Ok(Step::Inside(ready)),
-            Enter::Wait { missing } => Ok(Step::Wait(missing, look)),
+            Enter::Inside(ready) => Ok(EnterStep::Inside(ready)),
+            Enter::Wait { missing } => Ok(EnterStep::Wait(missing, list)),
             Enter::Open { members, replaces } => {
                 self.open(session, &members, replaces).await?;
-                Ok(Step::Again)
+                Ok(EnterStep::Again)
             }
             Enter::Gone => {
                 member.registration.0.on_missing();
-                Ok(Step::Again)
+                Ok(EnterStep::Again)
             }
-            Enter::AskAges => Ok(Step::Again),
+            Enter::AskAges => Ok(EnterStep::Again),
         }
     }
 
@@ -239,7 +248,7 @@ impl Rendezvous {
         Ok(ages)
     }
 
-    /// Opens the barrier, if all of these members exist. Whether it is open, the next look shows.
+    /// Opens the barrier, if all of these members exist. Whether it is open, the next list shows.
     async fn open(
         &self,
         session: &Session,
@@ -267,7 +276,12 @@ impl Rendezvous {
     }
 
     /// The last step: the lease is valid now, and the node is not known to be deleted.
-    async fn grant(&self, member: Member, ready: Ready, deadline: Deadline) -> Result<Admitted, Error> {
+    async fn grant(
+        &self,
+        member: EnteringMember,
+        ready: Ready,
+        deadline: Deadline,
+    ) -> Result<Admitted, Error> {
         let node = Arc::clone(&member.registration.0);
         let session = node.session();
         while !session.try_grant(&node) {
@@ -286,7 +300,7 @@ impl Rendezvous {
             }
         }
         node.check().map_err(|lost| node.error_of(lost.reason.into()))?;
-        let Member { registration, node_guard, czxid } = member;
+        let EnteringMember { registration, node_guard, czxid } = member;
         let generation = registration.0.session().settings().token_generation;
         let held_node = HeldNode { registration, node_guard, label: MEMBER };
         let (manager, token) = (self.manager.clone(), from_czxid(czxid, generation));

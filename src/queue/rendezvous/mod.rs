@@ -105,22 +105,22 @@ impl Rendezvous {
     }
 
     /// The names of the members, and the node that opens the barrier, read behind them.
-    async fn look(&self, session: &Session) -> Result<Look, WireError> {
+    async fn list_members(&self, session: &Session) -> Result<MemberList, WireError> {
         loop {
             let connection = session.ensure_synced(Deadline::never()).await?;
             let room = session.watch_budget().reserve(self.full.as_str());
             let room = room.zip(session.watch_budget().reserve(&self.ready));
             let (members, ready, watches) = match room {
-                Some(_) => self.look_and_watch(session).await?,
-                None => self.look_once(session).await?,
+                Some(_) => self.list_and_watch(session).await?,
+                None => self.list_once(session).await?,
             };
             if session.connection() == Some(connection) {
-                return Ok(Look { connection, members, ready, watches, _room: room });
+                return Ok(MemberList { connection, members, ready, watches, _room: room });
             }
         }
     }
 
-    async fn look_and_watch(&self, session: &Session) -> Result<Seen, WireError> {
+    async fn list_and_watch(&self, session: &Session) -> Result<ListedMembers, WireError> {
         let mut list = session.read(|wire| wire.watch_children(self.full.as_str()));
         let mut ready = session.read(|wire| wire.watch_data(&self.ready));
         let (members, _, on_list) = session.await_reply(&mut list, Deadline::never()).await?;
@@ -129,7 +129,7 @@ impl Rendezvous {
         Ok((members, ready, [Some(on_list), on_ready].into_iter().flatten().collect()))
     }
 
-    async fn look_once(&self, session: &Session) -> Result<Seen, WireError> {
+    async fn list_once(&self, session: &Session) -> Result<ListedMembers, WireError> {
         let mut list = session.read(|wire| wire.children(self.full.as_str()));
         let mut ready = session.read(|wire| wire.data(&self.ready));
         let members = session.await_reply(&mut list, Deadline::never()).await?;
@@ -139,10 +139,10 @@ impl Rendezvous {
 }
 
 /// The children, the node that opens the barrier, and the watches on both.
-type Seen = (Vec<String>, Option<Ready>, Vec<Watch>);
+type ListedMembers = (Vec<String>, Option<Ready>, Vec<Watch>);
 
 /// What a member has read.
-struct Look {
+struct MemberList {
     connection: u64,
     members: Vec<String>,
     ready: Option<Ready>,
@@ -151,7 +151,7 @@ struct Look {
     _room: Option<(crate::session::Reservation, crate::session::Reservation)>,
 }
 
-impl Look {
+impl MemberList {
     /// The names of the members alone.
     fn names(&self) -> Vec<String> {
         self.members.iter().filter(|name| *name != READY).cloned().collect()

@@ -1,6 +1,6 @@
 //! How contenders leave, and their faults.
 
-use super::super::released::DirectoryWatch;
+use super::super::released::DirectoryWatchState;
 use super::super::{ContenderKind, Effect};
 use super::scenario::{Mistake, Scenario};
 use super::server::{Message, Name, Receiver, Request};
@@ -203,7 +203,7 @@ impl World {
         if !keeps_answers {
             session.inbox.clear();
             if let Some(queue) = &mut session.queue
-                && matches!(queue.directory_watch, DirectoryWatch::Requested { .. })
+                && matches!(queue.directory_watch, DirectoryWatchState::Requested { .. })
             {
                 queue.directory_watch_ended();
             }

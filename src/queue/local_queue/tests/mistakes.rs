@@ -1,7 +1,7 @@
 //! Mistakes that are planted in the state of the queue.
 
 use super::super::LocalQueue;
-use super::super::released::DirectoryWatch;
+use super::super::released::DirectoryWatchState;
 use super::scenario::{Mistake, Scenario};
 use super::world::{Contender, Phase, World};
 
@@ -40,7 +40,7 @@ impl World {
 }
 
 fn plant_watch_of_any_connection(queue: &mut LocalQueue<u8>, now: u64) {
-    if let DirectoryWatch::Set { connection, .. } = &mut queue.directory_watch {
+    if let DirectoryWatchState::Set { connection, .. } = &mut queue.directory_watch {
         *connection = now;
     }
 }

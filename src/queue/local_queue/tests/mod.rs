@@ -32,7 +32,10 @@ fn queue_of(kinds: &[ContenderKind]) -> Queue {
         assert_eq!(queue.register(key(sequence), *kind), []);
         match sequence {
             0 => queue.mark_held(key(0)),
-            _ => assert_eq!(queue.wait_behind(key(sequence), Some(key(sequence - 1))), (Wait::Local, vec![])),
+            _ => assert_eq!(
+                queue.record_predecessor(key(sequence), Some(key(sequence - 1))),
+                (Wait::Local, vec![])
+            ),
         }
     }
     queue

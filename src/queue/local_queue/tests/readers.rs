@@ -9,7 +9,7 @@ pub(super) fn readers_behind_writer(readers: i32) -> Queue {
     let mut queue = queue_of(&[Write]);
     for sequence in 1..=readers {
         let _ = queue.register(key(sequence), Read);
-        let _ = queue.wait_behind(key(sequence), Some(key(0)));
+        let _ = queue.record_predecessor(key(sequence), Some(key(0)));
     }
     queue
 }

@@ -38,7 +38,7 @@ pub(super) enum Request {
         by: usize,
         name: Name,
     },
-    /// `multi[check(each of checks), delete(name)]`. `granted` are the nodes that the client grants in memory.
+    /// `multi[check(each of checks), delete(name)]`. The client grants the nodes of `granted` in memory.
     Delete {
         name: Name,
         checks: Vec<Name>,

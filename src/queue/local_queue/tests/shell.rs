@@ -227,13 +227,24 @@ impl World {
         };
         let own = self.queue(number).and_then(|queue| queue.node_at(*sequence));
         let own = own.filter(|node| *node == id(*nearest));
-        self.wait_behind(scenario, number, own.map(|node| EntryKey { sequence: *sequence, node }), *nearest);
+        self.record_predecessor(
+            scenario,
+            number,
+            own.map(|node| EntryKey { sequence: *sequence, node }),
+            *nearest,
+        );
     }
 
-    fn wait_behind(&mut self, scenario: &Scenario, number: usize, own: Option<EntryKey>, nearest: Name) {
+    fn record_predecessor(
+        &mut self,
+        scenario: &Scenario,
+        number: usize,
+        own: Option<EntryKey>,
+        nearest: Name,
+    ) {
         let key = self.contenders[number].key.unwrap();
         let (wait, effects) =
-            self.queue(number).map_or((Wait::Remote, Vec::new()), |queue| queue.wait_behind(key, own));
+            self.queue(number).map_or((Wait::Remote, Vec::new()), |queue| queue.record_predecessor(key, own));
         self.apply(scenario, number, effects);
         match wait {
             Wait::Local => self.contenders[number].phase = Phase::WaitingLocal,
@@ -262,7 +273,7 @@ impl World {
         // A writer waits for all nodes of its session first: before that no list could grant it.
         let own = self.queue(number).and_then(|queue| queue.own_before_writer(key));
         match own.and_then(|own| self.name_of(own.node).map(|name| (own, name))) {
-            Some((own, name)) => self.wait_behind(scenario, number, Some(own), name),
+            Some((own, name)) => self.record_predecessor(scenario, number, Some(own), name),
             None => self.list(number),
         }
     }

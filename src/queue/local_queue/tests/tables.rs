@@ -23,7 +23,7 @@ fn a_head_hands_nothing_off_without_a_connection_or_over_another_one() {
         assert_eq!(release.checks.is_empty(), before.is_none());
         assert_eq!(queue.finish_release(release, after, None), [relist(1)], "{before:?}, {after:?}");
         assert!(!queue.was_released(0));
-        assert_eq!(queue.wait_behind(key(1), Some(key(0))), (Wait::Remote, vec![]));
+        assert_eq!(queue.record_predecessor(key(1), Some(key(0))), (Wait::Remote, vec![]));
     }
 }
 
@@ -40,7 +40,7 @@ fn a_waiter_that_leaves_makes_its_successor_list() {
     let mut queue = queue_of(&[LOCK, LOCK, LOCK]);
     assert_eq!(release(&mut queue, key(1)), (vec![], vec![relist(2)]));
     assert!(!queue.was_released(1));
-    assert_eq!(queue.wait_behind(key(2), Some(key(0))), (Wait::Local, vec![]));
+    assert_eq!(queue.record_predecessor(key(2), Some(key(0))), (Wait::Local, vec![]));
     assert_eq!(release(&mut queue, key(0)).1, [grant(2)]);
 }
 
@@ -48,17 +48,17 @@ fn a_waiter_that_leaves_makes_its_successor_list() {
 fn of_two_waiters_behind_one_node_the_earlier_one_has_lost_its_own() {
     let mut queue = queue_of(&[LOCK, LOCK]);
     let _ = queue.register(key(2), LOCK);
-    assert_eq!(queue.wait_behind(key(2), Some(key(0))), (Wait::Local, vec![relist(1)]));
+    assert_eq!(queue.record_predecessor(key(2), Some(key(0))), (Wait::Local, vec![relist(1)]));
     assert_eq!(release(&mut queue, key(0)).1, [grant(2)]);
 }
 
 #[test]
 fn a_waiter_behind_a_foreign_node_is_linked_to_nobody() {
     let mut queue = queue_of(&[LOCK, LOCK]);
-    assert_eq!(queue.wait_behind(key(1), None), (Wait::Remote, vec![]));
+    assert_eq!(queue.record_predecessor(key(1), None), (Wait::Remote, vec![]));
     assert_eq!(release(&mut queue, key(0)).1, []);
     // Nor to a deleted node of this session.
-    assert_eq!(queue.wait_behind(key(1), Some(key(0))), (Wait::Remote, vec![]));
+    assert_eq!(queue.record_predecessor(key(1), Some(key(0))), (Wait::Remote, vec![]));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn an_exchange_grants_nobody_that_it_has_not_checked() {
     let mut queue = queue_of(&[LOCK]);
     let release = queue.begin_exchange(key(0), Some(1));
     let _ = queue.register(key(1), LOCK);
-    let _ = queue.wait_behind(key(1), Some(key(0)));
+    let _ = queue.record_predecessor(key(1), Some(key(0)));
     assert_eq!(queue.finish_release(release, Some(1), Some("3 permits")), [relist(1)]);
 }
 
@@ -209,7 +209,7 @@ fn a_head_counts_only_over_the_connection_that_its_delete_and_the_watch_were_sen
 fn a_list_that_is_older_than_the_hand_off_does_not_take_it_back() {
     let mut queue = queue_of(&[LOCK, LOCK, LOCK]);
     let _ = release(&mut queue, key(0));
-    assert_eq!(queue.wait_behind(key(1), None), (Wait::Local, vec![]));
+    assert_eq!(queue.record_predecessor(key(1), None), (Wait::Local, vec![]));
     assert_eq!(release(&mut queue, key(1)).1, [grant(2)]);
 }
 
