@@ -61,8 +61,8 @@ pub enum Error {
     /// An argument is invalid: no server would accept it. Nothing was sent.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The deadline passed, and the call did not do what it was asked for. The manager deletes the contender's
-    /// node in the background, unless a ticket keeps it. A write without an answer is
+    /// The deadline passed, and the call did not do what it was asked for. The manager deletes the
+    /// contender's node in the background, unless a ticket keeps it. A write without an answer is
     /// [`Unknown`](Self::Unknown).
     #[error("gave up after {waited:.1?} while {phase} ({path})")]
     Timeout {

@@ -3,7 +3,6 @@ use std::error::Error;
 use lockkeeper_lock::{ErrorKind, FencingTokenError};
 
 use super::Outcome;
-use crate::view::DecodeError;
 
 /// An error of one recipe, which [`Error::Recipe`](crate::Error::Recipe) carries.
 ///
@@ -50,8 +49,6 @@ pub trait RecipeError: Error + Send + Sync + 'static {
     }
 }
 
-// Errors without a request, of areas that know nothing of recipes.
-impl RecipeError for DecodeError {}
 impl RecipeError for FencingTokenError {}
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::error::recipe::RecipeError;
 use crate::wire::Stat;
 
 /// A node of a view: its data and stat as one read showed them, and what the view's decoder made of the data.
@@ -20,6 +21,8 @@ pub struct DecodeError {
     path: Arc<str>,
     cause: Arc<str>,
 }
+
+impl RecipeError for DecodeError {}
 
 /// Makes a value of the path below the root of a view and the data.
 pub(super) type Decode<T> = dyn Fn(&str, &[u8]) -> Result<T, DecodeFailure> + Send + Sync;
