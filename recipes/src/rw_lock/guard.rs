@@ -111,7 +111,7 @@ impl WriteGuard {
     /// writer are granted. The fencing token stays.
     ///
     /// One round trip. While the owner has other write guards, two; one if it has a read guard under this
-    /// write.
+    /// write. No timeout bounds it: after a gap in the connection it continues, as long as the hold is valid.
     ///
     /// # Errors
     ///
