@@ -38,10 +38,4 @@ pub enum ConfigError {
     /// There is no tokio runtime with timers.
     #[error("no tokio runtime with time enabled; call from within one built with enable_all()")]
     NoRuntime,
-    /// A blocking call in a place where it would block other tasks, perhaps for ever.
-    #[error(
-        "cannot block here, in an async task or a thread that ends; call it from a thread, spawn_blocking or \
-         block_in_place, or use the async face"
-    )]
-    CannotBlock,
 }

@@ -38,10 +38,4 @@ pub enum ConnectError {
         /// The servers that were tried.
         servers: String,
     },
-    /// The operating system gave no thread to a blocking manager.
-    #[error("no thread for the connection: {cause}; the process may be out of threads or files")]
-    NoThread {
-        /// The error of the operating system.
-        cause: String,
-    },
 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use lockkeeper::blocking::{ConnectionManager, ConnectionPool, Mutex};
-use lockkeeper::{HandOffPolicy, RetryPolicy};
+use lockkeeper::{ConnectError, Error, HandOffPolicy, RetryPolicy};
 use lockkeeper_tests::Timing;
 
 use crate::support::{aside, builder, connect, contenders, server, until};
@@ -208,5 +208,5 @@ fn unreachable_servers_end_a_connect_with_a_timeout() {
     let nobody = builder(&server).connect_deadline(Duration::from_millis(50));
     drop(server);
     let refused = ConnectionManager::connect_with(nobody.retry(RetryPolicy::default()));
-    assert!(matches!(refused, Err(lockkeeper::ConnectError::Timeout { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Connect(ConnectError::Timeout { .. }))), "{refused:?}");
 }

@@ -13,9 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{block_in_place, consume_budget, coop, spawn_blocking, unconstrained};
 use tokio::time::timeout;
 
-use crate::support::{
-    builder, children, connect, contenders, is_refused, is_refused_connection, server, until,
-};
+use crate::support::{builder, children, connect, contenders, is_refused, server, until};
 
 /// One thread each: a task that blocks it blocks all tasks.
 fn runtimes() -> [Runtime; 2] {
@@ -25,8 +23,8 @@ fn runtimes() -> [Runtime; 2] {
 
 fn assert_all_is_refused(server: &TestServer, manager: &ConnectionManager) {
     let mutex = Mutex::new(manager, "/lock").unwrap();
-    assert!(is_refused_connection(&ConnectionManager::connect_with(builder(server))));
-    assert!(is_refused_connection(&ConnectionPool::connect_with(builder(server), 2)));
+    assert!(is_refused(&ConnectionManager::connect_with(builder(server))));
+    assert!(is_refused(&ConnectionPool::connect_with(builder(server), 2)));
     assert!(is_refused(&manager.block_on(async {})));
     assert!(is_refused(&mutex.acquire()));
     assert!(is_refused(&mutex.acquire_timeout(Duration::ZERO)));

@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::time::Duration;
 
-use lockkeeper::blocking::ConnectionManager;
-use lockkeeper::{ConnectError, ConnectionManagerBuilder, Error};
+use lockkeeper::blocking::{CannotBlock, ConnectionManager};
+use lockkeeper::{ConnectionManagerBuilder, Error};
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::TestServer;
 use lockkeeper_testserver::machine::Machine;
@@ -48,9 +48,5 @@ pub(crate) fn children(machine: &Machine, path: &str) -> usize {
 }
 
 pub(crate) fn is_refused<T>(result: &Result<T, Error>) -> bool {
-    matches!(result, Err(Error::Config(lockkeeper::ConfigError::CannotBlock)))
-}
-
-pub(crate) fn is_refused_connection<T>(result: &Result<T, ConnectError>) -> bool {
-    matches!(result, Err(ConnectError::Config(lockkeeper::ConfigError::CannotBlock)))
+    matches!(result, Err(error) if error.recipe::<CannotBlock>().is_some())
 }

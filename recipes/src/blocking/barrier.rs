@@ -53,7 +53,7 @@ impl Barrier {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Barrier::set`](crate::Barrier::set).
     pub fn set(&self) -> Result<bool, Error> {
         self.block(self.inner.set())
@@ -81,7 +81,7 @@ impl Barrier {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Barrier::wait`](crate::Barrier::wait).
     pub fn wait(&self) -> Result<(), Error> {
         self.block(self.inner.wait())
@@ -141,7 +141,7 @@ impl DoubleBarrier {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`DoubleBarrier::enter`](crate::DoubleBarrier::enter).
     pub fn enter(&self) -> Result<Inside, Error> {
         self.guard(self.inner.enter())
@@ -160,7 +160,7 @@ impl DoubleBarrier {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`DoubleBarrier::inspect`](crate::DoubleBarrier::inspect).
     pub fn inspect(&self) -> Result<DoubleBarrierInspection, Error> {
         self.block(self.inner.inspect())
@@ -172,7 +172,7 @@ impl Inside {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task: this member leaves
+    /// [`CannotBlock`](super::CannotBlock) within an async task: this member leaves
     /// in the background. Otherwise as [`Inside::leave`](crate::Inside::leave).
     pub fn leave(self) -> Result<(), Error> {
         let Self { inner, thread, .. } = self;

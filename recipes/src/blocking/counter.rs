@@ -55,7 +55,7 @@ impl<N: CounterNumber> Counter<N> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Counter::get`](crate::Counter::get).
     pub fn get(&self) -> Result<N, Error> {
         self.block(self.inner.get())
@@ -74,7 +74,7 @@ impl<N: CounterNumber> Counter<N> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Counter::add`](crate::Counter::add).
     pub fn add(&self, number: N) -> Result<N, Error> {
         self.block(self.inner.add(number))

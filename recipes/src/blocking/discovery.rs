@@ -1,10 +1,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper_core::{ConfigError, Error, IntoPath, OnDeletion, PresenceState, ViewBounds, ZnodePath};
+use lockkeeper_core::{Error, IntoPath, OnDeletion, PresenceState, ViewBounds, ZnodePath};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::error::CannotBlock;
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
 use super::view::ChildrenView;
@@ -84,7 +85,7 @@ impl<P> Discovery<P> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`Discovery::services`](crate::Discovery::services).
     pub fn services(&self) -> Result<Vec<String>, Error> {
         self.block(self.inner.services())
@@ -96,7 +97,7 @@ impl<P: Serialize> Discovery<P> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`Discovery::register`](crate::Discovery::register).
     pub fn register(&self, instance: Instance<P>) -> Result<InstanceRegistration<P>, Error> {
         self.register_with(instance, OnDeletion::Recreate)
@@ -123,7 +124,7 @@ impl<P: DeserializeOwned + Send + Sync + 'static> Discovery<P> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`Discovery::service`](crate::Discovery::service).
     pub fn service(&self, name: &str) -> Result<ServiceView<P>, Error> {
         self.service_within(name, ViewBounds::default())
@@ -167,7 +168,7 @@ impl<P: DeserializeOwned + Send + Sync + 'static> Discovery<P> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`Discovery::inspect`](crate::Discovery::inspect).
     pub fn inspect(&self) -> Result<DiscoveryInspection<P>, Error> {
         self.block(self.inner.inspect())
@@ -203,7 +204,7 @@ impl<P> InstanceRegistration<P> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`InstanceRegistration::registered`](crate::InstanceRegistration::registered).
     pub fn registered(&self) -> Result<i64, Error> {
         self.block(self.inner.registered())
@@ -222,11 +223,11 @@ impl<P> InstanceRegistration<P> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] on the manager's own thread; the node is deleted in the background.
-    /// Otherwise as [`InstanceRegistration::release`](crate::InstanceRegistration::release).
+    /// [`CannotBlock`] on the manager's own thread; the node is deleted in the
+    /// background. Otherwise as [`InstanceRegistration::release`](crate::InstanceRegistration::release).
     pub fn release(self) -> Result<(), Error> {
         let Self { inner, thread } = self;
-        thread.block_always(inner.release()).ok_or(Error::Config(ConfigError::CannotBlock))?
+        thread.block_always(inner.release()).ok_or(Error::from(CannotBlock))?
     }
 }
 
@@ -235,7 +236,7 @@ impl<P: Serialize> InstanceRegistration<P> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`InstanceRegistration::set_state`](crate::InstanceRegistration::set_state).
     pub fn set_state(&self, state: InstanceState) -> Result<(), Error> {
         self.block(self.inner.set_state(state))
@@ -245,7 +246,7 @@ impl<P: Serialize> InstanceRegistration<P> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`InstanceRegistration::set_payload`](crate::InstanceRegistration::set_payload).
     pub fn set_payload(&self, payload: P) -> Result<(), Error> {
         self.block(self.inner.set_payload(payload))
@@ -255,7 +256,7 @@ impl<P: Serialize> InstanceRegistration<P> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`InstanceRegistration::update`](crate::InstanceRegistration::update).
     pub fn update(&self, instance: Instance<P>) -> Result<(), Error> {
         self.block(self.inner.update(instance))
@@ -287,7 +288,7 @@ impl<P> Balancer<P> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`Balancer::choose_timeout`](crate::Balancer::choose_timeout).
     pub fn choose_timeout(&self, timeout: Duration) -> Result<Arc<Instance<P>>, Error> {
         self.block(self.inner.choose_timeout(timeout))

@@ -95,7 +95,7 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Election::campaign`](crate::Election::campaign).
     pub fn campaign(&self) -> Result<Leadership, Error> {
         self.guard(self.inner.campaign())
@@ -125,7 +125,7 @@ impl Election {
     /// # Errors
     ///
     /// As [`Election::candidates`](crate::Election::candidates), and
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
+    /// [`CannotBlock`](super::CannotBlock) within an async task.
     pub fn candidates(&self) -> Result<Vec<String>, Error> {
         self.block(self.inner.candidates())
     }
@@ -143,7 +143,7 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Election::lead`](crate::Election::lead).
     ///
     /// # Examples
@@ -203,7 +203,7 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Election::observe`](crate::Election::observe).
     pub fn observe(&self) -> Result<LeaderWatch, Error> {
         Ok(Watch::new(self.block(self.inner.observe())?, &self.thread, self.inner.whole_path()))
@@ -226,7 +226,7 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Election::inspect`](crate::Election::inspect).
     pub fn inspect(&self) -> Result<Inspection, Error> {
         self.block(self.inner.inspect())

@@ -34,7 +34,7 @@ impl<S: Stream + Unpin> Events<S> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
+    /// [`CannotBlock`](super::CannotBlock) within an async task.
     #[expect(clippy::should_implement_trait, reason = "an iterator would repeat a refusal without end")]
     pub fn next(&mut self) -> Result<Option<S::Item>, Error> {
         Ok(self.thread.block_checked(self.inner.next())?)

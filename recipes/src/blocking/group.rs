@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use lockkeeper_core::{ConfigError, Error, IntoPath, OnDeletion, PresenceState, ViewBounds, ZnodePath};
+use lockkeeper_core::{Error, IntoPath, OnDeletion, PresenceState, ViewBounds, ZnodePath};
 
+use super::error::CannotBlock;
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
 use super::view::ChildrenView;
@@ -55,7 +56,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as [`Group::join`](crate::Group::join).
+    /// [`CannotBlock`] within an async task. Otherwise as
+    /// [`Group::join`](crate::Group::join).
     pub fn join(&self, id: &str, payload: impl Into<Vec<u8>>) -> Result<Membership, Error> {
         self.join_with(id, payload, OnDeletion::Recreate)
     }
@@ -80,7 +82,7 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`Group::members`](crate::Group::members).
     pub fn members(&self) -> Result<MembersView, Error> {
         self.members_within(ViewBounds::default())
@@ -126,7 +128,7 @@ impl Membership {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`Membership::registered`](crate::Membership::registered).
     pub fn registered(&self) -> Result<i64, Error> {
         self.block(self.inner.registered())
@@ -145,7 +147,7 @@ impl Membership {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`Membership::set_payload`](crate::Membership::set_payload).
     pub fn set_payload(&self, payload: impl Into<Vec<u8>>) -> Result<(), Error> {
         self.block(self.inner.set_payload(payload))
@@ -155,11 +157,11 @@ impl Membership {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] on the manager's own thread; the member leaves in the background.
+    /// [`CannotBlock`] on the manager's own thread; the member leaves in the background.
     /// Otherwise as [`Membership::leave`](crate::Membership::leave).
     pub fn leave(self) -> Result<(), Error> {
         let Self { inner, thread } = self;
-        thread.block_always(inner.leave()).ok_or(Error::Config(ConfigError::CannotBlock))?
+        thread.block_always(inner.leave()).ok_or(Error::from(CannotBlock))?
     }
 }
 

@@ -1,8 +1,9 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use lockkeeper_core::{BootInstant, ConfigError, FencingToken, Hold, Lost, ReleaseError, ZnodePath};
+use lockkeeper_core::{BootInstant, FencingToken, Hold, Lost, ReleaseError, ZnodePath};
 
+use super::error::CannotBlock;
 use super::runtime_thread::RuntimeThread;
 use super::txn::Txn;
 use crate::ReleaseErrors;
@@ -146,5 +147,5 @@ impl LockGuard {
 
 /// The result of a release on a thread that must not wait. The release continues in the background.
 fn unconfirmed(hold: &Hold) -> ReleaseError {
-    ReleaseError::Unconfirmed { path: hold.whole_path(), cause: ConfigError::CannotBlock.to_string() }
+    ReleaseError::Unconfirmed { path: hold.whole_path(), cause: CannotBlock.to_string() }
 }

@@ -40,7 +40,7 @@ impl IdBlocks {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`IdBlocks::next`](crate::IdBlocks::next).
     pub fn next(&self) -> Result<i64, Error> {
         self.block(self.inner.next())

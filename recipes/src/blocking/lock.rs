@@ -64,7 +64,7 @@ pub trait Lock: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Lock::inspect`](crate::Lock::inspect).
     fn inspect(&self) -> Result<Vec<Inspection>, Error> {
         let SealedBlocking { inner, thread } = self.sealed();

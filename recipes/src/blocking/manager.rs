@@ -1,8 +1,9 @@
 use std::future::Future;
 use std::time::Duration;
 
-use lockkeeper_core::{ConnectError, ConnectionManagerBuilder, Error, Health, State};
+use lockkeeper_core::{ConnectionManagerBuilder, Error, Health, State};
 
+use super::error::CannotBlock;
 use super::events::{Events, Transitions};
 use super::runtime_thread::RuntimeThread;
 
@@ -42,7 +43,7 @@ impl ConnectionManager {
     /// # Errors
     ///
     /// As [`connect_with`](Self::connect_with).
-    pub fn connect(servers: &str) -> Result<Self, ConnectError> {
+    pub fn connect(servers: &str) -> Result<Self, Error> {
         Self::connect_with(Self::builder(servers))
     }
 
@@ -55,10 +56,10 @@ impl ConnectionManager {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
-    /// [`ConnectError::NoThread`] if the system refuses a thread. Otherwise as
+    /// [`CannotBlock`] within an async task.
+    /// [`NoThread`](super::NoThread) if the system refuses a thread. Otherwise as
     /// [`ConnectionManagerBuilder::connect`].
-    pub fn connect_with(builder: ConnectionManagerBuilder) -> Result<Self, ConnectError> {
+    pub fn connect_with(builder: ConnectionManagerBuilder) -> Result<Self, Error> {
         let (thread, client) = RuntimeThread::start()?;
         let inner = thread.block_checked(builder.connect())??;
         // If the thread has ended, the manager's task has ended, too.
@@ -79,7 +80,7 @@ impl ConnectionManager {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
+    /// [`CannotBlock`] within an async task.
     pub fn block_on<F: Future>(&self, work: F) -> Result<F::Output, Error> {
         Ok(self.thread.block_checked(work)?)
     }
@@ -111,7 +112,7 @@ impl ConnectionManager {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`ConnectionManager::connected`](crate::ConnectionManager::connected).
     pub fn connected(&self) -> Result<(), Error> {
         self.block_on(self.inner.connected())?
@@ -140,11 +141,9 @@ impl ConnectionManager {
     /// # Errors
     ///
     /// As [`ConnectionManager::shutdown`](crate::ConnectionManager::shutdown), and
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) on the manager's own thread.
+    /// [`CannotBlock`] on the manager's own thread.
     pub fn shutdown(&self) -> Result<(), Error> {
-        self.thread
-            .block_always(self.inner.shutdown())
-            .ok_or(Error::Config(crate::ConfigError::CannotBlock))?
+        self.thread.block_always(self.inner.shutdown()).ok_or(Error::from(CannotBlock))?
     }
 
     /// Shuts down within `limit`: no new acquire is admitted, and holders in other threads may finish.
@@ -152,7 +151,7 @@ impl ConnectionManager {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`ConnectionManager::shutdown_within`](crate::ConnectionManager::shutdown_within).
     pub fn shutdown_within(&self, limit: Duration) -> Result<u32, Error> {
         self.block_on(self.inner.shutdown_within(limit))?

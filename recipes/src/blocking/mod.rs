@@ -15,7 +15,7 @@
 //! # Within an async runtime
 //!
 //! A blocked thread in an async task keeps other tasks from running, possibly the task that holds the lock.
-//! There a call that may wait is refused, before anything is sent, with [`ConfigError::CannotBlock`]. Call it
+//! There a call that may wait is refused, before anything is sent, with [`CannotBlock`]. Call it
 //! from a thread, from `tokio::task::spawn_blocking` or `block_in_place`, or use the async recipes. A release
 //! always works: `release()` and `shutdown()` block for as long as the server takes to answer.
 //!
@@ -67,7 +67,6 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`ConfigError::CannotBlock`]: crate::ConfigError::CannotBlock
 //! [`Error::Closed`]: crate::Error::Closed
 
 mod barrier;
@@ -75,6 +74,7 @@ mod counter;
 #[cfg(feature = "discovery")]
 mod discovery;
 mod election;
+mod error;
 mod events;
 mod generic;
 mod group;
@@ -106,6 +106,7 @@ pub use self::counter::Counter;
 #[cfg(feature = "discovery")]
 pub use self::discovery::{Balancer, Discovery, InstanceRegistration, ServiceView};
 pub use self::election::{Election, Leadership};
+pub use self::error::{CannotBlock, NoThread};
 pub use self::events::{Events, HoldEvents, Transitions};
 pub use self::generic::Blocking;
 pub use self::group::{Group, MembersView, Membership};

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use lockkeeper_core::{ConfigError, Error, ZnodePath};
+use lockkeeper_core::{Error, ZnodePath};
 
+use super::error::CannotBlock;
 use super::generic::Blocking;
 use super::guard::LockGuard;
 use super::lock::{Lock, SealedBlocking, is_lock};
@@ -56,7 +57,7 @@ impl MultiLock {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`MultiLock::acquire`](crate::MultiLock::acquire).
     pub fn acquire(&self) -> Result<LockGuard, MultiLockError> {
         let acquired =
@@ -90,14 +91,14 @@ impl MultiLock {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`MultiLock::inspect`](crate::MultiLock::inspect).
     pub fn inspect(&self) -> Result<Vec<Inspection>, Error> {
         self.block(self.inner.inspect())
     }
 
-    fn refused(&self, refused: ConfigError) -> MultiLockError {
-        MultiLockError::at(crate::Lock::path(&self.inner), Error::Config(refused))
+    fn refused(&self, refused: CannotBlock) -> MultiLockError {
+        MultiLockError::at(crate::Lock::path(&self.inner), refused.into())
     }
 }
 

@@ -113,7 +113,7 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Mutex::acquire`](crate::Mutex::acquire).
     pub fn acquire(&self) -> Result<MutexGuard, Error> {
         self.guard(self.inner.acquire())
@@ -142,7 +142,7 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Mutex::inspect`](crate::Mutex::inspect).
     pub fn inspect(&self) -> Result<Inspection, Error> {
         self.block(self.inner.inspect())

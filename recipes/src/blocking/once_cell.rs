@@ -42,7 +42,7 @@ impl OnceCell {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`OnceCell::get`](crate::OnceCell::get).
     pub fn get(&self) -> Result<Option<Vec<u8>>, Error> {
         self.block(self.inner.get())
@@ -52,7 +52,7 @@ impl OnceCell {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`OnceCell::wait`](crate::OnceCell::wait).
     pub fn wait(&self) -> Result<Vec<u8>, Error> {
         self.block(self.inner.wait())
@@ -63,7 +63,7 @@ impl OnceCell {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`OnceCell::get_or_init`](crate::OnceCell::get_or_init).
     pub fn get_or_init(&self, mut init: impl FnMut() -> Vec<u8>) -> Result<Vec<u8>, Error> {
         self.block(self.inner.get_or_init(|| std::future::ready(init())))
@@ -73,21 +73,21 @@ impl OnceCell {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`OnceCell::get_or_try_init`](crate::OnceCell::get_or_try_init).
     pub fn get_or_try_init<E>(
         &self,
         mut init: impl FnMut() -> Result<Vec<u8>, E>,
     ) -> Result<Vec<u8>, InitError<E>> {
         let call = self.inner.get_or_try_init(|| std::future::ready(init()));
-        self.thread.block_checked(call).map_err(Error::Config)?
+        self.thread.block_checked(call).map_err(Error::from)?
     }
 
     /// Returns the process that initialises the value, and those that wait for it: a snapshot.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`OnceCell::inspect`](crate::OnceCell::inspect).
     pub fn inspect(&self) -> Result<Inspection, Error> {
         self.block(self.inner.inspect())

@@ -61,7 +61,7 @@ impl Partition {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Partition::add`](crate::Partition::add).
     pub fn add<S: AsRef<str>>(&self, items: impl IntoIterator<Item = S>) -> Result<(), Error> {
         self.block(self.inner.add(items))
@@ -89,7 +89,7 @@ impl Partition {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Partition::join`](crate::Partition::join).
     pub fn join(&self, id: &str) -> Result<PartitionMember, Error> {
         self.join_within(id, ViewBounds::default())
@@ -126,7 +126,7 @@ impl Partition {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Partition::inspect`](crate::Partition::inspect).
     pub fn inspect(&self) -> Result<PartitionInspection, Error> {
         self.block(self.inner.inspect())
@@ -163,7 +163,7 @@ impl PartitionMember {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
+    /// [`CannotBlock`](super::CannotBlock) within an async task.
     #[expect(clippy::should_implement_trait, reason = "an iterator would repeat a refusal without end")]
     pub fn next(&mut self) -> Result<Option<AssignedItem>, Error> {
         let item = self.thread.block_checked(self.inner.next())?;
@@ -185,7 +185,7 @@ impl PartitionMember {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`PartitionMember::settled`](crate::PartitionMember::settled).
     pub fn settled(&self, timeout: Duration) -> Result<PartitionShare, Error> {
         self.block(self.inner.settled(timeout))
@@ -196,7 +196,7 @@ impl PartitionMember {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task: the member leaves
+    /// [`CannotBlock`](super::CannotBlock) within an async task: the member leaves
     /// in the background. Otherwise as [`PartitionMember::leave`](crate::PartitionMember::leave).
     pub fn leave(self) -> Result<(), Error> {
         let Self { inner, thread } = self;

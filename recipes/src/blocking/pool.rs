@@ -1,8 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper_core::{ConnectError, ConnectionManagerBuilder, Error, Health};
+use lockkeeper_core::{ConnectionManagerBuilder, Error, Health};
 
+use super::error::CannotBlock;
 use super::manager::ConnectionManager;
 use super::runtime_thread::RuntimeThread;
 
@@ -40,10 +41,10 @@ impl ConnectionPool {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
-    /// [`ConnectError::NoThread`] if the system refuses a thread. Otherwise as
+    /// [`CannotBlock`] within an async task.
+    /// [`NoThread`](super::NoThread) if the system refuses a thread. Otherwise as
     /// [`ConnectionManagerBuilder::connect_pool`].
-    pub fn connect_with(builder: ConnectionManagerBuilder, sessions: u32) -> Result<Self, ConnectError> {
+    pub fn connect_with(builder: ConnectionManagerBuilder, sessions: u32) -> Result<Self, Error> {
         let (thread, client) = RuntimeThread::start()?;
         let inner = thread.block_checked(builder.connect_pool(sessions))??;
         // If the thread has ended, the managers' tasks have ended, too.
@@ -87,10 +88,10 @@ impl ConnectionPool {
     /// # Errors
     ///
     /// As [`ConnectionPool::shutdown`](crate::ConnectionPool::shutdown), and
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) on the pool's own thread.
+    /// [`CannotBlock`] on the pool's own thread.
     pub fn shutdown(&self) -> Result<(), Error> {
         let done = self.any.thread().block_always(self.inner.shutdown());
-        done.ok_or(Error::Config(crate::ConfigError::CannotBlock))?
+        done.ok_or(Error::from(CannotBlock))?
     }
 
     /// Shuts down within `limit`: no new acquire is admitted, and holders in other threads may finish.
@@ -98,7 +99,7 @@ impl ConnectionPool {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`ConnectionPool::shutdown_within`](crate::ConnectionPool::shutdown_within).
     pub fn shutdown_within(&self, limit: Duration) -> Result<u32, Error> {
         self.any.block_on(self.inner.shutdown_within(limit))?

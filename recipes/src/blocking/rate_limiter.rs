@@ -66,7 +66,7 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`RateLimiter::admit`](crate::RateLimiter::admit).
     pub fn admit(&self) -> Result<Admission, Error> {
         self.block(self.inner.admit())
@@ -126,7 +126,7 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`RateLimiter::inspect`](crate::RateLimiter::inspect).
     pub fn inspect(&self) -> Result<Inspection, Error> {
         self.block(self.inner.inspect())

@@ -91,7 +91,7 @@ impl ReentrantMutex {
     /// # Errors
     ///
     /// [`Error::Lost`] if this thread still keeps guards of a lost hold.
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`ReentrantMutex::acquire`](crate::ReentrantMutex::acquire).
     pub fn acquire(&self) -> Result<ReentrantMutexGuard, Error> {
         self.guard(self.inner.acquire(&this_thread()))
@@ -120,7 +120,7 @@ impl ReentrantMutex {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`ReentrantMutex::inspect`](crate::ReentrantMutex::inspect).
     pub fn inspect(&self) -> Result<Inspection, Error> {
         self.block(self.inner.inspect())

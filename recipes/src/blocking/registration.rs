@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use lockkeeper_core::{ConfigError, Error, IntoPath, OnDeletion, PresenceState, ZnodePath};
+use lockkeeper_core::{Error, IntoPath, OnDeletion, PresenceState, ZnodePath};
 
+use super::error::CannotBlock;
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
 use super::watch::{PresenceWatch, Watch};
@@ -30,7 +31,7 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`Registration::register`](crate::Registration::register).
     pub fn register(
         manager: &ConnectionManager,
@@ -78,7 +79,7 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`Registration::registered`](crate::Registration::registered).
     pub fn registered(&self) -> Result<i64, Error> {
         self.block(self.inner.registered())
@@ -97,7 +98,7 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task. Otherwise as
+    /// [`CannotBlock`] within an async task. Otherwise as
     /// [`Registration::set_data`](crate::Registration::set_data).
     pub fn set_data(&self, data: impl Into<Vec<u8>>) -> Result<(), Error> {
         self.block(self.inner.set_data(data))
@@ -107,10 +108,10 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] on the manager's own thread; the node is deleted in the background.
-    /// Otherwise as [`Registration::release`](crate::Registration::release).
+    /// [`CannotBlock`] on the manager's own thread; the node is deleted in the
+    /// background. Otherwise as [`Registration::release`](crate::Registration::release).
     pub fn release(self) -> Result<(), Error> {
         let Self { inner, thread } = self;
-        thread.block_always(inner.release()).ok_or(Error::Config(ConfigError::CannotBlock))?
+        thread.block_always(inner.release()).ok_or(Error::from(CannotBlock))?
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use lockkeeper_core::{ConfigError, ConnectError, Error, Phase, Transitions, WholePath};
+use lockkeeper_core::{Error, Phase, Transitions, WholePath};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
+use super::error::{CannotBlock, NoThread};
 use super::wait::{is_in_task, wait_for};
 
 /// Keeps the thread of a manager running. Every type with blocking calls has one, and drops it last.
@@ -29,11 +30,11 @@ pub(super) type Client = oneshot::Sender<Vec<Transitions>>;
 
 impl RuntimeThread {
     /// Starts the thread. It ends when the last handle is dropped and all managers are closed.
-    pub(super) fn start() -> Result<(Self, Client), ConnectError> {
+    pub(super) fn start() -> Result<(Self, Client), Error> {
         if is_in_task() {
-            return Err(ConfigError::CannotBlock.into());
+            return Err(CannotBlock.into());
         }
-        let failed = |error: std::io::Error| ConnectError::NoThread { cause: error.to_string() };
+        let failed = |error: std::io::Error| NoThread { cause: error.to_string() };
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let handle = runtime.handle().clone();
         let (in_use, unused) = oneshot::channel();
@@ -48,7 +49,7 @@ impl RuntimeThread {
     }
 
     /// Waits for a future that may take long. Refuses where a wait blocks other tasks.
-    pub(super) fn block_checked<F: Future>(&self, work: F) -> Result<F::Output, ConfigError> {
+    pub(super) fn block_checked<F: Future>(&self, work: F) -> Result<F::Output, CannotBlock> {
         self.may_block()?;
         Ok(self.run(work))
     }
@@ -73,9 +74,9 @@ impl RuntimeThread {
     }
 
     /// Refuses a wait within an async task, and where it could never end.
-    pub(super) fn may_block(&self) -> Result<(), ConfigError> {
+    pub(super) fn may_block(&self) -> Result<(), CannotBlock> {
         let may = self.can_block() && !is_in_task();
-        may.then_some(()).ok_or(ConfigError::CannotBlock)
+        may.then_some(()).ok_or(CannotBlock)
     }
 
     /// Whether a wait can end: not on the background thread itself, and not without the thread's locals.

@@ -103,7 +103,7 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`RwLock::read`](crate::RwLock::read).
     pub fn read(&self) -> Result<ReadGuard, Error> {
         self.guard(self.inner.read())
@@ -132,7 +132,7 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`RwLock::write`](crate::RwLock::write).
     pub fn write(&self) -> Result<WriteGuard, Error> {
         self.guard(self.inner.write())
@@ -161,7 +161,7 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`RwLock::inspect`](crate::RwLock::inspect).
     pub fn inspect(&self) -> Result<Inspection, Error> {
         self.block(self.inner.inspect())
@@ -178,7 +178,7 @@ impl ReadGuard {
     /// return the guard.
     pub fn try_upgrade(self) -> Result<WriteGuard, UpgradeError> {
         if let Err(refused) = self.thread.may_block() {
-            return Err(UpgradeError::Failed { guard: self, error: Error::Config(refused) });
+            return Err(UpgradeError::Failed { guard: self, error: refused.into() });
         }
         let Self { inner, thread, .. } = self;
         let back = |guard| Self::new(guard, &thread);
@@ -200,7 +200,7 @@ impl WriteGuard {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task; otherwise as that
+    /// [`CannotBlock`](super::CannotBlock) within an async task; otherwise as that
     /// method. This guard is released then.
     pub fn downgrade(self) -> Result<ReadGuard, Error> {
         let Self { inner, thread, .. } = self;

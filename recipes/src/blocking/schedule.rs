@@ -58,7 +58,7 @@ impl Slot {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task: the slot is given
+    /// [`CannotBlock`](super::CannotBlock) within an async task: the slot is given
     /// up. Otherwise as [`Slot::done_with`](crate::Slot::done_with).
     pub fn done_with(
         self,
@@ -117,7 +117,7 @@ impl Schedule {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Schedule::due`](crate::Schedule::due).
     pub fn due(&self) -> Result<Slot, Error> {
         self.guard(self.inner.due())
@@ -147,7 +147,7 @@ impl Schedule {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Schedule::inspect`](crate::Schedule::inspect).
     pub fn inspect(&self) -> Result<ScheduleInspection, Error> {
         self.block(self.inner.inspect())

@@ -87,7 +87,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Semaphore::acquire`](crate::Semaphore::acquire).
     pub fn acquire(&self) -> Result<Lease, Error> {
         self.acquire_many(1)
@@ -144,7 +144,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Semaphore::available`](crate::Semaphore::available).
     pub fn available(&self) -> Result<u32, Error> {
         self.block(self.inner.available())
@@ -154,7 +154,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Semaphore::inspect`](crate::Semaphore::inspect).
     pub fn inspect(&self) -> Result<Inspection, Error> {
         self.block(self.inner.inspect())
@@ -176,7 +176,7 @@ impl SharedLimit {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`SharedLimit::get`](crate::SharedLimit::get).
     pub fn get(&self) -> Result<u32, Error> {
         self.block(self.inner.get())
@@ -186,7 +186,7 @@ impl SharedLimit {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as that
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as that
     /// method.
     pub fn set(&self, permits: u32) -> Result<(), Error> {
         self.block(self.inner.set(permits))

@@ -46,7 +46,7 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`SharedValue::get`](crate::SharedValue::get).
     pub fn get(&self) -> Result<Versioned<T>, Error> {
         self.block(self.inner.get())
@@ -56,7 +56,7 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`SharedValue::compare_and_set`](crate::SharedValue::compare_and_set).
     pub fn compare_and_set(
         &self,

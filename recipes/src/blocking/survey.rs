@@ -39,7 +39,7 @@ impl Survey {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Survey::below`](crate::Survey::below).
     pub fn below(manager: &ConnectionManager, root: impl IntoPath) -> Result<crate::Survey, Error> {
         manager.thread().block_checked(crate::Survey::below(manager.as_async(), root))?
@@ -65,7 +65,7 @@ impl Inspection {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Inspection::of_path`](crate::Inspection::of_path).
     pub fn of_path(
         manager: &ConnectionManager,
@@ -81,7 +81,7 @@ impl Deadlocks {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Deadlocks::among`](crate::Deadlocks::among).
     pub fn among(
         manager: &ConnectionManager,

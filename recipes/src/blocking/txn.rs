@@ -1,5 +1,6 @@
-use lockkeeper_core::{ConfigError, CreateMode, Error, IntoPath, Once, TxnError, TxnResult};
+use lockkeeper_core::{CreateMode, IntoPath, Once, TxnError, TxnResult};
 
+use super::error::CannotBlock;
 use super::runtime_thread::RuntimeThread;
 
 /// Writes under a guard: all of them are committed or none, and none if the guard's node was deleted. See the
@@ -55,10 +56,10 @@ impl<'a> Txn<'a> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task: nothing was written. Otherwise as
+    /// [`CannotBlock`] within an async task: nothing was written. Otherwise as
     /// [`Txn::commit`](crate::Txn::commit).
     pub fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
-        let refused = |refused: ConfigError| TxnError::Failed(Error::Config(refused));
+        let refused = |refused: CannotBlock| TxnError::Failed(refused.into());
         self.thread.block_checked(self.inner.commit()).map_err(refused)?
     }
 }
@@ -81,10 +82,10 @@ impl OnceTxn<'_> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`] within an async task: nothing was written. Otherwise as
+    /// [`CannotBlock`] within an async task: nothing was written. Otherwise as
     /// [`OnceTxn::commit`](crate::OnceTxn::commit).
     pub fn commit(self) -> Result<Once, TxnError> {
-        let refused = |refused: ConfigError| TxnError::Failed(Error::Config(refused));
+        let refused = |refused: CannotBlock| TxnError::Failed(refused.into());
         self.thread.block_checked(self.inner.commit()).map_err(refused)?
     }
 }

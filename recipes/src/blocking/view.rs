@@ -79,7 +79,7 @@ impl<S, T> View<S, T> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`View::ready`](crate::View::ready).
     pub fn ready(&self) -> Result<Arc<Snapshot<T>>, Error> {
         self.block(self.inner.ready())
@@ -89,7 +89,7 @@ impl<S, T> View<S, T> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`View::sync`](crate::View::sync).
     pub fn sync(&self) -> Result<Arc<Snapshot<T>>, Error> {
         self.block(self.inner.sync())
@@ -111,7 +111,7 @@ impl NodeView {
     /// # Errors
     ///
     /// As [`NodeView::new`](crate::NodeView::new), and
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task.
+    /// [`CannotBlock`](super::CannotBlock) within an async task.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         Self::begin(manager, |manager| crate::NodeView::new(manager, path))
     }

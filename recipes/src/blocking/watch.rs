@@ -70,7 +70,7 @@ impl<W: Watched> Watch<W> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::CannotBlock`](crate::ConfigError::CannotBlock) within an async task. Otherwise as the
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as the
     /// `changed` of the async type. That of a [`ShareWatch`] is [`Error::Closed`] once the member has left.
     pub fn changed(&mut self) -> Result<W::State, Error> {
         self.thread.block_checked(self.inner.next_state())?
