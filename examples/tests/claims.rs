@@ -185,6 +185,13 @@ async fn no_call_fails_while_processes_of_the_service_are_killed_and_drained() {
         assert!(last.starts_with(result.1) && last.ends_with(result.0), "{last}");
         assert_eq!(code, Some(0), "{last}");
     }
+    if !left_out() {
+        let servers = format!("{}/directory", Ensemble::shared().await.unwrap().connect_string());
+        let connect = ["--connect", &servers, "--session-timeout", "4", "--kills", "1", "--drains", "1"];
+        let (code, last) = played("directory", &connect).await;
+        assert!(last.starts_with("calls=") && last.ends_with(" failed=0 kills=1 drains=1"), "{last}");
+        assert_eq!(code, Some(0), "{last}");
+    }
 }
 
 #[tokio::test]
