@@ -90,15 +90,10 @@ pub(super) enum Step {
 /// What is true, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    Registered {
-        czxid: i64,
-    },
+    Registered { czxid: i64 },
     Missing,
-    Conflict {
-        owner: i64,
-    },
+    Conflict { owner: i64 },
     Refused(Refusal),
-    /// Final.
     Deleted,
 }
 
@@ -244,10 +239,8 @@ impl Engine {
     }
 
     pub(super) fn handle(&mut self, event: Event) {
-        if self.status == Status::Deleted {
-            return;
-        }
         match event {
+            _ if self.status == Status::Deleted => {}
             Event::SessionOpened { session, earlier } => self.open(session, earlier),
             Event::SessionEnded => {
                 self.session = None;
