@@ -2,8 +2,8 @@
 //!
 //! The next id is a number in a node. A process reads it and writes the next one: under a [`Mutex`] no other process
 //! does so between the two. With `--no-lock` another process does. With `--blocks` a process takes a block of ids at a time
-//! ([`IdBlocks`]), and then draws without a request: more than a million ids a second. With `--kill` some of these
-//! processes are killed, and the rest of their blocks is lost.
+//! ([`IdBlocks`]), and then draws without a request: more than a million ids a second.
+//! With `--kill` some of these processes are killed, and the rest of their blocks is lost.
 //!
 //! `cargo run --example id_generator`, or `-- --blocks 100000`, or `-- --no-lock`, or `-- --connect host:port,…`, or `-- --engine redis`: then the
 //! locks are on Redis, and the number stays in ZooKeeper.

@@ -4,8 +4,8 @@
 //! all sums as they change, without polling. With `--naive` a process reads the number and writes the next one: what
 //! another process wrote between the two is lost.
 //!
-//! An addition without an answer may count. So with `--kill`, as many lost additions as there are unknown ones could
-//! hide behind these; the last line would show `lost=0`. Without unknown additions every lost one is seen.
+//! An addition without an answer may count. So with `--kill`, as many lost additions as there are unknown ones
+//! could hide behind these: the last line would show `lost=0`. Without unknown additions every lost one is seen.
 //!
 //! `cargo run --example scoreboard`, or `-- --naive`, or `-- --json`, or `-- --connect host:port,…`
 

@@ -67,9 +67,9 @@ impl Znodes {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] (no right to read the node or to list its parent), [`Error::Closed`] after a shutdown
-    /// has begun, and [`Error::Config`] if the path is malformed. It waits for a connection without a limit
-    /// of time.
+    /// [`Error::Refused`] (no right to read the node or to list its parent), [`Error::Closed`] after a
+    /// shutdown has begun, and [`Error::Config`] if the path is malformed. It waits for a connection without
+    /// a limit of time.
     ///
     /// # Session loss
     ///

@@ -212,8 +212,8 @@ impl<N: CounterNumber> Counter<N> {
         set.await.map(|_| ())
     }
 
-    /// Reads the node and the sessions that add to it: a snapshot, no older than the call. It adds nothing, and
-    /// needs only the right to read. Clients of Curator and kazoo are not shown.
+    /// Reads the node and the sessions that add to it: a snapshot, no older than the call. It adds nothing,
+    /// and needs only the right to read. Clients of Curator and kazoo are not shown.
     ///
     /// # Errors
     ///

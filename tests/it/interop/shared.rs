@@ -99,7 +99,7 @@ impl Class {
 
 impl Attempt {
     /// Checks that the value which it found instead of the expected one was there at an instant between its
-    /// beginning and its end. `set` has the confirmed changes, each with the place of the value that it changed.
+    /// beginning and its end. `set` has the confirmed changes, each with the place of the value before it.
     fn check_found(&self, set: &[(usize, &Self)], at: impl Fn(&String) -> Option<usize>) {
         let How::NotSet(found) = &self.how else { return };
         let found = at(found).unwrap_or_else(|| panic!("there was no such value: {self:?}"));
