@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use lockkeeper::blocking::{CannotBlock, Partition};
-use lockkeeper::{ReleaseReason, ViewBounds};
+use lockkeeper::{Error, ReleaseReason, ViewBounds};
 use lockkeeper_tests::Timing;
 
 use crate::support::{aside, connect, is_refused, server};

@@ -1,7 +1,7 @@
 //! Views, for threads.
 
 use lockkeeper::blocking::{CannotBlock, ChildrenView, ConnectionManager, NodeView, TreeView};
-use lockkeeper::{ANY_VERSION, CreateMode, ViewBounds, ViewChange, ViewState};
+use lockkeeper::{ANY_VERSION, CreateMode, Error, ViewBounds, ViewChange, ViewState};
 use lockkeeper_tests::Timing;
 
 use crate::support::{aside, connect, server};

@@ -2,7 +2,7 @@ use lockkeeper_core::{Error, IntoPath, ZnodePath};
 
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
-use crate::{CompareAndSet, CounterNumber};
+use crate::{CompareAndSet, CounterNumber, RegisterInfo};
 
 /// A number that many processes count, for threads. Everything is as for the async
 /// [`Counter`](crate::Counter).
@@ -96,5 +96,15 @@ impl<N: CounterNumber> Counter<N> {
     /// As [`add`](Self::add).
     pub fn set(&self, number: N) -> Result<(), Error> {
         self.block(self.inner.set(number))
+    }
+
+    /// Reads the node and the sessions that add to it: a snapshot, no older than the call.
+    ///
+    /// # Errors
+    ///
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
+    /// [`Counter::inspect`](crate::Counter::inspect).
+    pub fn inspect(&self) -> Result<RegisterInfo, Error> {
+        self.block(self.inner.inspect())
     }
 }

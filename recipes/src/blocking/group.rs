@@ -7,6 +7,7 @@ use super::generic::Blocking;
 use super::manager::ConnectionManager;
 use super::view::ChildrenView;
 use super::watch::{PresenceWatch, Watch};
+use crate::GroupInspection;
 
 /// The processes that belong together, for threads. Everything is as for the async
 /// [`Group`](crate::Group).
@@ -96,6 +97,15 @@ impl Group {
     pub fn members_within(&self, bounds: ViewBounds) -> Result<MembersView, Error> {
         let members = async { self.inner.members_within(bounds) };
         Ok(self.beside(self.block(members)?))
+    }
+
+    /// Reads the members, with their layout, payload, session and age: a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`CannotBlock`] within an async task. Otherwise as [`Group::inspect`](crate::Group::inspect).
+    pub fn inspect(&self) -> Result<GroupInspection, Error> {
+        self.block(self.inner.inspect())
     }
 }
 

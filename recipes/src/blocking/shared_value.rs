@@ -3,7 +3,7 @@ use lockkeeper_core::{Error, IntoPath, ZnodePath};
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
 use super::view::NodeView;
-use crate::{CompareAndSet, Revision, SharedData, Versioned};
+use crate::{CompareAndSet, RegisterInfo, Revision, SharedData, Versioned};
 
 /// A value that many processes read and write, for threads. Everything is as for the async
 /// [`SharedValue`](crate::SharedValue).
@@ -74,6 +74,7 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
     pub fn set(&self, value: T) -> Result<Revision, Error> {
         self.block(self.inner.set(value))
     }
+
     /// Follows the value, in the background: see [`SharedValue::watch`](crate::SharedValue::watch).
     ///
     /// # Errors
@@ -83,5 +84,15 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
         // The task of the view runs on the thread of the manager.
         let watch = async { self.inner.watch() };
         Ok(self.beside(self.block(watch)?))
+    }
+
+    /// Reads the node and the sessions that write it: a snapshot, no older than the call.
+    ///
+    /// # Errors
+    ///
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
+    /// [`SharedValue::inspect`](crate::SharedValue::inspect).
+    pub fn inspect(&self) -> Result<RegisterInfo, Error> {
+        self.block(self.inner.inspect())
     }
 }
