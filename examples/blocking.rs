@@ -1,8 +1,9 @@
 //! Threads of a program without async sell the parts of a stock, and none is sold twice.
 //!
-//! What is left is a number in a node. A seller reads it and writes one less: under a [`ReentrantMutex`] no other
-//! seller does so between the two. An order of two parts holds the lock for both, and calls the function that sells
-//! one and locks for itself: its thread is the owner, and may. With `--no-lock` parts are sold twice.
+//! What is left is a number in a node. A seller reads it and writes one less: under a [`ReentrantMutex`] no
+//! other seller does so between the two. An order of two parts holds the lock for both, and calls the
+//! function that sells one and locks for itself: its thread is the owner, and may. With `--no-lock` parts are
+//! sold twice.
 //!
 //! After Ctrl-C each thread ends the sale that it is in, and releases its lock. Then the nodes are deleted.
 //!

@@ -1,10 +1,11 @@
 //! Many processes read a configuration while some write it, and no process ever sees half of it.
 //!
-//! The configuration is several nodes, written one after another. Under an [`RwLock`] readers read side by side, and a
-//! writer is alone. It then downgrades to a reader and checks what it wrote, before the next writer is granted.
+//! The configuration is several nodes, written one after another. Under an [`RwLock`] readers read side by
+//! side, and a writer is alone. It then downgrades to a reader and checks what it wrote, before the next
+//! writer is granted.
 //!
-//! A lock keeps others out; it finishes nothing. A writer that dies half way leaves half of it: what must never be seen
-//! half, crash or no crash, is written in one `write.txn()`.
+//! A lock keeps others out; it finishes nothing. A writer that dies half way leaves half of it: what must
+//! never be seen half, crash or no crash, is written in one `write.txn()`.
 //!
 //! `cargo run --example config_cache`, or `-- --no-lock`, or `-- --connect host:port,…`
 
@@ -78,8 +79,8 @@ impl ConfigCache {
         Ok(parts)
     }
 
-    /// Writes all parts one after another, and returns what it reads afterwards. No process reads meanwhile, and no
-    /// other process writes before this check.
+    /// Writes all parts one after another, and returns what it reads afterwards. No process reads meanwhile,
+    /// and no other process writes before this check.
     async fn write(&self, worker: &Worker, lock: &RwLock, value: &str) -> Result<[Vec<u8>; 3], Error> {
         let write = lock.write().await?;
         for part in PARTS {

@@ -1,9 +1,10 @@
-//! A service in several processes, and a client that balances over them: no call fails when a process is killed, or
-//! drained and replaced.
+//! A service in several processes, and a client that balances over them: no call fails when a process is
+//! killed, or drained and replaced.
 //!
-//! Each process of the service registers itself by a [`Discovery`]. The client is the first process. It chooses an
-//! instance for each call, and tries a call that failed again on another instance. Meanwhile processes are killed, and
-//! replaced as in a deployment: the new one starts, and the old one drains, finishes its calls and ends.
+//! Each process of the service registers itself by a [`Discovery`]. The client is the first process. It
+//! chooses an instance for each call, and tries a call that failed again on another instance. Meanwhile
+//! processes are killed, and replaced as in a deployment: the new one starts, and the old one drains,
+//! finishes its calls and ends.
 //!
 //! `cargo run --example directory`, or `-- --naive`, or `-- --json`, or `-- --connect host:port,…`
 
@@ -146,8 +147,8 @@ async fn call(instance: &Instance) -> io::Result<String> {
     String::from_utf8(text).map_err(io::Error::other)
 }
 
-/// Calls an instance, and another one if that fails: a greeting may be asked for twice. Returns how often it tried
-/// again, or `None` if no instance answers.
+/// Calls an instance, and another one if that fails: a greeting may be asked for twice. Returns how often it
+/// tried again, or `None` if no instance answers.
 async fn call_any(balancer: &Balancer) -> Option<u64> {
     for retries in 0..10 {
         let instance = balancer.choose_timeout(PATIENCE).await.ok()?;

@@ -1,12 +1,12 @@
 //! Several processes draw increasing ids, and none is drawn twice.
 //!
-//! The next id is a number in a node. A process reads it and writes the next one: under a [`Mutex`] no other process
-//! does so between the two. With `--no-lock` another process does. With `--blocks` a process takes a block of ids at a time
-//! ([`IdBlocks`]), and then draws without a request: more than a million ids a second.
+//! The next id is a number in a node. A process reads it and writes the next one: under a [`Mutex`] no other
+//! process does so between the two. With `--no-lock` another process does. With `--blocks` a process takes a
+//! block of ids at a time ([`IdBlocks`]), and then draws without a request: more than a million ids a second.
 //! With `--kill` some of these processes are killed, and the rest of their blocks is lost.
 //!
-//! `cargo run --example id_generator`, or `-- --blocks 100000`, or `-- --no-lock`, or `-- --connect host:port,…`, or `-- --engine redis`: then the
-//! locks are on Redis, and the number stays in ZooKeeper.
+//! `cargo run --example id_generator`, or `-- --blocks 100000`, or `-- --no-lock`, or `-- --connect
+//! host:port,…`, or `-- --engine redis`: then the locks are on Redis, and the number stays in ZooKeeper.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -52,14 +52,15 @@ struct IdGenerator {
     common: Common,
 }
 
-/// Of the ids from blocks, so many are sent to the leading process, in a row: it would take longer to send them all.
+/// Of the ids from blocks, so many are sent to the leading process, in a row: it would take longer to send
+/// them all.
 const TOLD_MAX: u64 = 10_000;
 
 /// A process that is to be killed is killed when it has told so many ids.
 const KILLED_AFTER: usize = 500;
 
-/// Between reading the next id and writing the one behind it. Any program takes its time there; some more of it shows
-/// sooner what comes of that.
+/// Between reading the next id and writing the one behind it. Any program takes its time there; some more of
+/// it shows sooner what comes of that.
 const THINK: Duration = Duration::from_millis(2);
 
 fn main() -> ExitCode {
@@ -69,8 +70,8 @@ fn main() -> ExitCode {
 impl IdGenerator {
     /// Draws one id.
     ///
-    /// Done again when the lock was lost, or when the answer to the commit was: then an id may be left out, and none is
-    /// drawn twice.
+    /// Done again when the lock was lost, or when the answer to the commit was: then an id may be left out,
+    /// and none is drawn twice.
     async fn draw(&self, worker: &Worker) -> Result<u64, Failure> {
         let mutex = Mutex::new(worker.manager(), worker.path("lock")?)?;
         let next = worker.path("next")?;
@@ -86,8 +87,9 @@ impl IdGenerator {
         Ok(id)
     }
 
-    /// The same under a lock of any engine. There is no transaction that such a lock guards. So the node refuses a write
-    /// that does not rest on its present version: what a paused holder writes late changes nothing.
+    /// The same under a lock of any engine. There is no transaction that such a lock guards. So the node
+    /// refuses a write that does not rest on its present version: what a paused holder writes late changes
+    /// nothing.
     async fn draw_under(&self, lock: &dyn Lock, worker: &Worker) -> Result<u64, Failure> {
         let next = worker.path("next")?;
         loop {

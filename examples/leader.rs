@@ -1,8 +1,10 @@
-//! Several processes elect a leader, again and again, and each leader writes a heartbeat that only a leader can write.
+//! Several processes elect a leader, again and again, and each leader writes a heartbeat that only a leader
+//! can write.
 //!
-//! The leader of an [`Election`] writes its fencing token into ZooKeeper by `leadership.txn()`, which the servers commit
-//! only while it leads. Then it resigns, or is killed (`--kill`). The first process measures how long it takes until
-//! the next one leads: after a resignation a round trip, after a kill the session timeout and a tick.
+//! The leader of an [`Election`] writes its fencing token into ZooKeeper by `leadership.txn()`, which the
+//! servers commit only while it leads. Then it resigns, or is killed (`--kill`). The first process measures
+//! how long it takes until the next one leads: after a resignation a round trip, after a kill the session
+//! timeout and a tick.
 //!
 //! `cargo run --example leader`, or `-- --kill`, or `-- --json`, or `-- --connect host:port,…`
 

@@ -1,8 +1,8 @@
 //! Many processes follow one configuration while it changes, and no process ever runs a bad version of it.
 //!
-//! The configuration is one node, which each process follows by a [`NodeView`]. The decoder parses and checks every
-//! version. A process runs the last version that was good: after a bad one, the node has an error in place of its
-//! value, and the process continues with what it has.
+//! The configuration is one node, which each process follows by a [`NodeView`]. The decoder parses and checks
+//! every version. A process runs the last version that was good: after a bad one, the node has an error in
+//! place of its value, and the process continues with what it has.
 //!
 //! `cargo run --example live_config`, or `-- --naive`, or `-- --connect host:port,…`
 
@@ -21,7 +21,8 @@ struct LiveConfig {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=64))]
     processes: u32,
 
-    /// Take every version as it is, and defaults where it cannot be parsed, to see what the checks are good for
+    /// Take every version as it is, and defaults where it cannot be parsed, to see what the checks are good
+    /// for
     #[arg(long)]
     naive: bool,
 

@@ -1,8 +1,8 @@
 //! Processes that contend for a lock, and serve Prometheus what it costs them.
 //!
-//! Each process installs a recorder, and the feature `metrics` of lockkeeper does the rest: waits, holds, losses,
-//! sessions. A small HTTP service renders it at `/metrics`. The first process scrapes them all, shows one, and
-//! compares what it read with what the processes have counted themselves.
+//! Each process installs a recorder, and the feature `metrics` of lockkeeper does the rest: waits, holds,
+//! losses, sessions. A small HTTP service renders it at `/metrics`. The first process scrapes them all, shows
+//! one, and compares what it read with what the processes have counted themselves.
 //!
 //! `cargo run --example metrics`, or `-- --seconds 600` and `curl` on an address it prints, or `-- --connect
 //! host:port,…`
@@ -76,8 +76,8 @@ fn install() -> Result<PrometheusHandle, Failure> {
     Ok(handle)
 }
 
-/// Puts the samples of histograms into their buckets, until the runtime is dropped: without this every sample is kept
-/// until the next scrape.
+/// Puts the samples of histograms into their buckets, until the runtime is dropped: without this every sample
+/// is kept until the next scrape.
 async fn keep_up(recorded: PrometheusHandle) {
     let mut timer = tokio::time::interval(UPKEEP);
     loop {

@@ -1,11 +1,12 @@
 //! Several processes wait for every night, and exactly one makes the report of that night.
 //!
-//! A [`Schedule`] gives each night to one process. Its writes are fenced in both possible ways: the report and the
-//! record of the night go into ZooKeeper by one transaction, `slot.done_with(…)`, and a copy goes to an archive that
-//! knows nothing of ZooKeeper but refuses a fencing token smaller than one it has seen.
+//! A [`Schedule`] gives each night to one process. Its writes are fenced in both possible ways: the report
+//! and the record of the night go into ZooKeeper by one transaction, `slot.done_with(…)`, and a copy goes to
+//! an archive that knows nothing of ZooKeeper but refuses a fencing token smaller than one it has seen.
 //!
-//! In some nights the process that makes the report is stopped (SIGSTOP) for longer than its session lives. Another one
-//! makes the report; the first one wakes up and writes its results, too late. `--no-fence` has the archive take them.
+//! In some nights the process that makes the report is stopped (SIGSTOP) for longer than its session lives.
+//! Another one makes the report; the first one wakes up and writes its results, too late. `--no-fence` has
+//! the archive take them.
 //!
 //! `cargo run --example nightly_report`, or `-- --no-fence`, or `-- --connect host:port,…`
 
@@ -55,7 +56,8 @@ enum News {
     Refused,
 }
 
-/// The archive: a resource outside ZooKeeper. It keeps, for every night, the token the report was written under.
+/// The archive: a resource outside ZooKeeper. It keeps, for every night, the token the report was written
+/// under.
 #[derive(Debug, Default)]
 struct Archive {
     takes_all: bool,
@@ -101,8 +103,8 @@ async fn report(worker: &Worker, schedule: &Schedule) -> Result<(), Failure> {
     worker.tell(&News::Begins { night })?;
     let _go_on: bool = worker.hear().await?;
 
-    // An hour may have passed since the last line, and no check here could know of the next one. So it does not ask
-    // whether it still has the slot: both writes say under which hold they are.
+    // An hour may have passed since the last line, and no check here could know of the next one. So it does
+    // not ask whether it still has the slot: both writes say under which hold they are.
     let token = slot.fencing_token().as_u64();
     worker.tell(&News::Copy { night, token })?;
     let _was_taken: bool = worker.hear().await?;

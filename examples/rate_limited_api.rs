@@ -1,8 +1,8 @@
 //! Several processes call a service that refuses calls above a rate, and none of them is refused.
 //!
-//! The service is a real one, over HTTP on loopback: it accepts a number of calls in any window of time, from all
-//! callers together, and answers the others with 429. It knows nothing of ZooKeeper. The callers share its quota by a
-//! [`RateLimiter`]. With `--no-limiter` each calls as it likes.
+//! The service is a real one, over HTTP on loopback: it accepts a number of calls in any window of time, from
+//! all callers together, and answers the others with 429. It knows nothing of ZooKeeper. The callers share
+//! its quota by a [`RateLimiter`]. With `--no-limiter` each calls as it likes.
 //!
 //! `cargo run --example rate_limited_api`, or `-- --no-limiter`, or `-- --connect host:port,…`
 
@@ -53,8 +53,8 @@ struct RateLimitedApi {
 /// The service's window.
 const WINDOW: Duration = Duration::from_millis(500);
 
-/// The difference between our window and the service's. The service counts when a call arrives, we count when it
-/// starts: one that was long in flight arrives closer to the next ones. This is for how long it may be.
+/// The difference between our window and the service's. The service counts when a call arrives, we count when
+/// it starts: one that was long in flight arrives closer to the next ones. This is for how long it may be.
 const ROOM: Duration = Duration::from_millis(250);
 
 /// Between two calls of a process.

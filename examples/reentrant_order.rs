@@ -1,9 +1,10 @@
-//! An order is handled in steps, each of which takes the order's lock; so does the function that calls them all.
+//! An order is handled in steps, each of which takes the order's lock; so does the function that calls them
+//! all.
 //!
-//! A step may be called alone, and then it must lock the order itself. Called by `checkout`, which has the lock
-//! already, it takes it again: that is what a [`ReentrantMutex`] is for. Whose hold it is, an [`Owner`] in scope
-//! says, so that the steps need no parameter for it. With a plain [`Mutex`] such a step would wait for its own caller for
-//! ever; lockkeeper sees that and says so.
+//! A step may be called alone, and then it must lock the order itself. Called by `checkout`, which has the
+//! lock already, it takes it again: that is what a [`ReentrantMutex`] is for. Whose hold it is, an [`Owner`]
+//! in scope says, so that the steps need no parameter for it. With a plain [`Mutex`] such a step would wait
+//! for its own caller for ever; lockkeeper sees that and says so.
 //!
 //! `cargo run --example reentrant_order`, or `-- --connect host:port,…`
 
@@ -71,7 +72,8 @@ async fn take_step(worker: &Worker, order: u32, step: &str) -> Result<bool, Erro
     Ok(is_again)
 }
 
-/// The mistake: the caller holds the lock, and the step requests it like any other contender. Returns its error.
+/// The mistake: the caller holds the lock, and the step requests it like any other contender. Returns its
+/// error.
 async fn mistake(worker: &Worker, order: u32) -> Result<Option<String>, Error> {
     let lock = ReentrantMutex::new(worker.manager(), worker.path(&lock(order))?)?;
     let owner = Owner::new("mistaken");

@@ -1,11 +1,13 @@
-//! Many processes count the goals of several teams, some processes are killed, and a board shows the sums live.
+//! Many processes count the goals of several teams, some processes are killed, and a board shows the sums
+//! live.
 //!
-//! A [`Counter`] adds on the server: each addition counts once, whatever becomes of its answer. A [`ChildrenView`] shows
-//! all sums as they change, without polling. With `--naive` a process reads the number and writes the next one: what
-//! another process wrote between the two is lost.
+//! A [`Counter`] adds on the server: each addition counts once, whatever becomes of its answer. A
+//! [`ChildrenView`] shows all sums as they change, without polling. With `--naive` a process reads the number
+//! and writes the next one: what another process wrote between the two is lost.
 //!
-//! An addition without an answer may count. So with `--kill`, as many lost additions as there are unknown ones
-//! could hide behind these: the last line would show `lost=0`. Without unknown additions every lost one is seen.
+//! An addition without an answer may count. So with `--kill`, as many lost additions as there are unknown
+//! ones could hide behind these: the last line would show `lost=0`. Without unknown additions every lost one
+//! is seen.
 //!
 //! `cargo run --example scoreboard`, or `-- --naive`, or `-- --json`, or `-- --connect host:port,…`
 

@@ -1,9 +1,9 @@
 //! Transfers between accounts, in all directions at once, while processes are killed; no money is lost.
 //!
-//! A transfer needs two accounts. A [`MultiLock`] takes both, whatever order they are named in: two transfers in
-//! opposite directions do not wait for each other for ever. Both balances are written by one `guard.txn()`: both or
-//! neither, and neither once a lock is lost. Each transfer has an id, and `once()` commits it once, however often it is
-//! tried. With `--no-lock` money appears and disappears.
+//! A transfer needs two accounts. A [`MultiLock`] takes both, whatever order they are named in: two transfers
+//! in opposite directions do not wait for each other for ever. Both balances are written by one
+//! `guard.txn()`: both or neither, and neither once a lock is lost. Each transfer has an id, and `once()`
+//! commits it once, however often it is tried. With `--no-lock` money appears and disappears.
 //!
 //! `cargo run --example transfer`, or `-- --no-lock`, or `-- --connect host:port,…`
 
@@ -79,9 +79,9 @@ fn main() -> ExitCode {
 impl Transfer {
     /// Transfers some money; `from` and `to` are in no order.
     ///
-    /// Tried again when a lock was lost or when the answer to the commit was: the marker of the transfer is found then,
-    /// if an earlier try was committed. Each commit also leaves a receipt, by which the audit sees a transfer that was
-    /// done twice.
+    /// Tried again when a lock was lost or when the answer to the commit was: the marker of the transfer is
+    /// found then, if an earlier try was committed. Each commit also leaves a receipt, by which the audit
+    /// sees a transfer that was done twice.
     async fn transfer(
         &self,
         worker: &Worker,
@@ -226,8 +226,8 @@ fn account(number: u32) -> String {
     format!("accounts/{number}")
 }
 
-/// Takes the mutexes of the accounts in these nodes, in whichever order they are given. A mutex has a path of its own,
-/// since it needs a directory without other nodes.
+/// Takes the mutexes of the accounts in these nodes, in whichever order they are given. A mutex has a path of
+/// its own, since it needs a directory without other nodes.
 async fn lock_all(
     manager: &ConnectionManager,
     accounts: impl IntoIterator<Item = ZnodePath>,

@@ -16,9 +16,9 @@ pub(crate) fn share(results: &Results, kind: Kind, row: &Row) -> Option<Spread> 
 
 /// The operations each second that a row could reach at best.
 ///
-/// Two things bound it: the number of writes that the server accepts from this number of clients and sessions, of any
-/// kind; and, where the next holder belongs to another session, that it can learn of its grant only when the delete
-/// before it is committed.
+/// Two things bound it: the number of writes that the server accepts from this number of clients and
+/// sessions, of any kind; and, where the next holder belongs to another session, that it can learn of its
+/// grant only when the delete before it is committed.
 fn ops_per_second(results: &Results, kind: Kind, row: &Row) -> Option<f64> {
     let bare = |field: &str, of: (usize, usize)| results.median(kind, &bare_name(of), "bare", field);
     // A cycle is a create and a delete.

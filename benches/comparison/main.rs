@@ -1,5 +1,5 @@
-//! `lockkeeper-compare`: the same loads by lockkeeper and its peers, alternating on the same servers, and the page that
-//! says how they did. Started by `benches/compare`; explained in `benches/README.md`.
+//! `lockkeeper-compare`: the same loads by lockkeeper and its peers, alternating on the same servers, and the
+//! page that says how they did. Started by `benches/compare`; explained in `benches/README.md`.
 
 mod bound;
 mod chart;

@@ -74,8 +74,8 @@ async fn one_round(options: &Options, context: RunContext<'_>, results: &mut Res
     Ok(())
 }
 
-/// The peers as they run in this round: in every other round the last one begins, because each run leaves a server
-/// that is warmer, and has more data.
+/// The peers as they run in this round: in every other round the last one begins, because each run leaves a
+/// server that is warmer, and has more data.
 fn in_turn(peers: &[Peer], round: u64) -> Vec<Peer> {
     let mut peers = peers.to_vec();
     if round % 2 == 1 {

@@ -10,7 +10,8 @@ use crate::Outcome;
 use crate::servers::Kind;
 use crate::statistics::{Spread, ratios};
 
-/// Lines as the load generators print them, with `servers`, `row` and `round` besides, kept in a file as well.
+/// Lines as the load generators print them, with `servers`, `row` and `round` besides, kept in a file as
+/// well.
 #[derive(Debug)]
 pub(crate) struct Results {
     file: PathBuf,

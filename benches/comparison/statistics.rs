@@ -20,7 +20,8 @@ impl Spread {
     }
 }
 
-/// The ratios of figures that were measured beside each other: those of one round, which a busy hour hits alike.
+/// The ratios of figures that were measured beside each other: those of one round, which a busy hour hits
+/// alike.
 pub(crate) fn ratios(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Spread> {
     Spread::of(pairs.into_iter().map(|(ours, theirs)| ours / theirs))
 }

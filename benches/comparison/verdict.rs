@@ -186,7 +186,8 @@ pub(crate) fn bytes_by_node(results: &Results, kind: Kind, row: &Row, peer: &str
     }))
 }
 
-/// From a holder's release to the next one's grant, in the time that the release itself takes, round by round.
+/// From a holder's release to the next one's grant, in the time that the release itself takes, round by
+/// round.
 fn handover(results: &Results, kind: Kind, row: &Row) -> Option<Spread> {
     let rounds = results.by_round();
     ratios(rounds.iter().filter_map(|round| {

@@ -29,7 +29,8 @@ const SCENARIOS: &[(&str, &[(&str, &str)])] = &[
     ("bare", &[("w", "1"), ("s", "1"), ("t", "5"), ("warm", "1")]),
 ];
 
-/// `threads=0` is a thread for each core, `threads=1` one for everything. `timeout` is the session's, in seconds.
+/// `threads=0` is a thread for each core, `threads=1` one for everything. `timeout` is the session's, in
+/// seconds.
 const COMMON: &[(&str, &str)] = &[("threads", "0"), ("timeout", "30")];
 
 /// Keys that may be zero.

@@ -138,7 +138,8 @@ fn cpu_of(pid: u32) -> Option<u64> {
         .map(|ticks| ticks * MICROSECONDS_PER_TICK)
 }
 
-/// User and system time in a line of `/proc/…/stat`. They are counted behind the name, which may hold any character.
+/// User and system time in a line of `/proc/…/stat`. They are counted behind the name, which may hold any
+/// character.
 fn ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)

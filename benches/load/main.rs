@@ -1,8 +1,8 @@
-//! `lockkeeper-bench CONNECT SCENARIO key=value…`: puts load on an ensemble and prints the measurements as one JSON
-//! line.
+//! `lockkeeper-bench CONNECT SCENARIO key=value…`: puts load on an ensemble and prints the measurements as
+//! one JSON line.
 //!
-//! The scenarios, their keys and the fields of the line are explained in `benches/README.md`. Exit code: 0, or 1 if
-//! exclusion or capacity was broken, or 2 if the load could not be run.
+//! The scenarios, their keys and the fields of the line are explained in `benches/README.md`. Exit code: 0,
+//! or 1 if exclusion or capacity was broken, or 2 if the load could not be run.
 
 mod arguments;
 mod counters;

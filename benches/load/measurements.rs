@@ -9,7 +9,8 @@ use serde_json::Value;
 /// Longer than anything that is measured here: two minutes.
 const LONGEST_NANOSECONDS: u64 = 120_000_000_000;
 
-/// Times of one kind. Written by all workers: one for all of them, so that it does not count as memory of each.
+/// Times of one kind. Written by all workers: one for all of them, so that it does not count as memory of
+/// each.
 #[derive(Debug)]
 pub(crate) struct Times(Mutex<Histogram<u64>>);
 

@@ -12,7 +12,8 @@ use crate::Outcome;
 use crate::counters::Meters;
 use crate::measurements::{Lap, Measurements};
 
-/// How long workers may take to come back when the time is over. Generous: a worker that takes longer is stuck.
+/// How long workers may take to come back when the time is over. Generous: a worker that takes longer is
+/// stuck.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Does one operation after the other.
@@ -90,7 +91,8 @@ pub(crate) async fn counted(
     meters: &Arc<Meters>,
 ) -> Outcome<Measured> {
     let meters = Arc::clone(meters);
-    // A task, as a service's would be: what `block_on` runs has a thread of its own, which must be woken each time.
+    // A task, as a service's would be: what `block_on` runs has a thread of its own, which must be woken each
+    // time.
     let task = tokio::spawn(async move {
         for _ in 0..warm {
             worker.lap().await?;

@@ -9,7 +9,8 @@ use rslock::{LockGuard, LockManager};
 
 use self::load::{Failure, KEY, LEASE, Peer};
 
-/// A connection by `rslock`, to one server. While another client has the lock, it tries again after up to 200 ms.
+/// A connection by `rslock`, to one server. While another client has the lock, it tries again after up to 200
+/// ms.
 struct Rslock(LockManager);
 
 impl Peer for Rslock {

@@ -25,8 +25,8 @@ impl Follow {
     }
 
     /// Returns after a change since the call before, and after `limit` at the latest: not every change of a
-    /// contender is one of its node, and a path may be one that no view can follow. `is_free` says of each path
-    /// whether the last look found no contender there.
+    /// contender is one of its node, and a path may be one that no view can follow. `is_free` says of each
+    /// path whether the last look found no contender there.
     ///
     /// Cancel safe: no change is lost.
     pub(crate) async fn changed(&mut self, limit: Duration, is_free: impl Fn(usize) -> bool) {

@@ -16,9 +16,9 @@ use crate::watch::WatchOptions;
 
 /// Runs programs under locks on Apache ZooKeeper, and shows who holds and who waits.
 ///
-/// Exit codes: those of the program that was run, 128 and the number of the signal that ended it, and 64 wrong
-/// usage, 69 no server, 70 the command itself failed, 75 not got in time, 77 refused by the servers, 79 the
-/// lock was lost.
+/// Exit codes: those of the program that was run, 128 and the number of the signal that ended it, and 64
+/// wrong usage, 69 no server, 70 the command itself failed, 75 not got in time, 77 refused by the servers, 79
+/// the lock was lost.
 #[derive(Debug, Parser)]
 #[command(name = "lockkeeper", version, max_term_width = 100)]
 pub(crate) struct Options {

@@ -1,7 +1,9 @@
-//! A web service on lockkeeper: it sells the seats of trains, each seat once, however many processes of it run.
+//! A web service on lockkeeper: it sells the seats of trains, each seat once, however many processes of it
+//! run.
 //!
-//! It shows what a service needs around a lock: a readiness probe that follows the session, metrics, an endpoint that
-//! works under a lock and gives its fencing token to the store, and a shutdown in the right order.
+//! It shows what a service needs around a lock: a readiness probe that follows the session, metrics, an
+//! endpoint that works under a lock and gives its fencing token to the store, and a shutdown in the right
+//! order.
 //!
 //! ```text
 //! cargo run --example service                                   # prints its address; on an embedded server
@@ -63,7 +65,8 @@ struct Options {
     #[arg(long, value_name = "MS", default_value_t = 2_000)]
     drain: u64,
 
-    /// How long running requests may take after that, and then the release of what is still held, in milliseconds
+    /// How long running requests may take after that, and then the release of what is still held, in
+    /// milliseconds
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     grace: u64,
 }
@@ -165,7 +168,8 @@ fn signals() -> io::Result<impl Future<Output = ()> + Send + 'static> {
 /// Often enough that few samples gather.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Puts the samples of histograms into their buckets: without this every sample is kept until the next scrape.
+/// Puts the samples of histograms into their buckets: without this every sample is kept until the next
+/// scrape.
 async fn keep_up(metrics: PrometheusHandle) {
     let mut timer = tokio::time::interval(UPKEEP);
     loop {

@@ -1,7 +1,7 @@
 //! The store of the sales: a file for each train, in the place of a database.
 //!
-//! It keeps the greatest fencing token that it has seen, and refuses smaller ones. A database does the same by a column:
-//! `UPDATE trains SET sold = sold + 1, token = $1 WHERE id = $2 AND token <= $1`.
+//! It keeps the greatest fencing token that it has seen, and refuses smaller ones. A database does the same
+//! by a column: `UPDATE trains SET sold = sold + 1, token = $1 WHERE id = $2 AND token <= $1`.
 
 use std::fs::{File, create_dir_all};
 use std::io::{self, Read, Write};
@@ -43,7 +43,8 @@ impl Store {
 /// Each line is a sale: its seat and its token.
 fn append(path: &Path, token: FencingToken) -> Result<u32, StoreError> {
     let mut file = File::options().create(true).read(true).append(true).open(path)?;
-    // The store's own transaction: the check and the write are one step. It would not keep an earlier holder out.
+    // The store's own transaction: the check and the write are one step. It would not keep an earlier holder
+    // out.
     file.lock()?;
     let mut sales = String::new();
     file.read_to_string(&mut sales)?;

@@ -104,8 +104,8 @@ impl Error {
         self.kind() == ErrorKind::Lost
     }
 
-    /// Whether the same call may be made again, and can succeed then. Never after a lost hold: what the caller
-    /// did under it may have happened, so read first.
+    /// Whether the same call may be made again, and can succeed then. Never after a lost hold: what the
+    /// caller did under it may have happened, so read first.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self.kind(), ErrorKind::Timeout | ErrorKind::Disconnected)

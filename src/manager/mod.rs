@@ -246,9 +246,9 @@ impl ConnectionManager {
     ///
     /// The timeout bounds each call that does not wait for other contenders, from its beginning to its
     /// answer: `try_acquire`, `commit`, `release`, `inspect`, a revocation, and reads and writes of nodes.
-    /// The exception is the downgrade of a write guard: it ends when its outcome is known, or when the hold is
-    /// lost, because a bound would end a hold that is still valid.
-    /// Waits for a lock have deadlines of their own. Default: that of
+    /// The exception is the downgrade of a write guard: it ends when its outcome is known, or when the hold
+    /// is lost, because a bound would end a hold that is still valid. Waits for a lock have
+    /// deadlines of their own. Default: that of
     /// [the builder](crate::ConnectionManagerBuilder::operation_timeout).
     ///
     /// A release that is not confirmed in time continues in the background. A commit without an answer in

@@ -1,24 +1,25 @@
 //! A process that contends for a mutex and records when its guard said that it was valid.
 //!
 //! `contender CONNECT LOCK REGISTER SESSION_MS TICK_MS SESSIONS`: acquires the lock again and again until its
-//! standard input ends. One line for each event, with nanoseconds of the machine's boot clock, which all processes
-//! share:
+//! standard input ends. One line for each event, with nanoseconds of the machine's boot clock, which all
+//! processes share:
 //!
 //! * `granted TOKEN AT`, `valid TOKEN AT` (at AT the guard still said that it was valid), `over TOKEN AT`
 //! * `written TOKEN VERSION`: a fenced write was committed as this version of the register
 //!
-//! The contender acquires through a pool of SESSIONS sessions. With a further argument `once` it acquires the lock
-//! once, and works under it until the hold is lost: `polled AT` for each poll of the work, `checked AT true|false`
-//! for each check of the guard, and `ended RESULTS` for the release.
+//! The contender acquires through a pool of SESSIONS sessions. With a further argument `once` it acquires the
+//! lock once, and works under it until the hold is lost: `polled AT` for each poll of the work, `checked AT
+//! true|false` for each check of the guard, and `ended RESULTS` for the release.
 //!
 //! The test reads the lines and judges them; this program judges nothing.
 //!
 //! `contender peer CONNECT SESSION_MS`: obeys requests on its standard input, see [`peer`].
 //!
-//! `contender java CONNECT SESSION_MS`: starts a Java peer, prints its process id, and waits until it is killed.
+//! `contender java CONNECT SESSION_MS`: starts a Java peer, prints its process id, and waits until it is
+//! killed.
 //!
-//! `contender server running|paused`: starts a ZooKeeper server, prints its process id and its folder, and waits until
-//! it is killed.
+//! `contender server running|paused`: starts a ZooKeeper server, prints its process id and its folder, and
+//! waits until it is killed.
 
 mod peer;
 mod values;
@@ -130,14 +131,16 @@ async fn hold(guard: &MutexGuard, token: u64, register: &ZnodePath) -> Result<()
                 say(&format!("written {token} {version}"))?;
             }
         } else {
-            // The passing of time is the subject: the hold samples its guard while the test kills or stops the process.
+            // The passing of time is the subject: the hold samples its guard while the test kills or stops
+            // the process.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
     Ok(())
 }
 
-/// Works, and checks the guard, until the hold is lost. Each prints its instant by a clock that it reads first.
+/// Works, and checks the guard, until the hold is lost. Each prints its instant by a clock that it reads
+/// first.
 async fn work_once(mutex: &Mutex) -> Result<(), Box<dyn Error>> {
     let guard = mutex.acquire().await?;
     say(&format!("granted {} {}", guard.fencing_token().as_u64(), now()))?;
@@ -156,7 +159,8 @@ async fn work_once(mutex: &Mutex) -> Result<(), Box<dyn Error>> {
             if !is_valid {
                 return std::io::Result::Ok(());
             }
-            // The passing of time is the subject: the clock alone makes a guard invalid, with no event to wait for.
+            // The passing of time is the subject: the clock alone makes a guard invalid, with no event to
+            // wait for.
             tokio::time::sleep(PAUSE).await;
         }
     };

@@ -48,8 +48,8 @@ pub(crate) struct Passed {
     pub(crate) healed_within: Duration,
 }
 
-/// Runs a scenario to which nothing happens, and says what passed meanwhile. `None` if something happened all the same:
-/// on a machine that is paused the client takes its link for broken, or a lease runs out.
+/// Runs a scenario to which nothing happens, and says what passed meanwhile. `None` if something happened all
+/// the same: on a machine that is paused the client takes its link for broken, or a lease runs out.
 pub(crate) async fn record<S: Scenario>(scenario: S) -> Result<Option<Vec<InjectionPoint>>, String> {
     let fixture = set(scenario, None).await?;
     let recorded = record_on(scenario, &fixture).await;
@@ -186,8 +186,8 @@ impl Behind {
     }
 }
 
-/// What must hold after every case. Returns what no client could help: a server that did not confirm the end of the
-/// session in time, although nothing kept it from doing so.
+/// What must hold after every case. Returns what no client could help: a server that did not confirm the end
+/// of the session in time, although nothing kept it from doing so.
 async fn aftermath<S: Scenario>(
     scenario: S,
     fixture: &Fixture,

@@ -1,5 +1,5 @@
-//! Servers that differ or fail in unusual ways: the end of the sequence, no containers, replaced sessions, servers that
-//! are behind.
+//! Servers that differ or fail in unusual ways: the end of the sequence, no containers, replaced sessions,
+//! servers that are behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +76,8 @@ async fn without_containers_directories_are_persistent_and_the_lock_is_the_same(
     }
 }
 
-/// As newer servers do where this client may not read: an answer without the permission shows that the node exists.
+/// As newer servers do where this client may not read: an answer without the permission shows that the node
+/// exists.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_above_that_may_not_be_read_counts_as_existing() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -88,8 +89,8 @@ async fn a_directory_above_that_may_not_be_read_counts_as_existing() {
     assert_eq!(hidden.hits(), 1);
 }
 
-/// The next grant, its instant, and whether the earlier guard told its loss by then. Asked at once, and not compared with the
-/// instant at which another task was woken: on a busy machine that is late.
+/// The next grant, its instant, and whether the earlier guard told its loss by then. Asked at once, and not
+/// compared with the instant at which another task was woken: on a busy machine that is late.
 fn next_grant(
     manager: &ConnectionManager,
     earlier: &Arc<MutexGuard>,
@@ -155,8 +156,8 @@ async fn a_session_replaced_while_it_had_no_node_is_lost_at_its_next_create() {
     server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
-/// The answer to a downgrade is lost, and the next connection carries another session. The client finds the node that
-/// was created, but that says nothing about the session of the connection.
+/// The answer to a downgrade is lost, and the next connection carries another session. The client finds the
+/// node that was created, but that says nothing about the session of the connection.
 #[tokio::test]
 async fn a_node_found_after_a_lost_answer_does_not_show_whose_session_a_connection_carries() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -246,8 +247,8 @@ async fn a_holder_at_a_server_that_is_behind_is_lost_before_another_contender_is
         assert!(granted.fencing_token() > guard.fencing_token());
         drop(guard);
         let hold = oracle.enter("the next", Box::new(granted));
-        // After the partition the client learns that its session has expired, and contends again at the end of the
-        // queue.
+        // After the partition the client learns that its session has expired, and contends again at the end
+        // of the queue.
         servers.server(2).heal();
         let mutex = Mutex::new(&servers.holder, LOCK).unwrap();
         let again = tokio::spawn(async move { mutex.acquire().await.unwrap() });

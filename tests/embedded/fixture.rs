@@ -126,8 +126,8 @@ impl Fixture {
         Ok(())
     }
 
-    /// Every connection breaks, the clients know it, and there is no other one before the scenario begins. Until then
-    /// answers from before the break may still arrive.
+    /// Every connection breaks, the clients know it, and there is no other one before the scenario begins.
+    /// Until then answers from before the break may still arrive.
     pub(crate) async fn cut_off(&self) -> Result<(), String> {
         let managers = [self.actor()?, self.server_fixture.rival.clone()];
         let transitions = managers.map(|manager| (manager.transitions(), manager));
@@ -165,9 +165,9 @@ impl Fixture {
 
     /// Whether no doubt is allowed: everything was answered, on the connection on which it was sent.
     ///
-    /// A mild fault alone does not say so: on a machine that is paused for less than half a second the client takes
-    /// a healthy link for broken, and rightly says that it does not know what became of its requests. The loss of the
-    /// link may be reported later than that of the request, so it is waited for.
+    /// A mild fault alone does not say so: on a machine that is paused for less than half a second the client
+    /// takes a healthy link for broken, and rightly says that it does not know what became of its requests.
+    /// The loss of the link may be reported later than that of the request, so it is waited for.
     pub(crate) async fn was_undisturbed(&self) -> bool {
         if !self.injected_fault.is_none_or(InjectedFault::is_mild) {
             return false;

@@ -41,8 +41,8 @@ pub(crate) enum InjectedFault {
     StarveBefore,
     /// The same, and the request was applied before.
     StarveAfter,
-    /// An administrator ends the session, before the request is applied or after, before it is answered. No clock can
-    /// know of that: [`InjectedFault::is_decreed`].
+    /// An administrator ends the session, before the request is applied or after, before it is answered. No
+    /// clock can know of that: [`InjectedFault::is_decreed`].
     ExpireBefore,
     ExpireAfter,
     /// The server is paused until the client has noticed.
@@ -151,8 +151,8 @@ impl InjectedFault {
         matches!(self, Self::HoldRequest | Self::DelayRequest | Self::HoldReply | Self::DelayReply)
     }
 
-    /// Whether the session ends although its client is connected: then a hold may outlive it by its lease, as it may
-    /// outlive a node that is deleted by hand.
+    /// Whether the session ends although its client is connected: then a hold may outlive it by its lease, as
+    /// it may outlive a node that is deleted by hand.
     pub(crate) fn is_decreed(self) -> bool {
         matches!(self, Self::ExpireBefore | Self::ExpireAfter)
     }
@@ -167,9 +167,9 @@ impl InjectedFault {
         matches!(self, Self::Refuse(_))
     }
 
-    /// Whether a client that asks for the end of its session may read it as ended though it lives on until its time is
-    /// up: the close is refused, or lost with the connection and asked again of another session. No ZooKeeper does
-    /// either, and the client does not tell.
+    /// Whether a client that asks for the end of its session may read it as ended though it lives on until
+    /// its time is up: the close is refused, or lost with the connection and asked again of another session.
+    /// No ZooKeeper does either, and the client does not tell.
     pub(crate) fn hides_open_session(self) -> bool {
         matches!(self, Self::Refuse(_) | Self::SwapBefore)
     }

@@ -14,8 +14,8 @@ pub(crate) async fn within<T>(what: &str, work: impl Future<Output = T>) -> Resu
     bounded(limit, work).await.ok_or_else(|| format!("not within {limit:?}: {what}"))
 }
 
-/// Gives a call more and more time, until it says `text` when it gives up. On a busy machine it may not get that far in
-/// less.
+/// Gives a call more and more time, until it says `text` when it gives up. On a busy machine it may not get
+/// that far in less.
 pub(crate) async fn gives_up<E: Display>(text: &str, call: impl AsyncFn(Duration) -> E) -> E {
     let gives_up = async {
         let mut timeout = Duration::from_millis(20);

@@ -21,8 +21,8 @@ use crate::scenario::{
 const SIDE_BY_SIDE: usize = 24;
 
 /// How often a scenario is recorded, as many at a time as there are cases. An injection point counts only
-/// if all recordings have it: whether an event still arrives for a watch that is being given up, for example, is a matter
-/// of chance.
+/// if all recordings have it: whether an event still arrives for a watch that is being given up, for example,
+/// is a matter of chance.
 const RECORDINGS: usize = 12;
 
 /// How often a case is tried until it reaches its injection point and nothing else disturbs it.
@@ -77,7 +77,8 @@ async fn holds<S: Scenario>(scenario: S) {
             results.extend(missed);
             break;
         }
-        // If the load of the machine has changed since the recordings, new ones do not have the injection point either.
+        // If the load of the machine has changed since the recordings, new ones do not have the injection
+        // point either.
         let still = recorded(scenario).await;
         cases = missed.into_iter().map(|(case, _)| case).collect();
         cases.retain(|case| still.contains(&case.injection_point));

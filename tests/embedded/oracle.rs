@@ -15,7 +15,8 @@ pub(crate) struct Oracle {
 
 #[derive(Default)]
 struct Record {
-    /// A server ended a session by itself: a hold of its client is valid for a while longer, and no client can know.
+    /// A server ended a session by itself: a hold of its client is valid for a while longer, and no client
+    /// can know.
     is_suspended: bool,
     holds: Vec<(&'static str, SharedGrant)>,
     last_tokens: HashMap<String, LastTokens>,
@@ -32,13 +33,13 @@ struct LastTokens {
 /// Where a guard is kept until it is taken out.
 type SharedGrant = Arc<Mutex<Option<Arc<Granted>>>>;
 
-/// A grant that was entered. It is taken out of the record before the guard is released: from then on it claims
-/// nothing.
+/// A grant that was entered. It is taken out of the record before the guard is released: from then on it
+/// claims nothing.
 pub(crate) struct Hold(SharedGrant);
 
 impl Oracle {
-    /// Enters a grant. At this moment every other hold that is valid allows it, and its token is greater than those it
-    /// has to be greater than.
+    /// Enters a grant. At this moment every other hold that is valid allows it, and its token is greater than
+    /// those it has to be greater than.
     pub(crate) fn enter(&self, holder: &'static str, grant: Granted) -> Hold {
         let now = BootInstant::now();
         let mut record = self.record.lock();

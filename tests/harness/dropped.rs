@@ -55,7 +55,8 @@ pub async fn dropped_after<F: Future>(polls: usize, future: F) -> After<F::Outpu
             Poll::Pending => Poll::Pending,
         }
     });
-    // Not an assertion: only the end of the enumeration, for a future that waits for something that will not come.
+    // Not an assertion: only the end of the enumeration, for a future that waits for something that will not
+    // come.
     match tokio::time::timeout(Timing::scaled(Duration::from_millis(400)), limited).await {
         Ok(Some(output)) => After::Done(output),
         Ok(None) => After::Dropped,

@@ -8,8 +8,8 @@
 //! * [`Between`] is between the servers themselves, for partitions.
 //! * [`RawClient`] speaks the wire protocol by itself, so that what a test believes does not depend on the
 //!   client under test.
-//! * [`CuratorPeer`] is a Java process that takes the same locks with Apache Curator; [`Peer`] is such a process in any
-//!   language, Python with kazoo among them.
+//! * [`CuratorPeer`] is a Java process that takes the same locks with Apache Curator; [`Peer`] is such a
+//!   process in any language, Python with kazoo among them.
 //! * [`Circle`] is a deadlock on order.
 //! * [`inspect`] reads the servers' own reports (the four-letter words).
 //! * [`NumberHistory`] records the calls on a number, and checks that they are linearizable.

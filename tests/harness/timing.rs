@@ -10,7 +10,8 @@ use std::{env, fs, thread};
 
 use crate::error::HarnessError;
 
-/// The time between two checks of a condition. Short, as most conditions become true within a few milliseconds.
+/// The time between two checks of a condition. Short, as most conditions become true within a few
+/// milliseconds.
 const POLL: Duration = Duration::from_millis(10);
 
 /// The limits of all waits, times the factor in `LOCKKEEPER_TEST_TIMING` (default 1).
@@ -36,7 +37,8 @@ impl Timing {
         base.mul_f64(factor)
     }
 
-    /// A limit of `base`, scaled, and as many times longer as more wants to run now than the machine has cores.
+    /// A limit of `base`, scaled, and as many times longer as more wants to run now than the machine has
+    /// cores.
     #[must_use]
     pub fn under_load(base: Duration) -> Duration {
         Self::scaled(base).mul_f64(load())
@@ -68,7 +70,8 @@ impl Timing {
     }
 }
 
-/// How many threads want to run for each core, by `/proc/loadavg`: at least 1, and 1 where there is no such file.
+/// How many threads want to run for each core, by `/proc/loadavg`: at least 1, and 1 where there is no such
+/// file.
 fn load() -> f64 {
     let cores = thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -136,7 +139,8 @@ pub(crate) async fn within<T>(
 /// A machine that is suspended for a while uses up one part of a limit, however long that lasts.
 const PARTS: u32 = 40;
 
-/// The output of `work`, or `None` when `limit` has passed. The time in which this process could not run counts little.
+/// The output of `work`, or `None` when `limit` has passed. The time in which this process could not run
+/// counts little.
 pub async fn bounded<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     for _ in 0..PARTS {

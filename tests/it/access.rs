@@ -290,7 +290,8 @@ async fn another_password_is_another_identity() {
     let same = shop(&ensemble).connect().await.unwrap();
     assert!(Mutex::new(&same, "/mutex").unwrap().try_acquire().await.unwrap().is_none());
     let wrong = shop(&ensemble).digest_auth("shop", "guess");
-    // The client has both identities: both may use its nodes, and it may use the nodes that either of them may use.
+    // The client has both identities: both may use its nodes, and it may use the nodes that either of them
+    // may use.
     assert!(
         Mutex::new(&wrong.connect().await.unwrap(), "/mutex").unwrap().try_acquire().await.unwrap().is_none()
     );

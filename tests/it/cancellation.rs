@@ -1,7 +1,7 @@
 //! Dropping a future at any await leaves no node behind.
 //!
-//! Every await is tried: the future is polled once, twice, three times …, and dropped there, until it gets to its
-//! end. What the server then has is asked past the library.
+//! Every await is tried: the future is polled once, twice, three times …, and dropped there, until it gets to
+//! its end. What the server then has is asked past the library.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The end of the sequence numbers on a real server: the parent's counter stops at 2147483647, and continues below zero
-//! while creates are in flight (ZOOKEEPER-3249).
+//! The end of the sequence numbers on a real server: the parent's counter stops at 2147483647, and continues
+//! below zero while creates are in flight (ZOOKEEPER-3249).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,8 +1,8 @@
 //! Never two holders: four contending processes under faults.
 //!
-//! Each contender records when its guard was valid. The oracle compares these spans: by the lease clock no two may
-//! overlap, whatever was killed, paused or cut; the tokens must grow with the grants; and the register, written through
-//! the guard's transaction, must never return to an older token.
+//! Each contender records when its guard was valid. The oracle compares these spans: by the lease clock no
+//! two may overlap, whatever was killed, paused or cut; the tokens must grow with the grants; and the
+//! register, written through the guard's transaction, must never return to an older token.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -159,7 +159,8 @@ async fn start(servers: usize) -> (Ensemble, Proxies, Vec<Contender>) {
     (ensemble, proxies, contenders)
 }
 
-/// After the faults every contender is granted the lock again; then all stop, the oracle judges, and no node is left.
+/// After the faults every contender is granted the lock again; then all stop, the oracle judges, and no node
+/// is left.
 async fn finish(ensemble: &Ensemble, mut contenders: Vec<Contender>, mut outputs: Vec<Vec<String>>) {
     for contender in &mut contenders {
         contender.drain();

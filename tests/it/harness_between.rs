@@ -62,8 +62,8 @@ async fn a_leader_that_is_cut_off_is_replaced_and_returns_as_a_follower() -> Out
     a_leader_is_deposed(|between, leader| between.isolate(leader)).await
 }
 
-/// Electors send each other their addresses, so that the one with the greater number can call back. A relay that let
-/// these addresses pass would be bypassed.
+/// Electors send each other their addresses, so that the one with the greater number can call back. A relay
+/// that let these addresses pass would be bypassed.
 #[tokio::test]
 async fn a_server_that_is_cut_off_receives_no_votes() -> Outcome {
     if left_out() {

@@ -12,7 +12,8 @@ type Outcome = Result<(), HarnessError>;
 
 const PERSISTENT: CreateMode = CreateMode::Persistent;
 
-/// Proxies before a server of the test's own, a client behind them, and a client that connects to the server directly.
+/// Proxies before a server of the test's own, a client behind them, and a client that connects to the server
+/// directly.
 struct ProxyFixture {
     ensemble: Ensemble,
     proxies: Proxies,

@@ -7,7 +7,8 @@ use lockkeeper_tests::{Ensemble, Match, OpCode, Proxies, Timing, eventually};
 
 use crate::support::{behind_proxy, connect, nodes_become};
 
-/// The requests that were sent, without the confirmations of the session, which the library sends at any time.
+/// The requests that were sent, without the confirmations of the session, which the library sends at any
+/// time.
 fn sent(proxies: &Proxies) -> Vec<OpCode> {
     proxies.log().ops().into_iter().filter(|op| *op != OpCode::Multi).collect()
 }

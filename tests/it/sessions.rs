@@ -137,7 +137,8 @@ async fn data_too_large_for_a_request_is_refused_before_it_is_sent() {
     guard.release().await.unwrap();
 }
 
-/// Events for watches that were just removed make the client answer them after its close, and miss the reply to that.
+/// Events for watches that were just removed make the client answer them after its close, and miss the reply
+/// to that.
 #[tokio::test]
 async fn a_shutdown_with_waiters_is_confirmed_and_leaves_no_node() {
     let ensemble = Ensemble::start(1).await.unwrap();

@@ -8,8 +8,8 @@ use lockkeeper_tests::{Ensemble, Proxies, Timing, eventually};
 /// The tick of the servers that the tests start.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
 
-/// The longest session that the servers grant: a busy machine does not end it, and reactions after fractions of it differ
-/// from immediate ones.
+/// The longest session that the servers grant: a busy machine does not end it, and reactions after fractions
+/// of it differ from immediate ones.
 pub(crate) const LONG: Duration = Duration::from_secs(10);
 
 /// A builder with a short session, for servers with short ticks.

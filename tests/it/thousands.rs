@@ -1,5 +1,5 @@
-//! Thousands of waiters of one lock, and thousands of holds, on one session. The server is killed and restarted
-//! meanwhile. With `LOCKKEEPER_SOAK=1` there are ten thousand of each.
+//! Thousands of waiters of one lock, and thousands of holds, on one session. The server is killed and
+//! restarted meanwhile. With `LOCKKEEPER_SOAK=1` there are ten thousand of each.
 //!
 //! The tests print the cost in memory.
 
@@ -45,8 +45,8 @@ async fn ephemerals_become(ensemble: &Ensemble, count: usize) {
     seen.await.unwrap();
 }
 
-/// Kills the server and starts it again on its data, and waits until all managers have noticed both. Returns an
-/// instant in between.
+/// Kills the server and starts it again on its data, and waits until all managers have noticed both. Returns
+/// an instant in between.
 async fn killed_and_started(ensemble: &Ensemble, managers: &[&ConnectionManager]) -> BootInstant {
     ensemble.server(0).kill().await.unwrap();
     for manager in managers {

@@ -1,4 +1,5 @@
-//! Views on Apache ZooKeeper: restarts, expired sessions, an ensemble that loses servers, and locks beside them.
+//! Views on Apache ZooKeeper: restarts, expired sessions, an ensemble that loses servers, and locks beside
+//! them.
 
 use std::collections::BTreeMap;
 

@@ -21,13 +21,14 @@ use tokio::runtime::Handle;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The same rounds are executed twice. Tables and buffers grow to their size in the first thousand, and with each
-/// session anew, so that only what the second thousand adds is left behind.
+/// The same rounds are executed twice. Tables and buffers grow to their size in the first thousand, and with
+/// each session anew, so that only what the second thousand adds is left behind.
 const ROUNDS: usize = 1_000;
 /// The session expires once in this number of rounds.
 const EXPIRY: usize = 100;
 
-/// The server's own five nodes, and the directories of what a round takes: those that are empty may have been reaped.
+/// The server's own five nodes, and the directories of what a round takes: those that are empty may have been
+/// reaped.
 const DIRECTORIES: u64 = 5 + 7;
 
 /// All memory of the process is counted, so one test runs after the other.
@@ -40,7 +41,8 @@ const DIRECTORY: usize = 1_000;
 /// The memory of a node in a view, besides its path and its data; docs/recipes.md states it.
 const NODE_BYTES: usize = 400;
 
-/// So much may differ by chance, such as the room in a buffer: less than anything of ours that one round could leave.
+/// So much may differ by chance, such as the room in a buffer: less than anything of ours that one round
+/// could leave.
 const SLACK: usize = 32 * ROUNDS;
 
 /// The resources that must be released.

@@ -51,8 +51,8 @@ type Log = Vec<(Option<Id>, Entry)>;
 impl Seen {
     /// Records for as long as the guard is kept.
     pub(crate) fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
-        // The first use of a callsite on a thread without a subscriber would disable it for all threads, so every
-        // thread has a subscriber.
+        // The first use of a callsite on a thread without a subscriber would disable it for all threads, so
+        // every thread has a subscriber.
         static EVERYWHERE: Once = Once::new();
         EVERYWHERE.call_once(|| {
             tracing::subscriber::set_global_default(tracing_subscriber::registry()).expect("none before");

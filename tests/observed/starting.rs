@@ -17,7 +17,8 @@ const UNUSABLE: &str = "no session yet: a server cannot be used";
 /// Long enough for a look at the servers.
 const SHORTLY: Duration = Duration::from_millis(2_500);
 
-/// Tries to connect until the first warning. Returns the warning, and the error of an attempt that ends after it.
+/// Tries to connect until the first warning. Returns the warning, and the error of an attempt that ends after
+/// it.
 async fn refused(servers: &str) -> (Entry, String) {
     let (seen, _listening) = Seen::begin();
     let begun = Instant::now();

@@ -18,8 +18,8 @@ pub type AnyAdapter = &'static dyn Adapter;
 
 /// One way to take one recipe.
 pub trait Adapter: Debug + Send + Sync + 'static {
-    /// Takes it. `None` if it was not free: only for a [try](AcquireMode::Try), or if a further step of this way could
-    /// not be done in time.
+    /// Takes it. `None` if it was not free: only for a [try](AcquireMode::Try), or if a further step of this
+    /// way could not be done in time.
     fn take(&self, target: Target, mode: AcquireMode) -> Taking;
 
     /// The same as a [`Lock`]. `None` if this way has no such type.
@@ -38,7 +38,8 @@ pub trait Adapter: Debug + Send + Sync + 'static {
         Box::pin(ready(Ok(())))
     }
 
-    /// What excludes every grant of this adapter, and waits for all of them. `None` if the adapter excludes itself.
+    /// What excludes every grant of this adapter, and waits for all of them. `None` if the adapter excludes
+    /// itself.
     fn exclusion(&self) -> Option<AnyAdapter> {
         None
     }
@@ -53,8 +54,8 @@ pub trait Adapter: Debug + Send + Sync + 'static {
         false
     }
 
-    /// Follows the holder from outside until it ends by itself, and reports the token of each holder that it sees. `None`
-    /// if the recipe has no observers.
+    /// Follows the holder from outside until it ends by itself, and reports the token of each holder that it
+    /// sees. `None` if the recipe has no observers.
     fn observe(&self, target: Target, seen: Seen) -> Option<BoxFuture<'static, ()>> {
         drop((target, seen));
         None

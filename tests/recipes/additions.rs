@@ -1,5 +1,5 @@
-//! Histories of a counter to which ones are added. Each sum is the place of its addition in the order of all, so the
-//! sums alone show whether the history is linearizable.
+//! Histories of a counter to which ones are added. Each sum is the place of its addition in the order of all,
+//! so the sums alone show whether the history is linearizable.
 
 /// An addition of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub enum AdditionEnd {
     Unknown,
 }
 
-/// Whether each addition counted once, or at most once if nothing is known of it. `last` is the number in the end.
+/// Whether each addition counted once, or at most once if nothing is known of it. `last` is the number in the
+/// end.
 ///
 /// # Errors
 ///

@@ -15,7 +15,8 @@ pub trait Grant: Debug + Send + Sync + 'static {
     /// The holds in it, in the order in which they were granted.
     fn holds(&self) -> Vec<&Hold>;
 
-    /// What the holder may rely on while the grant is valid: one claim for each hold, in the order of the holds.
+    /// What the holder may rely on while the grant is valid: one claim for each hold, in the order of the
+    /// holds.
     fn claims(&self) -> Vec<Claim> {
         self.holds().into_iter().map(Claim::exclusive).collect()
     }
@@ -69,7 +70,8 @@ pub trait Grant: Debug + Send + Sync + 'static {
         Box::pin(pending())
     }
 
-    /// Acquires it once more for its owner, and releases that. Returns the token; `None` if the recipe has no owners.
+    /// Acquires it once more for its owner, and releases that. Returns the token; `None` if the recipe has no
+    /// owners.
     fn acquire_again(&self, target: Target) -> BoxFuture<'_, Result<Option<FencingToken>, Error>> {
         drop(target);
         Box::pin(ready(Ok(None)))

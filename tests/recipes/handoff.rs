@@ -37,8 +37,8 @@ fn mutex_of(target: Target) -> Result<Mutex, Error> {
     Mutex::new(&target.manager, target.path)?.with_handoff(policy)
 }
 
-/// The mutex that the tasks of the process share. Without one, a mutex of its own: an acquire without a limit takes and
-/// releases it first, so that it gets the idle node.
+/// The mutex that the tasks of the process share. Without one, a mutex of its own: an acquire without a limit
+/// takes and releases it first, so that it gets the idle node.
 #[derive(Clone, Copy, Debug)]
 pub struct Keeping;
 

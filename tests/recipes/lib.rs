@@ -1,7 +1,8 @@
-//! The recipes as the test rings see them: one file for each recipe, with its [adapters](Adapter) and its grants.
+//! The recipes as the test rings see them: one file for each recipe, with its [adapters](Adapter) and its
+//! grants.
 //!
-//! A ring takes a lock through an adapter, and judges the grant by its [claims](Claim). A new recipe is a file here,
-//! and its rows in `rings.rs`: one for each ring that runs it.
+//! A ring takes a lock through an adapter, and judges the grant by its [claims](Claim). A new recipe is a
+//! file here, and its rows in `rings.rs`: one for each ring that runs it.
 
 #![allow(clippy::expect_used, reason = "a failed expectation is a failed test")]
 

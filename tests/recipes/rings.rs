@@ -1,7 +1,7 @@
 //! The locks that each ring runs. A new recipe has its rows here, one for each table.
 //!
-//! [`for_each_lock!`](crate::for_each_lock) is for the embedded matrix, the cancellation tests and the tests on real servers, [`FAMILIES`] for
-//! the simulation, and [`SOAK_LOCKS`] for chaos.
+//! [`for_each_lock!`](crate::for_each_lock) is for the embedded matrix, the cancellation tests and the tests
+//! on real servers, [`FAMILIES`] for the simulation, and [`SOAK_LOCKS`] for chaos.
 
 use std::fmt::{self, Debug, Formatter};
 
@@ -65,7 +65,8 @@ impl Debug for Family {
     }
 }
 
-/// The families that the simulation draws from. A plan draws by index: a new row changes the plans of all seeds.
+/// The families that the simulation draws from. A plan draws by index: a new row changes the plans of all
+/// seeds.
 pub static FAMILIES: &[Family] = &[
     Family {
         name: "mutex",
@@ -126,8 +127,8 @@ pub struct SoakLock {
     pub nests: bool,
     /// Whether its nodes are also deleted by hand.
     pub touched: bool,
-    /// The tasks of each client that take this lock alone. More than one for some locks: neighbours in one process are
-    /// a case of their own.
+    /// The tasks of each client that take this lock alone. More than one for some locks: neighbours in one
+    /// process are a case of their own.
     pub tasks: usize,
 }
 

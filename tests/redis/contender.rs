@@ -1,7 +1,7 @@
 //! A process whose tasks take a lock, again and again, and tell a witness.
 //!
-//! `redis_contender URL NAME WITNESS ROUNDS LEASE_MS LIMIT TASKS`. With a limit of one the lock is a mutex, otherwise a
-//! semaphore, of which the tasks take one permit, two, three and so on.
+//! `redis_contender URL NAME WITNESS ROUNDS LEASE_MS LIMIT TASKS`. With a limit of one the lock is a mutex,
+//! otherwise a semaphore, of which the tasks take one permit, two, three and so on.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 use crate::rng::Rng;
 
-/// The machine of one client process: a clock of its own rate, names from the seed, and a gate that stops all its
-/// tasks.
+/// The machine of one client process: a clock of its own rate, names from the seed, and a gate that stops all
+/// its tasks.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) number: usize,

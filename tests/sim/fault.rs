@@ -25,20 +25,21 @@ pub(crate) enum Fault {
     DeleteByHand,
     /// A contender's node is written by hand, and deleted a little later.
     Meddle,
-    /// All contenders of a lock are deleted by hand, the last one first; with or without a process that reaches no
-    /// server meanwhile.
+    /// All contenders of a lock are deleted by hand, the last one first; with or without a process that
+    /// reaches no server meanwhile.
     Clear,
     /// Sequence numbers continue past the end of their range, as while creates are in flight, or stop to.
     CountAhead,
-    /// A process reaches no server for a long while, from the answer to one of its writes on: the servers hear
-    /// nothing from it after the instant that its lease counts from.
+    /// A process reaches no server for a long while, from the answer to one of its writes on: the servers
+    /// hear nothing from it after the instant that its lease counts from.
     Strand,
     /// A process crashes, and closes nothing.
     Crash,
-    /// A transaction with creates is held on its way and its connection breaks; it is applied right after a later
-    /// list of the same directory, whose answer is late.
+    /// A transaction with creates is held on its way and its connection breaks; it is applied right after a
+    /// later list of the same directory, whose answer is late.
     HoldTransaction,
-    /// A Curator client creates a lease of a semaphore without a node in the queue, which ended with its session.
+    /// A Curator client creates a lease of a semaphore without a node in the queue, which ended with its
+    /// session.
     CuratorsLease,
 }
 

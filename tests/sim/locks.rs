@@ -57,7 +57,8 @@ impl Lock {
     }
 }
 
-/// The mutexes that the tasks of one process share. All of them keep their nodes, for a time that is left to chance.
+/// The mutexes that the tasks of one process share. All of them keep their nodes, for a time that is left to
+/// chance.
 pub(crate) fn shared_mutexes(pool: &ConnectionPool, locks: &[Lock], rng: &mut Rng) -> SharedMutexes {
     let shared = |lock: &Lock| {
         let manager = pool.for_path(lock.path());

@@ -1,4 +1,5 @@
-//! The log lines about losses. To an operator such a line means a lost hold, so the oracle checks that it is true.
+//! The log lines about losses. To an operator such a line means a lost hold, so the oracle checks that it is
+//! true.
 
 use std::cell::RefCell;
 use std::fmt::Debug;

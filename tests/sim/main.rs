@@ -1,9 +1,10 @@
-//! The simulation: the real manager and recipes over a simulated ensemble, network and machine, in paused time.
+//! The simulation: the real manager and recipes over a simulated ensemble, network and machine, in paused
+//! time.
 //!
 //! One seed decides everything: latency, broken connections, lost answers, expiry, paused processes, servers
-//! that are behind, cancellation, the rates of clocks. First faults strike (the safety phase), then all is healed, and
-//! every client must be granted its locks (the healing phase). The [`oracle`] checks the promises of
-//! `docs/failure-model.md` all the while.
+//! that are behind, cancellation, the rates of clocks. First faults strike (the safety phase), then all is
+//! healed, and every client must be granted its locks (the healing phase). The [`oracle`] checks the promises
+//! of `docs/failure-model.md` all the while.
 
 #![allow(
     clippy::unwrap_used,

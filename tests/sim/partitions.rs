@@ -1,8 +1,8 @@
 //! Partitions under the same faults: each process is a member, and all share the items.
 //!
-//! While faults strike, members join and leave, guards are dropped, and items are added and removed. The oracle judges the
-//! guards as those of any lock. When all is healed, each item is held by the member to which the hash gives it, and by
-//! no other. When all members have left, no node is left.
+//! While faults strike, members join and leave, guards are dropped, and items are added and removed. The
+//! oracle judges the guards as those of any lock. When all is healed, each item is held by the member to
+//! which the hash gives it, and by no other. When all members have left, no node is left.
 
 use std::collections::BTreeMap;
 use std::pin::pin;

@@ -110,8 +110,8 @@ impl Plan {
         self.latency.min(self.timeout / 40)
     }
 
-    /// The time after the last fault within which every client must be granted its locks: cut-off sessions expire,
-    /// the lease is confirmed again, and then each worker acquires, with some round trips each.
+    /// The time after the last fault within which every client must be granted its locks: cut-off sessions
+    /// expire, the lease is confirmed again, and then each worker acquires, with some round trips each.
     pub(crate) fn patience(&self) -> u64 {
         let workers = (self.processes * self.workers) as u64;
         let turns = workers * (self.locks.len() + 1) as u64;

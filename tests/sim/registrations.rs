@@ -1,8 +1,8 @@
 //! Registrations under the same faults: each process has a node of its own, and all want one more.
 //!
-//! While faults strike, the processes write data, drop registrations and make them again. When all is healed, each
-//! process has its own node with its last data, one of them has the common node, and the others know its owner. When all
-//! registrations have ended, no node is left.
+//! While faults strike, the processes write data, drop registrations and make them again. When all is healed,
+//! each process has its own node with its last data, one of them has the common node, and the others know its
+//! owner. When all registrations have ended, no node is left.
 
 use std::sync::Arc;
 use std::time::Duration;

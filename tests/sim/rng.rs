@@ -1,4 +1,5 @@
-/// All chance of a run, from its seed: SplitMix64, so that a seed means the same in every release of every crate.
+/// All chance of a run, from its seed: SplitMix64, so that a seed means the same in every release of every
+/// crate.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(u64);
 

@@ -86,7 +86,8 @@ async fn simulate(seed: u64, traced: bool) -> Run {
     Run { plan, broken: oracle.broken(), trace: world.trace(), grants, losses, additions, shown }
 }
 
-/// Waits until the unused sessions are connected again, too: a session without a connection cannot be closed in order.
+/// Waits until the unused sessions are connected again, too: a session without a connection cannot be closed
+/// in order.
 async fn all_connected(pool: &ConnectionPool) {
     for manager in pool.managers() {
         let mut transitions = manager.transitions();

@@ -63,8 +63,8 @@ impl Seeds {
         Self { first: number("LOCKKEEPER_SIM_FIRST").unwrap_or(0), limit: Limit::Seeds(seeds) }
     }
 
-    /// Runs them on all cores until one fails. Those that were begun before it are finished, so that the lowest
-    /// failing seed is always the same.
+    /// Runs them on all cores until one fails. Those that were begun before it are finished, so that the
+    /// lowest failing seed is always the same.
     pub(crate) fn run(self) -> Outcome {
         let began = Instant::now();
         let (next, outcome) = (AtomicU64::new(0), Mutex::new(Outcome::default()));
@@ -99,8 +99,8 @@ impl Seeds {
     }
 }
 
-/// Runs these seeds on all cores, or the one that is to be replayed, each in paused time: what was broken in each, and its
-/// trace. Fails with the lowest seed that breaks something.
+/// Runs these seeds on all cores, or the one that is to be replayed, each in paused time: what was broken in
+/// each, and its trace. Fails with the lowest seed that breaks something.
 pub(crate) fn each<S>(seeds: u64, module: &str, simulate: impl Fn(u64, bool) -> S + Sync)
 where
     S: Future<Output = (Vec<String>, Vec<String>)>,
@@ -138,8 +138,8 @@ where
     }
 }
 
-/// Waits until nothing is wrong, or reports it after `patience`. Polls in paused time, which costs nothing and misses
-/// nothing.
+/// Waits until nothing is wrong, or reports it after `patience`. Polls in paused time, which costs nothing
+/// and misses nothing.
 pub(crate) async fn becomes(
     world: &World,
     oracle: &Oracle,

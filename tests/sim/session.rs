@@ -45,8 +45,8 @@ pub(crate) struct Call {
     pub(crate) reply: oneshot::Sender<Result<Answer, WireError>>,
 }
 
-/// The client's end of one session, as the real client keeps it: requests queue while there is no connection, those
-/// under way fail when it breaks, watches are set again on the next one.
+/// The client's end of one session, as the real client keeps it: requests queue while there is no connection,
+/// those under way fail when it breaks, watches are set again on the next one.
 pub(crate) struct ClientSession {
     pub(crate) process: Arc<Process>,
     /// 0 until the server has given one.
@@ -116,7 +116,8 @@ impl ClientSession {
         self.is_closing || self.has_ended()
     }
 
-    /// Every change of the link counts as an interruption, and is published before any reply that arrives after it.
+    /// Every change of the link counts as an interruption, and is published before any reply that arrives
+    /// after it.
     pub(crate) fn set_link(&mut self, link: Link) {
         if self.link == link || self.has_ended() {
             return;
@@ -156,7 +157,8 @@ impl ClientSession {
         }
     }
 
-    /// The answer to the oldest request in flight. Returns the watch that it has set, if no task waits for the answer.
+    /// The answer to the oldest request in flight. Returns the watch that it has set, if no task waits for
+    /// the answer.
     pub(crate) fn answer(
         &mut self,
         xid: i32,

@@ -1,7 +1,7 @@
 //! Files of the core, compiled with loom's locks and flags, and the models that use them.
 //!
-//! Loom runs a model once for each way in which its threads can interleave, and for each value that the memory
-//! model lets a load return.
+//! Loom runs a model once for each way in which its threads can interleave, and for each value that the
+//! memory model lets a load return.
 
 pub mod models;
 mod sync;

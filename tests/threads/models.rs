@@ -15,16 +15,16 @@ use crate::node_register::NodeRegister;
 use crate::parker::Parker;
 use crate::watch_budget::WatchBudget;
 
-/// In one run a thread that could continue is interrupted at most three times: without this bound some models take
-/// minutes.
+/// In one run a thread that could continue is interrupted at most three times: without this bound some models
+/// take minutes.
 fn every_interleaving(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(model);
 }
 
-/// A task parks before it looks for work, and a task that has work is not woken for more. Another thread makes
-/// work twice, and notifies each time.
+/// A task parks before it looks for work, and a task that has work is not woken for more. Another thread
+/// makes work twice, and notifies each time.
 pub fn work_that_is_notified_of_is_found() {
     every_interleaving(|| {
         let shared = Arc::new((Parker::default(), AtomicUsize::new(0)));
@@ -220,10 +220,10 @@ pub fn a_node_that_a_transaction_may_have_replaced_never_reads_as_deleted_by_ano
 }
 
 /// One thread registers a node, while two others end the session.
-pub fn a_node_that_is_registered_while_the_session_ends_is_told_once() {
+pub fn a_node_that_is_registered_while_the_session_ends_hears_of_it_once() {
     every_interleaving(|| {
         let register = Arc::new(NodeRegister::<LossNotice<u8, u8>, u8>::new());
-        let told = Arc::new(AtomicUsize::new(0));
+        let reported = Arc::new(AtomicUsize::new(0));
         let lose = |node: &LossNotice<u8, u8>, reason: u8| {
             if node.record(reason) {
                 node.tell_holder(|| reason);
@@ -240,7 +240,7 @@ pub fn a_node_that_is_registered_while_the_session_ends_is_told_once() {
                 })
             })
             .collect();
-        let (node, heard) = (Arc::new(LossNotice::new()), Arc::clone(&told));
+        let (node, heard) = (Arc::new(LossNotice::new()), Arc::clone(&reported));
         let count = move |_| {
             heard.fetch_add(1, Ordering::AcqRel);
         };
@@ -252,7 +252,7 @@ pub fn a_node_that_is_registered_while_the_session_ends_is_told_once() {
         for thread in ending {
             thread.join().unwrap_or_default();
         }
-        assert_eq!(told.load(Ordering::Acquire), 1, "the holder is told once");
+        assert_eq!(reported.load(Ordering::Acquire), 1, "the holder hears of it once");
         assert_eq!(node.get(), register.loss(), "the reason of the session");
         assert!(register.read(BTreeMap::is_empty), "nothing is registered in a session that is over");
     });

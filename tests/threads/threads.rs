@@ -44,6 +44,6 @@ fn a_node_that_a_transaction_may_have_replaced_never_reads_as_deleted_by_another
 }
 
 #[test]
-fn a_node_that_is_registered_while_the_session_ends_is_told_once() {
-    models::a_node_that_is_registered_while_the_session_ends_is_told_once();
+fn a_node_that_is_registered_while_the_session_ends_hears_of_it_once() {
+    models::a_node_that_is_registered_while_the_session_ends_hears_of_it_once();
 }

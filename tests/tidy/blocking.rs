@@ -89,8 +89,8 @@ impl Sides {
         read
     }
 
-    /// Adds to each alias of a type that only threads have, such as `Blocking`, the methods of that type. An alias of
-    /// the async type itself is the same type, and needs no comparison.
+    /// Adds to each alias of a type that only threads have, such as `Blocking`, the methods of that type. An
+    /// alias of the async type itself is the same type, and needs no comparison.
     fn resolve_aliases(&mut self, files: &[String]) {
         let sources: Vec<String> = files.iter().map(|file| without_text(&read(file))).collect();
         let aliases = sources.iter().flat_map(|text| text.lines());
@@ -200,8 +200,8 @@ fn methods_of(files: &[String]) -> Methods {
     found
 }
 
-/// The public methods in a source. rustfmt puts an `impl` and its end into the first column, and the methods into the
-/// fifth.
+/// The public methods in a source. rustfmt puts an `impl` and its end into the first column, and the methods
+/// into the fifth.
 fn methods_in(source: &str) -> Methods {
     let source = without_tests(&without_text(source));
     let mut found = Methods::new();

@@ -1,5 +1,5 @@
-//! Counts are `u32` in every public signature, and zero is refused where it makes no sense: a `usize` there is a length
-//! or a size, and is listed with its reason.
+//! Counts are `u32` in every public signature, and zero is refused where it makes no sense: a `usize` there
+//! is a length or a size, and is listed with its reason.
 
 use super::rust::{tokens, without_tests, without_text};
 use super::{files, read};

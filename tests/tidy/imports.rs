@@ -1,7 +1,7 @@
 //! Imports point one way: between the folders of the core, and between the files of each folder.
 //!
-//! Read from the `use` declarations and the paths in the code of every file. A re-export of a `mod.rs` counts as
-//! imported from the file that has it. Tests may import what they like.
+//! Read from the `use` declarations and the paths in the code of every file. A re-export of a `mod.rs` counts
+//! as imported from the file that has it. Tests may import what they like.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -150,7 +150,8 @@ fn no_files_of_a_folder_import_each_other_in_a_circle() {
     assert!(circles.is_empty(), "{circles:#?}");
 }
 
-/// Which files and folders of a folder import which of it. A `mod.rs` and what is below it may import each other.
+/// Which files and folders of a folder import which of it. A `mod.rs` and what is below it may import each
+/// other.
 fn imports_within<'a>(of: &'a Crate, folder: &[String]) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
     let child = |module: &'a Path| module.strip_prefix(folder)?.first().map(String::as_str);
     let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

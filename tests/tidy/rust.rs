@@ -11,8 +11,8 @@ pub(crate) struct Named {
     pub(crate) imported_as: Option<String>,
 }
 
-/// The paths of all `use` declarations outside of tests, and those in the code that begin with `crate`, `super` or
-/// `self`.
+/// The paths of all `use` declarations outside of tests, and those in the code that begin with `crate`,
+/// `super` or `self`.
 pub(crate) fn named(source: &str) -> Vec<Named> {
     let tokens = tokens(&without_tests(&without_text(source)));
     let mut found = Vec::new();

@@ -36,18 +36,22 @@ fn no_function_is_longer_than_70_lines() {
 
 #[test]
 fn no_comment_is_wider_than_110_columns() {
+    // A table and a command are as wide as they have to be.
+    let is_prose = |line: &str| {
+        let text = line.trim_start().trim_start_matches(['/', '!']);
+        line.trim_start().starts_with("//") && !text.starts_with(" |") && !text.starts_with(" cargo ")
+    };
     let mut too_wide = Vec::new();
-    for (file, text) in sources_in(&["src", "recipes/src", "lock/src", "redis/src"]) {
-        let is_too_wide =
-            |line: &str| line.trim_start().starts_with("//") && line.chars().count() > COMMENT_WIDTH_MAX;
+    for (file, text) in sources_in(&["."]) {
+        let is_too_wide = |line: &str| is_prose(line) && line.chars().count() > COMMENT_WIDTH_MAX;
         let lines = (1..).zip(text.lines()).filter(|(_, line)| is_too_wide(line));
         too_wide.extend(lines.map(|(number, _)| format!("{file}:{number}")));
     }
     assert!(too_wide.is_empty(), "{too_wide:#?}");
 }
 
-/// The names of all functions with a body, and how many lines each has from `fn` on. rustfmt ends a body in the
-/// column where the function begins.
+/// The names of all functions with a body, and how many lines each has from `fn` on. rustfmt ends a body in
+/// the column where the function begins.
 fn functions_of(text: &str) -> Vec<(&str, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();

@@ -12,7 +12,8 @@ use crate::measurements::{Lap, now};
 use crate::report::Report;
 use crate::run::{Worker, for_a_time};
 
-/// Each worker creates an ephemeral sequential node and deletes it; then, as long again, each reads a node's data.
+/// Each worker creates an ephemeral sequential node and deletes it; then, as long again, each reads a node's
+/// data.
 pub(super) async fn run(arguments: &Arguments) -> Outcome<Report> {
     let meters = Meters::of(arguments.servers()).await;
     let mut clients = Vec::new();

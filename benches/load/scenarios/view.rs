@@ -1,5 +1,5 @@
-//! A view of many nodes: how long its first load takes, what it keeps in memory, how late a change is in it, and how
-//! fast its snapshot is read.
+//! A view of many nodes: how long its first load takes, what it keeps in memory, how late a change is in it,
+//! and how fast its snapshot is read.
 
 use std::time::{Duration, Instant};
 
@@ -66,7 +66,8 @@ async fn fill(manager: &ConnectionManager, root: &str, nodes: usize) -> Outcome<
     Ok(guard.release().await?)
 }
 
-/// The instants at which a task that reads the stream has a change, as Curator's listener has it in its thread.
+/// The instants at which a task that reads the stream has a change, as Curator's listener has it in its
+/// thread.
 fn arrivals(view: &TreeView) -> UnboundedReceiver<Instant> {
     let (arrived, arrivals) = unbounded_channel();
     let mut changes = view.changes();

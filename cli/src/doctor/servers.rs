@@ -140,7 +140,8 @@ fn session_limits(reports: &[Report], timeout: Duration) -> Vec<Finding> {
 fn connections(reports: &[Report]) -> Vec<Finding> {
     let near = |report: &Report| {
         let (used, max) = (report.metric("zk_num_alive_connections")?, report.configured("maxClientCnxns")?);
-        // The limit counts by client address, and the use is of all: only a client behind one address is near.
+        // The limit counts by client address, and the use is of all: only a client behind one address is
+        // near.
         (max > 0 && used >= max).then(|| {
             Finding::warn(
                 format_args!(

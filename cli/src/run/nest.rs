@@ -1,8 +1,8 @@
 //! Commands within commands: the program of one command runs another command, and waits for its end.
 //!
-//! The inner command waits for its lock with a session of its own. So that the diagnosis of deadlocks sees that
-//! the outer locks are held meanwhile, the environment passes the owner and its holds to the inner command, whose
-//! node names them. No grant depends on it.
+//! The inner command waits for its lock with a session of its own. So that the diagnosis of deadlocks sees
+//! that the outer locks are held meanwhile, the environment passes the owner and its holds to the inner
+//! command, whose node names them. No grant depends on it.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,8 +1,8 @@
 //! `once`: a program runs once for ever, or once per interval, over all machines.
 //!
-//! Without an interval the layout is that of [`OnceCell`](lockkeeper::OnceCell): a mutex at `<path>/locks`, and
-//! the node `<path>/value`, which is made by a transaction under the mutex when the program has succeeded. With
-//! an interval it is a [`Schedule`](lockkeeper::Schedule).
+//! Without an interval the layout is that of [`OnceCell`](lockkeeper::OnceCell): a mutex at `<path>/locks`,
+//! and the node `<path>/value`, which is made by a transaction under the mutex when the program has
+//! succeeded. With an interval it is a [`Schedule`](lockkeeper::Schedule).
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The guard: the process between the command and the supervisor, `lockkeeper __guard JOB PROGRAM ARGUMENT…`.
 //!
-//! It starts the supervisor and waits for its end, and does nothing else. If the command and the supervisor are
-//! killed at once, every process of the program becomes a child of the guard, which kills it.
+//! It starts the supervisor and waits for its end, and does nothing else. If the command and the supervisor
+//! are killed at once, every process of the program becomes a child of the guard, which kills it.
 
 use std::ffi::OsString;
 use std::fs::File;

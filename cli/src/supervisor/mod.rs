@@ -7,8 +7,8 @@
 //!             └─ program     leader of a process group of its own
 //! ```
 //!
-//! 1. The command starts the supervisor, by the guard, before it connects, and sends it orders over a socket: start the
-//!    program, the lease now ends at this instant, pass this signal on.
+//! 1. The command starts the supervisor, by the guard, before it connects, and sends it orders over a socket:
+//!    start the program, the lease now ends at this instant, pass this signal on.
 //! 2. The supervisor ends the program by its own clock ([`plan`]). It needs no order for that: a command that
 //!    is stopped, swapped out or hung renews no lease, and the program still ends before the lease does.
 //! 3. The end of the socket is the end of the command, however it died. The supervisor then kills the program
@@ -19,7 +19,8 @@
 //!    the guard inherits the orphans and kills them, whether the command lives or not. Without the guard, the
 //!    command does this. Some process is left to do it unless all three are killed at once.
 //!
-//! Nothing here is async, and nothing allocates between the deadline and the signal but the list of processes.
+//! Nothing here is async, and nothing allocates between the deadline and the signal but the list of
+//! processes.
 
 pub(crate) mod boot_time;
 mod control;

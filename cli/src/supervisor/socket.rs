@@ -63,8 +63,8 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Rece
         let mut parts = [IoSliceMut::new(&mut buffer)];
         match recvmsg(&socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
             Ok(got) => break got,
-            // The other side ended before it had received all. The kernel says so once, ahead of the packets that
-            // the other side had sent.
+            // The other side ended before it had received all. The kernel says so once, ahead of the packets
+            // that the other side had sent.
             Err(Errno::INTR | Errno::CONNRESET) => {}
             Err(Errno::AGAIN) => return Ok(Received::Nothing),
             Err(error) => return Err(error.into()),

@@ -10,8 +10,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// What a script does until a signal ends it. A shell that is about to sleep does not wake up for a signal that has
-/// just come, so it never sleeps long.
+/// What a script does until a signal ends it. A shell that is about to sleep does not wake up for a signal
+/// that has just come, so it never sleeps long.
 pub(crate) const UNTIL_A_SIGNAL: &str = "while :; do sleep 0.1; done";
 
 /// A server, and how a command reaches it.

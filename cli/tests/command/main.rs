@@ -1,4 +1,5 @@
-//! The command as a person uses it: real processes and signals, on the embedded server and on Apache ZooKeeper.
+//! The command as a person uses it: real processes and signals, on the embedded server and on Apache
+//! ZooKeeper.
 
 #![allow(
     clippy::unwrap_used,

@@ -56,7 +56,8 @@ async fn ctrl_c_reaches_the_program_before_and_after_it_has_the_terminal() {
         let mut running = in_a_terminal(&fixture, &line);
         until(&mut running, "ready").await;
         if program.contains("read") {
-            // The terminal shows it at once, so the signal may come before, while or after the program gets the terminal.
+            // The terminal shows it at once, so the signal may come before, while or after the program gets
+            // the terminal.
             running.write("word\n").await;
             until(&mut running, "word").await;
         }

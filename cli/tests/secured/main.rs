@@ -1,5 +1,5 @@
-//! The command over TLS, on Apache ZooKeeper. The certificates beside this file are for the loopback address, and
-//! for these tests alone: the key of their authority is not kept.
+//! The command over TLS, on Apache ZooKeeper. The certificates beside this file are for the loopback address,
+//! and for these tests alone: the key of their authority is not kept.
 
 #![allow(
     clippy::unwrap_used,

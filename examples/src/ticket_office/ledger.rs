@@ -20,8 +20,8 @@ const AT_A_TIME: usize = 64;
 /// | `<root>/stock/<train>` | how many seats are left, in decimal |
 /// | `<root>/sales/<train>/<order>` | an [`Entry`]: the order is done, sold or refused |
 ///
-/// An entry is created in the same transaction that takes its seats from the stock, and a node can be created only
-/// once. So an order is done exactly once, however often it is tried and by whomever.
+/// An entry is created in the same transaction that takes its seats from the stock, and a node can be created
+/// only once. So an order is done exactly once, however often it is tried and by whomever.
 ///
 /// Reads outlast a broken connection; a write whose answer is lost returns an error to its caller.
 #[derive(Clone, Debug)]

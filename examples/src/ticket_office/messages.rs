@@ -1,7 +1,8 @@
-//! The messages between the office and a seller: one JSON object a line, over the seller's standard input and output.
+//! The messages between the office and a seller: one JSON object a line, over the seller's standard input and
+//! output.
 //!
-//! The office says a [`Briefing`] first, then [`Order`](super::orders::Order)s. The seller answers each order with a
-//! [`Done`]. The end of its input means that the office has closed, for whatever reason.
+//! The office says a [`Briefing`] first, then [`Order`](super::orders::Order)s. The seller answers each order
+//! with a [`Done`]. The end of its input means that the office has closed, for whatever reason.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A railway ticket office: several processes sell the seats of the same trains at once, and no seat is sold twice.
+//! A railway ticket office: several processes sell the seats of the same trains at once, and no seat is sold
+//! twice.
 //!
 //! `cargo run --example ticket_office` sells a sample of 2,000 orders; `-- --help` lists its options. Read it
 //! in this order:

@@ -18,8 +18,8 @@ const SPARE: u32 = 3;
 
 /// The office: hires sellers, hands out the orders, and sees to it that every one is done.
 ///
-/// Every seller has some more orders in hand than it can serve at a time, and gets a new one for each it has done.
-/// When one leaves, the ledger says which of its orders are done; the others go to the free sellers.
+/// Every seller has some more orders in hand than it can serve at a time, and gets a new one for each it has
+/// done. When one leaves, the ledger says which of its orders are done; the others go to the free sellers.
 #[derive(Debug)]
 pub(crate) struct Office<'a> {
     ledger: &'a Ledger,

@@ -73,8 +73,8 @@ impl Counter {
         let token = guard.fencing_token().to_string();
         let entry = self.entry(order, remaining.is_some(), token, *waited);
 
-        // All or nothing, and nothing once the lock is lost. The stock is set whatever its version: it is the lock
-        // that keeps others out.
+        // All or nothing, and nothing once the lock is lost. The stock is set whatever its version: it is the
+        // lock that keeps others out.
         let mut txn = guard.txn().create(self.ledger.sale(order)?, entry.data());
         if let Some(remaining) = remaining {
             txn = txn.set(self.ledger.stock(&order.train)?, stock_data(remaining), ANY_VERSION);
@@ -85,7 +85,8 @@ impl Counter {
                 let _ = guard.release().await;
                 Ok(entry)
             }
-            // It had been done: by us, in a transaction whose answer was lost, or by a seller that died since.
+            // It had been done: by us, in a transaction whose answer was lost, or by a seller that died
+            // since.
             Err(TxnError::Refused { index: ENTRY, refusal: Refusal::NodeExists, .. }) => {
                 let path = self.ledger.sale(order)?;
                 Ok(self.ledger.entry(order).await?.ok_or(LedgerError::Missing { path })?)
@@ -94,9 +95,9 @@ impl Counter {
         }
     }
 
-    /// The same under a lock of any engine. No transaction depends on such a lock. So the sale's transaction, which is that
-    /// of the order's own mutex, checks that nothing was sold since the stock was read: what a paused holder commits late
-    /// is refused.
+    /// The same under a lock of any engine. No transaction depends on such a lock. So the sale's transaction,
+    /// which is that of the order's own mutex, checks that nothing was sold since the stock was read: what a
+    /// paused holder commits late is refused.
     async fn under_any_lock(
         &self,
         lock: &dyn Lock,
@@ -150,7 +151,8 @@ impl Counter {
 }
 
 impl SaleError {
-    /// Whether trying again can help. After an unknown outcome, too: a sale that was made is found by its entry.
+    /// Whether trying again can help. After an unknown outcome, too: a sale that was made is found by its
+    /// entry.
     fn is_passing(&self) -> bool {
         match self {
             Self::Lock(error) | Self::Ledger(LedgerError::Node(error)) => {

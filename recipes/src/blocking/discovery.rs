@@ -227,7 +227,7 @@ impl<P> InstanceRegistration<P> {
     /// background. Otherwise as [`InstanceRegistration::release`](crate::InstanceRegistration::release).
     pub fn release(self) -> Result<(), Error> {
         let Self { inner, thread } = self;
-        thread.block_always(inner.release()).ok_or(Error::from(CannotBlock))?
+        thread.block_always(inner.release()).ok_or(CannotBlock)?
     }
 }
 

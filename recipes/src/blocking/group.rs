@@ -171,7 +171,7 @@ impl Membership {
     /// Otherwise as [`Membership::leave`](crate::Membership::leave).
     pub fn leave(self) -> Result<(), Error> {
         let Self { inner, thread } = self;
-        thread.block_always(inner.leave()).ok_or(Error::from(CannotBlock))?
+        thread.block_always(inner.leave()).ok_or(CannotBlock)?
     }
 }
 

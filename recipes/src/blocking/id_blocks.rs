@@ -2,6 +2,7 @@ use lockkeeper_core::{Error, IntoPath, ZnodePath};
 
 use super::generic::Blocking;
 use super::manager::ConnectionManager;
+use crate::RegisterInfo;
 
 /// Ids that are unique over all processes, for threads. Everything is as for the async
 /// [`IdBlocks`](crate::IdBlocks).
@@ -52,5 +53,15 @@ impl IdBlocks {
         // The request for the next block runs on the thread of the manager.
         let next = async { self.inner.try_next() };
         self.thread.block_always(next).unwrap_or_else(|| self.inner.try_next())
+    }
+
+    /// Reads the counter and the sessions that take blocks of it: a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
+    /// [`IdBlocks::inspect`](crate::IdBlocks::inspect).
+    pub fn inspect(&self) -> Result<RegisterInfo, Error> {
+        self.block(self.inner.inspect())
     }
 }

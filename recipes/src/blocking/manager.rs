@@ -143,7 +143,7 @@ impl ConnectionManager {
     /// As [`ConnectionManager::shutdown`](crate::ConnectionManager::shutdown), and
     /// [`CannotBlock`] on the manager's own thread.
     pub fn shutdown(&self) -> Result<(), Error> {
-        self.thread.block_always(self.inner.shutdown()).ok_or(Error::from(CannotBlock))?
+        self.thread.block_always(self.inner.shutdown()).ok_or(CannotBlock)?
     }
 
     /// Shuts down within `limit`: no new acquire is admitted, and holders in other threads may finish.

@@ -91,7 +91,7 @@ impl ConnectionPool {
     /// [`CannotBlock`] on the pool's own thread.
     pub fn shutdown(&self) -> Result<(), Error> {
         let done = self.any.thread().block_always(self.inner.shutdown());
-        done.ok_or(Error::from(CannotBlock))?
+        done.ok_or(CannotBlock)?
     }
 
     /// Shuts down within `limit`: no new acquire is admitted, and holders in other threads may finish.

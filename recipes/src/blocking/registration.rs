@@ -112,6 +112,6 @@ impl Registration {
     /// background. Otherwise as [`Registration::release`](crate::Registration::release).
     pub fn release(self) -> Result<(), Error> {
         let Self { inner, thread } = self;
-        thread.block_always(inner.release()).ok_or(Error::from(CannotBlock))?
+        thread.block_always(inner.release()).ok_or(CannotBlock)?
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct Shared {
 
 /// What happened.
 #[derive(Clone, Debug)]
-pub(super) enum Event {
+pub(super) enum ShareEvent {
     Shared(Shared),
     Granted(Item),
     /// A contender waits for the item, or a process asked for it.
@@ -45,7 +45,7 @@ pub(super) enum Event {
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ShareStep {
     /// Queue for the item.
     Contend(Item),
     /// Leave the queue.
@@ -81,7 +81,7 @@ enum ItemPhase {
 
 /// The state machine of one member.
 #[derive(Debug)]
-pub(super) struct Engine {
+pub(super) struct ShareEngine {
     id: Arc<str>,
     shared: Shared,
     /// The share of this member, in order.
@@ -90,7 +90,7 @@ pub(super) struct Engine {
     is_leaving: bool,
 }
 
-impl Engine {
+impl ShareEngine {
     pub(super) fn new(id: Arc<str>) -> Self {
         Self { id, shared: Shared::default(), mine: Vec::new(), phases: BTreeMap::new(), is_leaving: false }
     }
@@ -109,23 +109,23 @@ impl Engine {
         self.phases.is_empty()
     }
 
-    pub(super) fn handle(&mut self, event: Event) -> Vec<Step> {
+    pub(super) fn handle(&mut self, event: ShareEvent) -> Vec<ShareStep> {
         match event {
-            Event::Shared(shared) => {
+            ShareEvent::Shared(shared) => {
                 self.shared = shared;
                 self.judge()
             }
-            Event::Granted(item) => self.granted(item),
-            Event::Wanted(item) => self.wanted(item),
-            Event::Ended(item) => {
+            ShareEvent::Granted(item) => self.granted(item),
+            ShareEvent::Wanted(item) => self.wanted(item),
+            ShareEvent::Ended(item) => {
                 self.phases.remove(&item);
                 if self.is_mine(&item) { self.contend(item) } else { Vec::new() }
             }
-            Event::Leave => {
+            ShareEvent::Leave => {
                 self.is_leaving = true;
                 self.judge()
             }
-            Event::Hurry => {
+            ShareEvent::Hurry => {
                 self.is_leaving = true;
                 self.mine = Vec::new();
                 let held = self.phases.keys().cloned().collect::<Vec<_>>();
@@ -151,7 +151,7 @@ impl Engine {
     }
 
     /// Compares all items with what the members share now.
-    fn judge(&mut self) -> Vec<Step> {
+    fn judge(&mut self) -> Vec<ShareStep> {
         let mut steps = Vec::new();
         self.mine = self.share();
         for item in self.phases.keys().cloned().collect::<Vec<_>>() {
@@ -171,11 +171,11 @@ impl Engine {
     }
 
     /// The item is not this member's.
-    fn disown(&mut self, item: Item) -> Option<Step> {
+    fn disown(&mut self, item: Item) -> Option<ShareStep> {
         match *self.phases.get(&item)? {
             ItemPhase::Contending => {
                 self.phases.remove(&item);
-                Some(Step::Withdraw(item))
+                Some(ShareStep::Withdraw(item))
             }
             ItemPhase::Held(_) if !self.exists(&item) => self.request(item, ReleaseReason::Removed),
             ItemPhase::Held(_) if self.is_leaving && self.is_alone() => {
@@ -190,43 +190,43 @@ impl Engine {
         self.shared.members.iter().all(|member| member.name == self.id)
     }
 
-    fn contend(&mut self, item: Item) -> Vec<Step> {
+    fn contend(&mut self, item: Item) -> Vec<ShareStep> {
         self.phases.insert(Arc::clone(&item), ItemPhase::Contending);
-        vec![Step::Contend(item)]
+        vec![ShareStep::Contend(item)]
     }
 
-    fn listen(&mut self, item: Item, listen: Listen) -> Step {
+    fn listen(&mut self, item: Item, listen: Listen) -> ShareStep {
         self.phases.insert(Arc::clone(&item), ItemPhase::Held(listen));
-        Step::Listen(item, listen)
+        ShareStep::Listen(item, listen)
     }
 
-    fn request(&mut self, item: Item, reason: ReleaseReason) -> Option<Step> {
+    fn request(&mut self, item: Item, reason: ReleaseReason) -> Option<ShareStep> {
         match self.phases.get_mut(&item)? {
             phase @ ItemPhase::Held(_) => {
                 *phase = ItemPhase::Requested;
-                Some(Step::Request(item, reason))
+                Some(ShareStep::Request(item, reason))
             }
             ItemPhase::Contending => {
                 self.phases.remove(&item);
-                Some(Step::Withdraw(item))
+                Some(ShareStep::Withdraw(item))
             }
             ItemPhase::Requested => None,
         }
     }
 
-    fn granted(&mut self, item: Item) -> Vec<Step> {
+    fn granted(&mut self, item: Item) -> Vec<ShareStep> {
         if self.phases.get(&item) != Some(&ItemPhase::Contending) || !self.is_mine(&item) {
             self.phases.remove(&item);
-            return vec![Step::Return(item)];
+            return vec![ShareStep::Return(item)];
         }
         let listen = self.listen(Arc::clone(&item), Listen::Request);
-        vec![Step::Offer(item), listen]
+        vec![ShareStep::Offer(item), listen]
     }
 
-    fn wanted(&mut self, item: Item) -> Vec<Step> {
+    fn wanted(&mut self, item: Item) -> Vec<ShareStep> {
         match self.phases.get(&item) {
             Some(ItemPhase::Held(_)) if self.is_mine(&item) => {
-                vec![self.listen(item, Listen::Nothing), Step::Refresh]
+                vec![self.listen(item, Listen::Nothing), ShareStep::Refresh]
             }
             Some(ItemPhase::Held(_)) => {
                 let reason = if self.is_leaving { ReleaseReason::Left } else { ReleaseReason::Moved };

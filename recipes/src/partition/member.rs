@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::item::AssignedItem;
 use super::offers::Offers;
 use super::share::PartitionShare;
-use super::task::{Channels, Left, Task};
+use super::task::{Channels, Left, MemberTask};
 use super::{ItemsView, Partition};
 use crate::group::{MembersView, Membership};
 
@@ -39,7 +39,7 @@ impl PartitionMember {
         let (publish, share) = watch::channel(PartitionShare::default());
         let channels = Channels { offers: offering, leaves, share: publish };
         let (id, presence) = (membership.id().to_owned(), membership.watch());
-        let task = Task::new(partition.clone(), membership, members, items, channels);
+        let task = MemberTask::new(partition.clone(), membership, members, items, channels);
         match partition.manager().spawn(task.run(presence.clone())) {
             true => Ok(Self { partition, id, presence, offers, leave, share }),
             false => Err(Error::Config(ConfigError::NoRuntime)),

@@ -11,10 +11,10 @@ use super::item::AssignedItem;
 /// one end for the task of the member, one for its handle. Without one of the ends nothing is offered.
 ///
 /// The task gives such an item up by itself, since nobody works on it.
-pub(super) struct Offers(Arc<Shared>);
+pub(super) struct Offers(Arc<OfferList>);
 
 #[derive(Default)]
-struct Shared {
+struct OfferList {
     queue: Mutex<Queue>,
     changed: Notify,
 }
@@ -27,7 +27,7 @@ struct Queue {
 
 impl Offers {
     pub(super) fn pair() -> (Self, Self) {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<OfferList>::default();
         (Self(Arc::clone(&shared)), Self(shared))
     }
 

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};
 
 use super::contend::contend;
-use super::engine::{Engine, Event, Item, Listen, Shared, Step};
+use super::engine::{Item, Listen, ShareEngine, ShareEvent, ShareStep, Shared};
 use super::hash::Hashed;
 use super::item::{AssignedItem, ItemLink, ReleaseReason};
 use super::offers::Offers;
@@ -41,13 +41,13 @@ struct HeldItem {
     request: watch::Sender<Option<ReleaseReason>>,
 }
 
-pub(super) struct Task {
+pub(super) struct MemberTask {
     partition: Partition,
     id: Arc<str>,
     membership: Option<Membership>,
     members: MembersView,
     items: ItemsView,
-    engine: Engine,
+    engine: ShareEngine,
     work: FuturesUnordered<Abortable<BoxFuture<'static, WorkOutcome>>>,
     /// What is awaited for an item: its grant, or a request and the loss of the hold.
     running: HashMap<Item, AbortHandle>,
@@ -70,7 +70,7 @@ pub(super) struct Channels {
     pub(super) share: watch::Sender<PartitionShare>,
 }
 
-impl Task {
+impl MemberTask {
     pub(super) fn new(
         partition: Partition,
         membership: Membership,
@@ -81,7 +81,7 @@ impl Task {
         let id: Arc<str> = membership.id().into();
         Self {
             partition,
-            engine: Engine::new(Arc::clone(&id)),
+            engine: ShareEngine::new(Arc::clone(&id)),
             id,
             membership: Some(membership),
             members,
@@ -116,7 +116,7 @@ impl Task {
                 () = cancelled(&mut self.leaving) => break,
                 Some(item) = self.ended.1.recv() => {
                     self.forget(&item);
-                    Some(Event::Ended(item))
+                    Some(ShareEvent::Ended(item))
                 }
                 Some(outcome) = self.work.next() => outcome.ok().and_then(|outcome| self.take(outcome)),
                 change = members.next() => match change {
@@ -140,23 +140,23 @@ impl Task {
                 return;
             }
         }
-        self.handle(Event::Hurry);
+        self.handle(ShareEvent::Hurry);
     }
 
     /// The members leave the group first: the others then queue for the items, and ask for them.
-    fn leave(&mut self, left: Left) -> Option<Event> {
+    fn leave(&mut self, left: Left) -> Option<ShareEvent> {
         self.leaving = Some(left);
         let membership = self.membership.take()?;
         self.spawn(async move { WorkOutcome::Left(membership.leave().await) }.boxed());
-        Some(Event::Leave)
+        Some(ShareEvent::Leave)
     }
 
-    fn take(&mut self, outcome: WorkOutcome) -> Option<Event> {
+    fn take(&mut self, outcome: WorkOutcome) -> Option<ShareEvent> {
         match outcome {
             WorkOutcome::Granted(item, hold) => {
                 self.running.remove(&item);
                 self.granted.insert(Arc::clone(&item), hold);
-                Some(Event::Granted(item))
+                Some(ShareEvent::Granted(item))
             }
             WorkOutcome::Failed(item, error) => {
                 warn!(path = self.partition.path().as_str(), %item, %error, "an item is not acquired");
@@ -166,7 +166,7 @@ impl Task {
             }
             WorkOutcome::Wanted(item) => {
                 self.running.remove(&item);
-                Some(Event::Wanted(item))
+                Some(ShareEvent::Wanted(item))
             }
             WorkOutcome::Lost(item) => {
                 self.running.remove(&item);
@@ -187,7 +187,7 @@ impl Task {
     }
 
     /// What the members share now, if that is another than before.
-    fn look(&self, state: PresenceState) -> Option<Event> {
+    fn look(&self, state: PresenceState) -> Option<ShareEvent> {
         let (members, items) = (self.members.snapshot(), self.items.snapshot());
         if !(is_known(members.state()) && is_known(items.state())) {
             return None;
@@ -199,12 +199,12 @@ impl Task {
             _ => false,
         };
         let shared = Shared { members: names(&members), items: names(&items), is_member };
-        (shared != *self.engine.shared()).then_some(Event::Shared(shared))
+        (shared != *self.engine.shared()).then_some(ShareEvent::Shared(shared))
     }
 
-    fn handle(&mut self, event: Event) {
-        let is_shared = matches!(event, Event::Shared(_));
-        let has_share = matches!(event, Event::Shared(_) | Event::Leave | Event::Hurry);
+    fn handle(&mut self, event: ShareEvent) {
+        let is_shared = matches!(event, ShareEvent::Shared(_));
+        let has_share = matches!(event, ShareEvent::Shared(_) | ShareEvent::Leave | ShareEvent::Hurry);
         for step in self.engine.handle(event) {
             self.step(step);
         }
@@ -224,15 +224,15 @@ impl Task {
         }
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: ShareStep) {
         debug!(path = self.partition.path().as_str(), id = %self.id, ?step, "the next step of a member");
         match step {
-            Step::Contend(item) => self.contend(item, false),
-            Step::Withdraw(item) => self.stop(&item),
-            Step::Offer(item) => self.offer(item),
-            Step::Return(item) => drop(self.granted.remove(&item)),
-            Step::Listen(item, listen) => self.listen(item, listen),
-            Step::Request(item, reason) => {
+            ShareStep::Contend(item) => self.contend(item, false),
+            ShareStep::Withdraw(item) => self.stop(&item),
+            ShareStep::Offer(item) => self.offer(item),
+            ShareStep::Return(item) => drop(self.granted.remove(&item)),
+            ShareStep::Listen(item, listen) => self.listen(item, listen),
+            ShareStep::Request(item, reason) => {
                 self.stop(&item);
                 if let Some(held) = self.held.get(&item) {
                     held.request.send_replace(Some(reason));
@@ -240,8 +240,8 @@ impl Task {
                 // Nobody works on it, so nobody else would give it up.
                 self.offers.withdraw(&item);
             }
-            Step::Refresh if self.is_refreshing => {}
-            Step::Refresh => {
+            ShareStep::Refresh if self.is_refreshing => {}
+            ShareStep::Refresh => {
                 self.is_refreshing = true;
                 let (members, items) = (self.members.clone(), self.items.clone());
                 let refresh = async move {

@@ -1,8 +1,9 @@
-//! Chaos on real servers: processes that contend for every kind of lock, faults that strike servers, clients and what
-//! is between them, a checker that judges the recorded histories, and a picture of them.
+//! Chaos on real servers: processes that contend for every kind of lock, faults that strike servers, clients
+//! and what is between them, a checker that judges the recorded histories, and a picture of them.
 //!
 //! * `fixture`: what is contended for. `client`: a process that contends, and writes a history.
-//! * `nemesis`: the faults, and a plan of them from a seed. `driver`: a round, from its servers to its verdict.
+//! * `nemesis`: the faults, and a plan of them from a seed. `driver`: a round, from its servers to its
+//!   verdict.
 //! * `history`: what was written down. `checker`: judges it, and knows nothing else. `report`: shows it.
 //! * `fenced`: a resource that checks tokens.
 //! * `redis`: the same on a Redis server, for every lock of `lockkeeper-redis`.

@@ -28,8 +28,8 @@ async fn judged(options: &Options) -> Result<Verdict, Failure> {
     round(options, &PathBuf::from(env!("CARGO_BIN_EXE_lockkeeper-chaos"))).await
 }
 
-/// ZooKeeper 3.8.0 at times loses what it had committed when its servers are killed (ZOOKEEPER-4646 and its kin).
-/// Such a round is reported and repeated, but not without limit.
+/// ZooKeeper 3.8.0 at times loses what it had committed when its servers are killed (ZOOKEEPER-4646 and its
+/// kin). Such a round is reported and repeated, but not without limit.
 const VOID_ROUNDS: usize = 3;
 
 async fn keeps_its_promises(servers: usize) -> Result<(), Failure> {

@@ -1,5 +1,5 @@
-//! Faults between the commit of a transaction that deletes a node and the processing of its answer: by then the
-//! directory may have been removed and created again, and its sequence numbers begin anew.
+//! Faults between the commit of a transaction that deletes a node and the processing of its answer: by then
+//! the directory may have been removed and created again, and its sequence numbers begin anew.
 
 use std::time::Duration;
 

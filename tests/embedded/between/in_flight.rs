@@ -1,4 +1,5 @@
-//! Faults between the sending of a transaction and its commit, which may be late, over a connection that has ended.
+//! Faults between the sending of a transaction and its commit, which may be late, over a connection that has
+//! ended.
 
 use futures::poll;
 use lockkeeper::Mutex;

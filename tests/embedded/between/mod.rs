@@ -1,5 +1,5 @@
-//! Faults between two steps of a recipe, where no fault at a single request can strike. Each of these interleavings
-//! needs one rule of the library.
+//! Faults between two steps of a recipe, where no fault at a single request can strike. Each of these
+//! interleavings needs one rule of the library.
 
 mod authors;
 mod confirmation;
@@ -23,10 +23,12 @@ use lockkeeper_testserver::{Fault, When};
 use crate::limit::within;
 use crate::server_fixture::ServerFixture;
 
-/// Blocks the thread of the clients of this test. They receive all messages that the server sends meanwhile at once.
+/// Blocks the thread of the clients of this test. They receive all messages that the server sends meanwhile
+/// at once.
 ///
-/// The test cannot wait for a state instead: the server sees when it writes to a socket, not when the bytes have
-/// arrived at the other end. A pause that is too short lets the test pass without its interleaving, not fail.
+/// The test cannot wait for a state instead: the server sees when it writes to a socket, not when the bytes
+/// have arrived at the other end. A pause that is too short lets the test pass without its interleaving, not
+/// fail.
 #[expect(clippy::disallowed_methods, reason = "blocking this thread is the purpose")]
 fn block_the_clients() {
     std::thread::sleep(Duration::from_millis(50));

@@ -58,8 +58,8 @@ fn long(number: usize) -> String {
     format!("/{number}-{}", "x".repeat(3_900))
 }
 
-/// Without room for a watch on its own node a waiter learns of its deletion only by the hand-off of its predecessor,
-/// which goes to its successor then.
+/// Without room for a watch on its own node a waiter learns of its deletion only by the hand-off of its
+/// predecessor, which goes to its successor then.
 #[tokio::test]
 async fn a_waiter_whose_successor_is_granted_finds_that_its_own_node_is_deleted() {
     const FULL: usize = 18;
@@ -94,8 +94,8 @@ async fn a_waiter_whose_successor_is_granted_finds_that_its_own_node_is_deleted(
     drop((held, waiting));
 }
 
-/// Readers do not wait for readers, but the contenders of a mutex wait for every contender: the release of a reader
-/// says something to readers only.
+/// Readers do not wait for readers, but the contenders of a mutex wait for every contender: the release of a
+/// reader says something to readers only.
 #[tokio::test]
 async fn the_sequence_number_of_a_released_reader_grants_no_mutex_of_the_same_path() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -123,7 +123,8 @@ pub(super) async fn read_again_and_again(server_fixture: &ServerFixture, lock: &
     server_fixture.round_trip_of_rival().await.unwrap();
 }
 
-/// Sequence numbers begin anew while the create is in flight: the client has not seen the event of its watch yet.
+/// Sequence numbers begin anew while the create is in flight: the client has not seen the event of its watch
+/// yet.
 #[tokio::test]
 async fn a_sequence_number_grants_nothing_if_the_directory_was_deleted_after_the_create_was_sent() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -148,8 +149,8 @@ async fn a_sequence_number_grants_nothing_if_the_directory_was_deleted_after_the
     held.release().await.unwrap();
 }
 
-/// Sequence numbers begin anew, and the client watches the new directory; a contender that expects an own predecessor
-/// lists nothing.
+/// Sequence numbers begin anew, and the client watches the new directory; a contender that expects an own
+/// predecessor lists nothing.
 #[tokio::test]
 async fn a_number_of_a_directory_that_is_gone_does_not_tell_who_comes_behind_another_create() {
     let server_fixture = ServerFixture::start().await.unwrap();

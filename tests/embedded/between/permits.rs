@@ -17,8 +17,8 @@ fn semaphore(manager: &ConnectionManager) -> Semaphore {
     Semaphore::new(manager, PERMITS, 1).unwrap()
 }
 
-/// The answer to the transaction is lost, and its leases are found over another connection than the one that carried
-/// the list of the leases. A lease that this list does not show simulates a server that is behind.
+/// The answer to the transaction is lost, and its leases are found over another connection than the one that
+/// carried the list of the leases. A lease that this list does not show simulates a server that is behind.
 #[tokio::test]
 async fn permits_taken_over_another_connection_than_their_list_are_listed_again() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -86,8 +86,8 @@ async fn leases_listed_while_another_contender_was_ahead_are_listed_again() {
     within("a permit", next).await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// A Curator client whose node in the queue ended with its session: the client creates its lease all the same, in its
-/// next session, and holds the permit if its list afterwards has no more leases than the limit.
+/// A Curator client whose node in the queue ended with its session: the client creates its lease all the
+/// same, in its next session, and holds the permit if its list afterwards has no more leases than the limit.
 async fn curator_makes_a_lease(server_fixture: &ServerFixture) -> (ZnodePath, usize) {
     let lease = format!("{LEASES}/_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-lease-");
     server_fixture.rival.znodes().create(&lease, b"10.0.0.9", CreateMode::EphemeralSequential).await.unwrap();
@@ -206,8 +206,8 @@ async fn no_permit_is_handed_over_in_memory_beside_a_lease_that_curator_made_wit
     second.release().await.unwrap();
 }
 
-/// Curator's lease is created after ours, so Curator waits by its own rule: if ours were deleted, no client would hold
-/// the permit.
+/// Curator's lease is created after ours, so Curator waits by its own rule: if ours were deleted, no client
+/// would hold the permit.
 #[tokio::test]
 async fn a_permit_is_kept_when_curator_makes_a_lease_behind_it() {
     let server_fixture = ServerFixture::start().await.unwrap();

@@ -112,8 +112,8 @@ async fn a_waiter_without_room_for_a_watch_polls_and_is_granted() {
     }
 }
 
-/// Sequence numbers begin anew in a directory that is created again: an earlier node with the same number belonged to
-/// another contender.
+/// Sequence numbers begin anew in a directory that is created again: an earlier node with the same number
+/// belonged to another contender.
 #[tokio::test]
 async fn a_sequence_number_of_a_deleted_directory_grants_nothing_in_the_next_one() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -134,7 +134,8 @@ async fn a_sequence_number_of_a_deleted_directory_grants_nothing_in_the_next_one
     held.release().await.unwrap();
 }
 
-/// The waiter has to watch its own node from the beginning only if the event of its predecessor grants by itself.
+/// The waiter has to watch its own node from the beginning only if the event of its predecessor grants by
+/// itself.
 #[tokio::test]
 async fn a_waiter_behind_several_contenders_sets_no_watch_on_its_own_node_at_first() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -153,14 +154,16 @@ async fn a_waiter_behind_several_contenders_sets_no_watch_on_its_own_node_at_fir
         async move { lock.write().await.unwrap() }
     });
     within("a watch on the predecessor", predecessor.hit()).await.unwrap();
-    // The answers to all requests that were sent together with that watch arrive before the answer to this read.
+    // The answers to all requests that were sent together with that watch arrive before the answer to this
+    // read.
     writer.znodes().read("/zookeeper").await.unwrap();
     assert_eq!(own.hits(), 0, "a watch that saves nothing");
     drop((first, second));
     within("its grant", waiting).await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// A follower that is behind would list the directory without the node, and the contender would lose its position.
+/// A follower that is behind would list the directory without the node, and the contender would lose its
+/// position.
 #[tokio::test]
 async fn the_search_for_a_create_without_an_answer_syncs_before_it_lists() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -181,7 +184,8 @@ async fn the_search_for_a_create_without_an_answer_syncs_before_it_lists() {
     within("its grant", acquiring).await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// The server refuses the watch on the own node, so the waiter gets no event when that node is deleted by hand.
+/// The server refuses the watch on the own node, so the waiter gets no event when that node is deleted by
+/// hand.
 #[tokio::test]
 async fn without_a_watch_on_the_own_node_the_deletion_of_the_predecessor_grants_nothing() {
     let world = ServerFixture::start().await.unwrap();

@@ -1,5 +1,5 @@
-//! Faults between two connections of one session: what the client learned over the first connection does not hold on
-//! the second.
+//! Faults between two connections of one session: what the client learned over the first connection does not
+//! hold on the second.
 
 use std::sync::mpsc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Faults between the release of a mutex and the delete of its node, while a create of the same session is in flight.
+//! Faults between the release of a mutex and the delete of its node, while a create of the same session is in
+//! flight.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -28,7 +29,8 @@ async fn fixture() -> Fixture {
         .operation_timeout(Duration::from_secs(300));
     let actor = actor.connect().await.unwrap();
     let mutex = Mutex::new(&actor, LOCK).unwrap();
-    // After so many acquires the client expects a create to follow a node of its own session, and lists nothing.
+    // After so many acquires the client expects a create to follow a node of its own session, and lists
+    // nothing.
     for _ in 0..8 {
         mutex.acquire().await.unwrap().release().await.unwrap();
     }

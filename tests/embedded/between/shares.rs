@@ -46,8 +46,8 @@ async fn guards_of_one_owner_that_are_released_at_the_same_time_are_all_released
     server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
-/// The last guard of a write waits for the read that its owner creates under it. Meanwhile the owner asks for the write
-/// again: it must not share the hold that is being released.
+/// The last guard of a write waits for the read that its owner creates under it. Meanwhile the owner asks for
+/// the write again: it must not share the hold that is being released.
 #[tokio::test]
 async fn a_hold_that_is_being_released_is_not_shared_again() {
     let server_fixture = ServerFixture::start().await.unwrap();

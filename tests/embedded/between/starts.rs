@@ -20,9 +20,9 @@ fn limiter(manager: &ConnectionManager, starts: u32) -> RateLimiter {
     RateLimiter::new(manager, PATH, starts, WINDOW).unwrap().grace(GRACE)
 }
 
-/// The transaction is held on its way, its connection breaks, and a list finds no node. Then the server applies the
-/// transaction, after the list that precedes the second try. The answer to that list is late by more than the grace,
-/// and the second try finds the nodes of the first one.
+/// The transaction is held on its way, its connection breaks, and a list finds no node. Then the server
+/// applies the transaction, after the list that precedes the second try. The answer to that list is late by
+/// more than the grace, and the second try finds the nodes of the first one.
 #[tokio::test]
 async fn a_start_that_is_committed_late_is_fresh_only_from_its_own_request_on() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -63,8 +63,8 @@ async fn a_start_that_is_committed_late_is_fresh_only_from_its_own_request_on() 
     assert!(!is_fresh || is_another, "a start that counts for {:?} is fresh", admitted.since(written));
 }
 
-/// An event makes the contender the head while the link is down. The limiter sends the reads of the admission then, and
-/// their answers arrive over the next connection, which carries both the reads and the transaction.
+/// An event makes the contender the head while the link is down. The limiter sends the reads of the admission
+/// then, and their answers arrive over the next connection, which carries both the reads and the transaction.
 #[tokio::test]
 async fn an_admission_whose_reads_are_sent_without_a_link_uses_one_start() {
     let server_fixture = ServerFixture::start().await.unwrap();

@@ -1,6 +1,7 @@
 //! Every future, dropped at every await, with nothing wrong and with everything that can go wrong underneath.
 //!
-//! A future is polled once, twice, three times …, and dropped there, until it gets to its end or sleeps for good.
+//! A future is polled once, twice, three times …, and dropped there, until it gets to its end or sleeps for
+//! good.
 
 mod trap;
 
@@ -40,8 +41,8 @@ async fn assert_connected(actor: &ConnectionManager, case: &str) {
     within(case, actor.connected()).await.unwrap().unwrap();
 }
 
-/// A client whose session outlasts what a fault holds back, with every scale of the waits: a server applies no request
-/// later than a session timeout after its connection has broken (docs/failure-model.md).
+/// A client whose session outlasts what a fault holds back, with every scale of the waits: a server applies
+/// no request later than a session timeout after its connection has broken (docs/failure-model.md).
 async fn patient_actor(server_fixture: &ServerFixture) -> ConnectionManager {
     let client = builder(&server_fixture.server.connect_string()).session_timeout(Timing::scaled(SESSION));
     client.connect().await.unwrap()

@@ -45,8 +45,8 @@ fn locks(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn Lock>)> {
     locks
 }
 
-/// Holds the answer to the `nth` write of each lock while the shutdown begins. Returns the names of the locks that send
-/// so many writes.
+/// Holds the answer to the `nth` write of each lock while the shutdown begins. Returns the names of the locks
+/// that send so many writes.
 async fn all_with_held(nth: u64, acquire: Acquire) -> Vec<&'static str> {
     let mut met = Vec::new();
     for is_answered in [true, false] {

@@ -1,5 +1,5 @@
-//! After the beginning of a shutdown no contender is granted a lock: neither by the server, nor by a holder of the same
-//! process.
+//! After the beginning of a shutdown no contender is granted a lock: neither by the server, nor by a holder
+//! of the same process.
 
 mod fixture;
 mod hand_over;

@@ -70,7 +70,8 @@ async fn random_contention_in_one_order_is_never_a_deadlock() {
             while !done.is_cancelled() {
                 let rng = StdRng::seed_from_u64(rounds * 1_000 + number as u64);
                 match owner.scope(take_some(&manager, &owner, rng)).await {
-                    // A session of an hour may be lost: the owner releases what it has, and takes the next locks.
+                    // A session of an hour may be lost: the owner releases what it has, and takes the next
+                    // locks.
                     Err(error) if !error.is_transient() && !error.is_lost() => return Err(error),
                     _ => rounds += 1,
                 }

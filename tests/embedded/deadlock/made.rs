@@ -183,8 +183,8 @@ fn create_id(node: &str) -> String {
     lockkeeper_core::NodeName::create_id(node).unwrap().to_owned()
 }
 
-/// Two processes hold a lock each, and start a process each that waits for the other's lock. `inner` are the process
-/// ids of these. Returns how many deadlocks are found.
+/// Two processes hold a lock each, and start a process each that waits for the other's lock. `inner` are the
+/// process ids of these. Returns how many deadlocks are found.
 async fn nested(inner: [u32; 2]) -> usize {
     let fixture = Fixture::start(4).await;
     let lock = |at: usize, path: &str, data: Vec<u8>| {

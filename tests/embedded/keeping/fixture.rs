@@ -74,7 +74,8 @@ pub(super) fn keep() -> HandOffPolicy {
     HandOffPolicy::default().max_handoffs(AT_MOST).max_time(SESSION / 3)
 }
 
-/// The requests of `session` for its locks, without those that keep the session alive and those that remove watches.
+/// The requests of `session` for its locks, without those that keep the session alive and those that remove
+/// watches.
 pub(super) fn asked(passed: Vec<Passed>, session: i64) -> Vec<Passed> {
     let is_asked = |passed: &Passed| {
         passed.session == session

@@ -1,5 +1,5 @@
-//! A mutex that hands its node off within its process: the order of its tasks, when the node is deleted, and which
-//! holds are never handed off.
+//! A mutex that hands its node off within its process: the order of its tasks, when the node is deleted, and
+//! which holds are never handed off.
 
 mod ending;
 mod fixture;

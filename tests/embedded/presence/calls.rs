@@ -16,7 +16,7 @@ async fn hasty_client(server_fixture: &ServerFixture) -> ConnectionManager {
 }
 
 #[tokio::test]
-async fn what_is_told_of_data_is_true_also_while_the_server_refuses_the_node() {
+async fn the_result_of_a_write_of_data_is_true_also_while_the_server_refuses_the_node() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = hasty_client(&server_fixture).await;
     let when = When::op(Op::Create2).path(PATH).always();

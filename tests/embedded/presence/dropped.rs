@@ -10,8 +10,8 @@ use super::{PATH, client, newest_session, node, register, registered, state_is};
 use crate::limit::within;
 use crate::server_fixture::{ServerFixture, builder};
 
-/// So long that a busy machine does not end a session, and so short that a test can wait for it: a client that lost the
-/// answer to a create gives the path back only when no late create can be under way.
+/// So long that a busy machine does not end a session, and so short that a test can wait for it: a client
+/// that lost the answer to a create gives the path back only when no late create can be under way.
 const RARELY_ENDED: Duration = Duration::from_secs(10);
 
 /// Waits until the server has nothing of the client at the path, and the client has nothing to do.
@@ -49,7 +49,8 @@ async fn a_drop_while_a_request_is_in_flight_leaves_no_node() {
             if is_lost {
                 let mut transitions = manager.transitions();
                 server_fixture.server.drop_connections();
-                // The next registration is not to create its node before: a create without an answer holds up a release.
+                // The next registration is not to create its node before: a create without an answer holds up
+                // a release.
                 let cut = async {
                     while !matches!(transitions.next().await.unwrap().state, State::Suspended(_)) {}
                 };
@@ -136,7 +137,8 @@ async fn a_process_that_is_cut_off_neither_deletes_nor_writes_the_node_of_anothe
         let connect = server_fixture.server.fault(When::connect().session(session), Fault::HoldRequest);
         server_fixture.server.drop_connections();
         within("the cut", connect.hit()).await.unwrap();
-        // The session lives, an operator deletes its node, and the other process creates one of the same version.
+        // The session lives, an operator deletes its node, and the other process creates one of the same
+        // version.
         assert!(server_fixture.server.delete_node(PATH));
         let czxid = registered(&other).await;
         if is_written {

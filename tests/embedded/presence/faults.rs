@@ -9,8 +9,8 @@ use crate::limit::within;
 use crate::server_fixture::{ServerFixture, builder};
 use crate::strike::{STRIKES, Strike};
 
-/// The requests of a registration, and the one that opens its session again: which of its kind is struck. The second
-/// create follows that of the parents, the second read a reconnect.
+/// The requests of a registration, and the one that opens its session again: which of its kind is struck. The
+/// second create follows that of the parents, the second read a reconnect.
 const REQUESTS: [(Op, u64); 10] = [
     (Op::Connect, 1),
     (Op::Create2, 1),

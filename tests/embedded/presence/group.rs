@@ -216,8 +216,8 @@ async fn every_reader_ends_with_the_members_that_stayed() {
     assert_eq!(reported, stayed);
 }
 
-/// The requests of a member that joins and leaves: the create, the read that sets its watch, and the delete; and
-/// those of the view for each of the two: the read of the list, and that of the member.
+/// The requests of a member that joins and leaves: the create, the read that sets its watch, and the delete;
+/// and those of the view for each of the two: the read of the list, and that of the member.
 const REQUESTS_MAX: usize = 6;
 
 #[tokio::test]

@@ -43,8 +43,8 @@ impl Scenario for Admit {
         }
     }
 
-    /// The starts that are written are those that were committed: the try that was answered, and for each break of the
-    /// link one whose answer was lost; a fault alone loses one.
+    /// The starts that are written are those that were committed: the try that was answered, and for each
+    /// break of the link one whose answer was lost; a fault alone loses one.
     fn verdict(self, fixture: &Fixture) -> Result<(), String> {
         let starts = format!("{LOCK}/starts");
         let written = fixture

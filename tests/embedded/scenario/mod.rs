@@ -35,7 +35,8 @@ use crate::oracle::Hold;
 
 /// One operation, of any recipe.
 pub(crate) trait Scenario: Copy + Debug + Send + Sync + 'static {
-    /// Whether another contender is in the queue, so that no contender may be added behind the actor at the fault.
+    /// Whether another contender is in the queue, so that no contender may be added behind the actor at the
+    /// fault.
     const WAITS: bool = false;
 
     /// How often it reconnects by itself.

@@ -15,16 +15,17 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::ports::Ports;
 use crate::error::HarnessError;
 
-/// How long a connection is held for a server that does not listen yet. A leader opens its port a moment after its
-/// followers look for it; without a relay they would try again, with one they would believe that it hung up.
+/// How long a connection is held for a server that does not listen yet. A leader opens its port a moment
+/// after its followers look for it; without a relay they would try again, with one they would believe that it
+/// hung up.
 const PATIENCE: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Relays before the ports at which the servers follow and elect each other, one for each pair and direction. Lives in
-/// the runtime that made it.
+/// Relays before the ports at which the servers follow and elect each other, one for each pair and direction.
+/// Lives in the runtime that made it.
 ///
-/// [`Between::cut`] holds all messages from one server to another, as by a network that loses its packets: connections
-/// stay open, and what was held arrives after [`Between::mend`].
+/// [`Between::cut`] holds all messages from one server to another, as by a network that loses its packets:
+/// connections stay open, and what was held arrives after [`Between::mend`].
 #[derive(Debug)]
 pub struct Between {
     broken: Arc<watch::Sender<Broken>>,
@@ -88,9 +89,10 @@ impl Between {
         self.broken.send_modify(|broken| broken.cuts.extend(pairs));
     }
 
-    /// As [`isolate`](Self::isolate), but the peers of `server` notice: they see the end of their connections, and of
-    /// new ones. A leader continues for its `syncLimit`, while its followers elect another one at once. Until
-    /// [`mend_all`](Self::mend_all); what was connected before ends then for `server`, too.
+    /// As [`isolate`](Self::isolate), but the peers of `server` notice: they see the end of their
+    /// connections, and of new ones. A leader continues for its `syncLimit`, while its followers elect
+    /// another one at once. Until [`mend_all`](Self::mend_all); what was connected before ends then for
+    /// `server`, too.
     pub fn depose(&self, server: usize) {
         self.broken.send_modify(|broken| broken.deposed.extend([server]));
     }
@@ -116,9 +118,9 @@ impl Drop for Between {
 #[derive(Clone, Copy, Debug)]
 enum Greeting {
     Plain,
-    /// An elector sends its address. A peer with the greater number closes the connection and connects to that address,
-    /// past the relays; so the relay forwards the number alone, as electors did before 3.5, and the peer connects to
-    /// its configured address.
+    /// An elector sends its address. A peer with the greater number closes the connection and connects to
+    /// that address, past the relays; so the relay forwards the number alone, as electors did before 3.5, and
+    /// the peer connects to its configured address.
     Elector,
 }
 
@@ -238,7 +240,8 @@ impl Relay {
     }
 }
 
-/// Reads the first message of an elector (`QuorumCnxManager.InitialMessage`): protocol version, number, address.
+/// Reads the first message of an elector (`QuorumCnxManager.InitialMessage`): protocol version, number,
+/// address.
 async fn elector(source: &mut OwnedReadHalf) -> io::Result<i64> {
     let version = source.read_i64().await?;
     if version >= 0 {

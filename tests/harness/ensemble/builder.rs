@@ -99,8 +99,8 @@ impl EnsembleBuilder {
         self
     }
 
-    /// Whether the servers run as fast as Java can after a while, as for a measurement, rather than start quickly.
-    /// Default false.
+    /// Whether the servers run as fast as Java can after a while, as for a measurement, rather than start
+    /// quickly. Default false.
     pub fn enduring(mut self, enduring: bool) -> Self {
         self.enduring = enduring;
         self
@@ -129,8 +129,8 @@ impl EnsembleBuilder {
         self
     }
 
-    /// Starts with a node at `path` whose next sequential child gets the number `next`. The data folder is made by
-    /// ZooKeeper's own classes, for which a Java compiler is needed. Default: an empty folder.
+    /// Starts with a node at `path` whose next sequential child gets the number `next`. The data folder is
+    /// made by ZooKeeper's own classes, for which a Java compiler is needed. Default: an empty folder.
     pub fn counter(mut self, path: impl Into<String>, next: i32) -> Self {
         self.counter = Some((path.into(), next));
         self

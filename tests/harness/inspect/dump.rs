@@ -18,8 +18,8 @@ pub struct Dump {
     pub ephemerals: BTreeMap<i64, BTreeSet<String>>,
 }
 
-/// The sessions that the server at `address` knows now. The leader knows all sessions, but may be behind a follower
-/// that has answered already: [`Ensemble::dump`](crate::Ensemble::dump) waits for it.
+/// The sessions that the server at `address` knows now. The leader knows all sessions, but may be behind a
+/// follower that has answered already: [`Ensemble::dump`](crate::Ensemble::dump) waits for it.
 ///
 /// # Errors
 ///
@@ -28,7 +28,8 @@ pub async fn dump(address: SocketAddr) -> Result<Dump, HarnessError> {
     parse(&word(address, "dump").await?)
 }
 
-/// Waits until the leader among `servers` has forgotten `session`. Its ephemeral nodes are deleted before that.
+/// Waits until the leader among `servers` has forgotten `session`. Its ephemeral nodes are deleted before
+/// that.
 ///
 /// # Errors
 ///

@@ -9,7 +9,8 @@ use crate::error::HarnessError;
 /// The sessions that watch each path.
 pub type Watches = BTreeMap<String, BTreeSet<i64>>;
 
-/// The watches and their sessions on the server at `address`: a server knows the watches of its own clients only.
+/// The watches and their sessions on the server at `address`: a server knows the watches of its own clients
+/// only.
 ///
 /// # Errors
 ///

@@ -11,8 +11,8 @@ use crate::version::Version;
 
 /// A Java process with one `CuratorFramework`, and so one session. Clones are the same process.
 ///
-/// It dies with this process, and when the last clone and the last of its threads are dropped: its session then
-/// expires, as that of a crashed service does.
+/// It dies with this process, and when the last clone and the last of its threads are dropped: its session
+/// then expires, as that of a crashed service does.
 ///
 /// # Examples
 ///
@@ -36,8 +36,8 @@ pub struct CuratorPeer {
     has_discovery: bool,
 }
 
-/// A thread of a [`CuratorPeer`]. Curator's locks belong to threads: only the thread that acquired one may release
-/// it, or acquire it again at once.
+/// A thread of a [`CuratorPeer`]. Curator's locks belong to threads: only the thread that acquired one may
+/// release it, or acquire it again at once.
 ///
 /// It executes one request after the other: a release during an acquire waits for that.
 #[derive(Clone, Debug)]
@@ -56,8 +56,8 @@ pub struct CuratorGrant {
 }
 
 impl CuratorPeer {
-    /// Starts a process and waits until it is connected. `session_timeout` is what it asks for: the servers have the
-    /// last word.
+    /// Starts a process and waits until it is connected. `session_timeout` is what it asks for: the servers
+    /// have the last word.
     ///
     /// # Errors
     ///
@@ -87,7 +87,8 @@ impl CuratorPeer {
         self.version
     }
 
-    /// Whether the process can be asked for services: Debian has `curator-x-discovery` in a package of its own.
+    /// Whether the process can be asked for services: Debian has `curator-x-discovery` in a package of its
+    /// own.
     #[must_use]
     pub fn has_discovery(&self) -> bool {
         self.has_discovery

@@ -27,7 +27,8 @@ impl CuratorThread {
         Ok(nodes)
     }
 
-    /// Writes a node, and creates it and its parents if they are missing. `data` is without spaces, and not empty.
+    /// Writes a node, and creates it and its parents if they are missing. `data` is without spaces, and not
+    /// empty.
     ///
     /// # Errors
     ///

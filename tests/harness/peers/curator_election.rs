@@ -30,15 +30,16 @@ impl CuratorThread {
     ///
     /// # Errors
     ///
-    /// [`PeerError::Timeout`], after which the candidate waits on; else [`PeerError::Failed`] with what Curator threw.
+    /// [`PeerError::Timeout`], after which the candidate waits on; else [`PeerError::Failed`] with what
+    /// Curator threw.
     pub async fn campaign(&self, class: CuratorElection, path: &str) -> Result<CuratorGrant, PeerError> {
         let [verb, ..] = class.verbs();
         let answer = self.ask(verb, path, " -1", Timing::settle()).await?;
         granted(&answer)?.ok_or_else(|| PeerError::malformed(answer))
     }
 
-    /// As [`campaign`](Self::campaign), for at most `timeout` by Curator's clock. After a timeout, the candidate is
-    /// closed, and the result is `None`.
+    /// As [`campaign`](Self::campaign), for at most `timeout` by Curator's clock. After a timeout, the
+    /// candidate is closed, and the result is `None`.
     ///
     /// # Errors
     ///

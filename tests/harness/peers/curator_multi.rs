@@ -5,8 +5,8 @@ use super::error::PeerError;
 use crate::timing::Timing;
 
 impl CuratorThread {
-    /// Acquires an `InterProcessMultiLock` of these paths, in this order; `false` when `timeout` passed by Curator's
-    /// clock, which it gives to each of them.
+    /// Acquires an `InterProcessMultiLock` of these paths, in this order; `false` when `timeout` passed by
+    /// Curator's clock, which it gives to each of them.
     ///
     /// # Errors
     ///

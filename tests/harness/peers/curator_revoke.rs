@@ -3,8 +3,8 @@ use super::error::PeerError;
 use crate::timing::Timing;
 
 impl CuratorThread {
-    /// `InterProcessMutex.makeRevocable`, to be called before the acquire: this thread releases the mutex when it is
-    /// asked to.
+    /// `InterProcessMutex.makeRevocable`, to be called before the acquire: this thread releases the mutex
+    /// when it is asked to.
     ///
     /// # Errors
     ///

@@ -7,8 +7,9 @@ use super::error::PeerError;
 use crate::timing::Timing;
 
 impl CuratorThread {
-    /// Takes permits of an `InterProcessSemaphoreV2`; yields the names of their nodes, or `None` when `timeout` passed
-    /// by Curator's clock. `limit` is a number, or the path of a `SharedCount`; the first one asked for counts.
+    /// Takes permits of an `InterProcessSemaphoreV2`; yields the names of their nodes, or `None` when
+    /// `timeout` passed by Curator's clock. `limit` is a number, or the path of a `SharedCount`; the first
+    /// one asked for counts.
     ///
     /// # Errors
     ///

@@ -5,8 +5,8 @@ use super::error::PeerError;
 use crate::timing::Timing;
 
 impl CuratorThread {
-    /// Registers an instance with the name of this thread as its id. With a zone it has a payload of the class
-    /// `Services$Zone`, and a URI.
+    /// Registers an instance with the name of this thread as its id. With a zone it has a payload of the
+    /// class `Services$Zone`, and a URI.
     ///
     /// # Errors
     ///
@@ -49,8 +49,8 @@ impl CuratorThread {
         words(self.ask("provide", path, &format!(" {service} 20"), Timing::event()).await)
     }
 
-    /// The data that Curator writes for an instance that it reads from a node: in its compatible mode, or with the
-    /// field `enabled`.
+    /// The data that Curator writes for an instance that it reads from a node: in its compatible mode, or
+    /// with the field `enabled`.
     ///
     /// # Errors
     ///

@@ -82,7 +82,8 @@ impl Dialogue {
         self.child.lock().await.id()
     }
 
-    /// Asks, and waits for the answer for at most `limit`. Dropping the future does not take the question back.
+    /// Asks, and waits for the answer for at most `limit`. Dropping the future does not take the question
+    /// back.
     pub(super) async fn ask(&self, request: &str, limit: Duration) -> Result<String, PeerError> {
         let (tag, answer) = self.asked.lock().enter().ok_or_else(|| self.error_output.ended(request))?;
         let line = format!("{tag} {request}\n");

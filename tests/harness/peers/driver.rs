@@ -86,8 +86,8 @@ impl Driver {
         command
     }
 
-    /// The classes lie beside the test's own program, among what the build makes, and are made anew when the source
-    /// or Curator changes. So there is nothing to clean up, and many test processes compile once.
+    /// The classes lie beside the test's own program, among what the build makes, and are made anew when the
+    /// source or Curator changes. So there is nothing to clean up, and many test processes compile once.
     async fn compile() -> Result<Self, PeerError> {
         let curator = Curator::find()?;
         let program = env::current_exe().map_err(PeerError::io("find the test's own program"))?;

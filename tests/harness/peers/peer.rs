@@ -10,8 +10,9 @@ use super::error::PeerError;
 use super::{driver, python};
 use crate::timing::Timing;
 
-/// A process that takes locks by any library, asked in the words of the driver it runs; see the first lines of those in
-/// `tests/peers/` and of `tests/contender/`. Clones are the same process, which dies with the last of them.
+/// A process that takes locks by any library, asked in the words of the driver it runs; see the first lines
+/// of those in `tests/peers/` and of `tests/contender/`. Clones are the same process, which dies with the
+/// last of them.
 #[derive(Clone, Debug)]
 pub struct Peer {
     dialogue: Arc<Dialogue>,
@@ -27,12 +28,13 @@ impl Peer {
         Self::start(driver::Driver::compiled().await?.command(servers, session_timeout)).await
     }
 
-    /// A Python process with kazoo, which is fetched by pip when it is first asked for, pinned by version and checksum.
+    /// A Python process with kazoo, which is fetched by pip when it is first asked for, pinned by version and
+    /// checksum.
     ///
     /// # Errors
     ///
-    /// [`PeerError::NotInstalled`] without Python, [`PeerError::NotFetched`] without kazoo; otherwise what kept it from
-    /// connecting.
+    /// [`PeerError::NotInstalled`] without Python, [`PeerError::NotFetched`] without kazoo; otherwise what
+    /// kept it from connecting.
     pub async fn kazoo(servers: &str, session_timeout: Duration) -> Result<Self, PeerError> {
         Self::start(python::Kazoo::fetched().await?.command(servers, session_timeout)).await
     }

@@ -42,8 +42,8 @@ impl Kazoo {
         command
     }
 
-    /// It lies beside the test's own program, among what the build makes, and is made anew when the source or the
-    /// version changes.
+    /// It lies beside the test's own program, among what the build makes, and is made anew when the source or
+    /// the version changes.
     async fn fetch() -> Result<Self, PeerError> {
         let program = env::current_exe().map_err(PeerError::io("find the test's own program"))?;
         let beside = program.parent().unwrap_or_else(|| Path::new("."));

@@ -73,15 +73,17 @@ impl Liar {
         self.state.lock().lies.clone()
     }
 
-    /// The message to send instead of a message that answers `op`, lengths included; `None` for the message itself.
+    /// The message to send instead of a message that answers `op`, lengths included; `None` for the message
+    /// itself.
     pub(crate) fn instead_of(&self, message: &[u8], op: OpCode, path: Option<&str>) -> Option<BytesMut> {
         let state = &mut *self.state.lock();
         if !state.rng.random_ratio(1, state.one_in) {
             return None;
         }
         let lie = *LIES.get(state.rng.random_range(0..LIES.len()))?;
-        // The client allocates room for the announced number of names, without a check of the message's length:
-        // 24 bytes for each of up to 2³¹, which few machines have. It dies then, and no one can keep it from that.
+        // The client allocates room for the announced number of names, without a check of the message's
+        // length: 24 bytes for each of up to 2³¹, which few machines have. It dies then, and no one can keep
+        // it from that.
         let lie = if op == OpCode::MultiRead && lie == Lie::Flipped { Lie::Noise } else { lie };
         state.lies.push(lie);
         Some(state.falsify(lie, message, op, path.unwrap_or("/")))

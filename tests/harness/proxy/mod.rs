@@ -2,8 +2,8 @@
 //! log of all that passed.
 //!
 //! A proxy reads ZooKeeper's frames, so it knows which reply belongs to which request. It does not change a
-//! message, unless it is [told to lie](Proxies::lie). Use one [`Proxies`] for each client under test, so that its
-//! faults strike no other.
+//! message, unless it is [told to lie](Proxies::lie). Use one [`Proxies`] for each client under test, so that
+//! its faults strike no other.
 
 mod arming;
 mod fault;

@@ -150,8 +150,8 @@ impl Proxies {
         self.log().counts()
     }
 
-    /// The sessions that the proxies have seen, the last attached last, without those that were closed or expired
-    /// through these proxies.
+    /// The sessions that the proxies have seen, the last attached last, without those that were closed or
+    /// expired through these proxies.
     #[must_use]
     pub fn sessions(&self) -> Vec<RelayedSession> {
         self.tap.sessions()

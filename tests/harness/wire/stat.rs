@@ -15,8 +15,8 @@ pub struct Stat {
     pub version: i32,
     pub cversion: i32,
     pub aversion: i32,
-    /// The session of an ephemeral node; 0 for any other. The server's own marks of containers and times to live
-    /// are not shown to clients.
+    /// The session of an ephemeral node; 0 for any other. The server's own marks of containers and times to
+    /// live are not shown to clients.
     pub ephemeral_owner: i64,
     pub data_length: i32,
     pub num_children: i32,

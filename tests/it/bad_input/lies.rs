@@ -1,5 +1,5 @@
-//! A server that sends false answers. The library promises only this then: it does not panic or hang, every call ends
-//! with its result or a typed error, and when the answers are true again every recipe works.
+//! A server that sends false answers. The library promises only this then: it does not panic or hang, every
+//! call ends with its result or a typed error, and when the answers are true again every recipe works.
 
 use std::collections::BTreeSet;
 use std::panic;
@@ -229,8 +229,8 @@ async fn false_answers_cause_no_panic_and_no_hang_and_true_answers_restore_every
             kinds.extend(lies);
             done += calls;
         }
-        // The test is void without many lies, some of every kind, and calls that succeed nevertheless. How many there
-        // are in a batch is chance, and on a busy machine they are fewer.
+        // The test is void without many lies, some of every kind, and calls that succeed nevertheless. How
+        // many there are in a batch is chance, and on a busy machine they are fewer.
         let is_void = lies_told <= 300 || kinds.len() < 9 || done <= 20;
         if batch + 1 >= batches && !is_void {
             break;

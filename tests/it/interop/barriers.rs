@@ -1,7 +1,7 @@
 //! Our barriers with Curator's and kazoo's, on one path.
 //!
-//! A wake-up of any kind lets Curator 5.4 into a double barrier (GH-1290), so nothing here says that Java waits for the
-//! last member. Ours does.
+//! A wake-up of any kind lets Curator 5.4 into a double barrier (GH-1290), so nothing here says that Java
+//! waits for the last member. Ours does.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Our views beside Curator's `CuratorCache` and kazoo's `DataWatch` and `ChildrenWatch`, on one tree.
 //!
-//! Curator's cache reports no event for a node that was deleted and created again while its connection was down, and
-//! never says that it is complete again. So these tests ask it for its contents only.
+//! Curator's cache reports no event for a node that was deleted and created again while its connection was
+//! down, and never says that it is complete again. So these tests ask it for its contents only.
 
 use std::sync::Arc;
 

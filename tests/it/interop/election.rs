@@ -1,7 +1,7 @@
 //! Our elections with Curator's `LeaderLatch` and `LeaderSelector`, on one path.
 //!
-//! Curator 5.4 may believe that it leads after its session has expired (CURATOR-696), so nothing here says that Java is
-//! the only leader then. Ours is.
+//! Curator 5.4 may believe that it leads after its session has expired (CURATOR-696), so nothing here says
+//! that Java is the only leader then. Ours is.
 
 use lockkeeper::{Election, Leadership};
 use lockkeeper_tests::CuratorElection;

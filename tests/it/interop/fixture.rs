@@ -21,8 +21,8 @@ pub(super) const SESSION: Duration = Duration::from_secs(4);
 /// Long enough for many answers of a server; no wait of this time for a held lock is granted.
 pub(super) const SHORTLY: Duration = Duration::from_millis(300);
 
-/// The seed of a test's choices: that of the environment, or one at random. It is printed, so that the choices can be
-/// replayed.
+/// The seed of a test's choices: that of the environment, or one at random. It is printed, so that the
+/// choices can be replayed.
 pub(super) fn chosen_seed() -> u64 {
     let seed = env::var("LOCKKEEPER_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(rand::random);
@@ -40,7 +40,8 @@ pub(super) struct InteropFixture {
 }
 
 impl InteropFixture {
-    /// Uses the server that all these tests share, and a path of the test's own. `None` where such tests are left out.
+    /// Uses the server that all these tests share, and a path of the test's own. `None` where such tests are
+    /// left out.
     pub(super) async fn at(path: &str) -> Result<Option<Self>, Failure> {
         if left_out() {
             return Ok(None);
@@ -64,7 +65,8 @@ impl InteropFixture {
         Contender::Java(self.java.thread(thread), self.path.clone())
     }
 
-    /// Waits until the queue has `contenders` contenders. Returns the paths of their nodes in the order of the queue.
+    /// Waits until the queue has `contenders` contenders. Returns the paths of their nodes in the order of
+    /// the queue.
     pub(super) async fn queue_of(&self, contenders: usize) -> Result<Vec<String>, HarnessError> {
         queue_of(self.ensemble, &self.path, contenders).await
     }

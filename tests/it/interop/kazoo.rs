@@ -52,7 +52,8 @@ async fn kazoo_and_rust_share_one_queue() -> Outcome {
     Ok(())
 }
 
-/// By default kazoo counts only its own node names, so our locks do not exclude it; `docs/protocol.md` says so.
+/// By default kazoo counts only its own node names, so our locks do not exclude it; `docs/protocol.md` says
+/// so.
 #[tokio::test]
 async fn kazoo_without_our_names_ignores_our_locks_and_we_respect_its_locks() -> Outcome {
     if left_out() {
@@ -102,8 +103,8 @@ async fn readers_of_kazoo_and_ours_share_and_wait_for_our_writers() -> Outcome {
     Ok(())
 }
 
-/// kazoo's writers have the node name of its mutex: on a path of our read/write lock they are another kind, and we do
-/// not contend beside them.
+/// kazoo's writers have the node name of its mutex: on a path of our read/write lock they are another kind,
+/// and we do not contend beside them.
 #[tokio::test]
 async fn a_writer_of_kazoo_on_our_path_is_reported_and_we_do_not_contend_beside_it() -> Outcome {
     if left_out() {

@@ -76,7 +76,8 @@ impl Claim {
     }
 }
 
-/// The current holds; a register that the holders read and write through a raw client; and the order of the grants.
+/// The current holds; a register that the holders read and write through a raw client; and the order of the
+/// grants.
 struct Witness {
     inside: Shared<Vec<Claim>>,
     register: String,

@@ -1,4 +1,5 @@
-//! Java Curator's own `InterProcessMultiLock`, given its paths in order, and our multi-lock use the same queues.
+//! Java Curator's own `InterProcessMultiLock`, given its paths in order, and our multi-lock use the same
+//! queues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -63,9 +63,11 @@ impl PeerSlot {
         (peer, replaced)
     }
 
-    /// Asks the current process, which may be killed meanwhile. `None` if it was; there is another one by then.
+    /// Asks the current process, which may be killed meanwhile. `None` if it was; there is another one by
+    /// then.
     ///
-    /// A request of a recipe takes some requests to the server: the kill comes before, between or behind them.
+    /// A request of a recipe takes some requests to the server: the kill comes before, between or behind
+    /// them.
     pub(super) async fn ask(
         &self,
         request: &str,

@@ -196,8 +196,8 @@ async fn a_waiting_java_writer_is_not_granted_by_our_downgrade() -> Outcome {
 }
 
 /// A defect of Curator before 5.5 (CURATOR-621): its downgraded reader gets a sequence number behind the
-/// waiters, so the next writer is granted beside it. Our writer is granted no earlier than a writer of Curator.
-/// Since 5.5 the reader has the writer's number, as ours has.
+/// waiters, so the next writer is granted beside it. Our writer is granted no earlier than a writer of
+/// Curator. Since 5.5 the reader has the writer's number, as ours has.
 #[tokio::test]
 async fn a_waiting_writer_is_granted_beside_a_reader_downgraded_by_curator_before_5_5_only() -> Outcome {
     for writer_is_java in [true, false] {

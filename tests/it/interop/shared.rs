@@ -1,7 +1,7 @@
 //! One shared value of Curator's own classes and of ours, while processes of both are killed.
 //!
-//! A process changes the value by one compare-and-set at a time: it adds one to a `SharedCount`, or appends a text
-//! of its own to a `SharedValue`. So the last value tells the order of all changes that were committed.
+//! A process changes the value by one compare-and-set at a time: it adds one to a `SharedCount`, or appends a
+//! text of its own to a `SharedValue`. So the last value tells the order of all changes that were committed.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -120,8 +120,9 @@ impl History {
         self.attempts.lock().push(Attempt { text, begun, ended: self.now(), how });
     }
 
-    /// Checks that `values`, one after the other, are the work of the attempts, each of which counts once or, where
-    /// that is possible, never; and that an attempt which ended before another one began comes before it.
+    /// Checks that `values`, one after the other, are the work of the attempts, each of which counts once or,
+    /// where that is possible, never; and that an attempt which ended before another one began comes before
+    /// it.
     fn check(&self, class: Class, values: &[String]) {
         let attempts = self.attempts.lock();
         let at = |value: &String| values.iter().position(|other| other == value);

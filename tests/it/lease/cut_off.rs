@@ -10,7 +10,8 @@ use super::slack::{self, Slack};
 
 const TICK: Duration = Duration::from_millis(200);
 
-/// One run, or with `LOCKKEEPER_SOAK=1` so many that they show the distribution of the slack, which is printed.
+/// One run, or with `LOCKKEEPER_SOAK=1` so many that they show the distribution of the slack, which is
+/// printed.
 async fn runs(case: &str, run: impl AsyncFn(Duration) -> Slack) -> Vec<Slack> {
     let soak = std::env::var_os("LOCKKEEPER_SOAK").is_some();
     let mut runs = Vec::new();
@@ -95,8 +96,8 @@ async fn a_ping_that_is_lost_with_its_follower_does_not_keep_a_guard_valid() {
     always_in_time("a follower killed after a late write", async |session| {
         let follower = fixture.follower().await;
         let mut case = fixture.case(follower, session, LeaseRenewal::Quorum).await;
-        // The client abandons a link after a fifth of its session, and a reconnect would touch the session at the
-        // leader.
+        // The client abandons a link after a fifth of its session, and a reconnect would touch the session at
+        // the leader.
         let stalled = BootInstant::now();
         case.proxies.hold(Direction::Both);
         eventually("the link is silent for long", Timing::event(), async || {
@@ -105,7 +106,8 @@ async fn a_ping_that_is_lost_with_its_follower_does_not_keep_a_guard_valid() {
         .await
         .unwrap();
         case.proxies.release(Direction::Both);
-        // If the machine paused for too long, the client abandons the link, and the follower dies without a late write.
+        // If the machine paused for too long, the client abandons the link, and the follower dies without a
+        // late write.
         let late = case.guard.txn().set("/", Vec::new(), -1).commit().await;
         late.inspect_err(|error| eprintln!("no late write: {error}")).ok();
         fixture.ensemble.server(follower).kill().await.unwrap();

@@ -8,8 +8,9 @@ use lockkeeper_tests::Ensemble;
 
 const DAY: u64 = 86_400_000;
 
-/// The instant at which the first server, except one, decided that `session` has expired. It is at most a millisecond
-/// early, the resolution of the log; the log's clock is UTC by a setting of the [fixture](super::fixture).
+/// The instant at which the first server, except one, decided that `session` has expired. It is at most a
+/// millisecond early, the resolution of the log; the log's clock is UTC by a setting of the
+/// [fixture](super::fixture).
 pub(super) fn expired_at(ensemble: &Ensemble, session: i64, but: usize) -> Option<BootInstant> {
     let servers = ensemble.servers().iter().filter(|server| server.index() != but);
     let logs = servers.map(|server| fs::read_to_string(server.log_file()).unwrap_or_default());

@@ -27,7 +27,8 @@ fn all_atomic(locks: &[Mutex]) -> MultiLock {
     locks.iter().fold(MultiLock::builder(), |builder, lock| builder.lock(lock)).atomic().build().unwrap()
 }
 
-/// The requests that were sent, without the confirmations of the session, which are transactions of checks only.
+/// The requests that were sent, without the confirmations of the session, which are transactions of checks
+/// only.
 fn asked(proxies: &Proxies) -> Vec<OpCode> {
     let log = proxies.log();
     let changes = |parts: &[(OpCode, String)]| parts.iter().any(|(op, _)| *op != OpCode::Check);

@@ -55,7 +55,8 @@ async fn after_some_acquires_the_creation_time_is_requested_before_the_name_is_k
     let earlier = guard.fencing_tokens().map(|(_, token)| token).max().unwrap();
     guard.release().await.unwrap();
 
-    // Another contender got the expected sequence number, so the node that the client asked for does not exist.
+    // Another contender got the expected sequence number, so the node that the client asked for does not
+    // exist.
     let other = connect(&ensemble.connect_string()).await;
     mutex(&other, "a").acquire().await.unwrap().release().await.unwrap();
     proxies.clear_log();

@@ -91,8 +91,8 @@ async fn an_atomic_acquire_waits_in_all_queues_at_once() {
     guard.release().await.unwrap();
 }
 
-/// Acquires of overlapping sets, named in any order, together with acquires of single locks and, in the ordered mode,
-/// of several locks one by one: each is granted, and no lock has two holders.
+/// Acquires of overlapping sets, named in any order, together with acquires of single locks and, in the
+/// ordered mode, of several locks one by one: each is granted, and no lock has two holders.
 async fn overlapping(atomic: bool) {
     let (ensemble, one, other) = start().await;
     let names = ["a", "b", "c", "d"];

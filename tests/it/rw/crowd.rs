@@ -121,7 +121,8 @@ async fn a_reader_is_not_granted_before_an_earlier_writer_of_another_process() {
     let write = lock.write().await.unwrap();
     let stranger = writing(&other);
     nodes_become(&ensemble, PATH, 2).await;
-    // So many readers wait for the foreign writer that the last ones find their predecessor by sequence number.
+    // So many readers wait for the foreign writer that the last ones find their predecessor by sequence
+    // number.
     let mut readers = Vec::new();
     for waiting in 1..=6 {
         readers.push(reading(&lock));

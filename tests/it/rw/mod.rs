@@ -52,7 +52,8 @@ fn number(path: &str) -> &str {
     &path[path.len() - 10..]
 }
 
-/// The requests that were sent, without the confirmations of the session, which the library sends at any time.
+/// The requests that were sent, without the confirmations of the session, which the library sends at any
+/// time.
 fn sent(proxies: &Proxies) -> Vec<OpCode> {
     sent_but_watches(proxies, "")
 }

@@ -111,7 +111,8 @@ async fn a_writer_behind_a_reader_behind_a_writer_that_downgrades_waits_for_both
     let reader = reading(&two);
     nodes_become(&ensemble, PATH, 2).await;
     let waiter = writing(&waiting);
-    // The watch is on the reader, the nearest predecessor: the waiter does not notice the end of the first writer.
+    // The watch is on the reader, the nearest predecessor: the waiter does not notice the end of the first
+    // writer.
     watches_become(&proxies, 2).await;
     let first = write.downgrade().await.unwrap();
     let second = reader.await.unwrap();
@@ -155,7 +156,8 @@ async fn a_sole_reader_may_become_the_writer() {
     let (read, kept) = (one.read().await.unwrap(), one.read().await.unwrap());
     let write = read.try_upgrade().await.unwrap();
     assert_eq!((one.read_hold_count(&owner), one.write_hold_count(&owner)), (1, 1));
-    // A downgrade keeps the token of the write, since a resource may have seen it, and not that of the older read.
+    // A downgrade keeps the token of the write, since a resource may have seen it, and not that of the older
+    // read.
     let token = write.fencing_token();
     let read = write.downgrade().await.unwrap();
     assert_eq!(read.fencing_token(), token);

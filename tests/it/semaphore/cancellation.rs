@@ -1,4 +1,5 @@
-//! Dropping a future at any await leaves no node behind: beside holders of other permits, and with all of them.
+//! Dropping a future at any await leaves no node behind: beside holders of other permits, and with all of
+//! them.
 
 use lockkeeper_tests::{After, dropped_after};
 

@@ -46,15 +46,16 @@ async fn watches(ensemble: &Ensemble) -> u64 {
     inspect::counter(ensemble.server(0).address(), "zk_watch_count").await.unwrap()
 }
 
-/// Waits until the head of the queue watches the leases, and `behind` waiters watch their predecessor and their own
-/// node.
+/// Waits until the head of the queue watches the leases, and `behind` waiters watch their predecessor and
+/// their own node.
 async fn head_sleeps(ensemble: &Ensemble, behind: u64) {
     let all = 1 + 2 * behind;
     let watched = || async { (watches(ensemble).await >= all).then_some(()) };
     eventually("a watch on the leases", Timing::settle(), watched).await.unwrap();
 }
 
-/// The requests that were sent, without the confirmations of the session, which the library sends at any time.
+/// The requests that were sent, without the confirmations of the session, which the library sends at any
+/// time.
 fn sent(proxies: &Proxies) -> Vec<OpCode> {
     let log = proxies.log();
     let is_asked = |parts: &[(OpCode, String)]| parts.iter().any(|(op, _)| *op != OpCode::Check);

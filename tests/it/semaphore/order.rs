@@ -102,7 +102,8 @@ async fn permits_are_granted_in_the_order_of_the_requests() {
     }
 }
 
-/// Acquires permits until the client watches the queue's directory: then sequence numbers show an empty queue.
+/// Acquires permits until the client watches the queue's directory: then sequence numbers show an empty
+/// queue.
 async fn numbers_tell(proxies: &Proxies, semaphore: &Semaphore) {
     loop {
         proxies.clear_log();

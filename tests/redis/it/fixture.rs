@@ -32,8 +32,8 @@ pub(crate) async fn through(proxy: &Proxy, lease: Duration) -> ConnectionManager
     builder(&proxy.url(), lease).connect().await.unwrap()
 }
 
-/// What an acquire was waiting for at its timeout. If no answer came within it, on a busy machine, once more with a longer
-/// one.
+/// What an acquire was waiting for at its timeout. If no answer came within it, on a busy machine, once more
+/// with a longer one.
 pub(crate) async fn phase_of_timeout<T: std::fmt::Debug, F: Future<Output = Result<T, Error>>>(
     mut timeout: Duration,
     acquire: impl Fn(Duration) -> F,

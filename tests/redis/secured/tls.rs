@@ -22,7 +22,8 @@ struct SecureServer {
 }
 
 impl SecureServer {
-    /// Shows this identity, and believes the clients of `authority`, if it asks for their certificates at all.
+    /// Shows this identity, and believes the clients of `authority`, if it asks for their certificates at
+    /// all.
     async fn start(identity: &Identity, authority: &Authority, asks_for_certificates: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str, text: &str| {

@@ -7,8 +7,8 @@ use tokio::task::JoinHandle;
 
 use crate::Failure;
 
-/// Sees who is inside, from outside of all contenders: a server that answers each line `enter <token> <permits>` and
-/// `leave <token>`.
+/// Sees who is inside, from outside of all contenders: a server that answers each line `enter <token>
+/// <permits>` and `leave <token>`.
 #[derive(Debug)]
 pub struct Witness {
     port: u16,

@@ -1,8 +1,8 @@
 //! An in-process ZooKeeper look-alike for tests and demos. Never for production data.
 //!
-//! [`TestServer`] speaks the wire protocol of ZooKeeper 3.8 on a loopback port, so that any client can talk to it, and
-//! does on order what a real server does only on a bad day: see [`fault`]. It starts in a few milliseconds, keeps
-//! everything in memory, and stops when it is dropped.
+//! [`TestServer`] speaks the wire protocol of ZooKeeper 3.8 on a loopback port, so that any client can talk
+//! to it, and does on order what a real server does only on a bad day: see [`fault`]. It starts in a few
+//! milliseconds, keeps everything in memory, and stops when it is dropped.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -19,7 +19,8 @@
 //!
 //! Underneath is [`machine`], the same server as a pure state machine for simulations.
 //!
-//! Its answers are compared with those of Debian's ZooKeeper 3.8.0; the README lists where it differs and why.
+//! Its answers are compared with those of Debian's ZooKeeper 3.8.0; the README lists where it differs and
+//! why.
 
 pub mod fault;
 pub mod machine;

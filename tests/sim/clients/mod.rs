@@ -25,8 +25,8 @@ use crate::rng::Rng;
 use crate::wire::Network;
 use crate::world::World;
 
-/// Runs one process until its workers have had their last lock, and returns its managers. The process may shut them
-/// down before, and continue with others.
+/// Runs one process until its workers have had their last lock, and returns its managers. The process may
+/// shut them down before, and continue with others.
 pub(crate) async fn run(world: World, oracle: Oracle, process: Arc<Process>, mut rng: Rng) -> ConnectionPool {
     let plan = world.plan();
     loop {

@@ -1,6 +1,8 @@
-//! The oracle: compares the state of the servers with the beliefs of the holders, and records every broken promise.
+//! The oracle: compares the state of the servers with the beliefs of the holders, and records every broken
+//! promise.
 //!
-//! It knows a grant only by its [claims](Claim): the nodes of the hold, and the holds that may exist beside it.
+//! It knows a grant only by its [claims](Claim): the nodes of the hold, and the holds that may exist beside
+//! it.
 
 mod additions;
 mod hold;
@@ -133,9 +135,10 @@ impl Oracle {
                 }
                 self.check_rivals(world, claim);
             }
-            // More than is promised: a contender that was not the head when its node was deleted sees that before it is
-            // granted. This does not apply to a claim that is older than its node, nor to a node that its process keeps
-            // and has held before: like any holder, it learns of a delete by its watch.
+            // More than is promised: a contender that was not the head when its node was deleted sees that
+            // before it is granted. This does not apply to a claim that is older than its node, nor to a node
+            // that its process keeps and has held before: like any holder, it learns of a delete by its
+            // watch.
             let is_told = !claim.is_inherited && claim.ignored.is_empty() && claim.handover == 0;
             // Nor to a contender behind one of its own session, whose delete checks the contender's node.
             for node in claim.nodes.iter().filter(|node| is_told && world.was_deleted_in_queue(node)) {

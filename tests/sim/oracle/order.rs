@@ -6,8 +6,9 @@ use lockkeeper_core::{Kind, NodeName};
 use lockkeeper_test_recipes::{Claim, Share};
 use lockkeeper_testserver::tree::Tree;
 
-/// The broken promise of a claim that was granted just now, by the state of the quorum. `leaving` are nodes whose own
-/// session has sent their delete: within a session the successor is granted before the delete is applied.
+/// The broken promise of a claim that was granted just now, by the state of the quorum. `leaving` are nodes
+/// whose own session has sent their delete: within a session the successor is granted before the delete is
+/// applied.
 pub(super) fn check(tree: &Tree, claim: &Claim, leaving: &BTreeSet<String>) -> Result<(), String> {
     let mut mine = i64::MAX;
     for path in &claim.nodes {

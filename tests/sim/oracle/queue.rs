@@ -8,8 +8,9 @@ use crate::world::OUT_OF_TURN;
 /// Promise 5 for semaphores: permits are granted in the order of the queue.
 ///
 /// In Curator's layout a permit is a node in `leases`, and a contender a node in `locks`; both change in one
-/// transaction. So whenever leases appear, the head of the queue must have left it. A node whose delete its own
-/// session has sent does not count: within that session the successor is granted before the delete is applied.
+/// transaction. So whenever leases appear, the head of the queue must have left it. A node whose delete its
+/// own session has sent does not count: within that session the successor is granted before the delete is
+/// applied.
 #[derive(Default)]
 pub(super) struct Queues {
     zxid: i64,

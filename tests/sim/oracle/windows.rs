@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 
 use lockkeeper_test_recipes::Starts;
 
-/// Clocks of different rates measure the window and the time an admission is fresh, and both in whole milliseconds.
+/// Clocks of different rates measure the window and the time an admission is fresh, and both in whole
+/// milliseconds.
 const INEXACT: u64 = 50;
 
 /// The promise of a rate limiter: at most `limit` starts in any window, by the true time.

@@ -1,6 +1,6 @@
-//! A Curator client whose node in a semaphore's queue ended with its session. The client sends its create again in the
-//! next session, which creates a lease without a node in the queue. The client holds the permit once a later list has
-//! no more leases than the limit.
+//! A Curator client whose node in a semaphore's queue ended with its session. The client sends its create
+//! again in the next session, which creates a lease without a node in the queue. The client holds the permit
+//! once a later list has no more leases than the limit.
 
 use std::collections::BTreeMap;
 

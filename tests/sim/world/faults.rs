@@ -251,8 +251,8 @@ impl State {
         }
     }
 
-    /// Promise 7: the session of a process that crashes now lives for its timeout and a tick at most; and its last
-    /// messages may be in flight, and wait in a follower for half a tick.
+    /// Promise 7: the session of a process that crashes now lives for its timeout and a tick at most; and its
+    /// last messages may be in flight, and wait in a follower for half a tick.
     fn crashed_until(&self) -> u64 {
         let (timeout, tick) = (self.plan.timeout, self.plan.tick);
         let on_its_way = self.plan.latency.max(timeout / 8);
@@ -265,8 +265,8 @@ impl State {
         self.crashed.values_mut().for_each(|due| *due = until);
     }
 
-    /// Disconnects both ends. The client's messages in flight may still reach the server, even later than messages of
-    /// its next connection; those of the server are lost.
+    /// Disconnects both ends. The client's messages in flight may still reach the server, even later than
+    /// messages of its next connection; those of the server are lost.
     pub(super) fn cut(&mut self, client: ClientId) {
         if self.rng.percent(50) {
             self.break_up(client);

@@ -1,5 +1,5 @@
-//! A transaction that is applied late: after a list that does not show it, and long before its client gets the answer
-//! to that list.
+//! A transaction that is applied late: after a list that does not show it, and long before its client gets
+//! the answer to that list.
 
 use lockkeeper_testserver::machine::{ClientId, Origin, Output};
 use lockkeeper_testserver::protocol::{Request, WriteOp};

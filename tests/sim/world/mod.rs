@@ -1,7 +1,7 @@
 //! The simulated ensemble and network: one queue of events, and one task that executes them.
 //!
-//! Times are milliseconds. All random decisions come from the world's own generator, in the order of the events, so
-//! that the same seed gives the same world.
+//! Times are milliseconds. All random decisions come from the world's own generator, in the order of the
+//! events, so that the same seed gives the same world.
 
 mod client_end;
 mod connection;
@@ -139,7 +139,8 @@ impl World {
         self.state.lock().deleted_while_queued.contains(path)
     }
 
-    /// Whether a request that checks the existence of this node is in flight, and does not wait for a connection.
+    /// Whether a request that checks the existence of this node is in flight, and does not wait for a
+    /// connection.
     pub(crate) fn is_being_checked(&self, path: &str) -> bool {
         let checks = |request: &Request| match request {
             Request::Multi(writes) => writes
@@ -185,7 +186,8 @@ impl World {
         state.sessions.iter().rfind(mine).map(|session| session.id)
     }
 
-    /// A session with nodes whose process may not know of its end: it has no connection, or one of another session.
+    /// A session with nodes whose process may not know of its end: it has no connection, or one of another
+    /// session.
     pub(crate) fn unsettled_session(&self) -> Option<i64> {
         let state = self.state.lock();
         let has_nodes = |session: i64| state.machine.tree().ephemerals(session).next().is_some();

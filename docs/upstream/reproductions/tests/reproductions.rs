@@ -15,7 +15,8 @@ const LONG: Duration = Duration::from_secs(30);
 /// Set in the process in which the first test runs itself again.
 const CHILD: &str = "LOCKKEEPER_REPRODUCTION_CHILD";
 
-/// 1. Before it reads the elements of a list, the client reserves memory for as many as the reply says: 48 GiB here.
+/// 1. Before it reads the elements of a list, the client reserves memory for as many as the reply says: 48
+///    GiB here.
 /// If there is not so much, the process aborts.
 #[tokio::test]
 async fn a_count_that_is_greater_than_its_reply_is_an_error_and_no_abort() {
@@ -34,9 +35,11 @@ async fn a_count_that_is_greater_than_its_reply_is_an_error_and_no_abort() {
     timeout(LONG, client.list_children("/")).await.unwrap().unwrap_err();
 }
 
-/// 2. The client counts its requests for watches by path, and the key is a pointer into the newest request, which ends
-/// with its own reply. If that reply comes before the one to an earlier request, the key points to freed memory, or to
-/// memory that has the reply now. The count is not found then, and the task of the session panics.
+/// 2. The client counts its requests for watches by path, and the key is a pointer into the newest request,
+///    which ends
+/// with its own reply. If that reply comes before the one to an earlier request, the key points to freed
+/// memory, or to memory that has the reply now. The count is not found then, and the task of the session
+/// panics.
 #[tokio::test]
 async fn replies_to_two_requests_for_a_watch_may_come_in_any_order() {
     let mut first = None;
@@ -56,7 +59,8 @@ async fn replies_to_two_requests_for_a_watch_may_come_in_any_order() {
     assert_eq!(other.map(|(data, ..)| data), Ok(b"second".to_vec()));
 }
 
-/// 3. A future that is dropped before its first poll has its request sent none the less: the node is created, and its
+/// 3. A future that is dropped before its first poll has its request sent none the less: the node is created,
+///    and its
 /// creator does not know of it.
 #[tokio::test(flavor = "current_thread")]
 async fn a_future_that_is_dropped_before_its_request_is_written_sends_nothing() {

@@ -62,7 +62,7 @@ struct Written<'a> {
 /// The fields as they are read. Those that Curator can do without may be missing.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Found<'a> {
+struct ReadFields<'a> {
     name: String,
     id: String,
     #[serde(default)]
@@ -115,7 +115,7 @@ fn unwritable(error: serde_json::Error) -> Error {
 }
 
 pub(super) fn read<P: DeserializeOwned>(data: &[u8]) -> Result<Instance<P>, DecodeFailure> {
-    let found: Found<'_> = serde_json::from_slice(data)?;
+    let found: ReadFields<'_> = serde_json::from_slice(data)?;
     let (payload, payload_class) = match found.payload {
         Some(raw) => payload::read(raw).map_err(|error| format!("the payload: {error}"))?,
         None => (None, None),

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::super::Partition;
-use super::super::engine::{Engine, Event, Item, Listen, Shared, Step};
+use super::super::engine::{Item, Listen, ShareEngine, ShareEvent, ShareStep, Shared};
 use super::super::hash::Hashed;
 
 const MEMBERS: usize = 4;
@@ -23,7 +23,7 @@ fn item(number: usize) -> Item {
 
 /// A member with its engine, and what the server and the application do for it.
 struct Member {
-    engine: Engine,
+    engine: ShareEngine,
     /// What it does not know yet: the members and the items as they were.
     unseen: VecDeque<(BTreeSet<usize>, BTreeSet<usize>)>,
     listens: BTreeMap<Item, Listen>,
@@ -65,21 +65,21 @@ impl World {
         }
     }
 
-    fn handle(&mut self, number: usize, event: Event) {
+    fn handle(&mut self, number: usize, event: ShareEvent) {
         let Some(member) = self.members.get_mut(&number) else { return };
         for step in member.engine.handle(event) {
             match step {
-                Step::Contend(item) => self.queues.entry(item).or_default().push_back(number),
-                Step::Withdraw(item) | Step::Return(item) => {
+                ShareStep::Contend(item) => self.queues.entry(item).or_default().push_back(number),
+                ShareStep::Withdraw(item) | ShareStep::Return(item) => {
                     self.queues.entry(item).or_default().retain(|other| *other != number);
                 }
-                Step::Offer(item) => {
+                ShareStep::Offer(item) => {
                     self.moves += 1;
                     assert!(member.guards.insert(item, false).is_none(), "two guards of one item");
                 }
-                Step::Listen(item, listen) => _ = member.listens.insert(item, listen),
-                Step::Request(item, _) => *member.guards.get_mut(&item).unwrap() = true,
-                Step::Refresh => {
+                ShareStep::Listen(item, listen) => _ = member.listens.insert(item, listen),
+                ShareStep::Request(item, _) => *member.guards.get_mut(&item).unwrap() = true,
+                ShareStep::Refresh => {
                     while member.unseen.len() > 1 {
                         member.unseen.pop_front();
                     }
@@ -94,7 +94,7 @@ impl World {
         let members = members.into_iter().map(|member| Hashed::new(id(member))).collect();
         let mut items: Vec<_> = items.into_iter().map(|number| Hashed::new(item(number))).collect();
         items.sort_by(|one, other| one.name.cmp(&other.name));
-        self.handle(number, Event::Shared(Shared { members, items, is_member: true }));
+        self.handle(number, ShareEvent::Shared(Shared { members, items, is_member: true }));
         true
     }
 
@@ -104,7 +104,7 @@ impl World {
         if self.members[&head].guards.contains_key(name) {
             return false;
         }
-        self.handle(head, Event::Granted(name.clone()));
+        self.handle(head, ShareEvent::Granted(name.clone()));
         true
     }
 
@@ -119,7 +119,7 @@ impl World {
         };
         // The watch is used up.
         self.members.get_mut(&number).unwrap().listens.insert(item.clone(), Listen::Nothing);
-        self.handle(number, Event::Wanted(item));
+        self.handle(number, ShareEvent::Wanted(item));
         true
     }
 
@@ -131,7 +131,7 @@ impl World {
         member.guards.remove(&item);
         let queue = self.queues.get_mut(&item).unwrap();
         assert_eq!(queue.pop_front(), Some(number), "a holder is the head");
-        self.handle(number, Event::Ended(item));
+        self.handle(number, ShareEvent::Ended(item));
         true
     }
 
@@ -142,7 +142,7 @@ impl World {
                     return;
                 }
                 let member = Member {
-                    engine: Engine::new(id(number)),
+                    engine: ShareEngine::new(id(number)),
                     unseen: VecDeque::new(),
                     listens: BTreeMap::new(),
                     guards: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! The steps of the engine, one by one.
 
-use super::super::engine::{Engine, Event, Item, Listen, Shared, Step};
+use super::super::engine::{Item, Listen, ShareEngine, ShareEvent, ShareStep, Shared};
 use super::super::hash::Hashed;
 use super::super::item::ReleaseReason;
 
@@ -9,21 +9,21 @@ fn item(name: &str) -> Item {
 }
 
 /// The members and the items that are seen.
-fn shared(members: &[&str], items: &[&str], is_member: bool) -> Event {
+fn shared(members: &[&str], items: &[&str], is_member: bool) -> ShareEvent {
     let hashed = |names: &[&str]| names.iter().map(|name| Hashed::new(item(name))).collect();
-    Event::Shared(Shared { members: hashed(members), items: hashed(items), is_member })
+    ShareEvent::Shared(Shared { members: hashed(members), items: hashed(items), is_member })
 }
 
-fn engine() -> Engine {
-    Engine::new("a".into())
+fn engine() -> ShareEngine {
+    ShareEngine::new("a".into())
 }
 
 /// A member `a` that holds the item `x`, alone.
-fn holding() -> Engine {
+fn holding() -> ShareEngine {
     let mut engine = engine();
-    assert_eq!(engine.handle(shared(&["a"], &["x"], true)), [Step::Contend(item("x"))]);
-    let offered = engine.handle(Event::Granted(item("x")));
-    assert_eq!(offered, [Step::Offer(item("x")), Step::Listen(item("x"), Listen::Request)]);
+    assert_eq!(engine.handle(shared(&["a"], &["x"], true)), [ShareStep::Contend(item("x"))]);
+    let offered = engine.handle(ShareEvent::Granted(item("x")));
+    assert_eq!(offered, [ShareStep::Offer(item("x")), ShareStep::Listen(item("x"), Listen::Request)]);
     engine
 }
 
@@ -47,13 +47,13 @@ fn a_process_that_is_no_member_takes_nothing() {
 fn an_item_moves_only_when_another_member_waits_for_it() {
     let mut engine = holding();
     let moved = engine.handle(shared(&["a", OTHER], &["x"], true));
-    assert_eq!(moved, [Step::Listen(item("x"), Listen::Contender)]);
+    assert_eq!(moved, [ShareStep::Listen(item("x"), Listen::Contender)]);
     // It is not asked for twice.
     assert_eq!(engine.handle(shared(&["a", OTHER], &["x", "z"], true)).len(), usize::from(owns("z")));
-    let wanted = engine.handle(Event::Wanted(item("x")));
-    assert_eq!(wanted, [Step::Request(item("x"), ReleaseReason::Moved)]);
-    assert_eq!(engine.handle(Event::Wanted(item("x"))), []);
-    assert_eq!(engine.handle(Event::Ended(item("x"))), []);
+    let wanted = engine.handle(ShareEvent::Wanted(item("x")));
+    assert_eq!(wanted, [ShareStep::Request(item("x"), ReleaseReason::Moved)]);
+    assert_eq!(engine.handle(ShareEvent::Wanted(item("x"))), []);
+    assert_eq!(engine.handle(ShareEvent::Ended(item("x"))), []);
 }
 
 fn owns(name: &str) -> bool {
@@ -65,94 +65,94 @@ fn an_item_that_is_back_before_it_was_asked_for_stays() {
     let mut engine = holding();
     engine.handle(shared(&["a", OTHER], &["x"], true));
     let back = engine.handle(shared(&["a"], &["x"], true));
-    assert_eq!(back, [Step::Listen(item("x"), Listen::Request)]);
+    assert_eq!(back, [ShareStep::Listen(item("x"), Listen::Request)]);
     // The request of the other member is still in the node.
-    let asked = engine.handle(Event::Wanted(item("x")));
-    assert_eq!(asked, [Step::Listen(item("x"), Listen::Nothing), Step::Refresh]);
+    let asked = engine.handle(ShareEvent::Wanted(item("x")));
+    assert_eq!(asked, [ShareStep::Listen(item("x"), Listen::Nothing), ShareStep::Refresh]);
 }
 
 #[test]
 fn a_request_by_a_member_that_knows_more_is_granted_after_another_look() {
     let mut engine = holding();
-    let asked = engine.handle(Event::Wanted(item("x")));
-    assert_eq!(asked, [Step::Listen(item("x"), Listen::Nothing), Step::Refresh]);
+    let asked = engine.handle(ShareEvent::Wanted(item("x")));
+    assert_eq!(asked, [ShareStep::Listen(item("x"), Listen::Nothing), ShareStep::Refresh]);
     let seen = engine.handle(shared(&["a", OTHER], &["x"], true));
-    assert_eq!(seen, [Step::Listen(item("x"), Listen::Contender)]);
-    let wanted = engine.handle(Event::Wanted(item("x")));
-    assert_eq!(wanted, [Step::Request(item("x"), ReleaseReason::Moved)]);
+    assert_eq!(seen, [ShareStep::Listen(item("x"), Listen::Contender)]);
+    let wanted = engine.handle(ShareEvent::Wanted(item("x")));
+    assert_eq!(wanted, [ShareStep::Request(item("x"), ReleaseReason::Moved)]);
 }
 
 #[test]
 fn an_item_that_was_given_up_and_is_back_is_acquired_again() {
     let mut engine = holding();
     engine.handle(shared(&["a", OTHER], &["x"], true));
-    engine.handle(Event::Wanted(item("x")));
+    engine.handle(ShareEvent::Wanted(item("x")));
     // While the application has the guard, it does not get another one.
     assert_eq!(engine.handle(shared(&["a"], &["x"], true)), []);
-    assert_eq!(engine.handle(Event::Ended(item("x"))), [Step::Contend(item("x"))]);
+    assert_eq!(engine.handle(ShareEvent::Ended(item("x"))), [ShareStep::Contend(item("x"))]);
 }
 
 #[test]
 fn an_item_whose_guard_is_dropped_is_acquired_again() {
     let mut engine = holding();
-    assert_eq!(engine.handle(Event::Ended(item("x"))), [Step::Contend(item("x"))]);
+    assert_eq!(engine.handle(ShareEvent::Ended(item("x"))), [ShareStep::Contend(item("x"))]);
 }
 
 #[test]
 fn a_waiter_leaves_the_queue_of_an_item_that_is_not_its_own() {
     let mut engine = engine();
     engine.handle(shared(&["a"], &["x"], true));
-    assert_eq!(engine.handle(shared(&["a", OTHER], &["x"], true)), [Step::Withdraw(item("x"))]);
+    assert_eq!(engine.handle(shared(&["a", OTHER], &["x"], true)), [ShareStep::Withdraw(item("x"))]);
     // A grant that was on its way.
-    assert_eq!(engine.handle(Event::Granted(item("x"))), [Step::Return(item("x"))]);
+    assert_eq!(engine.handle(ShareEvent::Granted(item("x"))), [ShareStep::Return(item("x"))]);
 }
 
 #[test]
 fn a_removed_item_is_given_up_at_once() {
     let mut engine = holding();
     let removed = engine.handle(shared(&["a"], &[], true));
-    assert_eq!(removed, [Step::Request(item("x"), ReleaseReason::Removed)]);
+    assert_eq!(removed, [ShareStep::Request(item("x"), ReleaseReason::Removed)]);
     let mut waiting = self::engine();
     waiting.handle(shared(&["a"], &["x"], true));
-    assert_eq!(waiting.handle(shared(&["a"], &[], true)), [Step::Withdraw(item("x"))]);
+    assert_eq!(waiting.handle(shared(&["a"], &[], true)), [ShareStep::Withdraw(item("x"))]);
 }
 
 #[test]
 fn a_member_that_loses_its_registration_keeps_what_nobody_asks_for() {
     let mut engine = holding();
     let unregistered = engine.handle(shared(&[], &["x"], false));
-    assert_eq!(unregistered, [Step::Listen(item("x"), Listen::Contender)]);
-    assert_eq!(engine.handle(shared(&["a"], &["x"], true)), [Step::Listen(item("x"), Listen::Request)]);
+    assert_eq!(unregistered, [ShareStep::Listen(item("x"), Listen::Contender)]);
+    assert_eq!(engine.handle(shared(&["a"], &["x"], true)), [ShareStep::Listen(item("x"), Listen::Request)]);
 }
 
 #[test]
 fn a_member_that_leaves_hands_over_to_the_others() {
     let mut engine = holding();
     engine.handle(shared(&["a", OTHER], &["x", "y"], true));
-    engine.handle(Event::Granted(item("y")));
-    assert_eq!(engine.handle(Event::Leave), [Step::Listen(item("y"), Listen::Contender)]);
-    let wanted = engine.handle(Event::Wanted(item("x")));
-    assert_eq!(wanted, [Step::Request(item("x"), ReleaseReason::Left)]);
-    assert_eq!(engine.handle(Event::Ended(item("x"))), []);
+    engine.handle(ShareEvent::Granted(item("y")));
+    assert_eq!(engine.handle(ShareEvent::Leave), [ShareStep::Listen(item("y"), Listen::Contender)]);
+    let wanted = engine.handle(ShareEvent::Wanted(item("x")));
+    assert_eq!(wanted, [ShareStep::Request(item("x"), ReleaseReason::Left)]);
+    assert_eq!(engine.handle(ShareEvent::Ended(item("x"))), []);
     assert!(!engine.is_idle());
     // The others have left meanwhile.
     let alone = engine.handle(shared(&["a"], &["x", "y"], false));
-    assert_eq!(alone, [Step::Request(item("y"), ReleaseReason::Left)]);
-    engine.handle(Event::Ended(item("y")));
+    assert_eq!(alone, [ShareStep::Request(item("y"), ReleaseReason::Left)]);
+    engine.handle(ShareEvent::Ended(item("y")));
     assert!(engine.is_idle());
 }
 
 #[test]
 fn a_member_that_leaves_alone_gives_up_all_at_once() {
     let mut engine = holding();
-    assert_eq!(engine.handle(Event::Leave), [Step::Request(item("x"), ReleaseReason::Left)]);
+    assert_eq!(engine.handle(ShareEvent::Leave), [ShareStep::Request(item("x"), ReleaseReason::Left)]);
 }
 
 #[test]
 fn a_member_that_ends_gives_up_all_without_waiting() {
     let mut engine = holding();
     engine.handle(shared(&["a"], &["w", "x"], true));
-    let ended = engine.handle(Event::Hurry);
-    assert_eq!(ended, [Step::Withdraw(item("w")), Step::Request(item("x"), ReleaseReason::Left)]);
-    assert_eq!(engine.handle(Event::Ended(item("x"))), []);
+    let ended = engine.handle(ShareEvent::Hurry);
+    assert_eq!(ended, [ShareStep::Withdraw(item("w")), ShareStep::Request(item("x"), ReleaseReason::Left)]);
+    assert_eq!(engine.handle(ShareEvent::Ended(item("x"))), []);
 }

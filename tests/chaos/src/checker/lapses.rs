@@ -1,7 +1,7 @@
 //! Where the ensemble itself has broken its word.
 //!
-//! All promises rest on it: the quorum keeps what it has committed. No client can undo a committed write of a register,
-//! whose node no client deletes, nor make servers differ for long.
+//! All promises rest on it: the quorum keeps what it has committed. No client can undo a committed write of a
+//! register, whose node no client deletes, nor make servers differ for long.
 
 use super::by_lock;
 use crate::history::{History, Hold};

@@ -1,9 +1,9 @@
 //! Judges a history. Pure: what was written down is all it knows.
 //!
-//! The claim of a guard is an interval: from a check after its grant that found it valid until it was released, was
-//! found invalid, or its lease, as last read, ran out. So a process that was killed or frozen continues to claim
-//! until its lease ends, as the promise has it. A hold that a foreign client ended (a node deleted, a session closed)
-//! claims nothing from then on; all else on the same lock still does.
+//! The claim of a guard is an interval: from a check after its grant that found it valid until it was
+//! released, was found invalid, or its lease, as last read, ran out. So a process that was killed or frozen
+//! continues to claim until its lease ends, as the promise has it. A hold that a foreign client ended (a node
+//! deleted, a session closed) claims nothing from then on; all else on the same lock still does.
 
 mod beside;
 mod exclusion;
@@ -46,12 +46,14 @@ pub enum Rule {
     Capacity,
     /// No window has more starts of a rate limiter than it admits.
     Rate,
-    /// Tokens grow in the order of grants, hand-overs included and readers among themselves excepted (promises 3 and
-    /// 5): grants follow the queue, for a token begins with the zxid of the contender's create.
+    /// Tokens grow in the order of grants, hand-overs included and readers among themselves excepted
+    /// (promises 3 and 5): grants follow the queue, for a token begins with the zxid of the contender's
+    /// create.
     Order,
     /// Each semaphore grant has a token of its own, and a nested hold that of the first (promise 3).
     Token,
-    /// A resource that checks tokens refuses no valid holder, and never returns to an older token (promise 3).
+    /// A resource that checks tokens refuses no valid holder, and never returns to an older token (promise
+    /// 3).
     Fence,
     /// Guarded transactions are committed in the order of their tokens (promise 4).
     Transaction,
@@ -65,10 +67,11 @@ pub enum Rule {
     View,
     /// Nobody enters a double barrier before enough members are there.
     Barrier,
-    /// After the faults each item of a partition is with the member to which the hash gives it, and with no other.
+    /// After the faults each item of a partition is with the member to which the hash gives it, and with no
+    /// other.
     Partition,
-    /// A registered node is that of one process. After the faults each living process is registered once, no dead one
-    /// is, and every view of the group shows that.
+    /// A registered node is that of one process. After the faults each living process is registered once, no
+    /// dead one is, and every view of the group shows that.
     Registration,
     /// No node is left after the last release (promise 6).
     Orphan,
@@ -133,7 +136,8 @@ fn void(hold: &mut Hold, incidents: &[Incident]) {
     for incident in incidents {
         for void in &incident.voids {
             match void {
-                // A grant in the session's last moments cannot be distinguished from a grant of the next session.
+                // A grant in the session's last moments cannot be distinguished from a grant of the next
+                // session.
                 Void::Session { client } if hold.client() == client && hold.granted < incident.stop => {
                     hold.clip(incident.start);
                 }

@@ -8,8 +8,9 @@ use crate::history::{History, Hold, What};
 /// The outcome of a slot that was recorded.
 const RECORDED: &str = "released";
 
-/// The slots of a schedule, in the order of the tokens: a slot is due only after those that earlier holders recorded.
-/// Exact, whatever the clocks said: a record is committed while its holder is the head, and the next head reads it.
+/// The slots of a schedule, in the order of the tokens: a slot is due only after those that earlier holders
+/// recorded. Exact, whatever the clocks said: a record is committed while its holder is the head, and the
+/// next head reads it.
 pub(super) fn slots(lock: &str, holds: &[&Hold]) -> Vec<Violation> {
     let mut due: Vec<(&Hold, u64)> = holds.iter().filter_map(|hold| Some((*hold, hold.slot?))).collect();
     due.sort_by_key(|(hold, _)| hold.token);

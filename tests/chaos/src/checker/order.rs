@@ -1,8 +1,8 @@
 //! Tokens show the order of the contenders, and grants follow that order.
 //!
-//! Of two holds that exclude each other the intervals are apart, so it is certain which was granted first. A token is
-//! the creation of the contender's node; so a grant with a smaller token than an earlier one has is a
-//! contender that stood in front, with a living node, and was passed over.
+//! Of two holds that exclude each other the intervals are apart, so it is certain which was granted first. A
+//! token is the creation of the contender's node; so a grant with a smaller token than an earlier one has is
+//! a contender that stood in front, with a living node, and was passed over.
 
 use std::collections::BTreeMap;
 

@@ -8,7 +8,8 @@ pub(super) fn fence(lock: &str, holds: &[&Hold], entries: &[Entry]) -> Vec<Viola
     let violation = |at, text| Violation { rule: Rule::Fence, lock: lock.to_owned(), at, text };
     let mut violations = Vec::new();
     for hold in holds {
-        // The validity was checked after the refusal, so it held then, unless a foreign change voids the claim.
+        // The validity was checked after the refusal, so it held then, unless a foreign change voids the
+        // claim.
         let claimed = |at| hold.valid.is_some_and(|(_, end)| at < end);
         let refused = hold.stamps.iter().find(|stamp| !stamp.accepted && stamp.valid && claimed(stamp.at));
         if let Some(stamp) = refused {
@@ -27,8 +28,8 @@ pub(super) fn fence(lock: &str, holds: &[&Hold], entries: &[Entry]) -> Vec<Viola
     violations
 }
 
-/// The register in ZooKeeper, written by guarded transactions: its versions are in the order of the tokens. Exact, so
-/// every write counts, whatever the clocks said. `last` is its token and version in the end.
+/// The register in ZooKeeper, written by guarded transactions: its versions are in the order of the tokens.
+/// Exact, so every write counts, whatever the clocks said. `last` is its token and version in the end.
 pub(super) fn transactions(lock: &str, holds: &[&Hold], last: Option<(Token, i32)>) -> Vec<Violation> {
     let mut writes: Vec<(i32, Token, u64)> = holds
         .iter()

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::{Rule, Violation};
 use crate::history::{Event, History, What};
 
-/// No window has more starts than its limit. A start is at the instant that its process wrote down, at which its
-/// admission was fresh.
+/// No window has more starts than its limit. A start is at the instant that its process wrote down, at which
+/// its admission was fresh.
 pub(super) fn judge(history: &History) -> Vec<Violation> {
     let mut starts: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for Event { at, what, .. } in history.processes.values().flatten() {

@@ -12,9 +12,11 @@ use crate::clock;
 use crate::fixture::{self, GROUP};
 use crate::history::{Mode, Token, What};
 
-/// Claims what it never took, with tokens that are too small; keeps some locks for ever; leaves a node behind.
+/// Claims what it never took, with tokens that are too small; keeps some locks for ever; leaves a node
+/// behind.
 ///
-/// What else a client does that cheats: it continues to claim what it has lost, and gives hand-overs the token of the first hold.
+/// What else a client does that cheats: it continues to claim what it has lost, and gives hand-overs the
+/// token of the first hold.
 pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
     let barging = async {
         loop {

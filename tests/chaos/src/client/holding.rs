@@ -84,7 +84,8 @@ impl Errand {
         if self.common.cheats { Token { handover: 0, ..token } } else { token }
     }
 
-    /// Looks at the guard and writes with it, until its time is up or it is lost; whether it was valid to the end.
+    /// Looks at the guard and writes with it, until its time is up or it is lost; whether it was valid to the
+    /// end.
     async fn stay(&mut self, grant: &dyn Grant, reported: &[Reported]) -> bool {
         let span = match self.rng.random_range(0..100) {
             0..85 => self.rng.random_range(5..40),

@@ -34,7 +34,8 @@ impl Journal {
     pub(crate) fn say_at(&self, at: u64, task: usize, what: What) {
         let Ok(mut line) = serde_json::to_vec(&Event { at, task, what }) else { return };
         line.push(b'\n');
-        // Without its history a client proves nothing, and it would look like one that holds nothing: better dead.
+        // Without its history a client proves nothing, and it would look like one that holds nothing: better
+        // dead.
         if self.file.lock().write_all(&line).is_err() {
             std::process::abort();
         }

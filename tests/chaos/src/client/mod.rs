@@ -75,7 +75,8 @@ struct Common {
     cheats: bool,
 }
 
-/// Contends until it is told `quiet` on its standard input, and closes its session at `stop` or the input's end.
+/// Contends until it is told `quiet` on its standard input, and closes its session at `stop` or the input's
+/// end.
 ///
 /// # Errors
 ///

@@ -56,8 +56,8 @@ pub(super) async fn become_quiet(clients: &[Client], limit: Duration) -> Result<
     Ok(loud.into_inner())
 }
 
-/// The nodes below the locks, when there are none or `limit` has passed. The clients' sessions are alive, so the
-/// clients must have deleted their nodes.
+/// The nodes below the locks, when there are none or `limit` has passed. The clients' sessions are alive, so
+/// the clients must have deleted their nodes.
 pub(super) async fn orphans(ensemble: &Ensemble, limit: Duration) -> Result<Vec<String>, Failure> {
     let left = Mutex::new(Vec::new());
     let gone = eventually("no node is left", limit, async || match remaining(ensemble).await {
@@ -78,8 +78,9 @@ async fn remaining(ensemble: &Ensemble) -> Result<Vec<String>, HarnessError> {
     nodes_at(ensemble.leader().await?.address()).await
 }
 
-/// The nodes that one server had at every check and another had not, when there are none or `limit` has passed. They
-/// never differ for long unless one of them has broken its word, and with it everything that the locks rest on.
+/// The nodes that one server had at every check and another had not, when there are none or `limit` has
+/// passed. They never differ for long unless one of them has broken its word, and with it everything that the
+/// locks rest on.
 ///
 /// This also works while locks are acquired: each time, other nodes are on their way to a server.
 pub(super) async fn disagreements(ensemble: &Ensemble, limit: Duration) -> Result<Vec<String>, Failure> {
@@ -200,8 +201,8 @@ mod tests {
         assert!(differing(&servers([&["/a", "/b"]; 3])).is_empty());
         assert!(differing(&servers([&[]; 3])).is_empty());
         let found = differing(&servers([&["/a", "/b"], &["/a"], &["/a", "/c"]]));
-        let told = ["/b is on s0 and not on s1, s2", "/c is on s2 and not on s0, s1"];
-        assert_eq!(found, BTreeSet::from(told.map(str::to_owned)));
+        let reported = ["/b is on s0 and not on s1, s2", "/c is on s2 and not on s0, s1"];
+        assert_eq!(found, BTreeSet::from(reported.map(str::to_owned)));
     }
 
     #[test]

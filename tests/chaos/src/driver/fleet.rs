@@ -12,8 +12,8 @@ use crate::Failure;
 use crate::fixture::{self, GROUP, SINGLE};
 use crate::history::Node;
 
-/// Waits until everything is where it belongs, or `limit` has passed: the histories show which. Returns the nodes of the
-/// registrations.
+/// Waits until everything is where it belongs, or `limit` has passed: the histories show which. Returns the
+/// nodes of the registrations.
 pub(super) async fn settled(
     ensemble: &Ensemble,
     clients: &[Client],

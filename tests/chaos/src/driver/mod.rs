@@ -30,8 +30,8 @@ const FORGET: Duration = Duration::from_secs(1);
 pub struct Verdict {
     /// Every broken promise.
     pub violations: Vec<Violation>,
-    /// Where the ensemble has broken its own word, on which all promises rest: it has lost what it had committed, or
-    /// its servers differ. No client can bring that about; such a round proves nothing.
+    /// Where the ensemble has broken its own word, on which all promises rest: it has lost what it had
+    /// committed, or its servers differ. No client can bring that about; such a round proves nothing.
     pub lapses: Vec<String>,
     /// Where histories, pictures and summary are.
     pub folder: PathBuf,
@@ -41,8 +41,8 @@ pub struct Verdict {
     pub summary: String,
 }
 
-/// Rounds until the time is up or a promise is broken; the last one's verdict. After an error of the ensemble it
-/// continues, and keeps the round's folder.
+/// Rounds until the time is up or a promise is broken; the last one's verdict. After an error of the ensemble
+/// it continues, and keeps the round's folder.
 ///
 /// # Errors
 ///

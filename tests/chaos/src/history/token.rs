@@ -4,7 +4,8 @@ use std::str::FromStr;
 use lockkeeper::FencingToken;
 use serde::{Deserialize, Serialize};
 
-/// A fencing token as it is written down: the creation of the node, and how often that was handed over. In this order.
+/// A fencing token as it is written down: the creation of the node, and how often that was handed over. In
+/// this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Token {
     pub(crate) zxid: u64,

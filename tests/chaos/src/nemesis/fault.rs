@@ -155,8 +155,9 @@ impl Fault {
         session.mul_f64(share)
     }
 
-    /// How long there is to be peace in its lane before it. A new leader gives every session its whole time once
-    /// more: with less than that between two faults of servers, a dead client would block the others for ever.
+    /// How long there is to be peace in its lane before it. A new leader gives every session its whole time
+    /// once more: with less than that between two faults of servers, a dead client would block the others for
+    /// ever.
     pub(crate) fn peace(self, session: Duration, rng: &mut StdRng) -> Duration {
         let share = match self.lane() {
             Lane::Servers => rng.random_range(0.2..1.8),

@@ -32,8 +32,8 @@ impl Nemesis {
         Self { ensemble, clients }
     }
 
-    /// Strikes in all lanes at once, for `length` and until each kind has struck; yields what was done, in the order of
-    /// its beginning.
+    /// Strikes in all lanes at once, for `length` and until each kind has struck; yields what was done, in
+    /// the order of its beginning.
     pub(crate) async fn carry_out(&self, Plan(decks): Plan, length: Duration) -> Vec<Incident> {
         let end = clock::now() + u64::try_from(length.as_nanos()).unwrap_or(u64::MAX / 2);
         let undealt = AtomicUsize::new(decks.len());
@@ -81,7 +81,8 @@ impl Nemesis {
         incident
     }
 
-    /// Undoes whatever was done, and waits until the servers agree. Tells of servers that have ended by themselves.
+    /// Undoes whatever was done, and waits until the servers agree. Tells of servers that have ended by
+    /// themselves.
     pub(crate) async fn heal(&self) -> Result<Vec<String>, Failure> {
         let mut ended = Vec::new();
         if let Some(between) = self.ensemble.between() {

@@ -1,5 +1,5 @@
-//! Chaos on Redis: processes that contend for every kind of lock of `lockkeeper-redis`, and faults that strike them,
-//! their links and the server. The server keeps its data. The checker is that of all histories.
+//! Chaos on Redis: processes that contend for every kind of lock of `lockkeeper-redis`, and faults that
+//! strike them, their links and the server. The server keeps its data. The checker is that of all histories.
 
 mod client;
 mod process;
@@ -167,8 +167,8 @@ async fn strike(
 ) -> Result<(), Failure> {
     let index = rng.random_range(0..clients.len());
     let client = clients.get(index).ok_or("no client")?;
-    // For how long a fault lasts is a part of the plan, and no wait for a state: up to twice the lease, so that some
-    // holders lose it.
+    // For how long a fault lasts is a part of the plan, and no wait for a state: up to twice the lease, so
+    // that some holders lose it.
     let span = lease.mul_f64(rng.random_range(0.05..2.0));
     match fault {
         RedisFault::ClientKilled => {

@@ -1,5 +1,5 @@
-//! The picture of one lock: time goes right, each task of each client has a row, faults have rows of their own on top
-//! and shade what is below.
+//! The picture of one lock: time goes right, each task of each client has a row, faults have rows of their
+//! own on top and shade what is below.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,11 @@
 //! Faults on order: [`When`] says which request, reply or event, [`Fault`] says what becomes of it, and the
 //! [`ArmedFault`] that [`TestServer::fault`](crate::TestServer::fault) hands back says when it happened.
 //!
-//! A [`Transcript`] says what passes, so that a test can find out which requests there are before it strikes at them.
+//! A [`Transcript`] says what passes, so that a test can find out which requests there are before it strikes
+//! at them.
 //!
-//! Nothing here is random. A fault hits the n-th match of its rule and no other, and a test waits for the hit instead
-//! of sleeping.
+//! Nothing here is random. A fault hits the n-th match of its rule and no other, and a test waits for the hit
+//! instead of sleeping.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -41,8 +41,8 @@ impl Switchboard {
         Transcript(written)
     }
 
-    /// The fault that hits this occasion. Every rule counts its own matches; of several that hit, the first armed
-    /// does.
+    /// The fault that hits this occasion. Every rule counts its own matches; of several that hit, the first
+    /// armed does.
     pub(crate) fn consult(&self, occasion: &Occasion<'_>) -> Option<Strike> {
         self.transcripts.lock().retain(|transcript| {
             transcript.upgrade().map(|written| written.lock().push(occasion.into())).is_some()

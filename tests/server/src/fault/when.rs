@@ -6,7 +6,8 @@ use crate::tree::EventKind;
 
 /// Chooses requests or events: by kind, path, session, server, and by count.
 ///
-/// Without [`nth`](When::nth), [`times`](When::times) or [`always`](When::always) it chooses the first match only.
+/// Without [`nth`](When::nth), [`times`](When::times) or [`always`](When::always) it chooses the first match
+/// only.
 #[derive(Debug, Clone)]
 pub struct When {
     subject: Chosen,
@@ -68,15 +69,16 @@ impl When {
 
     /// Only with a path that matches. `*` matches anything within a name, `**` between slashes for any names.
     ///
-    /// Of a sequential create the path is the one asked for, without the number. A transaction matches if any of its
-    /// paths does. A text that is no well-formed pattern matches itself.
+    /// Of a sequential create the path is the one asked for, without the number. A transaction matches if any
+    /// of its paths does. A text that is no well-formed pattern matches itself.
     #[must_use]
     pub fn path(mut self, pattern: &str) -> Self {
         self.path = pattern_of(pattern);
         self
     }
 
-    /// Only with exactly these paths, in this order: a transaction with these parts, a request of one path, or of none.
+    /// Only with exactly these paths, in this order: a transaction with these parts, a request of one path,
+    /// or of none.
     #[must_use]
     pub fn paths<S: AsRef<str>>(mut self, patterns: &[S]) -> Self {
         self.paths = Some(patterns.iter().filter_map(|pattern| pattern_of(pattern.as_ref())).collect());

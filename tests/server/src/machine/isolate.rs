@@ -27,8 +27,8 @@ impl Machine {
         self.replicas.get(server).is_some_and(|replica| replica.past.is_some())
     }
 
-    /// Connects a server that was cut off: it catches up, sends the events of its watches, and then serves the
-    /// waiting requests.
+    /// Connects a server that was cut off: it catches up, sends the events of its watches, and then serves
+    /// the waiting requests.
     pub fn heal(&mut self, server: usize, now: i64) -> Vec<Output> {
         let mut out = Vec::new();
         let Some(replica) = self.replicas.get_mut(server) else { return out };

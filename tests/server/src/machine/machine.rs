@@ -116,7 +116,8 @@ impl Machine {
 
     /// Lists the servers of an ensemble in `/zookeeper/config`, by the addresses at which they take clients.
     ///
-    /// Servers of a quorum talk to each other at two ports of their own. These have none, so the usual ones are listed.
+    /// Servers of a quorum talk to each other at two ports of their own. These have none, so the usual ones
+    /// are listed.
     pub fn set_members(&mut self, addresses: &[SocketAddr], now: i64) {
         let member = |(index, address): (usize, &SocketAddr)| {
             format!("server.{}={}:2888:3888:participant;{address}\n", index + 1, address.ip())

@@ -1,9 +1,9 @@
 //! The server as a pure state machine: no sockets, no threads, no clock.
 //!
-//! [`Machine`] takes what happens — a connection, a request, time passing — together with the time it happens at, and
-//! answers with [`Output`]s in the order in which they leave the server. That order is the protocol's promise: an
-//! event always precedes the reply that shows the change. The same calls at the same times give the same
-//! outputs, so a simulation can run on it with a seed.
+//! [`Machine`] takes what happens — a connection, a request, time passing — together with the time it happens
+//! at, and answers with [`Output`]s in the order in which they leave the server. That order is the protocol's
+//! promise: an event always precedes the reply that shows the change. The same calls at the same times give
+//! the same outputs, so a simulation can run on it with a seed.
 //!
 //! ```
 //! use lockkeeper_testserver::machine::{Machine, Output, Settings};

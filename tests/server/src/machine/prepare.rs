@@ -18,8 +18,8 @@ struct Record {
 
 /// Checks writes and turns them into changes.
 ///
-/// The operations of one transaction are checked one after the other, each against the tree as the ones before would
-/// leave it; `pending` holds that difference.
+/// The operations of one transaction are checked one after the other, each against the tree as the ones
+/// before would leave it; `pending` holds that difference.
 pub(super) struct Prepare<'a> {
     tree: &'a Tree,
     origin: &'a Origin,
@@ -109,8 +109,8 @@ impl<'a> Prepare<'a> {
         Ok(Change::Create { path, data: create.data.clone(), acl, owner, parent_created })
     }
 
-    /// The operation decides over container and TTL, the flags over ephemeral: flags that ask for a container in a
-    /// plain `create` make a persistent node, as in the real server.
+    /// The operation decides over container and TTL, the flags over ephemeral: flags that ask for a container
+    /// in a plain `create` make a persistent node, as in the real server.
     fn owner(&self, create: &Create, mode: CreateMode) -> Result<Owner, ErrorCode> {
         if mode.is_ttl() && !self.ttl_nodes {
             return Err(ErrorCode::Unimplemented);

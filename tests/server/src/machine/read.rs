@@ -5,8 +5,8 @@ use super::{ClientId, Machine, Output};
 use crate::protocol::{ErrorCode, Op, ReadOp, ReadResult, Reply, Request};
 use crate::tree::{Acl, Identity, Node, Permissions, Tree, WatchEvent, WatchMode, Watches};
 
-/// The longest answer to a multi-read, in bytes of data and names. A small request can name one large node a hundred
-/// thousand times.
+/// The longest answer to a multi-read, in bytes of data and names. A small request can name one large node a
+/// hundred thousand times.
 const MAX_MULTI_READ: usize = 64 << 20;
 
 impl Machine {

@@ -7,11 +7,11 @@ use crate::tree::{Change, Tree, Watches};
 /// How a server behaves that was cut off from the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Isolation {
-    /// As a follower that has lost its leader and has not noticed: reads show the past, pings are answered, writes
-    /// and syncs wait.
+    /// As a follower that has lost its leader and has not noticed: reads show the past, pings are answered,
+    /// writes and syncs wait.
     Stale,
-    /// As a leader that was replaced and has not noticed: the same, but a sync is answered at once, and shows the
-    /// past.
+    /// As a leader that was replaced and has not noticed: the same, but a sync is answered at once, and shows
+    /// the past.
     Deposed,
 }
 

@@ -51,8 +51,8 @@ impl Sessions {
 
     /// Puts off the end of a session; says whether it is open.
     ///
-    /// The end is the first tick strictly after the timeout, so that a session lives up to a tick too long and never
-    /// too short.
+    /// The end is the first tick strictly after the timeout, so that a session lives up to a tick too long
+    /// and never too short.
     pub(super) fn touch(&mut self, id: i64, timeout: i32, now: i64) -> bool {
         let Some(session) = self.open.get_mut(&id) else { return false };
         let ends = ((now + i64::from(timeout)).div_euclid(self.tick) + 1) * self.tick;

@@ -3,8 +3,8 @@
 pub struct Settings {
     /// Number of servers in front of the tree. Default 1.
     pub servers: usize,
-    /// Length of a tick: sessions end at multiples of it. Default 100, where a real server has 2000, so that tests of
-    /// expiry need not be slow.
+    /// Length of a tick: sessions end at multiples of it. Default 100, where a real server has 2000, so that
+    /// tests of expiry need not be slow.
     pub tick: i64,
     /// Shortest session timeout a client can get. Default two ticks.
     pub min_timeout: i32,
@@ -12,20 +12,21 @@ pub struct Settings {
     pub max_timeout: i32,
     /// Whether nodes with a time to live are allowed. Default false, as in the real server.
     pub ttl_nodes: bool,
-    /// Whether `create2` in a transaction answers with metadata. Default false: 3.8.0 forgets it (ZOOKEEPER-4026),
-    /// 3.8.2 and later do not.
+    /// Whether `create2` in a transaction answers with metadata. Default false: 3.8.0 forgets it
+    /// (ZOOKEEPER-4026), 3.8.2 and later do not.
     pub stat_in_multi: bool,
-    /// Whether an event says which transaction caused it. Default false: servers before 3.9 do not (ZOOKEEPER-4655).
+    /// Whether an event says which transaction caused it. Default false: servers before 3.9 do not
+    /// (ZOOKEEPER-4655).
     pub event_zxids: bool,
     /// Time between two searches for containers to remove. Default 60 000.
     pub container_interval: i64,
     /// How long a container that never had children is kept; 0, the default, is for ever.
     pub container_max_never_used: i64,
-    /// Whether an ensemble serves only while more than half of its servers run, and elects a leader. Default false: it
-    /// serves while any of them runs.
+    /// Whether an ensemble serves only while more than half of its servers run, and elects a leader. Default
+    /// false: it serves while any of them runs.
     pub quorum: bool,
-    /// Whether servers other than the leader report the live sessions to it only every half tick, as followers do.
-    /// Default false.
+    /// Whether servers other than the leader report the live sessions to it only every half tick, as
+    /// followers do. Default false.
     pub relay_touches: bool,
     /// The number of the first sequential child of every node made. Default 0.
     pub first_sequence: i32,

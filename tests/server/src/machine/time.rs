@@ -3,8 +3,8 @@ use super::{Machine, Output};
 use crate::tree::Change;
 
 impl Machine {
-    /// Ends a session and deletes its nodes. Its connections at connected servers are closed by the caller or by
-    /// [`Machine::expire`].
+    /// Ends a session and deletes its nodes. Its connections at connected servers are closed by the caller or
+    /// by [`Machine::expire`].
     pub(super) fn end(&mut self, session: i64, now: i64, out: &mut Vec<Output>) {
         self.zxid += 1;
         let changes =
@@ -28,7 +28,8 @@ impl Machine {
         self.sessions.renew(now);
     }
 
-    /// Closes what connections a session has at one server, or at all that are not cut off: those learn of it later.
+    /// Closes what connections a session has at one server, or at all that are not cut off: those learn of it
+    /// later.
     pub(super) fn close_clients(&self, session: i64, at: Option<usize>, out: &mut Vec<Output>) {
         for (id, client) in &self.clients {
             let here = at.map_or_else(|| !self.is_cut_off(client.server), |server| server == client.server);
@@ -60,8 +61,8 @@ impl Machine {
         out
     }
 
-    /// The leader pings a server, which answers with the sessions that it has heard of. The ping of a server that is
-    /// cut off arrives when it is back.
+    /// The leader pings a server, which answers with the sessions that it has heard of. The ping of a server
+    /// that is cut off arrives when it is back.
     pub(super) fn ask_for_touches(&mut self, server: usize, now: i64) {
         let Some(replica) = self.replicas.get_mut(server) else { return };
         if let Some(past) = &mut replica.past {

@@ -29,9 +29,9 @@ impl Machine {
         })
     }
 
-    /// Applies a write whose connection has ended, as happens when a server has read a request but not yet handed it
-    /// on. No client gets its reply. Refused when the session has ended or has moved to
-    /// another server, or when its server does not serve.
+    /// Applies a write whose connection has ended, as happens when a server has read a request but not yet
+    /// handed it on. No client gets its reply. Refused when the session has ended or has moved to another
+    /// server, or when its server does not serve.
     pub fn late_write(&mut self, origin: &Origin, request: Request, now: i64) -> Vec<Output> {
         let mut out = Vec::new();
         let is_served = self.is_serving(origin.server);
@@ -41,7 +41,8 @@ impl Machine {
         out
     }
 
-    /// Makes sequence numbers run on past the end of their range from transaction to transaction, or no longer.
+    /// Makes sequence numbers run on past the end of their range from transaction to transaction, or no
+    /// longer.
     ///
     /// The real server does this while creates are in flight: each takes its number from the one before, and
     /// only when all are done does it go back to the counter of the node, which stops at its maximum.
@@ -50,8 +51,8 @@ impl Machine {
         self.ahead.clear();
     }
 
-    /// Deletes a node without asking for permission or version, as an administrator might. Nothing if it is not there
-    /// or has children.
+    /// Deletes a node without asking for permission or version, as an administrator might. Nothing if it is
+    /// not there or has children.
     pub fn delete_node(&mut self, path: &str, now: i64) -> Vec<Output> {
         let mut out = Vec::new();
         if path != "/" && self.tree.node(path).is_some_and(|node| node.children.is_empty()) {

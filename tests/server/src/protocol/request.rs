@@ -113,14 +113,14 @@ pub enum Request {
     CloseSession,
     /// Change the ensemble; refused.
     Reconfig,
-    /// A request whose path is null, of an operation that does not treat that as a malformed request: `setData`,
-    /// `setACL`, `check`, `sync`, `addWatch` or `removeWatches`.
+    /// A request whose path is null, of an operation that does not treat that as a malformed request:
+    /// `setData`, `setACL`, `check`, `sync`, `addWatch` or `removeWatches`.
     NullPath {
         /// The operation.
         op: Op,
     },
-    /// An operation whose bytes could not be decoded. The real server spends a transaction number on it if it is a
-    /// write.
+    /// An operation whose bytes could not be decoded. The real server spends a transaction number on it if it
+    /// is a write.
     Malformed {
         /// The operation, as far as it could be decoded.
         op: Op,

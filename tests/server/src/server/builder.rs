@@ -20,14 +20,15 @@ impl Builder {
         Self::default()
     }
 
-    /// The port to listen on. Default 0: any free one. Servers of an ensemble after the first take the next ports.
+    /// The port to listen on. Default 0: any free one. Servers of an ensemble after the first take the next
+    /// ports.
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
-    /// The length of a tick; sessions end at multiples of it, and may last from 2 to 20 of them. Default 100 ms, and
-    /// sessions from 200 ms to 40 s.
+    /// The length of a tick; sessions end at multiples of it, and may last from 2 to 20 of them. Default 100
+    /// ms, and sessions from 200 ms to 40 s.
     pub fn tick(mut self, tick: Duration) -> Self {
         let tick = i32::try_from(millis(tick)).unwrap_or(i32::MAX).max(1);
         self.settings.tick = i64::from(tick);
@@ -79,15 +80,16 @@ impl Builder {
         self
     }
 
-    /// Whether an ensemble serves only while more than half of its servers run. When a leader stops, another one takes
-    /// over, and all connections close. Default no: an ensemble serves while any of its servers runs.
+    /// Whether an ensemble serves only while more than half of its servers run. When a leader stops, another
+    /// one takes over, and all connections close. Default no: an ensemble serves while any of its servers
+    /// runs.
     pub fn quorum(mut self, needed: bool) -> Self {
         self.settings.quorum = needed;
         self
     }
 
-    /// Whether servers after the first report the live sessions to it only every half tick, as followers do. Default
-    /// no.
+    /// Whether servers after the first report the live sessions to it only every half tick, as followers do.
+    /// Default no.
     pub fn relay_touches(mut self, relay: bool) -> Self {
         self.settings.relay_touches = relay;
         self
@@ -126,8 +128,8 @@ impl Builder {
         Ok(TestEnsemble::new(servers))
     }
 
-    /// Sessions differ from server to server, so that a client of one cannot attach to a session of another that has
-    /// taken its port.
+    /// Sessions differ from server to server, so that a client of one cannot attach to a session of another
+    /// that has taken its port.
     fn running(&self, servers: usize) -> Result<Arc<Running>, StartError> {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         // The highest byte is the number of a server and stays 0; five bytes of time follow.

@@ -3,9 +3,10 @@ use crate::fault::{ArmedFault, Fault, When};
 
 /// Several servers with one tree behind them, so that clients can be tested on fail-over.
 ///
-/// It behaves like an ensemble, but no server votes: a write is committed as soon as any connected server gets it, and
-/// every connected server has it at once. [`Builder::quorum`] makes it serve only while a majority runs.
-/// [`TestServer::cut_off`] and [`TestServer::heal`] make a server lag, or part it from the others.
+/// It behaves like an ensemble, but no server votes: a write is committed as soon as any connected server
+/// gets it, and every connected server has it at once. [`Builder::quorum`] makes it serve only while a
+/// majority runs. [`TestServer::cut_off`] and [`TestServer::heal`] make a server lag, or part it from the
+/// others.
 #[derive(Debug)]
 pub struct TestEnsemble {
     servers: Vec<TestServer>,

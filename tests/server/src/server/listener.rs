@@ -12,8 +12,8 @@ use super::shared::Shared;
 
 /// Ports below the range that the kernel gives to outgoing connections.
 ///
-/// In that range a client that tries again and again to reach a stopped server would sooner or later be given the
-/// server's own port, connect to itself, and keep the server from coming back.
+/// In that range a client that tries again and again to reach a stopped server would sooner or later be given
+/// the server's own port, connect to itself, and keep the server from coming back.
 const QUIET_PORTS: Range<u16> = 10_000..32_000;
 
 /// Opens a port: the given one, or for 0 any that is free.

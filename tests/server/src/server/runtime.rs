@@ -10,8 +10,8 @@ static RUNTIME: Mutex<Option<Handle>> = Mutex::new(None);
 
 /// The runtime of all test servers of this process: one thread of our own.
 ///
-/// The caller's runtime will not do. A test that blocks it, pauses its clock or ends it must not stop its server from
-/// answering.
+/// The caller's runtime will not do. A test that blocks it, pauses its clock or ends it must not stop its
+/// server from answering.
 pub(super) fn handle() -> Result<Handle, StartError> {
     let mut slot = RUNTIME.lock();
     if let Some(handle) = slot.as_ref() {

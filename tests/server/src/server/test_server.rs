@@ -17,7 +17,8 @@ use crate::machine::{Isolation, Machine, Mode};
 const PORT_TRIES: usize = 1_000;
 const PORT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A server on a loopback port, for tests and demos. Never for production data: it keeps everything in memory.
+/// A server on a loopback port, for tests and demos. Never for production data: it keeps everything in
+/// memory.
 ///
 /// It runs on a thread of its own, whatever runtime the test uses, and stops when it is dropped.
 ///
@@ -106,8 +107,9 @@ impl TestServer {
         self.shared().cut_connections(self.index);
     }
 
-    /// From now on, connections that are dropped on order end with a reset, as those of a killed process do, and no
-    /// longer with an orderly close; or the other way round. Clients distinguish the two. Default: an orderly close.
+    /// From now on, connections that are dropped on order end with a reset, as those of a killed process do,
+    /// and no longer with an orderly close; or the other way round. Clients distinguish the two. Default: an
+    /// orderly close.
     pub fn reset_connections(&self, reset: bool) {
         self.front(|front| front.set_resetting(reset));
     }
@@ -122,8 +124,8 @@ impl TestServer {
         self.front(|front| front.set_refusing(false));
     }
 
-    /// Stands still, as a paused process does: nothing is read, answered or expired, but connections stay and the
-    /// kernel still takes new ones.
+    /// Stands still, as a paused process does: nothing is read, answered or expired, but connections stay and
+    /// the kernel still takes new ones.
     pub fn freeze(&self) {
         self.front(|front| front.set_frozen(true));
     }
@@ -149,11 +151,11 @@ impl TestServer {
         self.inspect(|machine| machine.mode(self.index))
     }
 
-    /// Stops as a killed process does: connections break and the port is closed. The tree and the sessions are kept
-    /// for [`TestServer::restart`].
+    /// Stops as a killed process does: connections break and the port is closed. The tree and the sessions
+    /// are kept for [`TestServer::restart`].
     ///
-    /// If no other server serves then (with [`Builder::quorum`]: not enough of them), time stops for sessions,
-    /// containers and nodes with a time to live until one is started again.
+    /// If no other server serves then (with [`Builder::quorum`]: not enough of them), time stops for
+    /// sessions, containers and nodes with a time to live until one is started again.
     pub async fn stop(&self) {
         let listening = self.close_port();
         if let Some(listening) = listening {
@@ -173,13 +175,13 @@ impl TestServer {
         listening
     }
 
-    /// Listens again, on the same port, after [`TestServer::stop`]. If no server served meanwhile, every session gets
-    /// its whole timeout anew, and the next search for containers is due after a whole interval.
+    /// Listens again, on the same port, after [`TestServer::stop`]. If no server served meanwhile, every
+    /// session gets its whole timeout anew, and the next search for containers is due after a whole interval.
     ///
     /// # Errors
     ///
-    /// [`StartError::Listen`] when another process has bound the port meanwhile, and keeps it for longer than ten
-    /// seconds.
+    /// [`StartError::Listen`] when another process has bound the port meanwhile, and keeps it for longer than
+    /// ten seconds.
     pub async fn restart(&self) -> Result<(), StartError> {
         self.stop().await;
         self.shared().command(|machine, now| machine.start(self.index, now));
@@ -211,7 +213,8 @@ impl TestServer {
 
     /// Sets the number that the next sequential child of that node gets. Says whether the node exists.
     ///
-    /// At `i32::MAX` the counter stops and the number repeats, unless [`TestServer::count_ahead`] makes it run on.
+    /// At `i32::MAX` the counter stops and the number repeats, unless [`TestServer::count_ahead`] makes it
+    /// run on.
     pub fn set_sequence(&self, path: &str, next: i32) -> bool {
         let mut found = false;
         self.shared().command(|machine, _| {
@@ -231,9 +234,9 @@ impl TestServer {
         found
     }
 
-    /// Makes sequence numbers run on past the end of their range (`2147483647`, then `-2147483648` and up), or stop
-    /// there again. The real server does the first while creates are in flight and the second when none is. Default:
-    /// they stop.
+    /// Makes sequence numbers run on past the end of their range (`2147483647`, then `-2147483648` and up),
+    /// or stop there again. The real server does the first while creates are in flight and the second when
+    /// none is. Default: they stop.
     pub fn count_ahead(&self, ahead: bool) {
         self.shared().command(|machine, _| {
             machine.count_ahead(ahead);
@@ -241,8 +244,8 @@ impl TestServer {
         });
     }
 
-    /// Deletes a node as an administrator might: without a check of permission or version. Watchers get their events.
-    /// Returns whether there was such a node without children.
+    /// Deletes a node as an administrator might: without a check of permission or version. Watchers get their
+    /// events. Returns whether there was such a node without children.
     pub fn delete_node(&self, path: &str) -> bool {
         let mut deleted = false;
         self.shared().command(|machine, now| {
@@ -264,8 +267,8 @@ impl TestServer {
         self.shared().command(Machine::reap);
     }
 
-    /// Cuts this server off from the others. It keeps its clients and answers their pings and reads, from the past;
-    /// their sessions are not kept alive.
+    /// Cuts this server off from the others. It keeps its clients and answers their pings and reads, from the
+    /// past; their sessions are not kept alive.
     pub fn cut_off(&self, isolation: Isolation) {
         self.shared().command(|machine, _| {
             machine.cut_off(self.index, isolation);
@@ -273,7 +276,8 @@ impl TestServer {
         });
     }
 
-    /// Ends [`TestServer::cut_off`]: the server catches up, sends the events it missed, and serves what waited.
+    /// Ends [`TestServer::cut_off`]: the server catches up, sends the events it missed, and serves what
+    /// waited.
     pub fn heal(&self) {
         self.shared().command(|machine, now| machine.heal(self.index, now));
     }
@@ -283,8 +287,8 @@ impl TestServer {
         self.shared().inspect(read)
     }
 
-    /// Waits until the state behind the server is so. It is asked again after every request and every change, and the
-    /// server waits meanwhile, so `reached` must not call it.
+    /// Waits until the state behind the server is so. It is asked again after every request and every change,
+    /// and the server waits meanwhile, so `reached` must not call it.
     pub async fn wait_until(&self, reached: impl FnMut(&Machine) -> bool) {
         self.shared().wait_until(reached).await;
     }

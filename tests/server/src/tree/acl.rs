@@ -36,8 +36,8 @@ impl Permissions {
 pub struct Identity {
     /// `world`, `digest` or `ip`; `auth` in a request, where it means the requester.
     pub scheme: String,
-    /// The id: `anyone`, `user:base64(sha1(user:password))`, an address with an optional prefix length. `None` is the
-    /// wire's null, which only a request can carry: kazoo writes the empty id of `auth` so.
+    /// The id: `anyone`, `user:base64(sha1(user:password))`, an address with an optional prefix length.
+    /// `None` is the wire's null, which only a request can carry: kazoo writes the empty id of `auth` so.
     pub id: Option<String>,
 }
 
@@ -74,7 +74,8 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// [`ErrorCode::InvalidAcl`] if it has not. A null id where one is needed is [`ErrorCode::MarshallingError`].
+    /// [`ErrorCode::InvalidAcl`] if it has not. A null id where one is needed is
+    /// [`ErrorCode::MarshallingError`].
     fn validate(&self) -> Result<(), ErrorCode> {
         let id = || self.id.as_deref().ok_or(ErrorCode::MarshallingError);
         let is_valid = match self.scheme.as_str() {
@@ -137,9 +138,9 @@ impl Acl {
     ///
     /// # Errors
     ///
-    /// [`ErrorCode::InvalidAcl`] when the list is empty, a scheme is unknown, an id has the wrong form, or `auth`
-    /// means no identity. [`ErrorCode::MarshallingError`] for a null id that the real server cannot handle: of a
-    /// scheme that needs an id, or in an entry that is compared with an earlier one.
+    /// [`ErrorCode::InvalidAcl`] when the list is empty, a scheme is unknown, an id has the wrong form, or
+    /// `auth` means no identity. [`ErrorCode::MarshallingError`] for a null id that the real server cannot
+    /// handle: of a scheme that needs an id, or in an entry that is compared with an earlier one.
     pub fn expand(list: &[Self], requester: &[Identity]) -> Result<Vec<Self>, ErrorCode> {
         let mut unique: Vec<&Self> = Vec::new();
         for acl in list {

@@ -1,7 +1,7 @@
 //! The node tree: what ZooKeeper stores, without sessions, sockets or a clock.
 //!
-//! [`Tree`] holds nodes and applies [`Change`]s that were checked before. [`Watches`] turns the [`Effect`] of a
-//! change into events. Both are plain data, so a tree can be cloned to make a server that lags behind.
+//! [`Tree`] holds nodes and applies [`Change`]s that were checked before. [`Watches`] turns the [`Effect`] of
+//! a change into events. Both are plain data, so a tree can be cloned to make a server that lags behind.
 
 mod acl;
 mod change;

@@ -1,14 +1,15 @@
 /// The path of the parent, `None` for a string without a slash.
 ///
-/// The parent of `/a` is the empty string: the tree takes it as another name of the root, as the real server does.
+/// The parent of `/a` is the empty string: the tree takes it as another name of the root, as the real server
+/// does.
 pub fn parent(path: &str) -> Option<&str> {
     path.rfind('/').and_then(|slash| path.get(..slash))
 }
 
 /// Whether the string is a well-formed absolute path.
 ///
-/// Rules of ZooKeeper's `PathUtils`: no empty, `.` or `..` elements, no trailing slash, no control characters, no
-/// surrogates, private-use characters or specials.
+/// Rules of ZooKeeper's `PathUtils`: no empty, `.` or `..` elements, no trailing slash, no control
+/// characters, no surrogates, private-use characters or specials.
 pub fn validate(path: &str) -> bool {
     if path == "/" {
         return true;
@@ -18,7 +19,8 @@ pub fn validate(path: &str) -> bool {
 }
 
 fn is_allowed(character: char) -> bool {
-    // The real server checks UTF-16 units, so that every character beyond the basic plane falls on a surrogate.
+    // The real server checks UTF-16 units, so that every character beyond the basic plane falls on a
+    // surrogate.
     !matches!(character,
         '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{10ffff}')
 }

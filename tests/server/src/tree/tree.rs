@@ -27,7 +27,8 @@ impl Tree {
         let node = |acl, data, children: &[&str]| {
             let mut node = Node::new(Some(data), acl, Owner::Nobody, 0, 0);
             node.children = children.iter().map(|name| (*name).to_owned()).collect();
-            // The real server makes these without counting them, so its cversion starts at minus the children.
+            // The real server makes these without counting them, so its cversion starts at minus the
+            // children.
             node
         };
         let mut nodes = HashMap::new();
@@ -113,14 +114,16 @@ impl Tree {
         self.node_mut(path).map(|node| node.version = version).is_some()
     }
 
-    /// Sets the data of `/zookeeper/config`, as a server does by itself when it starts: that is no transaction.
+    /// Sets the data of `/zookeeper/config`, as a server does by itself when it starts: that is no
+    /// transaction.
     pub fn set_config(&mut self, data: Bytes, time: i64) {
         if let Some(node) = self.node_mut(CONFIG) {
             (node.data, node.version, node.mtime) = (Some(data), -1, time);
         }
     }
 
-    /// Applies a change that was checked against this very state. Answers with the node's metadata afterwards.
+    /// Applies a change that was checked against this very state. Answers with the node's metadata
+    /// afterwards.
     ///
     /// A change that does not fit the state (its node or parent is missing) does nothing.
     pub fn apply(&mut self, change: &Change, zxid: i64, time: i64) -> (Option<Stat>, Effect) {
@@ -153,8 +156,8 @@ impl Tree {
         let Some(parent) = self.node_mut(parent) else { return (None, Effect::Unseen) };
         parent.children.insert(name.to_owned());
         let parent_acl = Arc::clone(&parent.acl);
-        // Only a larger count is kept. So the counter stops at `i32::MAX` instead of wrapping (ZOOKEEPER-3249),
-        // and pzxid stops with it.
+        // Only a larger count is kept. So the counter stops at `i32::MAX` instead of wrapping
+        // (ZOOKEEPER-3249), and pzxid stops with it.
         if parent_created > parent.created_children {
             parent.created_children = parent_created;
             parent.pzxid = zxid;

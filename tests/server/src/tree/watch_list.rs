@@ -5,8 +5,8 @@ use crate::machine::ClientId;
 
 /// One of the two lists of watches: path → watcher → mode.
 ///
-/// A watcher has at most one mode per path, and the last one set wins, even when it takes a persistent watch back to
-/// one event (ZOOKEEPER-4466).
+/// A watcher has at most one mode per path, and the last one set wins, even when it takes a persistent watch
+/// back to one event (ZOOKEEPER-4466).
 #[derive(Debug, Clone, Default)]
 pub(super) struct WatchList {
     by_path: BTreeMap<String, BTreeMap<ClientId, WatchMode>>,

@@ -1,5 +1,5 @@
-//! Whatever bytes come, decoding them ends, and so does giving the result to a machine. `PROPTEST_CASES` asks for more
-//! than the usual 256 cases.
+//! Whatever bytes come, decoding them ends, and so does giving the result to a machine. `PROPTEST_CASES` asks
+//! for more than the usual 256 cases.
 
 use bytes::Bytes;
 use proptest::collection::vec;

@@ -1,6 +1,7 @@
 //! ZooKeeper's wire format: frames, and the records inside them.
 //!
-//! Reading trusts nothing. A length is never used to set memory aside; it is only compared with what is there.
+//! Reading trusts nothing. A length is never used to set memory aside; it is only compared with what is
+//! there.
 
 mod four_letter;
 mod frame;

@@ -20,7 +20,8 @@ pub(crate) fn decode_connect(frame: Bytes) -> Option<ConnectRequest> {
     Some(ConnectRequest { read_only: reader.bool().ok(), ..request })
 }
 
-/// Decodes a later frame into the number the client gave it and what it asks. `None` if not even that much is there.
+/// Decodes a later frame into the number the client gave it and what it asks. `None` if not even that much is
+/// there.
 pub(crate) fn decode_request(frame: Bytes) -> Option<(i32, Request)> {
     let mut reader = Reader::new(frame);
     let xid = reader.int().ok()?;
@@ -158,8 +159,8 @@ fn transaction(reader: &mut Reader) -> Result<Vec<WriteOp>, Malformed> {
         ops.push(match kind {
             opcode::CREATE | opcode::CREATE2 | opcode::CREATE_CONTAINER => {
                 let mut create = create(CreateOp::Create, reader)?;
-                // Inside a transaction the flags decide what is made, whatever the header says; the header only
-                // decides (in releases that mind it) whether metadata is answered.
+                // Inside a transaction the flags decide what is made, whatever the header says; the header
+                // only decides (in releases that mind it) whether metadata is answered.
                 create.op = match CreateMode::from_flags(create.flags) {
                     Ok(CreateMode::Container) => CreateOp::Container,
                     _ if kind == opcode::CREATE2 => CreateOp::Create2,

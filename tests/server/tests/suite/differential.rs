@@ -76,8 +76,8 @@ async fn a_random_script_has_the_same_answers_as_on_the_real_server() {
     compare(real, ours(), seeds(12), Script::new, 150).await;
 }
 
-/// Watches of every kind on few paths: persistent and recursive ones beside those for one event, set again after
-/// reconnects, and removed.
+/// Watches of every kind on few paths: persistent and recursive ones beside those for one event, set again
+/// after reconnects, and removed.
 #[tokio::test]
 async fn a_random_script_of_watches_has_the_same_answers_and_events_as_on_the_real_server() {
     if left_out() {

@@ -1,5 +1,5 @@
-//! One script, two ensembles of three, equal answers: sessions spread over the servers, moved by hand, and moved
-//! because their server was killed.
+//! One script, two ensembles of three, equal answers: sessions spread over the servers, moved by hand, and
+//! moved because their server was killed.
 
 use std::time::Duration;
 

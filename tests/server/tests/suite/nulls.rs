@@ -27,7 +27,8 @@ fn auth(scheme: Option<&str>, credentials: Option<&[u8]>) -> Body {
     Body::new().int(0).bytes(scheme.map(str::as_bytes)).bytes(credentials)
 }
 
-/// A server's reaction to one request: its error, its number of transactions, whether the connection stays open.
+/// A server's reaction to one request: its error, its number of transactions, whether the connection stays
+/// open.
 type Outcome = (i32, i64, bool);
 
 const fn refused(error: i32) -> Outcome {

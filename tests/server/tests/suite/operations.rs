@@ -1,4 +1,5 @@
-//! Each operation by its name, once, on this server and on Debian's. Random comparisons cover their combinations.
+//! Each operation by its name, once, on this server and on Debian's. Random comparisons cover their
+//! combinations.
 
 use lockkeeper_testserver::TestServer;
 

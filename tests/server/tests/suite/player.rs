@@ -77,8 +77,8 @@ impl Player {
         self.sessions[session].again(self.address(session)).await.unwrap()
     }
 
-    /// From now on these servers serve. Sessions of others move, each with its password, and with `all` every session
-    /// has lost its connection.
+    /// From now on these servers serve. Sessions of others move, each with its password, and with `all` every
+    /// session has lost its connection.
     pub(crate) async fn settle(&mut self, alive: &[usize], all: bool) -> String {
         let mut output = String::new();
         self.alive = alive.to_vec();
@@ -193,12 +193,13 @@ impl Player {
     /// The effects of the step on all sessions.
     async fn events(&mut self, step: &Step) -> String {
         let mut output = String::new();
-        // All effects of the step on other sessions arrive before the answer to a ping or, if the server of a session
-        // may be behind, to a sync.
+        // All effects of the step on other sessions arrive before the answer to a ping or, if the server of a
+        // session may be behind, to a sync.
         for index in 0..SESSIONS {
             match self.drain(index).await {
                 Ok(events) => {
-                    // The nodes of a session go in the order of a Java hash set; everything else has an order.
+                    // The nodes of a session go in the order of a Java hash set; everything else has an
+                    // order.
                     let ordered = !matches!(step, Step::Close { .. } | Step::Expire { .. });
                     let zxids = std::mem::take(&mut self.sessions[index].event_zxids);
                     let events =

@@ -10,8 +10,8 @@ use crate::real_server::{JAR, RealServer, four_letters, left_out};
 
 const T: i32 = 10_000;
 
-/// Runs a check against Debian's server, where there is one, and against ours. Both have a tick of 200 ms, allow nodes
-/// with a time to live and check for containers every 300 ms.
+/// Runs a check against Debian's server, where there is one, and against ours. Both have a tick of 200 ms,
+/// allow nodes with a time to live and check for containers every 300 ms.
 pub(crate) async fn on_both<F: AsyncFn(&str)>(check: F) {
     if !left_out() {
         let options = ["zookeeper.extendedTypesEnabled=true", "znode.container.checkIntervalMs=300"];
@@ -36,7 +36,8 @@ async fn emptied_containers_and_overdue_nodes_are_removed_as_on_the_real_server(
             client.call(op::EXISTS, &Body::watch(path, true)).await.unwrap();
         }
         for path in ["/used/x", "/full/x", "/short-with-child/x"] {
-            // The short-lived parent may be deleted already: then it is created again together with its child.
+            // The short-lived parent may be deleted already: then it is created again together with its
+            // child.
             if client.call(op::CREATE, &Body::create(path, 0)).await.unwrap().err != 0 {
                 let parent = (op::CREATE_TTL, ttl("/short-with-child", 1));
                 client.ok(op::MULTI, &Body::multi(&[parent, (op::CREATE, Body::create(path, 0))])).await;

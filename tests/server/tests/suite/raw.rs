@@ -1,5 +1,5 @@
-//! A client that sends arbitrary requests, well-formed or not, and returns the raw answers. Written apart from the
-//! server's own wire layer, so that one mistake cannot hide in both.
+//! A client that sends arbitrary requests, well-formed or not, and returns the raw answers. Written apart
+//! from the server's own wire layer, so that one mistake cannot hide in both.
 
 use std::io;
 use std::time::Duration;

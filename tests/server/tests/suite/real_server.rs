@@ -54,7 +54,8 @@ impl RealServer {
         server
     }
 
-    /// The same of the ZooKeeper whose jars are in the folder that `LOCKKEEPER_ZOOKEEPER` names, if it names one.
+    /// The same of the ZooKeeper whose jars are in the folder that `LOCKKEEPER_ZOOKEEPER` names, if it names
+    /// one.
     pub(crate) async fn start_chosen(tick: u32, properties: &[&str]) -> Self {
         let main = "server.ZooKeeperServerMain";
         let mut server = Self::prepare(tempfile::tempdir().unwrap(), tick, properties, main, free_port(), "");
@@ -154,8 +155,9 @@ impl Drop for RealServer {
     }
 }
 
-/// A port that no outgoing connection can get: while the server is not yet there, a connection to a port of the
-/// ephemeral range may get that very port as its own, connect to itself, and keep the server from listening.
+/// A port that no outgoing connection can get: while the server is not yet there, a connection to a port of
+/// the ephemeral range may get that very port as its own, connect to itself, and keep the server from
+/// listening.
 fn free_port() -> u16 {
     let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     (0..1000).map(|_| rand::random_range(10_000..32_000)).find(free).unwrap()

@@ -14,14 +14,15 @@ pub(crate) const SESSIONS: usize = 3;
 pub(crate) enum Step {
     /// A session asks for something.
     Call { session: usize, op: i32, name: String, body: Body },
-    /// A session sets watches again, as of some transactions ago: data, absent, children, persistent, recursive.
+    /// A session sets watches again, as of some transactions ago: data, absent, children, persistent,
+    /// recursive.
     SetWatches { session: usize, back: i64, lists: [Vec<String>; 5] },
     /// A session's connection breaks and is made again.
     Reconnect { session: usize },
     /// A session moves to another server, if there are several.
     Move { session: usize, server: usize },
-    /// A session re-attaches with a wrong password, which loses it the connection and not the session; a new session
-    /// replaces it.
+    /// A session re-attaches with a wrong password, which loses it the connection and not the session; a new
+    /// session replaces it.
     WrongPassword { session: usize },
     /// A session is closed, and a new one replaces it.
     Close { session: usize },
@@ -56,8 +57,8 @@ impl Script {
         Self { root: format!("/w{seed}"), next: Self::watch_step, ..Self::new(seed) }
     }
 
-    /// About events: each session has watches of one kind, and removes none. What a server does with several kinds on
-    /// one path depends on its version (ZOOKEEPER-4466).
+    /// About events: each session has watches of one kind, and removes none. What a server does with several
+    /// kinds on one path depends on its version (ZOOKEEPER-4466).
     pub(crate) fn of_events(seed: u64) -> Self {
         Self { root: format!("/e{seed}"), next: Self::event_step, ..Self::new(seed) }
     }

@@ -52,7 +52,8 @@ async fn the_last_watch_of_a_session_on_a_path_replaces_the_earlier_ones() {
         (vec![recursive()], all_below.clone()),
         // The watch of a lock on its directory, and then a view: the lock never learns of the children.
         (vec![children(), recursive()], all_below),
-        // A view, and then the watch of a lock on the data of its directory: the view misses a create and a write.
+        // A view, and then the watch of a lock on the data of its directory: the view misses a create and a
+        // write.
         (vec![recursive(), data()], events([(DATA_CHANGED, "/d"), (DELETED, "/d/x")])),
         // A view of a tree, and then a view of its root: the tree has no events any more.
         (

@@ -1,5 +1,5 @@
-//! Every interleaving of a few tasks that share a node, with a contender of another process, and faults at any
-//! step.
+//! Every interleaving of a few tasks that share a node, with a contender of another process, and faults at
+//! any step.
 
 mod judge;
 mod world;
