@@ -180,7 +180,7 @@ impl Blocking {
 }
 
 fn connect(connection: &Connection, client: &str) -> Result<ConnectionManager, Error> {
-    Ok(ConnectionManager::connect_with(connection.builder(client))?)
+    ConnectionManager::connect_with(connection.builder(client))
 }
 
 #[expect(clippy::disallowed_methods, reason = "there is no runtime to be blocked")]
