@@ -1,13 +1,17 @@
 //! Registrations under the same faults: each process has a node of its own, and all want one more.
 //!
-//! While faults strike, the processes write data, drop registrations and make them again. When all is healed,
-//! each process has its own node with its last data, one of them has the common node, and the others know its
-//! owner. When all registrations have ended, no node is left.
+//! While faults strike, the processes write data, drop registrations and make them again. All the while, a node is claimed
+//! by one process, and a process does not return to an older node. When all is healed, each process that has not crashed
+//! has its own node with its last data, one of them has the common node, and the others know its owner. When all
+//! registrations have ended, no node is left.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, ConnectionPool, Error, OnDeletion, PresenceState, Registration};
+use parking_lot::Mutex;
+use tokio::task::JoinError;
 use tokio::time::{sleep, timeout};
 
 use crate::clients::connect;
@@ -41,20 +45,22 @@ fn every_seed_keeps_registrations() {
 async fn simulate(seed: u64, is_traced: bool) -> (Vec<String>, Vec<String>) {
     let mut rng = Rng::new(seed);
     let mut plan = Plan::draw(&mut rng);
-    // These concern queues, or end a process, which then has no registration.
-    let is_kept = |fault: &Fault| !matches!(fault, Fault::CountAhead | Fault::CuratorsLease | Fault::Crash);
+    // These concern queues.
+    let is_kept = |fault: &Fault| !matches!(fault, Fault::CountAhead | Fault::CuratorsLease);
     plan.faults.retain(is_kept);
     let world = World::new(plan.clone(), rng.fork());
     if is_traced {
         world.keep_trace();
     }
     lost::listen(&world);
-    let oracle = Oracle::default();
+    let (oracle, claims) = (Oracle::default(), Arc::default());
     let clients: Vec<_> = (0..plan.processes)
         .map(|number| {
             let process = Process::new(number, plan.drift, rng.fork());
             world.add(&process);
-            process.run(live(world.clone(), process.clone(), rng.fork()))
+            let (world, oracle, claims) = (world.clone(), oracle.clone(), Arc::clone(&claims));
+            let reader = ClaimReader { world, oracle, claims, process: Arc::clone(&process) };
+            process.run(live(reader, rng.fork()))
         })
         .collect();
     let running = {
@@ -67,20 +73,82 @@ async fn simulate(seed: u64, is_traced: bool) -> (Vec<String>, Vec<String>) {
     let patience = Duration::from_millis(plan.patience());
     match timeout(patience, futures::future::join_all(clients)).await {
         Err(_) => oracle.breach(&world, "liveness: a process has not ended its work".to_owned()),
-        Ok(clients) => judge(&world, &oracle, clients.into_iter().map(Result::unwrap).collect()).await,
+        Ok(clients) => {
+            // A process that has crashed has no registration.
+            let has_crashed =
+                |client: &Result<Client, JoinError>| client.as_ref().is_err_and(JoinError::is_cancelled);
+            let alive = clients.into_iter().filter(|client| !has_crashed(client));
+            judge(&world, &oracle, alive.map(Result::unwrap).collect()).await;
+        }
     }
     running.abort();
     lost::end();
     (oracle.broken(), world.trace())
 }
 
+/// What the processes have claimed.
+#[derive(Default)]
+struct Claims {
+    /// The process that claimed the node which this transaction created at this path.
+    owners: BTreeMap<(String, i64), usize>,
+    /// The last node that a process claimed at a path.
+    last: BTreeMap<(usize, String), i64>,
+}
+
+impl Claims {
+    /// A process claims a node. Returns what is wrong with that.
+    fn add(&mut self, process: usize, path: &str, czxid: i64) -> Option<String> {
+        let owner = *self.owners.entry((path.to_owned(), czxid)).or_insert(process);
+        let last = self.last.insert((process, path.to_owned()), czxid).unwrap_or(czxid);
+        if owner != process {
+            return Some(format!(
+                "process {process} claims {path} of {czxid:#x}, the node of process {owner}"
+            ));
+        }
+        (last > czxid)
+            .then(|| format!("process {process} claims {path} of {czxid:#x} after that of {last:#x}"))
+    }
+}
+
+/// Reads every state of the registrations of a process.
+struct ClaimReader {
+    world: World,
+    oracle: Oracle,
+    claims: Arc<Mutex<Claims>>,
+    process: Arc<Process>,
+}
+
+impl ClaimReader {
+    /// No task of the process, so it also reads while the process is paused.
+    fn follow(&self, registration: &Registration) {
+        let (mut watch, path) = (registration.watch(), registration.path().to_string());
+        let (world, oracle, claims) = (self.world.clone(), self.oracle.clone(), Arc::clone(&self.claims));
+        let process = self.process.number;
+        drop(tokio::spawn(async move {
+            let mut state = Some(watch.state());
+            while let Some(known) = state {
+                if let PresenceState::Registered { czxid } = known
+                    && let Some(text) = claims.lock().add(process, &path, czxid)
+                {
+                    oracle.breach(&world, text);
+                }
+                state = watch.changed().await;
+            }
+        }));
+    }
+}
+
 /// Registers, writes and ends registrations until all is healed, and returns the last ones.
-async fn live(world: World, process: Arc<Process>, mut rng: Rng) -> Client {
+async fn live(reader: ClaimReader, mut rng: Rng) -> Client {
+    let ClaimReader { world, process, .. } = &reader;
     let plan = world.plan();
-    let pool = connect(&world, &process, &mut rng).await;
+    let pool = connect(world, process, &mut rng).await;
     let path = format!("/registered/p{}", process.number);
     let register = |path: &str, data: &str| {
-        Registration::register_with(manager(&pool, path), path, data, OnDeletion::Recreate).unwrap()
+        let manager = manager(&pool, path);
+        let registration = Registration::register_with(manager, path, data, OnDeletion::Recreate).unwrap();
+        reader.follow(&registration);
+        registration
     };
     let (mut own, mut common) = (register(&path, "0"), register(COMMON, &path));
     let mut data = "0".to_owned();
