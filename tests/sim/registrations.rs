@@ -1,9 +1,9 @@
 //! Registrations under the same faults: each process has a node of its own, and all want one more.
 //!
-//! While faults strike, the processes write data, drop registrations and make them again. All the while, a node is claimed
-//! by one process, and a process does not return to an older node. When all is healed, each process that has not crashed
-//! has its own node with its last data, one of them has the common node, and the others know its owner. When all
-//! registrations have ended, no node is left.
+//! While faults strike, the processes write data, drop registrations and make them again. All the while, a
+//! node is claimed by one process, and a process does not return to an older node. When all is healed, each
+//! process that has not crashed has its own node with its last data, one of them has the common node, and the
+//! others know its owner. When all registrations have ended, no node is left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

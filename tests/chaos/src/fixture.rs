@@ -17,6 +17,9 @@ pub(crate) const PARTITION: &str = "/chaos/locks/partition";
 /// The group of which each client is a member, and the registration that all clients want and one has.
 pub(crate) const GROUP: &str = "/chaos/locks/group";
 pub(crate) const SINGLE: &str = "/chaos/locks/single/node";
+/// The services of a discovery, and the one of which each client is an instance.
+pub(crate) const SERVICES: &str = "/chaos/locks/services";
+pub(crate) const SERVICE: &str = "web";
 /// What every client does beside its locks.
 pub(crate) const BESIDE: [&str; 3] = [COUNTING, FOLLOWING, MEETING];
 pub(crate) const COUNTING: &str = "counter";
@@ -47,6 +50,10 @@ pub(crate) fn lock_of(item: &str) -> String {
 pub(crate) fn name_of(path: &str) -> &str {
     path.strip_prefix(LOCKS).and_then(|rest| rest.strip_prefix('/')).unwrap_or(path)
 }
+
+/// The names of the members of the group and of the instances of the service begin so.
+pub(crate) const MEMBER: &str = "group/";
+pub(crate) const INSTANCE: &str = "services/web/";
 
 /// The item whose lock has this name.
 pub(crate) fn item_of(lock: &str) -> Option<&str> {

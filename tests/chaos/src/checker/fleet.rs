@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lockkeeper::Partition;
 
 use super::{Rule, Violation};
-use crate::fixture::{self, SINGLE};
+use crate::fixture::{self, INSTANCE, MEMBER, SINGLE};
 use crate::history::{Account, Event, History, Hold, What, client_of};
 
 pub(super) fn judge(history: &History) -> Vec<Violation> {
@@ -14,7 +14,8 @@ pub(super) fn judge(history: &History) -> Vec<Violation> {
     if let (Some(healed), Some(quiet)) = (healed, quiet) {
         violations.extend(items(history, healed, quiet));
         violations.extend(nodes(history, quiet));
-        violations.extend(views(history, healed, quiet));
+        violations.extend(views(history, healed, quiet, MEMBER));
+        violations.extend(views(history, healed, quiet, INSTANCE));
     }
     violations
 }
@@ -96,27 +97,29 @@ fn nodes(history: &History, quiet: u64) -> Vec<Violation> {
     };
     let wrong = nodes.iter().filter(is_wrong);
     let wrong = wrong.map(|node| violation(format!("{node:?} is no node of a living process")));
-    let missing = living.iter().filter(|process| {
-        let is_its = |name: &str| name.strip_prefix("group/") == Some(client_of(process));
-        !nodes.iter().any(|node| is_its(&node.name) && node.data == **process)
+    let missing = [MEMBER, INSTANCE].into_iter().flat_map(|prefix| {
+        let is_missing = move |process: &&String| {
+            let is_its = |name: &str| name.strip_prefix(prefix) == Some(client_of(process));
+            !nodes.iter().any(|node| is_its(&node.name) && node.data == **process)
+        };
+        let missing = living.iter().filter(is_missing);
+        missing.map(move |process| violation(format!("{process} has no node below {prefix}")))
     });
-    let missing = missing.map(|process| violation(format!("{process} is not in the group")));
     let has_single = living.is_empty() || nodes.iter().any(|node| node.name == fixture::name_of(SINGLE));
     let single = (!has_single).then(|| violation(format!("no process has {}", fixture::name_of(SINGLE))));
     wrong.chain(missing).chain(single).collect()
 }
 
-/// After the faults the view of each living process shows the members as they are.
-fn views(history: &History, healed: u64, quiet: u64) -> Vec<Violation> {
+/// After the faults the view of each living process shows the members, or the instances, as they are.
+fn views(history: &History, healed: u64, quiet: u64, prefix: &str) -> Vec<Violation> {
     let Account { nodes, living, .. } = &history.account;
-    let members: BTreeMap<&str, &str> = nodes
-        .iter()
-        .filter_map(|node| Some((node.name.strip_prefix("group/")?, node.data.as_str())))
-        .collect();
+    let members: BTreeMap<&str, &str> =
+        nodes.iter().filter_map(|node| Some((node.name.strip_prefix(prefix)?, node.data.as_str()))).collect();
     let is_blind = |process: &&String| {
         let events = history.processes.get(*process).map(Vec::as_slice).unwrap_or_default();
         let seen = events.iter().filter(|event| event.at <= quiet).filter_map(|event| match &event.what {
-            What::Sees { members } => Some((event.at, members)),
+            What::Sees { members } if prefix == MEMBER => Some((event.at, members)),
+            What::Finds { instances } if prefix == INSTANCE => Some((event.at, instances)),
             _ => None,
         });
         // What it saw last before the healing counts as well: perhaps nothing has changed since.
@@ -132,7 +135,7 @@ fn views(history: &History, healed: u64, quiet: u64) -> Vec<Violation> {
         rule: Rule::Registration,
         lock: String::new(),
         at: quiet,
-        text: format!("the view of {process} does not end with the members {members:?}"),
+        text: format!("the view of {process} does not end with the nodes {members:?} below {prefix}"),
     };
     blind.map(violation).collect()
 }

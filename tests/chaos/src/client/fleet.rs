@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use lockkeeper::{
-    AssignedItem, Group, Member, Partition, PresenceState, Registration, ReleaseReason, Snapshot, ViewNode,
+    AssignedItem, Discovery, Group, Instance, Member, NoPayload, Partition, PresenceState, Registration,
+    ReleaseReason, Snapshot, Strategy, ViewNode,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -16,7 +17,7 @@ use super::beside::Beside;
 use super::look::LOOK;
 use crate::Failure;
 use crate::clock;
-use crate::fixture::{self, GROUP, PARTITION, SINGLE};
+use crate::fixture::{self, GROUP, PARTITION, SERVICE, SERVICES, SINGLE};
 use crate::history::{Mode, Token, What, client_of};
 
 impl Beside {
@@ -59,16 +60,23 @@ impl Beside {
         Ok(())
     }
 
-    /// Is a member of the group, and follows it; and wants the node that one client has.
+    /// Is a member of the group and an instance of the service, and follows both; and wants the node that one
+    /// client has.
     pub(super) async fn register(self) -> Result<(), Failure> {
         let (common, quiet) = (&self.common, self.common.quiet.clone());
         let process = common.process.as_str();
         let group = Group::new(common.pool.for_path(GROUP), GROUP)?;
         let own = group.join(client_of(process), process)?;
         let single = Registration::register(common.pool.for_path(SINGLE), SINGLE, process)?;
+        let discovery = Discovery::new(common.pool.for_path(SERVICES), SERVICES)?;
+        let instance = Instance::new(SERVICE, process, 1).with_id(client_of(process));
+        let instance = discovery.register(instance)?;
+        let balancer = discovery.balancer(SERVICE, Strategy::RoundRobin)?;
         let members = group.members()?;
         let (mut states_of_own, mut states_of_single) = (own.watch(), single.watch());
-        let mut changes = members.changes();
+        let mut states_of_instance = instance.watch();
+        let (mut changes, mut instances) = (members.changes(), balancer.view().changes());
+        self.registered(instance.path().as_str(), instance.state());
         self.registered(own.path().as_str(), own.state());
         self.registered(SINGLE, single.state());
         loop {
@@ -76,11 +84,15 @@ impl Beside {
                 () = quiet.cancelled() => break,
                 Some(state) = states_of_own.changed() => self.registered(own.path().as_str(), state),
                 Some(state) = states_of_single.changed() => self.registered(SINGLE, state),
+                Some(state) = states_of_instance.changed() => {
+                    self.registered(instance.path().as_str(), state);
+                }
                 Some(difference) = changes.next() => self.sees(difference.snapshot()),
+                Some(difference) = instances.next() => self.finds(difference.snapshot()),
             }
         }
         let attempt = common.journal.number();
-        for ended in [own.leave().await, single.release().await] {
+        for ended in [own.leave().await, single.release().await, instance.release().await] {
             if let Err(error) = ended {
                 self.failed(attempt, &error);
             }
@@ -99,6 +111,14 @@ impl Beside {
             (id.to_owned(), String::from_utf8_lossy(node.data()).into_owned())
         };
         self.say(What::Sees { members: snapshot.children("").map(member).collect() });
+    }
+
+    fn finds(&self, snapshot: &Snapshot<Arc<Instance<NoPayload>>>) {
+        let instance = |(id, node): (&str, &Arc<ViewNode<Arc<Instance<NoPayload>>>>)| {
+            let address = node.value().ok().and_then(|instance| instance.address());
+            (id.to_owned(), address.unwrap_or_default().to_owned())
+        };
+        self.say(What::Finds { instances: snapshot.children("").map(instance).collect() });
     }
 }
 

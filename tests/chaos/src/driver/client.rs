@@ -63,6 +63,8 @@ pub(crate) struct Seen {
     items: BTreeMap<u64, String>,
     /// The members of the group and their processes, as its view shows them.
     pub(crate) members: BTreeMap<String, String>,
+    /// The instances of the service and their processes, as its balancer knows them.
+    pub(crate) instances: BTreeMap<String, String>,
 }
 
 impl Seen {
@@ -82,6 +84,7 @@ impl Seen {
             }
             What::Ended { hold } | What::Invalid { hold, .. } => _ = self.items.remove(&hold),
             What::Sees { members } => self.members = members,
+            What::Finds { instances } => self.instances = instances,
             What::Quiet => self.quiet = true,
             _ => {}
         }

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use lockkeeper::Partition;
+use lockkeeper::{Instance, NoPayload, Partition};
 use lockkeeper_tests::{Ensemble, HarnessError, RawClient, eventually};
 use parking_lot::Mutex;
 
 use super::Client;
 use crate::Failure;
-use crate::fixture::{self, GROUP, SINGLE};
+use crate::fixture::{self, GROUP, INSTANCE, MEMBER, SERVICE, SERVICES, SINGLE};
 use crate::history::Node;
 
 /// Waits until everything is where it belongs, or `limit` has passed: the histories show which. Returns the
@@ -39,10 +39,13 @@ fn is_settled(clients: &[Client], nodes: &[Node]) -> bool {
     let processes: BTreeMap<String, String> =
         clients.iter().map(|client| (client.name.clone(), client.process())).collect();
     let ids = || processes.keys().map(String::as_str);
-    let members: BTreeMap<String, String> = nodes
-        .iter()
-        .filter_map(|node| Some((node.name.strip_prefix("group/")?.to_owned(), node.data.clone())))
-        .collect();
+    let below = |prefix: &str| -> BTreeMap<String, String> {
+        let below = nodes
+            .iter()
+            .filter_map(|node| Some((node.name.strip_prefix(prefix)?.to_owned(), node.data.clone())));
+        below.collect()
+    };
+    let (members, instances) = (below(MEMBER), below(INSTANCE));
     let has_one = nodes.iter().any(|node| {
         node.name == fixture::name_of(SINGLE) && processes.values().any(|process| *process == node.data)
     });
@@ -51,19 +54,21 @@ fn is_settled(clients: &[Client], nodes: &[Node]) -> bool {
         let items: Vec<String> = fixture::items().collect();
         let owner = |item: &&String| Partition::owner_among(item, ids()) == Some(client.name.as_str());
         let expected: BTreeSet<&str> = items.iter().filter(owner).map(String::as_str).collect();
-        seen.items() == expected && seen.members == members
+        seen.items() == expected && seen.members == members && seen.instances == instances
     };
-    members == processes && has_one && clients.iter().all(is_served)
+    members == processes && instances == processes && has_one && clients.iter().all(is_served)
 }
 
 async fn registered(ensemble: &Ensemble) -> Result<Vec<Node>, HarnessError> {
     let mut raw = ensemble.raw().await?;
     raw.sync("/").await?;
     let mut paths = vec![SINGLE.to_owned()];
-    match raw.children(GROUP).await {
-        Ok(ids) => paths.extend(ids.iter().map(|id| format!("{GROUP}/{id}"))),
-        Err(error) if error.is_no_node() => {}
-        Err(error) => return Err(error),
+    for parent in [GROUP.to_owned(), format!("{SERVICES}/{SERVICE}")] {
+        match raw.children(&parent).await {
+            Ok(ids) => paths.extend(ids.iter().map(|id| format!("{parent}/{id}"))),
+            Err(error) if error.is_no_node() => {}
+            Err(error) => return Err(error),
+        }
     }
     let mut nodes = Vec::new();
     for path in &paths {
@@ -76,8 +81,13 @@ async fn registered(ensemble: &Ensemble) -> Result<Vec<Node>, HarnessError> {
 async fn node(raw: &mut RawClient, path: &str) -> Result<Option<Node>, HarnessError> {
     match raw.data(path).await {
         Ok((data, stat)) => {
-            let data = String::from_utf8_lossy(&data).into_owned();
-            Ok(Some(Node { name: fixture::name_of(path).to_owned(), czxid: stat.czxid, data }))
+            let name = fixture::name_of(path).to_owned();
+            let instance = Instance::<NoPayload>::from_json(&data).ok();
+            let data = match name.starts_with(INSTANCE) {
+                true => instance.and_then(|instance| Some(instance.address()?.to_owned())),
+                false => Some(String::from_utf8_lossy(&data).into_owned()),
+            };
+            Ok(Some(Node { name, czxid: stat.czxid, data: data.unwrap_or_default() }))
         }
         Err(error) if error.is_no_node() => Ok(None),
         Err(error) => Err(error),

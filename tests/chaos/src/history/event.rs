@@ -85,6 +85,8 @@ pub(crate) enum What {
     Registered { name: String, czxid: i64 },
     /// A view of the group shows these members and their payloads.
     Sees { members: BTreeMap<String, String> },
+    /// A client of the service knows these instances and their addresses, which are the processes.
+    Finds { instances: BTreeMap<String, String> },
     /// Everything was released and dropped; the session stays.
     Quiet,
 }

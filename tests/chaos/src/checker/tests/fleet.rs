@@ -30,6 +30,8 @@ fn registered() -> TestRun {
         node("group/c0", 3, LIVING[0]),
         node("group/c1", 5, LIVING[1]),
         node("single/node", 4, LIVING[0]),
+        node("services/web/c0", 6, LIVING[0]),
+        node("services/web/c1", 7, LIVING[1]),
     ];
     for Node { name, czxid, data } in &nodes {
         let name = name.clone();
@@ -38,6 +40,7 @@ fn registered() -> TestRun {
     for process in LIVING {
         run.record(process, 9, HEALED - 10, sees(&[("c0", LIVING[0])]));
         run.record(process, 9, HEALED + 10, sees(&[("c0", LIVING[0]), ("c1", LIVING[1])]));
+        run.record(process, 9, HEALED + 10, finds(&[("c0", LIVING[0]), ("c1", LIVING[1])]));
     }
     let account = &mut run.history.account;
     (account.healed, account.quiet) = (Some(HEALED), Some(HEALED + 50));
@@ -49,6 +52,11 @@ fn registered() -> TestRun {
 fn sees(members: &[(&str, &str)]) -> What {
     let members = members.iter().map(|(id, process)| ((*id).to_owned(), (*process).to_owned()));
     What::Sees { members: members.collect::<BTreeMap<_, _>>() }
+}
+
+fn finds(instances: &[(&str, &str)]) -> What {
+    let What::Sees { members: instances } = sees(instances) else { unreachable!() };
+    What::Finds { instances }
 }
 
 /// The same, where each item is with a process from the middle of the faults on.
@@ -136,18 +144,30 @@ fn in_the_end_each_living_process_is_registered_once_and_no_dead_one_is() {
     assert_eq!(run(&|nodes| nodes.push(node("group/c2", 6, LIVING[0]))), [wrong; 3], "registered twice");
     assert_eq!(run(&|nodes| nodes[0].czxid = 2), [wrong], "a node that no process claims");
     assert_eq!(run(&|nodes| nodes[2].data = LIVING[1].to_owned()), [wrong], "the node of another process");
-    assert_eq!(run(&|nodes| _ = nodes.pop()), [wrong], "no process has the single node");
+    assert_eq!(run(&|nodes| _ = nodes.remove(2)), [wrong], "no process has the single node");
+    assert_eq!(run(&|nodes| _ = nodes.pop()), [wrong; 3], "a process without an instance");
+    assert_eq!(run(&|nodes| nodes[4].data = "c1.0".to_owned()), [wrong; 4], "the instance of a dead process");
 }
 
 #[test]
 fn a_view_of_the_group_ends_with_the_members() {
-    let run = |at: u64, members: &[(&str, &str)]| {
+    a_view_ends_with(sees);
+}
+
+#[test]
+fn a_view_of_the_service_ends_with_the_instances() {
+    a_view_ends_with(finds);
+}
+
+fn a_view_ends_with(shows: fn(&[(&str, &str)]) -> What) {
+    let run = |at: u64, nodes: &[(&str, &str)]| {
         let mut run = shared(|item| vec![(owner(item), LASTS)]);
+        let is_other = |what: &What| std::mem::discriminant(what) != std::mem::discriminant(&shows(&[]));
         for events in run.history.processes.values_mut() {
-            events.retain(|event| !matches!(event.what, What::Sees { .. }));
+            events.retain(|event| is_other(&event.what));
         }
         for process in LIVING {
-            run.record(process, 9, at, sees(members));
+            run.record(process, 9, at, shows(nodes));
         }
         run.rules()
     };
@@ -155,6 +175,6 @@ fn a_view_of_the_group_ends_with_the_members() {
     assert_eq!(run(HEALED + 10, &all), []);
     assert_eq!(run(HEALED - 50, &all), [], "nothing has changed since");
     assert_eq!(run(HEALED + 60, &all), [Rule::Registration; 2], "only after the end");
-    assert_eq!(run(HEALED + 10, &all[..1]), [Rule::Registration; 2], "a member is missing");
+    assert_eq!(run(HEALED + 10, &all[..1]), [Rule::Registration; 2], "a node is missing");
     assert_eq!(run(HEALED + 10, &[("c0", LIVING[0]), ("c1", "c1.0")]), [Rule::Registration; 2], "a dead one");
 }
