@@ -31,8 +31,8 @@
 //! | [`OWNER_DEADLOCKS_TOTAL`] | counter | | Circles of owners of one manager that wait for each other |
 //!
 //! * `recipe`: `mutex`, `reentrant_mutex`, `read`, `write`, `semaphore`, `semaphore_turn`, `rate_limiter`,
-//!   `election`, `schedule`, `once_cell`, `counter`, `shared_value`, `double_barrier`, `partition`; `other`,
-//!   or the name that the author of a further recipe sets by
+//!   `election`, `schedule`, `once_cell`, `counter`, `shared_value`, `barrier`, `double_barrier`,
+//!   `partition`; `other`, or the name that the author of a further recipe sets by
 //!   [`LockQueue::with_metric_name`](crate::LockQueue::with_metric_name). Each member of a multi-lock counts
 //!   by itself.
 //! * `outcome` of a wait: `granted`, `busy` (a try that was not granted), `timeout`, `error`, `cancelled`
