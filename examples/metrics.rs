@@ -36,7 +36,12 @@ struct Metrics {
     processes: u32,
 
     /// For how long
-    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = value_parser!(u64).range(1..=86_400))]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 2,
+        value_parser = value_parser!(u64).range(1..=86_400)
+    )]
     seconds: u64,
 
     #[command(flatten)]

@@ -32,7 +32,12 @@ struct NightlyReport {
     nights: u32,
 
     /// How long a night lasts, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 300, value_parser = value_parser!(u64).range(10..=86_400_000))]
+    #[arg(
+        long,
+        value_name = "MS",
+        default_value_t = 300,
+        value_parser = value_parser!(u64).range(10..=86_400_000)
+    )]
     interval: u64,
 
     /// Have the archive take every report, whatever its token, to see what the token is good for
@@ -216,7 +221,8 @@ impl Example for NightlyReport {
         Ok(Verdict::of(
             once == nights.len() && is_gapless && late >= seen.pauses && refused == seen.pauses,
             format!(
-                "{once} of {} nights reported exactly once; {} paused, {late} late copies and {refused} late reports refused",
+                "{once} of {} nights reported exactly once; {} paused, \
+                 {late} late copies and {refused} late reports refused",
                 nights.len(),
                 seen.pauses,
             ),

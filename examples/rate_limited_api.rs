@@ -137,7 +137,8 @@ impl Example for RateLimitedApi {
         Ok(Verdict::of(
             refused == 0 && taken > u64::from(self.quota),
             format!(
-                "{taken} calls taken and {refused} refused (429) by a service that takes {} in any {WINDOW:?}",
+                "{taken} calls taken and {refused} refused (429) by a service that takes {} in any \
+                 {WINDOW:?}",
                 self.quota
             ),
         ))

@@ -202,7 +202,8 @@ impl Example for Scoreboard {
         let unknown = heard.unknown;
         if self.json {
             let numbers = serde_json::json!({
-                "adds": adds, "sum": sum, "unknown": unknown, "lost": lost, "doubled": doubled, "proved": holds,
+                "adds": adds, "sum": sum, "unknown": unknown, "lost": lost, "doubled": doubled,
+                "proved": holds,
             });
             return Ok(Verdict::line(holds, numbers.to_string()));
         }

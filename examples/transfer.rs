@@ -215,8 +215,8 @@ impl Example for Transfer {
         Ok(Verdict::of(
             before == after && transfers > 0 && twice == 0 && is_accounted,
             format!(
-                "{transfers} transfers, {twice} done twice, {killed} processes killed, {before} in all before and \
-                 {after} after"
+                "{transfers} transfers, {twice} done twice, {killed} processes killed, {before} in all \
+                 before and {after} after"
             ),
         ))
     }

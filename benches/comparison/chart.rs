@@ -21,7 +21,8 @@ const MARKS: [f64; 7] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
 /// Readable on white and on black alike.
 const STYLE: &str = "text{font:12px sans-serif;fill:#7a7f87}.title{font-size:14px;font-weight:bold}\
     .tmpfs{fill:#3b82c4}.disk{fill:#d08a2e}.three{fill:#4f9d69}.grid{stroke:#8884;stroke-width:1}\
-    .one{stroke:#888;stroke-width:2}.spread{stroke:#888;stroke-width:1.5}.aim{stroke:#c0504d;stroke-width:2.5}";
+    .one{stroke:#888;stroke-width:2}.spread{stroke:#888;stroke-width:1.5}\
+    .aim{stroke:#c0504d;stroke-width:2.5}";
 
 fn across(ratio: f64) -> f64 {
     let share = (ratio.clamp(LEAST, GREATEST) / LEAST).ln() / (GREATEST / LEAST).ln();
@@ -52,7 +53,8 @@ pub(crate) fn draw(results: &Results) -> String {
     let head = head(&kinds, y);
     let height = y + 24.0;
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height:.0}\" viewBox=\"0 0 {WIDTH} {height:.0}\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height:.0}\" \
+         viewBox=\"0 0 {WIDTH} {height:.0}\">\n\
          <style>{STYLE}</style>\n{head}{body}</svg>\n"
     )
 }

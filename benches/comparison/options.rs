@@ -4,9 +4,9 @@ use crate::Outcome;
 use crate::peers::Peer;
 use crate::servers::Kind;
 
-const USAGE: &str = "usage: benches/compare [--quick] [--rounds N] [--peers lockkeeper,curator,kazoo] [--only ROW,…] \
-    [--servers tmpfs,disk,three] [--add] [--write]\n  ROW is a part of a row's name, such as handoff; --add keeps \
-    the results of earlier runs; --write only writes the page anew from them";
+const USAGE: &str = "usage: benches/compare [--quick] [--rounds N] [--peers lockkeeper,curator,kazoo] \
+    [--only ROW,…] [--servers tmpfs,disk,three] [--add] [--write]\n  ROW is a part of a row's name, such as \
+    handoff; --add keeps the results of earlier runs; --write only writes the page anew from them";
 
 /// The comparison to run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -63,7 +63,8 @@ fn section(page: &mut String, results: &Results, kind: Kind) {
     line(page, &format!("Rounds of each load: {rounds}.\n"));
     line(
         page,
-        "| load | lockkeeper, ops/s | Curator, ops/s | × Curator | × kazoo | of the bound | acquire p99, × Curator | CPU, × Curator | requests, ours / Curator's |",
+        "| load | lockkeeper, ops/s | Curator, ops/s | × Curator | × kazoo | of the bound | \
+         acquire p99, × Curator | CPU, × Curator | requests, ours / Curator's |",
     );
     line(page, "|---|---|---|---|---|---|---|---|---|");
     for row in ROWS {
@@ -117,7 +118,8 @@ fn views(page: &mut String, results: &Results, kind: Kind) {
         })
     });
     let head = [
-        "A view that is made on nodes that exist. Curator's cache may stop before it has all of them (CURATOR-690); what a",
+        "A view that is made on nodes that exist. Curator's cache may stop before it has all of them \
+         (CURATOR-690); what a",
         "peer cannot do has a dash:",
         "",
         "| load | nodes it has then | first load, s | memory of a node, bytes | reads of a snapshot, 1/s |",
@@ -142,7 +144,8 @@ fn lookups(page: &mut String, results: &Results, kind: Kind) {
         )
     });
     let head = [
-        "A client of a service with a hundred instances chooses one instance after the other by round robin. Choices in a",
+        "A client of a service with a hundred instances chooses one instance after the other by round robin. \
+         Choices in a",
         "second:",
         "",
         "| choices by | lockkeeper | Curator | × Curator |",
@@ -206,7 +209,8 @@ fn expiries(page: &mut String, results: &Results, kind: Kind) {
         )
     });
     let head = [
-        "A process was stopped until its session had ended. From then on until all its nodes exist again, p50 in µs, and",
+        "A process was stopped until its session had ended. From then on until all its nodes exist again, \
+         p50 in µs, and",
         "requests for each node:",
         "",
         "| load | lockkeeper | Curator | × Curator | requests, ours / Curator's |",
@@ -233,7 +237,8 @@ fn rebalances(page: &mut String, results: &Results, kind: Kind) {
         })
     });
     let head = [
-        "A fifth member joins and leaves: the time until each item is with its member, p50 in µs, the items that moved",
+        "A fifth member joins and leaves: the time until each item is with its member, p50 in µs, \
+         the items that moved",
         "in all, and how many had to:",
         "",
         "| load | join | leave | moved | had to |",
@@ -257,7 +262,8 @@ fn limits(page: &mut String, results: &Results) {
     line(page, "\n## The limit\n");
     line(
         page,
-        "One write and one read through zookeeper-client alone, measured beside the loads. A cycle is a create",
+        "One write and one read through zookeeper-client alone, measured beside the loads. \
+         A cycle is a create",
     );
     line(page, "and a delete, each awaited.\n");
     line(

@@ -125,7 +125,11 @@ mod tests {
 
     #[test]
     fn ratios_are_of_the_same_round() {
-        let line = |peer: &str, round: u64, ops: f64| json!({ "servers": "tmpfs", "row": "herd", "peer": peer, "round": round, "ops_s": ops });
+        let line = |peer: &str, round: u64, ops: f64| {
+            json!({
+                "servers": "tmpfs", "row": "herd", "peer": peer, "round": round, "ops_s": ops,
+            })
+        };
         let lines = vec![
             line("lockkeeper", 0, 20.0),
             line("curator", 1, 1.0),

@@ -96,7 +96,8 @@ impl Peer for Client {
             PeerKind::Floor | PeerKind::Loop => Self::Bare {
                 connection: redis::Client::open(url)?.get_multiplexed_async_connection().await?,
                 unlock: Script::new(
-                    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0",
+                    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) \
+                     end return 0",
                 ),
                 waits: kind == PeerKind::Loop,
             },

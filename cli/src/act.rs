@@ -75,7 +75,8 @@ pub(crate) async fn release(
 ) -> Result<Exit, Failure> {
     if !options.force {
         return Err(Failure::usage(
-            "only the holder can release its lock; ask the holder by revoke, or take the lock away by --force",
+            "only the holder can release its lock; ask the holder by revoke, \
+             or take the lock away by --force",
         ));
     }
     let manager = connection.connect().await?;

@@ -43,7 +43,13 @@ pub(crate) struct ConnectionOptions {
 
     /// How long the servers keep the session of a silent client: the lock of a dead machine is free after
     /// this time [default: 20s]
-    #[arg(long, global = true, value_name = "TIME", env = "LOCKKEEPER_SESSION_TIMEOUT", value_parser = span::parse)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "TIME",
+        env = "LOCKKEEPER_SESSION_TIMEOUT",
+        value_parser = span::parse
+    )]
     session_timeout: Option<Duration>,
 
     /// How long to try to reach a server [default: 10s]

@@ -6,8 +6,8 @@
 //! order.
 //!
 //! ```text
-//! cargo run --example service                                   # prints its address; on an embedded server
-//! curl -X POST http://127.0.0.1:PORT/trains/7/seats             # {"seat":1,"token":{"generation":0,"number":…}}
+//! cargo run --example service                             # prints its address; on an embedded server
+//! curl -X POST http://127.0.0.1:PORT/trains/7/seats       # {"seat":1,"token":{"generation":0,"number":…}}
 //! curl http://127.0.0.1:PORT/ready http://127.0.0.1:PORT/metrics
 //! ```
 //!

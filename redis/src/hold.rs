@@ -129,7 +129,9 @@ impl Hold {
             let answer = tokio::select! {
                 biased;
                 answer = attempt => answer,
-                () = &mut passed => return Err(ReleaseError::Unconfirmed { name: self.name().to_owned(), cause }),
+                () = &mut passed => {
+                    return Err(ReleaseError::Unconfirmed { name: self.name().to_owned(), cause });
+                }
             };
             match answer.as_deref() {
                 // An earlier try whose answer was lost can have released it. Before the lease ends here,

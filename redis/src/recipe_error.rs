@@ -18,8 +18,8 @@ pub enum SemaphoreError {
     },
     /// The users of a semaphore do not agree on its number of permits.
     #[error(
-        "{name} is in use with the limit {recorded}, and this semaphore has the limit {mine}; give all users the \
-         same limit"
+        "{name} is in use with the limit {recorded}, and this semaphore has the limit {mine}; give all users \
+         the same limit"
     )]
     LimitsDisagree {
         /// The semaphore.
@@ -37,7 +37,8 @@ pub enum SemaphoreError {
 pub enum RateLimiterError {
     /// More starts were asked for than any window admits: they would never be admitted.
     #[error(
-        "asked for {asked} starts of {name}, which admits {limit} in a window; ask for fewer, or raise the limit"
+        "asked for {asked} starts of {name}, which admits {limit} in a window; ask for fewer, \
+         or raise the limit"
     )]
     TooManyStarts {
         /// The rate limiter.

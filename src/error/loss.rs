@@ -36,7 +36,8 @@ pub enum LossReason {
     /// exchange of this hold whose answer was lost, or it ended with its session, which a reconnect did not
     /// bring back.
     #[error(
-        "its node does not exist: deleted by another client, by an exchange without an answer, or with its session"
+        "its node does not exist: deleted by another client, by an exchange without an answer, \
+         or with its session"
     )]
     NodeMissing,
     /// The manager was shut down.

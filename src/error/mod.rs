@@ -130,7 +130,8 @@ pub enum Error {
     },
     /// The sequence counter of the directory is exhausted, and this kind of lock needs it.
     #[error(
-        "the sequence numbers of {path} are exhausted; delete the lock's directory when it is unused, or use another path"
+        "the sequence numbers of {path} are exhausted; delete the lock's directory when it is unused, \
+         or use another path"
     )]
     SequenceExhausted {
         /// The path of the lock, or of one of its nodes.

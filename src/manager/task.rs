@@ -138,7 +138,9 @@ impl ManagerTask {
                 biased;
                 opened = self.open(Epoch(1)) => opened,
                 () = deadline.passed() => return Err(self.no_session(deadline, cause)),
-                () = self.shared.closing.cancelled() => return Err(timeout(&self.shared, deadline.waited(), "shut down")),
+                () = self.shared.closing.cancelled() => {
+                    return Err(timeout(&self.shared, deadline.waited(), "shut down"));
+                }
             };
             match opened {
                 Ok(session) => {
@@ -191,7 +193,10 @@ impl ManagerTask {
             Arc::clone(&self.shared.settings.session),
             self.janitor.clone(),
         );
-        info!(%epoch, session = format_args!("{:#x}", session.id()), timeout = ?session.timeout(), "session opened");
+        info!(
+            %epoch, session = format_args!("{:#x}", session.id()), timeout = ?session.timeout(),
+            "session opened"
+        );
         self.shared.publisher.enter(State::Connected(epoch), Some(session.clone()));
         Ok(session)
     }
@@ -268,7 +273,9 @@ impl ManagerTask {
                     // The client may lose the answer to its close, reconnect and find the session expired.
                     // Before the end of the lease only our close can have ended the session, and the client
                     // does not give it up by itself.
-                    LossReason::SessionExpired => self.shared.settings.session.environment.now() < leased_until,
+                    LossReason::SessionExpired => {
+                        self.shared.settings.session.environment.now() < leased_until
+                    }
                     _ => false,
                 },
                 () = limit.passed() => false,

@@ -160,7 +160,10 @@ impl NodeTransaction {
                     continue;
                 }
                 Err(MultiError::Request(error)) => {
-                    debug!(path = self.own.path(), %error, "a transaction without an answer; looking for its nodes");
+                    debug!(
+                        path = self.own.path(), %error,
+                        "a transaction without an answer; looking for its nodes"
+                    );
                     return self.find_outcome(deadline, false).await;
                 }
             };

@@ -368,9 +368,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn exactly_one_contender_of_a_mutex_holds(mut sequences in prop::collection::hash_set(0..i32::MAX - 1, 1..20)) {
-            let queue: Vec<String> = sequences.drain().map(|sequence| format!("x-lock-{sequence:010}")).collect();
-            let held = queue.iter().filter(|me| Rule::MUTEX.judge(&queue, me, &[]) == ListJudgement::Held).count();
+        fn exactly_one_contender_of_a_mutex_holds(
+            mut sequences in prop::collection::hash_set(0..i32::MAX - 1, 1..20),
+        ) {
+            let queue: Vec<String> =
+                sequences.drain().map(|sequence| format!("x-lock-{sequence:010}")).collect();
+            let holds = |me: &&String| Rule::MUTEX.judge(&queue, me, &[]) == ListJudgement::Held;
+            let held = queue.iter().filter(holds).count();
             prop_assert_eq!(held, 1);
         }
 
@@ -380,10 +384,12 @@ mod tests {
         ) {
             // The later list still has `me`, since the contender has not left; lower nodes may have been
             // deleted meanwhile.
-            let earlier: Vec<String> = sequences.iter().map(|sequence| format!("x-lock-{sequence:010}")).collect();
+            let earlier: Vec<String> =
+                sequences.iter().map(|sequence| format!("x-lock-{sequence:010}")).collect();
             let me = keep.get(&earlier).clone();
             let before = blockers(Rule::MUTEX.judge(&earlier, &me, &[]));
-            let later: Vec<String> = earlier.iter().filter(|n| **n == me || n.len() % 2 == 0 || n.as_str() > me.as_str()).cloned().collect();
+            let stays = |n: &&String| **n == me || n.len() % 2 == 0 || n.as_str() > me.as_str();
+            let later: Vec<String> = earlier.iter().filter(stays).cloned().collect();
             let after = blockers(Rule::MUTEX.judge(&later, &me, &[]));
             prop_assert!(after.iter().all(|sequence| before.contains(sequence)));
         }

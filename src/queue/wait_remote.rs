@@ -40,9 +40,7 @@ impl QueuedNode {
         queue: &LockQueue,
         deadline: Deadline,
     ) -> Result<(), StepError> {
-        let QueueState::Waiting(predecessors) = &self.state else {
-            return Ok(());
-        };
+        let QueueState::Waiting(predecessors) = &self.state else { return Ok(()) };
         let (predecessor, ahead) = (predecessors.predecessor().clone(), predecessors.ahead());
         let reads_anyway = !queue.reads().is_empty();
         let second_predecessor =
@@ -75,7 +73,9 @@ impl QueuedNode {
                 return Box::pin(self.retry_after(&error, Operation::Read, &path, deadline)).await;
             }
         };
-        debug!(path = self.registration.0.path(), predecessor = %watched, owner, ahead, "waiting in the queue");
+        debug!(
+            path = self.registration.0.path(), predecessor = %watched, owner, ahead, "waiting in the queue"
+        );
         let PendingWatch { room: _room, connection, .. } = pending;
         match self.sleep(watched, &owner, watch, connection, deadline).await? {
             // The server sends the event of the own node first, if that node was deleted first.
@@ -126,7 +126,8 @@ impl QueuedNode {
                 biased;
                 // The node ends with its session.
                 _ = me.lost() => {
-                    return Ok(if session.loss().is_some() { WakeReason::SessionOver } else { WakeReason::Myself });
+                    let is_over = session.loss().is_some();
+                    return Ok(if is_over { WakeReason::SessionOver } else { WakeReason::Myself });
                 }
                 event = &mut watch => return Ok(WakeReason::Blocker(event)),
                 () = &mut reconnected => return Ok(WakeReason::Reconnected),

@@ -43,7 +43,9 @@ impl Session {
                 // again.
                 Some(has_fired) = watched.next(), if !watched.is_empty() => is_due = has_fired,
                 () = self.0.deletion_watcher.woken(), if is_idle => is_due = true,
-                () = tokio::time::sleep(fractions::watch_scan_interval(self.timeout())), if !is_idle => is_due = true,
+                () = tokio::time::sleep(fractions::watch_scan_interval(self.timeout())), if !is_idle => {
+                    is_due = true;
+                }
             }
         }
     }

@@ -17,7 +17,10 @@ pub(super) fn set_on_connections_to(endpoints: &[Endpoint]) {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn_blocking(move || {
             if let Err(error) = linux::set(&endpoints) {
-                tracing::debug!(%error, "TCP_NODELAY stays off: requests sent together may cost two round trips");
+                tracing::debug!(
+                    %error,
+                    "TCP_NODELAY stays off: requests sent together may cost two round trips"
+                );
             }
         });
     }

@@ -318,7 +318,9 @@ mod tests {
         fn no_text_panics_and_an_accepted_one_is_a_path(text in "(/?[a./\\PC\0]{0,4}){0,5}|\\PC*") {
             if let Ok(path) = text.parse::<ZnodePath>() {
                 prop_assert!(path.as_str().starts_with('/') && (path.is_root() || !text.ends_with('/')));
-                prop_assert!(text.split('/').skip(1).all(|part| path.is_root() || !["", ".", ".."].contains(&part)));
+                prop_assert!(
+                    text.split('/').skip(1).all(|part| path.is_root() || !["", ".", ".."].contains(&part))
+                );
                 let again = path.parent().map(|parent| parent.child(path.name()));
                 prop_assert!(again.is_none_or(|again| again == Ok(path)));
             }

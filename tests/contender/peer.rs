@@ -9,7 +9,8 @@
 //! latch THREAD PATH -1                an Election; given back by unlatch
 //! select THREAD PATH -1               an Election in selector layout; given back by unselect
 //! permits THREAD PATH LIMIT COUNT -1  a Semaphore; given back by return
-//! trycount THREAD PATH                adds one to a SharedCount, once: answers what it was, and true or false
+//! trycount THREAD PATH                adds one to a SharedCount, once: answers what it was, and
+//!                                     true or false
 //! tryvalue THREAD PATH TEXT           the same of a SharedValue: appends the text
 //! addlong THREAD PATH NUMBER TIMES    a Counter: answers the last sum
 //! ```

@@ -108,12 +108,18 @@ fn report<S: Scenario>(scenario: S, results: &[(Case<S>, Result<Outcome, String>
             Ok(Outcome::Passed(kept)) => {
                 slowest = slowest.max(kept.healed_within);
                 if has_table {
-                    println!("{:<60} {:<24} healed in {:.1?}", case.to_string(), kept.said, kept.healed_within);
+                    println!(
+                        "{:<60} {:<24} healed in {:.1?}",
+                        case.to_string(),
+                        kept.said,
+                        kept.healed_within
+                    );
                 }
             }
             Ok(Outcome::Missed) => missed.push(case.to_string()),
             Ok(Outcome::Disturbed(error)) | Err(error) => failed.push(format!(
-                "{case}: {error}\n    LOCKKEEPER_RING2_CASE='{case}' cargo test -p lockkeeper-tests --test embedded matrix::"
+                "{case}: {error}\n    LOCKKEEPER_RING2_CASE='{case}' \
+                 cargo test -p lockkeeper-tests --test embedded matrix::"
             )),
         }
     }
@@ -141,9 +147,13 @@ macro_rules! recipes {
                 use super::*;
 
                 rules! {
-                    an_acquire_that_makes_its_directory_outlives_every_fault: AcquireMakingDirectory($adapter),
+                    an_acquire_that_makes_its_directory_outlives_every_fault: AcquireMakingDirectory(
+                        $adapter
+                    ),
                     an_acquire_outlives_every_fault: Acquire($adapter),
-                    an_acquire_that_looks_for_its_node_outlives_every_further_fault: AcquireRecovering($adapter),
+                    an_acquire_that_looks_for_its_node_outlives_every_further_fault: AcquireRecovering(
+                        $adapter
+                    ),
                     a_try_at_a_free_lock_outlives_every_fault: TryFree($adapter),
                     a_try_at_a_taken_lock_outlives_every_fault: TryTaken($adapter),
                     a_wait_outlives_every_fault: Wait($adapter),
@@ -154,7 +164,9 @@ macro_rules! recipes {
                     a_dropped_guard_is_released_through_every_fault: DropGuard($adapter),
                     a_transaction_is_committed_once_or_not_at_all_through_every_fault: Commit($adapter),
                     a_hold_is_kept_or_told_lost_through_every_fault: HoldOn($adapter),
-                    a_hold_that_reconnects_is_kept_or_told_lost_through_every_further_fault: HoldReconnecting($adapter),
+                    a_hold_that_reconnects_is_kept_or_told_lost_through_every_further_fault: HoldReconnecting(
+                        $adapter
+                    ),
                 }
             }
         )*

@@ -34,7 +34,8 @@ pub enum HarnessError {
 
     /// A condition was not seen in time.
     #[error(
-        "waited {limit:?} in vain until {what}; on a slow machine set LOCKKEEPER_TEST_TIMING=3 to wait three times as long"
+        "waited {limit:?} in vain until {what}; on a slow machine set LOCKKEEPER_TEST_TIMING=3 to wait three \
+         times as long"
     )]
     Timeout {
         /// The condition, in words that follow "until".

@@ -23,8 +23,8 @@ pub(crate) struct JarFolder {
 /// `LOCKKEEPER_ZOOKEEPER` names a folder that has no ZooKeeper in it.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{VARIABLE} names `{}`, {problem}. Fetch a folder that fits with `tests/fetch_zookeeper`, or unset the variable \
-     to run on Debian's package",
+    "{VARIABLE} names `{}`, {problem}. Fetch a folder that fits with `tests/fetch_zookeeper`, or unset the \
+     variable to run on Debian's package",
     .folder.display()
 )]
 pub struct JarFolderError {

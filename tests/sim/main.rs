@@ -51,7 +51,8 @@ fn every_seed_keeps_the_promises() {
     let outcome = seeds.run();
     if let Some((seed, broken)) = outcome.failed.first_key_value() {
         panic!(
-            "seed {seed}: {broken:#?}\nreplay: LOCKKEEPER_SIM_SEED={seed} cargo test -p lockkeeper-sim -- --nocapture"
+            "seed {seed}: {broken:#?}\nreplay: LOCKKEEPER_SIM_SEED={seed} cargo test -p lockkeeper-sim \
+             -- --nocapture"
         );
     }
     println!("{outcome:?} from {} in {:.1?}", seeds.first, began.elapsed());

@@ -132,8 +132,8 @@ where
     });
     if let Some((seed, broken)) = failed.into_inner().first_key_value() {
         panic!(
-            "seed {seed}: {broken:#?}\nreplay: LOCKKEEPER_SIM_SEED={seed} cargo test -p lockkeeper-sim {module} \
-             -- --nocapture"
+            "seed {seed}: {broken:#?}\nreplay: LOCKKEEPER_SIM_SEED={seed} cargo test -p lockkeeper-sim \
+             {module} -- --nocapture"
         );
     }
 }

@@ -191,7 +191,12 @@ impl ClientSession {
 
     /// Whether a watch that stays is set on this path, or asked for.
     pub(crate) fn poll_followed(&mut self, path: &str) -> bool {
-        let asks = |(_, call): &(i32, Call)| matches!(&call.request, Request::AddWatch { path: of, .. } if of == path);
+        let asks = |(_, call): &(i32, Call)| {
+            matches!(
+                &call.request,
+                Request::AddWatch { path: of, .. } if of == path
+            )
+        };
         if let Some(followers) = self.followers.get_mut(path) {
             followers.retain(|follower| !follower.changes.is_closed());
         }

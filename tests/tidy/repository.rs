@@ -207,11 +207,16 @@ fn the_readme_and_the_failure_model_make_the_same_promises() {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let model = words(&read("docs/failure-model.md"));
     for sentence in [
-        "At any time at most one guard of a mutex *is valid by its lease clock*, if clock rates differ by less than 1 %.",
-        "In a running process `guard.lost()` resolves, and `guard.is_valid()` turns false, before the server can hand the lock to anyone else.",
-        "`guard.txn()` commits writes to ZooKeeper only if the lock node still exists: exact, no clock involved. This holds even when nodes are deleted by hand.",
-        "Dropping any future or guard, at any await, leaves no node behind once the manager can reach ZooKeeper, or the session ends.",
-        "A crash of a holder frees its locks, and a crash of a waiter its position, after at most the session timeout plus a tick (a leader change starts it anew).",
+        "At any time at most one guard of a mutex *is valid by its lease clock*, \
+         if clock rates differ by less than 1 %.",
+        "In a running process `guard.lost()` resolves, and `guard.is_valid()` turns false, \
+         before the server can hand the lock to anyone else.",
+        "`guard.txn()` commits writes to ZooKeeper only if the lock node still exists: exact, \
+         no clock involved. This holds even when nodes are deleted by hand.",
+        "Dropping any future or guard, at any await, leaves no node behind once the manager can reach \
+         ZooKeeper, or the session ends.",
+        "A crash of a holder frees its locks, and a crash of a waiter its position, \
+         after at most the session timeout plus a tick (a leader change starts it anew).",
         "A failed `release` is reported and never reads as released; the janitor keeps trying.",
     ] {
         assert!(model.contains(sentence), "docs/failure-model.md lacks: {sentence}");

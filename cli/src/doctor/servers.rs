@@ -82,8 +82,8 @@ fn known_bugs(version: Version, has_ensemble: bool) -> Option<Finding> {
     }
     let loses_writes = version < Version(3, 8, 5) || (Version(3, 9, 0)..Version(3, 9, 2)).contains(&version);
     if loses_writes {
-        let bug = "can lose committed writes, and so grant a lock twice, when servers of an ensemble are killed \
-                   under load (ZOOKEEPER-4643, ZOOKEEPER-4646, ZOOKEEPER-4785)";
+        let bug = "can lose committed writes, and so grant a lock twice, when servers of an ensemble are \
+                   killed under load (ZOOKEEPER-4643, ZOOKEEPER-4646, ZOOKEEPER-4785)";
         let text = format!("{name} {bug}");
         let advice = "use 3.9.4 or later, or 3.8.5 or later of 3.8";
         let finding = if has_ensemble { Finding::bad(text, advice) } else { Finding::warn(text, advice) };
@@ -100,7 +100,8 @@ fn tick(reports: &[Report], setting: Duration) -> Finding {
     match ticks.max() {
         None => Finding::warn(
             format_args!("no server tells its tickTime, and the setting is {setting:?}"),
-            "compare them, or allow conf in 4lw.commands.whitelist: a setting below the servers' voids the lease",
+            "compare them, or allow conf in 4lw.commands.whitelist: a setting below the servers' voids the \
+             lease",
         ),
         Some((tick, address)) if Duration::from_millis(tick) > setting => Finding::bad(
             format_args!("{address} has a tickTime of {tick} ms, and the setting is {setting:?}"),

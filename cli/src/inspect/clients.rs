@@ -79,7 +79,8 @@ mod tests {
 
     #[test]
     fn a_line_of_cons_tells_the_address_of_a_session() {
-        let answer = " /127.0.0.1:40112[1](queued=0,recved=5,sent=5,sid=0x1000003f9,lop=PING,est=1,to=15000)\n \
+        let answer = " /127.0.0.1:40112[1](queued=0,recved=5,sent=5,sid=0x1000003f9,\
+                      lop=PING,est=1,to=15000)\n \
                       /127.0.0.1:40113[0](queued=0,recved=1,sent=0)\n\n";
         assert_eq!(
             parse(answer, "zk1:2181"),

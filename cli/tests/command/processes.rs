@@ -6,8 +6,8 @@ use crate::fixture::{Fixture, Running, UNTIL_A_SIGNAL, children, gone, signal};
 
 /// A program with a child in its group, and a grandchild in a session of its own. None of them ends by a
 /// signal that can be ignored.
-const FAMILY: &str = "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM INT HUP; echo $$ > $0; sleep 1000' $0 & \
-    sleep 1000 & while ! [ -s $0 ]; do :; done; echo ready; wait; wait; sleep 1000";
+const FAMILY: &str = "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM INT HUP; echo $$ > $0; sleep 1000' \
+    $0 & sleep 1000 & while ! [ -s $0 ]; do :; done; echo ready; wait; wait; sleep 1000";
 
 /// The process of the guard, once it runs.
 async fn guard_of(pid: i32) -> i32 {

@@ -179,7 +179,8 @@ impl<'a> Office<'a> {
             *killed = Killed { in_hand, found_done, taken_up, ..killed.clone() };
         }
         self.progress.note(&format!(
-            "seller {seller} left with {in_hand} orders in hand: {found_done} are in the ledger, {taken_up} go to others"
+            "seller {seller} left with {in_hand} orders in hand: {found_done} are in the ledger, \
+             {taken_up} go to others"
         ));
         left.close().await;
         if self.spare == 0 {

@@ -19,7 +19,12 @@ pub(crate) struct Options {
     pub(crate) orders: PathBuf,
 
     /// How many seats every train has
-    #[arg(long, value_name = "N", default_value_t = 250, value_parser = value_parser!(u32).range(1..=1_000_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 250,
+        value_parser = value_parser!(u32).range(1..=1_000_000)
+    )]
     pub(crate) seats: u32,
 
     /// How many processes sell, each with a session of its own
@@ -65,7 +70,8 @@ pub(crate) struct Options {
 const AFTER_HELP: &str = "\
 Sold, refused and oversold count seats: sold + refused is what all orders asked for together.
 
-Exit code: 0 all is well; 1 a seat was sold twice, or an order was lost; 2 the input is wrong; 3 the sale could not
+Exit code: 0 all is well; 1 a seat was sold twice, or an order was lost; 2 the input is wrong; \
+3 the sale could not
 be finished; 130 interrupted (Ctrl-C).";
 
 impl Options {

@@ -152,7 +152,9 @@ impl Election {
         let is_known = |seen: &Observed| !matches!(seen, Observed::Unknown);
         let first = tokio::select! {
             biased;
-            first = receiver.wait_for(is_known) => first.map_or(Observed::Ended(Error::Closed), |seen| seen.clone()),
+            first = receiver.wait_for(is_known) => {
+                first.map_or(Observed::Ended(Error::Closed), |seen| seen.clone())
+            }
             () = limit.passed() => Observed::Unknown,
         };
         match first {

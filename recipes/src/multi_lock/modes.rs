@@ -32,7 +32,8 @@ impl ModeGuard {
             return Err(ConfigError::Setting {
                 name: "atomic",
                 value: format!(
-                    "{mode:?} for {path}, but another multi-lock of this process uses that path in the other mode"
+                    "{mode:?} for {path}, but another multi-lock of this process uses that path in the other \
+                     mode"
                 ),
                 advice: "take each path in one mode only: takers of both modes can wait for each other",
             });

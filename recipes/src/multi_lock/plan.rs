@@ -17,7 +17,8 @@ pub(super) fn in_order(mut members: Vec<Arc<dyn Recipe>>) -> Result<Vec<Arc<dyn 
         let Some(share) = member.request() else {
             return Err(refused(
                 &*member,
-                "a multi-lock, an election or a lock without an owner is no member; name the locks themselves",
+                "a multi-lock, an election or a lock without an owner is no member; \
+                 name the locks themselves",
             ));
         };
         match planned.last_mut().filter(|last| last.path() == member.path()) {

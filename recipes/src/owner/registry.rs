@@ -158,7 +158,10 @@ impl OwnerRegistry {
             let (chain, path): (Vec<String>, _) = (chain, manager.whole_path(path));
             let chain = chain.join(", ");
             count_owner_deadlock();
-            warn!(%path, %owner, chain, "owners of this process wait for each other: a deadlock, unless one gives up");
+            warn!(
+                %path, %owner, chain,
+                "owners of this process wait for each other: a deadlock, unless one gives up"
+            );
         }
         Some(WaitEntry { registry: Arc::clone(self), number })
     }

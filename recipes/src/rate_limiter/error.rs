@@ -9,7 +9,8 @@ use thiserror::Error;
 pub enum RateLimiterError {
     /// More starts were asked for than any window admits: they would never be admitted.
     #[error(
-        "asked for {asked} starts of {path}, which admits {limit} in a window; ask for fewer, or raise the limit"
+        "asked for {asked} starts of {path}, which admits {limit} in a window; ask for fewer, \
+         or raise the limit"
     )]
     TooManyStarts {
         /// The rate limiter.
@@ -21,7 +22,8 @@ pub enum RateLimiterError {
     },
     /// Several admissions in a row arrived too late to be used.
     #[error(
-        "{tries} admissions of {path} were stale when they arrived, after a grace of {grace:?}; set a longer grace()"
+        "{tries} admissions of {path} were stale when they arrived, after a grace of {grace:?}; \
+         set a longer grace()"
     )]
     Stale {
         /// The rate limiter.

@@ -220,7 +220,9 @@ mod tests {
         }
 
         #[test]
-        fn no_time_panics((interval, offset, last, now) in (1u64.., any::<u64>(), any::<u64>(), any::<u64>())) {
+        fn no_time_panics(
+            (interval, offset, last, now) in (1u64.., any::<u64>(), any::<u64>(), any::<u64>()),
+        ) {
             for missed in [Missed::Skip, Missed::CatchUp] {
                 let decision = slots(interval, offset).decide(Some(last), now, missed);
                 let is_hasty = matches!(decision, SlotDecision::Wait { millis: 0 });

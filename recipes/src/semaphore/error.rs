@@ -42,8 +42,8 @@ pub enum SemaphoreError {
     },
     /// The users of a semaphore do not agree on its number of permits.
     #[error(
-        "{path} is in use with the limit {recorded}, and this semaphore has the limit {mine}; give all users the \
-         same limit, or keep it in a node that all read (SharedLimit)"
+        "{path} is in use with the limit {recorded}, and this semaphore has the limit {mine}; give all users \
+         the same limit, or keep it in a node that all read (SharedLimit)"
     )]
     LimitsDisagree {
         /// The semaphore.

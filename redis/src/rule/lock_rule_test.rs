@@ -14,7 +14,8 @@ enum Call {
 
 fn call(limit: u64) -> impl Strategy<Value = Call> {
     prop_oneof![
-        4 => (0..6_u64, 1..=limit, any::<bool>()).prop_map(|(id, permits, waits)| Call::Acquire { id, permits, waits }),
+        4 => (0..6_u64, 1..=limit, any::<bool>())
+            .prop_map(|(id, permits, waits)| Call::Acquire { id, permits, waits }),
         3 => (0..6_u64).prop_map(|id| Call::Release { id }),
         1 => (0..6_u64).prop_map(|id| Call::Extend { id }),
         2 => (0..LEASE).prop_map(|time| Call::Pass { time }),
@@ -27,7 +28,9 @@ fn calls() -> impl Strategy<Value = (u64, Vec<Call>)> {
 
 proptest! {
     #[test]
-    fn permits_are_never_exceeded_tokens_only_grow_and_no_room_is_left_to_a_waiter((limit, calls) in calls()) {
+    fn permits_are_never_exceeded_tokens_only_grow_and_no_room_is_left_to_a_waiter(
+        (limit, calls) in calls(),
+    ) {
         let mut rule = LockRule::new(limit);
         let (mut at, mut newest) = (1_000, 0);
         for call in calls {

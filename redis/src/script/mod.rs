@@ -8,7 +8,8 @@ use crate::name::LockName;
 
 macro_rules! script {
     ($name:ident, $($part:literal),+) => {
-        static $name: LazyLock<Script> = LazyLock::new(|| Script::new(concat!($(include_str!($part), "\n"),+)));
+        static $name: LazyLock<Script> =
+            LazyLock::new(|| Script::new(concat!($(include_str!($part), "\n"),+)));
     };
 }
 

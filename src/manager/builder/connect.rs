@@ -102,7 +102,8 @@ impl ConnectionManagerBuilder {
             return Err(ConfigError::Setting {
                 name: "session_timeout",
                 value: format!("{:?} with a tick_time of {:?}", self.session_timeout, self.tick),
-                advice: "servers grant at least two ticks; raise it, or set tick_time to what the servers have",
+                advice: "servers grant at least two ticks; raise it, or set tick_time to what the servers \
+                         have",
             });
         }
         if self.tls.is_some()

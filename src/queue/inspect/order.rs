@@ -187,8 +187,11 @@ mod tests {
                 (true, true) => "__WRIT__",
                 (true, false) => "__READ__",
             };
-            let names: Vec<String> =
-                kinds.iter().rev().map(|(sequence, write)| format!("x-{}{sequence:010}", label(*write))).collect();
+            let names: Vec<String> = kinds
+                .iter()
+                .rev()
+                .map(|(sequence, write)| format!("x-{}{sequence:010}", label(*write)))
+                .collect();
             let rules = if rw { &RW[..] } else { &MUTEX[..] };
             let children = seen(&names.iter().map(String::as_str).collect::<Vec<_>>());
             let all = judge(&children, rules);

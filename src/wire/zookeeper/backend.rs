@@ -87,8 +87,8 @@ impl Backend for ZooKeeper {
 
     fn no_answer_hint(&self) -> &'static str {
         if self.endpoints.iter().any(Endpoint::is_secure) {
-            "no answer over TLS; is ZooKeeper running there, with TLS, do the authorities given vouch for the \
-             certificate it shows and for this name, and does it ask for a certificate of ours?"
+            "no answer over TLS; is ZooKeeper running there, with TLS, do the authorities given vouch for \
+             the certificate it shows and for this name, and does it ask for a certificate of ours?"
         } else {
             "no answer; is ZooKeeper running there?"
         }

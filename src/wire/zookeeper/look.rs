@@ -91,15 +91,16 @@ fn cause(is_secure: bool, seen: &LookOutcome) -> Option<String> {
                 "the connection is refused; is ZooKeeper running there?".to_owned()
             }
             ErrorKind::TimedOut => format!(
-                "no connection within {LIMIT:?}; is the address right, and does a firewall let connections through?"
+                "no connection within {LIMIT:?}; is the address right, \
+                 and does a firewall let connections through?"
             ),
             _ => format!("no connection: {error}"),
         },
         LookOutcome::NoAnswer(error) if error.kind() == ErrorKind::TimedOut => {
             let tls = if is_secure { "" } else { ", and does it expect TLS (tcp+tls://)" };
             format!(
-                "the server accepts the connection, but sends no answer within {LIMIT:?}; is it ZooKeeper, is it \
-                 suspended or overloaded{tls}?"
+                "the server accepts the connection, but sends no answer within {LIMIT:?}; is it ZooKeeper, \
+                 is it suspended or overloaded{tls}?"
             )
         }
         LookOutcome::Answer(answer) if is_text(answer) => return cause_of_text(is_secure, answer),

@@ -98,10 +98,18 @@ fn of_two_labels_in_one_directory_neither_ends_with_the_other() {
 
 proptest! {
     #[test]
-    fn the_number_behind_an_own_label_is_read_back(sequence: i32, text in "[a-z0-9_.-]{1,8}", other in "[a-z-]{1,4}") {
-        let (Ok(label), Ok(other)) = (Label::new(text.leak()), Label::new(other.leak())) else { return Ok(()) };
+    fn the_number_behind_an_own_label_is_read_back(
+        sequence: i32, text in "[a-z0-9_.-]{1,8}", other in "[a-z-]{1,4}",
+    ) {
+        let (Ok(label), Ok(other)) = (Label::new(text.leak()), Label::new(other.leak())) else {
+            return Ok(());
+        };
         prop_assume!(label.check_beside(other).is_ok());
-        let number = if sequence < 0 { format!("-{:09}", sequence.unsigned_abs()) } else { format!("{sequence:010}") };
+        let number = if sequence < 0 {
+            format!("-{:09}", sequence.unsigned_abs())
+        } else {
+            format!("{sequence:010}")
+        };
         let name = format!("{UUID}{}{number}", label.as_str());
         let parsed = NodeName::parse_with(&name, &[other, label]).unwrap();
         prop_assert_eq!((parsed.kind(), parsed.sequence()), (label.kind(), sequence));
@@ -112,7 +120,11 @@ proptest! {
         Label::LOCK, Label::LEASE, Label::READ, Label::WRITE, Label::LATCH,
     ])) {
         // Java's %010d counts the sign as one of the ten places.
-        let number = if sequence < 0 { format!("-{:09}", sequence.unsigned_abs()) } else { format!("{sequence:010}") };
+        let number = if sequence < 0 {
+            format!("-{:09}", sequence.unsigned_abs())
+        } else {
+            format!("{sequence:010}")
+        };
         let name = format!("{UUID}{}{number}", label.as_str());
         prop_assert_eq!(NodeName::parse(&name).unwrap().sequence(), sequence);
     }

@@ -153,7 +153,9 @@ async fn wait_at_its_grant(adapter: AnyAdapter) {
             let watches = async {
                 tokio::select! {
                     _ = &mut waiting => panic!("{case}: two holders"),
-                    () = server_fixture.server.wait_until(|machine| machine.watch_count(0) == adapter.watches()) => {}
+                    () = server_fixture.server.wait_until(|machine| {
+                        machine.watch_count(0) == adapter.watches()
+                    }) => {}
                 }
             };
             within(&case, watches).await.unwrap();

@@ -79,7 +79,10 @@ pub(super) fn keep() -> HandOffPolicy {
 pub(super) fn asked(passed: Vec<Passed>, session: i64) -> Vec<Passed> {
     let is_asked = |passed: &Passed| {
         passed.session == session
-            && matches!(passed.subject, Subject::Request(op) if ![Op::Ping, Op::Multi, Op::RemoveWatches].contains(&op))
+            && matches!(
+                passed.subject,
+                Subject::Request(op) if ![Op::Ping, Op::Multi, Op::RemoveWatches].contains(&op)
+            )
     };
     passed.into_iter().filter(is_asked).collect()
 }

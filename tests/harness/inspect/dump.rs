@@ -112,9 +112,10 @@ mod tests {
 
     #[test]
     fn a_report_yields_its_sessions_and_their_nodes() {
-        let report = "SessionTracker dump:\nGlobal Session Sets (2)/(2):\n0 expire at Sat:\n2 expire at Sun:\n\
-                      \t0x100a\n\t0xffffffffffffffff\nephemeral nodes dump:\nSessions with Ephemerals (1):\n0x100a:\n\
-                      \t/a/b\n\t/a/c d\nConnections dump:\nConnections Sets (1)/(1):\n\tip: /127.0.0.1 sessionId: 0x7\n";
+        let report = "SessionTracker dump:\nGlobal Session Sets (2)/(2):\n0 expire at Sat:\n\
+                      2 expire at Sun:\n\t0x100a\n\t0xffffffffffffffff\nephemeral nodes dump:\n\
+                      Sessions with Ephemerals (1):\n0x100a:\n\t/a/b\n\t/a/c d\n\
+                      Connections dump:\nConnections Sets (1)/(1):\n\tip: /127.0.0.1 sessionId: 0x7\n";
         let dump = parse(report).unwrap_or_default();
         assert_eq!(dump.sessions, BTreeSet::from([0x100a, -1]));
         let nodes = BTreeSet::from(["/a/b".to_owned(), "/a/c d".to_owned()]);

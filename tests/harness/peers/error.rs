@@ -14,9 +14,9 @@ use crate::jars::JarFolderError;
 pub enum PeerError {
     /// Curator or Python, or what it takes to run them, is missing on this machine.
     #[error(
-        "cannot start a peer: {missing} was not found. Install it with `apt-get install libcurator-recipes-java \
-         default-jdk-headless zookeeper python3-venv` (Debian 12), or set LOCKKEEPER_WITHOUT_ZOOKEEPER=1 to leave \
-         these tests out"
+        "cannot start a peer: {missing} was not found. Install it with `apt-get install \
+         libcurator-recipes-java default-jdk-headless zookeeper python3-venv` (Debian 12), or set \
+         LOCKKEEPER_WITHOUT_ZOOKEEPER=1 to leave these tests out"
     )]
     NotInstalled {
         /// The missing file or command.
@@ -36,7 +36,8 @@ pub enum PeerError {
 
     /// kazoo could not be fetched.
     #[error(
-        "cannot fetch kazoo, for which a package index and `apt-get install python3-venv` are needed:\n{output}"
+        "cannot fetch kazoo, for which a package index and `apt-get install python3-venv` are needed:\n\
+         {output}"
     )]
     NotFetched {
         /// The description of the problem.

@@ -79,9 +79,10 @@ async fn the_loss_of_one_member_is_the_loss_of_all_and_nothing_is_committed() {
     let lost = guard.lost().await;
     assert_eq!((lost.path.as_str(), lost.reason), (victim.as_str(), LossReason::NodeDeleted));
     assert!(!guard.is_valid());
-    assert!(
-        matches!(events.next().await, Some(HoldEvent::Lost { path, reason }) if path == victim && reason == lost.reason)
-    );
+    assert!(matches!(
+        events.next().await,
+        Some(HoldEvent::Lost { path, reason }) if path == victim && reason == lost.reason
+    ));
     // The other member is released all the same, and the release returns the loss.
     assert!(guard.release().await.unwrap_err().is_lost());
     no_node_is_left(&ensemble, "/multi/a").await;

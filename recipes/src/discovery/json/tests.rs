@@ -114,7 +114,8 @@ fn a_payload_keeps_its_bytes_where_no_type_is_asked_for() {
 /// As Spring Cloud registers an instance: the payload has a class, and fields of any depth.
 const SPRING_CLOUD: &str = concat!(
     r#"{"name":"web","id":"c7a3a1b0-6f0c-4a8e-9d2a-0f6f1d0a5c11","address":"10.0.0.7","port":8080,"#,
-    r#""sslPort":null,"payload":{"@class":"org.springframework.cloud.zookeeper.discovery.ZookeeperInstance","#,
+    r#""sslPort":null,"payload":{"#,
+    r#""@class":"org.springframework.cloud.zookeeper.discovery.ZookeeperInstance","#,
     r#""id":"web","name":"web","metadata":{"instance_status":"UP","zone":"north"}},"#,
     r#""registrationTimeUTC":1610116500446,"serviceType":"DYNAMIC","uriSpec":{"parts":["#,
     r#"{"value":"scheme","variable":true},{"value":"://","variable":false},"#,

@@ -18,10 +18,11 @@ impl Svg {
         let width = width.max(0.8);
         self.grow(x + width, y + height);
         let title = escape(&title.to_string());
-        let _ = writeln!(
+        let _ = write!(
             self.body,
-            r#"<rect class="{class}" x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}"><title>{title}</title></rect>"#
+            r#"<rect class="{class}" x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}">"#
         );
+        let _ = writeln!(self.body, "<title>{title}</title></rect>");
     }
 
     pub(super) fn text(&mut self, x: f64, y: f64, class: &str, text: impl Display) {

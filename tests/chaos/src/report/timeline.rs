@@ -64,8 +64,8 @@ pub(super) fn draw(
         20.0,
         "title",
         format!(
-            "{} · {} server(s) · seed {} · blue: alone, green: reading, orange: permits, thin: waiting, grey: held but not \
-             claimed, black: killed",
+            "{} · {} server(s) · seed {} · blue: alone, green: reading, orange: permits, thin: waiting, \
+             grey: held but not claimed, black: killed",
             path_of(soak_lock),
             account.servers,
             account.seed

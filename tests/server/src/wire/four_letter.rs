@@ -84,8 +84,8 @@ impl Report<'_> {
 
     fn srvr(&self) -> String {
         format!(
-            "Zookeeper version: {VERSION}\nLatency min/avg/max: 0/0.0/0\nReceived: {}\nSent: {}\nConnections: {}\n\
-             Outstanding: 0\nZxid: 0x{:x}\nMode: {}\nNode count: {}\n",
+            "Zookeeper version: {VERSION}\nLatency min/avg/max: 0/0.0/0\nReceived: {}\nSent: {}\n\
+             Connections: {}\nOutstanding: 0\nZxid: 0x{:x}\nMode: {}\nNode count: {}\n",
             self.received,
             self.sent,
             self.machine.client_count(self.server),

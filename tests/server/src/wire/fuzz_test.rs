@@ -22,8 +22,11 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![Just("/a"), Just("/"), Just("/a/b"), Just("/zookeeper"), Just(""), Just("x"), Just("/é")];
     prop_oneof![
         4 => path.prop_map(string),
-        2 => prop_oneof![Just("world"), Just("anyone"), Just("digest"), Just("auth"), Just("ip")].prop_map(string),
-        4 => prop_oneof![Just(-1), Just(0), Just(1), Just(2), Just(31), Just(i32::MAX), Just(i32::MIN), any::<i32>()]
+        2 => prop_oneof![Just("world"), Just("anyone"), Just("digest"), Just("auth"), Just("ip")]
+            .prop_map(string),
+        4 => prop_oneof![
+            Just(-1), Just(0), Just(1), Just(2), Just(31), Just(i32::MAX), Just(i32::MIN), any::<i32>()
+        ]
             .prop_map(|number: i32| number.to_be_bytes().to_vec()),
         1 => any::<i64>().prop_map(|number| number.to_be_bytes().to_vec()),
         2 => any::<bool>().prop_map(|flag| vec![u8::from(flag)]),
@@ -79,7 +82,9 @@ proptest! {
     }
 
     #[test]
-    fn truncated_requests_are_malformed_or_shorter_but_never_panic(frame in request(), cut in any::<prop::sample::Index>()) {
+    fn truncated_requests_are_malformed_or_shorter_but_never_panic(
+        frame in request(), cut in any::<prop::sample::Index>(),
+    ) {
         let kept = cut.index(frame.len());
         let _ = decode_request(Bytes::from(frame).slice(..kept));
     }

@@ -42,7 +42,8 @@ async fn compare(
             let step = step.to_string();
             assert!(
                 real == ours,
-                "seed {seed} differs (LOCKKEEPER_SEED={seed} replays it)\n{}\n{step}\n--- real\n{real}--- ours\n{ours}",
+                "seed {seed} differs (LOCKKEEPER_SEED={seed} replays it)\n{}\n{step}\n\
+                 --- real\n{real}--- ours\n{ours}",
                 history.join("\n")
             );
             history.push(step);

@@ -61,7 +61,8 @@ impl Comparison {
         let (seed, history) = (self.seed, self.history.join("\n"));
         assert!(
             real == ours,
-            "seed {seed} differs (LOCKKEEPER_SEED={seed} replays it)\n{history}\n{step}\n--- real\n{real}--- ours\n{ours}"
+            "seed {seed} differs (LOCKKEEPER_SEED={seed} replays it)\n{history}\n{step}\n\
+             --- real\n{real}--- ours\n{ours}"
         );
         self.history.push(step);
         self.compared += 1;

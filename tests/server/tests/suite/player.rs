@@ -310,8 +310,8 @@ impl Player {
         let (version, cversion, aversion, owner) = (fields.int(), fields.int(), fields.int(), fields.long());
         let (length, children, pzxid) = (fields.int(), fields.int(), self.count(fields.long()));
         format!(
-            "czxid {czxid} mzxid {mzxid} pzxid {pzxid} times {:?} versions {version} {cversion} {aversion} owner {} \
-             length {length} children {children}",
+            "czxid {czxid} mzxid {mzxid} pzxid {pzxid} times {:?} versions {version} {cversion} {aversion} \
+             owner {} length {length} children {children}",
             (ctime != 0, mtime != 0, ctime <= mtime),
             self.id(owner)
         )

@@ -106,9 +106,9 @@ async fn odd_requests_end_as_on_the_real_server() {
 
 #[tokio::test]
 async fn environment_names_the_keys_and_the_version_of_the_real_server() {
-    let keys = "zookeeper.version host.name java.version java.vendor java.home java.class.path java.library.path \
-                java.io.tmpdir java.compiler os.name os.arch os.version user.name user.home user.dir \
-                os.memory.free os.memory.max os.memory.total";
+    let keys = "zookeeper.version host.name java.version java.vendor java.home java.class.path \
+                java.library.path java.io.tmpdir java.compiler os.name os.arch os.version user.name \
+                user.home user.dir os.memory.free os.memory.max os.memory.total";
     on_both(async |at| {
         let environment = four_letters(at, "envi").await.unwrap();
         let (title, lines) = environment.split_once('\n').unwrap();

@@ -67,12 +67,16 @@ fn play(happenings: &[Happening]) -> Vec<Output> {
 
 proptest! {
     #[test]
-    fn same_happenings_at_the_same_times_give_the_same_outputs(happenings in prop::collection::vec(happening(), 0..60)) {
+    fn same_happenings_at_the_same_times_give_the_same_outputs(
+        happenings in prop::collection::vec(happening(), 0..60),
+    ) {
         prop_assert_eq!(play(&happenings), play(&happenings));
     }
 
     #[test]
-    fn no_session_outlives_its_timeout_by_more_than_a_tick_nor_ends_before(timeout in 200..40_000_i32, start in 0..1000_i64) {
+    fn no_session_outlives_its_timeout_by_more_than_a_tick_nor_ends_before(
+        timeout in 200..40_000_i32, start in 0..1000_i64,
+    ) {
         let mut machine = Machine::new(Settings::default(), start);
         join(&mut machine, timeout, start);
         machine.advance(start + i64::from(timeout));
