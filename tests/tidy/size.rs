@@ -1,10 +1,10 @@
-//! Files and functions that are read at one sitting, and comments that fit on the screen.
+//! Files and functions that are read at one sitting, and lines that fit on the screen.
 
 use super::{files, read};
 
 const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 70;
-const COMMENT_WIDTH_MAX: usize = 110;
+const LINE_WIDTH_MAX: usize = 110;
 
 fn sources_in(folders: &[&str]) -> Vec<(String, String)> {
     let files = folders.iter().flat_map(|folder| files(folder, &[".rs"]));
@@ -35,15 +35,16 @@ fn no_function_is_longer_than_70_lines() {
 }
 
 #[test]
-fn no_comment_is_wider_than_110_columns() {
-    // A table and a command are as wide as they have to be.
-    let is_prose = |line: &str| {
+fn no_line_is_wider_than_110_columns() {
+    // rustfmt leaves a long string, and all that stands around it, as wide as it is. A table and a command in
+    // a comment are as wide as they have to be.
+    let may_be_wide = |line: &str| {
         let text = line.trim_start().trim_start_matches(['/', '!']);
-        line.trim_start().starts_with("//") && !text.starts_with(" |") && !text.starts_with(" cargo ")
+        line.trim_start().starts_with("//") && (text.starts_with(" |") || text.starts_with(" cargo "))
     };
     let mut too_wide = Vec::new();
     for (file, text) in sources_in(&["."]) {
-        let is_too_wide = |line: &str| is_prose(line) && line.chars().count() > COMMENT_WIDTH_MAX;
+        let is_too_wide = |line: &str| line.chars().count() > LINE_WIDTH_MAX && !may_be_wide(line);
         let lines = (1..).zip(text.lines()).filter(|(_, line)| is_too_wide(line));
         too_wide.extend(lines.map(|(number, _)| format!("{file}:{number}")));
     }
