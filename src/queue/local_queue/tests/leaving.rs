@@ -4,7 +4,7 @@ use super::super::released::DirectoryWatchState;
 use super::super::{ContenderKind, Effect};
 use super::scenario::{Mistake, Scenario};
 use super::server::{Message, Name, Receiver, Request};
-use super::world::{Phase, World};
+use super::world::{Phase, Session, World};
 
 impl World {
     pub(super) fn release(&mut self, scenario: &Scenario, number: usize) {
@@ -52,16 +52,18 @@ impl World {
         if scenario.has(Mistake::HandOffWithoutCheck) {
             checks.clear();
         }
-        self.mark_granted_dead(&granted);
+        self.mark_granted_dead(name, &granted);
         self.send_delete(session, name, checks, granted);
         self.apply(scenario, number, effects);
     }
 
-    /// A request that is sent now grants these nodes.
-    fn mark_granted_dead(&mut self, granted: &[Name]) {
+    /// A request that is sent now deletes `head` and grants these nodes. A check that fails leaves the head
+    /// in the queue, unless the head is deleted by hand as well: then no promise covers the contender.
+    fn mark_granted_dead(&mut self, head: Name, granted: &[Name]) {
+        let has_head = self.server.sequence_of(head).is_some();
         for name in granted {
             let is_dead = self.server.sequence_of(*name).is_none();
-            self.contenders[name.contender].granted_dead |= is_dead;
+            self.contenders[name.contender].granted_dead |= has_head && is_dead;
         }
     }
 
@@ -141,7 +143,7 @@ impl World {
         let release = queue.begin_exchange(key, Some(connection));
         let granted: Vec<Name> = release.checks.iter().filter_map(|node| self.name_of(*node)).collect();
         let checks = if scenario.has(Mistake::ExchangeWithoutCheck) { Vec::new() } else { granted.clone() };
-        self.mark_granted_dead(&granted);
+        self.mark_granted_dead(name, &granted);
         self.contenders[number].phase = Phase::Exchanging(release);
         self.send(self.contenders[number].session, Request::Exchange { name, checks, granted });
     }
@@ -191,8 +193,33 @@ impl World {
         self.post(messages);
         let contender = &mut self.contenders[name.contender];
         contender.deleted = contender.attempt == name.attempt && contender.phase != Phase::Done;
-        let outbox = &self.sessions[contender.session].outbox;
-        contender.granted_dead |= outbox.iter().any(|request| request.granted().contains(&name));
+        let session = contender.session;
+        let requests: Vec<Request> = self.sessions[session].outbox.iter().cloned().collect();
+        for request in requests.iter().filter(|request| request.granted().contains(&name)) {
+            if let Some(head) = request.head() {
+                self.mark_granted_dead(head, &[name]);
+            }
+        }
+        self.head_deleted(session, name);
+    }
+
+    /// The head was deleted by hand, so that no promise covers the contenders that it granted.
+    fn head_deleted(&mut self, session: usize, head: Name) {
+        let Session { outbox, inbox, .. } = &self.sessions[session];
+        let mut granted: Vec<Name> = Vec::new();
+        for request in outbox.iter().filter(|request| request.head() == Some(head)) {
+            granted.extend(request.granted());
+        }
+        for message in inbox {
+            match message {
+                Message::Deleted { name, failed } if *name == head => granted.extend(failed),
+                Message::Exchanged { by, failed } if *by == head.contender => granted.extend(failed),
+                _ => {}
+            }
+        }
+        for name in granted {
+            self.contenders[name.contender].granted_dead = false;
+        }
     }
 
     pub(super) fn break_connection(&mut self, scenario: &Scenario, number: usize, keeps_answers: bool) {

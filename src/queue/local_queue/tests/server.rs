@@ -54,6 +54,14 @@ pub(super) enum Request {
 }
 
 impl Request {
+    /// The node that the request deletes.
+    pub(super) fn head(&self) -> Option<Name> {
+        match self {
+            Self::Delete { name, .. } | Self::Exchange { name, .. } => Some(*name),
+            _ => None,
+        }
+    }
+
     /// The nodes that the client grants by this request.
     pub(super) fn granted(&self) -> &[Name] {
         match self {
