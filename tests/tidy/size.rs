@@ -36,8 +36,8 @@ fn no_function_is_longer_than_70_lines() {
 
 #[test]
 fn no_line_is_wider_than_110_columns() {
-    // rustfmt leaves a long string, and all that stands around it, as wide as it is. A table and a command in
-    // a comment are as wide as they have to be.
+    // rustfmt does not break a long string, so it is broken by hand. A table or a command in a comment cannot
+    // be broken.
     let may_be_wide = |line: &str| {
         let text = line.trim_start().trim_start_matches(['/', '!']);
         line.trim_start().starts_with("//") && (text.starts_with(" |") || text.starts_with(" cargo "))
