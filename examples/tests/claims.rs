@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use lockkeeper_tests::{Ensemble, Timing, eventually, left_out};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use self::program::{children, output, program};
 
@@ -49,12 +50,14 @@ async fn assert_proved_on_a_real_server(name: &str, arguments: &[&str], numbers:
         return;
     }
     let ensemble = Ensemble::shared().await.unwrap();
-    let servers = format!("{}/{name}", ensemble.connect_string());
+    // Another test may run the same example there, at the same time.
+    let chroot = format!("/{name}-{}", Uuid::new_v4());
+    let servers = format!("{}{chroot}", ensemble.connect_string());
     // The server grants sessions this short.
     let connect = ["--connect", &servers, "--session-timeout", "4"];
     assert_proved(name, &[&connect, arguments].concat(), numbers).await;
     let mut oracle = ensemble.raw().await.unwrap();
-    let left = oracle.children(&format!("/{name}/lockkeeper-examples")).await.unwrap();
+    let left = oracle.children(&format!("{chroot}/lockkeeper-examples")).await.unwrap();
     assert!(left.is_empty(), "{left:?}");
 }
 
