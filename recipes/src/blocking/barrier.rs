@@ -183,7 +183,8 @@ impl Inside {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] if other members are still inside. Otherwise as [`leave`](Self::leave).
+    /// [`Error::Timeout`] if other members are still inside, and [`Error::Release`] if no answer came.
+    /// Otherwise as [`leave`](Self::leave).
     pub fn leave_timeout(self, timeout: Duration) -> Result<(), Error> {
         let Self { inner, thread, .. } = self;
         thread.block_checked(inner.leave_timeout(timeout))?

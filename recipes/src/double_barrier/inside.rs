@@ -42,8 +42,8 @@ impl Inside {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] if other members are still inside, or no answer came: this member leaves in any
-    /// case. Otherwise as [`leave`](Self::leave).
+    /// [`Error::Timeout`] if other members are still inside, and this one has left. [`Error::Release`] if no
+    /// answer came: this member leaves in the background. Otherwise as [`leave`](Self::leave).
     ///
     /// # Session loss
     ///

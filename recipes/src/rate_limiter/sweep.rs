@@ -41,7 +41,7 @@ impl RateLimiter {
             Err(NotAdmitted::Restart | NotAdmitted::NoRoom(_)) => return Ok(0),
         };
         // Only the servers' time decides.
-        let now = hold.write_own_node(self.signed_data(), limit).await?.mtime;
+        let now = hold.server_time(limit).await?;
         let is_over = |(_, start): &&(String, Start)| start.over_at(self.span()) <= now;
         let over: Vec<_> = starts.iter().filter(is_over).collect();
         let mut deleted = 0_u32;

@@ -53,7 +53,7 @@ impl Schedule {
                 self.delete_old(&records).await;
             }
             // A write to its own node shows the servers' time: no local clock decides.
-            let now = hold.write_own_node(self.queue.node_data(), limit).await?.mtime;
+            let now = hold.server_time(limit).await?;
             match self.slots.decide(records.last().copied(), now.max(0).unsigned_abs(), self.missed) {
                 SlotDecision::Begin { slot } => self.begin(&hold, slot).await?,
                 SlotDecision::Due { slot, missed } => {

@@ -14,7 +14,6 @@ use super::held_node::HeldNode;
 use super::lock_queue;
 use super::node_transaction::UnresolvedNodes;
 use super::prefetch::{Changes, Prefetch, ReadResult};
-use crate::config::limits;
 use crate::error::{ConfigError, Error, Lost, Operation, Refusal};
 use crate::manager::{ConnectionManager, HoldRegistration};
 use crate::session::{Epoch, OwnedNode, Session};
@@ -22,7 +21,7 @@ use crate::telemetry::timers::HoldTimer;
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::txn::Txn;
-use crate::wire::{Stat, WireError};
+use crate::wire::WireError;
 use crate::znode::fencing_token::FencingToken;
 use crate::znode::whole_path::WholePath;
 
@@ -267,29 +266,26 @@ impl Hold {
         self.reads.watch(self.first.node(), deadline).await
     }
 
-    /// Writes the data of the hold's node, the first one if there are several. The stat's `mtime` is the
-    /// servers' time of the write: later than all times that the servers have reported before, if their
-    /// clocks are never set back.
+    /// The servers' time, in milliseconds since 1970: later than all times that the servers have reported
+    /// before, if their clocks are never set back. For that the data of the hold's node, the first one if
+    /// there are several, is written once more, unchanged.
     ///
     /// Every waiter that watches this node lists the directory once more.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`], [`Error::Timeout`], after which the server may still write the data, as after a drop,
-    /// [`Error::Refused`] and [`Error::Closed`].
+    /// [`Error::Lost`], [`Error::Timeout`], [`Error::Refused`] and [`Error::Closed`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the server may still write the data.
-    pub async fn write_own_node(&self, data: impl Into<Vec<u8>>, deadline: Deadline) -> Result<Stat, Error> {
-        let data = data.into();
-        limits::check(data.len()).map_err(Error::Config)?;
+    /// Cancel safe.
+    pub async fn server_time(&self, deadline: Deadline) -> Result<i64, Error> {
         let (node, session) = (self.node(), self.session());
         loop {
             node.check()?;
-            let mut reply = session.set_data(node.path(), &data, None);
+            let mut reply = session.set_data(node.path(), node.data(), None);
             match session.await_reply(&mut reply, deadline).await {
-                Ok(stat) => return Ok(stat),
+                Ok(stat) => return Ok(stat.mtime),
                 Err(WireError::Refused(Refusal::NoNode)) => {
                     node.lose(node.missing_reason());
                     node.check()?;

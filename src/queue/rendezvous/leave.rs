@@ -6,7 +6,9 @@ use tracing::debug;
 
 use super::rule::{Leave, READY, Ready, is_in_round, leave};
 use super::{Admitted, Rendezvous, existing, of_stat};
-use crate::error::{Error, Operation, Phase, Refusal};
+use crate::error::release::ReleaseError;
+use crate::error::{Error, Operation, Outcome, Phase, Refusal};
+use crate::queue::create_guard::NodeGuard;
 use crate::queue::held_node::HeldNode;
 use crate::queue::hold::Hold;
 use crate::session::{Reservation, Session, Stop, until_changed};
@@ -27,8 +29,8 @@ impl Admitted {
     /// # Errors
     ///
     /// [`Error::Lost`] if the member had been lost before. [`Error::Timeout`] if other members are still
-    /// inside when
-    /// `deadline` passes: this one has left. [`Error::Refused`] without the right to read or delete,
+    /// inside when `deadline` passes: this one has left. [`ReleaseError::Unconfirmed`] when it has not left
+    /// by then: the manager retries the delete. [`Error::Refused`] without the right to read or delete,
     /// [`Error::Closed`] after a shutdown.
     ///
     /// # Session loss
@@ -63,8 +65,7 @@ impl Rendezvous {
         drop(registration);
         let mut is_in_doubt = false;
         loop {
-            let deleted =
-                self.delete_once(&session, node_guard.path(), node_guard.name(), ready, deadline).await;
+            let deleted = self.delete_once(&session, &node_guard, ready, &mut is_in_doubt, deadline).await;
             let error = match deleted {
                 Ok(Deleted::Yes) => {
                     node_guard.mark_deleted();
@@ -79,25 +80,29 @@ impl Rendezvous {
                 Ok(Deleted::Again) => continue,
                 Err(error) => error,
             };
-            is_in_doubt |= !matches!(error, WireError::Refused(_));
-            let retry = session.retry_after(&error, Operation::Delete, node.path(), deadline);
-            retry.await.map_err(|stop| node.error_of(stop))?;
+            let retried = session.retry_after(&error, Operation::Delete, node.path(), deadline).await;
+            retried.map_err(|stop| match stop {
+                Stop::Failed(Error::Timeout { path, .. }) => {
+                    ReleaseError::Unconfirmed { path, cause: error.to_string() }.into()
+                }
+                stop => node.error_of(stop),
+            })?;
         }
     }
 
     async fn delete_once(
         &self,
         session: &Session,
-        own: &str,
-        name: &str,
+        own: &NodeGuard,
         ready: Ready,
+        is_in_doubt: &mut bool,
         deadline: Deadline,
     ) -> Result<Deleted, WireError> {
-        let other = self.find_other(session, name, ready, false, deadline).await?;
+        let other = self.find_other(session, own.name(), ready, false, deadline).await?;
         let mut reply = session.read(|wire| wire.data(&self.ready));
         let now = existing(session.await_reply(&mut reply, deadline).await)?;
         let now = now.map(|(_, stat)| of_stat(&stat));
-        let delete = WriteOp::Delete { path: own.to_owned(), version: None };
+        let delete = WriteOp::Delete { path: own.path().to_owned(), version: None };
         let (operations, own_index) = match leave(ready, other.as_ref().map(|other| other.name.as_str()), now)
         {
             Leave::Before(other) => {
@@ -119,7 +124,10 @@ impl Rendezvous {
                 Ok(Deleted::Again)
             }
             Err(MultiError::Operation { refusal, .. }) => Err(WireError::Refused(refusal)),
-            Err(MultiError::Request(error)) => Err(error),
+            Err(MultiError::Request(error)) => {
+                *is_in_doubt |= error.outcome() == Outcome::Unknown;
+                Err(error)
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper::{DoubleBarrier, Error, Inside, LossReason};
+use lockkeeper::{DoubleBarrier, Error, ErrorKind, Inside, LossReason, Outcome};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{BARRIER, client, is_open, member, members, members_become};
@@ -80,6 +80,23 @@ async fn a_round_whose_members_all_crash_inside_is_followed_by_another() {
         within("both", async { tokio::try_join!(a.enter(), b.enter()) }).await.unwrap().unwrap();
     assert!(in_a.is_valid() && in_b.is_valid());
     leave_all([in_a, in_b]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_whose_delete_has_no_answer_in_time_leaves_in_the_background() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let inside = within("the member", member(&manager, 1, "a").enter()).await.unwrap().unwrap();
+    let node = format!("{BARRIER}/*");
+    let silent = server_fixture.server.fault(When::op(Op::Multi).path(&node).always(), Fault::HoldRequest);
+    let leaving = tokio::spawn(inside.leave_timeout(Duration::from_millis(300)));
+    within("the delete", silent.hit()).await.unwrap();
+    let late = within("the end", leaving).await.unwrap().unwrap().unwrap_err();
+    // It is deleted later, so nothing says that it was not done.
+    let meaning = (late.kind(), late.outcome(), late.is_transient());
+    assert_eq!(meaning, (ErrorKind::Unreleased, Outcome::Unknown, false), "{late}");
+    drop(silent);
+    members_become(&server_fixture, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
