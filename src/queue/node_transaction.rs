@@ -254,6 +254,10 @@ impl NodeTransaction {
                     return Err(self.own.loss_by(LossReason::NodeDeleted).into());
                 }
                 Err(WireError::SessionEnded(reason)) => return Err(self.ended(reason)),
+                // Its directory may not be read: no search can find out.
+                Err(WireError::Refused(refusal)) if !refusal.is_transient() => {
+                    return Err(self.unknown(&refusal.to_string()));
+                }
                 Err(error) => debug!(path = self.own.path(), %error, "searching again"),
             }
             self.session.backoff(deadline).await;

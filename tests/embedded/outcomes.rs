@@ -6,7 +6,7 @@ use lockkeeper::{
     ConnectionManager, CreateMode, Error, ErrorKind, FencingToken, MultiLock, Mutex, NodeView, Once, Outcome,
     RwLock, TxnError,
 };
-use lockkeeper_testserver::{Fault, Op, When};
+use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use crate::limit::within;
 use crate::server_fixture::{LOCK, SESSION, ServerFixture, builder};
@@ -120,6 +120,22 @@ async fn a_commit_whose_hold_is_lost_before_the_answer_is_not_to_be_repeated() {
     let error = within("the end of the work", work).await.unwrap().unwrap().unwrap_err();
     assert!(matches!(error, Error::Lost(_)) && error.outcome_unknown() && !error.is_transient(), "{error:?}");
     assert_eq!(stock(&manager).await.0, 2, "it was applied");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_downgrade_without_an_answer_ends_when_its_nodes_may_not_be_searched_for() {
+    let (server_fixture, manager) = with_stock().await;
+    let guard = RwLock::new(&manager, LOCK).unwrap().write().await.unwrap();
+    let lost = server_fixture
+        .server
+        .fault(When::op(Op::Multi).path(&format!("{LOCK}/*")), Fault::DropConnectionAfter);
+    let listing = [Op::GetChildren, Op::GetChildren2].map(|op| {
+        let no_auth = Fault::Refuse(ErrorCode::NoAuth);
+        server_fixture.server.fault(When::op(op).path(LOCK).always(), no_auth)
+    });
+    let error = within("the end of the downgrade", guard.downgrade()).await.unwrap().unwrap_err();
+    assert!(lost.hits() == 1 && listing.iter().any(|refused| refused.hits() > 0));
+    assert_eq!((error.kind(), error.is_transient()), (ErrorKind::Unknown, false), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

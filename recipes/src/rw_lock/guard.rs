@@ -116,7 +116,8 @@ impl WriteGuard {
     /// # Errors
     ///
     /// [`Error::Lost`] if the lock is lost, or if the owner keeps another lost guard. [`Error::Refused`] if
-    /// the server refuses the node (access list, quota). This guard is released then.
+    /// the server refuses the node (access list, quota). [`Error::Unknown`] if no answer came, and this
+    /// client may not list the lock's directory. This guard is released then.
     ///
     /// # Cancel safety
     ///
