@@ -322,7 +322,7 @@ pub(crate) async fn find_once(
     }
 }
 
-/// RetryPauses before the next attempt. Returns `false` if the session ended meanwhile.
+/// Pauses before the next attempt. Returns `false` if the session ended meanwhile.
 async fn pause(session: &Session, pauses: &mut RetryPauses) -> bool {
     tokio::select! {
         biased;
