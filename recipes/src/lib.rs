@@ -69,8 +69,6 @@ mod deadlock;
 mod discovery;
 mod double_barrier;
 mod election;
-#[cfg(test)]
-mod exploration;
 mod group;
 mod id_blocks;
 mod inspection;

@@ -36,8 +36,6 @@ mod create_guard;
 mod delete_nodes;
 mod detached_node;
 mod exchange;
-#[cfg(test)]
-mod exploration;
 mod fast_path;
 mod held_node;
 mod hold;

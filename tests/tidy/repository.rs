@@ -88,6 +88,11 @@ fn packages_depend_one_way() {
     assert_eq!(ours("lock/Cargo.toml"), [""; 0], "what all engines share depends on no package of ours");
     assert_eq!(ours("Cargo.toml"), ["lockkeeper-lock"]);
     assert_eq!(ours("tests/server/Cargo.toml"), [""; 0], "the test server depends on no package of ours");
+    assert_eq!(
+        ours("tests/exploration/Cargo.toml"),
+        [""; 0],
+        "the explorations depend on no package of ours"
+    );
     assert_eq!(ours("recipes/Cargo.toml"), ["lockkeeper-core", "lockkeeper-lock"]);
     assert_eq!(ours("redis/Cargo.toml"), ["lockkeeper-lock"]);
     for manifest in manifests() {

@@ -1,10 +1,9 @@
 //! Every interleaving of three contenders, two servers that may be behind, and an observer that moves between
 //! them.
 
-use stateright::{Model, Property};
+use lockkeeper_exploration::{Extent, Model, Property, assert_caught, assert_right};
 
 use super::{Report, Reported};
-use crate::queue::exploration::explore;
 
 const CONTENDERS: usize = 3;
 
@@ -198,12 +197,12 @@ impl Model for Scenario {
     }
 }
 
+const RIGHT: Scenario = Scenario { mistake: None };
+
 #[test]
 fn no_interleaving_reports_an_earlier_head_after_a_newer_one() {
-    let explored = explore("an observer of three heads", &Scenario { mistake: None }, 10_000_000);
-    assert!(explored.broken.is_none(), "{:?}", explored.broken);
-    assert!(explored.is_whole, "the limit ended the exploration");
-    assert_eq!(explored.examples, ["all heads are reported"]);
+    let examples = assert_right("an observer of three heads", &RIGHT, Extent::Whole, 1000);
+    assert_eq!(examples, ["all heads are reported"]);
 }
 
 #[test]
@@ -214,7 +213,6 @@ fn planted_mistakes_of_an_observer_are_caught() {
         (Mistake::EmptyOmitted, "the last report is right"),
     ] {
         let wrong = Scenario { mistake: Some(mistake) };
-        let explored = explore(&format!("{mistake:?}"), &wrong, 10_000_000);
-        assert_eq!(explored.broken.map(|(broken, _)| broken), Some(property), "{mistake:?}");
+        assert_eq!(assert_caught(&format!("{mistake:?}"), &RIGHT, &wrong), property, "{mistake:?}");
     }
 }

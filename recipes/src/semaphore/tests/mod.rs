@@ -2,10 +2,9 @@
 
 mod world;
 
-use stateright::{Model, Property};
+use lockkeeper_exploration::{Extent, Model, Property, assert_caught, assert_right};
 
 use self::world::{Action, Faults, Mistake, World};
-use crate::exploration::{assert_caught, explore, limit};
 
 /// What is explored.
 #[derive(Clone, Debug)]
@@ -74,18 +73,16 @@ fn no_interleaving_of_two_takers_grants_more_permits_than_the_limit() {
         ("a removed directory", Faults { reaps: 1, ..CREATE }),
         ("all faults", Faults { creates: 2, lost_answers: 1, expiries: 1, reaps: 1 }),
     ] {
-        for (limit_of_all, asked) in [(1, [1, 1]), (2, [1, 1]), (2, [1, 2])] {
+        for (limit, asked) in [(1, [1, 1]), (2, [1, 1]), (2, [1, 2])] {
             // Two clients of Curator's that wait with a lease each for one permit wait for each other.
-            if faults.creates > limit_of_all {
+            if faults.creates > limit {
                 continue;
             }
             for is_one_process in [false, true] {
-                let scenario = Scenario { limit: limit_of_all, asked, is_one_process, faults, ..PLAIN };
+                let scenario = Scenario { limit, asked, is_one_process, faults, ..PLAIN };
                 let processes = if is_one_process { "one process" } else { "two processes" };
-                let name = format!("permits, {asked:?} of {limit_of_all}, {processes}, {name}");
-                let explored = explore(&name, &scenario, limit());
-                assert!(explored.broken.is_none(), "{name}: {:?}", explored.broken);
-                assert!(explored.states > 100, "{name}: hardly anything was explored");
+                let name = format!("permits, {asked:?} of {limit}, {processes}, {name}");
+                assert_right(&name, &scenario, Extent::usual(), 100);
             }
         }
     }
@@ -102,7 +99,8 @@ fn planted_mistakes_of_permits_are_caught() {
         (Mistake::LostIsCommitted, Scenario { faults: lost_answer, ..right.clone() }),
         (Mistake::TakenBefore, Scenario { faults: NO_FAULTS, ..one_process }),
     ] {
-        let wrong = Scenario { mistake: Some(mistake), ..right.clone() };
-        assert_caught(&format!("permits, {mistake:?}"), &right, &wrong);
+        let name = format!("permits, {mistake:?}");
+        assert_right(&format!("without {name}"), &right, Extent::usual(), 100);
+        assert_caught(&name, &right, &Scenario { mistake: Some(mistake), ..right.clone() });
     }
 }

@@ -1,14 +1,11 @@
 //! Every interleaving of a few contenders, with a few faults.
 
-use std::io::Write as _;
-
-use stateright::{Model, Property};
+use lockkeeper_exploration::{Extent, Model, Property, assert_caught, assert_right, is_soak};
 
 use super::super::ContenderKind::{self, Read, Write};
 use super::LOCK;
 use super::scenario::{Faults, Mistake, Scenario};
 use super::world::{Action, Proof, World};
-use crate::queue::exploration::{explore, is_soak};
 
 const NO_FAULTS: Faults = Faults { hand_deletes: 0, breaks: 0, swaps: 0, cancels: 0, reaps: 0 };
 
@@ -57,12 +54,6 @@ fn scenario(contenders: &[(usize, ContenderKind, u8)], faults: Faults) -> Scenar
     }
 }
 
-/// How many states an exploration visits at most, repeated ones included: if a part of them is enough by
-/// default, if a part is enough in a soak, and if all have to be visited.
-const LIMIT: usize = 30_000;
-const SOAK_LIMIT: usize = 20_000_000;
-const WHOLE_LIMIT: usize = 100_000_000;
-
 /// The faults of each exploration, and how often the second contender holds. All but the last row are
 /// explored completely, at least in a soak.
 const FAULTS: [(&str, Faults, u8); 9] = [
@@ -96,18 +87,15 @@ fn explore_rows(name: &str, scenario: &Scenario, is_quick: bool) {
         let mut scenario = Scenario { faults, ..scenario.clone() };
         scenario.contenders[1].2 = rounds;
         let is_single = faults.count() < 2;
-        let (limit, is_whole) = match is_soak() {
-            _ if is_single && is_quick => (WHOLE_LIMIT, true),
-            false => (LIMIT, false),
-            true if faults.count() > 2 => (SOAK_LIMIT, false),
-            true => (WHOLE_LIMIT, true),
+        let extent = match is_soak() {
+            _ if is_single && is_quick => Extent::Whole,
+            false => Extent::Part(30_000),
+            true if faults.count() > 2 => Extent::Part(20_000_000),
+            true => Extent::Whole,
         };
-        let explored = explore(&name, &scenario, limit);
-        assert!(explored.broken.is_none(), "{name}: {:?}", explored.broken);
-        assert!(explored.is_whole || !is_whole, "{name}: the limit ended the exploration");
-        assert!(explored.states > 500, "{name}: hardly anything was explored");
+        let examples = assert_right(&name, &scenario, extent, 500);
         for example in examples_of(&scenario) {
-            assert!(explored.examples.contains(&example), "{name}: no state in which {example}");
+            assert!(examples.contains(&example), "{name}: no state in which {example}");
         }
     }
 }
@@ -154,29 +142,6 @@ fn no_interleaving_with_exchanges_breaks_a_rule() {
     }
 }
 
-/// Checks that an exploration finds a planted mistake, and that its actions break no property without the
-/// mistake.
-fn assert_caught(mistake: Mistake, right: &Scenario) {
-    let wrong = Scenario { mistake: Some(mistake), ..right.clone() };
-    let caught = explore(&format!("{mistake:?}"), &wrong, 10_000_000);
-    let (property, actions) = caught.broken.unwrap_or_else(|| panic!("{mistake:?} was not caught"));
-    let _ = writeln!(std::io::stderr(), "  {property}: {actions:?}");
-    // The same actions, as far as they are possible without the mistake.
-    let mut world = World::new(right);
-    for action in actions {
-        let mut possible = Vec::new();
-        right.actions(&world, &mut possible);
-        if !possible.contains(&action) {
-            break;
-        }
-        world.step(right, &action);
-        let always =
-            right.properties().into_iter().filter(|property| property.expectation.discovery_is_failure());
-        let is_right = always.into_iter().all(|property| (property.condition)(right, &world));
-        assert!(is_right, "{action:?} breaks a rule without {mistake:?}");
-    }
-}
-
 #[test]
 fn planted_mistakes_are_caught() {
     let own_two = [(0, LOCK, 1), (0, LOCK, 1), (2, LOCK, 1)];
@@ -187,18 +152,20 @@ fn planted_mistakes_are_caught() {
     let hand_delete = Faults { hand_deletes: 1, ..NO_FAULTS };
     let reap = Faults { reaps: 1, ..NO_FAULTS };
     let warm = |contenders, faults| Scenario { warm_rounds: 4, ..scenario(contenders, faults) };
-    assert_caught(Mistake::ReleasedOverAnotherConnection, &warm(&own_two, Faults { breaks: 1, ..reap }));
-    assert_caught(Mistake::EarlierDirectoryWatch, &warm(&again, Faults { breaks: 1, ..reap }));
-    assert_caught(Mistake::AnyDirectory, &warm(&own_two, reap));
-    assert_caught(Mistake::HandOffWithoutCheck, &scenario(&own_two, hand_delete));
-    assert_caught(Mistake::WriterWithoutList, &scenario(&mixed, NO_FAULTS));
-    assert_caught(Mistake::WaiterHandsOff, &scenario(&own_two, cancel));
-    assert_caught(Mistake::NoRelist, &scenario(&own_two, cancel));
-    assert_caught(Mistake::NoSequenceWake, &scenario(&own_three, NO_FAULTS));
-    assert_caught(
-        Mistake::GrantOfEarlierConnection,
-        &scenario(&own_two, Faults { breaks: 1, ..hand_delete }),
-    );
     let exchanges = Scenario { exchanges: true, ..scenario(&own_two, hand_delete) };
-    assert_caught(Mistake::ExchangeWithoutCheck, &exchanges);
+    for (mistake, right) in [
+        (Mistake::ReleasedOverAnotherConnection, warm(&own_two, Faults { breaks: 1, ..reap })),
+        (Mistake::EarlierDirectoryWatch, warm(&again, Faults { breaks: 1, ..reap })),
+        (Mistake::AnyDirectory, warm(&own_two, reap)),
+        (Mistake::HandOffWithoutCheck, scenario(&own_two, hand_delete)),
+        (Mistake::WriterWithoutList, scenario(&mixed, NO_FAULTS)),
+        (Mistake::WaiterHandsOff, scenario(&own_two, cancel)),
+        (Mistake::NoRelist, scenario(&own_two, cancel)),
+        (Mistake::NoSequenceWake, scenario(&own_three, NO_FAULTS)),
+        (Mistake::GrantOfEarlierConnection, scenario(&own_two, Faults { breaks: 1, ..hand_delete })),
+        (Mistake::ExchangeWithoutCheck, exchanges),
+    ] {
+        let wrong = Scenario { mistake: Some(mistake), ..right.clone() };
+        assert_caught(&format!("{mistake:?}"), &right, &wrong);
+    }
 }

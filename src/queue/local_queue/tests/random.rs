@@ -1,5 +1,6 @@
 //! Long random runs of more contenders, more rounds and more faults than can be explored exhaustively.
 
+use lockkeeper_exploration::is_soak;
 use proptest::prelude::*;
 
 use super::super::ContenderKind::{self, Read, Write};
@@ -43,9 +44,8 @@ fn run(scenario: &Scenario, choices: &[u16]) -> Result<(), String> {
 }
 
 fn config() -> ProptestConfig {
-    let is_soak = std::env::var_os("LOCKKEEPER_SOAK").is_some();
     // A failing case is printed completely. It becomes a scenario of its own, not a file.
-    let cases = if is_soak { 1_000_000 } else { 4_000 };
+    let cases = if is_soak() { 1_000_000 } else { 4_000 };
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 

@@ -4,10 +4,9 @@
 mod judge;
 mod world;
 
-use stateright::{Model, Property};
+use lockkeeper_exploration::{Extent, Model, Property, assert_caught, assert_right};
 
 use self::world::{Action, Faults, Mistake, World};
-use crate::exploration::{assert_caught, explore, limit};
 
 /// What is explored.
 #[derive(Clone, Debug)]
@@ -68,10 +67,7 @@ fn no_interleaving_of_three_tasks_that_share_a_node_breaks_a_rule() {
         for has_foreign in [false, true] {
             let scenario = Scenario { faults, has_foreign, ..PLAIN };
             let foreign = if has_foreign { "a foreign contender" } else { "alone" };
-            let name = format!("sharing, {name}, {foreign}");
-            let explored = explore(&name, &scenario, limit());
-            assert!(explored.broken.is_none(), "{name}: {:?}", explored.broken);
-            assert!(explored.states > 1000, "{name}: hardly anything was explored");
+            assert_right(&format!("sharing, {name}, {foreign}"), &scenario, Extent::usual(), 1000);
         }
     }
 }
@@ -80,8 +76,8 @@ fn no_interleaving_of_three_tasks_that_share_a_node_breaks_a_rule() {
 fn no_interleaving_of_a_task_that_acquires_again_breaks_a_rule() {
     let faults = Faults { losses: 1, ..NO_FAULTS };
     let scenario = Scenario { rounds: [2, 2, 0], faults, has_foreign: true, max_handoffs: 2, ..PLAIN };
-    let explored = explore("sharing, two tasks twice, a loss, a foreign contender", &scenario, limit());
-    assert!(explored.broken.is_none(), "{:?}", explored.broken);
+    let name = "sharing, two tasks twice, a loss, a foreign contender";
+    assert_right(name, &scenario, Extent::usual(), 1000);
 }
 
 #[test]
@@ -93,7 +89,7 @@ fn planted_mistakes_of_sharing_are_caught() {
     let cancel = with(Faults { cancels: 1, ..NO_FAULTS });
     let blind = with(Faults { blinds: 1, ..NO_FAULTS });
     let dropped = with(Faults { early_drops: 3, ..NO_FAULTS });
-    for (mistake, scenario) in [
+    for (mistake, right) in [
         (Mistake::AnySlotEnds, loss.clone()),
         (Mistake::NoLossCheck, loss),
         (Mistake::LostSlot, cancel.clone()),
@@ -103,7 +99,8 @@ fn planted_mistakes_of_sharing_are_caught() {
         (Mistake::WatcherEndsSilently, blind),
         (Mistake::IdleWithoutClones, dropped),
     ] {
-        let wrong = Scenario { mistake: Some(mistake), ..scenario.clone() };
-        assert_caught(&format!("sharing, {mistake:?}"), &scenario, &wrong);
+        let name = format!("sharing, {mistake:?}");
+        assert_right(&format!("without {name}"), &right, Extent::usual(), 1000);
+        assert_caught(&name, &right, &Scenario { mistake: Some(mistake), ..right.clone() });
     }
 }
