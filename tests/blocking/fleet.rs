@@ -8,7 +8,7 @@ use lockkeeper::blocking::{Election, OnceCell, Schedule};
 use lockkeeper::{CandidateState, Error, HoldEvent, InitError};
 use lockkeeper_tests::Timing;
 
-use crate::support::{connect, contenders, server};
+use crate::support::{connect, contenders, server, until};
 
 #[test]
 fn a_thread_leads_in_terms_and_another_one_observes() {
@@ -116,6 +116,8 @@ fn threads_initialise_a_cell_once() {
     });
     assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
     assert_eq!(cells[1].wait().unwrap(), values[0]);
+    // Their contenders are deleted in the background.
+    until("nobody initialises the cell", || contenders(&server, "/cell/locks") == 0);
     assert_eq!(cells[1].inspect().unwrap().contenders(), []);
     managers[1].shutdown().unwrap();
     assert!(matches!(cells[1].get().unwrap_err(), Error::Closed));
