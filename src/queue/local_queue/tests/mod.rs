@@ -1,5 +1,6 @@
 //! The local queue in a small world: a server, and the tasks that drive the queue.
 
+mod edges;
 mod exhaustive;
 mod leaving;
 mod mistakes;

@@ -79,6 +79,7 @@ fn a_reader_follows_a_reader_that_was_the_head_before_the_create_and_left_after_
     assert_eq!(judge_after(&mut queue, create, 0), HEAD);
 
     let mut queue = queue_of(&[Read]);
+    let _list = queue.send_list(1);
     let create = queue.send_create(Read, 1);
     watch_directory(&mut queue, 1);
     assert_eq!(judge_after(&mut queue, create, 0), Judgement::Unknown, "the watch was requested later");
