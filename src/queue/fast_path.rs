@@ -138,10 +138,32 @@ mod tests {
     }
 
     #[test]
+    fn a_list_is_sent_unless_a_number_may_prove_the_predecessor_or_that_there_is_none() {
+        for (fast_path, skips_list, may_grant) in [
+            (FastPath::Unknown, false, true),
+            (FastPath::Contended, false, false),
+            (FastPath::BehindOwn, true, false),
+            (FastPath::AfterOwn(4), true, true),
+        ] {
+            assert_eq!(fast_path.skips_list(), skips_list, "{fast_path:?}");
+            assert_eq!(fast_path.may_grant_at_once(), may_grant, "{fast_path:?}");
+        }
+    }
+
+    #[test]
     fn of_many_first_creates_only_one_lists() {
         let new = FastPathHistory::default();
         assert_eq!(new.predict(BEFORE), FastPath::Unknown);
         assert_eq!(new.predict(BeforeCreate { has_pending: true, ..BEFORE }), FastPath::BehindOwn);
+    }
+
+    #[test]
+    fn behind_a_pending_create_no_list_is_sent_as_long_as_no_foreign_number_came() {
+        let pending = BeforeCreate { has_pending: true, ..BEFORE };
+        assert_eq!(history(&[(0, false)]).predict(pending), FastPath::BehindOwn);
+        assert_eq!(history(&[(0, false), (1, true)]).predict(pending), FastPath::BehindOwn);
+        assert_eq!(history(&[(0, false), (2, false)]).predict(pending), FastPath::Unknown);
+        assert_eq!(history(&[(-3, false)]).predict(pending), FastPath::Unknown, "below zero");
     }
 
     #[test]
@@ -188,6 +210,10 @@ mod tests {
     #[test]
     fn below_zero_numbers_predict_nothing() {
         let history = history(&[(-3, false), (-2, true), (-1, true)]);
-        assert_eq!(history.predict(BeforeCreate { last_exists: true, ..BEFORE }), FastPath::Unknown);
+        let exists = BeforeCreate { last_exists: true, ..BEFORE };
+        assert_eq!(history.predict(exists), FastPath::Unknown);
+        let mut history = history;
+        history.record_create(0, 1, true);
+        assert_eq!(history.predict(exists), FastPath::BehindOwn, "zero is a number like any other");
     }
 }

@@ -82,6 +82,7 @@ mod tests {
         let two = predecessors(&["a-lock-0000000001", "b-lock-0000000002"]);
         assert_eq!(two.predecessor().as_str(), "b-lock-0000000002");
         assert_eq!(two.second_predecessor().unwrap().as_str(), "a-lock-0000000001");
+        assert_eq!(two.ahead(), 2);
         assert_eq!(two.without_predecessor(&Rule::MUTEX, Some(1)), OnDeleted::List);
         let one = predecessors(&["a-lock-0000000001"]);
         assert_eq!((one.second_predecessor(), one.ahead()), (None, 1));
