@@ -66,6 +66,8 @@ mod rendezvous;
 mod replaced_session_test;
 mod revocation;
 mod rule;
+#[cfg(test)]
+mod rule_test;
 mod step_error;
 #[cfg(test)]
 mod test_fixture;
