@@ -252,6 +252,36 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_is_verified_until_the_next_one() {
+        let mut lease = lease();
+        lease.verify(1, at(100));
+        assert!(lease.is_verified(1) && !lease.is_verified(0));
+        lease.confirm(2, at(200), at(210));
+        assert!(!lease.is_verified(1) && !lease.is_verified(2));
+    }
+
+    #[test]
+    fn a_lease_that_ends_with_a_reply_has_run_out_once() {
+        let mut lease = lease();
+        lease.confirm(0, at(9_000), lease.valid_until());
+        assert_eq!(lease.observe(lease.valid_until()), 1);
+    }
+
+    #[test]
+    fn of_frequent_confirmations_the_lease_rests_on_a_late_one_and_few_are_stored() {
+        for interval in [1, 10, 150] {
+            let mut lease = lease();
+            for sent in (0..9_000).step_by(interval) {
+                lease.confirm(0, at(sent), at(sent + 1));
+                let stored = lease.connection.pending.len();
+                assert!(stored <= 10, "{stored} confirmations are stored at one each {interval} ms");
+            }
+            // The relay takes 1,100 ms, and an eighth of it lies between two confirmations that are stored.
+            assert!(lease.valid_until() > at(17_400), "{:?} at one each {interval} ms", lease.valid_until());
+        }
+    }
+
+    #[test]
     fn an_expiry_is_remembered_after_a_renewal() {
         let mut lease = lease();
         let before = lease.observe(at(9_899));
