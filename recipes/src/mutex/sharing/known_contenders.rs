@@ -106,4 +106,28 @@ mod tests {
         contenders.set_alone(true, policy, Duration::from_secs(13));
         assert!(contenders.take_handoff(Duration::from_secs(100)));
     }
+
+    #[test]
+    fn only_the_answer_that_there_is_none_ends_the_limit_and_only_until_another_contender_may_wait() {
+        let policy = HandOffPolicy::default().max_handoffs(1);
+        let now = Duration::ZERO;
+        let is_limited = |mut contenders: KnownContenders| {
+            contenders.take_handoff(now);
+            !contenders.take_handoff(now)
+        };
+        let mut contenders = KnownContenders::NotAsked;
+        contenders.ask(policy, now);
+        contenders.set_alone(false, policy, now);
+        assert!(is_limited(contenders), "no answer yet");
+        for _ in 0..2 {
+            contenders.set_alone(true, policy, now);
+            assert!(!is_limited(contenders) && contenders.may_idle());
+        }
+        let mut contended = contenders;
+        contenders.set_alone(false, policy, now);
+        assert!(is_limited(contenders) && contenders.may_idle());
+        contended.mark_contended(policy, now);
+        assert!(is_limited(contended) && !contended.may_idle());
+        assert!(contended.take_handoff(now), "the limit allows one");
+    }
 }

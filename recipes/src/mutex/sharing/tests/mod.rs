@@ -2,6 +2,7 @@
 //! any step.
 
 mod judge;
+mod tables;
 mod world;
 
 use lockkeeper_exploration::{Extent, Model, Property, assert_caught, assert_right};
