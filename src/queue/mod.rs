@@ -68,6 +68,8 @@ mod revocation;
 mod rule;
 #[cfg(test)]
 mod rule_test;
+#[cfg(test)]
+mod server_time_test;
 mod step_error;
 #[cfg(test)]
 mod test_fixture;

@@ -322,7 +322,11 @@ impl NodeTransaction {
         for (MadeNode { path, origin }, new_nodes) in nodes.into_iter().zip(&self.new_nodes) {
             if new_nodes.is_held {
                 let node_guard = NodeGuard::of(&self.session, path);
-                let node = self.session.register(node_guard.shared_path(), Arc::default(), origin);
+                let data = match &new_nodes.operation {
+                    WriteOp::Create { data, .. } => data.as_slice().into(),
+                    _ => Arc::default(),
+                };
+                let node = self.session.register(node_guard.shared_path(), data, origin);
                 made.push(HeldNode {
                     registration: NodeRegistration(node),
                     node_guard,

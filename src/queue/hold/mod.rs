@@ -270,15 +270,20 @@ impl Hold {
     /// before, if their clocks are never set back. For that the data of the hold's node, the first one if
     /// there are several, is written once more, unchanged.
     ///
-    /// Every waiter that watches this node lists the directory once more.
+    /// Every waiter that watches this node lists the directory once more. A
+    /// [revoke request](Self::revoke_requested) that was not received yet is overwritten.
     ///
     /// # Errors
     ///
     /// [`Error::Lost`], [`Error::Timeout`], [`Error::Refused`] and [`Error::Closed`].
     ///
+    /// # Session loss
+    ///
+    /// The hold is lost.
+    ///
     /// # Cancel safety
     ///
-    /// Cancel safe.
+    /// Cancel safe: the node keeps its data in any case.
     pub async fn server_time(&self, deadline: Deadline) -> Result<i64, Error> {
         let (node, session) = (self.node(), self.session());
         loop {

@@ -100,6 +100,28 @@ async fn a_member_whose_delete_has_no_answer_in_time_leaves_in_the_background() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_answer_to_a_read_puts_no_delete_in_doubt() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let inside = within("the member", member(&manager, 1, "a").enter()).await.unwrap().unwrap();
+    let lists = [Op::GetChildren, Op::GetChildren2]
+        .map(|op| server_fixture.server.fault(When::op(op).path(BARRIER), Fault::HoldRequest));
+    let leaving = tokio::spawn(inside.leave());
+    let held = async {
+        let [one, other] = lists.each_ref().map(|list| list.hit());
+        futures::future::select(std::pin::pin!(one), std::pin::pin!(other)).await;
+    };
+    within("the list", held).await.unwrap();
+    for name in server_fixture.server.inspect(members) {
+        assert!(server_fixture.server.delete_node(&format!("{BARRIER}/{name}")));
+    }
+    server_fixture.server.drop_connections();
+    // Another client deleted the node, and no delete of this one can have done so.
+    let left = within("the end", leaving).await.unwrap().unwrap();
+    assert!(left.unwrap_err().is_lost());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_whose_node_is_deleted_by_hand_gets_an_error() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
