@@ -244,9 +244,8 @@ impl Exchange {
     ///
     /// [`ExchangeError::NotDone`] with the unchanged hold, when the server refused an operation, or the
     /// connection broke and a read showed that the transaction had not committed. [`ExchangeError::Failed`]
-    /// when the hold was lost, or an argument is invalid; with [`Error::Unknown`] when the deadline passed
-    /// without a reply, or no reply came and the directory may not be listed; and with [`Error::Timeout`]
-    /// when the deadline passed before a request was sent.
+    /// when the hold was lost, or an argument is invalid; with [`Error::Unknown`] without a reply, when the
+    /// deadline passed or the directory may not be listed; with [`Error::Timeout`] before a request was sent.
     ///
     /// # Cancel safety
     ///
@@ -315,8 +314,8 @@ impl Hold {
     ///
     /// [`Error::Lost`] when this hold is lost; [`Error::Refused`] when the server refuses the node;
     /// [`Error::Config`] when this is not a writer's hold, or the label not a reader's;
-    /// [`Error::SequenceExhausted`] near the end of the sequence numbers; [`Error::Unknown`] when no reply came
-    /// and the directory may not be listed.
+    /// [`Error::SequenceExhausted`] near the end of the sequence numbers; [`Error::Unknown`] as for an
+    /// [`Exchange::commit`].
     ///
     /// # Cancel safety
     ///
