@@ -32,9 +32,10 @@ use crate::znode::path::IntoPath;
 /// when it is back, and writes until then. So:
 ///
 /// 1. Revoke only from a process that is known to be dead, or stop the process first.
-/// 2. Otherwise fence the resource: it must refuse every [token](ContenderInfo::fencing_token) up to that of
-///    the deleted node. Writes of the former holder by [`Hold::txn`](crate::Hold::txn) are refused in any
-///    case.
+/// 2. Otherwise fence the resource: set its newest token to
+///    [`mark_above`](crate::FencingToken::mark_above) of the deleted node's
+///    [token](ContenderInfo::fencing_token). Writes of the former holder by
+///    [`Hold::txn`](crate::Hold::txn) are refused in any case.
 ///
 /// After the delete of a node, only the promise of `txn()` holds for its lock.
 ///
@@ -54,7 +55,8 @@ use crate::znode::path::IntoPath;
 /// let seen = queue.inspect().await?;
 /// let stale = seen.iter().filter(|of| of.role() == Role::Holder && of.identity().host() != Some("web-9"));
 /// for gone in Revoker::new(&manager).force_release(stale).await? {
-///     println!("{} is gone; refuse every token up to {:?}", gone.path(), gone.fencing_token());
+///     let mark = gone.fencing_token().map(|token| token.mark_above());
+///     println!("{} is gone; refuse every token below {mark:?}", gone.path());
 /// }
 /// assert_eq!(held.lost().await.reason, LossReason::NodeDeleted);
 /// # Ok(())

@@ -9,7 +9,7 @@ use lockkeeper::{ConnectionManager, ContenderInfo, Inspection, Revoker, Role};
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::inspect::parse_path;
-use crate::inspect::print::{age, name, token};
+use crate::inspect::print::{age, fence, name, token};
 use crate::output::say;
 
 #[derive(Debug, Args)]
@@ -125,11 +125,8 @@ pub(crate) fn meaning(chosen: &[ContenderInfo]) -> String {
     text.push_str(
         "\nthe next contender holds at once, while the former holder may still be working: two holders",
     );
-    let newest = chosen.iter().filter_map(token).max();
-    match newest {
-        Some(token) => text.push_str(&format!(
-            "\nfirst stop its process, or let the resource refuse every token up to {token}"
-        )),
+    match fence(chosen) {
+        Some(fence) => text.push_str(&format!("\nfirst stop its process, or let the resource {fence}")),
         None => text.push_str("\nfirst stop its process: the node determines no token to refuse"),
     }
     text

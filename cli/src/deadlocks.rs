@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::inspect::json::{Node, to_text};
-use crate::inspect::print::{name, now, token};
+use crate::inspect::print::{fence, name, now};
 use crate::inspect::{Format, parse_path};
 use crate::output::{say, warn};
 use crate::span;
@@ -141,8 +141,8 @@ fn report(deadlock: &Deadlock, pause: Duration) -> String {
     text.push_str(&format!("\n    lockkeeper revoke {path} --node {node}    asks for a release"));
     text.push_str(&format!("\n    stop the process of {who}"));
     text.push_str(&format!("\n    lockkeeper release --force {path} --node {node}"));
-    if let Some(token) = token(blocker) {
-        text.push_str(&format!("    first refuse every token up to {token}"));
+    if let Some(fence) = fence([blocker]) {
+        text.push_str(&format!("    first {fence}"));
     }
     text
 }

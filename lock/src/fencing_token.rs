@@ -75,6 +75,14 @@ impl FencingToken {
         Self { generation: (token >> 96) as u32, number: (token >> 32) as u64, handover: token as u32 }
     }
 
+    /// The mark that fences this token off: the least token that is greater than this one, and than the
+    /// tokens of all holders that its node is [handed over](Self::handover) to. A resource whose newest token
+    /// is set to it refuses them all, and takes the token of the next node.
+    #[must_use]
+    pub fn mark_above(self) -> Self {
+        Self::from_u128((self.as_u128() | u128::from(u32::MAX)).saturating_add(1))
+    }
+
     /// How often the servers' data was restored or set up anew, by the manager's settings: 0 by default. It
     /// decides first, so every token of a later generation is greater.
     #[must_use]
@@ -215,5 +223,20 @@ mod tests {
         assert_eq!(FencingToken::from_parts(0, 4, u32::MAX).handed_over(), None);
         let restored = first.in_generation(2);
         assert_eq!(restored.handed_over().map(FencingToken::generation), Some(2));
+    }
+
+    #[test]
+    fn the_mark_above_a_token_refuses_its_hand_overs_and_takes_the_next_node() {
+        for (token, above) in [
+            (FencingToken::new(4), FencingToken::new(5)),
+            (FencingToken::from_parts(2, 4, 7), FencingToken::from_parts(2, 5, 0)),
+            (FencingToken::from_parts(0, u64::MAX, 0), FencingToken::from_parts(1, 0, 0)),
+        ] {
+            assert_eq!(token.mark_above(), above);
+            let last = FencingToken::from_parts(token.generation(), token.as_u64(), u32::MAX);
+            assert!(token < above && last < above);
+        }
+        let greatest = FencingToken::from_u128(u128::MAX);
+        assert_eq!(greatest.mark_above(), greatest);
     }
 }

@@ -61,7 +61,7 @@ fn judge_directory(directory: &str, stat: &Stat, names: &[String]) -> Vec<Findin
     if !(0..COUNTER_WARN).contains(&made) {
         findings.push(Finding::bad(
             format_args!("{directory} has had {} of 2147483647 children", made.cast_unsigned()),
-            "a read/write lock or a semaphore fails at the end: delete the directory while it is unused",
+            "a read/write lock fails at the end: delete the directory while it is unused",
         ));
     }
     let size: u64 = names.iter().filter_map(|name| u64::try_from(name.len() + 4).ok()).sum();

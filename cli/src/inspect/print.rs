@@ -31,13 +31,14 @@ pub(crate) fn name(of: &ContenderInfo) -> String {
 
 /// A token as `LOCKKEEPER_TOKEN` has it.
 pub(crate) fn token(of: &ContenderInfo) -> Option<u128> {
-    of.fencing_token().map(number)
+    of.fencing_token().map(FencingToken::as_u128)
 }
 
-/// A token as one number, in the order of the tokens. The command shares no node between holders, so the
-/// number needs no hand-over.
-pub(crate) fn number(token: FencingToken) -> u128 {
-    (u128::from(token.generation()) << 64) | u128::from(token.as_u64())
+/// What the resources have to do against the writes of these holders, and of all that their nodes were handed
+/// over to.
+pub(crate) fn fence<'a>(of: impl IntoIterator<Item = &'a ContenderInfo>) -> Option<String> {
+    let newest = of.into_iter().filter_map(ContenderInfo::fencing_token).max()?;
+    Some(format!("refuse every token below {}", newest.mark_above().as_u128()))
 }
 
 /// The time of day of the machine, to the second.

@@ -13,7 +13,6 @@ use super::nest::Nest;
 use super::options::{OnRevoke, RunOptions};
 use super::signals::Signals;
 use crate::exit::{Exit, Failure};
-use crate::inspect::print::number;
 use crate::output::warn;
 use crate::supervisor::boot_time::BootTime;
 use crate::supervisor::message::{Ended, Order, Report};
@@ -169,7 +168,7 @@ fn environment(grant: &Grant, nest: &Nest) -> Vec<(String, String)> {
     let nested = nest.environment(locks.iter().map(|lock| lock.node.as_str()));
     let own = [
         ("LOCKKEEPER_PATH", lines(&|lock| lock.path.clone())),
-        ("LOCKKEEPER_TOKEN", lines(&|lock| number(lock.token).to_string())),
+        ("LOCKKEEPER_TOKEN", lines(&|lock| lock.token.as_u128().to_string())),
         ("LOCKKEEPER_NODE", lines(&|lock| lock.node.clone())),
         ("LOCKKEEPER_VALID_UNTIL", valid_until.as_secs().to_string()),
     ];

@@ -1,5 +1,6 @@
 //! A program runs under each kind of lock.
 
+use lockkeeper::FencingToken;
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::fault::{Passed, Subject};
 use lockkeeper_testserver::{Fault, Op, When};
@@ -17,7 +18,7 @@ async fn the_program_gets_its_input_and_the_lock_in_its_environment_and_gives_it
         assert_eq!(running.line().await, "input");
         assert_eq!(running.line().await, "/run/env");
         assert!(running.line().await.starts_with("/run/env/_c_"));
-        assert!(running.line().await.parse::<u64>().unwrap() > 0);
+        assert!(FencingToken::from_u128(running.line().await.parse().unwrap()).as_u64() > 0);
         assert_eq!(running.line().await, "valid");
         let ended = running.ended().await;
         assert_eq!((ended.code, ended.messages.as_str()), (Some(7), ""), "{ended:?}");

@@ -36,7 +36,8 @@ async fn a_lock_is_taken_away_only_by_force_and_only_when_it_is_confirmed() {
 
         let done = fixture.run(&["release", path, "--force", "--yes"]).await;
         assert_eq!(done.code, Some(0), "{done:?}");
-        let token = format!("refuse every token up to {}", guard.fencing_token().as_u64());
+        let token = guard.fencing_token();
+        let token = format!("refuse every token below {}", token.mark_above().as_u128());
         done.has(&["two holders", &token, &format!("deleted {}", guard.path())]);
         assert_eq!(guard.lost().await.reason, LossReason::NodeDeleted);
         let again = fixture.run(&["release", path, "--force", "--yes"]).await;

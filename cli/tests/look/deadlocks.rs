@@ -37,10 +37,10 @@ async fn a_made_circle_ends_with_1_and_the_way_out_of_the_report_ends_it() {
             "behind",
             "take /look/dead/a, /look/dead/b together as one MultiLock",
             "lockkeeper revoke /look/dead/",
-            "refuse every token up to",
+            "refuse every token below",
         ]);
         let terminal = Terminal::start(&fixture, &["deadlocks", "/look/dead", "--pause", "10ms"]);
-        terminal.shows(&["deadlock: 2 owners wait for each other", "refuse every token up to"]).await;
+        terminal.shows(&["deadlock: 2 owners wait for each other", "refuse every token below"]).await;
         terminal.picture("deadlocks");
         assert_eq!(terminal.ended().await, 1);
         let json = fixture.run(&["deadlocks", "/look/dead", "--pause", "0", "-o", "json"]).await;

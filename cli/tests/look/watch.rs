@@ -11,7 +11,7 @@ async fn each_change_is_a_line_as_it_happens() {
         let guard = mutex.acquire().await.unwrap();
         let line = running.until("  holds  ").await;
         println!("{line}");
-        assert!(line.contains(&format!("token {}", guard.fencing_token().as_u64())), "{line}");
+        assert!(line.contains(&format!("token {}", guard.fencing_token().as_u128())), "{line}");
         let mut waiting = mutex.enqueue().await.unwrap();
         println!("{}", running.until("  waits  ").await);
         let holder = mutex.inspect().await.unwrap().holders().next().unwrap().clone();

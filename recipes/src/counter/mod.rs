@@ -149,8 +149,9 @@ impl<N: CounterNumber> Counter<N> {
     ///
     /// # Session loss
     ///
-    /// Goes on in the next session. The outcome is unknown only if the session ended before the answer, its
-    /// nodes have been deleted, and the counter was changed since.
+    /// Goes on in the next session. The outcome is unknown only if the operation timeout passed while a
+    /// request had no answer, or if the session ended before the answer, its nodes have been deleted, and the
+    /// counter was changed since.
     ///
     /// # Cancel safety
     ///

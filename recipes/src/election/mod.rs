@@ -130,8 +130,9 @@ impl Election {
     /// Makes the election at `path` in the layout of Curator's `LeaderSelector`, and takes part in one
     /// election with that class. Sends nothing.
     ///
-    /// It is the layout of a [`Mutex`](crate::Mutex): a mutex on the same path takes part as well. The two
-    /// layouts do not see each other.
+    /// It is the layout of a [`Mutex`](crate::Mutex): a mutex on the same path takes part as well. A path
+    /// that has candidates of the other layout is refused as [`Error::ConflictingKind`]; Curator's own
+    /// classes ignore each other.
     ///
     /// # Errors
     ///

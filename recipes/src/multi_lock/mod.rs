@@ -109,7 +109,7 @@ impl MultiLock {
         MultiLockBuilder::default()
     }
 
-    /// The whole paths of the members, in the order in which they are taken.
+    /// The paths of the members, below the manager's chroot, in the order in which they are taken.
     pub fn paths(&self) -> impl Iterator<Item = &ZnodePath> {
         self.members().map(|member| member.path())
     }

@@ -151,8 +151,9 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
     ///
     /// # Session loss
     ///
-    /// Goes on in the next session. The outcome is unknown only if the session ended before the answer, its
-    /// nodes have been deleted, and the value was changed since.
+    /// Goes on in the next session. The outcome is unknown only if the operation timeout passed while a
+    /// request had no answer, or if the session ended before the answer, its nodes have been deleted, and the
+    /// value was changed since.
     ///
     /// # Cancel safety
     ///

@@ -198,7 +198,8 @@ impl ConnectionManagerBuilder {
     }
 
     /// The data of contenders' nodes, which identifies holders and waiters to people. Default: host and
-    /// process id. No code parses it.
+    /// process id, as `host=… pid=…`. No grant depends on it. Data in another form is shown as a note, and
+    /// its [`Identity`](crate::Identity) has neither host nor process id.
     #[must_use]
     pub fn node_data(mut self, data: impl Into<Vec<u8>>) -> Self {
         self.node_data = Some(data.into());

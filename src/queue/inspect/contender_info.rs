@@ -122,9 +122,11 @@ impl ContenderInfo {
         self.stat.czxid.unsigned_abs()
     }
 
-    /// The fencing token of its grant, past or future. `None` for readers and leases, whose nodes do not
-    /// determine it: a reader may have been a writer, and a lease has the token of its turn in the
-    /// semaphore's queue. Also `None` for labels of other recipes.
+    /// The fencing token of its grant, past or future, in the generation of the manager that inspects. If its
+    /// process keeps the node from holder to holder, it is that of the first one: to fence, use
+    /// [`mark_above`](FencingToken::mark_above), which is above all of them. `None` for readers and leases,
+    /// whose nodes do not determine it: a reader may have been a writer, and a lease has the token of its
+    /// turn in the semaphore's queue. Also `None` for labels of other recipes.
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
         matches!(self.kind(), Some(Kind::LOCK | Kind::WRITE | Kind::LATCH))
