@@ -1,6 +1,6 @@
 //! A runtime ends on which views and registrations of a manager run, and not the manager itself.
 
-use lockkeeper_testserver::TestServer;
+use lockkeeper_testserver::{Fault, TestServer, When};
 use tokio::runtime::Builder;
 use tokio::task::spawn_blocking;
 
@@ -48,4 +48,32 @@ async fn a_view_and_a_presence_report_that_their_runtime_has_ended_and_not_a_shu
     manager.shutdown().await.unwrap();
     assert!(matches!(view.ready().await, Err(Error::Closed)));
     assert!(matches!(presence.registered().await, Err(Error::Closed)));
+}
+
+#[tokio::test]
+async fn a_registration_that_ends_with_its_runtime_leaves_no_node() {
+    let server = TestServer::start().await.unwrap();
+    let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
+    let of = manager.clone();
+    let registered = on_another_runtime(async move {
+        let presence = Presence::new(&of, "/node", "", OnDeletion::Recreate).unwrap();
+        presence.registered().await.unwrap();
+        presence
+    });
+    let presence = registered.await;
+    server.wait_until(|machine| machine.tree().node("/node").is_none()).await;
+    drop(presence);
+
+    // Its create is in flight when the runtime ends.
+    let create = server.fault(When::create().path("/other"), Fault::HoldReply);
+    let of = manager.clone();
+    let registered = on_another_runtime(async move {
+        let presence = Presence::new(&of, "/other", "", OnDeletion::Recreate).unwrap();
+        create.hit().await;
+        presence
+    });
+    let presence = registered.await;
+    server.wait_until(|machine| machine.tree().node("/other").is_none()).await;
+    drop(presence);
+    assert!(manager.health().is_ready(), "it was not the end of the session");
 }

@@ -44,6 +44,10 @@ pub(super) struct Task {
     state: watch::Sender<PresenceState>,
     /// The connection over which the node was seen last.
     seen_over: Option<u64>,
+    /// The session in which a node may exist, and the turn for its path.
+    place: Option<(Session, PathTurn)>,
+    /// A request has been sent, and its answer is not handled.
+    is_sending: bool,
 }
 
 impl Task {
@@ -66,6 +70,8 @@ impl Task {
             release: None,
             state,
             seen_over: None,
+            place: None,
+            is_sending: false,
         }
     }
 
@@ -76,16 +82,19 @@ impl Task {
     }
 
     async fn fulfil(&mut self) {
-        let Some(turn) = self.wait_for_turn().await else {
+        let Some(mut turn) = self.wait_for_turn().await else {
             // It sent no request, so it has no node.
             let _ = self.release.take().map(|release| release.send(Ok(())));
             return;
         };
         while let Some(session) = self.wait_for_session().await {
+            self.place = Some((session.clone(), turn));
             self.follow(&session).await;
             if self.is_released || self.engine.next() == Step::End {
-                return self.leave(&session, turn);
+                return self.leave();
             }
+            let Some((_, kept)) = self.place.take() else { return };
+            turn = kept;
         }
         self.released();
     }
@@ -178,7 +187,12 @@ impl Task {
                     self.engine.handle(Event::WatchFired);
                     Ok(())
                 }
-                step => self.send(session, step, &mut watch).await,
+                step => {
+                    self.is_sending = true;
+                    let sent = self.send(session, step, &mut watch).await;
+                    self.is_sending = false;
+                    sent
+                }
             };
             if let Err((request, error)) = sent {
                 self.fail(session, request, &error).await;
@@ -282,8 +296,10 @@ impl Task {
     }
 
     /// Deletes what may exist, through the janitor. The path is free afterwards.
-    fn leave(&mut self, session: &Session, turn: PathTurn) {
-        let Some(Leftover { version, in_doubt }) = self.engine.leftover() else {
+    fn leave(&mut self) {
+        let Some((session, turn)) = self.place.take() else { return };
+        let unanswered = self.is_sending.then_some(Leftover { version: None, in_doubt: true });
+        let Some(Leftover { version, in_doubt }) = unanswered.or_else(|| self.engine.leftover()) else {
             return self.released();
         };
         let release = self.release.take();
@@ -295,7 +311,7 @@ impl Task {
         };
         let seen =
             version.zip(self.seen_over).map(|(version, connection)| SeenVersion { version, connection });
-        session.janitor().delete_own(session, self.path.as_str(), seen, in_doubt, Box::new(done));
+        session.janitor().delete_own(&session, self.path.as_str(), seen, in_doubt, Box::new(done));
     }
 
     /// Nothing of this presence exists in the current session.
@@ -363,6 +379,8 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
+        // Only if its runtime ends while it works: the manager, and so the session, may run on another one.
+        self.leave();
         let state = *self.state.borrow();
         if !state.is_final() {
             self.enter(PresenceState::Closed);

@@ -116,7 +116,9 @@ impl Hold {
         in_flight: Option<ExchangeInFlight>,
         payload: Option<HandOffPayload>,
     ) -> Option<Self> {
-        let Self { token, mut first, reads, mut unresolved, registration, manager, .. } = self;
+        let Self { token, mut first, mut reads, mut unresolved, registration, manager, .. } = self;
+        // Asked for before the exchange: they do not show its nodes.
+        reads.forget_prefetched();
         registration.timer().ends_by("exchanged");
         if let Some(in_flight) = in_flight {
             in_flight.committed(payload);
@@ -138,11 +140,7 @@ impl Exchange {
     /// is missing. For a queue of another manager [`commit`](Self::commit) fails with [`Error::Config`].
     pub fn create_contender(mut self, queue: &LockQueue) -> Self {
         if !queue.manager().is_same_as(self.hold.manager()) {
-            self.fail(Error::Config(ConfigError::Setting {
-                name: "queue",
-                value: "of another manager".to_owned(),
-                advice: "make the queue with the connection manager of the hold",
-            }));
+            self.fail(misuse("queue", "of another manager", "make the queue with the manager of the hold"));
         }
         let create_id = self.next_create_id();
         let (label, data, mode) = (queue.label(), queue.data().to_vec(), CreateMode::EphemeralSequential);
@@ -259,11 +257,12 @@ impl Exchange {
     async fn commit_now(self, deadline: Deadline) -> Result<Exchanged, ExchangeError> {
         let Self { hold, new_nodes, others, payload, mut error } = self;
         if hold.node_count() > 1 {
-            error = Some(Error::Config(ConfigError::Setting {
-                name: "exchange",
-                value: format!("a hold of {} nodes", hold.node_count()),
-                advice: "exchange a hold that rests on one node",
-            }));
+            let value = format!("a hold of {} nodes", hold.node_count());
+            error = Some(misuse("exchange", value, "exchange a hold that rests on one node"));
+        }
+        if new_nodes.is_empty() && error.is_none() {
+            // Without an answer, only the new nodes show whether it was committed.
+            error = Some(misuse("exchange", "without a new node", "create a node, or write by a txn"));
         }
         if let Some(error) = error {
             return Err(error.into());
@@ -382,11 +381,12 @@ fn no_reader_at(path: &str) -> Error {
     if name.is_some_and(|name| name.kind() == Kind::WRITE && !name.has_ordered_sequence()) {
         return sequence_exhausted(path);
     }
-    Error::Config(ConfigError::Setting {
-        name: "hold",
-        value: path.to_owned(),
-        advice: "only a writer's hold can become a reader's, or have one beside it; use Label::READ",
-    })
+    let advice = "only a writer's hold can become a reader's, or have one beside it; use Label::READ";
+    misuse("hold", path, advice)
+}
+
+fn misuse(name: &'static str, value: impl Into<String>, advice: &'static str) -> Error {
+    Error::Config(ConfigError::Setting { name, value: value.into(), advice })
 }
 
 impl Debug for Exchange {

@@ -2,7 +2,7 @@
 
 use super::create_guard::{CreateGuard, NodeGuard};
 use super::step_error::{StepError, time_left, timeout_error};
-use crate::error::Phase;
+use crate::error::{Error, Operation, Phase};
 use crate::session::{Session, janitor};
 use crate::time::deadline::Deadline;
 use crate::wire::Stat;
@@ -12,7 +12,7 @@ use crate::znode::path::ZnodePath;
 pub(super) type FoundNode = (NodeGuard, Option<Stat>);
 
 /// Searches for the node of a create without an answer. `None` is not final: the create may be executed
-/// later.
+/// later. Fails if the directory may not be listed: the janitor searches on, as long as the session lives.
 pub(super) async fn resolve_lost_create(
     session: &Session,
     directory: &ZnodePath,
@@ -29,6 +29,10 @@ pub(super) async fn resolve_lost_create(
     if session.loss().is_some() {
         return Err(StepError::Restart);
     }
+    let found = found.map_err(|refusal| {
+        let path = directory.as_str().into();
+        Error::Refused { operation: Operation::List, path, refusal }
+    })?;
     let Some(path) = found else { return Ok(None) };
     let mut reply = session.read(|wire| wire.exists(&path));
     match session.await_reply(&mut reply, deadline).await {

@@ -2,7 +2,7 @@
 
 use lockkeeper_testserver::TestServer;
 
-use super::{ExchangeError, LockQueue, MultiQueue, Rule};
+use super::{ExchangeError, LockQueue, MultiQueue, Rendezvous, Rule};
 use crate::error::{ConfigError, Error, TxnError};
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
@@ -53,6 +53,28 @@ async fn a_hold_of_another_manager_is_refused_before_anything_is_sent() {
     let exchange = held.exchange().create_contender(&queue(&other, "/d"));
     let Err(ExchangeError::Failed(error)) = exchange.commit(Deadline::never()).await else { panic!("done") };
     assert_eq!(refused(&error, "queue"), "of another manager");
+}
+
+#[tokio::test]
+async fn an_exchange_without_a_new_node_is_refused_before_anything_is_sent() {
+    let server = TestServer::start().await.unwrap();
+    let held = queue(&connect(&server).await, "/a").acquire(Deadline::never()).await.unwrap();
+    server.freeze();
+    let written = held.exchange().set("/c", "", ANY_VERSION).commit(Deadline::never()).await;
+    let Err(ExchangeError::Failed(error)) = written else { panic!("done") };
+    assert_eq!(refused(&error, "exchange"), "without a new node");
+}
+
+#[tokio::test]
+async fn a_rendezvous_of_more_members_than_a_transaction_can_name_is_refused() {
+    let server = TestServer::start().await.unwrap();
+    let place = Rendezvous::new(&connect(&server).await, "/barrier").unwrap();
+    server.freeze();
+    for count in [10_000, u32::MAX] {
+        let entered = place.enter(count, Deadline::never()).await;
+        let Err(Error::Config(ConfigError::DataTooLarge { bytes, max })) = entered else { panic!("entered") };
+        assert!(bytes > max);
+    }
 }
 
 #[tokio::test]

@@ -283,24 +283,41 @@ async fn clean_unresolved(
             () = tokio::time::sleep(wait) => {}
             _ = session.ended() => return,
         }
-        if let Some(found) = find(session, directory, create_id).await {
+        let mut pauses = session.settings().retry.start();
+        let found = loop {
+            match find(session, directory, create_id).await {
+                Ok(found) => break found,
+                Err(refusal) => {
+                    error!(%directory, %refusal, "a node that may exist cannot be searched for");
+                }
+            }
+            if !pause(session, &mut pauses).await {
+                return;
+            }
+        };
+        if let Some(found) = found {
             return delete(session, &found, None).await;
         }
     }
 }
 
 /// Searches for the node of a create until a search has a definite result. Returns `None` if the node does
-/// not exist.
-pub(crate) async fn find(session: &Session, directory: &ZnodePath, create_id: CreateId) -> Option<String> {
+/// not exist, and the refusal if the directory may not be listed.
+pub(crate) async fn find(
+    session: &Session,
+    directory: &ZnodePath,
+    create_id: CreateId,
+) -> Result<Option<String>, Refusal> {
     let mut pauses = session.settings().retry.start();
     loop {
         match find_once(session, directory, create_id, Deadline::never()).await {
-            Ok(found) => return found,
-            Err(WireError::SessionEnded(_)) => return None,
+            Ok(found) => return Ok(found),
+            Err(WireError::SessionEnded(_)) => return Ok(None),
+            Err(WireError::Refused(refusal)) if !refusal.is_transient() => return Err(refusal),
             Err(error) => debug!(%directory, %error, "searching again"),
         }
         if !pause(session, &mut pauses).await {
-            return None;
+            return Ok(None);
         }
     }
 }

@@ -139,6 +139,25 @@ async fn a_downgrade_without_an_answer_ends_when_its_nodes_may_not_be_searched_f
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acquire_whose_create_has_no_answer_ends_when_its_node_may_not_be_searched_for() {
+    let (server_fixture, manager) = with_stock().await;
+    let mutex = Mutex::new(&manager, LOCK).unwrap();
+    mutex.acquire().await.unwrap().release().await.unwrap();
+    let lost = When::create().path(&format!("{LOCK}/*"));
+    let lost = server_fixture.server.fault(lost, Fault::DropConnectionAfter);
+    let listing = [Op::GetChildren, Op::GetChildren2].map(|op| {
+        let no_auth = Fault::Refuse(ErrorCode::NoAuth);
+        server_fixture.server.fault(When::op(op).path(LOCK).always(), no_auth)
+    });
+    let error = within("the end of the acquire", mutex.acquire()).await.unwrap().unwrap_err();
+    assert!(lost.hits() == 1 && listing.iter().any(|refused| refused.hits() > 0));
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    // The janitor searches on, and finds the node when it may.
+    drop(listing);
+    within("the node is deleted", server_fixture.queue_length_becomes(0)).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_ends_while_the_parent_of_a_marker_is_made_leaves_nothing_unknown() {
     let (server_fixture, manager) = with_stock().await;
     manager.znodes().delete("/done").await.unwrap();

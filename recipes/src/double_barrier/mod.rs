@@ -69,7 +69,9 @@ impl DoubleBarrier {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] if the path is malformed or the root, or if `count` is zero.
+    /// [`Error::Config`] if the path is malformed or the root, or if `count` is zero. A count of more than
+    /// some thousands, for which one transaction cannot name all members, is refused by
+    /// [`enter`](Self::enter).
     pub fn new(manager: &ConnectionManager, path: impl IntoPath, count: u32) -> Result<Self, Error> {
         if count == 0 {
             let advice = "give a round one or more members";

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use tracing::{Instrument, debug, debug_span, field};
+use uuid::Uuid;
 
 use super::rule::{Enter, Ready, enter};
 use super::{Admitted, MEMBER, MemberList, Rendezvous};
+use crate::config::limits;
 use crate::error::{ConfigError, Error, Operation, Phase, Refusal};
 use crate::queue::create_guard::{CreateGuard, NodeGuard};
 use crate::queue::held_node::HeldNode;
@@ -20,6 +22,7 @@ use crate::telemetry::timers::WaitTimer;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, MultiError, Stat, WireError, WriteOp};
 use crate::znode::fencing_token::from_czxid;
+use crate::znode::name::CreateId;
 
 /// The node of a member that is not inside yet. A drop of it deletes the node.
 struct EnteringMember {
@@ -43,8 +46,8 @@ impl Rendezvous {
     ///
     /// [`Error::Timeout`] when `deadline` passes first: the member is no member any more. [`Error::Lost`] if
     /// the session ended, or the node was deleted, during the wait: the barrier may have been opened with
-    /// this member. [`Error::Refused`], [`Error::Config`] for a count of zero, [`Error::Closed`] after a
-    /// shutdown has begun.
+    /// this member. [`Error::Refused`], [`Error::Config`] for a count of zero, or one so large that
+    /// no transaction can name all members, [`Error::Closed`] after a shutdown has begun.
     ///
     /// # Cancel safety
     ///
@@ -55,6 +58,7 @@ impl Rendezvous {
             let advice = "a barrier has at least one member";
             return Err(ConfigError::Setting { name: "count", value: "0".to_owned(), advice }.into());
         }
+        self.check_opening(count)?;
         let span = debug_span!(
             "enter",
             path = self.full.as_str(),
@@ -73,6 +77,15 @@ impl Rendezvous {
             admitted.hold.start_span(Some(waited));
         }
         entered
+    }
+
+    /// The transaction that opens the barrier names each member. Too large a one would be sent for ever.
+    fn check_opening(&self, count: u32) -> Result<(), ConfigError> {
+        let name = format!("{}{:010}", CreateId::new(Uuid::nil()).name(MEMBER), 0);
+        let path = self.full.listed_child(&name);
+        let each = WriteOp::Check { path, version: None }.bytes();
+        let members = usize::try_from(count).unwrap_or(usize::MAX);
+        limits::check(members.saturating_mul(each).saturating_add(self.ready.len() + self.node_data.len()))
     }
 
     async fn enter_within(&self, count: u32, deadline: Deadline) -> Result<Admitted, Error> {

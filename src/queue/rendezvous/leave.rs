@@ -80,13 +80,15 @@ impl Rendezvous {
                 Ok(Deleted::Again) => continue,
                 Err(error) => error,
             };
-            let retried = session.retry_after(&error, Operation::Delete, node.path(), deadline).await;
-            retried.map_err(|stop| match stop {
-                Stop::Failed(Error::Timeout { path, .. }) => {
-                    ReleaseError::Unconfirmed { path, cause: error.to_string() }.into()
+            match session.retry_after(&error, Operation::Delete, node.path(), deadline).await {
+                Ok(()) => {}
+                // The node ends with its session, which lived until this call.
+                Err(Stop::SessionEnded(_)) => return Ok(()),
+                Err(Stop::Failed(Error::Timeout { path, .. })) => {
+                    return Err(ReleaseError::Unconfirmed { path, cause: error.to_string() }.into());
                 }
-                stop => node.error_of(stop),
-            })?;
+                Err(Stop::Failed(error)) => return Err(error),
+            }
         }
     }
 

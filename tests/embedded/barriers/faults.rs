@@ -100,6 +100,24 @@ async fn a_member_whose_delete_has_no_answer_in_time_leaves_in_the_background() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_whose_session_ends_while_it_leaves_has_left() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let session = server_fixture.sessions_of_actor()[0];
+    let (a, b) = (member(&manager, 2, "a"), member(&server_fixture.rival, 2, "b"));
+    let both = within("both", async { tokio::try_join!(a.enter(), b.enter()) }).await.unwrap().unwrap();
+    let node = When::op(Op::Multi).path(&format!("{BARRIER}/*")).session(session);
+    let delete = server_fixture.server.fault(node, Fault::HoldRequest);
+    let leaving = tokio::spawn(both.0.leave());
+    within("the delete", delete.hit()).await.unwrap();
+    assert!(server_fixture.server.expire(session));
+    members_become(&server_fixture, 1).await;
+    // It waits for the other one, in its next session.
+    both.1.leave().await.unwrap();
+    within("the end", leaving).await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_answer_to_a_read_puts_no_delete_in_doubt() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
