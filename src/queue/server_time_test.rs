@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use futures::poll;
 use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
 use super::hold::Hold;
 use super::test_fixture::held_lock;
 use super::{LockQueue, Rule};
-use crate::error::Error;
+use crate::error::{Error, LossReason};
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
 use crate::znode::name::Label;
@@ -46,4 +47,18 @@ async fn without_its_node_the_hold_is_lost() {
     assert!(server.delete_node(hold.full_path()));
     let lost = hold.server_time(Deadline::never()).await.unwrap_err();
     assert!(matches!(lost, Error::Lost(_)) && !hold.is_valid(), "{lost}");
+}
+
+/// As when the lease runs out while the server does not answer: another contender may hold by then.
+#[tokio::test]
+async fn a_hold_that_is_lost_before_the_answer_is_told_no_time() {
+    let (server, _queue, hold) = held_lock().await;
+    let answer = server.fault(When::op(Op::SetData), Fault::HoldReply);
+    let mut asking = Box::pin(hold.server_time(Deadline::never()));
+    assert!(poll!(&mut asking).is_pending());
+    answer.hit().await;
+    hold.node().lose(LossReason::LeaseRanOut);
+    answer.release();
+    let lost = asking.await.unwrap_err();
+    assert!(matches!(lost, Error::Lost(_)), "{lost}");
 }

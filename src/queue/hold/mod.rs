@@ -290,7 +290,11 @@ impl Hold {
             node.check()?;
             let mut reply = session.set_data(node.path(), node.data(), None);
             match session.await_reply(&mut reply, deadline).await {
-                Ok(stat) => return Ok(stat.mtime),
+                Ok(stat) => {
+                    // The lease may have run out, and another contender hold, before the answer came.
+                    node.check()?;
+                    return Ok(stat.mtime);
+                }
                 Err(WireError::Refused(Refusal::NoNode)) => {
                     node.lose(node.missing_reason());
                     node.check()?;
