@@ -46,8 +46,8 @@ impl Rendezvous {
     ///
     /// [`Error::Timeout`] when `deadline` passes first: the member is no member any more. [`Error::Lost`] if
     /// the session ended, or the node was deleted, during the wait: the barrier may have been opened with
-    /// this member. [`Error::Refused`], [`Error::Config`] for a count of zero, or one so large that
-    /// no transaction can name all members, [`Error::Closed`] after a shutdown has begun.
+    /// this member. [`Error::Refused`], [`Error::Config`] for a count of zero, or one so large that no
+    /// transaction can name all members, [`Error::Closed`] after a shutdown has begun.
     ///
     /// # Cancel safety
     ///
@@ -85,7 +85,11 @@ impl Rendezvous {
         let path = self.full.listed_child(&name);
         let each = WriteOp::Check { path, version: None }.bytes();
         let members = usize::try_from(count).unwrap_or(usize::MAX);
-        limits::check(members.saturating_mul(each).saturating_add(self.ready.len() + self.node_data.len()))
+        let bytes = members.saturating_mul(each).saturating_add(self.ready.len() + self.node_data.len());
+        limits::check(bytes).map_err(|_| {
+            let advice = "take fewer members or a shorter path: one transaction names all members";
+            ConfigError::Setting { name: "count", value: count.to_string(), advice }
+        })
     }
 
     async fn enter_within(&self, count: u32, deadline: Deadline) -> Result<Admitted, Error> {
