@@ -4,20 +4,24 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures::Stream;
-use lockkeeper_core::simulation::{ChangedPaths, Reply, WatchDepth};
+use lockkeeper_core::simulation::{ChangedPaths, Reply, WatchDepth, WireError};
 use lockkeeper_testserver::protocol::Request;
 use lockkeeper_testserver::tree::WatchMode;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
 
+use crate::session::Answer;
 use crate::wire::{broken, refused};
 use crate::world::World;
 
-/// The changed paths of one watch. Dropped, it removes the watch, if no other one is on its path.
+/// The changed paths of one watch, or the answer to its request. Dropped, it removes the watch, if no other one
+/// is on its path.
 struct Changes {
     world: World,
     number: usize,
     path: String,
-    received: UnboundedReceiver<String>,
+    answer: oneshot::Receiver<Result<Answer, WireError>>,
+    received: Option<UnboundedReceiver<String>>,
 }
 
 /// Sets the watch.
@@ -28,12 +32,12 @@ pub(crate) fn watch(world: &World, number: usize, path: &str, depth: WatchDepth)
     };
     let path = path.to_owned();
     let answer = world.send(number, Request::AddWatch { path: path.clone(), mode }, None);
-    let world = world.clone();
+    let mut changes = Changes { world: world.clone(), number, path, answer, received: None };
     Box::pin(async move {
-        let answer = answer.await.unwrap_or_else(|_| Err(broken()))?;
+        let answer = (&mut changes.answer).await.unwrap_or_else(|_| Err(broken()))?;
         answer.result.map_err(refused)?;
-        let received = answer.changes.expect("a watch comes with its changes");
-        let changes: ChangedPaths = Box::pin(Changes { world, number, path, received });
+        changes.received = answer.changes;
+        let changes: ChangedPaths = Box::pin(changes);
         Ok(changes)
     })
 }
@@ -42,13 +46,20 @@ impl Stream for Changes {
     type Item = String;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<String>> {
-        self.received.poll_recv(context)
+        match &mut self.received {
+            Some(received) => received.poll_recv(context),
+            None => Poll::Ready(None),
+        }
     }
 }
 
 impl Drop for Changes {
     fn drop(&mut self) {
-        self.received.close();
-        self.world.unfollow(self.number, &self.path);
+        self.answer.close();
+        let received = self.received.take().or_else(|| self.answer.try_recv().ok()?.ok()?.changes);
+        if received.is_some() {
+            drop(received);
+            self.world.unfollow(self.number, &self.path);
+        }
     }
 }

@@ -84,10 +84,10 @@ impl SimulatedWire {
     ) -> Reply<T> {
         let answer = self.world.send(self.number, request, Some(watched.clone()));
         let (world, number) = (self.world.clone(), self.number);
+        let mut watching = Watching { world, number, watched, answer, event: None };
         Box::pin(async move {
-            let mut answer = answer.await.unwrap_or_else(|_| Err(broken()))?;
-            let event = answer.watch.take();
-            let mut watching = Watching { world, number, watched, event };
+            let mut answer = (&mut watching.answer).await.unwrap_or_else(|_| Err(broken()))?;
+            watching.event = answer.watch.take();
             let watch: Watch = Box::pin(async move {
                 match &mut watching.event {
                     Some(event) => event.await.unwrap_or(WatchEvent::SessionEnded),
@@ -99,17 +99,21 @@ impl SimulatedWire {
     }
 }
 
-/// A watch that a task waits for. The client removes the watch at the server when no task waits any more.
+/// A watch that a task waits for, or for the answer to its request. The client removes the watch at the server
+/// when no task waits any more, also if nobody has read the answer.
 struct Watching {
     world: World,
     number: usize,
     watched: Watched,
+    answer: oneshot::Receiver<Result<Answer, WireError>>,
     event: Option<oneshot::Receiver<WatchEvent>>,
 }
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        if self.event.take().is_some_and(|event| !event.is_terminated()) {
+        self.answer.close();
+        let event = self.event.take().or_else(|| self.answer.try_recv().ok()?.ok()?.watch);
+        if event.is_some_and(|event| !event.is_terminated()) {
             self.world.unwatch(self.number, &self.watched);
         }
     }
