@@ -197,7 +197,8 @@ mod tests {
             answer
         });
         let mut batch = queue.take(true).unwrap();
-        let content = Content { data: (*b"a").into(), czxid: 1, mzxid: 1, version: 0 };
+        let content =
+            Content { data: (*b"a").into(), czxid: 1, mzxid: 1, version: 0, has_all_children: true };
         assert_eq!(batch.decide(&Some(content)).as_deref(), Some(&b"axx"[..]));
         assert_eq!(batch.decide(&None).as_deref(), Some(&b"xx"[..]), "decided anew from another state");
     }

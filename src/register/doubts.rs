@@ -1,6 +1,6 @@
 //! The attempts of a change that may be applied: pure.
 
-use super::rule::{Basis, is_same_write};
+use super::rule::{Basis, Content, is_same_write};
 
 /// Attempts without an answer.
 #[derive(Debug, Default)]
@@ -63,11 +63,25 @@ impl Doubts {
         self.is_writer_used
     }
 
-    /// What the present state of the node tells about attempts with a writer node that tells nothing.
-    pub(super) fn judge(&self, now: &Basis) -> Finding {
-        match self.attempts.last() {
-            Some(doubt) if self.has_other_writer && !is_same_write(&doubt.basis, now) => Finding::Unknown,
-            _ => Finding::NotApplied,
+    /// An attempt from this state was refused: its writer node was as before, and the node was not. So no
+    /// attempt from this state or an earlier one was applied, and none will be.
+    pub(super) fn refute(&mut self, stale: &Content) {
+        let is_newer = |basis: &Basis| basis.as_ref().is_none_or(|content| content.mzxid > stale.mzxid);
+        self.attempts.retain(|doubt| is_newer(&doubt.basis));
+    }
+
+    /// What the present state of the node tells about attempts with a writer node that tells nothing. Not all
+    /// of them were made from the same state: one that was applied makes the state for the next.
+    pub(super) fn judge(&mut self, now: &Basis) -> Finding {
+        if self.has_other_writer && now.as_ref().is_some_and(|content| content.has_all_children) {
+            // An attempt that was to create the node has not: its writer node would still be a child.
+            self.attempts.retain(|doubt| doubt.basis.is_some());
+            self.has_other_writer = !self.is_empty();
+        }
+        let is_refuted = |doubt: &Doubt| is_same_write(&doubt.basis, now);
+        match self.has_other_writer && !self.attempts.iter().all(is_refuted) {
+            true => Finding::Unknown,
+            false => Finding::NotApplied,
         }
     }
 
@@ -84,16 +98,17 @@ mod tests {
     use super::*;
 
     fn content(mzxid: i64) -> Basis {
-        Some(Content { data: [].into(), czxid: 1, mzxid, version: 0 })
+        Some(Content { data: [].into(), czxid: 1, mzxid, version: 0, has_all_children: false })
     }
 
     #[test]
     fn an_attempt_of_an_earlier_writer_is_refuted_only_by_an_unchanged_node() {
         let mut doubts = Doubts::default();
         assert_eq!(doubts.judge(&content(9)), Finding::NotApplied, "nothing is in doubt");
-        doubts.add(1, "/a/writer-1", &content(3));
+        doubts.add(1, "/a/writer-1", &content(4));
         doubts.add(2, "/a/writer-1", &content(4));
-        assert!(!doubts.may_have_changed_the_node(), "the writer node would tell");
+        assert_eq!(doubts.judge(&content(5)), Finding::NotApplied, "the writer node would tell");
+        assert!(!doubts.may_have_changed_the_node());
         doubts.leave_writer();
         assert!(doubts.may_have_changed_the_node());
         assert_eq!(doubts.judge(&content(4)), Finding::NotApplied);
@@ -102,6 +117,41 @@ mod tests {
         assert!(!doubts.is_writer_used());
         doubts.add(3, "/a/writer-2", &content(4));
         assert!(doubts.is_writer_used() && doubts.may_have_changed_the_node(), "the earlier ones may have");
-        assert_eq!((doubts.writer(), doubts.basis_of(1)), (Some("/a/writer-2"), Some(&content(3))));
+        assert_eq!((doubts.writer(), doubts.basis_of(1)), (Some("/a/writer-2"), Some(&content(4))));
+    }
+
+    /// The first attempt may have made the state of the second one.
+    #[test]
+    fn attempts_from_two_states_are_not_all_refuted_by_one_of_them() {
+        let mut doubts = Doubts::default();
+        doubts.add(1, "/a/writer-1", &content(3));
+        doubts.add(2, "/a/writer-1", &content(4));
+        doubts.leave_writer();
+        assert_eq!(doubts.judge(&content(4)), Finding::Unknown);
+    }
+
+    #[test]
+    fn a_refused_attempt_refutes_those_from_its_state_and_earlier_ones() {
+        let mut doubts = Doubts::default();
+        doubts.add(1, "/a/writer-1", &content(3));
+        doubts.add(2, "/a/writer-1", &content(5));
+        doubts.add(3, "/a/writer-1", &content(4));
+        doubts.refute(content(4).as_ref().unwrap());
+        assert_eq!((doubts.basis_of(1), doubts.basis_of(3)), (None, None));
+        doubts.leave_writer();
+        assert_eq!(doubts.judge(&content(5)), Finding::NotApplied);
+        assert_eq!(doubts.judge(&content(6)), Finding::Unknown, "a late one may be applied to a later state");
+    }
+
+    #[test]
+    fn an_attempt_to_create_the_node_is_refuted_by_a_node_that_has_lost_no_child() {
+        for has_all_children in [false, true] {
+            let mut doubts = Doubts::default();
+            doubts.add(1, "/a/writer-1", &None);
+            doubts.leave_writer();
+            let now = content(4).map(|content| Content { has_all_children, ..content });
+            let finding = if has_all_children { Finding::NotApplied } else { Finding::Unknown };
+            assert_eq!((doubts.judge(&now), doubts.is_empty()), (finding, has_all_children));
+        }
     }
 }

@@ -57,11 +57,16 @@ pub(super) struct Content {
     pub(super) czxid: i64,
     pub(super) mzxid: i64,
     pub(super) version: i32,
+    /// No child of the node was ever deleted.
+    pub(super) has_all_children: bool,
 }
 
 impl Content {
     pub(super) fn new(data: impl Into<Arc<[u8]>>, stat: &Stat) -> Self {
-        Self { data: data.into(), czxid: stat.czxid, mzxid: stat.mzxid, version: stat.version }
+        // Fewer are left than were made if one was deleted.
+        let has_all_children = stat.children_made() == stat.children;
+        let (czxid, mzxid, version) = (stat.czxid, stat.mzxid, stat.version);
+        Self { data: data.into(), czxid, mzxid, version, has_all_children }
     }
 }
 
@@ -138,7 +143,9 @@ mod tests {
 
     #[test]
     fn a_node_that_was_deleted_and_created_again_is_not_the_same_write() {
-        let content = |czxid, mzxid| Some(Content { data: [7].into(), czxid, mzxid, version: 0 });
+        let content = |czxid, mzxid| {
+            Some(Content { data: [7].into(), czxid, mzxid, version: 0, has_all_children: true })
+        };
         assert!(is_same_write(&content(5, 5), &content(5, 5)) && is_same_write(&None, &None));
         assert!(!is_same_write(&content(5, 5), &content(9, 9)) && !is_same_write(&None, &content(5, 5)));
     }

@@ -44,6 +44,11 @@ impl Worker {
                     Some(operation) => AttemptVerdict::of(attempt.part(index), operation, refusal),
                     None => AttemptVerdict::Refused(refusal),
                 };
+                if let (AttemptVerdict::Stale, true, Some(stale)) = (verdict, self.has_writer(), &basis)
+                    && !doubts.may_have_changed_the_node()
+                {
+                    doubts.refute(stale);
+                }
                 let next = match next {
                     Some(mut next) => session.await_reply(&mut next, deadline).await.ok(),
                     None => None,
@@ -93,14 +98,16 @@ impl Worker {
         match verdict {
             AttemptVerdict::WriterMoved => return self.find_or_leave(session, batch, doubts, deadline).await,
             AttemptVerdict::WriterMissing => self.memory.writer = None,
-            AttemptVerdict::Stale => {
-                // A create of the node is refused before the writer node is looked at.
-                if !self.has_writer()
-                    && let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await?
-                {
+            // A create of the node is refused before the writer node is looked at.
+            AttemptVerdict::Stale if !self.has_writer() => {
+                if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
                     self.advance_writer();
                     return Ok(AttemptStep::Done(zxid));
                 }
+                // Another client has created the node, or an attempt whose writer node was deleted since.
+                doubts.leave_writer();
+            }
+            AttemptVerdict::Stale => {
                 if doubts.may_have_changed_the_node() {
                     let cause = "the session ended, and the node was changed meanwhile";
                     return Err(StepFailure::Error(self.unknown(cause)));

@@ -235,9 +235,9 @@ impl Worker {
         if doubts.judge(&basis) == Finding::Unknown {
             return match self.find_applied(session, batch, doubts, deadline).await? {
                 Some(zxid) => Ok(AttemptStep::Done(zxid)),
-                None => {
-                    Err(StepFailure::Error(self.unknown("the session ended, and the node was changed since")))
-                }
+                None => Err(StepFailure::Error(
+                    self.unknown("its writer node is gone, and the node was changed since"),
+                )),
             };
         }
         let Some(data) = batch.decide(&basis) else {
@@ -273,13 +273,18 @@ impl Worker {
     async fn begin_writing(
         &mut self,
         session: &Session,
-        doubts: &Doubts,
+        doubts: &mut Doubts,
         deadline: Deadline,
     ) -> Result<Option<Basis>, StepFailure> {
         let path = &self.inner.full;
         let writer = self.memory.writer.get_or_insert_with(|| WriterNode::new(session, path));
         let is_new = doubts.writer() != Some(writer.path());
-        create_writer(session, path.as_str(), writer, is_new, deadline).await
+        let begun = create_writer(session, path.as_str(), writer, is_new, deadline).await?;
+        if !is_new && writer.is_created() {
+            // No attempt has created it, or somebody has deleted it since.
+            doubts.leave_writer();
+        }
+        Ok(begun)
     }
 
     pub(super) async fn make_parent(&self, session: &Session, deadline: Deadline) -> Result<(), StepFailure> {

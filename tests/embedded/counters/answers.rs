@@ -70,6 +70,32 @@ async fn a_first_addition_counts_once_although_another_client_creates_the_counte
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_addition_whose_writer_node_is_deleted_before_the_search_counts_at_most_once() {
+    for first_search_fails in [false, true] {
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let manager = client(&server_fixture).await;
+        manager.znodes().create("/counters", "", lockkeeper::CreateMode::Persistent).await.unwrap();
+        let (counter, server) = (counter(&manager), &server_fixture.server);
+        let session = server_fixture.sessions_of_actor()[0];
+        let lost = server.fault(change().session(session), Fault::DropConnectionAfter);
+        let back = server.fault(When::connect().session(session), Fault::HoldRequest);
+        let adding = tokio::spawn(async move { counter.add(1).await });
+        within("the fault", lost.hit()).await.unwrap();
+        within("the reconnect", back.hit()).await.unwrap();
+        for writer in server.inspect(writers) {
+            assert!(server.delete_node(&format!("{COUNTER}/{writer}")));
+        }
+        let search = When::op(Op::GetData).path(&format!("{COUNTER}/*")).session(session);
+        let search = first_search_fails.then(|| server.fault(search, Fault::DropConnectionBefore));
+        back.release();
+        let unknown = within("the addition", adding).await.unwrap().unwrap().unwrap_err();
+        assert_eq!(unknown.kind(), ErrorKind::Unknown, "{unknown}");
+        assert_eq!(number_on(&server_fixture), Some(1), "{first_search_fails}");
+        assert!(search.is_none_or(|search| search.hits() == 1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conditional_change_is_reported_as_applied_also_if_the_first_search_for_it_fails() {
     for fault in [Fault::DropConnectionAfter, Fault::DropConnectionBefore] {
         let server_fixture = ServerFixture::start().await.unwrap();

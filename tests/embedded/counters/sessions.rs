@@ -1,9 +1,9 @@
 //! The end of the session, before the answer and after it.
 
 use lockkeeper::ErrorKind;
-use lockkeeper_testserver::{Fault, When};
+use lockkeeper_testserver::{Fault, Op, When};
 
-use super::{add_ones, change, client, counter, number_on, writers};
+use super::{COUNTER, add_ones, change, client, counter, number_on, writers};
 use crate::limit::within;
 use crate::server_fixture::ServerFixture;
 
@@ -53,6 +53,28 @@ async fn an_addition_whose_session_ends_before_the_answer_is_unknown_and_counted
     let unknown = within("the addition", adding).await.unwrap().unwrap().unwrap_err();
     assert_eq!((unknown.kind(), unknown.is_transient()), (ErrorKind::Unknown, false), "{unknown}");
     assert_eq!(within("the next one", counter.add(1)).await.unwrap().unwrap(), 12);
+}
+
+/// The first attempt is applied, the second one is refused for that reason, and the search for the first one
+/// fails. So the third one is made from the state that the first one has left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_addition_counts_at_most_once_although_a_later_attempt_met_the_node_unchanged() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let (counter, server) = (counter(&client(&server_fixture).await), &server_fixture.server);
+    counter.add(10).await.unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
+    let third = server.fault(change().session(session).nth(3), Fault::HoldRequest);
+    let first = server.fault(change().session(session), Fault::DropConnectionAfter);
+    let search = When::op(Op::GetData).path(&format!("{COUNTER}/*")).session(session);
+    let search = server.fault(search, Fault::DropConnectionBefore);
+    let adding = tokio::spawn(async move { counter.add(1).await });
+    within("the first attempt", first.hit()).await.unwrap();
+    within("the search", search.hit()).await.unwrap();
+    within("the third attempt", third.hit()).await.unwrap();
+    assert!(server.expire(session));
+    let unknown = within("the addition", adding).await.unwrap().unwrap().unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::Unknown, "{unknown}");
+    assert_eq!(number_on(&server_fixture), Some(11));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
