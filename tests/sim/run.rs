@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockkeeper::Counter;
 use lockkeeper_core::{ConnectionPool, NodeName, State};
 use lockkeeper_testserver::tree::Tree;
 use tokio::time::Instant;
@@ -9,7 +10,7 @@ use tokio::time::Instant;
 use crate::clients;
 use crate::environment::Process;
 use crate::lost;
-use crate::oracle::Oracle;
+use crate::oracle::{NUMBER, Oracle};
 use crate::plan::Plan;
 use crate::rng::Rng;
 use crate::world::World;
@@ -87,13 +88,15 @@ async fn simulate(seed: u64, traced: bool) -> Run {
 }
 
 /// Waits until the unused sessions are connected again, too: a session without a connection cannot be closed
-/// in order.
+/// in order. Nor can one that has expired while its server was cut off, and does not know it: the quorum is asked.
 async fn all_connected(pool: &ConnectionPool) {
     for manager in pool.managers() {
         let mut transitions = manager.transitions();
         while !matches!(manager.state(), State::Connected(_) | State::Closed) {
             transitions.next().await;
         }
+        let counter = Counter::new(manager, NUMBER).expect("a path");
+        while counter.get().await.is_err_and(|error| !error.is_closed()) {}
     }
 }
 

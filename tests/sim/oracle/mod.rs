@@ -149,7 +149,9 @@ impl Oracle {
             }
             self.check_token(world, claim);
         }
-        if let Some(due) = grant.due_slot().filter(|_| held.is_valid()) {
+        let by_hand = |claim: &Claim| claim.nodes.iter().any(|node| world.was_deleted_by_hand(node));
+        let is_exclusive = held.is_valid() && !held.claims.iter().any(by_hand);
+        if let Some(due) = grant.due_slot().filter(|_| is_exclusive) {
             self.check_slot(world, &due);
         }
         let mut books = self.0.lock();
