@@ -72,17 +72,28 @@ impl Doubts {
 
     /// What the present state of the node tells about attempts with a writer node that tells nothing. Not all
     /// of them were made from the same state: one that was applied makes the state for the next.
-    pub(super) fn judge(&mut self, now: &Basis) -> Finding {
-        if self.has_other_writer && now.as_ref().is_some_and(|content| content.has_all_children) {
-            // An attempt that was to create the node has not: its writer node would still be a child.
-            self.attempts.retain(|doubt| doubt.basis.is_some());
-            self.has_other_writer = !self.is_empty();
-        }
+    pub(super) fn judge(&self, now: &Basis) -> Finding {
         let is_refuted = |doubt: &Doubt| is_same_write(&doubt.basis, now);
         match self.has_other_writer && !self.attempts.iter().all(is_refuted) {
             true => Finding::Unknown,
             false => Finding::NotApplied,
         }
+    }
+
+    /// The node existed, then no attempt was found by the last writer node, and `now` was read after that. If
+    /// the node has lost no child, no attempt has created both: the writer node would have been found. Returns
+    /// whether that refutes an attempt.
+    pub(super) fn refute_creates(&mut self, existed: &Basis, now: &Basis) -> bool {
+        let (Some(existed), Some(now), Some(doubt)) = (existed, now, self.attempts.last()) else {
+            return false;
+        };
+        if existed.czxid != now.czxid || !now.has_all_children {
+            return false;
+        }
+        let (writer, before) = (doubt.writer.clone(), self.attempts.len());
+        self.attempts.retain(|doubt| doubt.basis.is_some() || doubt.writer != writer);
+        self.has_other_writer &= !self.is_empty();
+        self.attempts.len() < before
     }
 
     /// The node was found to be another one than that of the last attempt. Whether that may be the work of an
@@ -144,14 +155,22 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_to_create_the_node_is_refuted_by_a_node_that_has_lost_no_child() {
-        for has_all_children in [false, true] {
+    fn attempts_to_create_the_node_are_refuted_by_one_that_has_lost_no_child() {
+        for (has_all_children, existed, is_refuted) in
+            [(false, content(4), false), (true, content(4), true), (true, None, false)]
+        {
             let mut doubts = Doubts::default();
             doubts.add(1, "/a/writer-1", &None);
+            doubts.add(2, "/a/writer-2", &None);
             doubts.leave_writer();
-            let now = content(4).map(|content| Content { has_all_children, ..content });
-            let finding = if has_all_children { Finding::NotApplied } else { Finding::Unknown };
-            assert_eq!((doubts.judge(&now), doubts.is_empty()), (finding, has_all_children));
+            let now = content(5).map(|content| Content { has_all_children, ..content });
+            assert_eq!(doubts.judge(&now), Finding::Unknown);
+            assert_eq!(doubts.refute_creates(&existed, &now), is_refuted);
+            assert_eq!(doubts.judge(&now), Finding::Unknown, "the first writer node was not looked at");
+            let was_last = if is_refuted { "/a/writer-1" } else { "/a/writer-2" };
+            assert_eq!(doubts.writer(), Some(was_last));
+            assert_eq!(doubts.refute_creates(&existed, &now), is_refuted);
+            assert_eq!(doubts.is_empty(), is_refuted);
         }
     }
 }

@@ -233,12 +233,16 @@ impl Worker {
             },
         };
         if doubts.judge(&basis) == Finding::Unknown {
-            return match self.find_applied(session, batch, doubts, deadline).await? {
-                Some(zxid) => Ok(AttemptStep::Done(zxid)),
-                None => Err(StepFailure::Error(
-                    self.unknown("its writer node is gone, and the node was changed since"),
-                )),
-            };
+            if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
+                return Ok(AttemptStep::Done(zxid));
+            }
+            let now = self.read(session, deadline).await?;
+            if doubts.refute_creates(&basis, &now) {
+                return Ok(AttemptStep::Again);
+            }
+            return Err(StepFailure::Error(
+                self.unknown("its writer node is gone, and the node was changed since"),
+            ));
         }
         let Some(data) = batch.decide(&basis) else {
             if !is_current {
