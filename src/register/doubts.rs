@@ -80,9 +80,9 @@ impl Doubts {
         }
     }
 
-    /// The node existed, then no attempt was found by the last writer node, and `now` was read after that. If
-    /// the node has lost no child, no attempt has created both: the writer node would have been found. Returns
-    /// whether that refutes an attempt.
+    /// The node existed, then no attempt was found by the last writer node, and `now` was read after that.
+    /// If the node has lost no child, no attempt has created both: the writer node would have been found.
+    /// Returns whether that refutes an attempt.
     pub(super) fn refute_creates(&mut self, existed: &Basis, now: &Basis) -> bool {
         let (Some(existed), Some(now), Some(doubt)) = (existed, now, self.attempts.last()) else {
             return false;

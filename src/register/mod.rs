@@ -177,9 +177,9 @@ impl Register {
     ///
     /// # Session loss
     ///
-    /// Goes on in the next session. If the session ends before the answer, the writer node of the old session
-    /// tells the outcome if it still exists, and otherwise the node does if it is unchanged since all attempts
-    /// that had no answer. If neither does, the outcome is unknown.
+    /// Goes on in the next session. If the session ends before the answer, the writer node of the old
+    /// session tells the outcome if it still exists, and otherwise the node does if it is unchanged since
+    /// all attempts that had no answer. If neither does, the outcome is unknown.
     ///
     /// # Cancel safety
     ///

@@ -14,8 +14,8 @@ use crate::session::Answer;
 use crate::wire::{broken, refused};
 use crate::world::World;
 
-/// The changed paths of one watch, or the answer to its request. Dropped, it removes the watch, if no other one
-/// is on its path.
+/// The changed paths of one watch, or the answer to its request. Dropped, it removes the watch, if no other
+/// one is on its path.
 struct Changes {
     world: World,
     number: usize,

@@ -87,8 +87,9 @@ async fn simulate(seed: u64, traced: bool) -> Run {
     Run { plan, broken: oracle.broken(), trace: world.trace(), grants, losses, additions, shown }
 }
 
-/// Waits until the unused sessions are connected again, too: a session without a connection cannot be closed
-/// in order. Nor can one that has expired while its server was cut off, and does not know it: the quorum is asked.
+/// Waits until the unused sessions are connected again, too: a session without a connection cannot be
+/// closed in order. Nor can one that has expired while its server was cut off, and does not know it: the
+/// quorum is asked.
 async fn all_connected(pool: &ConnectionPool) {
     for manager in pool.managers() {
         let mut transitions = manager.transitions();

@@ -99,8 +99,8 @@ impl SimulatedWire {
     }
 }
 
-/// A watch that a task waits for, or for the answer to its request. The client removes the watch at the server
-/// when no task waits any more, also if nobody has read the answer.
+/// A watch that a task waits for, or for the answer to its request. The client removes the watch at the
+/// server when no task waits any more, also if nobody has read the answer.
 struct Watching {
     world: World,
     number: usize,
