@@ -101,7 +101,8 @@ impl Worker {
             // A create of the node is refused before the writer node is looked at.
             AttemptVerdict::Stale if !self.has_writer() => {
                 if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
-                    self.advance_writer();
+                    // It may have written the writer node of an earlier session.
+                    self.memory.writer = None;
                     return Ok(AttemptStep::Done(zxid));
                 }
                 // Another client has created the node, or an attempt whose writer node was deleted since.

@@ -77,6 +77,27 @@ async fn an_addition_counts_at_most_once_although_a_later_attempt_met_the_node_u
     assert_eq!(number_on(&server_fixture), Some(11));
 }
 
+/// The first attempt is not applied, and the refusal of the second one shows that. So only the third one is in
+/// doubt.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_addition_whose_earlier_attempts_are_refuted_is_repeated_in_the_next_session() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let (here, there) = (counter(&client(&server_fixture).await), counter(&server_fixture.rival));
+    here.add(10).await.unwrap();
+    let (server, session) = (&server_fixture.server, server_fixture.sessions_of_actor()[0]);
+    let third = server.fault(change().session(session).nth(3), Fault::HoldRequest);
+    let first = server.fault(change().session(session), Fault::DropConnectionBefore);
+    let back = server.fault(When::connect().session(session), Fault::HoldRequest);
+    let adding = tokio::spawn(async move { here.add(1).await });
+    within("the first attempt", first.hit()).await.unwrap();
+    within("the reconnect", back.hit()).await.unwrap();
+    assert_eq!(within("the other's addition", there.add(100)).await.unwrap().unwrap(), 110);
+    back.release();
+    within("the third attempt", third.hit()).await.unwrap();
+    assert!(server.expire(session));
+    assert_eq!(within("the addition", adding).await.unwrap().unwrap().unwrap(), 111);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_addition_is_unknown_if_others_add_before_the_next_session_does() {
     let server_fixture = ServerFixture::start().await.unwrap();

@@ -129,7 +129,7 @@ impl Oracle {
         let leaving = world.leaving();
         for claim in claims {
             world.note(|| format!("p{} GRANTED {claim:?}", process.number));
-            if held.is_valid() && !claim.nodes.iter().any(|node| world.was_deleted_by_hand(node)) {
+            if held.is_valid() && !is_deleted_by_hand(world, claim) {
                 if let Err(wrong) = world.machine(|machine| order::check(machine.tree(), claim, &leaving)) {
                     self.breach(world, wrong);
                 }
@@ -149,8 +149,8 @@ impl Oracle {
             }
             self.check_token(world, claim);
         }
-        let by_hand = |claim: &Claim| claim.nodes.iter().any(|node| world.was_deleted_by_hand(node));
-        let is_exclusive = held.is_valid() && !held.claims.iter().any(by_hand);
+        let is_exclusive =
+            held.is_valid() && !held.claims.iter().any(|claim| is_deleted_by_hand(world, claim));
         if let Some(due) = grant.due_slot().filter(|_| is_exclusive) {
             self.check_slot(world, &due);
         }
@@ -167,10 +167,9 @@ impl Oracle {
         let holds: Vec<Held> = self.0.lock().holds.values().cloned().collect();
         let mut permits = claim.share.permits();
         for held in holds {
-            let by_hand = |rival: &Claim| rival.nodes.iter().any(|node| world.was_deleted_by_hand(node));
             let here = |rival: &&Claim| rival.directory() == claim.directory() && !rival.is_same_as(claim);
             for rival in held.claims.iter().filter(here) {
-                if by_hand(rival) || !held.is_valid() {
+                if is_deleted_by_hand(world, rival) || !held.is_valid() {
                     continue;
                 }
                 permits += rival.share.permits();
@@ -200,9 +199,7 @@ impl Oracle {
             let mut permits = 1;
             for held in holds.iter().filter(|held| held.is_valid()) {
                 let here = held.claims.iter().filter(|claim| claim.directory() == directory);
-                for claim in
-                    here.filter(|claim| !claim.nodes.iter().any(|node| world.was_deleted_by_hand(node)))
-                {
+                for claim in here.filter(|claim| !is_deleted_by_hand(world, claim)) {
                     permits += claim.share.permits().max(1);
                 }
             }
@@ -223,8 +220,7 @@ impl Oracle {
         let tokens = books.tokens.entry(claim.directory().to_owned()).or_default();
         let entered = tokens.enter(claim, is_again);
         drop(books);
-        let by_hand = claim.nodes.iter().any(|node| world.was_deleted_by_hand(node));
-        if let (Err(wrong), false) = (entered, by_hand) {
+        if let (Err(wrong), false) = (entered, is_deleted_by_hand(world, claim)) {
             self.breach(world, format!("promise 3: {:?} {wrong}", claim.nodes));
         }
     }
@@ -355,4 +351,9 @@ impl Oracle {
             }
         }
     }
+}
+
+/// Whether somebody has deleted a node of this claim. Then it excludes nobody.
+fn is_deleted_by_hand(world: &World, claim: &Claim) -> bool {
+    claim.nodes.iter().any(|node| world.was_deleted_by_hand(node))
 }
