@@ -77,8 +77,8 @@ async fn an_addition_counts_at_most_once_although_a_later_attempt_met_the_node_u
     assert_eq!(number_on(&server_fixture), Some(11));
 }
 
-/// The first attempt is not applied, and the refusal of the second one shows that. So only the third one is in
-/// doubt.
+/// The first attempt is not applied, and the refusal of the second one shows that. So only the third one is
+/// in doubt.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_addition_whose_earlier_attempts_are_refuted_is_repeated_in_the_next_session() {
     let server_fixture = ServerFixture::start().await.unwrap();
