@@ -90,7 +90,7 @@ impl Worker {
         &mut self,
         session: &Session,
         batch: &mut Batch,
-        doubts: &mut Doubts,
+        doubts: &Doubts,
         verdict: AttemptVerdict,
         next: Option<(Vec<u8>, Stat)>,
         deadline: Deadline,
@@ -105,8 +105,6 @@ impl Worker {
                     self.memory.writer = None;
                     return Ok(AttemptStep::Done(zxid));
                 }
-                // Another client has created the node, or an attempt whose writer node was deleted since.
-                doubts.leave_writer();
             }
             AttemptVerdict::Stale => {
                 if doubts.may_have_changed_the_node() {
