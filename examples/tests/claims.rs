@@ -242,14 +242,17 @@ async fn what_is_scraped_is_what_was_counted() {
 
 #[tokio::test]
 async fn an_interrupt_ends_all_processes() {
-    let mut play = program("id_generator").args(["--seconds", "3600"]).spawn().unwrap();
-    let pid = play.id().unwrap();
-    let processes = children(pid, 3).await;
-    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::INT).unwrap();
-    let status = timeout(Timing::event(), play.wait()).await.expect("it ends").unwrap();
-    assert_eq!(status.code(), Some(130));
-    for process in processes {
-        assert!(!PathBuf::from(format!("/proc/{process}")).exists(), "process {process} is still there");
+    // In the instant in which the first, second or third one is being started.
+    for count in 1..=3 {
+        let mut play = program("id_generator").args(["--seconds", "3600"]).spawn().unwrap();
+        let pid = play.id().unwrap();
+        let processes = children(pid, count).await;
+        kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::INT).unwrap();
+        let status = timeout(Timing::event(), play.wait()).await.expect("it ends").unwrap();
+        assert_eq!(status.code(), Some(130));
+        for process in processes {
+            assert!(!PathBuf::from(format!("/proc/{process}")).exists(), "process {process} is still there");
+        }
     }
 }
 

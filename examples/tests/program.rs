@@ -28,12 +28,12 @@ pub(crate) async fn output(mut command: Command) -> Output {
     timeout(limit, command.output()).await.expect("it ends").unwrap()
 }
 
-/// The processes it has started, once there are `count`.
+/// The processes it has started, from the instant in which there are `count`.
 pub(crate) async fn children(pid: u32, count: usize) -> Vec<String> {
     let all = async || {
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
         let children: Vec<String> = children.split_whitespace().map(str::to_owned).collect();
-        (children.len() == count).then_some(children)
+        (children.len() >= count).then_some(children)
     };
     eventually("all processes are there", Timing::event(), all).await.unwrap()
 }

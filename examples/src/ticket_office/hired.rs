@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use tokio::sync::mpsc;
 
-use super::messages::{Briefing, Done};
+use super::messages::Done;
 use super::orders::Order;
 use crate::fixture::{News, Process};
 
@@ -18,24 +18,14 @@ pub(crate) struct Hired {
 
 impl Hired {
     /// Starts a process of this same program.
-    pub(crate) async fn start(
-        number: u32,
-        briefing: &Briefing,
-        news: mpsc::UnboundedSender<News<Done>>,
-    ) -> io::Result<Self> {
-        let process = Process::start(number, [], briefing, news).await?;
-        Ok(Self { in_hand: BTreeSet::new(), process })
+    pub(crate) fn start(number: u32, news: mpsc::UnboundedSender<News<Done>>) -> io::Result<Self> {
+        Ok(Self { in_hand: BTreeSet::new(), process: Process::start(number, [], news)? })
     }
 
     /// Gives it an order.
     pub(crate) async fn hand(&mut self, order: &Order) {
         self.in_hand.insert(order.number);
         self.process.say(order).await;
-    }
-
-    /// Lets it go home, and waits until it has.
-    pub(crate) async fn close(self) {
-        self.process.close().await;
     }
 }
 

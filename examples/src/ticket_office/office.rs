@@ -114,17 +114,18 @@ impl<'a> Office<'a> {
     }
 
     /// Dismisses all sellers and waits for their end.
-    pub(crate) async fn close(self) -> Option<Killed> {
+    pub(crate) async fn close(mut self) -> Option<Killed> {
         self.progress.end();
-        join_all(self.staff.into_values().map(Hired::close)).await;
+        join_all(self.staff.values_mut().map(|seller| seller.close())).await;
         self.killed
     }
 
     async fn hire(&mut self) -> Result<(), OfficeError> {
         self.hired += 1;
         let briefing = Briefing { seller: self.hired, ..self.briefing.clone() };
-        let hired = Hired::start(self.hired, &briefing, self.sender.clone()).await?;
-        self.staff.insert(hired.number, hired);
+        let hired = Hired::start(self.hired, self.sender.clone())?;
+        // Before the next await: an interrupt may drop this future, and every process has to be closed.
+        self.staff.entry(self.hired).insert_entry(hired).into_mut().say(&briefing).await;
         Ok(())
     }
 
@@ -161,13 +162,16 @@ impl<'a> Office<'a> {
 
     /// Finds out which orders a seller that left has done, and gives the rest to others.
     async fn take_up(&mut self, seller: u32) -> Result<(), OfficeError> {
-        let Some(left) = self.staff.remove(&seller) else { return Ok(()) };
-        let in_hand = left.in_hand.len();
+        let Some(left) = self.staff.get_mut(&seller) else { return Ok(()) };
+        left.close().await;
+        let orders = std::mem::take(&mut left.in_hand);
+        self.staff.remove(&seller);
+        let in_hand = orders.len();
         let mut taken_up = 0;
-        for number in left.in_hand.iter().rev() {
-            let Some(order) = self.order(*number) else { continue };
+        for number in orders.into_iter().rev() {
+            let Some(order) = self.order(number) else { continue };
             match self.ledger.entry(order).await? {
-                Some(entry) => self.count_done(*number, if entry.sold { entry.seats } else { 0 }),
+                Some(entry) => self.count_done(number, if entry.sold { entry.seats } else { 0 }),
                 None => {
                     self.waiting.push_front(order);
                     taken_up += 1;
@@ -182,7 +186,6 @@ impl<'a> Office<'a> {
             "seller {seller} left with {in_hand} orders in hand: {found_done} are in the ledger, \
              {taken_up} go to others"
         ));
-        left.close().await;
         if self.spare == 0 {
             return Err(OfficeError::Deserted { done: self.done, orders: self.orders.len() });
         }
