@@ -7,29 +7,18 @@ use futures::future::join_all;
 use tracing::{Instrument, debug, debug_span, field};
 use uuid::Uuid;
 
+use super::member::EnteringMember;
 use super::rule::{Enter, Ready, enter};
 use super::{Admitted, MEMBER, MemberList, Rendezvous};
 use crate::config::limits;
 use crate::error::{ConfigError, Error, Operation, Phase, Refusal};
-use crate::queue::create_guard::{CreateGuard, NodeGuard};
 use crate::queue::held_node::HeldNode;
 use crate::queue::hold::Hold;
-use crate::queue::lost_create::resolve_lost_create;
-use crate::queue::node_registration::NodeRegistration;
-use crate::queue::step_error::StepError;
-use crate::session::{Origin, Session, make_queue_directory};
+use crate::session::Session;
 use crate::telemetry::timers::WaitTimer;
 use crate::time::deadline::Deadline;
-use crate::wire::{CreateMode, MultiError, Stat, WireError, WriteOp};
+use crate::wire::{CreateMode, MultiError, WireError, WriteOp};
 use crate::znode::fencing_token::from_czxid;
-use crate::znode::name::CreateId;
-
-/// The node of a member that is not inside yet. A drop of it deletes the node.
-struct EnteringMember {
-    registration: NodeRegistration,
-    node_guard: NodeGuard,
-    czxid: i64,
-}
 
 /// What a step of the wait found.
 enum EnterStep {
@@ -81,9 +70,7 @@ impl Rendezvous {
 
     /// The transaction that opens the barrier names each member. Too large a one would be sent for ever.
     fn check_opening(&self, count: u32) -> Result<(), ConfigError> {
-        let name = format!("{}{:010}", CreateId::new(Uuid::nil()).name(MEMBER), 0);
-        let path = self.full.listed_child(&name);
-        let each = WriteOp::Check { path, version: None }.bytes();
+        let each = WriteOp::Check { path: self.member_path(Uuid::nil()), version: None }.bytes();
         let members = usize::try_from(count).unwrap_or(usize::MAX);
         let bytes = members.saturating_mul(each).saturating_add(self.ready.len() + self.node_data.len());
         limits::check(bytes).map_err(|_| {
@@ -134,83 +121,13 @@ impl Rendezvous {
         self.grant(member, ready, limit).await
     }
 
-    fn timeout(&self, missing: u32, deadline: Deadline) -> Error {
+    pub(super) fn timeout(&self, missing: u32, deadline: Deadline) -> Error {
         let text = match missing {
             0 => "waiting for the end of the round before".to_owned(),
             missing => format!("waiting for {missing} more members"),
         };
         let (path, waited) = (self.full.as_str().into(), deadline.waited());
         Error::Timeout { phase: Phase::Recipe(text.into()), path, waited }
-    }
-
-    /// Creates the node of the member.
-    async fn create_member(&self, deadline: Deadline) -> Result<EnteringMember, Error> {
-        loop {
-            let session = self.manager.session_for_acquire(deadline, self.full.as_str()).await?;
-            session.mark_used();
-            match self.create_in(&session, deadline).await {
-                Ok(Some(member)) => return Ok(member),
-                Ok(None) | Err(StepError::Restart) => {}
-                Err(StepError::Fail(error)) => return Err(error),
-            }
-        }
-    }
-
-    /// `None`: try again.
-    async fn create_in(
-        &self,
-        session: &Session,
-        deadline: Deadline,
-    ) -> Result<Option<EnteringMember>, StepError> {
-        let connection = session.connection();
-        let mut create = CreateGuard::send(session, &self.full, MEMBER, &self.node_data);
-        let (node_guard, stat, origin) = match create.wait_created(deadline).await {
-            Ok((node_guard, stat)) => {
-                (node_guard, stat, Origin { created_on: connection, is_owner_seen: stat.is_some() })
-            }
-            Err(WireError::Refused(Refusal::NoNode)) => {
-                make_queue_directory(session, &self.full, deadline).await?;
-                return Ok(None);
-            }
-            Err(error @ (WireError::SessionEnded(_) | WireError::Refused(_))) => {
-                session.retry_after(&error, Operation::Create, self.full.as_str(), deadline).await?;
-                return Ok(None);
-            }
-            // The node may exist now or later, until the janitor has found and deleted it.
-            Err(WireError::Timeout) => return Err(self.timeout(0, deadline).into()),
-            Err(error) => {
-                debug!(path = %self.full, %error, "a create without an answer; searching for its node");
-                match resolve_lost_create(session, &self.full, &mut create, deadline).await? {
-                    Some((node_guard, stat)) => (node_guard, stat, Origin::FOUND),
-                    None => return Ok(None),
-                }
-            }
-        };
-        let czxid = match stat {
-            Some(stat) => stat.czxid,
-            None => match self.stat(session, node_guard.path(), deadline).await? {
-                Some(stat) => stat.czxid,
-                None => return Ok(None),
-            },
-        };
-        let data = Arc::clone(&self.node_data);
-        let registration = NodeRegistration(session.register(node_guard.shared_path(), data, origin));
-        Ok(Some(EnteringMember { registration, node_guard, czxid }))
-    }
-
-    async fn stat(
-        &self,
-        session: &Session,
-        path: &str,
-        deadline: Deadline,
-    ) -> Result<Option<Stat>, StepError> {
-        loop {
-            let mut reply = session.read(|wire| wire.exists(path));
-            match session.await_reply(&mut reply, deadline).await {
-                Ok(stat) => return Ok(stat),
-                Err(error) => session.retry_after(&error, Operation::Read, path, deadline).await?,
-            }
-        }
     }
 
     /// Reads, decides, and opens the barrier if that is up to this member.
@@ -317,7 +234,7 @@ impl Rendezvous {
             }
         }
         node.check().map_err(|lost| node.error_of(lost.reason.into()))?;
-        let EnteringMember { registration, node_guard, czxid } = member;
+        let EnteringMember { registration, node_guard, creates, czxid } = member;
         let generation = registration.0.session().settings().token_generation;
         let held_node = HeldNode { registration, node_guard, label: MEMBER };
         let (manager, token) = (self.manager.clone(), from_czxid(czxid, generation));
@@ -325,6 +242,6 @@ impl Rendezvous {
         if self.manager.is_closing() {
             return Err(Error::Closed);
         }
-        Ok(Admitted { hold, ready, rendezvous: self.clone() })
+        Ok(Admitted { hold, ready, rendezvous: self.clone(), creates })
     }
 }

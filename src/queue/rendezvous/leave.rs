@@ -41,13 +41,13 @@ impl Admitted {
     ///
     /// Cancel safe: the node is deleted in the background. The wait for the others ends.
     pub async fn leave(self, deadline: Deadline) -> Result<(), Error> {
-        let Self { hold, ready, rendezvous } = self;
+        let Self { hold, ready, rendezvous, creates } = self;
         hold.check().map_err(Error::Lost)?;
         let Hold { first, registration, manager, .. } = hold;
         let name = first.node_guard.name().to_owned();
         let deleted = rendezvous.delete(first, ready, deadline).await;
         registration.timer().ends_by(if deleted.is_ok() { "released" } else { "unconfirmed" });
-        drop(registration);
+        drop((registration, creates));
         deleted?;
         let waited = rendezvous.until_all_left(&name, ready, deadline).await;
         drop(manager);

@@ -2,7 +2,8 @@
 //!
 //! # Protocol
 //!
-//! Each member creates an ephemeral node in a directory, and lists the directory. A member that sees enough
+//! Each member creates an ephemeral node in a directory, whose name it chooses once: a create that has no
+//! answer is repeated, and makes no second member. Then it lists the directory. A member that sees enough
 //! members creates the node `ready`, in a transaction that also checks that these members exist. So at the
 //! instant at which a barrier opens, enough members exist. `ready` lets in the members whose nodes are older
 //! than its last write. It is final: a member that it lets in is inside, whatever the others do.
@@ -19,6 +20,7 @@
 mod enter;
 mod inspect;
 mod leave;
+mod member;
 mod rule;
 #[cfg(test)]
 mod tests;
@@ -27,6 +29,7 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 pub use self::inspect::{MemberInfo, RendezvousInfo};
+use self::member::MemberCreates;
 use self::rule::{READY, Ready};
 use super::hold::Hold;
 use crate::error::{ConfigError, Error};
@@ -38,7 +41,7 @@ use crate::znode::name::Label;
 use crate::znode::path::{IntoPath, ZnodePath};
 
 /// The label of the members' nodes. Clients of other libraries name theirs as they like.
-const MEMBER: Label = match Label::new("member-") {
+const MEMBER: Label = match Label::new("member") {
     Ok(label) => label,
     Err(_) => panic!("not a label"),
 };
@@ -60,6 +63,8 @@ pub struct Admitted {
     hold: Hold,
     ready: Ready,
     rendezvous: Rendezvous,
+    // Dropped behind the hold, which deletes the node.
+    creates: MemberCreates,
 }
 
 impl Rendezvous {

@@ -39,6 +39,29 @@ async fn rounds_continue_whichever_answer_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_whose_first_create_is_applied_late_is_one_member() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let one = client(&server_fixture).await;
+    // The directory is there.
+    leave_all([within("alone", member(&one, 1, "first").enter()).await.unwrap().unwrap()]).await;
+    let create = When::op(Op::Create2).path(&format!("{BARRIER}/*"));
+    let late = server_fixture.server.fault(create, Fault::HoldRequest);
+    let a = member(&one, 2, "a");
+    let entering = tokio::spawn(async move { a.enter().await });
+    within("the create", late.hit()).await.unwrap();
+    server_fixture.server.drop_connections();
+    members_become(&server_fixture, 1).await;
+    let (made, before) = server_fixture.server.inspect(|machine| (members(machine), machine.zxid()));
+    late.release();
+    // A refused write has a zxid, too.
+    let applied = server_fixture.server.wait_until(|machine| machine.zxid() > before);
+    within("the late create", applied).await.unwrap();
+    assert_eq!(server_fixture.server.inspect(members), made);
+    let inside = within("another one", member(&server_fixture.rival, 2, "b").enter()).await.unwrap().unwrap();
+    leave_all([within("both", entering).await.unwrap().unwrap().unwrap(), inside]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_whose_session_ends_gets_an_error_and_the_others_do_not_hang() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let one = client(&server_fixture).await;
