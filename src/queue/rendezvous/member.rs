@@ -127,7 +127,8 @@ impl Rendezvous {
         Ok(None)
     }
 
-    /// An earlier create of the same member was applied after all. `None` if its node is none of this session.
+    /// An earlier create of the same member was applied after all. `None` if this session does not own its
+    /// node.
     async fn adopt(
         &self,
         session: &Session,

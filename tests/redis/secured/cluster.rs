@@ -31,8 +31,8 @@ impl Cluster {
     async fn start() -> Self {
         let buses = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let buses = buses.map(|listener| listener.local_addr().unwrap().port().to_string());
-        // A node drops one that it was told to meet and that does not answer within this time, for good; and it
-        // stops its own service when it hears nothing of the others for so long, on a busy machine.
+        // A node that it was told to meet and that does not answer within this time, it drops for good; and
+        // it stops its own service when it hears nothing of the others for so long.
         let patience = Timing::event().as_millis().to_string();
         let start = |bus: &String| {
             let (bus, patience) = (bus.clone(), patience.clone());
