@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tracing::debug;
 
 use super::held_node::HeldNode;
+use crate::config::limits;
 use crate::error::release::ReleaseError;
 use crate::session::OwnedNode;
 use crate::time::deadline::Deadline;
@@ -46,7 +47,8 @@ fn read_release(node: &OwnedNode, deleted: Result<bool, WireError>) -> Result<()
     }
 }
 
-/// Deletes all nodes in one transaction if possible, else one by one.
+/// Deletes all nodes in one transaction if possible, else one by one: those of several sessions, and so many
+/// that no request can name them.
 pub(super) async fn delete_together(
     held_nodes: Vec<HeldNode>,
     deadline: Deadline,
@@ -54,13 +56,14 @@ pub(super) async fn delete_together(
     let Some(session) = held_nodes.first().map(|held_node| held_node.node().session().clone()) else {
         return Vec::new();
     };
+    let deletes: Vec<WriteOp> = held_nodes
+        .iter()
+        .map(|held_node| WriteOp::Delete { path: held_node.node().path().to_owned(), version: None })
+        .collect();
     if held_nodes.iter().all(|held_node| held_node.node().session().is_same_as(&session))
         && held_nodes.len() > 1
+        && limits::check(deletes.iter().map(WriteOp::bytes).sum()).is_ok()
     {
-        let deletes: Vec<WriteOp> = held_nodes
-            .iter()
-            .map(|held_node| WriteOp::Delete { path: held_node.node().path().to_owned(), version: None })
-            .collect();
         for held_node in &held_nodes {
             held_node.node().set_given_up();
             held_node.node_guard.entry().into_iter().for_each(|entry| entry.mark_leaving());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::{join, join_all, try_join_all};
-use lockkeeper::{Mutex, MutexGuard, RwLock};
+use lockkeeper::{MultiLock, Mutex, MutexGuard, RwLock};
 use lockkeeper_testserver::Op;
 use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 
@@ -52,6 +52,21 @@ async fn a_long_hold_without_room_for_a_watch_stays_confirmed() {
     assert!(released.unwrap().iter().all(Result::is_ok));
     let watched = server_fixture.server.wait_until(|machine| machine.watch_count(0) == rest.len());
     within("a watch for each", watched).await.unwrap();
+}
+
+/// The server closes the connection for a larger request than it accepts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_that_no_single_request_can_name_are_taken_and_released_one_by_one() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let connecting = builder(&server_fixture.server.connect_string()).session_timeout(SESSION).connect();
+    let manager = connecting.await.unwrap();
+    let name = "x".repeat(4_000);
+    let members = (0..260).map(|number| Mutex::new(&manager, format!("/{name}/{number}")));
+    let members: Vec<Mutex> = members.collect::<Result<_, _>>().unwrap();
+    let all = members.iter().fold(MultiLock::builder(), |builder, member| builder.lock(member));
+    let guard = within("all locks", all.build().unwrap().acquire()).await.unwrap().unwrap();
+    within("the release", guard.release()).await.unwrap().unwrap();
+    assert_eq!(server_fixture.server.inspect(|machine| machine.tree().ephemeral_count()), 0);
 }
 
 /// If each of them listed, the server would send the whole queue to each.

@@ -51,7 +51,8 @@ impl Hold {
     }
 
     /// Releases several holds in one transaction, and waits until the server has deleted their nodes. If the
-    /// server refuses that, because one of the nodes does not exist, each hold is released on its own.
+    /// server refuses that, because one of the nodes does not exist, or if one request cannot name all nodes,
+    /// each hold is released on its own.
     ///
     /// # Errors
     ///

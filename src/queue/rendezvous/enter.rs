@@ -121,7 +121,7 @@ impl Rendezvous {
         self.grant(member, ready, limit).await
     }
 
-    pub(super) fn timeout(&self, missing: u32, deadline: Deadline) -> Error {
+    fn timeout(&self, missing: u32, deadline: Deadline) -> Error {
         let text = match missing {
             0 => "waiting for the end of the round before".to_owned(),
             missing => format!("waiting for {missing} more members"),

@@ -6,10 +6,10 @@ use tracing::debug;
 use uuid::Uuid;
 
 use super::{MEMBER, Rendezvous};
-use crate::error::{Error, Operation, Outcome, Refusal};
+use crate::error::{Error, Operation, Outcome, Phase, Refusal};
 use crate::queue::create_guard::NodeGuard;
 use crate::queue::node_registration::NodeRegistration;
-use crate::queue::step_error::StepError;
+use crate::queue::step_error::{StepError, timeout_error};
 use crate::session::{Origin, Session, make_queue_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, Stat, WireError};
@@ -110,7 +110,9 @@ impl Rendezvous {
                 creates.in_doubt = creates.in_doubt.saturating_sub(u32::from(adopted.is_some()));
                 return Ok(adopted.map(|stat| (stat, Origin::FOUND)));
             }
-            Err(WireError::Timeout) => return Err(self.timeout(0, deadline).into()),
+            Err(WireError::Timeout) => {
+                return Err(timeout_error(deadline, self.full.as_str(), Phase::Answer).into());
+            }
             Err(error) => error,
         };
         creates.is_open = false;

@@ -62,6 +62,31 @@ async fn a_member_whose_first_create_is_applied_late_is_one_member() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_does_not_take_the_node_that_a_session_before_created_for_its_own() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let one = client(&server_fixture).await;
+    leave_all([within("alone", member(&one, 1, "first").enter()).await.unwrap().unwrap()]).await;
+    let create = When::op(Op::Create2).path(&format!("{BARRIER}/*"));
+    let lost = server_fixture.server.fault(create, Fault::HoldRequest);
+    let entering = tokio::spawn(async move { (member(&one, 1, "a").enter().await, one) });
+    within("the create", lost.hit()).await.unwrap();
+    // The next connection has another session, without a word, and creates the node.
+    let swapped = server_fixture.server.fault(When::connect(), Fault::SwapSession);
+    server_fixture.server.drop_connections();
+    within("another session", swapped.hit()).await.unwrap();
+    let (inside, _one) = within("the member", entering).await.unwrap().unwrap();
+    let inside = inside.unwrap();
+    let owner = server_fixture.server.inspect(|machine| {
+        let path = format!("{BARRIER}/{}", members(machine).remove(0));
+        machine.tree().node(&path).unwrap().stat().ephemeral_owner
+    });
+    assert_eq!(server_fixture.server.sessions().last(), Some(&owner));
+    assert!(inside.is_valid());
+    leave_all([inside]).await;
+    members_become(&server_fixture, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_whose_session_ends_gets_an_error_and_the_others_do_not_hang() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let one = client(&server_fixture).await;
