@@ -1,8 +1,7 @@
 //! Every future, dropped at every await, with nothing wrong and with everything that can go wrong underneath.
 //!
 //! A future is polled once, twice, three times …, and dropped there, until it gets to its end or sleeps for
-//! good. One test takes every second number for each fault, and another recipe the numbers between; with
-//! `LOCKKEEPER_SOAK=1` each takes all.
+//! good.
 
 mod trap;
 
@@ -57,25 +56,15 @@ async fn start(adapter: AnyAdapter) -> (ServerFixture, ConnectionManager) {
     (server_fixture, actor)
 }
 
-/// After how many polls a future is dropped under this fault.
-fn poll_counts(fault: usize) -> impl Iterator<Item = usize> {
-    let is_soak = std::env::var("LOCKKEEPER_SOAK").is_ok_and(|value| value == "1");
-    let step = if is_soak { 1 } else { 2 };
-    // The name of the test has that of the recipe.
-    let thread = std::thread::current();
-    let name: usize = thread.name().unwrap_or_default().bytes().map(usize::from).sum();
-    ((name + fault) % step..).step_by(step)
-}
-
 /// Drops what `make` makes after every number of polls, under every fault at everything that it sends.
 pub(crate) async fn dropped_anywhere<F: Future>(adapter: AnyAdapter, make: impl Fn(ConnectionManager) -> F) {
     let (server_fixture, actor) = start(adapter).await;
     let ops = ops_of(&server_fixture, make(actor)).await;
     assert!(!ops.is_empty());
     let mut cases = 0;
-    for (number, trap) in (0..).zip(traps(&ops)) {
+    for trap in traps(&ops) {
         let (server_fixture, actor) = start(adapter).await;
-        for polls in poll_counts(number) {
+        for polls in 0.. {
             cases += 1;
             let case = format!("{} at {:?}, dropped after {polls} polls", trap.name, trap.op);
             assert_connected(&actor, &case).await;
@@ -103,8 +92,8 @@ async fn acquire_makes_its_directory(adapter: AnyAdapter) {
         (server_fixture, actor)
     };
     let (server_fixture, actor) = begin().await;
-    for (number, trap) in (0..).zip(traps(&ops_of(&server_fixture, adapter.acquire(target(&actor))).await)) {
-        for polls in poll_counts(number) {
+    for trap in traps(&ops_of(&server_fixture, adapter.acquire(target(&actor))).await) {
+        for polls in 0.. {
             let case = format!("{} at {:?}, dropped after {polls} polls", trap.name, trap.op);
             let (server_fixture, actor) = begin().await;
             let set = trap.set(&server_fixture);
@@ -126,9 +115,9 @@ async fn wait(adapter: AnyAdapter) {
     let held = adapter.exclude(target(&server_fixture.rival)).await.unwrap();
     let ops = ops_of(&server_fixture, adapter.acquire(target(&actor))).await;
     drop(held);
-    for (number, trap) in (0..).zip(traps(&ops)) {
+    for trap in traps(&ops) {
         let (server_fixture, actor) = start(adapter).await;
-        for polls in poll_counts(number) {
+        for polls in 0.. {
             let case = format!("{} at {:?}, dropped after {polls} polls", trap.name, trap.op);
             assert_connected(&actor, &case).await;
             let held = adapter.exclude(target(&server_fixture.rival)).await.unwrap();
@@ -154,9 +143,9 @@ async fn wait(adapter: AnyAdapter) {
 
 async fn wait_at_its_grant(adapter: AnyAdapter) {
     // The event is in flight, or lost with its connection; then the next requests of the waiter.
-    for (number, trap) in (0..).zip(traps(&[Op::GetChildren, Op::Exists, Op::Multi])) {
+    for trap in traps(&[Op::GetChildren, Op::Exists, Op::Multi]) {
         let (server_fixture, actor) = start(adapter).await;
-        for polls in poll_counts(number) {
+        for polls in 0.. {
             let case = format!("{} at {:?}, dropped {polls} polls after the event", trap.name, trap.op);
             assert_connected(&actor, &case).await;
             let held = adapter.exclude(target(&server_fixture.rival)).await.unwrap();
