@@ -31,14 +31,11 @@ impl Cluster {
     async fn start() -> Self {
         let buses = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let buses = buses.map(|listener| listener.local_addr().unwrap().port().to_string());
-        // A node that it was told to meet and that does not answer within this time, it drops for good; and
-        // it stops its own service when it hears nothing of the others for so long.
-        let patience = Timing::event().as_millis().to_string();
         let start = |bus: &String| {
-            let (bus, patience) = (bus.clone(), patience.clone());
+            let bus = bus.clone();
             async move {
                 let options =
-                    ["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", &patience];
+                    ["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", "2000"];
                 let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
                 // The other nodes continue without one.
                 let alone = ["--cluster-require-full-coverage", "no"];
@@ -55,13 +52,27 @@ impl Cluster {
             let (first, last) = (first.to_string(), last.to_string());
             ask::<()>(node, &["CLUSTER", "ADDSLOTSRANGE", &first, &last]).await;
         }
-        for (node, bus) in nodes.iter().zip(&buses).skip(1) {
-            let port = node.port().to_string();
-            ask::<()>(&nodes[0], &["CLUSTER", "MEET", "127.0.0.1", &port, bus]).await;
-        }
         let cluster = Self { nodes, ids };
+        cluster.meet(&buses).await;
         cluster.agree().await;
         cluster
+    }
+
+    /// Tells the first node of the others until it knows them: it forgets one that does not answer within the
+    /// node timeout.
+    async fn meet(&self, buses: &[String]) {
+        for (node, (id, bus)) in self.nodes.iter().zip(self.ids.iter().zip(buses)).skip(1) {
+            let port = node.port().to_string();
+            eventually("a node that is known", Timing::event(), || async {
+                let known: String = ask(&self.nodes[0], &["CLUSTER", "NODES"]).await;
+                if !known.contains(id.as_str()) {
+                    ask::<()>(&self.nodes[0], &["CLUSTER", "MEET", "127.0.0.1", &port, bus]).await;
+                }
+                known.contains(id.as_str()).then_some(())
+            })
+            .await
+            .unwrap();
+        }
     }
 
     /// Waits until every node knows that every slot is served.
