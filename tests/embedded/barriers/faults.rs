@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use lockkeeper::{DoubleBarrier, Error, ErrorKind, Inside, LossReason, Outcome};
+use lockkeeper::{DoubleBarrier, Error, ErrorKind, Inside, LossReason, Outcome, State};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{BARRIER, client, is_open, member, members, members_become};
 use crate::limit::within;
-use crate::server_fixture::{ServerFixture, builder};
+use crate::server_fixture::{SESSION, ServerFixture, builder};
 
 async fn leave_all(inside: impl IntoIterator<Item = Inside>) {
     let tasks: Vec<_> = inside.into_iter().map(|inside| tokio::spawn(inside.leave())).collect();
@@ -64,26 +64,34 @@ async fn a_member_whose_first_create_is_applied_late_is_one_member() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_does_not_take_the_node_that_a_session_before_created_for_its_own() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let one = client(&server_fixture).await;
+    let one = builder(&server_fixture.server.connect_string()).operation_timeout(SESSION * 20);
+    let one = one.connect().await.unwrap();
     leave_all([within("alone", member(&one, 1, "first").enter()).await.unwrap().unwrap()]).await;
-    let create = When::op(Op::Create2).path(&format!("{BARRIER}/*"));
-    let lost = server_fixture.server.fault(create, Fault::HoldRequest);
-    let entering = tokio::spawn(async move { (member(&one, 1, "a").enter().await, one) });
-    within("the create", lost.hit()).await.unwrap();
-    // The next connection has another session, without a word, and creates the node.
-    let swapped = server_fixture.server.fault(When::connect(), Fault::SwapSession);
-    server_fixture.server.drop_connections();
-    within("another session", swapped.hit()).await.unwrap();
-    let (inside, _one) = within("the member", entering).await.unwrap().unwrap();
-    let inside = inside.unwrap();
-    let owner = server_fixture.server.inspect(|machine| {
-        let path = format!("{BARRIER}/{}", members(machine).remove(0));
-        machine.tree().node(&path).unwrap().stat().ephemeral_owner
-    });
-    assert_eq!(server_fixture.server.sessions().last(), Some(&owner));
+    let session = server_fixture.sessions_of_actor()[0];
+    let create = When::op(Op::Create2).path(&format!("{BARRIER}/*")).session(session);
+    let unanswered = server_fixture.server.fault(create, Fault::HoldReply);
+    let mut transitions = one.transitions();
+    let a = member(&one, 1, "a");
+    let entering = tokio::spawn(async move { a.enter().await });
+    within("the create", unanswered.hit()).await.unwrap();
+    // The server stands still for longer than the lease of the session, and continues with the session.
+    server_fixture.server.stop().await;
+    let loss = async { while !matches!(transitions.next().await.unwrap().state, State::Lost(..)) {} };
+    within("the loss", loss).await.unwrap();
+    server_fixture.server.restart().await.unwrap();
+    let inside = within("the member", entering).await.unwrap().unwrap().unwrap();
     assert!(inside.is_valid());
+    assert_eq!(owners(&server_fixture, session), [false]);
     leave_all([inside]).await;
     members_become(&server_fixture, 0).await;
+}
+
+/// For each member's node: whether this session owns it.
+fn owners(server_fixture: &ServerFixture, session: i64) -> Vec<bool> {
+    server_fixture.server.inspect(|machine| {
+        let owner = |name| machine.tree().node(&format!("{BARRIER}/{name}")).unwrap().stat().ephemeral_owner;
+        members(machine).into_iter().map(|name| owner(name) == session).collect()
+    })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
