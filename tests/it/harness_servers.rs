@@ -6,6 +6,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 use lockkeeper_tests::{CreateMode, Ensemble, HarnessError, RawClient, Role, Timing, eventually, left_out};
+use lockkeeper_testserver::TestServer;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
@@ -30,6 +31,20 @@ async fn a_standalone_server_serves() -> Outcome {
     assert!(client.delete("/none").await.unwrap_err().is_no_node());
     assert_eq!(client.exists("/none").await?, None);
     Ok(())
+}
+
+#[tokio::test]
+async fn another_server_that_has_taken_the_port_is_not_taken_for_its_own() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    let ensemble = Ensemble::start(1).await?;
+    let server = ensemble.server(0);
+    server.stop().await?;
+    let other = TestServer::builder().port(server.address().port()).start().await.unwrap();
+    assert!(matches!(server.restart().await, Err(HarnessError::EndedAtStart { .. })));
+    other.stop().await;
+    server.restart().await
 }
 
 #[tokio::test]

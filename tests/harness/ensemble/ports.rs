@@ -2,7 +2,8 @@
 //!
 //! The system's free ports (bind to 0) will not do: while a server is down, any outgoing connection may be
 //! given its port, or a client that retries may connect to itself. So ports come from below the range the
-//! system hands out, in blocks, each guarded by a lock file that the system releases when its holder dies.
+//! system hands out, in blocks, each guarded by a lock file that the system releases when its holder dies. The
+//! embedded server takes its ports below these.
 
 use std::fs::File;
 use std::io;
@@ -14,8 +15,8 @@ use crate::error::HarnessError;
 
 /// Ports in a block: three for each of up to three servers, and one for TLS.
 const BLOCK: u16 = 10;
-const FIRST: u16 = 15_000;
-const BLOCKS: u16 = 1_700;
+const FIRST: u16 = 27_000;
+const BLOCKS: u16 = 500;
 
 /// A block of loopback ports, reserved for as long as this value lives.
 #[derive(Debug)]

@@ -156,11 +156,17 @@ impl Server {
     pub(crate) async fn serves(&self) -> Result<(), HarnessError> {
         let what = format!("server {} serves (its log: {})", self.index, self.log_file().display());
         eventually(what, Timing::settle(), async || match self.role().await {
-            Ok(_) => Some(Ok(())),
-            Err(_) if self.state() == ProcessState::Ended => Some(Err(self.ended_at_start())),
-            Err(_) => None,
+            Ok(_) if self.answers_itself().await => Some(Ok(())),
+            _ if self.state() == ProcessState::Ended => Some(Err(self.ended_at_start())),
+            _ => None,
         })
         .await?
+    }
+
+    /// Whether its own process answers at its address, and no other server that was faster to take the port.
+    async fn answers_itself(&self) -> bool {
+        let folder = self.launch.home.to_string_lossy();
+        self.word("conf").await.is_ok_and(|settings| settings.contains(&*folder))
     }
 
     async fn answers(&self) -> Result<(), HarnessError> {

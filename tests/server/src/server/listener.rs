@@ -1,7 +1,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -14,12 +15,20 @@ use super::shared::Shared;
 ///
 /// In that range a client that tries again and again to reach a stopped server would sooner or later be given
 /// the server's own port, connect to itself, and keep the server from coming back.
-const QUIET_PORTS: Range<u16> = 10_000..32_000;
+const QUIET_PORTS: Range<u16> = 10_000..26_000;
+
+/// The next of them in turn, from a random one on: so the port of a stopped server is given to no other server
+/// of this process for long.
+fn next_quiet_port() -> u16 {
+    static TURN: LazyLock<AtomicU16> = LazyLock::new(|| AtomicU16::new(rand::random()));
+    let count = QUIET_PORTS.end - QUIET_PORTS.start;
+    QUIET_PORTS.start + TURN.fetch_add(1, Ordering::Relaxed) % count
+}
 
 /// Opens a port: the given one, or for 0 any that is free.
 pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let quiet = || {
-        let ports = (0..100).map(|_| rand::random_range(QUIET_PORTS));
+        let ports = (0..100).map(|_| next_quiet_port());
         ports.filter_map(|port| std::net::TcpListener::bind((address.ip(), port)).ok()).next()
     };
     match address.port() {

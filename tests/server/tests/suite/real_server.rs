@@ -4,6 +4,8 @@ use std::fs::{File, write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -157,10 +159,11 @@ impl Drop for RealServer {
 
 /// A port that no outgoing connection can get: while the server is not yet there, a connection to a port of
 /// the ephemeral range may get that very port as its own, connect to itself, and keep the server from
-/// listening.
+/// listening. Nor does an embedded server take it, or another real one of this process.
 fn free_port() -> u16 {
+    static TURN: LazyLock<AtomicU16> = LazyLock::new(|| AtomicU16::new(rand::random()));
     let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    (0..1000).map(|_| rand::random_range(10_000..32_000)).find(free).unwrap()
+    (0..1000).map(|_| 26_000 + TURN.fetch_add(1, Ordering::Relaxed) % 1000).find(free).unwrap()
 }
 
 /// The answer to a four-letter command, if it comes at once.
