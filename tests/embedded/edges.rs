@@ -207,7 +207,7 @@ impl ThreeServers {
     async fn start() -> Self {
         let ensemble = TestServer::builder()
             .tick(TICK)
-            .session_timeouts(TICK * 2, Duration::from_secs(60))
+            .session_timeouts(TICK * 2, Duration::from_secs(600))
             .relay_touches(true)
             .start_ensemble(3)
             .await
@@ -336,7 +336,8 @@ async fn a_crashed_holder_frees_its_lock_at_most_a_session_timeout_and_a_tick_la
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_read_after_a_reconnect_shows_what_the_quorum_committed_also_at_a_deposed_leader() {
     let servers = ThreeServers::start().await;
-    let at_deposed = builder(&servers.server(2).connect_string()).session_timeout(Duration::from_secs(30));
+    // A client verifies its session after a twentieth of it, and reads behind that wait for the leader, too.
+    let at_deposed = builder(&servers.server(2).connect_string()).session_timeout(Duration::from_secs(600));
     let (reader, witness) =
         (at_deposed.clone().connect().await.unwrap(), at_deposed.connect().await.unwrap());
     let transitions = [reader.transitions(), witness.transitions()];
