@@ -104,7 +104,7 @@ async fn all_waiters_get_the_value_though_the_initialiser_keeps_the_lock() {
 #[tokio::test]
 async fn an_initialiser_whose_session_ends_is_dropped_and_another_one_runs() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let actor = server_fixture.actor().await.unwrap();
+    let actor = client(&server_fixture).await;
     let session = server_fixture.sessions_of_actor()[0];
     let (begun, dropped) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
     let first = tokio::spawn({
@@ -184,7 +184,7 @@ async fn a_lost_answer_stores_one_value_and_returns_it() {
 async fn a_session_that_ends_while_the_value_is_stored_leaves_the_value_or_nothing() {
     for (fault, expected) in [(Fault::DropReply, "run 1"), (Fault::DropConnectionBefore, "run 2")] {
         let server_fixture = ServerFixture::start().await.unwrap();
-        let actor = server_fixture.actor().await.unwrap();
+        let actor = client(&server_fixture).await;
         let session = server_fixture.sessions_of_actor()[0];
         let when = When::op(Op::Multi).path(VALUE).session(session).always();
         let lost = server_fixture.server.fault(when, fault);

@@ -34,7 +34,7 @@ fn endless(begun: &Notify, dropped: &Arc<Notify>) -> impl Future<Output = Contro
 #[tokio::test]
 async fn a_term_ends_with_its_session_and_another_term_follows() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let actor = server_fixture.actor().await.unwrap();
+    let actor = client(&server_fixture).await;
     let session = server_fixture.sessions_of_actor()[0];
     let (begun, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let leading = tokio::spawn({
@@ -112,7 +112,7 @@ async fn a_shutdown_ends_the_work_and_the_campaigns() {
             true => None,
             false => Some(election(&client(&server_fixture).await, "ahead").campaign().await.unwrap()),
         };
-        let actor = server_fixture.actor().await.unwrap();
+        let actor = client(&server_fixture).await;
         let (begun, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let led = tokio::spawn({
             let (election, begun, dropped) =

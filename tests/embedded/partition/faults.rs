@@ -10,7 +10,7 @@ use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 use super::{PATH, Worker, expected, items, nothing_is_left, partition, session_of, settled};
 use crate::limit::within;
 use crate::presence::newest_session;
-use crate::server_fixture::{ServerFixture, builder};
+use crate::server_fixture::{SESSION, ServerFixture, builder};
 use crate::strike::{STRIKES, Strike};
 
 /// The requests of a member in the session of its locks.
@@ -46,7 +46,8 @@ async fn case(op: Op, strike: Strike, is_of_views: bool) -> u64 {
     admin.add(&items).await.unwrap();
     let rival = Worker::of(server_fixture.rival.clone(), admin.join("rival").unwrap(), &board);
     settled(&board, &items, &["rival"]).await;
-    let manager = builder(&server_fixture.server.connect_string()).connect().await.unwrap();
+    let manager = builder(&server_fixture.server.connect_string()).session_timeout(SESSION * 3);
+    let manager = manager.connect().await.unwrap();
     let mut session = newest_session(&server_fixture);
     let arm = |session| server_fixture.server.fault(When::op(op).session(session), strike.fault());
     let mut armed = (!is_of_views).then(|| arm(session));

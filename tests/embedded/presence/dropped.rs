@@ -6,9 +6,9 @@ use futures::FutureExt;
 use lockkeeper::{OnDeletion, PresenceState, Registration, State};
 use lockkeeper_testserver::{Fault, Op, When};
 
-use super::{PATH, client, newest_session, node, register, registered, state_is};
+use super::{PATH, client, gone, newest_session, node, register, registered, state_is};
 use crate::limit::within;
-use crate::server_fixture::{ServerFixture, builder};
+use crate::server_fixture::{SESSION, ServerFixture, builder};
 
 /// So long that a busy machine does not end a session, and so short that a test can wait for it: a client
 /// that lost the answer to a create gives the path back only when no late create can be under way.
@@ -85,7 +85,9 @@ async fn a_node_that_is_not_read_again_before_the_drop_is_deleted() {
 #[tokio::test]
 async fn a_create_that_is_applied_late_leaves_no_node_after_the_drop() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let manager = server_fixture.actor().await.unwrap();
+    // The clean-up takes as long as a session.
+    let manager = builder(&server_fixture.server.connect_string()).session_timeout(SESSION * 3);
+    let manager = manager.connect().await.unwrap();
     let session = server_fixture.sessions_of_actor()[0];
     registered(&register(&manager, "for the parents")).await;
     let of_actor = |op| When::op(op).path(PATH).session(session);
@@ -103,7 +105,7 @@ async fn a_create_that_is_applied_late_leaves_no_node_after_the_drop() {
     within("the late create", applied).await.unwrap();
     looked.release();
     nothing_of(&manager).await;
-    assert_eq!(server_fixture.server.inspect(node), None);
+    gone(&server_fixture).await;
 }
 
 #[tokio::test]
@@ -200,6 +202,6 @@ async fn dropped_calls_are_completed() {
         released = registration.release() => released.unwrap(),
     }
     armed.release();
-    super::gone(&server_fixture).await;
+    gone(&server_fixture).await;
     assert_eq!(newest_session(&server_fixture), session, "at {PATH}");
 }

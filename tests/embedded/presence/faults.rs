@@ -6,7 +6,7 @@ use lockkeeper_testserver::{Op, When};
 
 use super::{PATH, gone, node, register, state_is};
 use crate::limit::within;
-use crate::server_fixture::{ServerFixture, builder};
+use crate::server_fixture::{SESSION, ServerFixture, builder};
 use crate::strike::{STRIKES, Strike};
 
 /// The requests of a registration, and the one that opens its session again: which of its kind is struck. The
@@ -24,18 +24,22 @@ const REQUESTS: [(Op, u64); 10] = [
     (Op::Delete, 1),
 ];
 
+/// How many cases run side by side: they mostly wait, for sessions to end.
+const SIDE_BY_SIDE: usize = 25;
+
 #[tokio::test]
 async fn a_registration_is_back_after_every_fault_at_every_request() {
     let cases = STRIKES.iter().flat_map(|strike| REQUESTS.map(|request| (request, *strike)));
     let cases: Vec<_> = cases.collect();
-    for cases in cases.chunks(16) {
+    for cases in cases.chunks(SIDE_BY_SIDE) {
         join_all(cases.iter().map(|(request, strike)| case(*request, *strike))).await;
     }
 }
 
 async fn case((op, nth): (Op, u64), strike: Strike) {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let manager = builder(&server_fixture.server.connect_string()).connect().await.unwrap();
+    let manager = builder(&server_fixture.server.connect_string()).session_timeout(SESSION * 3);
+    let manager = manager.connect().await.unwrap();
     let session = server_fixture.sessions_of_actor()[0];
     let armed = server_fixture.server.fault(When::op(op).session(session).nth(nth), strike.fault());
     let striking = strike.carry_out(&server_fixture, session, &armed);

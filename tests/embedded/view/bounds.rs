@@ -1,19 +1,26 @@
 //! Views that may not grow, and views that may not read.
 
 use lockkeeper::{
-    ANY_VERSION, Error, Exceeded, NodeView, Refusal, TreeView, ViewBounds, ViewError, ViewState,
+    ANY_VERSION, ConnectionManager, Error, Exceeded, NodeView, Refusal, TreeView, ViewBounds, ViewError,
+    ViewState,
 };
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::witness::{Witness, copy_of, tree_of};
 use super::{ROOT, client, put, soon};
-use crate::server_fixture::{ServerFixture, builder};
+use crate::server_fixture::{SESSION, ServerFixture, builder};
+
+/// A client that looks again soon, as its session is short. Its calls wait for longer.
+async fn impatient(server_fixture: &ServerFixture) -> ConnectionManager {
+    let client = builder(&server_fixture.server.connect_string()).operation_timeout(SESSION * 20);
+    client.connect().await.unwrap()
+}
 
 #[tokio::test]
 async fn a_tree_above_a_bound_is_a_state_and_not_an_end() {
     let server_fixture = ServerFixture::start().await.unwrap();
     // The view tries again after a session timeout.
-    let manager = builder(&server_fixture.server.connect_string()).connect().await.unwrap();
+    let manager = impatient(&server_fixture).await;
     let bounds = ViewBounds::default().nodes(3);
     put(&server_fixture.rival, &format!("{ROOT}/1"), "").await;
     let view = TreeView::with_bounds(&manager, ROOT, bounds).unwrap();
@@ -41,7 +48,7 @@ async fn a_tree_above_a_bound_is_a_state_and_not_an_end() {
 #[tokio::test]
 async fn a_root_that_may_not_be_read_is_a_state_and_not_an_end() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let manager = builder(&server_fixture.server.connect_string()).connect().await.unwrap();
+    let manager = impatient(&server_fixture).await;
     put(&server_fixture.rival, ROOT, "secret").await;
     let refused = When::op(Op::GetData).path(ROOT).times(2);
     let fault = server_fixture.server.fault(refused, Fault::Refuse(ErrorCode::NoAuth));
@@ -76,7 +83,7 @@ async fn a_child_that_may_not_be_read_is_left_out() {
 #[tokio::test]
 async fn a_view_without_room_for_a_watch_compares_from_time_to_time() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let manager = builder(&server_fixture.server.connect_string()).connect().await.unwrap();
+    let manager = impatient(&server_fixture).await;
     // The paths of some thirty such nodes are all that one session may watch.
     let path = |number: usize| format!("/{number:04}{}", "x".repeat(3900));
     let views: Vec<NodeView> = (0..32).map(|number| NodeView::new(&manager, path(number)).unwrap()).collect();

@@ -7,18 +7,21 @@ use lockkeeper_testserver::{Fault, Op, When};
 use super::witness::{Witness, tree_of};
 use super::{ROOT, newest_session, put, remove, soon};
 use crate::limit::within;
-use crate::server_fixture::{ServerFixture, builder};
+use crate::server_fixture::{SESSION, ServerFixture, builder};
 use crate::strike::{STRIKES, Strike};
 
 /// The requests of a view, and the one that opens its session again.
 const REQUESTS: [Op; 7] =
     [Op::Connect, Op::Multi, Op::AddWatch, Op::GetData, Op::MultiRead, Op::GetChildren2, Op::Exists];
 
+/// How many cases run side by side: they mostly wait, for sessions to end.
+const SIDE_BY_SIDE: usize = 24;
+
 #[tokio::test]
 async fn a_view_is_complete_again_after_every_fault_at_every_request() {
     let cases = STRIKES.iter().flat_map(|strike| REQUESTS.map(|op| (op, *strike)));
     let cases: Vec<_> = cases.collect();
-    for cases in cases.chunks(14) {
+    for cases in cases.chunks(SIDE_BY_SIDE) {
         join_all(cases.iter().map(|(op, strike)| case(*op, *strike))).await;
     }
 }
@@ -28,7 +31,8 @@ async fn case(op: Op, strike: Strike) {
     for path in ["", "/a/1", "/a/2", "/b/1"] {
         put(&server_fixture.rival, &format!("{ROOT}{path}"), "before").await;
     }
-    let manager = builder(&server_fixture.server.connect_string()).connect().await.unwrap();
+    let manager = builder(&server_fixture.server.connect_string()).session_timeout(SESSION * 3);
+    let manager = manager.connect().await.unwrap();
     let view = TreeView::new(&manager, ROOT).unwrap();
     soon("the first load", view.ready()).await;
     let mut witness = Witness::new(view.changes());
