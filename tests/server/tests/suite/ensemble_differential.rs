@@ -93,7 +93,9 @@ async fn compare(seeds: impl Iterator<Item = u64>) {
     let look = format!("znode.container.checkIntervalMs={}", hour.as_millis());
     for seed in seeds {
         let mut real = RealServer::start_three(TICK, &["zookeeper.extendedTypesEnabled=true", &look]).await;
-        let builder = TestServer::builder().tick(Duration::from_millis(TICK.into())).ttl_nodes(true);
+        let tick = Duration::from_millis(TICK.into());
+        let builder = TestServer::builder().tick(tick).ttl_nodes(true);
+        let builder = builder.session_timeouts(tick * 2, Duration::from_secs(60));
         let ours = builder.container_interval(hour).start_ensemble(3).await.unwrap();
         let real_at = real.iter().map(|server| server.address.clone()).collect();
         let players = [Player::new("real", real_at), Player::new("ours", addresses(&ours))];

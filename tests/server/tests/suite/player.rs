@@ -10,8 +10,8 @@ use tokio::time::sleep;
 use crate::raw::{Body, Conn, Event, Fields, Reply, op};
 use crate::script::{SESSIONS, Step};
 
-const SESSION_TIMEOUT: i32 = 8_000;
-const SHORT_TIMEOUT: i32 = 400;
+const SESSION_TIMEOUT: i32 = 30_000;
+const SHORT_TIMEOUT: i32 = 1_000;
 
 /// Servers and the sessions that a script uses there.
 pub(crate) struct Player {
