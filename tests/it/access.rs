@@ -151,7 +151,7 @@ async fn settled(raw: &mut RawClient) -> BTreeMap<String, Vec<(i32, String, Stri
 
 #[tokio::test]
 async fn every_created_node_carries_the_access_list_and_foreign_clients_can_do_nothing() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let owner = shop(&ensemble).connect().await.unwrap();
     let kept = everything_taken(&owner).await.unwrap();
     let mut raw = ensemble.raw().await.unwrap();
@@ -238,7 +238,7 @@ async fn tries(manager: &ConnectionManager) -> Vec<(&'static str, Error)> {
 
 #[tokio::test]
 async fn by_default_nodes_are_open_as_curators_are() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = builder(&format!("{}/guarded/app", ensemble.connect_string())).connect().await.unwrap();
     let _kept = everything_taken(&manager).await.unwrap();
     let lists = settled(&mut ensemble.raw().await.unwrap()).await;
@@ -249,7 +249,7 @@ async fn by_default_nodes_are_open_as_curators_are() {
 
 #[tokio::test]
 async fn a_client_that_may_only_read_sees_the_holder_and_cannot_contend() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let acl = Acl::new(Permissions::ALL, "digest", SHOP).and(Permissions::READ, "world", "anyone");
     let owner = shop(&ensemble).acl(acl).connect().await.unwrap();
     let semaphore = Semaphore::new(&owner, "/semaphore", 2).unwrap().node_data("till 7");
@@ -283,7 +283,7 @@ async fn a_lock_is_made_below_a_directory_that_may_not_be_read() {
 
 #[tokio::test]
 async fn another_password_is_another_identity() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let owner = shop(&ensemble).connect().await.unwrap();
     let mutex = Mutex::new(&owner, "/mutex").unwrap();
     let guard = mutex.acquire().await.unwrap();

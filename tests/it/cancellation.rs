@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use lockkeeper::{ConnectionManager, Mutex, Owner, ReentrantMutex};
 use lockkeeper_test_recipes::{AnyAdapter, LOCKS, Target};
-use lockkeeper_tests::{After, Ensemble, Timing, dropped_after, eventually};
+use lockkeeper_tests::{After, Ensemble, LentServer, Timing, dropped_after, eventually};
 
 use crate::support::{connect, no_node_is_left};
 
-async fn start() -> (Ensemble, ConnectionManager) {
-    let ensemble = Ensemble::start(1).await.unwrap();
+async fn start() -> (LentServer, ConnectionManager) {
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     (ensemble, manager)
 }

@@ -62,7 +62,7 @@ async fn whatever_is_held_is_lost_before_it_is_granted_again() {
 
 #[tokio::test]
 async fn a_transaction_under_a_node_that_is_gone_is_refused_whatever_it_held() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mut admin = ensemble.raw().await.unwrap();
     let read =
@@ -104,7 +104,7 @@ async fn given_up_anywhere<F: Future>(ensemble: &Ensemble, what: impl AsyncFn() 
 
 #[tokio::test]
 async fn whatever_is_given_up_anywhere_leaves_no_node() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let several = MultiLock::builder()
         .lock(&Mutex::new(&manager, "/several/a").unwrap())
@@ -124,7 +124,7 @@ async fn whatever_is_given_up_anywhere_leaves_no_node() {
 
 #[tokio::test]
 async fn tokens_of_readers_are_above_those_of_writers_before_and_those_of_permits_are_unique() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let (one, other) = (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let (lock, others) = (RwLock::new(&one, "/rw").unwrap(), RwLock::new(&other, "/rw").unwrap());
     let mut newest_writer = None::<FencingToken>;

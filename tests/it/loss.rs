@@ -54,7 +54,7 @@ async fn a_holder_that_is_cut_off_learns_its_loss_before_another_contender_is_gr
 #[tokio::test]
 async fn a_loss_is_final_and_its_node_is_deleted_when_the_session_survives() {
     // The server is paused: it keeps the session, which the holder cannot know.
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let guard = mutex.acquire().await.unwrap();
@@ -115,7 +115,7 @@ async fn a_waiter_of_a_dead_session_gets_the_lock_on_its_next_one() {
 
 #[tokio::test]
 async fn a_node_deleted_by_hand_is_a_loss_for_its_holder() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let guard = mutex.acquire().await.unwrap();
@@ -135,7 +135,7 @@ async fn a_node_deleted_by_hand_is_a_loss_for_its_holder() {
 
 #[tokio::test]
 async fn a_waiter_whose_node_is_deleted_by_hand_queues_again() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let (manager, other) =
         (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
@@ -198,7 +198,7 @@ async fn the_kill_of_one_server_of_three_ends_no_session_and_no_hold() {
 #[test]
 fn the_end_of_the_managers_runtime_is_a_loss_that_wakes_its_holders() {
     let other = tokio::runtime::Runtime::new().unwrap();
-    let ensemble = other.block_on(Ensemble::start(1)).unwrap();
+    let ensemble = other.block_on(Ensemble::lend()).unwrap();
     let managers = tokio::runtime::Runtime::new().unwrap();
     let manager = managers.block_on(connect(&ensemble.connect_string()));
     let mutex = Mutex::new(&manager, "/lock").unwrap();
@@ -219,7 +219,7 @@ fn the_end_of_the_managers_runtime_is_a_loss_that_wakes_its_holders() {
 
 #[tokio::test]
 async fn a_lost_hold_is_not_valid_until_some_later_time() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
     assert!(!guard.valid_until().remaining().is_zero());

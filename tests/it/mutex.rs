@@ -69,7 +69,7 @@ async fn a_grant_to_a_waiter_needs_no_read_after_the_event() {
 
 #[tokio::test]
 async fn a_wait_leaves_no_watch_behind() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let (a, b) = (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let (one, two) = (Mutex::new(&a, "/l").unwrap(), Mutex::new(&b, "/l").unwrap());
     let held = one.acquire().await.unwrap();
@@ -84,7 +84,7 @@ async fn a_wait_leaves_no_watch_behind() {
 
 #[tokio::test]
 async fn waiters_are_granted_in_the_order_of_their_acquires_with_growing_tokens() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let managers = [connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await];
     let held = Mutex::new(&managers[0], "/l").unwrap().acquire().await.unwrap();
     let (sender, mut served) = tokio::sync::mpsc::unbounded_channel();
@@ -109,7 +109,7 @@ async fn waiters_are_granted_in_the_order_of_their_acquires_with_growing_tokens(
 
 #[tokio::test]
 async fn one_contender_holds_and_its_successor_is_next() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let (a, b) = (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let (one, two) = (Mutex::new(&a, "/l").unwrap(), Mutex::new(&b, "/l").unwrap());
     let first = one.acquire().await.unwrap();

@@ -14,7 +14,7 @@ const LOCKS: &str = "/cell/locks";
 
 #[tokio::test]
 async fn a_fleet_initialises_a_value_once_and_all_get_it() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let (runs, mut tasks) = (Arc::new(AtomicUsize::new(0)), tokio::task::JoinSet::new());
     for number in 0..4 {
         let cell = OnceCell::new(&connect(&ensemble.connect_string()).await, PATH).unwrap();

@@ -30,7 +30,7 @@ async fn times(raw: &mut RawClient, into: &mut std::collections::BTreeMap<String
 
 #[tokio::test]
 async fn no_window_has_more_starts_than_the_limit() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let (limit, window, total) = (4, Duration::from_millis(600), 24);
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..3 {
@@ -150,7 +150,7 @@ async fn an_admission_whose_reply_is_late_is_stale_and_uses_its_start() {
 
 #[tokio::test]
 async fn an_admit_dropped_at_any_await_leaves_no_node_in_the_queue() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     for polls in 0.. {
         let limiter = RateLimiter::new(&manager, format!("/fresh/{polls}").as_str(), 1, LONG).unwrap();

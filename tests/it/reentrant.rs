@@ -33,7 +33,7 @@ async fn nested_holds_cost_no_round_trip_and_share_token_and_node() {
 
 #[tokio::test]
 async fn the_last_guard_releases_the_lock_in_any_order_of_the_drops() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
     let owner = Owner::new("one");
@@ -49,7 +49,7 @@ async fn the_last_guard_releases_the_lock_in_any_order_of_the_drops() {
 
 #[tokio::test]
 async fn owners_exclude_each_other_and_tasks_of_one_owner_do_not() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
     let (one, two) = (Owner::new("same name"), Owner::new("same name"));
@@ -73,7 +73,7 @@ async fn a_scope_gives_its_owner_to_nested_calls() {
     async fn inner(mutex: &ReentrantMutex) {
         mutex.acquire_scoped().await.unwrap().release().await.unwrap();
     }
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
     assert!(mutex.acquire_scoped().await.unwrap_err().recipe::<NoOwner>().is_some());
@@ -90,7 +90,7 @@ async fn a_scope_gives_its_owner_to_nested_calls() {
 
 #[tokio::test]
 async fn a_mutex_taken_again_under_its_own_owner_is_an_error_and_not_a_deadlock() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let reentrant = ReentrantMutex::new(&manager, "/lock").unwrap();

@@ -40,7 +40,7 @@ fn copy(from: &Path, to: &Path) {
 
 #[tokio::test]
 async fn after_a_restore_a_resource_takes_the_tokens_of_the_next_generation_and_no_others() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let (server, connect_string) = (ensemble.server(0), ensemble.connect_string());
     let home = server.log_file().parent().unwrap().to_owned();
     let (data, backup) = (home.join("data"), home.join("backup"));

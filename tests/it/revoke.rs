@@ -70,7 +70,7 @@ async fn a_guard_of_several_locks_reports_the_first_revoke_request() {
 
 #[tokio::test]
 async fn a_forced_release_returns_the_token_and_the_holder_learns_its_loss_at_once() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let one = builder(&ensemble.connect_string()).session_timeout(LONG).connect().await.unwrap();
     let ops = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&one, "/lock").unwrap();
@@ -145,7 +145,7 @@ async fn only_the_chosen_contenders_are_deleted_and_no_other_node() {
 
 #[tokio::test]
 async fn a_short_hold_sets_no_watch() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let proxies = Proxies::start(&ensemble).await.unwrap();
     let manager = builder(&proxies.connect_string()).session_timeout(LONG).connect().await.unwrap();
     let mutex = Mutex::new(&manager, "/lock").unwrap();

@@ -23,7 +23,7 @@ async fn write(slot: Slot) -> Result<(), lockkeeper::Error> {
 
 #[tokio::test]
 async fn a_fleet_does_each_slot_once_by_the_servers_time() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let first = connect(&ensemble.connect_string()).await;
     first.znodes().create(WRITTEN, b"", CreateMode::Persistent).await.unwrap();
     let interval = Duration::from_millis(200);

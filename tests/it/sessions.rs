@@ -10,7 +10,7 @@ use crate::support::{builder, children, connect, no_node_is_left, nodes_become};
 
 #[tokio::test]
 async fn a_shutdown_ends_the_waits_first_and_leaves_no_node() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let guard = mutex.acquire().await.unwrap();
@@ -30,7 +30,7 @@ async fn a_shutdown_ends_the_waits_first_and_leaves_no_node() {
 
 #[tokio::test]
 async fn the_last_handle_closes_the_session_and_a_guard_is_a_handle() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let guard = mutex.acquire().await.unwrap();
@@ -44,7 +44,7 @@ async fn the_last_handle_closes_the_session_and_a_guard_is_a_handle() {
 
 #[tokio::test]
 async fn an_attempt_to_connect_that_is_dropped_leaves_no_session() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let connecting = builder(&ensemble.connect_string()).connect();
     let _ = tokio::time::timeout(Duration::from_millis(1), connecting).await;
     sessions_become(&ensemble, 0).await;
@@ -69,7 +69,7 @@ async fn without_a_server_connect_fails_in_time() {
 
 #[tokio::test]
 async fn a_chroot_prefixes_every_path_and_is_created_on_first_use() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&format!("{}/shop/eu", ensemble.connect_string())).await;
     let mutex = Mutex::new(&manager, "/locks/a").unwrap();
     assert_eq!(mutex.path().as_str(), "/locks/a");
@@ -85,7 +85,7 @@ async fn a_chroot_prefixes_every_path_and_is_created_on_first_use() {
 
 #[tokio::test]
 async fn a_protected_lock_cannot_be_broken_by_another_identity() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let servers = ensemble.connect_string();
     let mine =
         builder(&servers).digest_auth("shop", "secret").acl(Acl::creator_only()).connect().await.unwrap();
@@ -102,7 +102,7 @@ async fn a_protected_lock_cannot_be_broken_by_another_identity() {
 
 #[tokio::test]
 async fn an_acquire_after_a_long_idle_time_is_valid_when_it_returns() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager =
         builder(&ensemble.connect_string()).lease_keep_alive(Duration::ZERO).connect().await.unwrap();
     let mutex = Mutex::new(&manager, "/lock").unwrap();
@@ -123,7 +123,7 @@ async fn an_acquire_after_a_long_idle_time_is_valid_when_it_returns() {
 
 #[tokio::test]
 async fn data_too_large_for_a_request_is_refused_before_it_is_sent() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let large = vec![b'x'; 2_000_000];
     let mutex = Mutex::new(&manager, "/lock").unwrap();
@@ -141,7 +141,7 @@ async fn data_too_large_for_a_request_is_refused_before_it_is_sent() {
 /// to that.
 #[tokio::test]
 async fn a_shutdown_with_waiters_is_confirmed_and_leaves_no_node() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     for round in 0..4 {
         let manager = connect(&ensemble.connect_string()).await;
         let mut tasks = tokio::task::JoinSet::new();

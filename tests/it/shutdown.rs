@@ -14,7 +14,7 @@ const LONG: Duration = Duration::from_secs(600);
 
 #[tokio::test]
 async fn a_shutdown_refuses_waiters_and_waits_for_holders() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let (manager, other) =
         (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
@@ -80,7 +80,7 @@ async fn a_shutdown_refuses_waiters_and_waits_for_holders() {
 
 #[tokio::test]
 async fn a_holder_that_does_not_release_in_time_is_lost_and_reported() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let mut events = mutex.events();
@@ -94,7 +94,7 @@ async fn a_holder_that_does_not_release_in_time_is_lost_and_reported() {
 
 #[tokio::test]
 async fn a_shutdown_that_is_dropped_grants_nothing_more_and_can_be_continued() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let guard = mutex.acquire().await.unwrap();
@@ -108,7 +108,7 @@ async fn a_shutdown_that_is_dropped_grants_nothing_more_and_can_be_continued() {
 
 #[tokio::test]
 async fn a_dead_server_does_not_delay_a_shutdown_beyond_its_limit() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager =
         builder(&ensemble.connect_string()).session_timeout(Duration::from_secs(10)).connect().await.unwrap();
     let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();

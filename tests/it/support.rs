@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, ConnectionManagerBuilder};
-use lockkeeper_tests::{Ensemble, Proxies, Timing, eventually};
+use lockkeeper_tests::{Ensemble, LentServer, Proxies, Timing, eventually};
 
 /// The tick of the servers that the tests start.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
@@ -25,8 +25,8 @@ pub(crate) async fn connect(connect_string: &str) -> ConnectionManager {
 }
 
 /// One server with a proxy in front, and a client through it.
-pub(crate) async fn behind_proxy() -> (Ensemble, Proxies, ConnectionManager) {
-    let ensemble = Ensemble::start(1).await.expect("a server");
+pub(crate) async fn behind_proxy() -> (LentServer, Proxies, ConnectionManager) {
+    let ensemble = Ensemble::lend().await.expect("a server");
     let proxies = Proxies::start(&ensemble).await.expect("a proxy");
     let manager = connect(&proxies.connect_string()).await;
     (ensemble, proxies, manager)

@@ -205,7 +205,7 @@ async fn views_on_the_directories_of_locks_disturb_no_lock_and_miss_no_node() {
     if left_out() {
         return;
     }
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let managers = [connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await];
     let tree_view = TreeView::new(&managers[0], "/locks").unwrap();
     let directories = ["/locks/mutex", "/locks/rw", "/locks/semaphore"];

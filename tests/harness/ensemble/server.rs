@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use rustix::process::Signal;
@@ -21,6 +22,8 @@ pub struct Server {
     address: SocketAddr,
     launch: Launch,
     process: Mutex<Option<Process>>,
+    /// Its process was sent a signal.
+    was_struck: AtomicBool,
     /// The operations on one server exclude each other.
     turn: tokio::sync::Mutex<()>,
 }
@@ -36,7 +39,14 @@ pub(crate) struct Launch {
 
 impl Server {
     pub(crate) fn new(index: usize, address: SocketAddr, launch: Launch) -> Self {
-        Self { index, address, launch, process: Mutex::new(None), turn: tokio::sync::Mutex::new(()) }
+        Self {
+            index,
+            address,
+            launch,
+            process: Mutex::new(None),
+            was_struck: AtomicBool::new(false),
+            turn: tokio::sync::Mutex::new(()),
+        }
     }
 
     /// Its index in the ensemble, from 0. (ZooKeeper's own `myid` is one more.)
@@ -183,7 +193,12 @@ impl Server {
         self.process.lock().as_ref().map_or(ProcessState::Ended, Process::state)
     }
 
+    pub(crate) fn was_struck(&self) -> bool {
+        self.was_struck.load(Ordering::Relaxed)
+    }
+
     fn signal(&self, signal: Signal) -> Result<(), HarnessError> {
+        self.was_struck.store(true, Ordering::Relaxed);
         let process = self.process.lock();
         process.as_ref().ok_or(HarnessError::Down { server: self.index })?.signal(signal)
     }

@@ -39,6 +39,20 @@ pub async fn expire_session(
     .await
 }
 
+/// The password of any session, which ZooKeeper derives from the number of the session:
+/// `ZooKeeperServer.generatePasswd` of 3.8 and 3.9, with `java.util.Random`.
+pub(crate) fn session_password(session: i64) -> Vec<u8> {
+    const SECRET: i64 = 0xB341_5C00;
+    const MULTIPLIER: u64 = 0x5_DEEC_E66D;
+    const BITS: u64 = (1 << 48) - 1;
+    let mut state = ((session ^ SECRET).cast_unsigned() ^ MULTIPLIER) & BITS;
+    let mut next = || {
+        state = state.wrapping_mul(MULTIPLIER).wrapping_add(0xB) & BITS;
+        (state >> 16) as u32
+    };
+    (0..4).flat_map(|_| next().to_le_bytes()).collect()
+}
+
 async fn close(server: SocketAddr, session: i64, password: &[u8]) -> std::io::Result<()> {
     let mut frames = Framed::new(TcpStream::connect(server).await?, frames());
     let request = ConnectRequest { timeout: Duration::from_secs(10), session, password: password.to_vec() };

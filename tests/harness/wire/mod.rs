@@ -16,6 +16,7 @@ mod stat;
 
 pub use self::create_mode::CreateMode;
 pub use self::expire::expire_session;
+pub(crate) use self::expire::session_password;
 pub(crate) use self::handshake::{ConnectRequest, ConnectResponse};
 pub(crate) use self::jute::{Reader, Writer};
 pub(crate) use self::message::{Reply, Request};

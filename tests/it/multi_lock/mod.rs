@@ -7,7 +7,7 @@ mod requests;
 mod waiting;
 
 use lockkeeper::{ConnectionManager, MultiLock, Mutex};
-use lockkeeper_tests::{Ensemble, OpCode, Proxies};
+use lockkeeper_tests::{Ensemble, LentServer, OpCode, Proxies};
 
 use crate::support::connect;
 
@@ -38,8 +38,8 @@ fn asked(proxies: &Proxies) -> Vec<OpCode> {
         .collect()
 }
 
-async fn start() -> (Ensemble, ConnectionManager, ConnectionManager) {
-    let ensemble = Ensemble::start(1).await.unwrap();
+async fn start() -> (LentServer, ConnectionManager, ConnectionManager) {
+    let ensemble = Ensemble::lend().await.unwrap();
     let one = connect(&ensemble.connect_string()).await;
     let other = connect(&ensemble.connect_string()).await;
     (ensemble, one, other)

@@ -1,13 +1,13 @@
 //! Dropping any future of a read/write lock at any await leaves no node.
 
 use lockkeeper::{ConnectionManager, Owner, RwLock};
-use lockkeeper_tests::{After, Ensemble, dropped_after};
+use lockkeeper_tests::{After, Ensemble, LentServer, dropped_after};
 
 use super::{PATH, lock};
 use crate::support::{connect, no_node_is_left, nodes_become};
 
-async fn start() -> (Ensemble, ConnectionManager, Owner, RwLock) {
-    let ensemble = Ensemble::start(1).await.unwrap();
+async fn start() -> (LentServer, ConnectionManager, Owner, RwLock) {
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let owner = Owner::new("one");
     let lock = lock(&manager).for_owner(&owner);
